@@ -1,0 +1,55 @@
+// The attention problem: shapes, dtype and the counts derived from them.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace fa {
+
+/// Element type of Q, K, V and O. Accumulation is always FP32.
+enum class Dtype { f16, f32 };
+
+/// Bytes per element.
+constexpr std::size_t size_of(Dtype dtype) { return dtype == Dtype::f16 ? 2 : 4; }
+
+/// Name used on the command line and in result files.
+constexpr const char* to_string(Dtype dtype) { return dtype == Dtype::f16 ? "float16" : "float32"; }
+
+/// One forward pass O = softmax(Q K^T * scale) V. All tensors are contiguous [B, H, N, D].
+struct Problem {
+  std::int64_t batch = 1;
+  std::int64_t heads = 2;
+  std::int64_t seq_q = 512;
+  std::int64_t seq_kv = 512;
+  int head_dim = 128;
+  bool causal = false;  ///< bottom-right aligned: query i sees keys j <= i + seq_kv - seq_q
+  Dtype dtype = Dtype::f16;
+
+  /// 1/sqrt(head_dim), the factor on Q K^T before the softmax.
+  double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
+
+  std::int64_t q_elements() const { return batch * heads * seq_q * head_dim; }
+  std::int64_t kv_elements() const { return batch * heads * seq_kv * head_dim; }
+
+  /// 4*B*H*Nq*Nkv*D, half of it when causal: the convention of the FlashAttention papers.
+  double flops() const {
+    const double full = 4.0 * static_cast<double>(batch * heads) * static_cast<double>(seq_q) *
+                        static_cast<double>(seq_kv) * head_dim;
+    return causal ? full / 2 : full;
+  }
+
+  /// Bytes of Q, K, V and O, each moved once.
+  double bytes() const {
+    return static_cast<double>(size_of(dtype)) * 2.0 *
+           static_cast<double>(q_elements() + kv_elements());
+  }
+
+  bool operator==(const Problem&) const = default;
+};
+
+/// "B=1 H=2 Nq=512 Nkv=512 D=128 float16", for messages.
+std::string to_string(const Problem& problem);
+
+}  // namespace fa

@@ -1,0 +1,49 @@
+// One interface over the devices that can run a LaunchPlan.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/attention/inputs.h"
+#include "harness/attention/problem.h"
+#include "kernels/launch_plan.h"
+
+namespace fa {
+
+/// The machine cannot do what was asked: no GPU, a failed launch, a lost device. Exit code 3.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The problem does not fit; the message names bytes needed and bytes free. Exit code 3.
+struct OutOfMemory : DeviceError {
+  using DeviceError::DeviceError;
+};
+
+/// Holds one problem's buffers, each between red zones, and runs plans on them.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// "gpu" or "vm".
+  virtual std::string kind() const = 0;
+  /// "NVIDIA H200", for messages.
+  virtual std::string name() const = 0;
+  /// Compute capability x 10.
+  virtual int sm() const = 0;
+
+  /// Allocates Q, K, V, O for the problem and uploads the inputs. Replaces what was loaded before.
+  virtual void load(const Problem& problem, const Inputs& inputs) = 0;
+  /// Fills O with NaN, so that an element nobody writes is seen.
+  virtual void poison_output() = 0;
+  /// Enqueues the plan; errors of the launch itself are thrown here.
+  virtual void launch(const LaunchPlan& plan) = 0;
+  /// Waits, checks for errors, copies O to the host.
+  virtual HostTensor download_output() = 0;
+  /// Names of the buffers whose red zones were overwritten; empty when all are intact.
+  virtual std::vector<std::string> damaged_red_zones() = 0;
+};
+
+}  // namespace fa

@@ -1,0 +1,56 @@
+// The list of rungs. Everything that names a rung reads it: CLI, tests, bench, charts, docs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/launch_plan.h"
+
+namespace fa {
+
+enum class Family { fp32, ampere, hopper };
+enum class Status { step, regression, branch };
+
+const char* to_string(Family family);
+const char* to_string(Status status);
+
+/// One row of the catalogue.
+struct Rung {
+  std::string_view id;      ///< "06"
+  std::string_view name;    ///< "06_batched": file name and chapter name
+  std::string_view parent;  ///< id of the parent, empty for the first of a family
+  Family family;
+  Status status;
+  int min_sm;  ///< compute capability x 10: 80, 90
+  Dtype dtype;
+  bool causal;      ///< takes causal problems
+  bool ragged;      ///< takes any seq_len
+  int diff_budget;  ///< changed code lines allowed against the parent (a test counts them)
+  std::string_view idea;  ///< one sentence
+  const RungKernels* kernels;
+
+  /// head_dims with an instance, ascending.
+  std::vector<int> head_dims() const;
+  /// The rung's own instance for head_dim (ablations come after it); nullptr when there is none.
+  const Instance* find_instance(int head_dim) const;
+  /// The instance with this tile ("64x32w2"), or the rung's own one for an empty name.
+  const Instance* find_instance(int head_dim, std::string_view tile) const;
+};
+
+/// All rungs in ladder order.
+std::span<const Rung> catalogue();
+
+/// The rung with this id ("06"), nullptr when there is none.
+const Rung* find_rung(std::string_view id);
+
+/// Rungs that a command-line word means: "06", "6", "06_batched", "batched", a family, "all".
+/// Empty when it means none.
+std::vector<const Rung*> match_rungs(std::string_view word);
+
+/// Checks the problem against the catalogue row (head_dim, causal, dtype, sizes), then asks the rung.
+/// `tile` selects an ablation instance; empty means the rung's own tile.
+PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view tile = {});
+
+}  // namespace fa
