@@ -25,19 +25,23 @@ struct Rung {
   Status status;
   int min_sm;  ///< compute capability x 10: 80, 90
   Dtype dtype;
-  bool causal;      ///< takes causal problems
-  bool ragged;      ///< takes any seq_len
-  int diff_budget;  ///< changed code lines allowed against the parent (a test counts them)
+  bool causal;            ///< takes causal problems
+  bool ragged;            ///< takes any seq_len
+  int diff_budget;        ///< changed code lines allowed against the parent (a test counts them)
   std::string_view idea;  ///< one sentence
   const RungKernels* kernels;
 
   /// head_dims with an instance, ascending.
   std::vector<int> head_dims() const;
-  /// The rung's own instance for head_dim (ablations come after it); nullptr when there is none.
-  const Instance* find_instance(int head_dim) const;
-  /// The instance with this tile ("64x32w2"), or the rung's own one for an empty name.
-  const Instance* find_instance(int head_dim, std::string_view tile) const;
+  /// The instance with this tile ("64x32w2"), or for an empty name the rung's own one (ablations
+  /// come after it); nullptr when there is none.
+  const Instance* find_instance(int head_dim, std::string_view tile = {}) const;
 };
+
+// Every kernel file defines its kernels_<name>; catalogue.cpp collects them.
+#define RUNG(name, ...) extern const RungKernels kernels_##name;
+#include "kernels/catalogue.def"
+#undef RUNG
 
 /// All rungs in ladder order.
 std::span<const Rung> catalogue();
@@ -49,8 +53,8 @@ const Rung* find_rung(std::string_view id);
 /// Empty when it means none.
 std::vector<const Rung*> match_rungs(std::string_view word);
 
-/// Checks the problem against the catalogue row (head_dim, causal, dtype, sizes), then asks the rung.
-/// `tile` selects an ablation instance; empty means the rung's own tile.
+/// Checks the problem against the catalogue row (head_dim, causal, dtype, sizes), then asks the
+/// rung. `tile` selects an ablation instance; empty means the rung's own tile.
 PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view tile = {});
 
 }  // namespace fa

@@ -2,9 +2,9 @@
 // Both devices, GPU and virtual machine, execute the same plan.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -29,8 +29,8 @@ struct Launch {
   const char* entry = nullptr;   ///< name of the extern "C" entry point, as in the PTX
   const void* kernel = nullptr;  ///< host symbol of the same entry point
   Dim3 grid;
-  int block = 0;                     ///< threads per block
-  std::size_t dynamic_shared = 0;    ///< bytes
+  int block = 0;                   ///< threads per block
+  std::size_t dynamic_shared = 0;  ///< bytes
   std::vector<Argument> arguments;
 };
 
@@ -54,6 +54,9 @@ struct Tile {
 
 /// "64x128w4".
 std::string to_string(const Tile& tile);
+
+/// For rungs that take whole tiles only: why they refuse this problem, if they do.
+std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Tile& tile);
 
 /// One compiled instantiation of a rung.
 struct Instance {

@@ -1,0 +1,22 @@
+// cp.async: copies from global to shared memory that bypass registers and run in the background.
+#pragma once
+
+#include <cstdint>
+
+/// Starts a 16-byte copy; .cg keeps it out of L1. Both addresses 16-byte aligned.
+/// PTX ISA: "cp.async".
+__device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
+
+/// Closes the group of all copies this thread started since its last commit.
+__device__ __forceinline__ void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/// Waits until at most `Pending` of this thread's newest groups are unfinished. The copies of other
+/// threads become visible only through a barrier after their own wait.
+template <int Pending>
+__device__ __forceinline__ void cp_async_wait_group() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
