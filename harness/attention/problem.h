@@ -12,10 +12,14 @@ namespace fa {
 enum class Dtype { f16, f32 };
 
 /// Bytes per element.
-constexpr std::size_t size_of(Dtype dtype) { return dtype == Dtype::f16 ? 2 : 4; }
+constexpr std::size_t size_of(Dtype dtype) {
+  return dtype == Dtype::f16 ? 2 : 4;
+}
 
 /// Name used on the command line and in result files.
-constexpr const char* to_string(Dtype dtype) { return dtype == Dtype::f16 ? "float16" : "float32"; }
+constexpr const char* to_string(Dtype dtype) {
+  return dtype == Dtype::f16 ? "float16" : "float32";
+}
 
 /// One forward pass O = softmax(Q K^T * scale) V. All tensors are contiguous [B, H, N, D].
 struct Problem {

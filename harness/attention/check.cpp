@@ -1,0 +1,120 @@
+#include "harness/attention/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+
+namespace fa {
+namespace {
+
+// Half a unit in the last place of the dtype at |value|; of the subnormals for tiny values.
+double half_ulp(Dtype dtype, double value) {
+  const bool half = dtype == Dtype::f16;
+  const int digits = half ? 11 : 24, least = half ? -14 : -126;
+  int exponent = least + 1;
+  if (value != 0) std::frexp(value, &exponent);  // |value| in [0.5, 1) * 2^exponent
+  return std::ldexp(1.0, std::max(exponent - 1, least) - digits);
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+}  // namespace
+
+Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierOptions& options)
+    : problem_(problem), rows_(choose_rows(problem, options.budget, options.seed)) {
+  auto expect = [&](const HostTensor& tensor, const Shape& shape, const char* name) {
+    if (tensor.dtype != problem.dtype || tensor.shape != shape) {
+      throw std::invalid_argument(std::string(name) + " is " + to_string(tensor.dtype) + " " +
+                                  fa::to_string(tensor.shape) + ", the problem (" +
+                                  fa::to_string(problem) + ") needs " + fa::to_string(shape));
+    }
+  };
+  expect(inputs.q, q_shape(problem), "Q");
+  expect(inputs.k, kv_shape(problem), "K");
+  expect(inputs.v, kv_shape(problem), "V");
+  ReferenceRows reference = reference_rows(problem, inputs, rows_);
+  exact_ = std::move(reference.exact);
+  spread_ = std::move(reference.spread);
+  const auto d = static_cast<std::size_t>(problem.head_dim);
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    if (spread_[r] == 0) continue;
+    for (std::size_t i = r * d; i < (r + 1) * d; ++i) {
+      const double error = std::abs(static_cast<double>(reference.straightforward[i]) - exact_[i]);
+      relative_error_ = std::max(relative_error_, error / spread_[r]);
+    }
+  }
+}
+
+double Verifier::tolerance(std::size_t row, double exact, double* floor) const {
+  const double spread = spread_[row], magnitude = std::abs(exact);
+  const double least =
+      problem_.dtype == Dtype::f16 ? 0x1p-10 * spread : 0x1p-24 * (16 * spread + 4 * magnitude);
+  const double before_rounding = 2 * relative_error_ * spread + least;
+  // The kernel's value may lie just across a power of two, where the ulp doubles.
+  const double rounding = half_ulp(problem_.dtype, magnitude + before_rounding);
+  *floor = rounding + least;
+  return before_rounding + rounding;
+}
+
+CheckReport Verifier::check(const HostTensor& output) const {
+  const Shape shape = q_shape(problem_);
+  if (output.dtype != problem_.dtype || output.shape != shape) {
+    throw std::invalid_argument(std::string("the output is ") + to_string(output.dtype) + " " +
+                                fa::to_string(output.shape) + ", expected " +
+                                to_string(problem_.dtype) + " " + fa::to_string(shape));
+  }
+  CheckReport report;
+  report.rows_checked = std::ssize(rows_);
+  report.rows_total = problem_.batch * problem_.heads * problem_.seq_q;
+  report.non_finite = count_non_finite(output);
+  report.finite = report.non_finite == 0;
+
+  const std::int64_t d = problem_.head_dim;
+  std::int64_t worst = -1, wrong_elements = 0, wrong_rows = 0;
+  double worst_exact = 0;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const std::int64_t first = (rows_[r].head * problem_.seq_q + rows_[r].row) * d;
+    const std::int64_t wrong_before = wrong_elements;
+    for (std::int64_t c = 0; c < d; ++c) {
+      const double exact = exact_[r * static_cast<std::size_t>(d) + static_cast<std::size_t>(c)];
+      const auto got = static_cast<double>(output.at(first + c));
+      if (!std::isfinite(got)) continue;  // counted above, named below
+      double floor = 0;
+      const double allowed = tolerance(r, exact, &floor);
+      const double error = std::abs(got - exact);
+      if (error > allowed) ++wrong_elements;
+      if (worst >= 0 && error <= report.ratio * allowed) continue;
+      worst = first + c;
+      worst_exact = exact;
+      report.ratio = error / allowed;
+      report.max_error = error;
+      report.tolerance = allowed;
+      report.floor = floor;
+      report.reference_error = (allowed - floor) / 2;
+    }
+    if (wrong_elements > wrong_before) ++wrong_rows;
+  }
+
+  if (!report.finite) {
+    const std::int64_t index = find_non_finite(output);
+    report.reason = number(static_cast<double>(output.at(index))) + " at " +
+                    describe_index(shape, index) + " (" + std::to_string(report.non_finite) +
+                    " of " + std::to_string(output.size()) + " elements are not finite)";
+  } else if (wrong_elements > 0) {
+    report.reason =
+        describe_index(shape, worst) + ": got " + number(static_cast<double>(output.at(worst))) +
+        ", expected " + number(worst_exact) + ", error " + number(report.max_error) +
+        " exceeds tolerance " + number(report.tolerance) + " (" + std::to_string(wrong_elements) +
+        " elements wrong, in " + std::to_string(wrong_rows) + " of " +
+        std::to_string(report.rows_checked) + " checked rows)";
+  }
+  report.ok = report.finite && wrong_elements == 0;
+  return report;
+}
+
+}  // namespace fa

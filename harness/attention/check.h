@@ -1,0 +1,68 @@
+// The verdict on an output: every element finite, every verified row within a derived tolerance.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/attention/host_tensor.h"
+#include "harness/attention/inputs.h"
+#include "harness/attention/problem.h"
+#include "harness/attention/reference.h"
+
+namespace fa {
+
+struct CheckReport {
+  bool ok = false;
+  std::string reason;  ///< empty when ok; else one line naming the worst element
+  double max_error =
+      0;  ///< |O - exact| at the worst element, the largest multiple of its tolerance
+  double reference_error = 0;  ///< what the straightforward computation is allowed to err there
+  double tolerance = 0;        ///< 2 * reference_error + floor, at the worst element
+  double floor = 0;            ///< rounding to the output dtype, and the least error of P
+  double ratio = 0;            ///< max_error / tolerance; above 1 is wrong
+  std::int64_t rows_checked = 0;
+  std::int64_t rows_total = 0;
+  bool finite = false;          ///< over the whole tensor
+  std::int64_t non_finite = 0;  ///< number of NaN and infinite elements
+};
+
+struct VerifierOptions {
+  /// Multiply-adds of Q K^T that the reference may spend: about a second on two cores.
+  std::int64_t budget = std::int64_t{1} << 30;
+  /// Chooses the sampled rows.
+  std::uint64_t seed = 1;
+};
+
+/// Holds the reference rows of one problem and its inputs; checks any number of outputs.
+///
+/// The tolerance of element c of row i is  2 E s_i + floor_ic, the same rule for every kernel:
+///   s_i       ReferenceRows::spread, which follows |O| down as the row sees more keys,
+///   E         the largest |straightforward - exact| / s_i of all verified elements,
+///   floor_ic  half an ulp of the output dtype at exact_ic (the final rounding, which nobody
+///             escapes and nobody needs twice), plus for f16 2 * 2^-11 s_i (P's own rounding, for
+///             problems with so few elements that E is luck), for f32 2^-24 (16 s_i + 4 |exact_ic|)
+///             (approximate exp2 and reciprocal).
+class Verifier {
+ public:
+  /// Computes the reference; multi-threaded. The inputs are not needed afterwards.
+  Verifier(const Problem& problem, const Inputs& inputs, const VerifierOptions& options = {});
+
+  /// Judges an output. Throws std::invalid_argument when dtype or shape are not the problem's.
+  CheckReport check(const HostTensor& output) const;
+
+  const Problem& problem() const { return problem_; }
+  /// The verified rows, sorted.
+  const std::vector<RowId>& rows() const { return rows_; }
+
+ private:
+  double tolerance(std::size_t row, double exact, double* floor) const;
+
+  Problem problem_;
+  std::vector<RowId> rows_;
+  std::vector<double> exact_;   // rows x head_dim
+  std::vector<double> spread_;  // per row
+  double relative_error_ = 0;   // E
+};
+
+}  // namespace fa

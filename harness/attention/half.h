@@ -1,0 +1,47 @@
+// Bit-exact conversion between float and IEEE 754 binary16, without compiler or CPU support for it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace fa {
+
+/// The float with exactly the value of the binary16 pattern; NaN payloads are kept.
+constexpr float half_to_float(std::uint16_t half) {
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+  // Aligned like this the exponent is 112 short. A multiplication repairs it for subnormals too,
+  // which no exponent arithmetic would.
+  const std::uint32_t finite =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  const std::uint32_t special = magnitude | 0x7f800000u;
+  return std::bit_cast<float>(sign | ((half & 0x7c00u) == 0x7c00u ? special : finite));
+}
+
+/// The nearest binary16 pattern, ties to even; overflow gives infinity, NaN stays a quiet NaN.
+constexpr std::uint16_t float_to_half(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  std::uint32_t half = 0;
+  if (magnitude > 0x7f800000u) {
+    half = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+  } else if (magnitude >= 0x477ff000u) {  // 65520, halfway between the largest half and 2^16
+    half = 0x7c00u;
+  } else if (magnitude < 0x38800000u) {  // below 2^-14: subnormal, counted in units of 2^-24
+    // One ulp of [0.5, 1) is 2^-24, so the addition itself rounds to the grid.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    half = std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u;
+  } else {
+    const std::uint32_t odd = (magnitude >> 13) & 1u;
+    half = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
+  }
+  return static_cast<std::uint16_t>(sign | half);
+}
+
+/// The value rounded to binary16 and back.
+constexpr float round_to_half(float value) {
+  return half_to_float(float_to_half(value));
+}
+
+}  // namespace fa

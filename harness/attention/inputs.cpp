@@ -1,0 +1,236 @@
+#include "harness/attention/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "harness/attention/parallel.h"
+
+namespace fa {
+namespace {
+
+constexpr std::int64_t kLevels = 65536;
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+
+// A bijection of 64-bit words in which every input bit reaches every output bit.
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93;
+  x = (x ^ (x >> 29)) * 0xa0761d6478bd642f;
+  return x ^ (x >> 32);
+}
+
+// Floor of count * fraction, for a fraction in units of 2^-64.
+std::int64_t scale_fraction(std::uint64_t fraction, std::int64_t count) {
+  const auto n = static_cast<std::uint64_t>(count);
+  // count is below 2^32 in every problem that fits a machine; 32 bits of the fraction are enough.
+  return static_cast<std::int64_t>(((fraction >> 32) * n) >> 32);
+}
+
+// The z with P(Z <= z) = p for p in (0, 0.5], Newton's method from a start to the left of z.
+double normal_quantile(double p, double start) {
+  constexpr double kInverseRoot2Pi = 0.39894228040143267794;
+  double z = start;
+  for (int i = 0; i < 50; ++i) {
+    const double density = kInverseRoot2Pi * std::exp(-0.5 * z * z);
+    const double step = (0.5 * std::erfc(-z * std::sqrt(0.5)) - p) / density;
+    z -= step;
+    if (std::abs(step) < 1e-13) break;
+  }
+  return z;
+}
+
+// What each 16-bit slice of a hash stands for, as binary16.
+using Levels = std::vector<std::uint16_t>;
+
+Levels normal_levels(double factor) {
+  Levels levels(kLevels);
+  double z = -4.4;
+  for (std::int64_t i = 0; i < kLevels / 2; ++i) {
+    z = normal_quantile((static_cast<double>(i) + 0.5) / kLevels, z);
+    const std::uint16_t half = float_to_half(static_cast<float>(factor * z));
+    levels[static_cast<std::size_t>(i)] = half;
+    levels[static_cast<std::size_t>(kLevels - 1 - i)] = half & 0x7fff;
+  }
+  return levels;
+}
+
+Levels uniform_levels() {
+  Levels levels(kLevels);
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    levels[i] = float_to_half(static_cast<float>(i >> 5) / 2048.0f);
+  }
+  return levels;
+}
+
+// Either sign, magnitude in [0.5, 1.5): rows of nearly the same length.
+Levels needle_levels() {
+  Levels levels(kLevels);
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const float magnitude = 0.5f + static_cast<float>((i & 0x7fff) >> 5) / 1024.0f;
+    levels[i] = float_to_half(i < kLevels / 2 ? -magnitude : magnitude);
+  }
+  return levels;
+}
+constexpr double kNeedleMeanSquare = 13.0 / 12;  // of the magnitudes above
+
+struct Tables {
+  Levels normal = normal_levels(1), large = normal_levels(10), uniform = uniform_levels(),
+         needle = needle_levels();
+};
+
+const Tables& tables() {
+  static const Tables all;
+  return all;
+}
+
+constexpr std::uint64_t tensor_key(std::uint64_t seed, std::uint64_t tensor) {
+  return mix(seed * kGolden + tensor + 1);
+}
+
+std::uint64_t hash_at(std::uint64_t key, std::int64_t block) {
+  return mix(key + static_cast<std::uint64_t>(block) * kGolden);
+}
+
+// Element `index` of the tensor with this key: a slice of the hash of its block of four.
+std::uint16_t draw(const Levels& levels, std::uint64_t key, std::int64_t index) {
+  return levels[(hash_at(key, index / 4) >> (16 * (index % 4))) & 0xffff];
+}
+
+template <class Store>
+void draw_range(const Levels& levels, std::uint64_t key, std::int64_t begin, std::int64_t end,
+                const Store& store) {
+  std::int64_t i = begin;
+  for (; i < end && i % 4 != 0; ++i) store(i, draw(levels, key, i));
+  for (; i + 4 <= end; i += 4) {
+    const std::uint64_t hash = hash_at(key, i / 4);
+    store(i, levels[hash & 0xffff]);
+    store(i + 1, levels[(hash >> 16) & 0xffff]);
+    store(i + 2, levels[(hash >> 32) & 0xffff]);
+    store(i + 3, levels[hash >> 48]);
+  }
+  for (; i < end; ++i) store(i, draw(levels, key, i));
+}
+
+void fill(HostTensor& tensor, const Levels& levels, std::uint64_t key) {
+  parallel_for(tensor.size(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    if (tensor.dtype == Dtype::f16) {
+      std::uint16_t* out = tensor.halfs().data();
+      draw_range(levels, key, begin, end, [out](std::int64_t i, std::uint16_t h) { out[i] = h; });
+    } else {
+      float* out = tensor.floats().data();
+      draw_range(levels, key, begin, end,
+                 [out](std::int64_t i, std::uint16_t h) { out[i] = half_to_float(h); });
+    }
+  });
+}
+
+// Score that gives one key about ten times the weight of all others together. Those have scores of
+// standard deviation sigma = t / sqrt(D), so their sum is about n exp(sigma^2 / 2): solve
+// t = log(10 n) + t^2 / (2 D).
+double needle_score(const Problem& problem) {
+  const double d = problem.head_dim;
+  const double log_weight = std::log(10.0 * static_cast<double>(problem.seq_kv));
+  return d * (1 - std::sqrt(std::max(0.0, 1 - 2 * log_weight / d)));
+}
+
+// Each query is the key it looks for, scaled.
+void fill_needle_queries(const Problem& problem, std::uint64_t seed, std::uint64_t k_key,
+                         HostTensor& q) {
+  const std::int64_t d = problem.head_dim;
+  const double factor =
+      needle_score(problem) / (kNeedleMeanSquare * static_cast<double>(d) * problem.scale());
+  Levels levels = tables().needle;
+  for (std::uint16_t& level : levels) {
+    level = float_to_half(static_cast<float>(factor * static_cast<double>(half_to_float(level))));
+  }
+  auto fill_rows = [&](std::int64_t begin, std::int64_t end, const auto& store) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t head = i / problem.seq_q;
+      const std::int64_t key = needle_key(problem, seed, head, i % problem.seq_q);
+      const std::int64_t source = (head * problem.seq_kv + std::max<std::int64_t>(0, key)) * d;
+      draw_range(levels, k_key, source, source + d, [&](std::int64_t index, std::uint16_t half) {
+        store(i * d + index - source, half);
+      });
+    }
+  };
+  parallel_for(problem.batch * problem.heads * problem.seq_q, 256,
+               [&](std::int64_t begin, std::int64_t end) {
+                 if (q.dtype == Dtype::f16) {
+                   std::uint16_t* out = q.halfs().data();
+                   fill_rows(begin, end, [out](std::int64_t i, std::uint16_t h) { out[i] = h; });
+                 } else {
+                   float* out = q.floats().data();
+                   fill_rows(begin, end,
+                             [out](std::int64_t i, std::uint16_t h) { out[i] = half_to_float(h); });
+                 }
+               });
+}
+
+}  // namespace
+
+std::span<const Distribution> all_distributions() {
+  static constexpr std::array kAll{Distribution::normal, Distribution::uniform, Distribution::large,
+                                   Distribution::needle};
+  return kAll;
+}
+
+const char* to_string(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::normal:
+      return "normal";
+    case Distribution::uniform:
+      return "uniform";
+    case Distribution::large:
+      return "large";
+    case Distribution::needle:
+      return "needle";
+  }
+  return "?";
+}
+
+std::optional<Distribution> parse_distribution(std::string_view text) {
+  for (const Distribution distribution : all_distributions()) {
+    if (text == to_string(distribution)) return distribution;
+  }
+  return std::nullopt;
+}
+
+std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
+                        std::int64_t row) {
+  std::int64_t visible = problem.seq_kv;
+  if (problem.causal) {
+    visible = std::clamp<std::int64_t>(row + 1 + problem.seq_kv - problem.seq_q, 0, problem.seq_kv);
+  }
+  if (visible == 0) return -1;
+  const std::uint64_t start = hash_at(tensor_key(seed, 3), head);
+  return scale_fraction(start + static_cast<std::uint64_t>(row) * kGolden, visible);
+}
+
+Inputs make_inputs(const Problem& problem, Distribution distribution, std::uint64_t seed) {
+  if (problem.batch < 1 || problem.heads < 1 || problem.seq_q < 1 || problem.seq_kv < 1 ||
+      problem.head_dim < 1) {
+    throw std::invalid_argument("inputs need positive extents, got " + to_string(problem));
+  }
+  const std::uint64_t q_key = tensor_key(seed, 0);
+  const std::uint64_t k_key = tensor_key(seed, 1);
+  const std::uint64_t v_key = tensor_key(seed, 2);
+  Inputs inputs{make_tensor(problem.dtype, q_shape(problem)),
+                make_tensor(problem.dtype, kv_shape(problem)),
+                make_tensor(problem.dtype, kv_shape(problem))};
+  const Tables& t = tables();
+  const bool uniform = distribution == Distribution::uniform;
+  const bool needle = distribution == Distribution::needle;
+  fill(inputs.v, uniform ? t.uniform : t.normal, v_key);
+  fill(inputs.k, uniform ? t.uniform : needle ? t.needle : t.normal, k_key);
+  if (needle) {
+    fill_needle_queries(problem, seed, k_key, inputs.q);
+  } else {
+    const bool large = distribution == Distribution::large;
+    fill(inputs.q, uniform ? t.uniform : large ? t.large : t.normal, q_key);
+  }
+  return inputs;
+}
+
+}  // namespace fa

@@ -1,0 +1,37 @@
+// Relations that must hold between outputs of one kernel, with no reference in between.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "harness/attention/check.h"
+#include "harness/attention/inputs.h"
+#include "harness/attention/problem.h"
+
+namespace fa {
+
+/// Runs the kernel under test.
+using Forward = std::function<HostTensor(const Problem&, const Inputs&)>;
+
+struct Relation {
+  bool ok = false;
+  std::string reason;  ///< empty when ok
+};
+
+/// Causal problems: replaces K and V from key `cut` on by large values and compares all rows that
+/// see none of them, bit for bit. Throws std::invalid_argument when the problem is not causal or
+/// `cut` is not in [1, seq_kv).
+Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, std::int64_t cut,
+                                  const Forward& forward);
+
+/// Permutes keys and values of each head together; the output must pass the check of the original
+/// inputs. Throws std::invalid_argument for causal problems, where the order of keys matters.
+Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::uint64_t seed,
+                           const Forward& forward);
+
+/// Adds one vector to all keys, which adds a constant to each row of scores and must not change the
+/// output. K is first rounded to multiples of 1/16 in [-8, 8], so that the sum is exact in FP16;
+/// both outputs must pass their check, whose exact rows are the same.
+Relation constant_shift(const Problem& problem, const Inputs& inputs, const Forward& forward);
+
+}  // namespace fa

@@ -1,0 +1,320 @@
+#include "harness/attention/reference.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+
+#include "harness/attention/parallel.h"
+
+namespace fa {
+namespace {
+
+constexpr std::int64_t kKeys = 16;         // keys converted at a time
+constexpr std::int64_t kRowsTogether = 8;  // rows that share a conversion
+constexpr std::int64_t kTruncateEvery = 8;
+
+std::size_t idx(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+// The float sum rounded towards zero: the error of the rounded sum (Knuth's TwoSum) tells whether
+// rounding went away from zero.
+inline float add_truncated(float a, float b) {
+  const float sum = a + b;
+  const float b_seen = sum - a;
+  const float error = (a - (sum - b_seen)) + (b - b_seen);
+  const std::uint32_t sum_bits = std::bit_cast<std::uint32_t>(sum);
+  const std::uint32_t opposite = (sum_bits ^ std::bit_cast<std::uint32_t>(error)) >> 31;
+  return std::bit_cast<float>(sum_bits - (error != 0.0f ? opposite : 0u));
+}
+
+// Copies `count` elements from a tensor as floats.
+void load(const HostTensor& tensor, std::int64_t offset, std::int64_t count, float* out) {
+  if (tensor.dtype == Dtype::f16) {
+    const std::uint16_t* in = tensor.halfs().data() + offset;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = half_to_float(in[i]);
+  } else {
+    std::copy_n(tensor.floats().data() + offset, count, out);
+  }
+}
+
+// The work of one thread on up to kRowsTogether rows of one head. Exact and straightforward
+// computation go side by side: they share the loads.
+class RowGroup {
+ public:
+  RowGroup(const Problem& problem, const Inputs& inputs, std::span<const RowId> rows)
+      : problem_(problem),
+        inputs_(inputs),
+        rows_(rows),
+        d_(problem.head_dim),
+        head_(rows.front().head),
+        keys_(visible_keys(problem, rows.back().row)),
+        stride_((keys_ + kKeys - 1) / kKeys * kKeys),
+        mean_square_(idx(stride_)),
+        p_exact_(rows.size() * idx(stride_)),
+        p_(rows.size() * idx(stride_)) {}
+
+  void run(double* exact, float* straightforward, double* spread) {
+    std::fill_n(exact, std::ssize(rows_) * d_, 0.0);
+    std::fill_n(straightforward, std::ssize(rows_) * d_, 0.0f);
+    std::fill_n(spread, std::ssize(rows_), 0.0);
+    if (keys_ == 0) return;
+    scores();
+    for (std::int64_t r = 0; r < std::ssize(rows_); ++r) softmax(r);
+    weighted_sum(exact, straightforward);
+    for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
+      const double sum = exact_sum_[r];
+      const float rounded_sum = sum_[r];
+      if (sum == 0) continue;
+      double square = 0;
+      for (std::int64_t j = 0; j < keys_; ++j) {
+        const double p = p_exact_[idx(r * stride_ + j)] / sum;
+        square += p * p * mean_square_[idx(j)];
+      }
+      spread[r] = std::sqrt(square);
+      for (std::int64_t c = 0; c < d_; ++c) {
+        exact[r * d_ + c] /= sum;
+        straightforward[r * d_ + c] /= rounded_sum;
+      }
+    }
+  }
+
+ private:
+  std::int64_t row_offset(std::int64_t row, std::int64_t sequence) const {
+    return (head_ * sequence + row) * d_;
+  }
+
+  void scores() {
+    std::vector<float> q(rows_.size() * idx(d_)), tile(idx(kKeys * d_)), k(idx(kKeys * d_));
+    std::vector<double> k_exact(idx(kKeys * d_));
+    for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
+      load(inputs_.q, row_offset(rows_[idx(r)].row, problem_.seq_q), d_, q.data() + r * d_);
+    }
+    for (std::int64_t first = 0; first < keys_; first += kKeys) {
+      const std::int64_t count = std::min(kKeys, keys_ - first);
+      load(inputs_.k, row_offset(first, problem_.seq_kv), count * d_, tile.data());
+      for (std::int64_t j = 0; j < kKeys; ++j) {
+        for (std::int64_t c = 0; c < d_; ++c) {
+          const float value = j < count ? tile[idx(j * d_ + c)] : 0.0f;
+          k[idx(c * kKeys + j)] = value;
+          k_exact[idx(c * kKeys + j)] = static_cast<double>(value);
+        }
+      }
+      for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
+        dots(q.data() + r * d_, k.data(), k_exact.data(), &p_[idx(r * stride_ + first)],
+             &p_exact_[idx(r * stride_ + first)]);
+      }
+    }
+  }
+
+  void dots(const float* q, const float* k, const double* k_exact, float* s,
+            double* s_exact) const {
+    float sum[kKeys] = {};
+    double sum_exact[kKeys] = {};
+    for (std::int64_t c = 0; c < d_; ++c) {
+      const float qc = q[c];
+      const auto qc_exact = static_cast<double>(qc);
+      for (std::int64_t j = 0; j < kKeys; ++j) {
+        sum[j] += qc * k[c * kKeys + j];
+        sum_exact[j] += qc_exact * k_exact[c * kKeys + j];
+      }
+    }
+    std::copy_n(sum, kKeys, s);
+    std::copy_n(sum_exact, kKeys, s_exact);
+  }
+
+  void softmax(std::int64_t r) {
+    const std::int64_t visible = visible_keys(problem_, rows_[idx(r)].row);
+    float* p = &p_[idx(r * stride_)];
+    double* exact = &p_exact_[idx(r * stride_)];
+    const bool half = problem_.dtype == Dtype::f16;
+    const double scale = problem_.scale();
+    const auto scale_float = static_cast<float>(scale);
+    float max = -std::numeric_limits<float>::infinity();
+    double max_exact = -std::numeric_limits<double>::infinity();
+    for (std::int64_t j = 0; j < visible; ++j) {
+      max = std::max(max, p[j] *= scale_float);
+      max_exact = std::max(max_exact, exact[j] *= scale);
+    }
+    float sum = 0;
+    double sum_exact = 0;
+    for (std::int64_t j = 0; j < visible; ++j) {
+      p[j] = std::exp(p[j] - max);
+      sum += p[j];
+      if (half) p[j] = round_to_half(p[j]);
+      exact[j] = std::exp(exact[j] - max_exact);
+      sum_exact += exact[j];
+    }
+    std::fill(p + visible, p + stride_, 0.0f);
+    std::fill(exact + visible, exact + stride_, 0.0);
+    sum_[r] = sum;
+    exact_sum_[r] = sum_exact;
+  }
+
+  void weighted_sum(double* exact, float* straightforward) {
+    std::vector<float> v(idx(kKeys * d_));
+    const bool half = problem_.dtype == Dtype::f16;
+    for (std::int64_t first = 0; first < keys_; first += kKeys) {
+      const std::int64_t count = std::min(kKeys, keys_ - first);
+      load(inputs_.v, row_offset(first, problem_.seq_kv), count * d_, v.data());
+      std::fill(v.begin() + count * d_, v.end(), 0.0f);
+      for (std::int64_t j = 0; j < count; ++j) {
+        double square = 0;
+        for (std::int64_t c = 0; c < d_; ++c) {
+          const auto value = static_cast<double>(v[idx(j * d_ + c)]);
+          square += value * value;
+        }
+        mean_square_[idx(first + j)] = square / static_cast<double>(d_);
+      }
+      for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
+        const std::size_t p = idx(r * stride_ + first);
+        add_exact(&p_exact_[p], v.data(), exact + r * d_);
+        if (half) {
+          for (std::int64_t j = 0; j < kKeys; j += kTruncateEvery) {
+            add_half(&p_[p + idx(j)], v.data() + j * d_, straightforward + r * d_);
+          }
+        } else {
+          add_float(&p_[p], v.data(), straightforward + r * d_);
+        }
+      }
+    }
+  }
+
+  void add_exact(const double* p, const float* v, double* out) const {
+    for (std::int64_t j = 0; j < kKeys; j += 4) {
+      const float* v0 = v + j * d_;
+      for (std::int64_t c = 0; c < d_; ++c) {
+        out[c] += p[j] * static_cast<double>(v0[c]) + p[j + 1] * static_cast<double>(v0[d_ + c]) +
+                  p[j + 2] * static_cast<double>(v0[2 * d_ + c]) +
+                  p[j + 3] * static_cast<double>(v0[3 * d_ + c]);
+      }
+    }
+  }
+
+  void add_half(const float* p, const float* v, float* out) const {
+    static_assert(kTruncateEvery == 8);
+    for (std::int64_t c = 0; c < d_; ++c) {
+      const float low =
+          p[0] * v[c] + p[1] * v[d_ + c] + p[2] * v[2 * d_ + c] + p[3] * v[3 * d_ + c];
+      const float high =
+          p[4] * v[4 * d_ + c] + p[5] * v[5 * d_ + c] + p[6] * v[6 * d_ + c] + p[7] * v[7 * d_ + c];
+      out[c] = add_truncated(out[c], low + high);
+    }
+  }
+
+  void add_float(const float* p, const float* v, float* out) const {
+    for (std::int64_t c = 0; c < d_; ++c) {
+      float sum = out[c];
+      for (std::int64_t j = 0; j < kKeys; ++j) sum += p[j] * v[j * d_ + c];
+      out[c] = sum;
+    }
+  }
+
+  const Problem& problem_;
+  const Inputs& inputs_;
+  std::span<const RowId> rows_;
+  std::int64_t d_;
+  std::int64_t head_;
+  std::int64_t keys_;    // visible to the last row, hence to any
+  std::int64_t stride_;  // keys_ in whole tiles
+  std::vector<double> mean_square_;
+  std::vector<double> p_exact_;  // scores, then weights; rows x stride_
+  std::vector<float> p_;
+  double exact_sum_[kRowsTogether] = {};
+  float sum_[kRowsTogether] = {};
+};
+
+}  // namespace
+
+std::int64_t visible_keys(const Problem& problem, std::int64_t row) {
+  if (!problem.causal) return problem.seq_kv;
+  return std::clamp<std::int64_t>(row + 1 + problem.seq_kv - problem.seq_q, 0, problem.seq_kv);
+}
+
+std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std::uint64_t seed) {
+  const std::int64_t heads = problem.batch * problem.heads, n = problem.seq_q;
+  // Rows with few keys still cost their share of memory.
+  const std::int64_t cost = std::max<std::int64_t>(problem.seq_kv, 64) * problem.head_dim;
+  const std::int64_t affordable = std::max<std::int64_t>(64, budget / cost);
+  std::vector<RowId> rows;
+  if (heads * n <= affordable) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      for (std::int64_t i = 0; i < n; ++i) rows.push_back({h, i});
+    }
+    return rows;
+  }
+
+  std::mt19937_64 random(
+      seed);  // its sequence is fixed by the standard, those of distributions not
+  auto below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  };
+  if (heads <= affordable / 2) {
+    for (std::int64_t h = 0; h < heads; ++h) rows.push_back({h, below(n)});
+  }
+  const std::int64_t left = affordable - std::ssize(rows);
+  constexpr std::int64_t kRowsPerHead = 32;
+  const std::int64_t sampled = std::clamp<std::int64_t>(left / std::min(n, kRowsPerHead),
+                                                        std::min<std::int64_t>(2, heads), heads);
+  std::vector<std::int64_t> chosen{0, heads - 1};
+  // The last head of the first batch and the first of the next: where a batch stride goes wrong.
+  if (problem.batch > 1 && sampled >= 4) {
+    chosen.insert(chosen.end(), {problem.heads - 1, problem.heads});
+  }
+  while (std::ssize(chosen) < sampled) chosen.push_back(below(heads));
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  const std::int64_t per_head = std::max(kRowsPerHead, left / std::ssize(chosen));
+  for (const std::int64_t h : chosen) {
+    if (n <= per_head) {
+      for (std::int64_t i = 0; i < n; ++i) rows.push_back({h, i});
+      continue;
+    }
+    std::vector<std::int64_t> picked{0, 1, n - 2, n - 1};
+    for (const std::int64_t tile : {16, 64, 128, 192}) {
+      const std::int64_t edges = (n - 1) / tile;
+      if (edges == 0) continue;
+      for (const std::int64_t edge : {std::int64_t{1}, 1 + below(edges), edges}) {
+        picked.insert(picked.end(), {edge * tile - 1, edge * tile});
+      }
+    }
+    while (std::ssize(picked) < per_head) picked.push_back(below(n));
+    for (const std::int64_t i : picked) rows.push_back({h, i});
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
+ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
+                             const std::vector<RowId>& rows) {
+  const std::int64_t d = problem.head_dim;
+  ReferenceRows result;
+  result.exact.resize(rows.size() * idx(d));
+  result.straightforward.resize(rows.size() * idx(d));
+  result.spread.resize(rows.size());
+
+  // Groups of rows of one head.
+  std::vector<std::int64_t> starts;
+  for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
+    if (starts.empty() || i - starts.back() == kRowsTogether ||
+        rows[idx(i)].head != rows[idx(starts.back())].head) {
+      starts.push_back(i);
+    }
+  }
+  parallel_for(std::ssize(starts), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t g = begin; g < end; ++g) {
+      const std::int64_t first = starts[idx(g)];
+      const std::int64_t last = g + 1 < std::ssize(starts) ? starts[idx(g + 1)] : std::ssize(rows);
+      RowGroup group(problem, inputs, std::span(rows).subspan(idx(first), idx(last - first)));
+      group.run(&result.exact[idx(first * d)], &result.straightforward[idx(first * d)],
+                &result.spread[idx(first)]);
+    }
+  });
+  return result;
+}
+
+}  // namespace fa

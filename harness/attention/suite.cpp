@@ -1,0 +1,119 @@
+#include "harness/attention/suite.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace fa {
+namespace {
+
+constexpr std::array<std::int64_t, 12> kRaggedLengths{1,  2,  15,  16,  17,   63,
+                                                      64, 65, 127, 129, 1000, 8191};
+
+struct Lengths {
+  std::int64_t q, kv;
+};
+
+// Collects the cases of one head_dim and one mask.
+class Collector {
+ public:
+  Collector(const RungConstraints& rung, const RungConstraints::HeadDim& dim, bool causal,
+            std::vector<Case>& cases)
+      : rung_(rung), dim_(dim), causal_(causal), cases_(cases) {}
+
+  void quick() {
+    add(1, 1, tile(), {Distribution::normal});
+    add(2, 3, square(2 * longest()), all());
+    add(1, 2, square(512), {Distribution::normal});
+    add(2, 2, {3 * q(), 5 * kv()}, {Distribution::needle});
+    add(1, 2, {4 * q(), kv()}, {Distribution::normal});
+    if (!rung_.ragged) return;
+    for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
+    add(2, 3, {17, 129}, {Distribution::needle});
+    add(2, 3, {129, 17}, {Distribution::normal});
+  }
+
+  void full() {
+    quick();
+    for (const std::int64_t n : {256, 1024, 2048}) add(1, 1, square(n), {Distribution::normal});
+    add(1, 1, square(8192), all());
+    add(2, 3, square(1), {Distribution::normal});
+    add(2, 3, square(1024), all());
+    add(4, 16, square(1), {Distribution::normal});
+    add(4, 16, square(512), {Distribution::needle, Distribution::large});
+    add(4, 16, square(2048), {Distribution::normal});
+    add(2, 3, {4 * q(), 9 * kv()}, all());
+    add(2, 3, {9 * q(), 2 * kv()}, {Distribution::normal, Distribution::needle});
+    add(1, 2, {q(), square(8192).kv}, {Distribution::uniform, Distribution::needle});
+    if (!rung_.ragged) return;
+    for (std::size_t i = 0; i < kRaggedLengths.size(); ++i) {
+      const std::int64_t n = kRaggedLengths[i];
+      add(1, 2, {n, n}, {Distribution::normal});
+      if (n > 1000) continue;
+      add(2, 3, {n, n}, {Distribution::needle});
+      const std::int64_t other = kRaggedLengths[(i + 4) % (kRaggedLengths.size() - 1)];
+      add(2, 3, {n, other}, {Distribution::normal});
+      add(2, 3, {other, n}, {Distribution::needle});
+    }
+  }
+
+ private:
+  std::int64_t q() const { return std::max(1, dim_.multiple_q); }
+  std::int64_t kv() const { return std::max(1, dim_.multiple_kv); }
+  std::int64_t longest() const { return std::max(q(), kv()); }
+  Lengths tile() const { return rung_.cross ? Lengths{q(), kv()} : square(1); }
+  static std::vector<Distribution> all() {
+    return {all_distributions().begin(), all_distributions().end()};
+  }
+
+  // seq_q == seq_kv == n, rounded up to whole tiles.
+  Lengths square(std::int64_t n) const {
+    const std::int64_t step = std::max<std::int64_t>(1, std::lcm(q(), kv()));
+    const std::int64_t rounded = (n + step - 1) / step * step;
+    return {rounded, rounded};
+  }
+
+  void add(std::int64_t batch, std::int64_t heads, Lengths n,
+           const std::vector<Distribution>& distributions) {
+    if (n.q != n.kv && (!rung_.cross || (causal_ && !rung_.causal_cross))) return;
+    const Problem problem{batch, heads, n.q, n.kv, dim_.head_dim, causal_, rung_.dtype};
+    for (const Distribution distribution : distributions) {
+      const Case added{problem, distribution};
+      if (std::find(cases_.begin(), cases_.end(), added) == cases_.end()) cases_.push_back(added);
+    }
+  }
+
+  const RungConstraints& rung_;
+  const RungConstraints::HeadDim& dim_;
+  bool causal_;
+  std::vector<Case>& cases_;
+};
+
+}  // namespace
+
+const char* to_string(Suite suite) {
+  return suite == Suite::quick ? "quick" : "full";
+}
+
+std::optional<Suite> parse_suite(std::string_view text) {
+  if (text == "quick") return Suite::quick;
+  if (text == "full") return Suite::full;
+  return std::nullopt;
+}
+
+std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints) {
+  std::vector<Case> cases;
+  for (const RungConstraints::HeadDim& dim : constraints.head_dims) {
+    for (const bool causal : {false, true}) {
+      if (causal ? !constraints.causal : !constraints.non_causal) continue;
+      Collector collector(constraints, dim, causal, cases);
+      suite == Suite::quick ? collector.quick() : collector.full();
+    }
+  }
+  std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
+    return a.problem.flops() < b.problem.flops();
+  });
+  return cases;
+}
+
+}  // namespace fa

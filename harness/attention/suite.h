@@ -1,0 +1,50 @@
+// Which problems `fa check` runs for a rung.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "harness/attention/inputs.h"
+#include "harness/attention/problem.h"
+
+namespace fa {
+
+enum class Suite { quick, full };
+
+/// "quick", "full".
+const char* to_string(Suite suite);
+std::optional<Suite> parse_suite(std::string_view text);
+
+/// What a rung takes, as the suite needs to know it.
+struct RungConstraints {
+  struct HeadDim {
+    int head_dim = 128;
+    int multiple_q = 64;   ///< seq_q must be a multiple of this (Br); ignored when ragged
+    int multiple_kv = 64;  ///< seq_kv must be a multiple of this (Bc); ignored when ragged
+  };
+  std::vector<HeadDim> head_dims;
+  bool non_causal = true;
+  bool causal = false;
+  bool causal_cross = true;  ///< causal with seq_q != seq_kv
+  bool cross = true;         ///< seq_q != seq_kv at all
+  bool ragged = false;       ///< any seq_len from 1
+  Dtype dtype = Dtype::f16;
+};
+
+struct Case {
+  Problem problem;
+  Distribution distribution = Distribution::normal;
+  bool operator==(const Case&) const = default;
+};
+
+/// Cases in order of growing size, without repeats.
+///
+/// quick  seconds on the virtual machine: one tile, several batches, heads and tiles with every
+///        distribution, seq_q != seq_kv, a few ragged lengths; at most 512 rows.
+/// full   B x H in {1x1, 2x3, 4x16}, N from one tile to 8192, every distribution, seq_q != seq_kv
+///        both ways, every ragged length of {1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 1000, 8191}.
+std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints);
+
+}  // namespace fa

@@ -1,0 +1,142 @@
+#include "harness/attention/check.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "harness/attention/mutants.h"
+#include "harness/tests/attention/helpers.h"
+#include "harness/tests/catch.h"
+
+using namespace fa;
+
+namespace {
+
+const Problem kProblem{.batch = 2, .heads = 3, .seq_q = 70, .seq_kv = 90, .head_dim = 64};
+
+}  // namespace
+
+TEST_CASE("a report says what was compared") {
+  const Inputs inputs = make_inputs(kProblem, Distribution::normal, 1);
+  const Verifier verifier(kProblem, inputs);
+  HostTensor output = honest_output(kProblem, inputs);
+  const CheckReport good = verifier.check(output);
+  CHECK(good.ok);
+  CHECK(good.finite);
+  CHECK(good.reason.empty());
+  CHECK(good.rows_checked == 420);
+  CHECK(good.rows_total == 420);
+  CHECK(good.ratio > 0);
+  CHECK(good.ratio < 1);
+  CHECK(good.tolerance == 2 * good.reference_error + good.floor);
+  CHECK(good.tolerance < 1e-3);
+
+  SECTION("one wrong element is named") {
+    const std::int64_t index = ((1 * 3 + 2) * 70 + 69) * 64 + 63;
+    output.set(index, output.at(index) + 0.01f);
+    const CheckReport bad = verifier.check(output);
+    CHECK(!bad.ok);
+    CHECK(bad.finite);
+    CHECK(contains(bad.reason, "batch 1, head 2, row 69, column 63: got "));
+    CHECK(contains(bad.reason, "1 elements wrong, in 1 of 420 checked rows"));
+    CHECK(std::abs(bad.max_error - 0.01) < 1e-3);
+  }
+  SECTION("NaN and infinity are found and counted") {
+    for (const float value :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      output.set(70 * 64 + 5, value);
+      output.set(80 * 64 + 6, -value);
+      const CheckReport bad = verifier.check(output);
+      CHECK(!bad.ok);
+      CHECK(!bad.finite);
+      CHECK(bad.non_finite == 2);
+      CHECK(contains(bad.reason, "at batch 0, head 1, row 0, column 5 (2 of 26880 elements"));
+    }
+  }
+  SECTION("another shape or dtype is a mistake of the caller") {
+    const HostTensor other = make_tensor(Dtype::f16, {2, 3, 90, 64}, 0.0f);
+    CHECK(contains(message_of<std::invalid_argument>([&] { verifier.check(other); }),
+                   "expected float16 [2, 3, 70, 64]"));
+    const HostTensor wide = make_tensor(Dtype::f32, {2, 3, 70, 64}, 0.0f);
+    CHECK(contains(message_of<std::invalid_argument>([&] { verifier.check(wide); }), "float32"));
+    Problem longer = kProblem;
+    longer.seq_kv = 91;
+    CHECK(contains(message_of<std::invalid_argument>([&] { Verifier(longer, inputs); }), "K is"));
+  }
+}
+
+TEST_CASE("a NaN outside the checked rows is found") {
+  const Problem p{.batch = 4, .heads = 8, .seq_q = 2048, .seq_kv = 64, .head_dim = 64};
+  const Inputs inputs = make_inputs(p, Distribution::normal, 1);
+  const Verifier verifier(p, inputs, {.budget = 1 << 20});
+  HostTensor output = honest_output(p, inputs, 64, false, &verifier.rows());
+  REQUIRE(verifier.check(output).ok);
+  for (std::int64_t row = 0; row < 2048; ++row) {
+    if (std::binary_search(verifier.rows().begin(), verifier.rows().end(), RowId{5, row})) continue;
+    output.set((5 * 2048 + row) * 64, std::numeric_limits<float>::quiet_NaN());
+    break;
+  }
+  CHECK(!verifier.check(output).ok);
+}
+
+// Different tilings, roundings and accumulators are all correct, and must stay so with a margin.
+TEST_CASE("honest computations pass") {
+  const Problem shapes[] = {
+      {.batch = 1, .heads = 1, .seq_q = 1, .seq_kv = 1, .head_dim = 64},
+      {.batch = 1, .heads = 2, .seq_q = 2, .seq_kv = 2, .head_dim = 64},
+      {.batch = 1, .heads = 1, .seq_q = 1, .seq_kv = 17, .head_dim = 32},
+      {.batch = 2, .heads = 3, .seq_q = 65, .seq_kv = 129, .head_dim = 128, .causal = true},
+      {.batch = 1, .heads = 2, .seq_q = 129, .seq_kv = 65, .head_dim = 64, .causal = true},
+      {.batch = 1, .heads = 2, .seq_q = 256, .seq_kv = 1024, .head_dim = 64},
+      {.batch = 1, .heads = 1, .seq_q = 64, .seq_kv = 16384, .head_dim = 64},
+  };
+  for (Problem p : shapes) {
+    for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+      p.dtype = dtype;
+      for (const Distribution distribution : all_distributions()) {
+        for (const std::uint64_t seed : {1u, 2u}) {
+          const Inputs inputs = make_inputs(p, distribution, seed);
+          const Verifier verifier(p, inputs);
+          for (const int tile : {32, 128}) {
+            for (const bool truncate : {false, true}) {
+              if (truncate && dtype == Dtype::f32) continue;  // no tensor cores there
+              const CheckReport report =
+                  verifier.check(honest_output(p, inputs, tile, truncate, &verifier.rows()));
+              CAPTURE(to_string(p), to_string(distribution), seed, tile, truncate, report.reason);
+              CHECK(report.ok);
+              CHECK(report.ratio < 0.97);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the tolerance follows |O| down the sequence") {
+  const Problem p{.batch = 1, .heads = 1, .seq_q = 8192, .seq_kv = 8192, .causal = true};
+  const Inputs inputs = make_inputs(p, Distribution::normal, 1);
+  const Verifier verifier(p, inputs, {.budget = 1 << 26});
+  HostTensor output = honest_output(p, inputs, 64, false, &verifier.rows());
+  REQUIRE(verifier.check(output).ok);
+  // An error that row 0 allows is rejected in the last row.
+  const double first_row = 1e-3;
+  const std::int64_t last = (p.seq_q - 1) * p.head_dim;
+  output.set(last, output.at(last) + static_cast<float>(first_row));
+  const CheckReport report = verifier.check(output);
+  CHECK(!report.ok);
+  CHECK(report.tolerance < first_row / 5);
+}
+
+TEST_CASE("bitwise comparison names the first difference") {
+  HostTensor a = make_tensor(Dtype::f16, {1, 2, 3, 4}, 0.0f), b = a;
+  std::string difference;
+  CHECK(bitwise_equal(a, b, &difference));
+  b.set(23, -0.0f);
+  CHECK(!bitwise_equal(a, b, &difference));
+  CHECK(difference == "first difference at batch 0, head 1, row 2, column 3: 0 and -0");
+  CHECK(!bitwise_equal(a, make_tensor(Dtype::f32, {1, 2, 3, 4}, 0.0f), &difference));
+  CHECK(contains(difference, "dtypes differ"));
+  CHECK(!bitwise_equal(a, make_tensor(Dtype::f16, {1, 2, 4, 3}, 0.0f), &difference));
+  CHECK(contains(difference, "[1, 2, 4, 3]"));
+}

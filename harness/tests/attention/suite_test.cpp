@@ -1,0 +1,108 @@
+#include "harness/attention/suite.h"
+
+#include <algorithm>
+#include <set>
+
+#include "harness/tests/catch.h"
+
+using namespace fa;
+
+namespace {
+
+const RungConstraints kTiled{.head_dims = {{64, 128, 64}, {128, 64, 128}}};
+const RungConstraints kRagged{.head_dims = {{128, 1, 1}}, .causal = true, .ragged = true};
+
+template <class Test>
+bool any(const std::vector<Case>& cases, const Test& test) {
+  return std::any_of(cases.begin(), cases.end(), test);
+}
+
+}  // namespace
+
+TEST_CASE("suite names") {
+  CHECK(parse_suite("quick") == Suite::quick);
+  CHECK(parse_suite("full") == Suite::full);
+  CHECK(!parse_suite("all"));
+}
+
+TEST_CASE("a suite holds only what the rung takes, once, growing") {
+  for (const Suite suite : {Suite::quick, Suite::full}) {
+    const std::vector<Case> cases = suite_cases(suite, kTiled);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Problem& p = cases[i].problem;
+      const auto& dim = kTiled.head_dims[p.head_dim == 64 ? 0 : 1];
+      CHECK(p.head_dim == dim.head_dim);
+      CHECK(p.seq_q % dim.multiple_q == 0);
+      CHECK(p.seq_kv % dim.multiple_kv == 0);
+      CHECK(!p.causal);
+      if (i > 0) CHECK(cases[i - 1].problem.flops() <= p.flops());
+      CHECK(std::count(cases.begin(), cases.end(), cases[i]) == 1);
+    }
+    CHECK(cases.size() < (suite == Suite::quick ? 20u : 80u));
+  }
+}
+
+TEST_CASE("quick suites stay small") {
+  for (const RungConstraints& rung : {kTiled, kRagged}) {
+    for (const Case& c : suite_cases(Suite::quick, rung)) {
+      CHECK(c.problem.seq_q <= 512);
+      CHECK(c.problem.seq_kv <= 640);
+      CHECK(c.problem.batch * c.problem.heads <= 6);
+    }
+  }
+}
+
+TEST_CASE("full suites cover what the acceptance names") {
+  for (const int d : {64, 128}) {
+    const std::vector<Case> cases = suite_cases(Suite::full, kTiled);
+    for (const auto& [batch, heads] : {std::pair{1, 1}, std::pair{2, 3}, std::pair{4, 16}}) {
+      CHECK(any(cases, [&, b = batch, h = heads](const Case& c) {
+        return c.problem.batch == b && c.problem.heads == h && c.problem.head_dim == d;
+      }));
+    }
+    for (const Distribution distribution : all_distributions()) {
+      CHECK(any(cases, [&](const Case& c) {
+        return c.distribution == distribution && c.problem.seq_q == 8192 && c.problem.head_dim == d;
+      }));
+    }
+    CHECK(any(cases, [&](const Case& c) {
+      const auto& dim = kTiled.head_dims[d == 64 ? 0 : 1];
+      return c.problem.seq_q == dim.multiple_q && c.problem.seq_kv == dim.multiple_kv;
+    }));
+    CHECK(any(cases, [](const Case& c) { return c.problem.seq_q > c.problem.seq_kv; }));
+    CHECK(any(cases, [](const Case& c) { return c.problem.seq_q < c.problem.seq_kv; }));
+  }
+}
+
+TEST_CASE("full suites of ragged rungs take every length") {
+  const std::vector<Case> cases = suite_cases(Suite::full, kRagged);
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 1000, 8191}) {
+      CHECK(any(cases, [&](const Case& c) {
+        return c.problem.causal == causal && c.problem.seq_q == n && c.problem.seq_kv == n;
+      }));
+    }
+    CHECK(any(cases, [&](const Case& c) {
+      return c.problem.causal == causal && c.problem.seq_q > c.problem.seq_kv;
+    }));
+    CHECK(any(cases, [&](const Case& c) {
+      return c.problem.causal == causal && c.problem.seq_q < c.problem.seq_kv;
+    }));
+  }
+}
+
+TEST_CASE("constraints are honoured") {
+  RungConstraints rung = kRagged;
+  rung.causal_cross = false;
+  for (const Case& c : suite_cases(Suite::full, rung)) {
+    CHECK((!c.problem.causal || c.problem.seq_q == c.problem.seq_kv));
+  }
+  rung.cross = false;
+  rung.non_causal = false;
+  rung.dtype = Dtype::f32;
+  for (const Case& c : suite_cases(Suite::full, rung)) {
+    CHECK(c.problem.seq_q == c.problem.seq_kv);
+    CHECK(c.problem.causal);
+    CHECK(c.problem.dtype == Dtype::f32);
+  }
+}
