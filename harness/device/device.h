@@ -34,6 +34,9 @@ class Device {
   /// Compute capability x 10.
   virtual int sm() const = 0;
 
+  /// Throws OutOfMemory when the problem's tensors cannot fit. Asked before inputs are made, which
+  /// take as much memory on the host.
+  virtual void require_memory(const Problem& problem) = 0;
   /// Allocates Q, K, V, O for the problem and uploads the inputs. Replaces what was loaded before.
   virtual void load(const Problem& problem, const Inputs& inputs) = 0;
   /// Fills O with NaN, so that an element nobody writes is seen.

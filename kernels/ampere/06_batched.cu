@@ -215,9 +215,11 @@ __device__ __forceinline__ void attention(const half* Q, const half* K, const ha
   {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, warps}, \
    Attention<Br, Bc, warps, D>::kSharedBytes},
 
-#define INSTANCES(X)                     \
-  X(fa_06_batched_d128, 128, 64, 4, 128) \
-  X(fa_06_batched_d64, 128, 128, 4, 64)
+#define INSTANCES(X)                              \
+  X(fa_06_batched_d128, 128, 64, 4, 128)          \
+  X(fa_06_batched_d64, 128, 128, 4, 64)           \
+  X(fa_06_batched_128x64w8_d128, 128, 64, 8, 128) \
+  X(fa_06_batched_256x64w8_d128, 256, 64, 8, 128)
 
 INSTANCES(ENTRY)
 

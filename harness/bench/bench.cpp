@@ -1,0 +1,291 @@
+#include "harness/bench/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "harness/bench/nvml.h"
+#include "harness/bench/timing.h"
+
+namespace fa {
+namespace {
+
+/// Feeds the clock sampler and the progress line.
+class Watcher final : public TimingObserver {
+ public:
+  Watcher(ClockSampler& sampler, const std::vector<TimedItem>& items, const BenchReport& report,
+          int rounds, std::string problem)
+      : sampler_(sampler),
+        items_(items),
+        report_(report),
+        rounds_(rounds),
+        problem_(std::move(problem)) {}
+
+  void begin(std::size_t item, Phase phase, int round) override {
+    if (phase == Phase::back_to_back) sampler_.open(item);
+    if (report_.progress) {
+      report_.progress(
+          fmt::format("{}: round {} of {}, {}", problem_, round + 1, rounds_, items_[item].name));
+    }
+  }
+  void end() override { sampler_.close(); }
+
+ private:
+  ClockSampler& sampler_;
+  const std::vector<TimedItem>& items_;
+  const BenchReport& report_;
+  int rounds_;
+  std::string problem_;
+};
+
+/// One problem on its way to rows.
+class ProblemRun {
+ public:
+  ProblemRun(GpuDevice& device, GpuStopwatch& stopwatch, const Nvml* nvml,
+             const BenchOptions& options, const BenchReport& report,
+             const std::vector<BenchItem>& items, const std::string& run)
+      : device_(device),
+        stopwatch_(stopwatch),
+        nvml_(nvml),
+        options_(options),
+        report_(report),
+        items_(items) {
+    for (const BenchItem& item : items) rows_.push_back(empty_row(item, run));
+  }
+
+  /// Sets lost() instead of throwing when the context dies: the rows until then are valid.
+  void execute() {
+    try {
+      if (load()) {
+        verify_all();
+        time_correct();
+      }
+    } catch (const DeviceLost& error) {
+      lost_ = error.what();
+    }
+  }
+
+  /// All rows, or when the device was lost those that were settled before.
+  std::vector<Json> rows() const {
+    if (!lost_) return rows_;
+    std::vector<Json> settled;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (!pending(i)) settled.push_back(rows_[i]);
+    }
+    return settled;
+  }
+  const std::optional<std::string>& lost() const { return lost_; }
+
+ private:
+  /// Neither refused nor settled with a reason.
+  bool pending(std::size_t i) const {
+    return rows_[i]["status"] == "error" && rows_[i]["reason"].get<std::string>().empty();
+  }
+
+  void settle(std::size_t i, const char* status, const std::string& reason) {
+    rows_[i]["status"] = status;
+    rows_[i]["reason"] = reason;
+  }
+
+  void progress(const std::string& text) const {
+    if (report_.progress) report_.progress(text);
+  }
+
+  bool load() {
+    const auto first = std::find_if(items_.begin(), items_.end(),
+                                    [](const BenchItem& item) { return item.refused.empty(); });
+    if (first == items_.end()) return false;
+    const Problem& problem = first->problem;
+    try {
+      device_.require_memory(problem);
+      progress(fmt::format("{}: inputs and reference", to_string(problem)));
+      const Inputs inputs = make_inputs(problem, options_.inputs, options_.seed);
+      device_.load(problem, inputs);
+      verifier_ = std::make_unique<Verifier>(problem, inputs);
+    } catch (const OutOfMemory& error) {
+      for (std::size_t i = 0; i < items_.size(); ++i) {
+        if (pending(i)) settle(i, "out_of_memory", error.what());
+      }
+      return false;
+    }
+    return true;
+  }
+
+  /// Enqueues one pass; rungs write the device's O, peers write it only when it is verified.
+  void launch(const BenchItem& item, bool store) {
+    if (!item.peer) {
+      device_.launch(item.plan);
+      return;
+    }
+    item.peer->launch(item.problem, device_.address(Tensor::q), device_.address(Tensor::k),
+                      device_.address(Tensor::v), store ? device_.address(Tensor::o) : nullptr,
+                      device_.stream());
+  }
+
+  void verify_all() {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (!pending(i)) continue;
+      progress(fmt::format("{}: verifying {}", to_string(items_[i].problem), items_[i].name));
+      try {
+        verify(i);
+      } catch (const DeviceLost& error) {
+        settle(i, "error", error.what());
+        throw;
+      } catch (const PeerUnsupported& error) {
+        settle(i, "unsupported", error.what());
+      } catch (const OutOfMemory& error) {
+        settle(i, "out_of_memory", error.what());
+      } catch (const DeviceError& error) {
+        settle(i, "error", error.what());
+      }
+    }
+  }
+
+  void verify(std::size_t i) {
+    const BenchItem& item = items_[i];
+    if (item.peer && item.peer->is_matmul()) {
+      launch(item, false);
+      device_.synchronize();
+      return;
+    }
+    if (!item.peer) {
+      const Launch& main = item.plan.launches.front();
+      rows_[i]["resources"] =
+          resources_json(device_.resources(main), ptxas_entry(main.entry, device_.sm()));
+      rows_[i]["peak_bytes"] = device_.tensor_bytes();
+    }
+    const Verdict verdict = pass_gate(
+        device_, [&] { launch(item, true); }, *verifier_);
+    rows_[i]["check"] = check_json(verdict);
+    if (!verdict.ok) settle(i, "incorrect", verdict.reason);
+  }
+
+  void time_correct() {
+    std::vector<std::size_t> timed;
+    std::vector<TimedItem> work;
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (!pending(i)) continue;
+      timed.push_back(i);
+      work.push_back({items_[i].name, [this, i] { launch(items_[i], false); }});
+    }
+    if (work.empty()) return;
+    ClockSampler sampler(nvml_, work.size());
+    Watcher watcher(sampler, work, report_, options_.policy.rounds,
+                    to_string(items_.front().problem));
+    const std::vector<ItemTimes> times =
+        time_interleaved(work, options_.policy, stopwatch_, &watcher);
+    for (std::size_t t = 0; t < timed.size(); ++t) {
+      const std::size_t i = timed[t];
+      if (times[t].error) {
+        settle(i, "error", *times[t].error);
+        continue;
+      }
+      put_times(rows_[i], items_[i], times[t]);
+      const ClockReading clock = sampler.reading(t);
+      if (clock.clock_mhz) rows_[i]["clock_mhz"] = std::round(*clock.clock_mhz);
+      if (clock.power_w) rows_[i]["power_w"] = std::round(*clock.power_w * 10) / 10;
+      settle(i, "ok", "");
+    }
+  }
+
+  GpuDevice& device_;
+  GpuStopwatch& stopwatch_;
+  const Nvml* nvml_;
+  const BenchOptions& options_;
+  const BenchReport& report_;
+  const std::vector<BenchItem>& items_;
+  std::vector<Json> rows_;
+  std::unique_ptr<Verifier> verifier_;
+  std::optional<std::string> lost_;
+};
+
+void count(BenchOutcome& outcome, const std::vector<Json>& rows) {
+  for (const Json& row : rows) {
+    const std::string status = row.at("status");
+    ++(status == "ok"            ? outcome.ok
+       : status == "incorrect"   ? outcome.incorrect
+       : status == "unsupported" ? outcome.unsupported
+                                 : outcome.failed);
+  }
+}
+
+/// Each problem once per dtype that the rungs have; float16 when there are only peers.
+std::vector<Problem> typed_problems(const BenchOptions& options) {
+  std::vector<Dtype> dtypes;
+  for (const Rung* rung : options.rungs) {
+    if (std::find(dtypes.begin(), dtypes.end(), rung->dtype) == dtypes.end()) {
+      dtypes.push_back(rung->dtype);
+    }
+  }
+  if (dtypes.empty()) dtypes.push_back(Dtype::f16);
+  std::vector<Problem> problems;
+  for (Problem problem : options.problems) {
+    for (const Dtype dtype : dtypes) {
+      problem.dtype = dtype;
+      problems.push_back(problem);
+    }
+  }
+  return problems;
+}
+
+std::vector<Json> kept_rows(const ResultsFile& file, const std::vector<BenchItem>& items) {
+  std::vector<Json> rows;
+  rows.reserve(items.size());
+  for (const BenchItem& item : items) {
+    rows.push_back(*file.find({item.kind, item.id, item.variant, item.problem}));
+  }
+  return rows;
+}
+
+}  // namespace
+
+BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const BenchReport& report) {
+  const auto note = [&](const std::string& text) {
+    if (report.note) report.note(text);
+  };
+  const SourceState source = source_state();
+  if (!source.warning.empty()) note("warning: " + source.warning);
+  const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
+  if (!nvml) note("NVML is not available: clocks and power are not recorded");
+
+  std::optional<ResultsFile> file;
+  if (!options.json.empty()) {
+    file.emplace(options.json,
+                 FileIdentity{generator_json(source, options.argv), device_json(device, nvml.get()),
+                              policy_json(options.policy, to_string(options.inputs), options.seed,
+                                          device, nvml.get())},
+                 options.overwrite);
+    if (file->size() > 0)
+      note(fmt::format("continuing {}, {} rows", options.json.string(), file->size()));
+  }
+
+  BenchOutcome outcome;
+  const std::string run = utc_now();
+  GpuStopwatch stopwatch(device, options.policy.l2);
+  for (const Problem& problem : typed_problems(options)) {
+    const std::vector<BenchItem> items = bench_items(options, problem, &device);
+    if (items.empty()) continue;
+    if (file && is_complete(*file, items)) {
+      const std::vector<Json> rows = kept_rows(*file, items);
+      note(fmt::format("{}: {} rows kept from {}", to_string(problem), rows.size(),
+                       options.json.string()));
+      outcome.kept += static_cast<int>(rows.size());
+      count(outcome, rows);
+      if (report.finished) report.finished(problem, rows);
+      continue;
+    }
+    ProblemRun work(device, stopwatch, nvml.get(), options, report, items, run);
+    work.execute();
+    const std::vector<Json> rows = work.rows();
+    if (file) file->put(rows);
+    count(outcome, rows);
+    if (report.finished) report.finished(problem, rows);
+    if (work.lost()) throw DeviceLost(*work.lost());
+    device.unload();
+  }
+  return outcome;
+}
+
+}  // namespace fa

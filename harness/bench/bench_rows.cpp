@@ -1,0 +1,170 @@
+// Items and rows of a bench: everything that needs no GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+
+#include "harness/bench/bench.h"
+#include "harness/bench/statistics.h"
+#include "harness/device/make_device.h"
+
+namespace fa {
+namespace {
+
+/// Six significant digits: more than a measurement has, and a file that people can read.
+Json rounded(double value) {
+  if (!std::isfinite(value)) return {};
+  if (value == 0) return 0.0;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+double item_flops(const BenchItem& item) {
+  if (!item.peer || !item.peer->is_matmul()) return item.problem.flops();
+  const auto& [m, n, k] = item.peer->matmul;
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+double item_bytes(const BenchItem& item) {
+  if (!item.peer || !item.peer->is_matmul()) return item.problem.bytes();
+  const auto& [m, n, k] = item.peer->matmul;
+  return static_cast<double>(size_of(Dtype::f16)) *
+         (static_cast<double>(m) * static_cast<double>(k) +
+          static_cast<double>(k) * static_cast<double>(n) +
+          static_cast<double>(m) * static_cast<double>(n));
+}
+
+BenchItem peer_item(const Peer& peer, const Problem& problem) {
+  BenchItem item;
+  item.kind = "peer";
+  item.id = peer.id;
+  item.variant = peer.variant;
+  item.name = peer.id;
+  item.problem = problem;
+  item.peer = &peer;
+  item.refused = peer.unavailable_reason;
+  if (item.refused.empty() && peer.unsupported) item.refused = peer.unsupported(problem);
+  return item;
+}
+
+}  // namespace
+
+BenchItem rung_item(const Rung& rung, const Problem& problem, const Instance* instance,
+                    const Device* device) {
+  BenchItem item;
+  item.kind = "rung";
+  item.id = rung.id;
+  item.problem = problem;
+  item.rung = &rung;
+  item.instance = instance;
+  if (instance) item.variant = to_string(instance->tile);
+  item.name = fmt::format("{}{}{}", rung.name, instance ? " " : "", item.variant);
+  item.ablation = instance && instance != rung.find_instance(problem.head_dim);
+  PlanResult result = make_plan(rung, problem, item.variant);
+  if (auto* unsupported = std::get_if<Unsupported>(&result)) {
+    item.refused = std::move(unsupported->reason);
+  } else {
+    item.plan = std::move(std::get<LaunchPlan>(result));
+    if (device) item.refused = device_refusal(*device, rung).value_or("");
+  }
+  return item;
+}
+
+std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& problem,
+                                   const Device* device) {
+  std::vector<BenchItem> items;
+  for (const Rung* rung : options.rungs) {
+    if (rung->dtype != problem.dtype) continue;
+    const Instance* own = rung->find_instance(problem.head_dim);
+    items.push_back(rung_item(*rung, problem, own, device));
+    if (!own || !options.ablations) continue;
+    for (const Instance& instance : rung->kernels->instances) {
+      if (instance.head_dim != problem.head_dim || &instance == own) continue;
+      items.push_back(rung_item(*rung, problem, &instance, device));
+    }
+  }
+  for (const Peer& peer : options.peers) items.push_back(peer_item(peer, problem));
+  return items;
+}
+
+bool is_complete(const ResultsFile& file, const std::vector<BenchItem>& items) {
+  return std::all_of(items.begin(), items.end(), [&](const BenchItem& item) {
+    const Json* row = file.find({item.kind, item.id, item.variant, item.problem});
+    if (!row) return false;
+    const std::string status = row->at("status");
+    if (!item.refused.empty()) {
+      return status == "unsupported" && row->at("reason") == item.refused;
+    }
+    return status == "ok" || status == "out_of_memory";
+  });
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), length};
+}
+
+Json empty_row(const BenchItem& item, const std::string& run) {
+  Json row{{"kind", item.kind},
+           {"id", item.id},
+           {"variant", item.variant},
+           {"problem", to_json(item.problem)},
+           {"status", item.refused.empty() ? "error" : "unsupported"},
+           {"reason", item.refused}};
+  if (item.rung) {
+    row["entry"] = item.instance ? Json(item.instance->entry) : Json();
+    row["ablation"] = item.ablation;
+  } else if (item.peer && item.peer->is_matmul()) {
+    row["matmul"] = item.peer->matmul;
+  }
+  row["run"] = run;
+  for (const char* measured : {"check", "time_ms", "tflops", "tflops_back_to_back", "gbs",
+                               "clock_mhz", "power_w", "resources", "peak_bytes"}) {
+    row[measured] = nullptr;
+  }
+  return row;
+}
+
+Json check_json(const Verdict& verdict) {
+  const CheckReport& check = verdict.check;
+  return {
+      {"max_error", rounded(check.max_error)}, {"reference_error", rounded(check.reference_error)},
+      {"tolerance", rounded(check.tolerance)}, {"floor", rounded(check.floor)},
+      {"ratio", rounded(check.ratio)},         {"rows_checked", check.rows_checked},
+      {"rows_total", check.rows_total},        {"finite", check.finite},
+      {"repeatable", verdict.repeatable},      {"red_zones_intact", verdict.damaged.empty()}};
+}
+
+Json resources_json(const KernelResources& used, const std::optional<PtxasEntry>& ptxas) {
+  return {{"registers", used.registers},
+          {"shared_bytes", used.static_shared + used.dynamic_shared},
+          {"spill_bytes", ptxas ? Json(ptxas->spill_stores + ptxas->spill_loads) : Json()},
+          {"local_bytes", used.local_bytes},
+          {"blocks_per_sm", used.blocks_per_sm}};
+}
+
+void put_times(Json& row, const BenchItem& item, const ItemTimes& times) {
+  const Summary spaced = summarize(times.spaced);
+  const Summary sustained = summarize(times.back_to_back);
+  const auto tflops = [&](double ms) {
+    return ms > 0 ? rounded(item_flops(item) / (ms * 1e-3) / 1e12) : Json();
+  };
+  row["time_ms"] = {{"median", rounded(spaced.median)},
+                    {"p10", rounded(spaced.p10)},
+                    {"p90", rounded(spaced.p90)},
+                    {"min", rounded(spaced.min)},
+                    {"n", spaced.n},
+                    {"back_to_back", rounded(sustained.median)}};
+  row["tflops"] = tflops(spaced.median);
+  row["tflops_back_to_back"] = tflops(sustained.median);
+  row["gbs"] =
+      spaced.median > 0 ? rounded(item_bytes(item) / (spaced.median * 1e-3) / 1e9) : Json();
+}
+
+}  // namespace fa

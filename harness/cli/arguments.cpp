@@ -1,0 +1,181 @@
+#include "harness/cli/arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "harness/bench/results.h"
+#include "harness/cli/exit_code.h"
+
+namespace fa::cli {
+namespace {
+
+template <typename Integer>
+bool parse_whole(std::string_view text, Integer& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && !text.empty();
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that lead from one to the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const std::size_t width = b.size() + 1;
+  std::vector<std::size_t> cost((a.size() + 1) * width);
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      std::size_t& here = cost[i * width + j];
+      if (i == 0 || j == 0) {
+        here = i + j;
+        continue;
+      }
+      const std::size_t replaced = cost[(i - 1) * width + j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      here = std::min({cost[(i - 1) * width + j] + 1, cost[i * width + j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        here = std::min(here, cost[(i - 2) * width + j - 2] + 1);
+      }
+    }
+  }
+  return cost.back();
+}
+
+[[noreturn]] void unknown_rung(const std::string& word) {
+  std::vector<std::string> ids;
+  std::vector<std::string> words{"all"};
+  for (const Rung& rung : catalogue()) {
+    ids.emplace_back(rung.id);
+    words.emplace_back(rung.id);
+    words.emplace_back(rung.name);
+    words.emplace_back(rung.name.substr(rung.name.find('_') + 1));
+    words.emplace_back(to_string(rung.family));
+  }
+  const std::string near = nearest(word, words);
+  throw UsageError(fmt::format("rung '{}' is unknown{}; allowed: {}, a name, a family, all", word,
+                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
+                               fmt::join(ids, ", ")));
+}
+
+}  // namespace
+
+std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t min,
+                           std::int64_t max) {
+  std::int64_t value = 0;
+  if (!parse_whole(text, value) || value < min || value > max) {
+    throw UsageError(
+        fmt::format("{} '{}' is not a whole number from {} to {}", name, text, min, max));
+  }
+  return value;
+}
+
+std::uint64_t parse_seed(std::string_view name, std::string_view text) {
+  std::uint64_t value = 0;
+  if (!parse_whole(text, value)) {
+    throw UsageError(
+        fmt::format("{} '{}' is not a whole number from 0 to {}", name, text, UINT64_MAX));
+  }
+  return value;
+}
+
+std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view text,
+                                         std::int64_t min, std::int64_t max) {
+  std::vector<std::int64_t> values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    values.push_back(parse_integer(name, text.substr(begin, end - begin), min, max));
+    if (std::count(values.begin(), values.end(), values.back()) > 1) {
+      throw UsageError(fmt::format("{} '{}' names {} twice", name, text, values.back()));
+    }
+    begin = end + 1;
+  }
+  return values;
+}
+
+CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed) {
+  return app
+      .add_option_function<std::string>(
+          "--seed", [&seed](const std::string& text) { seed = parse_seed("--seed", text); },
+          "Seed of the inputs (default 1)")
+      ->type_name("S");
+}
+
+CLI::Option* add_inputs(CLI::App& app, Distribution& inputs) {
+  std::vector<std::string> names;
+  for (const Distribution each : all_distributions()) names.emplace_back(to_string(each));
+  const std::string allowed = fmt::format("{}", fmt::join(names, ", "));
+  return app
+      .add_option_function<std::string>(
+          "--inputs",
+          [&inputs, allowed](const std::string& text) {
+            const auto parsed = parse_distribution(text);
+            if (!parsed) {
+              throw UsageError(fmt::format("--inputs '{}' is unknown; allowed: {}", text, allowed));
+            }
+            inputs = *parsed;
+          },
+          "Distribution of Q, K and V: " + allowed + " (default normal)")
+      ->type_name("NAME");
+}
+
+CLI::Option* add_device(CLI::App& app, std::string& device) {
+  return app
+      .add_option_function<std::string>(
+          "--device",
+          [&device](const std::string& text) {
+            if (text != "auto" && text != "gpu" && text != "vm") {
+              throw UsageError(
+                  fmt::format("--device '{}' is unknown; allowed: auto, gpu, vm", text));
+            }
+            device = text;
+          },
+          "auto, gpu or vm (default auto: the GPU where there is one, else the virtual machine)")
+      ->type_name("NAME");
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& words) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& candidate : words) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) best = candidate, best_distance = distance;
+  }
+  return best;
+}
+
+std::vector<const Rung*> select_rungs(const std::vector<std::string>& words) {
+  std::vector<const Rung*> meant;
+  for (const std::string& word : words) {
+    const std::vector<const Rung*> matches = match_rungs(word);
+    if (matches.empty()) unknown_rung(word);
+    meant.insert(meant.end(), matches.begin(), matches.end());
+  }
+  std::vector<const Rung*> selected;
+  for (const Rung& rung : catalogue()) {
+    if (words.empty() || std::find(meant.begin(), meant.end(), &rung) != meant.end()) {
+      selected.push_back(&rung);
+    }
+  }
+  return selected;
+}
+
+const Rung& select_rung(const std::string& word) {
+  const std::vector<const Rung*> matches = select_rungs({word});
+  if (matches.size() != 1) {
+    std::vector<std::string> ids;
+    ids.reserve(matches.size());
+    for (const Rung* rung : matches) ids.emplace_back(rung->id);
+    throw UsageError(fmt::format("'{}' means {} rungs, one is needed: {}", word, ids.size(),
+                                 fmt::join(ids, ", ")));
+  }
+  return *matches.front();
+}
+
+void require_writable_path(const char* option, const std::filesystem::path& path) {
+  try {
+    require_writable(path);
+  } catch (const ResultsIoError& error) {
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+}  // namespace fa::cli

@@ -1,0 +1,296 @@
+// fa check: every instance of the rungs over a suite of problems and inputs, and the relations that
+// hold between outputs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <type_traits>
+
+#include "harness/attention/metamorphic.h"
+#include "harness/attention/mutants.h"
+#include "harness/attention/suite.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
+#include "harness/cli/terminal.h"
+#include "harness/device/gate.h"
+#include "harness/device/gpu.h"
+#include "harness/device/make_device.h"
+
+namespace fa::cli {
+namespace {
+
+/// One instance under check, and how it fared.
+struct Subject {
+  const Rung* rung;
+  const Instance* instance;
+  std::string name;
+  int passed = 0, wrong = 0;
+  int refused = 0;   ///< cases that the suite has and the rung does not take
+  double worst = 0;  ///< largest error as a share of its tolerance
+};
+
+/// A case and the subjects it is for, by index.
+struct SharedCase {
+  Case content;
+  std::vector<std::size_t> subjects;
+};
+
+RungConstraints constraints_of(const Subject& subject) {
+  RungConstraints constraints;
+  constraints.head_dims = {{.head_dim = subject.instance->head_dim,
+                            .multiple_q = subject.instance->tile.Br,
+                            .multiple_kv = subject.instance->tile.Bc}};
+  constraints.causal = subject.rung->causal;
+  constraints.ragged = subject.rung->ragged;
+  constraints.dtype = subject.rung->dtype;
+  return constraints;
+}
+
+/// The union of the subjects' suites, small problems first, so that each reference is computed
+/// once.
+std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects) {
+  std::vector<SharedCase> shared;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    for (const Case& each : suite_cases(suite, constraints_of(subjects[i]))) {
+      const auto found = std::find_if(shared.begin(), shared.end(), [&](const SharedCase& other) {
+        return other.content == each;
+      });
+      if (found == shared.end()) {
+        shared.push_back({each, {i}});
+      } else {
+        found->subjects.push_back(i);
+      }
+    }
+  }
+  std::stable_sort(shared.begin(), shared.end(), [](const SharedCase& a, const SharedCase& b) {
+    return a.content.problem.flops() < b.content.problem.flops();
+  });
+  return shared;
+}
+
+/// Two tiles or more in every direction, two heads.
+Problem relation_problem(const Subject& subject) {
+  const std::int64_t seq = 2 * std::lcm(subject.instance->tile.Br, subject.instance->tile.Bc);
+  return {.batch = 1,
+          .heads = 2,
+          .seq_q = seq,
+          .seq_kv = seq,
+          .head_dim = subject.instance->head_dim,
+          .causal = false,
+          .dtype = subject.rung->dtype};
+}
+
+class CheckRun {
+ public:
+  CheckRun(Device& device, std::vector<Subject> subjects, Suite suite, std::uint64_t seed)
+      : device_(device), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
+
+  Exit execute() {
+    const std::vector<SharedCase> cases = shared_cases(suite_, subjects_);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      check_case(cases[i], fmt::format("case {} of {}", i + 1, cases.size()));
+    }
+    for (Subject& subject : subjects_) check_relations(subject);
+    progress_.clear();
+    return summary();
+  }
+
+ private:
+  void check_case(const SharedCase& shared, const std::string& position) {
+    const Problem& problem = shared.content.problem;
+    const std::string where =
+        fmt::format("{} {}", to_string(problem), to_string(shared.content.distribution));
+    std::vector<std::pair<std::size_t, LaunchPlan>> plans;
+    for (const std::size_t i : shared.subjects) {
+      const Subject& subject = subjects_[i];
+      PlanResult plan = make_plan(*subject.rung, problem, to_string(subject.instance->tile));
+      if (auto* ready = std::get_if<LaunchPlan>(&plan)) {
+        plans.emplace_back(i, std::move(*ready));
+      } else {
+        ++subjects_[i].refused;
+      }
+    }
+    if (plans.empty()) return;
+    progress_.show(fmt::format("{}: {}", position, where));
+    device_.require_memory(problem);
+    const Inputs inputs = make_inputs(problem, shared.content.distribution, seed_);
+    const Verifier verifier(problem, inputs);
+    device_.load(problem, inputs);
+    for (const auto& [i, plan] : plans) {
+      Subject& subject = subjects_[i];
+      progress_.show(fmt::format("{}: {}, {}", position, where, subject.name));
+      const Verdict verdict = guarded(subject, where, [&, &steps = plan] {
+        return pass_gate(
+            device_, [&] { device_.launch(steps); }, verifier);
+      });
+      if (verdict.check.finite) subject.worst = std::max(subject.worst, verdict.check.ratio);
+      record(subject, verdict.ok, where, verdict.reason);
+    }
+  }
+
+  void check_relations(Subject& subject) {
+    const std::string tile = to_string(subject.instance->tile);
+    const Forward forward = [&](const Problem& problem, const Inputs& inputs) {
+      const PlanResult plan = make_plan(*subject.rung, problem, tile);
+      if (const auto* unsupported = std::get_if<Unsupported>(&plan)) {
+        throw UsageError(unsupported->reason);
+      }
+      device_.load(problem, inputs);
+      device_.launch(std::get<LaunchPlan>(plan));
+      return device_.download_output();
+    };
+    const auto relate = [&](const Problem& problem, const char* what, auto&& relation) {
+      const std::string where = fmt::format("{} {}", to_string(problem), what);
+      progress_.show(fmt::format("{}: {}", where, subject.name));
+      const Inputs inputs = make_inputs(problem, Distribution::normal, seed_);
+      const Relation result = guarded(subject, where, [&] { return relation(problem, inputs); });
+      record(subject, result.ok, where, result.reason);
+    };
+    Problem problem = relation_problem(subject);
+    relate(problem, "joint key permutation", [&](const Problem& p, const Inputs& inputs) {
+      return joint_permutation(p, inputs, seed_, forward);
+    });
+    relate(problem, "constant score shift", [&](const Problem& p, const Inputs& inputs) {
+      return constant_shift(p, inputs, forward);
+    });
+    if (!subject.rung->causal) return;
+    problem.causal = true;
+    relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
+      return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);
+    });
+  }
+
+  /// Names the kernel in an error that ends the run.
+  template <typename Body>
+  std::invoke_result_t<Body> guarded(const Subject& subject, const std::string& where, Body body) {
+    const auto described = [&](const std::exception& error) {
+      return fmt::format("{} at {}: {}", subject.name, where, error.what());
+    };
+    try {
+      return body();
+    } catch (const OutOfMemory& error) {
+      throw OutOfMemory(described(error));
+    } catch (const DeviceError& error) {
+      throw DeviceError(described(error));
+    }
+  }
+
+  void record(Subject& subject, bool ok, const std::string& where, const std::string& reason) {
+    ++(ok ? subject.passed : subject.wrong);
+    if (ok) return;
+    progress_.clear();
+    fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, where, reason);
+  }
+
+  Exit summary() const {
+    std::size_t width = 0;
+    for (const Subject& subject : subjects_) width = std::max(width, subject.name.size());
+    bool good = true;
+    for (const Subject& subject : subjects_) {
+      good &= subject.wrong == 0 && subject.passed > 0;
+      const std::string verdict = subject.wrong > 0    ? coloured("wrong", Colour::red)
+                                  : subject.passed > 0 ? coloured("ok", Colour::green)
+                                                       : coloured("nothing ran", Colour::red);
+      fmt::print(
+          "{:{}}  {:5} passed  {:3} wrong  {:3} refused  error up to {:.2f} of tolerance  {}\n",
+          subject.name, width, subject.passed, subject.wrong, subject.refused, subject.worst,
+          verdict);
+    }
+    return good ? Exit::ok : Exit::wrong;
+  }
+
+  Device& device_;
+  std::vector<Subject> subjects_;
+  Suite suite_;
+  std::uint64_t seed_;
+  Progress progress_;
+};
+
+class CheckCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("rungs", words_, "Rungs: ids, names, a family, or all (default all)");
+    app.add_option_function<std::string>(
+           "--suite",
+           [this](const std::string& text) {
+             const auto parsed = parse_suite(text);
+             if (!parsed) {
+               throw UsageError(fmt::format("--suite '{}' is unknown; allowed: quick, full", text));
+             }
+             suite_ = *parsed;
+           },
+           "quick or full (default quick)")
+        ->type_name("NAME");
+    add_device(app, device_);
+    add_seed(app, seed_);
+    app.add_flag("--no-ablations", no_ablations_, "Only each rung's own tile");
+    app.add_flag(
+        "--exact-buffers", exact_buffers_,
+        "No red zones around the tensors: compute-sanitizer then sees every access outside");
+    app.add_flag("--mutants", mutants_,
+                 "Instead, show that the check rejects wrong outputs made on the CPU; no device");
+  }
+
+  Exit execute() override {
+    if (mutants_) return check_mutants();
+    const std::vector<const Rung*> rungs = select_rungs(words_);
+    const std::unique_ptr<Device> device = make_device(device_, {.exact_buffers = exact_buffers_});
+    print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
+    std::vector<Subject> subjects;
+    for (const Rung* rung : rungs) {
+      if (const auto refusal = device_refusal(*device, *rung)) {
+        // Asked for by name it is an error; as one of many it is left out, and that is said.
+        if (rungs.size() == 1) throw DeviceError(*refusal);
+        print_note("not checked: " + *refusal);
+        continue;
+      }
+      for (const Instance& instance : rung->kernels->instances) {
+        const bool own = &instance == rung->find_instance(instance.head_dim);
+        if (!own && no_ablations_) continue;
+        subjects.push_back(
+            {rung, &instance,
+             fmt::format("{} {} d{}", rung->name, to_string(instance.tile), instance.head_dim)});
+      }
+    }
+    if (subjects.empty()) throw DeviceError("no rung runs on " + device->name());
+    return CheckRun(*device, std::move(subjects), suite_, seed_).execute();
+  }
+
+ private:
+  Exit check_mutants() const {
+    Progress progress;
+    const std::vector<Problem> problems = mutant_problems();
+    const std::vector<MutantResult> results =
+        mutant_table(problems, seed_, [&](const Problem& problem, Distribution distribution) {
+          progress.show(fmt::format("{} {}", to_string(problem), to_string(distribution)));
+        });
+    progress.clear();
+    fmt::print("{}", mutant_markdown(results));
+    int mistakes = 0;
+    for (const MutantResult& result : results) {
+      const bool honest = result.mutant == "honest";
+      if (honest ? !result.rejected : result.rejected || !result.invisible.empty()) continue;
+      ++mistakes;
+      fmt::print("{}: {} is {} at {} {}\n", coloured("wrong", Colour::red), result.mutant,
+                 honest ? "rejected" : "not rejected", to_string(result.problem),
+                 to_string(result.distribution));
+    }
+    return mistakes == 0 ? Exit::ok : Exit::wrong;
+  }
+
+  std::vector<std::string> words_;
+  std::string device_ = "auto";
+  Suite suite_ = Suite::quick;
+  std::uint64_t seed_ = 1;
+  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_check_command() {
+  return std::make_unique<CheckCommand>();
+}
+
+}  // namespace fa::cli

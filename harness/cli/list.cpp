@@ -1,0 +1,82 @@
+// fa list: the catalogue.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "harness/cli/command.h"
+
+namespace fa::cli {
+namespace {
+
+Json rung_json(const Rung& rung) {
+  Json instances = Json::array();
+  for (const Instance& instance : rung.kernels->instances) {
+    instances.push_back({{"entry", instance.entry},
+                         {"head_dim", instance.head_dim},
+                         {"tile", to_string(instance.tile)},
+                         {"ablation", &instance != rung.find_instance(instance.head_dim)}});
+  }
+  return {{"id", rung.id},
+          {"name", rung.name},
+          {"parent", rung.parent.empty() ? Json() : Json(rung.parent)},
+          {"family", to_string(rung.family)},
+          {"status", to_string(rung.status)},
+          {"min_sm", rung.min_sm},
+          {"dtype", to_string(rung.dtype)},
+          {"causal", rung.causal},
+          {"ragged", rung.ragged},
+          {"head_dims", rung.head_dims()},
+          {"idea", rung.idea},
+          {"diff_budget", rung.diff_budget},
+          {"file", fmt::format("kernels/{}/{}.cu", to_string(rung.family), rung.name)},
+          {"chapter", fmt::format("docs/{}.md", rung.name)},
+          {"instances", std::move(instances)}};
+}
+
+std::string properties(const Rung& rung) {
+  std::string text = to_string(rung.dtype);
+  if (rung.causal) text += " causal";
+  if (rung.ragged) text += " ragged";
+  if (rung.status != Status::step) text += fmt::format(" {}", to_string(rung.status));
+  return text;
+}
+
+class ListCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_flag("--json", json_, "Print JSON, for programs");
+  }
+
+  Exit execute() override {
+    if (json_) {
+      Json document{{"schema", 1}, {"rungs", Json::array()}};
+      for (const Rung& rung : catalogue()) document["rungs"].push_back(rung_json(rung));
+      fmt::print("{}\n", document.dump(1));
+      return Exit::ok;
+    }
+    std::size_t width = 4;
+    for (const Rung& rung : catalogue()) width = std::max(width, rung.name.size());
+    fmt::print("{:{}}  {:6}  {:6}  {:5}  {:8}  {:24}  {}\n", "rung", width, "parent", "family",
+               "sm", "head_dim", "properties", "idea");
+    for (const Rung& rung : catalogue()) {
+      fmt::print("{:{}}  {:6}  {:6}  {:5}  {:8}  {:24}  {}\n", rung.name, width,
+                 rung.parent.empty() ? "-" : rung.parent, to_string(rung.family),
+                 fmt::format("{}.{}+", rung.min_sm / 10, rung.min_sm % 10),
+                 fmt::format("{}", fmt::join(rung.head_dims(), ",")), properties(rung), rung.idea);
+    }
+    return Exit::ok;
+  }
+
+ private:
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_list_command() {
+  return std::make_unique<ListCommand>();
+}
+
+}  // namespace fa::cli

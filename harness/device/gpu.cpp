@@ -1,0 +1,360 @@
+#include "harness/device/gpu.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "harness/device/cuda_check.h"
+
+namespace fa {
+namespace {
+
+constexpr std::byte kRedZonePattern{0xA5};
+// All bits set is a NaN in binary16 and in binary32.
+constexpr int kPoison = 0xFF;
+constexpr std::size_t kChunk = std::size_t{16} << 20;
+constexpr double kAllocationUnit = 2 << 20;
+// Without asking, a kernel gets this much dynamic shared memory.
+constexpr std::size_t kDefaultDynamicShared = 48 << 10;
+constexpr std::array kNames{"Q", "K", "V", "O"};
+
+unsigned grid_extent(std::int64_t value, const Launch& launch) {
+  if (value < 1 || value > std::numeric_limits<int>::max()) {
+    throw DeviceError(fmt::format("{}: a grid extent of {} is not between 1 and {}", launch.entry,
+                                  value, std::numeric_limits<int>::max()));
+  }
+  return static_cast<unsigned>(value);
+}
+
+GpuProperties read_properties() {
+  GpuProperties properties;
+  properties.ordinal = current_gpu();
+  cudaDeviceProp prop{};
+  check_cuda(cudaGetDeviceProperties(&prop, properties.ordinal), "reading the GPU's properties");
+  properties.name = prop.name;
+  properties.sm = prop.major * 10 + prop.minor;
+  properties.sms = prop.multiProcessorCount;
+  properties.memory = prop.totalGlobalMem;
+  properties.l2 = static_cast<std::size_t>(prop.l2CacheSize);
+  std::array<char, 32> bus{};
+  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), properties.ordinal),
+             "reading the GPU's PCI bus id");
+  properties.pci_bus_id = bus.data();
+  check_cuda(cudaDriverGetVersion(&properties.cuda_driver), "reading the driver's CUDA version");
+  return properties;
+}
+
+}  // namespace
+
+int gpu_count(std::string* why) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    ignore_cuda(error);
+    int driver = 0;
+    // Without a driver the runtime complains about its version, which is 0.
+    const bool missing = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
+    if (why) *why = missing ? "no NVIDIA driver is installed" : cudaGetErrorString(error);
+    return 0;
+  }
+  if (count == 0 && why) *why = "no CUDA-capable device is detected";
+  return count;
+}
+
+int current_gpu() {
+  int ordinal = 0;
+  check_cuda(cudaGetDevice(&ordinal), "asking for the current GPU");
+  return ordinal;
+}
+
+/// One allocation: red zone, tensor, red zone.
+struct GpuDevice::Buffer {
+  const char* name;
+  std::byte* base = nullptr;
+  std::size_t zone = 0;
+  std::size_t size = 0;
+
+  Buffer(const char* label, std::size_t zone_bytes, std::size_t bytes)
+      : name(label), zone(zone_bytes), size(bytes) {
+    void* memory = nullptr;
+    check_cuda(cudaMalloc(&memory, allocated()),
+               fmt::format("allocating {} bytes for {}", allocated(), label));
+    base = static_cast<std::byte*>(memory);
+  }
+  Buffer(Buffer&& other) noexcept
+      : name(other.name),
+        base(std::exchange(other.base, nullptr)),
+        zone(other.zone),
+        size(other.size) {}
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  Buffer& operator=(Buffer&&) = delete;
+  ~Buffer() {
+    if (base) ignore_cuda(cudaFree(base));
+  }
+
+  std::size_t allocated() const { return size + 2 * zone; }
+  std::byte* data() const { return base + zone; }
+  std::array<std::byte*, 2> zones() const { return {base, base + zone + size}; }
+};
+
+/// Two page-locked chunks, so that one is filled while the other is on its way.
+struct GpuDevice::Pinned {
+  std::array<std::byte*, 2> chunk{};
+  std::array<cudaEvent_t, 2> done{};
+
+  Pinned() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      void* memory = nullptr;
+      check_cuda(cudaHostAlloc(&memory, kChunk, cudaHostAllocDefault),
+                 "allocating page-locked memory for copies");
+      chunk[i] = static_cast<std::byte*>(memory);
+      check_cuda(cudaEventCreateWithFlags(&done[i], cudaEventDisableTiming),
+                 "creating an event for copies");
+    }
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (done[i]) ignore_cuda(cudaEventDestroy(done[i]));
+      if (chunk[i]) ignore_cuda(cudaFreeHost(chunk[i]));
+    }
+  }
+};
+
+GpuDevice::GpuDevice(GpuOptions options) : options_(options), properties_(read_properties()) {
+  // Work that the host program has queued elsewhere, such as the inputs of a peer, is complete
+  // before anything runs on our stream, which no other stream waits for.
+  check_cuda(cudaDeviceSynchronize(), "starting the GPU");
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  pinned_ = std::make_unique<Pinned>();
+}
+
+GpuDevice::~GpuDevice() {
+  if (stream_) {
+    ignore_cuda(cudaStreamSynchronize(stream_));
+    ignore_cuda(cudaStreamDestroy(stream_));
+  }
+}
+
+void GpuDevice::require_memory(const Problem& problem) {
+  // The buffers of the problem before this one are freed first.
+  unload();
+  // In floating point: the product of extents that are each allowed may not fit 64 bits.
+  const double rows = static_cast<double>(problem.batch) * static_cast<double>(problem.heads) *
+                      problem.head_dim * static_cast<double>(size_of(problem.dtype));
+  double needed = 0;
+  for (const std::int64_t seq : {problem.seq_q, problem.seq_kv, problem.seq_kv, problem.seq_q}) {
+    const double bytes =
+        rows * static_cast<double>(seq) + 2.0 * static_cast<double>(options_.red_zone);
+    needed += std::ceil(bytes / kAllocationUnit) * kAllocationUnit;
+  }
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  if (needed <= static_cast<double>(free)) return;
+  throw OutOfMemory(fmt::format(
+      "{} needs {:.0f} bytes of GPU memory for Q, K, V and O; {} of {} bytes are free on {}",
+      to_string(problem), needed, free, total, properties_.name));
+}
+
+void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
+  const std::size_t element = size_of(problem.dtype);
+  const std::size_t q_bytes = element * static_cast<std::size_t>(problem.q_elements());
+  const std::size_t kv_bytes = element * static_cast<std::size_t>(problem.kv_elements());
+  const std::array<std::pair<const HostTensor*, std::size_t>, 3> sources{
+      {{&inputs.q, q_bytes}, {&inputs.k, kv_bytes}, {&inputs.v, kv_bytes}}};
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto& [tensor, bytes] = sources[i];
+    if (tensor->dtype != problem.dtype || tensor->bytes.size() != bytes) {
+      throw std::invalid_argument(fmt::format(
+          "{} holds {} bytes of {}, {} needs {} of {}", kNames[i], tensor->bytes.size(),
+          to_string(tensor->dtype), to_string(problem), bytes, to_string(problem.dtype)));
+    }
+  }
+
+  require_memory(problem);
+  const std::array sizes{q_bytes, kv_bytes, kv_bytes, q_bytes};
+  // Either all four buffers exist or none.
+  std::vector<Buffer> buffers;
+  buffers.reserve(sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    buffers.emplace_back(kNames[i], options_.red_zone, sizes[i]);
+  }
+  for (const Buffer& made : buffers) {
+    if (made.zone == 0) continue;
+    for (std::byte* zone : made.zones()) {
+      check_cuda(cudaMemsetAsync(zone, std::to_integer<int>(kRedZonePattern), made.zone, stream_),
+                 "writing a red zone");
+    }
+  }
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    upload(buffers[i], sources[i].first->bytes.data());
+  buffers_ = std::move(buffers);
+  problem_ = problem;
+  poison_output();
+  synchronize();
+}
+
+void GpuDevice::unload() {
+  if (buffers_.empty()) return;
+  synchronize();
+  buffers_.clear();
+}
+
+GpuDevice::Buffer& GpuDevice::buffer(Tensor tensor) const {
+  if (buffers_.empty()) throw std::logic_error("no problem is loaded on the GPU");
+  return const_cast<Buffer&>(buffers_[static_cast<std::size_t>(tensor)]);
+}
+
+void* GpuDevice::address(Tensor tensor) const {
+  return buffer(tensor).data();
+}
+
+std::size_t GpuDevice::tensor_bytes() const {
+  std::size_t sum = 0;
+  for (const Buffer& held : buffers_) sum += held.size;
+  return sum;
+}
+
+void GpuDevice::poison_output() {
+  const Buffer& output = buffer(Tensor::o);
+  check_cuda(cudaMemsetAsync(output.data(), kPoison, output.size, stream_), "poisoning O");
+}
+
+void GpuDevice::allow_dynamic_shared(const Launch& launch) {
+  if (launch.dynamic_shared <= kDefaultDynamicShared) return;
+  std::size_t& limit = dynamic_shared_[launch.kernel];
+  if (launch.dynamic_shared <= limit) return;
+  check_cuda(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(launch.dynamic_shared)),
+             fmt::format("{}: asking for {} bytes of dynamic shared memory", launch.entry,
+                         launch.dynamic_shared));
+  limit = launch.dynamic_shared;
+}
+
+void GpuDevice::launch(const LaunchPlan& plan) {
+  for (const Launch& step : plan.launches) {
+    allow_dynamic_shared(step);
+    // The values must outlive the call, each at the address of its own type.
+    std::vector<std::array<std::byte, 8>> values(step.arguments.size());
+    std::vector<void*> addresses;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::visit(
+          [&](const auto& argument) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, Tensor>) {
+              void* const pointer = address(argument);
+              std::memcpy(values[i].data(), &pointer, sizeof(pointer));
+            } else {
+              std::memcpy(values[i].data(), &argument, sizeof(argument));
+            }
+          },
+          step.arguments[i]);
+      addresses.push_back(values[i].data());
+    }
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(grid_extent(step.grid.x, step), grid_extent(step.grid.y, step),
+                          grid_extent(step.grid.z, step));
+    config.blockDim = dim3(static_cast<unsigned>(step.block));
+    config.dynamicSmemBytes = step.dynamic_shared;
+    config.stream = stream_;
+    const std::string what = fmt::format("launching {}", step.entry);
+    check_cuda(cudaLaunchKernelExC(&config, step.kernel, addresses.data()), what);
+    check_cuda(cudaGetLastError(), what);
+  }
+}
+
+void GpuDevice::synchronize() {
+  check_cuda(cudaStreamSynchronize(stream_), "running on the GPU");
+  check_cuda(cudaGetLastError(), "running on the GPU");
+}
+
+void GpuDevice::upload(const Buffer& target, const void* source) {
+  const auto* from = static_cast<const std::byte*>(source);
+  for (std::size_t offset = 0, turn = 0; offset < target.size; offset += kChunk, ++turn) {
+    const std::size_t i = turn % 2;
+    const std::size_t bytes = std::min(kChunk, target.size - offset);
+    if (turn >= 2) check_cuda(cudaEventSynchronize(pinned_->done[i]), "uploading the inputs");
+    std::memcpy(pinned_->chunk[i], from + offset, bytes);
+    check_cuda(cudaMemcpyAsync(target.data() + offset, pinned_->chunk[i], bytes,
+                               cudaMemcpyHostToDevice, stream_),
+               "uploading the inputs");
+    check_cuda(cudaEventRecord(pinned_->done[i], stream_), "uploading the inputs");
+  }
+  synchronize();
+}
+
+void GpuDevice::download(const Buffer& source, void* destination) {
+  auto* to = static_cast<std::byte*>(destination);
+  const std::size_t chunks = (source.size + kChunk - 1) / kChunk;
+  const auto bytes_of = [&](std::size_t chunk) {
+    return std::min(kChunk, source.size - chunk * kChunk);
+  };
+  // Chunk c is on its way while chunk c - 1 moves from page-locked memory to its place.
+  for (std::size_t c = 0; c <= chunks; ++c) {
+    if (c < chunks) {
+      check_cuda(cudaMemcpyAsync(pinned_->chunk[c % 2], source.data() + c * kChunk, bytes_of(c),
+                                 cudaMemcpyDeviceToHost, stream_),
+                 "downloading O");
+      check_cuda(cudaEventRecord(pinned_->done[c % 2], stream_), "downloading O");
+    }
+    if (c > 0) {
+      const std::size_t previous = c - 1;
+      check_cuda(cudaEventSynchronize(pinned_->done[previous % 2]), "downloading O");
+      std::memcpy(to + previous * kChunk, pinned_->chunk[previous % 2], bytes_of(previous));
+    }
+  }
+}
+
+HostTensor GpuDevice::download_output() {
+  synchronize();
+  HostTensor output = make_tensor(problem_.dtype, q_shape(problem_));
+  download(buffer(Tensor::o), output.bytes.data());
+  synchronize();
+  return output;
+}
+
+std::vector<std::string> GpuDevice::damaged_red_zones() {
+  synchronize();
+  std::vector<std::string> damaged;
+  if (options_.red_zone == 0) return damaged;
+  std::vector<std::byte> copy(options_.red_zone);
+  for (const Buffer& checked : buffers_) {
+    bool intact = true;
+    for (const std::byte* zone : checked.zones()) {
+      check_cuda(cudaMemcpyAsync(copy.data(), zone, checked.zone, cudaMemcpyDeviceToHost, stream_),
+                 "reading a red zone");
+      synchronize();
+      intact &= std::all_of(copy.begin(), copy.end(),
+                            [](std::byte byte) { return byte == kRedZonePattern; });
+    }
+    if (!intact) damaged.emplace_back(checked.name);
+  }
+  return damaged;
+}
+
+KernelResources GpuDevice::resources(const Launch& launch) {
+  allow_dynamic_shared(launch);
+  const std::string what = fmt::format("asking for the resources of {}", launch.entry);
+  cudaFuncAttributes attributes{};
+  check_cuda(cudaFuncGetAttributes(&attributes, launch.kernel), what);
+  int blocks = 0;
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, launch.block,
+                                                           launch.dynamic_shared),
+             what);
+  return {.registers = attributes.numRegs,
+          .static_shared = attributes.sharedSizeBytes,
+          .dynamic_shared = launch.dynamic_shared,
+          .local_bytes = attributes.localSizeBytes,
+          .blocks_per_sm = blocks};
+}
+
+}  // namespace fa

@@ -1,0 +1,107 @@
+// The CUDA device: one problem's buffers between red zones, plans launched on a stream of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/device/device.h"
+
+struct CUstream_st;  // cudaStream_t is a pointer to this
+
+namespace fa {
+
+using GpuStream = CUstream_st*;
+
+/// The context is gone (a kernel made an illegal access, a hardware fault): nothing more can run in
+/// this process. Exit code 3.
+struct DeviceLost : DeviceError {
+  using DeviceError::DeviceError;
+};
+
+/// What the runtime says about the card.
+struct GpuProperties {
+  int ordinal = 0;
+  std::string name;
+  int sm = 0;   ///< compute capability x 10
+  int sms = 0;  ///< multiprocessors
+  std::size_t memory = 0;
+  std::size_t l2 = 0;
+  std::string pci_bus_id;  ///< "00000000:19:00.0", the key under which NVML knows the card
+  int cuda_driver = 0;     ///< CUDA version of the driver, 13000 for 13.0
+};
+
+/// What one entry point uses, by the runtime's account.
+struct KernelResources {
+  int registers = 0;
+  std::size_t static_shared = 0;
+  std::size_t dynamic_shared = 0;
+  std::size_t local_bytes = 0;  ///< per thread: spills and stack arrays
+  int blocks_per_sm = 0;
+};
+
+/// Number of GPUs that the runtime sees; 0 with the driver's words in *why when there is none.
+int gpu_count(std::string* why = nullptr);
+
+/// Ordinal of the current GPU of this thread.
+int current_gpu();
+
+struct GpuOptions {
+  /// Bytes of a known pattern before and after every buffer. 0 leaves each buffer exactly as large
+  /// as its tensor, so that compute-sanitizer sees every access outside it.
+  std::size_t red_zone = 4096;
+};
+
+/// Runs plans on the current CUDA device.
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(GpuOptions options = {});
+  ~GpuDevice() override;
+  GpuDevice(const GpuDevice&) = delete;
+  GpuDevice& operator=(const GpuDevice&) = delete;
+
+  std::string kind() const override { return "gpu"; }
+  std::string name() const override { return properties_.name; }
+  int sm() const override { return properties_.sm; }
+
+  void require_memory(const Problem& problem) override;
+  void load(const Problem& problem, const Inputs& inputs) override;
+  void poison_output() override;
+  void launch(const LaunchPlan& plan) override;
+  HostTensor download_output() override;
+  std::vector<std::string> damaged_red_zones() override;
+
+  const GpuProperties& properties() const { return properties_; }
+  GpuStream stream() const { return stream_; }
+  /// Device address of a tensor of the loaded problem.
+  void* address(Tensor tensor) const;
+  /// Bytes of Q, K, V and O on the device, red zones not counted.
+  std::size_t tensor_bytes() const;
+  /// Waits for the stream and throws what went wrong on it.
+  void synchronize();
+  KernelResources resources(const Launch& launch);
+  /// Frees the buffers of the loaded problem.
+  void unload();
+
+ private:
+  struct Buffer;
+  struct Pinned;
+
+  void allow_dynamic_shared(const Launch& launch);
+  void upload(const Buffer& target, const void* source);
+  void download(const Buffer& source, void* destination);
+  Buffer& buffer(Tensor tensor) const;
+
+  GpuOptions options_;
+  GpuProperties properties_;
+  GpuStream stream_ = nullptr;
+  Problem problem_;
+  std::vector<Buffer> buffers_;  ///< in the order of Tensor; empty until load()
+  std::unique_ptr<Pinned> pinned_;
+  std::map<const void*, std::size_t> dynamic_shared_;  ///< limit already set, by kernel
+};
+
+}  // namespace fa

@@ -1,0 +1,25 @@
+// Choice of a device by name.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "harness/device/device.h"
+#include "kernels/catalogue.h"
+
+namespace fa {
+
+struct DeviceOptions {
+  bool exact_buffers = false;  ///< no red zones, for runs under compute-sanitizer
+};
+
+/// "gpu", "vm" or "auto" (the GPU where there is one, else the virtual machine). Throws DeviceError
+/// when the machine has no such device, std::invalid_argument for another word.
+std::unique_ptr<Device> make_device(std::string_view kind, const DeviceOptions& options = {});
+
+/// Why this device cannot run the rung at all; nothing when it can.
+std::optional<std::string> device_refusal(const Device& device, const Rung& rung);
+
+}  // namespace fa

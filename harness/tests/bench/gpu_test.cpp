@@ -1,0 +1,216 @@
+// The device and the stopwatch on a real GPU; skipped where there is none.
+#include <chrono>
+#include <thread>
+
+#include "harness/bench/nvml.h"
+#include "harness/bench/timing.h"
+#include "harness/device/gate.h"
+#include "harness/device/make_device.h"
+#include "harness/tests/bench/gpu_test_kernels.h"
+#include "harness/tests/catch.h"
+
+namespace fa {
+namespace {
+
+using test::no_gpu;
+using test::single_block;
+
+const Problem kProblem{.batch = 2, .heads = 3, .seq_q = 128, .seq_kv = 256, .head_dim = 64};
+
+TEST_CASE("properties, and make_device takes the GPU") {
+  if (no_gpu()) return;
+  const auto device = make_device("auto");
+  CHECK(device->kind() == "gpu");
+  const GpuDevice gpu;
+  CHECK(gpu.sm() >= 50);
+  CHECK(gpu.properties().l2 > 0);
+  CHECK(gpu.properties().memory > 0);
+  CHECK_FALSE(gpu.properties().pci_bus_id.empty());
+}
+
+TEST_CASE("what was poisoned is downloaded as NaN, buffers start intact") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  CHECK(device.tensor_bytes() == static_cast<std::size_t>(kProblem.bytes()));
+  const HostTensor output = device.download_output();
+  CHECK(count_non_finite(output) == output.size());
+  CHECK(device.damaged_red_zones().empty());
+}
+
+TEST_CASE("copies larger than a chunk arrive whole") {
+  if (no_gpu()) return;
+  // 48 MiB and a bit: three full chunks and a rest.
+  const Problem large{.batch = 1, .heads = 6, .seq_q = 32771, .seq_kv = 16, .head_dim = 128};
+  GpuDevice device;
+  const Inputs inputs = make_inputs(large, Distribution::uniform, 1);
+  device.load(large, inputs);
+  const HostTensor output = device.download_output();
+  CHECK(output.size() == large.q_elements());
+  CHECK(count_non_finite(output) == output.size());
+}
+
+TEST_CASE("a write just outside O is found on both sides, inside it is not") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  const auto write_at = [&](std::int64_t offset) {
+    device.launch({{single_block(test::kStrayWrite, {Tensor::o, offset})}});
+    return device.damaged_red_zones();
+  };
+  CHECK(write_at(0).empty());
+  CHECK(write_at(kProblem.q_elements() - 1).empty());
+  CHECK(device.download_output().at(0) == 1.f);
+  CHECK(write_at(-1) == std::vector<std::string>{"O"});
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  CHECK(write_at(kProblem.q_elements()) == std::vector<std::string>{"O"});
+}
+
+TEST_CASE("dynamic shared memory beyond 48 KiB is asked for") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  constexpr std::int32_t kBytes = 96 << 10;
+  const Launch launch = single_block(test::kShared, {Tensor::o, kBytes}, kBytes);
+  device.launch({{launch}});
+  CHECK(device.download_output().at(0) == 96.f);
+  const KernelResources used = device.resources(launch);
+  CHECK(used.dynamic_shared == kBytes);
+  CHECK(used.registers > 0);
+  CHECK(used.blocks_per_sm >= 1);
+}
+
+TEST_CASE("launch errors are thrown at the launch and leave the device usable") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  Launch launch = single_block(test::kSpin, {std::int64_t{0}});
+  launch.block = 4096;
+  CHECK_THROWS_AS(device.launch({{launch}}), DeviceError);
+  launch.block = 32;
+  launch.grid.y = 70000;
+  CHECK_THROWS_AS(device.launch({{launch}}), DeviceError);
+  launch.grid.y = 0;
+  CHECK_THROWS_AS(device.launch({{launch}}), DeviceError);
+  launch.grid.y = 1;
+  CHECK_NOTHROW(device.launch({{launch}}));
+  CHECK_NOTHROW(device.synchronize());
+}
+
+TEST_CASE("a problem that does not fit is refused before anything is allocated") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  const Problem huge{.batch = 65535, .heads = 65535, .seq_q = 1 << 30, .seq_kv = 1 << 30};
+  try {
+    device.require_memory(huge);
+    FAIL("not refused");
+  } catch (const OutOfMemory& error) {
+    const std::string message = error.what();
+    CHECK(message.find("needs") != std::string::npos);
+    CHECK(message.find("are free") != std::string::npos);
+  }
+  CHECK_NOTHROW(device.require_memory(kProblem));
+}
+
+TEST_CASE("every rung passes the gate at a small shape") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  for (const Rung& rung : catalogue()) {
+    if (device_refusal(device, rung)) continue;
+    for (const Instance& instance : rung.kernels->instances) {
+      CAPTURE(instance.entry);
+      const Problem problem{.batch = 2,
+                            .heads = 3,
+                            .seq_q = 256,
+                            .seq_kv = 512,
+                            .head_dim = instance.head_dim,
+                            .dtype = rung.dtype};
+      const PlanResult plan = make_plan(rung, problem, to_string(instance.tile));
+      if (!std::holds_alternative<LaunchPlan>(plan)) continue;
+      const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
+      device.load(problem, inputs);
+      const Verifier verifier(problem, inputs);
+      const Verdict verdict = pass_gate(
+          device, [&] { device.launch(std::get<LaunchPlan>(plan)); }, verifier);
+      CHECK(verdict.reason == "");
+    }
+  }
+}
+
+TEST_CASE("the stopwatch measures the kernel, not the host") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  GpuStopwatch stopwatch(device, L2Policy::flush);
+  const auto spin = [&](double ms) {
+    device.launch({{single_block(test::kSpin, {static_cast<std::int64_t>(ms * 1e6)})}});
+  };
+  stopwatch.untimed([&] { spin(0.01); });
+
+  const auto one = stopwatch.single([&] { spin(2); }, L2Policy::flush);
+  REQUIRE(one);
+  CHECK(*one == Approx(2).epsilon(0.05));
+
+  // 5 ms of host time before the launch is not in the sample.
+  const auto slow_host = stopwatch.single(
+      [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        spin(2);
+      },
+      L2Policy::warm);
+  REQUIRE(slow_host);
+  CHECK(*slow_host == Approx(2).epsilon(0.05));
+
+  const auto many = stopwatch.train([&] { spin(0.5); }, 20);
+  REQUIRE(many);
+  CHECK(*many == Approx(10).epsilon(0.05));
+}
+
+TEST_CASE("a launch that waits for the device gives no sample, and the next one works") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  GpuStopwatch stopwatch(device, L2Policy::warm);
+  const auto spin = [&] { device.launch({{single_block(test::kSpin, {std::int64_t{1000}})}}); };
+  const auto waited = stopwatch.single(
+      [&] {
+        spin();
+        device.synchronize();
+      },
+      L2Policy::warm);
+  CHECK_FALSE(waited);
+  CHECK(stopwatch.single(spin, L2Policy::warm));
+}
+
+TEST_CASE("a launch that throws leaves an empty stream") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  GpuStopwatch stopwatch(device, L2Policy::warm);
+  CHECK_THROWS_AS(stopwatch.single([] { throw DeviceError("no"); }, L2Policy::warm), DeviceError);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_NOTHROW(device.synchronize());
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100));
+}
+
+TEST_CASE("NVML reads plausible clocks and power") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  const auto nvml = Nvml::open(device.properties().pci_bus_id);
+  if (!nvml) {
+    WARN("NVML is not available");
+    return;
+  }
+  ClockSampler sampler(nvml.get(), 1);
+  sampler.open(0);
+  device.launch({{single_block(test::kSpin, {std::int64_t{200'000'000}})}});
+  device.synchronize();
+  sampler.close();
+  const ClockReading reading = sampler.reading(0);
+  CHECK(reading.samples > 3);
+  REQUIRE(reading.clock_mhz);
+  CHECK(*reading.clock_mhz > 100);
+  CHECK(*reading.clock_mhz < 5000);
+  if (reading.power_w) CHECK(*reading.power_w > 5);
+  CHECK(nvml->driver_version());
+}
+
+}  // namespace
+}  // namespace fa

@@ -1,0 +1,34 @@
+// Kernels with known faults and known durations, and the words by which ctest sees a skip.
+#pragma once
+
+#include "harness/device/gpu.h"
+#include "harness/tests/catch.h"
+
+namespace fa::test {
+
+/// Adds v to elements of the output at offset (in elements, may be outside).
+extern const void* const kStrayWrite;  // (half* O, int64 offset)
+/// Runs for a number of nanoseconds.
+extern const void* const kSpin;  // (int64 nanoseconds)
+/// Uses all the dynamic shared memory it is given and writes its size to O.
+extern const void* const kShared;  // (half* O, int32 bytes)
+
+inline bool no_gpu() {
+  std::string why;
+  if (gpu_count(&why) > 0) return false;
+  WARN("SKIPPED: no GPU (" << why << ")");
+  return true;
+}
+
+inline Launch single_block(const void* kernel, std::vector<Argument> arguments,
+                           std::size_t shared = 0) {
+  Launch launch;
+  launch.entry = "test_kernel";
+  launch.kernel = kernel;
+  launch.block = 32;
+  launch.dynamic_shared = shared;
+  launch.arguments = std::move(arguments);
+  return launch;
+}
+
+}  // namespace fa::test

@@ -1,0 +1,230 @@
+#include "harness/bench/results.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "harness/tests/bench/json_printer.h"
+#include "harness/tests/catch.h"
+
+namespace fa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that disappears with the test.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / fmt::format("fa_results_test_{}", ::getpid());
+  Folder() {
+    fs::remove_all(path);
+    fs::create_directory(path);
+  }
+  ~Folder() {
+    fs::permissions(path, fs::perms::owner_all);
+    fs::remove_all(path);
+  }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+  }
+};
+
+std::string slurp(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void spill(const fs::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+FileIdentity identity() {
+  return {.generator = {{"version", "1"},
+                        {"git_sha", "abc"},
+                        {"git_dirty", false},
+                        {"nvcc", "13.0"},
+                        {"flags", "-O3"},
+                        {"argv", Json::array({"bench"})}},
+          .device = {{"kind", "gpu"},
+                     {"name", "G"},
+                     {"sm", 90},
+                     {"memory", 1},
+                     {"driver", "580"},
+                     {"power_limit", 700.0}},
+          .policy = {{"rounds", 5}, {"l2", "flush"}}};
+}
+
+Json row(const std::string& id, std::int64_t seq, const std::string& status = "ok",
+         const std::string& kind = "rung", const std::string& variant = "64x64w4") {
+  return {{"kind", kind},       {"id", id},
+          {"variant", variant}, {"problem", to_json(Problem{.seq_q = seq, .seq_kv = seq})},
+          {"status", status},   {"reason", ""}};
+}
+
+template <typename... Rows>
+void put(ResultsFile& file, const Rows&... rows) {
+  const std::vector<Json> list{rows...};
+  file.put(list);
+}
+
+std::string refusal(const fs::path& path, const FileIdentity& mine) {
+  try {
+    ResultsFile file(path, mine, false);
+  } catch (const ForeignResults& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_CASE("a problem survives the way through JSON") {
+  const Problem problem{.batch = 3,
+                        .heads = 5,
+                        .seq_q = 7,
+                        .seq_kv = std::int64_t{1} << 40,
+                        .head_dim = 64,
+                        .causal = true,
+                        .dtype = Dtype::f32};
+  CHECK(problem_from_json(Json::parse(to_json(problem).dump())) == problem);
+  Json bad = to_json(problem);
+  bad["dtype"] = "float8";
+  CHECK_THROWS(problem_from_json(bad));
+  bad = to_json(problem);
+  bad.erase("heads");
+  CHECK_THROWS(problem_from_json(bad));
+}
+
+TEST_CASE("rows are written at once, replaced by key, and read back") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  {
+    ResultsFile file(path, identity(), false);
+    CHECK(file.size() == 0);
+    CHECK_FALSE(fs::exists(path));
+    put(file, row("01", 512), row("02", 512, "incorrect"));
+    put(file, row("02", 512), row("01", 1024));
+  }
+  const Json document = Json::parse(slurp(path));
+  CHECK(document["schema"] == kResultsSchema);
+  CHECK(document["rows"].size() == 3);
+  CHECK(document["rows"][1]["status"] == "ok");
+  CHECK(folder.entries() == 1);
+
+  const ResultsFile again(path, identity(), false);
+  CHECK(again.size() == 3);
+  CHECK(again.find(key_of(row("01", 1024))));
+  CHECK_FALSE(again.find(key_of(row("03", 512))));
+}
+
+TEST_CASE("a peer has one version in a file") {
+  const Folder folder;
+  ResultsFile file(folder.path / "r.json", identity(), false);
+  put(file, row("fa3", 512, "unsupported", "peer", ""), row("fa3", 1024, "ok", "peer", ""));
+  put(file, row("fa3", 512, "ok", "peer", "flash_attn 3"));
+  CHECK(file.size() == 2);
+  CHECK_FALSE(file.find(key_of(row("fa3", 512, "", "peer", ""))));
+  put(file, row("01", 512, "ok", "rung", "a"), row("01", 512, "ok", "rung", "b"));
+  CHECK(file.size() == 4);
+}
+
+TEST_CASE("argv may differ between runs of one file; source, device and policy may not") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  {
+    ResultsFile file(path, identity(), false);
+    put(file, row("01", 512));
+  }
+  const std::string before = slurp(path);
+  FileIdentity mine = identity();
+  mine.generator["argv"] = {"bench", "06"};
+  CHECK(refusal(path, mine).empty());
+
+  mine = identity();
+  mine.generator["git_sha"] = "def";
+  CHECK(refusal(path, mine).find("git_sha is \"abc\" there and \"def\" now") != std::string::npos);
+  mine = identity();
+  mine.generator["git_dirty"] = true;
+  CHECK(refusal(path, mine).find("git_dirty") != std::string::npos);
+  mine = identity();
+  mine.device["power_limit"] = 500.0;
+  CHECK(refusal(path, mine).find("power_limit") != std::string::npos);
+  mine = identity();
+  mine.policy["l2"] = "warm";
+  CHECK(refusal(path, mine).find("l2") != std::string::npos);
+  CHECK(slurp(path) == before);
+
+  mine.policy["l2"] = "warm";
+  ResultsFile fresh(path, mine, true);
+  CHECK(fresh.size() == 0);
+  CHECK(slurp(path) == before);
+  put(fresh, row("09", 1));
+  CHECK(Json::parse(slurp(path))["rows"].size() == 1);
+}
+
+TEST_CASE("a file that is not ours is refused and stays as it was") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  const auto [text, words] = GENERATE(table<std::string, std::string>(
+      {{"not json at all", "it is not JSON"},
+       {"[1, 2]", "it is not a result file"},
+       {"{\"schema\": 1}", "it is not a result file"},
+       {"{\"schema\": 2, \"rows\": []}", "its schema is 2"},
+       {"{\"schema\": 1, \"rows\": [], \"generator\": {}, \"device\": {}}", "it has no 'policy'"},
+       {"{\"schema\": 1, \"generator\": {}, \"device\": {}, \"policy\": {}, \"rows\": [{\"kind\": "
+        "1}]}",
+        "its row 0 is damaged"}}));
+  spill(path, text);
+  const std::string message = refusal(path, identity());
+  CHECK(message.find(words) != std::string::npos);
+  CHECK(message.find("--overwrite") != std::string::npos);
+  CHECK(slurp(path) == text);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("an empty file, as made by mktemp, is a new file") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  spill(path, "");
+  ResultsFile file(path, identity(), false);
+  put(file, row("01", 512));
+  CHECK(Json::parse(slurp(path))["rows"].size() == 1);
+}
+
+TEST_CASE("writing replaces the whole content and keeps ordinary permissions") {
+  const Folder folder;
+  const fs::path path = folder.path / "a.txt";
+  write_atomically(path, std::string(100000, 'x'));
+  write_atomically(path, "short");
+  CHECK(slurp(path) == "short");
+  CHECK(folder.entries() == 1);
+  CHECK((fs::status(path).permissions() & fs::perms::owner_read) != fs::perms::none);
+  spill(folder.path / "plain", "");
+  CHECK(fs::status(path).permissions() == fs::status(folder.path / "plain").permissions());
+}
+
+TEST_CASE("a result file behind a link is replaced, not the link") {
+  const Folder folder;
+  fs::create_directory(folder.path / "real");
+  fs::create_symlink(folder.path / "real" / "r.json", folder.path / "link.json");
+  ResultsFile file(folder.path / "link.json", identity(), false);
+  put(file, row("01", 512));
+  CHECK(fs::is_symlink(folder.path / "link.json"));
+  CHECK(fs::exists(folder.path / "real" / "r.json"));
+}
+
+TEST_CASE("a path that cannot be written is known beforehand") {
+  const Folder folder;
+  CHECK_THROWS_AS(require_writable(folder.path), ResultsIoError);
+  CHECK_THROWS_AS(require_writable(folder.path / "none" / "r.json"), ResultsIoError);
+  CHECK_THROWS_AS(require_writable(""), ResultsIoError);
+  CHECK_THROWS_AS(require_writable("/dev/null"), ResultsIoError);
+  CHECK_NOTHROW(require_writable(folder.path / "r.json"));
+  CHECK(folder.entries() == 0);
+  if (::geteuid() == 0) return;  // root may write anywhere
+  fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec);
+  CHECK_THROWS_AS(require_writable(folder.path / "r.json"), ResultsIoError);
+}
+
+}  // namespace
+}  // namespace fa

@@ -1,0 +1,148 @@
+// The timing policy on a stopwatch of our own: no GPU, no real time.
+#include "harness/bench/rounds.h"
+
+#include <map>
+#include <stdexcept>
+
+#include "harness/device/gpu.h"
+#include "harness/tests/catch.h"
+
+namespace fa {
+namespace {
+
+/// A launch "runs" by setting its duration.
+struct FakeStopwatch final : Stopwatch {
+  double running = 0;
+  double now = 0;
+  int expire = 0;  ///< measurements that fail first
+  std::vector<double> gaps;
+  std::vector<int> trains;
+
+  double untimed(const Launch& launch) override {
+    launch();
+    now += running;
+    return running;
+  }
+  std::optional<double> single(const Launch& launch, L2Policy) override {
+    launch();
+    if (expire-- > 0) return std::nullopt;
+    now += running;
+    return running;
+  }
+  std::optional<double> train(const Launch& launch, int count) override {
+    for (int i = 0; i < count; ++i) launch();
+    if (expire-- > 0) return std::nullopt;
+    trains.push_back(count);
+    now += running * count;
+    return running * count;
+  }
+  void idle(double ms) override {
+    gaps.push_back(ms);
+    now += ms;
+  }
+};
+
+struct Log final : TimingObserver {
+  std::vector<std::string> lines;
+  bool open = false;
+  void begin(std::size_t item, Phase phase, int round) override {
+    REQUIRE_FALSE(open);
+    open = true;
+    lines.push_back(std::to_string(round) + ":" + std::to_string(item) +
+                    (phase == Phase::spaced ? "s" : "b"));
+  }
+  void end() override {
+    REQUIRE(open);
+    open = false;
+  }
+};
+
+TEST_CASE("the gap follows the duration between two limits") {
+  const TimingPolicy policy;
+  CHECK(idle_gap_ms(policy, 0.01) == policy.gap_min_ms);
+  CHECK(idle_gap_ms(policy, 12) == 12);
+  CHECK(idle_gap_ms(policy, 800) == policy.gap_max_ms);
+}
+
+TEST_CASE("items are interleaved, every second round backwards") {
+  FakeStopwatch stopwatch;
+  Log log;
+  const std::vector<TimedItem> items{{"a", [&] { stopwatch.running = 10; }},
+                                     {"b", [&] { stopwatch.running = 20; }}};
+  const TimingPolicy policy{.rounds = 3};
+  const auto times = time_interleaved(items, policy, stopwatch, &log);
+  CHECK(log.lines == std::vector<std::string>{"0:0s", "0:0b", "0:1s", "0:1b", "1:1s", "1:1b",
+                                              "1:0s", "1:0b", "2:0s", "2:0b", "2:1s", "2:1b"});
+  REQUIRE(times.size() == 2);
+  for (const double ms : times[0].spaced) CHECK(ms == 10);
+  for (const double ms : times[1].spaced) CHECK(ms == 20);
+  CHECK(times[0].back_to_back == std::vector<double>{10, 10, 10});
+  CHECK(times[1].back_to_back == std::vector<double>{20, 20, 20});
+}
+
+TEST_CASE("a slow kernel gets one sample and two back-to-back launches a round") {
+  FakeStopwatch stopwatch;
+  const std::vector<TimedItem> items{{"slow", [&] { stopwatch.running = 800; }}};
+  const TimingPolicy policy{.rounds = 4};
+  const auto times = time_interleaved(items, policy, stopwatch);
+  CHECK(times[0].spaced.size() == 4);
+  CHECK(times[0].back_to_back.size() == 4);
+  // Two launches of warm-up; per round one sample, one lead, two timed.
+  CHECK(stopwatch.now < 800 * (2 + 4 * 4) + 4 * policy.gap_max_ms + 1);
+}
+
+TEST_CASE("a fast kernel gets many samples, and long trains in pieces") {
+  FakeStopwatch stopwatch;
+  const std::vector<TimedItem> items{{"fast", [&] { stopwatch.running = 0.05; }}};
+  const TimingPolicy policy{.rounds = 1};
+  const auto times = time_interleaved(items, policy, stopwatch);
+  CHECK(times[0].spaced.size() == static_cast<std::size_t>(policy.spaced_max));
+  for (const int count : stopwatch.trains) CHECK(count <= 200);
+  double launches = 0;
+  for (const int count : stopwatch.trains) launches += count;
+  CHECK(launches * 0.05 >= policy.lead_ms + policy.back_to_back_ms - 1e-6);
+}
+
+TEST_CASE("a sample whose hold expired is taken again, a peer that always waits is an error") {
+  FakeStopwatch stopwatch;
+  const std::vector<TimedItem> items{{"a", [&] { stopwatch.running = 10; }}};
+  const TimingPolicy policy{.rounds = 1};
+  SECTION("twice") {
+    stopwatch.expire = 2;
+    const auto times = time_interleaved(items, policy, stopwatch);
+    CHECK_FALSE(times[0].error);
+    CHECK(times[0].expired == 2);
+    CHECK_FALSE(times[0].spaced.empty());
+  }
+  SECTION("always") {
+    stopwatch.expire = 1000;
+    const auto times = time_interleaved(items, policy, stopwatch);
+    REQUIRE(times[0].error);
+    CHECK(times[0].error->find("waits for the device") != std::string::npos);
+  }
+}
+
+TEST_CASE("an item that throws is left out, the others go on") {
+  FakeStopwatch stopwatch;
+  int calls = 0;
+  const std::vector<TimedItem> items{{"bad",
+                                      [&] {
+                                        if (++calls > 5) throw DeviceError("no luck");
+                                        stopwatch.running = 60;
+                                      }},
+                                     {"good", [&] { stopwatch.running = 10; }}};
+  const auto times = time_interleaved(items, {.rounds = 2}, stopwatch);
+  CHECK(times[0].error == "no luck");
+  CHECK(calls == 6);
+  CHECK_FALSE(times[1].error);
+  CHECK(times[1].back_to_back.size() == 2);
+}
+
+TEST_CASE("a lost device ends everything") {
+  FakeStopwatch stopwatch;
+  const std::vector<TimedItem> items{{"bad", [] { throw DeviceLost("gone"); }}};
+  CHECK_THROWS_AS(time_interleaved(items, {}, stopwatch), DeviceLost);
+}
+
+}  // namespace
+}  // namespace fa

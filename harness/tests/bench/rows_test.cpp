@@ -1,0 +1,212 @@
+// Items, rows and resume of a bench: rungs and peers of our own, no GPU.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "harness/bench/bench.h"
+#include "harness/tests/bench/json_printer.h"
+#include "harness/tests/catch.h"
+
+namespace fa {
+namespace {
+
+const Instance kInstances[] = {{"fake_d64", nullptr, 64, {64, 64, 4}, 1024},
+                               {"fake_d64_wide", nullptr, 64, {128, 64, 4}, 2048},
+                               {"fake_d128", nullptr, 128, {64, 32, 2}, 4096}};
+
+PlanResult fake_plan(const Problem& problem, const Instance& instance) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  Launch launch;
+  launch.entry = instance.entry;
+  launch.block = instance.tile.warps * 32;
+  return LaunchPlan{{launch}};
+}
+
+const RungKernels kKernels{kInstances, fake_plan};
+
+Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
+  return {.id = id,
+          .name = name,
+          .parent = "",
+          .family = Family::ampere,
+          .status = Status::step,
+          .min_sm = 80,
+          .dtype = dtype,
+          .causal = false,
+          .ragged = false,
+          .diff_budget = 60,
+          .idea = "none",
+          .kernels = &kKernels};
+}
+
+struct Fixture {
+  Rung half = fake_rung("90", "90_half", Dtype::f16);
+  Rung single = fake_rung("91", "91_single", Dtype::f32);
+  Problem problem{.batch = 2, .heads = 3, .seq_q = 128, .seq_kv = 128, .head_dim = 64};
+  BenchOptions options;
+  std::string peer_refusal;
+
+  Fixture() {
+    options.rungs = {&half, &single};
+    Peer peer;
+    peer.id = "fa2";
+    peer.variant = "torch";
+    peer.unsupported = [this](const Problem&) { return peer_refusal; };
+    options.peers.push_back(peer);
+    Peer missing;
+    missing.id = "fa3";
+    missing.unavailable_reason = "flash_attn_interface is not installed";
+    options.peers.push_back(missing);
+    Peer matmul;
+    matmul.id = "cublas";
+    matmul.matmul = {8192, 8192, 8192};
+    options.peers.push_back(matmul);
+  }
+};
+
+TEST_CASE_METHOD(Fixture, "items: own tile, its ablations, then the peers") {
+  const auto items = bench_items(options, problem, nullptr);
+  REQUIRE(items.size() == 5);
+  CHECK(items[0].variant == "64x64w4");
+  CHECK_FALSE(items[0].ablation);
+  CHECK(items[1].variant == "128x64w4");
+  CHECK(items[1].ablation);
+  CHECK(items[1].plan.launches.front().entry == std::string("fake_d64_wide"));
+  CHECK(items[2].id == "fa2");
+  CHECK(items[3].refused == "flash_attn_interface is not installed");
+  CHECK(items[4].peer->is_matmul());
+
+  options.ablations = false;
+  CHECK(bench_items(options, problem, nullptr).size() == 4);
+  problem.dtype = Dtype::f32;
+  CHECK(bench_items(options, problem, nullptr).front().id == "91");
+}
+
+TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
+  problem.head_dim = 96;
+  auto items = bench_items(options, problem, nullptr);
+  REQUIRE(items.size() == 4);
+  CHECK(items[0].variant.empty());
+  CHECK(items[0].refused.find("head_dim 96 is not one of 64, 128") != std::string::npos);
+
+  problem.head_dim = 64;
+  problem.seq_q = problem.seq_kv = 192;
+  items = bench_items(options, problem, nullptr);
+  CHECK(items[0].refused.empty());
+  CHECK(items[1].refused.find("not a multiple") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "rows: every field is there, rates follow from the times") {
+  const auto items = bench_items(options, problem, nullptr);
+  Json row = empty_row(items[1], "2026-01-02T03:04:05Z");
+  CHECK(row["status"] == "error");
+  CHECK(row["ablation"] == true);
+  CHECK(row["entry"] == "fake_d64_wide");
+  CHECK(row["time_ms"].is_null());
+  CHECK(row["run"] == "2026-01-02T03:04:05Z");
+
+  put_times(row, items[1],
+            {.spaced = {2, 1, 3}, .back_to_back = {4, 4}, .expired = 0, .error = {}});
+  CHECK(row["time_ms"]["median"] == 2);
+  CHECK(row["time_ms"]["n"] == 3);
+  CHECK(row["time_ms"]["back_to_back"] == 4);
+  const double flops = 4.0 * 2 * 3 * 128 * 128 * 64;
+  CHECK(row["tflops"].get<double>() == Approx(flops / 2e-3 / 1e12).epsilon(1e-5));
+  CHECK(row["tflops_back_to_back"].get<double>() == Approx(flops / 4e-3 / 1e12).epsilon(1e-5));
+  CHECK(row["gbs"].get<double>() == Approx(4.0 * 2 * 3 * 128 * 64 * 2 / 2e-3 / 1e9).epsilon(1e-5));
+
+  Json product = empty_row(items[4], "r");
+  CHECK(product["matmul"] == Json::array({8192, 8192, 8192}));
+  CHECK_FALSE(product.contains("ablation"));
+  put_times(product, items[4], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
+  CHECK(product["tflops"].get<double>() ==
+        Approx(2.0 * 8192 * 8192 * 8192 / 1.6e-3 / 1e12).epsilon(1e-5));
+
+  CHECK(empty_row(items[3], "r")["status"] == "unsupported");
+}
+
+TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final") {
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("fa_rows_{}.json", ::getpid());
+  std::filesystem::remove(path);
+  ResultsFile file(path, {Json::object(), Json::object(), Json::object()}, false);
+  auto items = bench_items(options, problem, nullptr);
+  CHECK_FALSE(is_complete(file, items));
+  std::vector<Json> rows;
+  for (const BenchItem& item : items) {
+    rows.push_back(empty_row(item, "r"));
+    if (item.refused.empty()) rows.back()["status"] = "ok";
+  }
+  rows[1]["status"] = "out_of_memory";
+  file.put(rows);
+  CHECK(is_complete(file, items));
+
+  SECTION("a wrong or failed row is measured again") {
+    for (const char* status : {"incorrect", "error"}) {
+      rows[0]["status"] = status;
+      file.put(rows);
+      CHECK_FALSE(is_complete(file, items));
+    }
+  }
+  SECTION("a peer that has become available is measured") {
+    options.peers[1].unavailable_reason.clear();
+    items = bench_items(options, problem, nullptr);
+    CHECK_FALSE(is_complete(file, items));
+  }
+  SECTION("fewer items are complete as well") {
+    options.ablations = false;
+    items = bench_items(options, problem, nullptr);
+    CHECK(is_complete(file, items));
+  }
+  SECTION("another problem is not") {
+    problem.batch = 7;
+    CHECK_FALSE(is_complete(file, bench_items(options, problem, nullptr)));
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
+  peer_refusal = "causal only";
+  const auto items = bench_items(options, problem, nullptr);
+  std::vector<Json> rows;
+  for (const BenchItem& item : items) rows.push_back(empty_row(item, utc_now()));
+  Verdict verdict;
+  verdict.ok = verdict.repeatable = verdict.check.finite = true;
+  verdict.check.rows_checked = 10;
+  verdict.check.rows_total = 768;
+  verdict.check.max_error = 1.0 / 3;
+  rows[0]["check"] = check_json(verdict);
+  rows[0]["resources"] = resources_json({.registers = 255, .blocks_per_sm = 1}, std::nullopt);
+  rows[0]["peak_bytes"] = 1234;
+  rows[0]["clock_mhz"] = 1500.0;
+  rows[0]["status"] = "ok";
+  put_times(rows[0], items[0],
+            {.spaced = {1.25}, .back_to_back = {1.5}, .expired = 0, .error = {}});
+  verdict.check.finite = false;
+  verdict.check.max_error = NAN;
+  rows[1]["check"] = check_json(verdict);
+  rows[1]["status"] = "incorrect";
+  rows[1]["reason"] = "one NaN";
+  put_times(rows[4], items[4], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
+  rows[4]["status"] = "ok";
+
+  const SourceState source{.git_sha = std::string(40, 'a'), .git_dirty = false, .warning = {}};
+  const FileIdentity identity{
+      .generator = generator_json(source, {"bench", "all"}),
+      .device = {{"kind", "gpu"},
+                 {"name", "none"},
+                 {"sm", 90},
+                 {"sms", 132},
+                 {"memory", 1},
+                 {"l2", 1},
+                 {"driver", nullptr},
+                 {"power_limit", nullptr}},
+      .policy = {
+          {"rounds", 5}, {"l2", "flush"}, {"inputs", "normal"}, {"seed", 1}, {"flops", "f"}}};
+  write_atomically(FA_SAMPLE_RESULTS, results_document(identity, rows).dump(1));
+  CHECK(read_results(FA_SAMPLE_RESULTS));
+}
+
+}  // namespace
+}  // namespace fa

@@ -1,0 +1,71 @@
+"""Runs the command-line tool and compares stdout, stderr and exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+OK, WRONG, USAGE, ENVIRONMENT = range(4)
+
+
+def npy_bytes(shape: tuple[int, ...], descr: str = "<f2", fill: bytes | None = None) -> bytes:
+    """A .npy file without NumPy: every element is `fill`, by default 1.0."""
+    ones = {"<f2": b"\x00\x3c", "<f4": b"\x00\x00\x80\x3f", "<f8": b"\x00" * 6 + b"\xf0\x3f"}
+    element = fill or ones[descr]
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    count = 1
+    for extent in shape:
+        count *= extent
+    size = len(header).to_bytes(2, "little")
+    return b"\x93NUMPY\x01\x00" + size + header.encode() + element * count
+
+
+class CliCase(unittest.TestCase):
+    """`self.fa(...)` runs the tool; `self.folder` is an empty folder."""
+
+    program: Path
+    environment: dict[str, str] = {}
+
+    def setUp(self) -> None:
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = Path(holder.name)
+
+    def fa(self, *words: object, code: int, out: str = "", err: str = "", **extra: str) -> str:
+        """Both patterns must match the whole stream; returns stdout."""
+        environment = {**os.environ, **self.environment, **extra}
+        done = subprocess.run(
+            [str(self.program), *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            cwd=self.folder,
+            env=environment,
+        )
+        what = f"fa {' '.join(map(str, words))}\n{done.stdout}\n{done.stderr}"
+        self.assertEqual(done.returncode, code, what)
+        self.assertRegex(done.stdout, re.compile(rf"\A{out}\Z", re.DOTALL), what)
+        self.assertRegex(done.stderr, re.compile(rf"\A{err}\Z", re.DOTALL), what)
+        return done.stdout
+
+    def refused(self, *words: object, code: int = USAGE, says: str) -> None:
+        """Nothing on stdout; one line on stderr, which contains the pattern."""
+        self.fa(*words, code=code, err=rf"fa: error: [^\n]*{says}[^\n]*\n")
+
+
+def run(module: str, cases: type[CliCase] | None = None) -> int:
+    program = unittest.main(module=module, argv=["cli"], exit=False, verbosity=1)
+    return 0 if program.result.wasSuccessful() else 1
+
+
+def arguments(count: int) -> list[Path]:
+    if len(sys.argv) != count + 1:
+        sys.exit(f"usage: {sys.argv[0]} with {count} paths")
+    return [Path(word).resolve() for word in sys.argv[1:]]

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""cli_gpu_test.py FA SOURCE: the commands that run kernels. Skipped (77) where there is no GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
+
+FA, SOURCE = arguments(2)
+CliCase.program = FA
+
+DEVICE = r"fa: device: [^\n]+ \(gpu\)\n"
+
+
+class Run(CliCase):
+    def test_verdict_and_time(self) -> None:
+        self.fa(
+            *("run", "06", "--batch", 2, "--seq", 256, "--dim", 64),
+            code=OK,
+            out=r"06_batched \S+ on B=2 [^\n]+\ncorrect\nerror [^\n]+rows verified\n[^\n]+TFLOPS[^\n]+\n",
+            err=DEVICE,
+        )
+
+    def test_no_time(self) -> None:
+        out = self.fa("run", "1", "--no-time", code=OK, out=r".*correct.*", err=DEVICE)
+        self.assertNotIn("TFLOPS", out)
+
+    def test_launch_only(self) -> None:
+        self.fa("run", "1", "--launch-only", code=OK, out=r".*not verified\n", err=DEVICE)
+
+    def test_tile(self) -> None:
+        self.fa("run", "01", "--tile", "64x32w2", "--no-time", code=OK, out=r".*64x32w2.*", err=DEVICE)
+
+    def test_files(self) -> None:
+        ones = self.folder / "ones.npy"
+        ones.write_bytes(npy_bytes((1, 2, 128, 64)))
+        self.fa(
+            *("run", "06", "--q", ones, "--k", ones, "--v", ones, "--output", "o.npy", "--no-time"),
+            code=OK,
+            out=r".*correct.*",
+            err=DEVICE,
+        )
+        # Equal scores and V = 1: O = 1 exactly.
+        self.assertEqual((self.folder / "o.npy").read_bytes()[-8:], b"\x00\x3c" * 4)
+
+    def test_json_grows_and_refuses_another_policy(self) -> None:
+        words = ("run", "06", "--seq", 256, "--json", "r.json")
+        self.fa(*words, code=OK, out=r".+", err=r".+")
+        self.fa(*words, "--batch", 3, code=OK, out=r".+", err=r".+")
+        document = json.loads((self.folder / "r.json").read_text())
+        self.assertEqual([row["problem"]["batch"] for row in document["rows"]], [1, 3])
+        self.fa(*words, "--seed", 5, code=USAGE, out=r".+", err=r".*--overwrite.*")
+
+    def test_memory(self) -> None:
+        self.fa(
+            *("run", "06", "--batch", 60000, "--heads", 60000, "--seq", 1 << 20),
+            code=ENVIRONMENT,
+            err=DEVICE + r"fa: error: [^\n]*needs \d+ bytes[^\n]*are free[^\n]*\n",
+        )
+
+
+class Check(CliCase):
+    def test_one_rung(self) -> None:
+        self.fa(
+            *("check", "06", "--no-ablations"),
+            code=OK,
+            out=r"(06_batched \S+ d\d+ +\d+ passed +0 wrong [^\n]* ok\n)+",
+            err=DEVICE,
+        )
+
+
+class Bench(CliCase):
+    def test_file_and_resume(self) -> None:
+        words = ("bench", "06", "--batch", 1, "--heads", 2, "--seqs", "256,512", "--rounds", 1,
+                 "--json", "b.json")  # fmt: skip
+        self.fa(*words, code=OK, out=r".*TFLOPS.*ok\n", err=r".*2 ok, 0 incorrect.*0 of them kept.*")
+        before = (self.folder / "b.json").read_bytes()
+        self.fa(*words, code=OK, out=r".*TFLOPS.*", err=r".*2 of them kept.*")
+        self.assertEqual((self.folder / "b.json").read_bytes(), before)
+        row = json.loads(before)["rows"][0]
+        self.assertEqual((row["status"], row["id"]), ("ok", "06"))
+
+
+if __name__ == "__main__":
+    probe = subprocess.run(
+        [FA, "run", "01", "--device", "gpu", "--launch-only"], capture_output=True, text=True
+    )
+    if "no GPU found" in probe.stderr:
+        print("skipped: no GPU")
+        sys.exit(77)
+    sys.exit(run(__name__))

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""cli_test.py FA LIBFA SOURCE: what the tool says and returns where no GPU is visible."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pty
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
+
+# Set before the library below is loaded, too: the tests are the same on a machine with a GPU.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+
+FA, LIBRARY, SOURCE = arguments(3)
+CliCase.program = FA
+
+NO_GPU = r"no GPU found \(the CUDA runtime says: [^)]+\)"
+
+
+def rungs() -> list[dict]:
+    done = subprocess.run([FA, "list", "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["rungs"]
+
+
+class Basics(CliCase):
+    def test_help(self) -> None:
+        self.fa("--help", code=OK, out=r".*list.*run.*check.*bench.*Exit codes.*")
+        for command in ("list", "run", "check", "bench"):
+            self.fa(command, "--help", code=OK, out=rf".*{command}.*")
+
+    def test_version(self) -> None:
+        self.fa("--version", code=OK, out=r"\d+\.\d+\.\d+\n")
+
+    def test_no_command(self) -> None:
+        self.refused(says="no command given; allowed: list, run, check, bench")
+
+    def test_unknown_command(self) -> None:
+        self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
+        self.refused("frobnicate", says="command 'frobnicate' is unknown; allowed: list, run")
+        self.refused("--json", says="command '--json' is unknown")
+
+    def test_unknown_option(self) -> None:
+        self.refused("run", "06", "--sqe", "512", says=r"'--sqe' \(did you mean '--seq'\?\)")
+        self.refused("run", "06", "--sqe=512", says=r"'--sqe' \(did you mean '--seq'\?\)")
+        self.refused("list", "--quiet", says="unknown option '--quiet'")
+        self.refused("list", "06", says="unexpected argument '06'")
+        self.refused("run", "06", "07", says="unexpected argument '07'")
+
+    def test_missing_value(self) -> None:
+        self.refused("run", "06", "--seq", says="--seq")
+        self.refused("run", says="rung")
+
+    def test_full_device_is_an_error(self) -> None:
+        if not Path("/dev/full").exists():
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([FA, "list"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, ENVIRONMENT)
+        self.assertIn(b"cannot write", done.stderr)
+
+
+class List(CliCase):
+    def test_text_has_every_rung(self) -> None:
+        text = self.fa("list", code=OK, out=r".+")
+        self.assertEqual(len(text.splitlines()), 1 + len(rungs()))
+        for rung in rungs():
+            self.assertIn(rung["name"], text)
+            self.assertIn(rung["idea"], text)
+
+    def test_json_names_files_that_exist(self) -> None:
+        ids = [rung["id"] for rung in rungs()]
+        self.assertEqual(len(ids), len(set(ids)))
+        for rung in rungs():
+            self.assertTrue((SOURCE / rung["file"]).is_file(), rung["file"])
+            self.assertEqual(rung["chapter"], f"docs/{rung['name']}.md")
+            self.assertTrue(rung["parent"] is None or rung["parent"] in ids)
+            own = [i["head_dim"] for i in rung["instances"] if not i["ablation"]]
+            self.assertEqual(sorted(own), rung["head_dims"])
+
+    def test_json_is_json_only(self) -> None:
+        self.assertEqual(json.loads(self.fa("list", "--json", code=OK, out=r".+"))["schema"], 1)
+
+
+class RungWords(CliCase):
+    def test_unknown_rung(self) -> None:
+        self.refused("run", "99", says=r"rung '99' is unknown; allowed: 01, 02.*all")
+        self.refused("run", "batchd", says=r"rung 'batchd' is unknown \(did you mean 'batched'\?\)")
+        self.refused("check", "06x", says="rung '06x' is unknown")
+        self.refused("bench", "06", "", says="rung '' is unknown")
+
+    def test_run_takes_one(self) -> None:
+        self.refused("run", "all", says=r"'all' means \d+ rungs, one is needed")
+
+    def test_all_spellings_reach_the_device(self) -> None:
+        for word in ("06", "6", "06_batched", "batched"):
+            self.refused("run", word, code=ENVIRONMENT, says=NO_GPU)
+
+
+class BadProblems(CliCase):
+    def test_numbers(self) -> None:
+        for option in ("--batch", "--heads", "--seq", "--seq-kv", "--dim", "--seed"):
+            for value in ("12abc", "1.5", "", "0x10", "-1", "99999999999999999999"):
+                self.refused(
+                    "run", "06", option, value, says=rf"{option} '{value}' is not a whole number"
+                )
+        for option in ("--batch", "--heads", "--seq", "--dim"):
+            self.refused("run", "06", option, "0", says=rf"{option} '0' is not .* from 1 to")
+
+    def test_lists(self) -> None:
+        self.refused("bench", "--seqs", "512,12abc", says="--seqs '12abc' is not a whole number")
+        self.refused("bench", "--seqs", "512,512", says="--seqs '512,512' names 512 twice")
+        self.refused("bench", "--rounds", "0", says="--rounds '0'")
+
+    def test_head_dim(self) -> None:
+        says = "head_dim 96 is not one of 64, 128"
+        self.refused("run", "06", "--dim", "96", says=says)
+        self.refused("bench", "06", "--dim", "96", says=says)
+
+    def test_partial_tiles(self) -> None:
+        self.refused("run", "06", "--seq", "500", says="500 is not a multiple of the tile's 128")
+        self.refused("run", "06", "--seq-kv", "100", says="seq_kv 100 is not a multiple")
+        self.refused("bench", "06", "--seqs", "500", says="500 is not a multiple")
+
+    def test_causal(self) -> None:
+        for rung in rungs():
+            if not rung["causal"]:
+                self.refused("run", rung["id"], "--causal", says="causal")
+                break
+
+    def test_tile(self) -> None:
+        self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
+
+    def test_words(self) -> None:
+        self.refused("run", "06", "--inputs", "zeros", says="allowed: normal, uniform, large, needle")
+        self.refused("run", "06", "--device", "tpu", says="allowed: auto, gpu, vm")
+        self.refused("check", "--suite", "big", says="'big' is unknown; allowed: quick, full")
+        self.refused("bench", "--l2", "cold", says="'cold' is unknown; allowed: flush, warm")
+        self.refused("bench", "none", says="nothing to measure")
+
+
+class NoGpu(CliCase):
+    def test_every_command_says_so(self) -> None:
+        for words in (("run", "06"), ("check",), ("check", "06", "--suite", "full"), ("bench",)):
+            self.refused(*words, code=ENVIRONMENT, says=NO_GPU)
+        self.refused("run", "06", "--device", "gpu", code=ENVIRONMENT, says=NO_GPU)
+
+    def test_the_file_is_not_created(self) -> None:
+        path = self.folder / "r.json"
+        self.refused("bench", "--json", path, code=ENVIRONMENT, says=NO_GPU)
+        self.refused("run", "06", "--json", path, "--output", "o.npy", code=ENVIRONMENT, says=NO_GPU)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Files(CliCase):
+    def write(self, name: str, data: bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(data)
+        return path
+
+    def run_with(self, q: Path, k: Path, v: Path, *more: object, code: int = USAGE, says: str) -> None:
+        self.refused("run", "06", "--q", q, "--k", k, "--v", v, *more, code=code, says=says)
+
+    def test_good_files_reach_the_device(self) -> None:
+        good = self.write("good.npy", npy_bytes((1, 2, 128, 64)))
+        self.run_with(good, good, good, code=ENVIRONMENT, says=NO_GPU)
+
+    def test_float32_is_converted(self) -> None:
+        single = self.write("single.npy", npy_bytes((1, 2, 128, 64), "<f4"))
+        self.fa(
+            *("run", "06", "--q", single, "--k", single, "--v", single),
+            code=ENVIRONMENT,
+            err=rf"fa: [^\n]*float32[^\n]*converted\nfa: error: {NO_GPU}[^\n]*\n",
+        )
+
+    def test_float32_that_does_not_fit(self) -> None:
+        large = self.write("large.npy", npy_bytes((1, 1, 128, 64), "<f4", b"\x00\x00\x80\x4f"))
+        paths = ("--q", large, "--k", large, "--v", large)
+        self.fa(
+            *("run", "06", *paths),
+            code=USAGE,
+            err=r"fa: [^\n]*converted\nfa: error: [^\n]*large.npy[^\n]*does not fit float16\n",
+        )
+
+    def test_bad_files(self) -> None:
+        good = self.write("good.npy", npy_bytes((1, 2, 128, 64)))
+        double = self.write("double.npy", npy_bytes((1, 2, 128, 64), "<f8"))
+        flat = self.write("flat.npy", npy_bytes((2, 128, 64)))
+        short = self.write("short.npy", npy_bytes((1, 2, 128, 64))[:-10])
+        heads = self.write("heads.npy", npy_bytes((1, 3, 128, 64)))
+        text = self.write("text.npy", b"hello")
+        nan = self.write("nan.npy", npy_bytes((1, 2, 128, 64), "<f2", b"\x00\x7e"))
+        for bad in (double, flat, short, heads, text, nan, self.folder / "absent.npy"):
+            self.run_with(good, bad, good, says=bad.name)
+
+    def test_three_files_or_none(self) -> None:
+        good = self.write("good.npy", npy_bytes((1, 2, 128, 64)))
+        self.refused("run", "06", "--q", good, says="--q, --k and --v must be given together")
+
+    def test_files_decide_the_shape(self) -> None:
+        good = self.write("good.npy", npy_bytes((1, 2, 128, 64)))
+        self.run_with(good, good, good, "--seq", "128", says="--seq cannot be combined")
+        self.run_with(good, good, good, "--seed", "2", says="--seed cannot be combined")
+
+    def test_outputs_that_cannot_be_written(self) -> None:
+        for option in ("--json", "--output"):
+            self.refused("run", "06", option, "none/r", says=f"{option}: cannot write 'none/r'")
+            self.refused("run", "06", option, self.folder, says="Is a directory")
+        self.refused("bench", "--json", "none/r.json", says="cannot write 'none/r.json': No such")
+
+    def test_other_files_are_not_overwritten(self) -> None:
+        for data, says in (
+            (b"notes", "it is not JSON"),
+            (b'{"a": 1}', "not a result file"),
+            (b'{"schema": 7, "rows": []}', "its schema is 7"),
+        ):
+            path = self.write("other.json", data)
+            for words in (("bench",), ("run", "06")):
+                self.refused(*words, "--json", path, says=says)
+            self.assertEqual(path.read_bytes(), data)
+
+
+class Terminal(CliCase):
+    """A pseudo-terminal gets colour and progress, a pipe gets neither."""
+
+    def in_terminal(self, *words: str, **extra: str) -> str:
+        main, child = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", **extra}
+        process = subprocess.Popen(
+            [FA, *words], stdout=child, stderr=child, env=environment, cwd=self.folder
+        )
+        os.close(child)
+        data = b""
+        while True:
+            try:
+                block = os.read(main, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not block:
+                break
+            data += block
+        os.close(main)
+        self.assertEqual(process.wait(), OK)
+        return data.decode()
+
+    def test_list_has_no_escapes(self) -> None:
+        self.assertNotIn("\x1b", self.in_terminal("list"))
+
+
+class Library(CliCase):
+    """libfa.so as scripts/peers.py uses it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.library = ctypes.CDLL(str(LIBRARY))
+
+    def bench(self, *words: str) -> int:
+        argv = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
+        return self.library.fa_bench(len(words), argv, None, 0)
+
+    def test_version(self) -> None:
+        self.assertEqual(self.library.fa_api_version(), 1)
+
+    def test_codes(self) -> None:
+        self.assertEqual(self.bench("--seqs", "12abc"), USAGE)
+        self.assertEqual(self.bench("06"), ENVIRONMENT)
+        self.assertEqual(self.bench("--help"), OK)
+
+    def test_only_the_interface_is_exported(self) -> None:
+        done = subprocess.run(
+            ["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            self.skipTest("nm is not installed")
+        names = {line.split()[-1] for line in done.stdout.splitlines()}
+        self.assertEqual(names, {"fa_api_version", "fa_bench"})
+
+
+if __name__ == "__main__":
+    sys.exit(run(__name__))

@@ -1,0 +1,105 @@
+"""plots/ladder.py: reading results and the catalogue, comparing a rung with its parent."""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+import support
+import synthetic
+
+import ladder
+
+MAIN = ladder.Problem.parse(ladder.MAIN_PROBLEM)
+
+
+class ProblemTest(unittest.TestCase):
+    def test_parse(self) -> None:
+        problem = ladder.Problem.parse("2,3,512,64,causal,float32")
+        self.assertEqual((problem.batch, problem.heads, problem.head_dim), (2, 3, 64))
+        self.assertEqual((problem.seq_q, problem.seq_kv), (512, 512))
+        self.assertTrue(problem.causal)
+        self.assertEqual(problem.label, "B=2 H=3 N=512 D=64, float32, causal")
+
+    def test_bad_text_is_named(self) -> None:
+        for text in ("", "1,2,3", "1,2,3,x", "1,2,3,4,odd"):
+            with self.assertRaisesRegex(ladder.LadderError, f"problem '{text}'"):
+                ladder.Problem.parse(text)
+
+
+class FilesTest(support.FolderTest):
+    def setUp(self) -> None:
+        super().setUp()
+        listing, results = synthetic.write(self.folder, ("ampere",), 7)
+        self.catalogue = ladder.Catalogue.load(listing)
+        self.results = ladder.Results.load(results)
+
+    def test_rows(self) -> None:
+        row = self.results.rung("02", MAIN)
+        assert row is not None
+        self.assertFalse(row.ablation)
+        slow, fast = row.spread
+        self.assertLess(slow, row.tflops)
+        self.assertGreater(fast, row.tflops)
+        self.assertIsNone(self.results.rung("02", MAIN.with_seq(77)))
+        self.assertIsNone(self.results.peer("triton", MAIN))
+        self.assertEqual(self.results.peers(), ["fa2", "cudnn"])
+
+    def test_ceiling_prefers_the_row_beside_the_problem(self) -> None:
+        row = self.results.matmul(MAIN)
+        assert row is not None
+        self.assertEqual((row.id, row.problem), ("cublas", MAIN))
+
+    def test_step_separates_idea_and_tile(self) -> None:
+        rung = self.catalogue.find("02")
+        assert rung is not None
+        step = ladder.step_of(rung, self.catalogue, self.results, MAIN)
+        assert step is not None and step.parent_at_tile is not None
+        self.assertAlmostEqual(step.idea_factor, 1 / 0.8)
+        self.assertGreater(step.factor, 6)
+
+    def test_step_at_the_same_tile(self) -> None:
+        rung = self.catalogue.find("03")
+        assert rung is not None
+        step = ladder.step_of(rung, self.catalogue, self.results, MAIN)
+        assert step is not None
+        self.assertIsNone(step.parent_at_tile)
+        self.assertEqual(step.factor, step.idea_factor)
+
+    def test_no_step_without_a_parent(self) -> None:
+        rung = self.catalogue.find("01")
+        assert rung is not None
+        self.assertIsNone(ladder.step_of(rung, self.catalogue, self.results, MAIN))
+
+    def test_catalogue_hash_follows_what_is_shown(self) -> None:
+        other = synthetic.catalogue(("ampere",), 7)
+        other["rungs"][0]["idea"] = "another sentence"
+        same = ladder.Catalogue.from_json(json.dumps(other), "x")
+        self.assertEqual(same.sha256, self.catalogue.sha256)
+        other["rungs"][0]["name"] = "01_other"
+        different = ladder.Catalogue.from_json(json.dumps(other), "x")
+        self.assertNotEqual(different.sha256, self.catalogue.sha256)
+
+    def test_bad_files_are_one_clear_line(self) -> None:
+        path = self.folder / "bad.json"
+        for text in ("", "[]", "{}", '{"schema": 2, "rows": []}', '{"schema": 1, "rows": [{}]}'):
+            path.write_text(text)
+            for load in (ladder.Results.load, ladder.Catalogue.load):
+                with self.assertRaises(ladder.LadderError) as caught:
+                    load(path)
+                self.assertNotIn("\n", str(caught.exception))
+                self.assertIn("bad.json", str(caught.exception))
+        with self.assertRaisesRegex(ladder.LadderError, "cannot read"):
+            ladder.Results.load(self.folder / "none.json")
+
+
+class WordsTest(unittest.TestCase):
+    def test_percent(self) -> None:
+        minus, times = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
+        cases = {1.234: "+23 %", 1.0: "+0.0 %", 0.958: f"{minus}4.2 %", 7.1: f"{times} 7.1"}
+        for factor, text in cases.items():
+            self.assertEqual(ladder.percent(factor), text)
+
+
+if __name__ == "__main__":
+    unittest.main()

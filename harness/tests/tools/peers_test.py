@@ -1,0 +1,212 @@
+"""scripts/peers.py without PyTorch: the C structures and the callbacks, with a torch made of mocks."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import unittest
+from contextlib import nullcontext
+from typing import Any
+from unittest import mock
+
+import support
+
+import peers
+
+HEADER = support.REPOSITORY / "harness" / "bench" / "capi.h"
+
+
+def problem(**changes: Any) -> peers.PeerProblem:
+    values = {"batch": 2, "heads": 3, "seq_q": 64, "seq_kv": 128, "head_dim": 32, "scale": 0.25}
+    return peers.PeerProblem(**(values | {"dtype": peers.FLOAT16, "device": 0} | changes))
+
+
+class FakeTensor:
+    def __init__(self, array: peers.DeviceArray) -> None:
+        self.interface = array.__cuda_array_interface__
+        self.copied: Any = None
+
+    def copy_(self, other: Any) -> None:
+        self.copied = other
+
+
+class FakeTorch:
+    """What Launcher uses of torch."""
+
+    def __init__(self) -> None:
+        self.made: list[FakeTensor] = []
+        self.streams: list[int] = []
+        self.cuda = mock.Mock()
+        self.cuda.OutOfMemoryError = type("OutOfMemoryError", (RuntimeError,), {})
+        self.cuda.ExternalStream.side_effect = lambda stream, device: stream
+        self.cuda.stream.side_effect = self.enter
+
+    def enter(self, stream: int) -> Any:
+        self.streams.append(stream)
+        return nullcontext()
+
+    def as_tensor(self, array: peers.DeviceArray, device: str) -> FakeTensor:
+        self.made.append(FakeTensor(array))
+        return self.made[-1]
+
+
+class Callbacks:
+    """Calls a peer's C callbacks as the library does."""
+
+    def __init__(self, peer: peers.Peer) -> None:
+        self.torch = FakeTorch()
+        self.struct = peers.peer_struct(self.torch, peer)
+        self.buffer = ctypes.create_string_buffer(b"\xff" * 63, 64)
+
+    @property
+    def message(self) -> str:
+        return self.buffer.value.decode()
+
+    def supports(self, shape: peers.PeerProblem) -> int:
+        address = ctypes.addressof(self.buffer)
+        return self.struct.supports(None, ctypes.byref(shape), address, len(self.buffer))
+
+    def launch(self, shape: peers.PeerProblem, o: int | None) -> int:
+        address, size = ctypes.addressof(self.buffer), len(self.buffer)
+        where = (0x1000, 0x2000, 0x3000, o, 0x99)
+        return self.struct.launch(None, ctypes.byref(shape), *where, address, size)
+
+
+class LayoutTest(unittest.TestCase):
+    def test_structures_match_the_header(self) -> None:
+        text = HEADER.read_text(encoding="utf-8")
+        self.assertIn(f"#define FA_API_VERSION {peers.API_VERSION}\n", text)
+        for struct, name in ((peers.PeerProblem, "fa_peer_problem"), (peers.PeerStruct, "fa_peer")):
+            end = text.index(f"}} {name};")
+            body = text[text.rindex("typedef struct", 0, end) : end]
+            offsets = [int(number) for number in re.findall(r"offset (\d+)", body)]
+            fields = [getattr(struct, field[0]).offset for field in struct._fields_]
+            self.assertEqual(offsets, fields, name)
+        self.assertEqual(ctypes.sizeof(peers.PeerProblem), 56)
+        self.assertEqual(ctypes.sizeof(peers.PeerStruct), 80)
+
+    def test_message_is_cut_at_a_character(self) -> None:
+        buffer = ctypes.create_string_buffer(b"\xff" * 5, 6)
+        peers.write_message(ctypes.addressof(buffer), 5, "ab\N{EURO SIGN}")
+        self.assertEqual(buffer.raw, b"ab\0\xff\xff\0")
+        peers.write_message(None, 0, "nowhere to write")
+
+
+class LaunchTest(unittest.TestCase):
+    def test_tensors_are_the_benchmark_s_memory(self) -> None:
+        seen = []
+        peer = peers.Peer("x", forward=lambda shape, tensors: seen.append(tensors))
+        calls = Callbacks(peer)
+        self.assertEqual(calls.launch(problem(), None), peers.OK)
+        self.assertEqual(calls.message, "")
+        q, k = seen[0].q.interface, seen[0].k.interface
+        self.assertEqual(
+            (q["data"], q["shape"], q["typestr"]), ((0x1000, False), (2, 3, 64, 32), "<f2")
+        )
+        self.assertEqual((k["data"], k["shape"]), ((0x2000, False), (2, 3, 128, 32)))
+        self.assertEqual(calls.torch.streams, [0x99])
+
+    def test_inputs_are_wrapped_once_and_the_result_copied_only_when_asked(self) -> None:
+        calls = Callbacks(peers.Peer("x", forward=lambda shape, tensors: "result"))
+        for o in (None, None, 0x4000):
+            self.assertEqual(calls.launch(problem(), o), peers.OK)
+        self.assertEqual(len(calls.torch.made), 4)
+        self.assertEqual(calls.torch.made[3].copied, "result")
+        self.assertEqual(calls.torch.made[3].interface["data"], (0x4000, False))
+        calls.launch(problem(seq_q=32), None)
+        self.assertEqual(len(calls.torch.made), 7)
+
+    def test_a_matrix_product_gets_no_tensors(self) -> None:
+        seen = []
+        peer = peers.Peer("m", forward=lambda _, tensors: seen.append(tensors), matmul=(8, 8, 8))
+        calls = Callbacks(peer)
+        self.assertEqual(calls.supports(problem(dtype=peers.FLOAT32)), peers.OK)
+        self.assertEqual(calls.launch(problem(), 0x4000), peers.OK)
+        self.assertEqual(calls.torch.made, [])
+        self.assertIsNone(seen[0].q)
+        self.assertEqual(list(calls.struct.matmul), [8, 8, 8])
+
+    def test_errors_become_codes(self) -> None:
+        def fail(error: BaseException) -> Callbacks:
+            return Callbacks(peers.Peer("x", forward=mock.Mock(side_effect=error)))
+
+        with mock.patch("traceback.print_exc"):
+            calls = fail(ValueError("first line\nsecond"))
+            self.assertEqual(calls.launch(problem(), None), peers.ERROR)
+            self.assertEqual(calls.message, "ValueError: first line")
+            self.assertEqual(fail(KeyboardInterrupt()).launch(problem(), None), peers.ERROR)
+        calls = fail(peers.Unsupported("not this shape"))
+        self.assertEqual(calls.launch(problem(), None), peers.UNSUPPORTED)
+        self.assertEqual(calls.message, "not this shape")
+
+    def test_out_of_memory(self) -> None:
+        forward = mock.Mock()
+        calls = Callbacks(peers.Peer("x", forward=forward))
+        forward.side_effect = calls.torch.cuda.OutOfMemoryError("tried to allocate 9 GiB")
+        self.assertEqual(calls.launch(problem(), None), peers.OUT_OF_MEMORY)
+        self.assertEqual(calls.message, "tried to allocate 9 GiB")
+
+    def test_supports(self) -> None:
+        calls = Callbacks(peers.Peer("x", check=peers.require_half_square_causal))
+        self.assertEqual(calls.supports(problem()), peers.OK)
+        self.assertEqual(calls.supports(problem(dtype=peers.FLOAT32)), peers.UNSUPPORTED)
+        self.assertEqual(calls.message, "timed in float16 only")
+        self.assertEqual(calls.supports(problem(causal=1)), peers.UNSUPPORTED)
+        self.assertEqual(calls.supports(problem(causal=1, seq_kv=64)), peers.OK)
+
+
+class AvailabilityTest(unittest.TestCase):
+    def test_without_torch_every_peer_says_so(self) -> None:
+        with mock.patch.dict("sys.modules", {"torch": None}):
+            torch, found = peers.make_peers(list(peers.FACTORIES))
+        self.assertIsNone(torch)
+        self.assertEqual([peer.id for peer in found], list(peers.FACTORIES))
+        for peer in found:
+            self.assertIn("torch cannot be imported", peer.unavailable)
+            struct = peers.peer_struct(None, peer)
+            self.assertFalse(struct.launch)
+            self.assertIn(b"torch", struct.unavailable_reason)
+
+    def test_a_matrix_product_stays_one_when_it_is_unavailable(self) -> None:
+        self.assertTrue(peers.unavailable_peer("cublas", "no torch").is_matmul)
+        self.assertFalse(peers.unavailable_peer("fa2", "no torch").is_matmul)
+
+    def test_a_module_that_breaks_while_loading_is_unavailable(self) -> None:
+        with mock.patch("importlib.import_module", side_effect=OSError("libx.so is missing")):
+            with self.assertRaisesRegex(peers.Unavailable, "libx.so is missing"):
+                peers.import_or_unavailable("flash_attn_interface")
+
+    def test_versions(self) -> None:
+        self.assertEqual(peers.dotted_cudnn_version(91900), "9.19.0")
+
+
+class CommandLineTest(unittest.TestCase):
+    def test_our_options_are_taken_out(self) -> None:
+        words = ["all", "--peers", "fa2,fa2,cublas", "--seqs", "512", "--library=x.so", "--causal"]
+        options = peers.parse_arguments(words)
+        self.assertEqual(options.bench, ["all", "--seqs", "512", "--causal"])
+        self.assertEqual(options.peers, ["fa2", "cublas"])
+        self.assertEqual(str(options.library), "x.so")
+
+    def test_bad_options_are_one_line_and_exit_2(self) -> None:
+        cases = {
+            ("--peers", "fa9"): "unknown peer 'fa9'; allowed: fa2, cudnn, cublas, triton, fa3",
+            ("--peers", ","): "--peers names no peer",
+            ("all", "--library"): "--library needs a value",
+            ("all", "--library", "/nonexistent.so"): "/nonexistent.so not found",
+        }
+        for words, text in cases.items():
+            code, _, err = support.run_main(peers.main, *words)
+            self.assertEqual(code, 2, words)
+            self.assertIn(f"peers.py: error: {text}", err)
+            self.assertEqual(err.count("\n"), 1)
+
+    def test_list(self) -> None:
+        with mock.patch.dict("sys.modules", {"torch": None}):
+            code, out, _ = support.run_main(peers.main, "--peers", "list")
+        self.assertEqual(code, 0)
+        self.assertEqual(len(out.splitlines()), len(peers.FACTORIES))
+
+
+if __name__ == "__main__":
+    unittest.main()

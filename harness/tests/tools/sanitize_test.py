@@ -1,0 +1,86 @@
+"""scripts/sanitize.py: reading compute-sanitizer's output, the summary. Nothing is run."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import support
+import synthetic
+
+import ladder
+import sanitize
+
+CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+DIRTY = "========= Invalid __global__ write of size 4 bytes\n========= ERROR SUMMARY: 3 errors\n"
+RACES = "========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n"
+
+
+def catalogue() -> ladder.Catalogue:
+    return ladder.Catalogue.from_json(json.dumps(synthetic.catalogue(("ampere",), 3)), "synthetic")
+
+
+class OutputTest(unittest.TestCase):
+    def test_verdicts(self) -> None:
+        self.assertEqual(sanitize.judge(CLEAN, 0), (0, ""))
+        errors, reason = sanitize.judge(DIRTY, 1)
+        self.assertEqual(errors, 3)
+        self.assertIn("Invalid __global__ write", reason)
+        self.assertEqual(sanitize.judge(RACES, 0)[0], 2)
+        self.assertEqual(sanitize.judge(RACES.replace("2 haz", "0 haz"), 0), (0, ""))
+
+    def test_a_run_that_failed_is_never_clean(self) -> None:
+        for output, code in (("", 0), ("fa: error: no GPU", 3), (CLEAN, 2), ("no end", 124)):
+            errors, reason = sanitize.judge(output, code)
+            self.assertIsNone(errors)
+            self.assertIn(f"exit code {code}", reason)
+
+
+class TargetsTest(unittest.TestCase):
+    def test_own_tiles_of_the_wanted_dims(self) -> None:
+        found = sanitize.targets(catalogue(), [128], with_ablations=False)
+        self.assertEqual([target.rung for target in found], ["01", "02", "03"])
+        self.assertEqual(sanitize.targets(catalogue(), [64], with_ablations=False), [])
+
+    def test_command(self) -> None:
+        target = sanitize.Target("06", 64, "128x64w4")
+        command = " ".join(sanitize.run_command(Path("fa"), target, 256))
+        self.assertTrue(command.startswith("fa run 06 --tile 128x64w4 --dim 64 --seq 256 "))
+        self.assertIn("--launch-only --exact-buffers", command)
+
+
+class SummaryTest(support.FolderTest):
+    def summary(self, output: str) -> tuple[dict, list[sanitize.Finding]]:
+        header = self.folder / "harness/bench/generated/fa_git_version.h"
+        header.parent.mkdir(parents=True)
+        sha = "1" * 40
+        header.write_text(f'#define FA_BUILD_GIT_SHA "{sha}"\n#define FA_BUILD_GIT_DIRTY 0\n')
+        findings = [
+            sanitize.examine(lambda _: (output, 0), "tool", Path("fa"), target, tool, 256)
+            for target in sanitize.targets(catalogue(), [128], False)
+            for tool in sanitize.TOOLS
+        ]
+        with mock.patch.object(sanitize, "gpu_info", return_value={"name": "S", "driver": "0"}):
+            with mock.patch.object(sanitize, "first_match", return_value="0.0"):
+                return sanitize.document(findings, "tool", self.folder, 256), findings
+
+    def test_summary_follows_its_schema(self) -> None:
+        jsonschema = support.need("jsonschema")
+        summary, _ = self.summary(CLEAN)
+        path = support.REPOSITORY / "scripts" / "sanitize.schema.json"
+        jsonschema.validate(summary, json.loads(path.read_text(encoding="utf-8")))
+        self.assertEqual(len(summary["rows"]), 12)
+        self.assertFalse(summary["generator"]["git_dirty"])
+
+    def test_markdown(self) -> None:
+        summary, findings = self.summary(DIRTY)
+        text = sanitize.markdown(summary, findings)
+        self.assertIn("| rung | D | tile | memcheck | racecheck | synccheck | initcheck |", text)
+        self.assertIn("| 02 | 128 | 64x128w4 | 3 | 3 | 3 | 3 |", text)
+        self.assertFalse(any(finding.is_clean for finding in findings))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,116 @@
+"""The result files: the schema itself, what it refuses, and every committed measurement."""
+
+from __future__ import annotations
+
+import copy
+import json
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import support
+import synthetic
+
+jsonschema = support.need("jsonschema")
+
+SCHEMAS = {
+    "results": support.REPOSITORY / "harness" / "bench" / "results.schema.json",
+    "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
+}
+COMMITTED = support.REPOSITORY / "plots" / "results"
+
+
+def validator(kind: str) -> Any:
+    return jsonschema.Draft202012Validator(json.loads(SCHEMAS[kind].read_text(encoding="utf-8")))
+
+
+def errors(kind: str, document: Any) -> list[str]:
+    found = validator(kind).iter_errors(document)
+    return [f"{error.json_path}: {error.message}" for error in found]
+
+
+class SchemaTest(unittest.TestCase):
+    def test_schemas_are_schemas(self) -> None:
+        for kind in SCHEMAS:
+            jsonschema.Draft202012Validator.check_schema(validator(kind).schema)
+
+    def test_synthetic_results_are_valid(self) -> None:
+        self.assertEqual(errors("results", synthetic.results(synthetic.catalogue())), [])
+
+
+class RefusalTest(unittest.TestCase):
+    """Each change makes a valid document wrong."""
+
+    def refuses(self, change: Callable[[dict[str, Any]], object]) -> None:
+        document = copy.deepcopy(synthetic.results(synthetic.catalogue()))
+        change(document)
+        self.assertNotEqual(errors("results", document), [])
+
+    def row(self, **changes: Any) -> None:
+        self.refuses(lambda document: document["rows"][0].update(changes))
+
+    def test_times_where_there_must_be_none(self) -> None:
+        self.refuses(lambda document: document["device"].update(kind="vm"))
+        for status in ("incorrect", "unsupported", "out_of_memory", "error"):
+            self.row(status=status, reason="it did not work")
+
+    def test_a_vm_row_without_a_time_is_fine(self) -> None:
+        document = synthetic.results(synthetic.catalogue())
+        document["device"]["kind"] = "vm"
+        times = [
+            name for name in synthetic.MEASURED if name not in ("check", "resources", "peak_bytes")
+        ]
+        for row in document["rows"]:
+            row.update(dict.fromkeys(times))
+        self.assertEqual(errors("results", document), [])
+
+    def test_status_and_reason(self) -> None:
+        self.row(status="good")
+        self.row(reason="ok rows have no reason")
+        self.row(status="error", reason="")
+
+    def test_unverified_or_incomplete(self) -> None:
+        self.row(check=None)
+        self.row(time_ms=None)
+        self.row(tflops=None)
+        self.row(tflops=-1)
+        self.row(problem={"batch": 1})
+
+    def test_unknown_fields(self) -> None:
+        self.row(speed=1)
+        self.refuses(lambda document: document.update(notes="x"))
+        self.refuses(lambda document: document["policy"].update(mood="good"))
+
+    def test_kinds(self) -> None:
+        self.row(kind="peer")
+        self.row(matmul=[8, 8, 8])
+        self.refuses(lambda document: document["rows"][0].pop("ablation"))
+
+    def test_another_version(self) -> None:
+        self.refuses(lambda document: document.update(schema=2))
+
+
+def committed_files() -> list[Path]:
+    return sorted(COMMITTED.rglob("*.json"))
+
+
+class CommittedTest(unittest.TestCase):
+    def test_every_file_is_valid_and_from_a_clean_tree(self) -> None:
+        for path in committed_files():
+            with self.subTest(path=path.name):
+                document = json.loads(path.read_text(encoding="utf-8"))
+                kind = document.get("kind", "results")
+                self.assertIn(kind, SCHEMAS)
+                self.assertEqual(errors(kind, document), [])
+                self.assertIs(document["generator"]["git_dirty"], False)
+                self.assertNotEqual(document["generator"]["git_sha"], "unknown")
+
+    def test_only_real_gpus(self) -> None:
+        for path in committed_files():
+            name = json.loads(path.read_text(encoding="utf-8"))["device"]["name"]
+            self.assertTrue(name.startswith("NVIDIA "), f"{path.name}: {name}")
+
+
+if __name__ == "__main__":
+    unittest.main()

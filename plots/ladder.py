@@ -1,0 +1,338 @@
+"""What the charts and the documentation read: a result file and the catalogue of rungs.
+
+Results are the JSON files that `fa bench` writes (harness/bench/results.schema.json), the catalogue
+is the output of `fa list --json`. Nothing here knows a rung by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SCHEMA = 1
+
+
+class LadderError(Exception):
+    """Bad input; the text is one line for the user."""
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    batch: int
+    heads: int
+    seq_q: int
+    seq_kv: int
+    head_dim: int
+    causal: bool
+    dtype: str
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Problem:
+        return Problem(**{name: data[name] for name in Problem.__dataclass_fields__})
+
+    @staticmethod
+    def parse(text: str) -> Problem:
+        """ "16,16,8192,128", optionally followed by ",causal" and ",float32"."""
+        words = text.split(",")
+        flags = set(words[4:])
+        if len(words) < 4 or flags - {"causal", "float16", "float32"}:
+            raise LadderError(f"problem '{text}': expected BATCH,HEADS,SEQ,DIM[,causal][,float32]")
+        try:
+            batch, heads, seq, dim = (int(word) for word in words[:4])
+        except ValueError:
+            raise LadderError(f"problem '{text}': the first four must be integers") from None
+        dtype = "float32" if "float32" in flags else "float16"
+        return Problem(batch, heads, seq, seq, dim, "causal" in flags, dtype)
+
+    @property
+    def label(self) -> str:
+        seq = f"{self.seq_q}" if self.seq_q == self.seq_kv else f"{self.seq_q}/{self.seq_kv}"
+        causal = "causal" if self.causal else "non-causal"
+        return f"B={self.batch} H={self.heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
+
+    def with_seq(self, seq: int) -> Problem:
+        return Problem(self.batch, self.heads, seq, seq, self.head_dim, self.causal, self.dtype)
+
+
+MAIN_PROBLEM = "16,16,8192,128"
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a result file; the fields that are read often, the rest in `data`."""
+
+    kind: str
+    id: str
+    variant: str
+    ablation: bool
+    problem: Problem
+    status: str
+    data: Mapping[str, Any]
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Row:
+        return Row(
+            kind=data["kind"],
+            id=data["id"],
+            variant=data.get("variant", ""),
+            ablation=bool(data.get("ablation", False)),
+            problem=Problem.from_json(data["problem"]),
+            status=data["status"],
+            data=data,
+        )
+
+    @property
+    def is_timed(self) -> bool:
+        return self.status == "ok" and self.data.get("tflops") is not None
+
+    @property
+    def tflops(self) -> float:
+        return float(self.data["tflops"])
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """TFLOPS at the p90 and the p10 time: the slow and the fast end."""
+        time = self.data["time_ms"]
+        return (
+            self.tflops * time["median"] / time["p90"],
+            self.tflops * time["median"] / time["p10"],
+        )
+
+
+@dataclass(frozen=True)
+class Results:
+    path: Path
+    sha256: str
+    document: Mapping[str, Any]
+    rows: tuple[Row, ...]
+
+    @staticmethod
+    def load(path: Path) -> Results:
+        try:
+            raw = path.read_bytes()
+            document = json.loads(raw)
+            if document.get("schema") != SCHEMA:
+                raise LadderError(f"{path}: schema {document.get('schema')}, expected {SCHEMA}")
+            rows = tuple(Row.from_json(row) for row in document["rows"])
+        except OSError as error:
+            raise LadderError(f"cannot read {path}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LadderError(f"{path} is not a result file: {error!r}") from error
+        return Results(path, hashlib.sha256(raw).hexdigest(), document, rows)
+
+    @property
+    def gpu(self) -> str:
+        return str(self.document["device"]["name"])
+
+    @property
+    def name(self) -> str:
+        """The file as the repository names it, for captions."""
+        path = self.path.resolve()
+        return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
+
+    def timed(self) -> Iterable[Row]:
+        return (row for row in self.rows if row.is_timed)
+
+    def rung(self, id: str, problem: Problem) -> Row | None:
+        """The rung at its own tile."""
+        return self._find("rung", id, problem, lambda row: not row.ablation)
+
+    def ablation(self, id: str, problem: Problem, tile: str) -> Row | None:
+        """The rung at another tile."""
+        return self._find("rung", id, problem, lambda row: row.ablation and row.variant == tile)
+
+    def peer(self, id: str, problem: Problem) -> Row | None:
+        return self._find("peer", id, problem, lambda row: "matmul" not in row.data)
+
+    def matmul(self, problem: Problem | None = None) -> Row | None:
+        """The ceiling, a plain matrix product: timed beside this problem, else the fastest."""
+        rows = [row for row in self.timed() if row.kind == "peer" and "matmul" in row.data]
+        beside = [row for row in rows if row.problem == problem]
+        return max(beside or rows, key=lambda row: row.tflops, default=None)
+
+    def peers(self) -> list[str]:
+        """Ids of the attention peers that have a time, in file order."""
+        rows = (row for row in self.timed() if row.kind == "peer" and "matmul" not in row.data)
+        return list(dict.fromkeys(row.id for row in rows))
+
+    def _find(self, kind: str, id: str, problem: Problem, accept: Any) -> Row | None:
+        for row in self.timed():
+            if (row.kind, row.id, row.problem) == (kind, id, problem) and accept(row):
+                return row
+        return None
+
+
+# --- catalogue ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rung:
+    id: str
+    name: str
+    parent: str
+    family: str
+    status: str
+    idea: str
+    file: str
+    chapter: str
+    data: Mapping[str, Any]
+
+    @property
+    def short_name(self) -> str:
+        """ "06_batched" -> "batched"."""
+        return self.name.partition("_")[2] or self.name
+
+    @property
+    def title(self) -> str:
+        return f"{self.id} {self.short_name}"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    rungs: tuple[Rung, ...]
+
+    @staticmethod
+    def from_json(text: str, source: str) -> Catalogue:
+        try:
+            document = json.loads(text)
+            names = [name for name in Rung.__dataclass_fields__ if name != "data"]
+            rungs = tuple(
+                Rung(**{name: rung[name] or "" for name in names}, data=rung)
+                for rung in document["rungs"]
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise LadderError(f"{source} is not a catalogue: {error!r}") from error
+        return Catalogue(rungs)
+
+    @staticmethod
+    def load(path: Path | None) -> Catalogue:
+        """From a file, or without one from the built `fa list --json`."""
+        if path is None:
+            return Catalogue.from_json(list_rungs(find_fa()), "fa list --json")
+        try:
+            return Catalogue.from_json(path.read_text(encoding="utf-8"), str(path))
+        except OSError as error:
+            raise LadderError(f"cannot read {path}: {error.strerror}") from error
+
+    def find(self, id: str) -> Rung | None:
+        return next((rung for rung in self.rungs if rung.id == id), None)
+
+    @property
+    def sha256(self) -> str:
+        """Of what charts show of the list: one made from another list is out of date."""
+        shown = [(rung.id, rung.name, rung.parent, rung.family) for rung in self.rungs]
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+
+def find_fa() -> Path:
+    build = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+    for candidate in (build / "fa", build / "harness/cli/fa"):
+        if candidate.is_file():
+            return candidate
+    raise LadderError("fa is not built; run scripts/bench.sh, or give --catalogue FILE")
+
+
+def list_rungs(fa: Path) -> str:
+    try:
+        done = subprocess.run([fa, "list", "--json"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise LadderError(f"{fa} list --json failed: {error}") from error
+    return done.stdout
+
+
+# --- comparisons that charts and tables share -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung against its parent on one problem: factors of TFLOPS, 1.0 = no change."""
+
+    rung: Rung
+    row: Row
+    parent: Rung
+    parent_row: Row
+    parent_at_tile: Row | None  # the parent at this rung's tile, where the tile changed
+
+    @property
+    def factor(self) -> float:
+        return self.row.tflops / self.parent_row.tflops
+
+    @property
+    def idea_factor(self) -> float:
+        """The idea's own share: against the parent at the same tile."""
+        return self.row.tflops / (self.parent_at_tile or self.parent_row).tflops
+
+
+def step_of(rung: Rung, catalogue: Catalogue, results: Results, problem: Problem) -> Step | None:
+    """None where there is no parent or one of the two has no time."""
+    parent = catalogue.find(rung.parent) if rung.parent else None
+    row = results.rung(rung.id, problem)
+    parent_row = results.rung(parent.id, problem) if parent else None
+    if parent is None or row is None or parent_row is None:
+        return None
+    at_tile = None
+    if parent_row.variant != row.variant:
+        at_tile = results.ablation(parent.id, problem, row.variant)
+    return Step(rung, row, parent, parent_row, at_tile)
+
+
+# --- words that charts and tables share ----------------------------------------------------------
+
+PEER_NAMES = {"fa2": "FlashAttention-2", "fa3": "FlashAttention-3", "cudnn": "cuDNN"}
+PEER_NAMES |= {"triton": "Triton", "cublas": "cuBLAS matmul"}
+
+
+def percent(factor: float) -> str:
+    """1.234 -> "+23 %", 7.1 -> "x 7.1": a change against a reference."""
+    if factor >= 3:
+        return f"\N{MULTIPLICATION SIGN} {factor:.1f}"
+    change = 100 * (factor - 1)
+    digits = 0 if abs(change) >= 9.95 else 1
+    sign = "+" if change >= 0 else "\N{MINUS SIGN}"
+    return f"{sign}{abs(change):.{digits}f} %"
+
+
+def policy_text(results: Results) -> str:
+    """How the card was timed, in the words of the result file."""
+    l2 = {"flush": "L2 flushed", "warm": "L2 warm"}.get(
+        str(results.document["policy"].get("l2")), ""
+    )
+    limit = results.document["device"].get("power_limit")
+    clocks = [row.data["clock_mhz"] for row in results.timed() if row.data.get("clock_mhz")]
+    parts = (
+        f"spaced launches, {l2}" if l2 else "spaced launches",
+        f"SM clock {number_range(clocks)} MHz under load" if clocks else "",
+        f"power limit {limit:.0f} W" if limit else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def number_range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def source_text(results: Results) -> str:
+    return f"{results.name}, commit {str(results.document['generator']['git_sha'])[:9]}"
+
+
+def provenance(results: Results, catalogue: Catalogue) -> str:
+    """What a chart was made from; scripts/docs.py compares it."""
+    made_from = {
+        "results": results.name,
+        "results_sha256": results.sha256,
+        "catalogue_sha256": catalogue.sha256,
+    }
+    return json.dumps(made_from)

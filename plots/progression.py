@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Chart: TFLOPS of every rung on one problem, beside FA2, cuDNN and the matmul ceiling."""
+
+from __future__ import annotations
+
+import sys
+
+import style
+from ladder import PEER_NAMES, Catalogue, Problem, Results, Row, Rung, Step, step_of
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
+
+BAR = 0.66  # height of a bar, in rows
+ROW = 0.335  # inches
+WIDTH = 9.6
+LEFT, RIGHT, TOP, BOTTOM = 1.78, 1.72, 1.46, 0.62  # inches around the bars
+NAME_WIDTH = 86  # points that the name of a reference line takes
+
+KEY = "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."
+
+References = list[tuple[str, Row]]
+
+
+def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    rungs = style.rungs_with_times(results, catalogue, problem)
+    references = reference_rows(results, problem)
+    figure, axes = make_figure(len(rungs))
+    axes.set_xlim(0, highest(results, rungs, references, problem) * 1.06)
+    axes.set_ylim(len(rungs) - 0.5, -0.5)
+    style.hairline_grid(axes, "x")
+    colours = style.rung_colours(catalogue)
+    for place, rung in enumerate(rungs):
+        row = results.rung(rung.id, problem)
+        assert row is not None
+        draw_bar(axes, place, row, colours[rung.id])
+        label_rung(axes, place, rung, row)
+        draw_step(axes, place, step_of(rung, catalogue, results, problem))
+    axes.set_yticks([])
+    draw_references(figure, axes, references)
+    style.name_change_columns(axes)
+    style.titles(figure, f"Flash Ladder on {results.gpu}", f"TFLOPS at {problem.label}", KEY)
+    style.footer(figure, results, note)
+    return figure
+
+
+def make_figure(count: int) -> tuple[Figure, Axes]:
+    height = TOP + BOTTOM + ROW * count
+    figure = style.plt.figure(figsize=(WIDTH, height))
+    width = WIDTH - LEFT - RIGHT
+    box = (LEFT / WIDTH, BOTTOM / height, width / WIDTH, ROW * count / height)
+    return figure, figure.add_axes(box)
+
+
+def highest(results: Results, rungs: list[Rung], references: References, problem: Problem) -> float:
+    rows = [results.rung(rung.id, problem) for rung in rungs] + [row for _, row in references]
+    return max(row.spread[1] for row in rows if row is not None)
+
+
+def reference_rows(results: Results, problem: Problem) -> References:
+    """(name, row) of the peers on this problem and of the ceiling."""
+    peers = [(PEER_NAMES.get(id, id), results.peer(id, problem)) for id in results.peers()]
+    ceiling = results.matmul(problem)
+    found = [(name, row) for name, row in peers if row is not None]
+    return found + ([(PEER_NAMES.get(ceiling.id, ceiling.id), ceiling)] if ceiling else [])
+
+
+def draw_bar(axes: Axes, place: int, row: Row, colour: style.Colour) -> None:
+    slow, fast = row.spread
+    axes.barh(place, row.tflops, height=BAR, color=colour, zorder=2)
+    axes.errorbar(
+        row.tflops,
+        place,
+        xerr=[[row.tflops - slow], [fast - row.tflops]],
+        color=style.INK,
+        linewidth=1.1,
+        capsize=2.5,
+        capthick=1.1,
+        zorder=4,
+    )
+    is_long = row.tflops > 0.12 * axes.get_xlim()[1]
+    axes.annotate(
+        f"{row.tflops:.0f}" if row.tflops >= 99.5 else f"{row.tflops:.1f}",
+        (0 if is_long else fast, place),
+        xytext=(7, 0),
+        textcoords="offset points",
+        va="center_baseline",
+        color="white" if is_long else style.INK,
+        weight="bold",
+        zorder=5,
+    )
+
+
+def label_rung(axes: Axes, place: int, rung: Rung, row: Row) -> None:
+    """Name and tile at the left."""
+    column = blended_transform_factory(axes.transAxes, axes.transData)
+    left = -(LEFT - 0.2) / (WIDTH - LEFT - RIGHT)
+    axes.text(left, place, rung.title, transform=column, va="center_baseline", weight="bold")
+    axes.text(
+        -0.012,
+        place,
+        row.variant,
+        transform=column,
+        ha="right",
+        va="center_baseline",
+        size=8,
+        color=style.MUTED,
+    )
+
+
+def draw_step(axes: Axes, place: int, step: Step | None) -> None:
+    """Change against the parent; where the tile changed too, the parent at this tile."""
+    if step is None:
+        return
+    style.draw_changes(axes, place, step)
+    if step.parent_at_tile is not None:
+        axes.barh(
+            place,
+            step.parent_at_tile.tflops,
+            height=BAR + 0.18,
+            facecolor="none",
+            edgecolor=style.INK,
+            linewidth=0.9,
+            linestyle=(0, (2.5, 1.5)),
+            zorder=3,
+        )
+
+
+def draw_references(figure: Figure, axes: Axes, references: References) -> None:
+    """A vertical line each, named above the bars; the names keep clear of each other."""
+    points = (WIDTH - LEFT - RIGHT) * 72 / axes.get_xlim()[1]  # a TFLOPS in points
+    limit = axes.get_xlim()[1] - NAME_WIDTH / 3 / points  # clear of the columns at the right
+    places = style.spread_labels(
+        [row.tflops for _, row in references], NAME_WIDTH / points, high=limit
+    )
+    for (name, row), place in zip(references, places):
+        axes.axvline(row.tflops, color=style.INK, linewidth=1, linestyle=(0, (4, 2)), zorder=1.5)
+        axes.annotate(
+            f"{name}\n{row.tflops:.0f}",
+            (row.tflops, 1.0),
+            xycoords=blended_transform_factory(axes.transData, axes.transAxes),
+            xytext=((place - row.tflops) * points, 9),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            size=8.5,
+            linespacing=1.25,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(style.chart_main(__doc__ or "", draw))

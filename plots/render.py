@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Renders every chart of a result file into a folder. This is the list of charts.
+
+  plots/render.py --results plots/results/h200/ladder.json --out docs/assets
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import parent
+import progression
+import seq_len
+import style
+from ladder import MAIN_PROBLEM, Catalogue, LadderError, Problem, Results
+
+
+@dataclass(frozen=True)
+class Chart:
+    name: str
+    draw: style.Draw
+    problem: str = MAIN_PROBLEM
+
+
+CHARTS = (
+    Chart("progression", progression.draw),
+    Chart("progression_d64", progression.draw, "16,16,8192,64"),
+    Chart("seq_len", seq_len.draw),
+    Chart("parent", parent.draw),
+)
+
+
+def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench")
+    parser.add_argument("--out", type=Path, required=True, help="folder for SVG and PNG files")
+    parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
+    parser.add_argument("--note", default="", help="text for the captions")
+    return parser.parse_args(argv)
+
+
+def render(results: Results, catalogue: Catalogue, out: Path, note: str) -> list[str]:
+    """Draws what the file has data for; returns why charts were left out."""
+    left_out = []
+    for chart in CHARTS:
+        try:
+            figure = chart.draw(results, catalogue, Problem.parse(chart.problem), note)
+        except LadderError as reason:
+            left_out.append(f"{chart.name} not drawn: {reason}")
+            continue
+        style.save(figure, out / chart.name, results, catalogue)
+        print(out / f"{chart.name}.svg")
+    return left_out
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = parse_arguments(argv)
+    try:
+        results = Results.load(arguments.results)
+        catalogue = Catalogue.load(arguments.catalogue)
+        left_out = render(results, catalogue, arguments.out, arguments.note)
+    except LadderError as error:
+        print(f"render.py: error: {error}", file=sys.stderr)
+        return 2
+    for reason in left_out:
+        print(f"render.py: {reason}", file=sys.stderr)
+    return 2 if len(left_out) == len(CHARTS) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

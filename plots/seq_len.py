@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Chart: TFLOPS against the sequence length, a line for every rung and peer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import style
+from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+WIDTH = 9.6
+LEFT, RIGHT, TOP, BOTTOM = 0.62, 1.95, 1.05, 0.92  # inches around the plot
+LABEL = 0.155  # inches between the labels at the ends
+MINIMUM = 3.9  # inches of plot height
+KEY = "Median of the launches. Dashed: other implementations, timed in the same run."
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    rows: list[Row]  # by sequence length
+    look: dict[str, Any]
+
+    @property
+    def seqs(self) -> list[int]:
+        return [row.problem.seq_q for row in self.rows]
+
+    @property
+    def values(self) -> list[float]:
+        return [row.tflops for row in self.rows]
+
+
+def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    lines = rung_lines(results, catalogue, problem) + peer_lines(results, problem)
+    seqs = sorted({seq for line in lines for seq in line.seqs})
+    if len(seqs) < 2:
+        raise LadderError(f"{results.name} has fewer than two lengths like {problem.label}")
+    figure, axes = make_figure(len(lines) + 1)
+    style.hairline_grid(axes, "y")
+    for line in lines:
+        axes.plot(line.seqs, line.values, clip_on=False, zorder=3, **line.look)
+    set_axes(axes, seqs, highest(results, lines))
+    draw_ceiling(axes, results)
+    label_ends(axes, lines)
+    shape = problem.label.replace(f"N={problem.seq_q} ", "")
+    style.titles(figure, f"Sequence length, {results.gpu}", f"TFLOPS at {shape}", KEY)
+    style.footer(figure, results, note)
+    return figure
+
+
+def make_figure(labels: int) -> tuple[Figure, Axes]:
+    plot = max(MINIMUM, LABEL * labels * 1.1)
+    height = plot + TOP + BOTTOM
+    figure = style.plt.figure(figsize=(WIDTH, height))
+    box = (LEFT / WIDTH, BOTTOM / height, (WIDTH - LEFT - RIGHT) / WIDTH, plot / height)
+    return figure, figure.add_axes(box)
+
+
+def alike(row: Row, problem: Problem) -> bool:
+    """The same problem at some length."""
+    square = row.problem.seq_q == row.problem.seq_kv
+    return square and row.problem == problem.with_seq(row.problem.seq_q)
+
+
+def rung_lines(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
+    colours = style.rung_colours(catalogue)
+    lines = []
+    for rung in catalogue.rungs:
+        rows = [row for row in results.timed() if (row.kind, row.id) == ("rung", rung.id)]
+        rows = [row for row in rows if not row.ablation and alike(row, problem)]
+        look = {"color": colours[rung.id], "linewidth": 1.7, "marker": "o", "markersize": 3.5}
+        lines.append(Line(rung.title, by_length(rows), look))
+    return [line for line in lines if line.rows]
+
+
+def peer_lines(results: Results, problem: Problem) -> list[Line]:
+    lines = []
+    for id in results.peers():
+        rows = [row for row in results.timed() if (row.kind, row.id) == ("peer", id)]
+        rows = [row for row in rows if alike(row, problem)]
+        dashes = style.PEER_DASHES.get(id, (3, 2))
+        look = {"color": style.INK, "linewidth": 1.2, "dashes": dashes}
+        lines.append(Line(PEER_NAMES.get(id, id), by_length(rows), look))
+    return [line for line in lines if line.rows]
+
+
+def by_length(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row.problem.seq_q)
+
+
+def highest(results: Results, lines: list[Line]) -> float:
+    ceiling = results.matmul()
+    values = [value for line in lines for value in line.values]
+    return max(values + ([ceiling.tflops] if ceiling else []))
+
+
+def set_axes(axes: Axes, seqs: list[int], top: float) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(seqs))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(seqs, [str(seq) for seq in seqs])
+    axes.set_xlim(seqs[0] * 0.93, seqs[-1])
+    axes.set_ylim(0, top * 1.05)
+    axes.set_xlabel("sequence length N (log scale)", size=9)
+
+
+def draw_ceiling(axes: Axes, results: Results) -> None:
+    ceiling = results.matmul()
+    if ceiling is None:
+        return
+    axes.axhline(ceiling.tflops, color=style.MUTED, linewidth=0.9, linestyle=(0, (1, 1.5)))
+    axes.annotate(
+        f"{PEER_NAMES.get(ceiling.id, ceiling.id)} {ceiling.tflops:.0f}",
+        (0, ceiling.tflops),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(2, 3),
+        textcoords="offset points",
+        size=8.5,
+        color=style.MUTED,
+        bbox={"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.6},
+    )
+
+
+def label_ends(axes: Axes, lines: list[Line]) -> None:
+    """Name and last value of every line, moved apart, with a hairline to where it ends."""
+    figure = axes.figure
+    low, high = axes.get_ylim()
+    gap = LABEL * (high - low) / (figure.get_figheight() * axes.get_position().height)
+    ends = [line.values[-1] for line in lines]
+    for line, end, place in zip(lines, ends, style.spread_labels(ends, gap, low, high)):
+        colour = line.look["color"]
+        last = (line.seqs[-1], end)
+        axes.annotate(
+            "",
+            last,
+            xytext=(1.035, place),
+            textcoords=axes.get_yaxis_transform(),
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 3},
+            annotation_clip=False,
+        )
+        text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": 8.5}
+        axes.text(1.04, place, line.name, color=colour, weight="bold", **text)
+        axes.text(1.265, place, f"{end:.0f}", color=colour, ha="right", **text)
+
+
+if __name__ == "__main__":
+    sys.exit(style.chart_main(__doc__ or "", draw))

@@ -1,0 +1,255 @@
+"""The look of all charts: colours, fonts, grid, labels; and how they are saved."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("svg")  # no display is needed; set before pyplot is imported
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.transforms import blended_transform_factory  # noqa: E402
+
+from ladder import (  # noqa: E402
+    MAIN_PROBLEM,
+    Catalogue,
+    LadderError,
+    Problem,
+    Results,
+    Rung,
+    Step,
+    percent,
+    policy_text,
+    provenance,
+    source_text,
+)
+
+INK = "#1f2430"
+MUTED = "#6b7280"
+HAIRLINE = "#e3e6eb"
+BACKGROUND = "#fdfdfc"
+
+Colour = tuple[float, float, float]
+
+PEER_DASHES = {"fa2": (5, 2), "cudnn": (2, 2), "triton": (1, 2), "fa3": (7, 2, 1, 2)}
+
+# Family -> (OKLCH of the first slot, of the last slot, number of slots). Slots, not the number of
+# rungs, fix the colours: a rung keeps its colour when others join after it.
+RAMPS = {
+    "fp32": ((0.62, 0.05, 320.0), (0.45, 0.12, 295.0), 6),
+    "ampere": ((0.74, 0.10, 205.0), (0.43, 0.17, 268.0), 10),
+    "hopper": ((0.76, 0.15, 80.0), (0.45, 0.19, 18.0), 12),
+}
+
+FONT = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "svg.hashsalt": "flash-ladder",
+    "svg.fonttype": "path",
+    "figure.facecolor": BACKGROUND,
+    "savefig.facecolor": BACKGROUND,
+    "axes.facecolor": BACKGROUND,
+    "axes.edgecolor": HAIRLINE,
+    "axes.labelcolor": MUTED,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": INK,
+}
+plt.rcParams.update(FONT)
+
+# --- colour ---------------------------------------------------------------------------------------
+
+
+def oklch(lightness: float, chroma: float, hue: float) -> Colour:
+    """sRGB of a colour in the OKLCH space, where equal steps look equal."""
+    a = chroma * math.cos(math.radians(hue))
+    b = chroma * math.sin(math.radians(hue))
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    linear = (
+        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
+        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
+        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
+    )
+    red, green, blue = (gamma(min(max(channel, 0.0), 1.0)) for channel in linear)
+    return red, green, blue
+
+
+def gamma(channel: float) -> float:
+    return 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
+
+
+def rung_colours(catalogue: Catalogue) -> dict[str, Colour]:
+    """One fixed colour a rung: its family's ramp at its place in the family."""
+    seen: dict[str, int] = {}
+    colours = {}
+    for rung in catalogue.rungs:
+        place = seen.get(rung.family, 0)
+        seen[rung.family] = place + 1
+        colours[rung.id] = ramp_colour(rung.family, place)
+    return colours
+
+
+def ramp_colour(family: str, place: int) -> Colour:
+    first, last, slots = RAMPS.get(family, RAMPS["fp32"])
+    t = min(place / (slots - 1), 1.0)
+    lightness, chroma, hue = (
+        start + t * (end - start) for start, end in zip(first, turned(first, last))
+    )
+    return oklch(lightness, chroma, hue)
+
+
+def turned(first: Colour, last: Colour) -> Colour:
+    """last with its hue on the short way round from first."""
+    hue = last[2] + 360.0 * round((first[2] - last[2]) / 360.0)
+    return last[0], last[1], hue
+
+
+# --- parts of a chart -----------------------------------------------------------------------------
+
+
+def hairline_grid(axes: Axes, axis: str) -> None:
+    axes.grid(axis=axis, color=HAIRLINE, linewidth=0.7, zorder=0)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(length=0)
+
+
+def titles(figure: Figure, title: str, subtitle: str, key: str) -> None:
+    """Left-aligned title, subtitle and how to read it, at fixed distances from the top edge."""
+    height = figure.get_figheight()
+    figure.text(0.02, 1 - 0.16 / height, title, size=13, weight="bold", va="top")
+    figure.text(0.02, 1 - 0.45 / height, subtitle, size=9, va="top")
+    figure.text(0.02, 1 - 0.64 / height, key, size=8, color=MUTED, va="top")
+
+
+def footer(figure: Figure, results: Results, note: str) -> None:
+    text = "\n".join((", ".join(filter(None, (source_text(results), note))), policy_text(results)))
+    bottom = 0.10 / figure.get_figheight()
+    figure.text(0.02, bottom, text, size=7.5, color=MUTED, va="bottom", linespacing=1.4)
+
+
+def spread_labels(
+    positions: Sequence[float], gap: float, low: float = -math.inf, high: float = math.inf
+) -> list[float]:
+    """Moves labels apart to at least gap, as little as possible, keeping order and limits."""
+    order = sorted(range(len(positions)), key=lambda index: positions[index])
+    blocks: list[tuple[float, list[int]]] = []  # (mean of wanted places, members)
+    for index in order:
+        blocks.append((positions[index], [index]))
+        while len(blocks) > 1 and overlaps(blocks[-2], blocks[-1], gap):
+            second, first = blocks.pop(), blocks.pop()
+            members = first[1] + second[1]
+            mean = (first[0] * len(first[1]) + second[0] * len(second[1])) / len(members)
+            blocks.append((mean, members))
+    placed = [0.0] * len(positions)
+    for mean, members in blocks:
+        for place, index in enumerate(members):
+            placed[index] = mean + gap * (place - (len(members) - 1) / 2)
+    for index in reversed(order):
+        placed[index] = min(placed[index], high)
+        high = placed[index] - gap
+    for index in order:
+        placed[index] = max(placed[index], low)
+        low = placed[index] + gap
+    return placed
+
+
+def overlaps(first: tuple[float, list[int]], second: tuple[float, list[int]], gap: float) -> bool:
+    reach = gap * (len(first[1]) + len(second[1])) / 2
+    return second[0] - first[0] < reach
+
+
+CHANGE, IDEA = 0.20, 0.88  # inches right of the plot: the two columns
+
+
+def right_of(axes: Axes, inches: float) -> float:
+    """A distance right of the plot as a fraction of its width."""
+    figure = axes.figure
+    return 1 + inches / (figure.get_figwidth() * axes.get_position().width)
+
+
+def name_change_columns(axes: Axes) -> None:
+    for inches, name in ((CHANGE, "against\nparent"), (IDEA, "at equal\ntile")):
+        axes.annotate(
+            name,
+            (right_of(axes, inches), 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 5),
+            textcoords="offset points",
+            size=8,
+            color=MUTED,
+            va="bottom",
+        )
+
+
+def draw_changes(axes: Axes, place: float, step: Step) -> None:
+    """Change against the parent, and against the parent at this rung's tile."""
+    column = blended_transform_factory(axes.transAxes, axes.transData)
+    text = {"transform": column, "va": "center_baseline"}
+    colour = INK if step.parent_at_tile else MUTED
+    axes.text(right_of(axes, CHANGE), place, percent(step.factor), **text)
+    axes.text(right_of(axes, IDEA), place, percent(step.idea_factor), color=colour, **text)
+
+
+# --- command line and files -----------------------------------------------------------------------
+
+
+def parse_arguments(description: str, argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench")
+    parser.add_argument("--out", type=Path, required=True, help="path without suffix: SVG and PNG")
+    parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
+    parser.add_argument("--problem", default=MAIN_PROBLEM, help="BATCH,HEADS,SEQ,DIM[,causal]")
+    parser.add_argument("--note", default="", help="text for the caption")
+    return parser.parse_args(argv)
+
+
+Draw = Callable[[Results, Catalogue, Problem, str], Figure]
+
+
+def chart_main(description: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
+    """What every chart script does: read, draw, save."""
+    arguments = parse_arguments(description, argv)
+    try:
+        results = Results.load(arguments.results)
+        catalogue = Catalogue.load(arguments.catalogue)
+        figure = draw(results, catalogue, Problem.parse(arguments.problem), arguments.note)
+        save(figure, arguments.out, results, catalogue)
+    except LadderError as error:
+        print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> None:
+    """out.svg and out.png; the same input gives the same bytes."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        description = provenance(results, catalogue)
+        figure.savefig(
+            out.with_name(out.name + ".svg"), metadata={"Date": None, "Description": description}
+        )
+        figure.savefig(out.with_name(out.name + ".png"), dpi=160, metadata={"Software": None})
+    except OSError as error:
+        raise LadderError(f"cannot write {out}: {error.strerror}") from error
+    finally:
+        plt.close(figure)
+
+
+def rungs_with_times(results: Results, catalogue: Catalogue, problem: Problem) -> list[Rung]:
+    """In catalogue order; an empty chart is an error."""
+    rungs = [rung for rung in catalogue.rungs if results.rung(rung.id, problem)]
+    if not rungs:
+        raise LadderError(f"{results.name} has no timed rung at {problem.label}")
+    return rungs

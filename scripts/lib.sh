@@ -1,0 +1,93 @@
+# shellcheck shell=bash
+# Shared by the scripts in this folder: source it, do not run it.
+# Every function here is quick and offline; scripts/setup.sh is what installs things.
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+VENV="$ROOT/.venv"
+BUILD_DIR="${FA_BUILD_DIR:-$ROOT/build}"
+
+# Progress and problems go to stderr; stdout is for results.
+say() { printf '%s\n' "$*" >&2; }
+step() { say "== $*"; }
+die() {
+  say "${0##*/}: error: $1"
+  exit "${2:-2}"
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# jobs: how many compilers may run at once (FA_JOBS overrides).
+jobs_count() { printf '%s\n' "${FA_JOBS:-$(nproc)}"; }
+
+have_gpu() { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; }
+
+# gpu_slug: "NVIDIA H200" -> h200, for folder names.
+gpu_slug() {
+  nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr '[:upper:]' '[:lower:]' |
+    sed -e 's/nvidia //' -e 's/[^a-z0-9]\+/-/g' -e 's/-$//'
+}
+
+# find_nvcc: the compiler that cmake/cuda.cmake would take (same order); fails when there is none.
+find_nvcc() {
+  local candidate
+  for candidate in "${CUDACXX:-}" "$VENV/cuda/bin/nvcc" ${CUDA_HOME:+"$CUDA_HOME/bin/nvcc"} \
+    /usr/local/cuda/bin/nvcc "$(command -v nvcc || true)"; do
+    if [[ -n $candidate ]] && is_usable_nvcc "$candidate"; then
+      printf '%s\n' "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# C++20 in device code and sm_90a need CUDA 12 or newer.
+is_usable_nvcc() {
+  have "$1" || return 1
+  local major
+  major="$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9]\+\)\..*/\1/p')"
+  [[ ${major:-0} -ge 12 ]]
+}
+
+# python_with MODULE...: the first of .venv and python3 that imports them all; fails when none does.
+python_with() {
+  local python
+  for python in "$VENV/bin/python" python3; do
+    if have "$python" && "$python" -c "import $(IFS=,; printf '%s' "$*")" >/dev/null 2>&1; then
+      printf '%s\n' "$python"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# fa_binary: the built command-line tool.
+fa_binary() {
+  local candidate
+  for candidate in "$BUILD_DIR/fa" "$BUILD_DIR/harness/cli/fa"; do
+    if [[ -x $candidate ]]; then
+      printf '%s\n' "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# configure_and_build: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache entries.
+configure_and_build() {
+  local flags=()
+  read -r -a flags <<<"${FA_CMAKE_FLAGS:-}"
+  step "build ($BUILD_DIR)"
+  (cd "$ROOT" && cmake --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2) ||
+    die "cmake could not configure; the messages above say why" 3
+  cmake --build "$BUILD_DIR" -j "$(jobs_count)" >&2 || die "the build failed; see above" 1
+}
+
+# set_up_and_build [PART...]: compiler, nvcc and the given parts of scripts/setup.sh, then the build.
+set_up_and_build() {
+  step "set-up"
+  "$ROOT/scripts/setup.sh" build cuda "$@"
+  configure_and_build
+}
+
+# show_usage: the comment at the top of the running script.
+show_usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//p}' "$0"; }

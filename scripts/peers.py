@@ -1,0 +1,529 @@
+#!/usr/bin/env python3
+"""Times the rungs beside other people's kernels: `fa bench` with PyTorch in the same process.
+
+  python3 scripts/peers.py all --seqs 512,8192 --json runs/ladder.json
+
+The arguments are those of `fa bench` (see `fa bench --help`). Rungs and peers share device buffers,
+timing policy, interleaved rounds and result file; libfa.so does all of it and calls back here only
+to launch a peer on given pointers. Runs under the python3 that has PyTorch.
+
+  --peers fa2,cudnn   only these (default: all; "--peers list" prints what is available here)
+  --library FILE      libfa.so (default: in the build folder)
+
+Peers: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), cublas (a float16 matrix
+product, the ceiling), triton (its fused-attention tutorial kernel, where it can be imported), fa3
+(flash_attn_interface). A peer that is not installed gives rows that say so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# --- the C interface (harness/bench/capi.h) -------------------------------------------------------
+
+API_VERSION = 1
+OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
+FLOAT16, FLOAT32 = range(2)
+USAGE, ENVIRONMENT = 2, 3  # exit codes of fa
+
+
+class PeerProblem(ctypes.Structure):
+    """fa_peer_problem."""
+
+    _fields_ = [
+        ("batch", ctypes.c_int64),
+        ("heads", ctypes.c_int64),
+        ("seq_q", ctypes.c_int64),
+        ("seq_kv", ctypes.c_int64),
+        ("head_dim", ctypes.c_int32),
+        ("causal", ctypes.c_int32),
+        ("scale", ctypes.c_double),
+        ("dtype", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+    ]
+
+    @property
+    def q_shape(self) -> tuple[int, int, int, int]:
+        return (self.batch, self.heads, self.seq_q, self.head_dim)
+
+    @property
+    def kv_shape(self) -> tuple[int, int, int, int]:
+        return (self.batch, self.heads, self.seq_kv, self.head_dim)
+
+
+ProblemPointer = ctypes.POINTER(PeerProblem)
+SupportsCallback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ProblemPointer, ctypes.c_void_p, ctypes.c_int32
+)
+LaunchCallback = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,  # user
+    ProblemPointer,
+    ctypes.c_void_p,  # q
+    ctypes.c_void_p,  # k
+    ctypes.c_void_p,  # v
+    ctypes.c_void_p,  # o, null while timing
+    ctypes.c_void_p,  # stream
+    ctypes.c_void_p,  # message
+    ctypes.c_int32,  # its size
+)
+
+
+class PeerStruct(ctypes.Structure):
+    """fa_peer."""
+
+    _fields_ = [
+        ("id", ctypes.c_char_p),
+        ("variant", ctypes.c_char_p),
+        ("unavailable_reason", ctypes.c_char_p),
+        ("supports", SupportsCallback),
+        ("launch", LaunchCallback),
+        ("user", ctypes.c_void_p),
+        ("matmul", ctypes.c_int64 * 3),
+        ("reserved", ctypes.c_int64),
+    ]
+
+
+def write_message(address: int | None, size: int, text: str) -> None:
+    """Stores text as a NUL-terminated string of at most size bytes, cut at a character."""
+    if not address or size <= 0:
+        return
+    data = text.encode()[: size - 1].decode(errors="ignore").encode()
+    ctypes.memmove(address, data + b"\0", len(data) + 1)
+
+
+# --- peers ----------------------------------------------------------------------------------------
+
+
+class Unsupported(Exception):
+    """The peer does not take this problem; the text says why."""
+
+
+class Unavailable(Exception):
+    """The peer is not installed here; the text says what is missing."""
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The inputs of one problem as tensors over the benchmark's own device memory."""
+
+    q: Any
+    k: Any
+    v: Any
+
+
+Forward = Callable[[PeerProblem, Tensors], Any]  # returns O, contiguous or not, [B, H, N, D]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Someone else's kernel. `unavailable` is empty when it can run."""
+
+    id: str
+    variant: str = ""
+    unavailable: str = ""
+    check: Callable[[PeerProblem], None] = lambda problem: None  # raises Unsupported
+    forward: Forward | None = None
+    matmul: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def is_matmul(self) -> bool:
+        return any(self.matmul)
+
+
+def require_half(problem: PeerProblem) -> None:
+    if problem.dtype != FLOAT16:
+        raise Unsupported("timed in float16 only")
+
+
+def require_square_causal(problem: PeerProblem) -> None:
+    """For kernels whose causal mask is aligned to the top left, unlike ours."""
+    if problem.causal and problem.seq_q != problem.seq_kv:
+        raise Unsupported("its causal mask with seq_q != seq_kv is aligned differently")
+
+
+def require_half_square_causal(problem: PeerProblem) -> None:
+    require_half(problem)
+    require_square_causal(problem)
+
+
+def sdpa_peer(torch: Any, id: str, backend_name: str, version: str) -> Peer:
+    """One backend of PyTorch's scaled_dot_product_attention."""
+    attention = importlib.import_module("torch.nn.attention")
+    backend = getattr(attention.SDPBackend, backend_name, None)
+    if backend is None:
+        raise Unavailable(f"torch {torch.__version__} has no {backend_name} backend")
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        with torch.no_grad(), attention.sdpa_kernel(backend):
+            return sdpa(
+                tensors.q,
+                tensors.k,
+                tensors.v,
+                is_causal=bool(problem.causal),
+                scale=problem.scale,
+            )
+
+    return Peer(id, version, check=require_half_square_causal, forward=forward)
+
+
+def fa2_peer(torch: Any) -> Peer:
+    return sdpa_peer(torch, "fa2", "FLASH_ATTENTION", f"torch {torch.__version__}")
+
+
+def cudnn_peer(torch: Any) -> Peer:
+    if not torch.backends.cudnn.is_available():
+        raise Unavailable("this torch has no cuDNN")
+    version = dotted_cudnn_version(torch.backends.cudnn.version())
+    return sdpa_peer(torch, "cudnn", "CUDNN_ATTENTION", f"cudnn {version}")
+
+
+def dotted_cudnn_version(number: int) -> str:
+    """91900 -> 9.19.0 (cuDNN 9 and newer)."""
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+MATMUL_SIZE = 8192
+MATMULS = {"cublas": (MATMUL_SIZE, MATMUL_SIZE, MATMUL_SIZE)}
+
+
+def cublas_peer(torch: Any) -> Peer:
+    """A large float16 matrix product on normal inputs: what the card sustains on dense tiles."""
+    generator = torch.Generator(device="cuda").manual_seed(1)
+    options = {"device": "cuda", "dtype": torch.float16}
+    a = torch.randn(MATMUL_SIZE, MATMUL_SIZE, generator=generator, **options)
+    b = torch.randn(MATMUL_SIZE, MATMUL_SIZE, generator=generator, **options)
+    c = torch.empty(MATMUL_SIZE, MATMUL_SIZE, **options)
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        return torch.matmul(a, b, out=c)
+
+    version = f"cuda {torch.version.cuda}"
+    return Peer("cublas", version, forward=forward, matmul=MATMULS["cublas"])
+
+
+def import_or_unavailable(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # an installed package may fail in many ways while it loads
+        raise Unavailable(f"{name} cannot be imported: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n")[0]
+    return text or type(error).__name__
+
+
+def triton_attention() -> Any:
+    """The tutorial's autograd function, from wherever this installation keeps it."""
+    for name in ("triton.ops.flash_attention", "flash_attn.flash_attn_triton", "fused_attention"):
+        try:
+            return importlib.import_module(name).attention
+        except (ImportError, AttributeError):
+            continue
+    raise Unavailable(
+        "the fused-attention tutorial (06-fused-attention.py) is not importable; put it on"
+        " PYTHONPATH as fused_attention.py"
+    )
+
+
+def triton_peer(torch: Any) -> Peer:
+    version = import_or_unavailable("triton").__version__
+    attention = triton_attention()
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        with torch.no_grad():
+            return attention(tensors.q, tensors.k, tensors.v, bool(problem.causal), problem.scale)
+
+    def check(problem: PeerProblem) -> None:
+        require_half_square_causal(problem)
+        if problem.seq_q != problem.seq_kv:
+            raise Unsupported("the tutorial kernel takes seq_q == seq_kv only")
+
+    return Peer("triton", f"triton {version}", check=check, forward=forward)
+
+
+def fa3_peer(torch: Any) -> Peer:
+    module = import_or_unavailable("flash_attn_interface")
+    version = getattr(module, "__version__", "3")
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
+        with torch.no_grad():
+            out = module.flash_attn_func(
+                q, k, v, softmax_scale=problem.scale, causal=bool(problem.causal)
+            )
+        return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
+
+    return Peer("fa3", f"flash_attn {version}", check=require_half, forward=forward)
+
+
+FACTORIES: dict[str, Callable[[Any], Peer]] = {
+    "fa2": fa2_peer,
+    "cudnn": cudnn_peer,
+    "cublas": cublas_peer,
+    "triton": triton_peer,
+    "fa3": fa3_peer,
+}
+
+
+def unavailable_peer(id: str, reason: str) -> Peer:
+    return Peer(id, unavailable=reason, matmul=MATMULS.get(id, (0, 0, 0)))
+
+
+def load_torch() -> Any:
+    torch = import_or_unavailable("torch")
+    if not torch.cuda.is_available():
+        raise Unavailable("torch sees no GPU")
+    return torch
+
+
+def make_peers(ids: Sequence[str]) -> tuple[Any, list[Peer]]:
+    """(torch or None, the peers in order); one that cannot run says why."""
+    try:
+        torch = load_torch()
+    except Unavailable as reason:
+        return None, [unavailable_peer(id, str(reason)) for id in ids]
+    return torch, [make_peer(torch, id) for id in ids]
+
+
+def make_peer(torch: Any, id: str) -> Peer:
+    try:
+        return FACTORIES[id](torch)
+    except Unavailable as reason:
+        return unavailable_peer(id, str(reason))
+
+
+# --- launching a peer on the benchmark's memory ---------------------------------------------------
+
+
+class DeviceArray:
+    """A raw device pointer in the form that torch.as_tensor takes without a copy."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: int) -> None:
+        self.__cuda_array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "strides": None,
+            "typestr": "<f2" if dtype == FLOAT16 else "<f4",
+            "version": 3,
+            "stream": None,  # order is kept by launching on the benchmark's own stream
+        }
+
+
+@dataclass
+class Launcher:
+    """Turns the library's callbacks into calls of one peer."""
+
+    torch: Any
+    peer: Peer
+    inputs_key: tuple[Any, ...] = ()
+    inputs: Tensors | None = None
+
+    def tensor(self, address: int, shape: tuple[int, ...], problem: PeerProblem) -> Any:
+        array = DeviceArray(address, shape, problem.dtype)
+        return self.torch.as_tensor(array, device=f"cuda:{problem.device}")
+
+    def tensors(self, problem: PeerProblem, q: int, k: int, v: int) -> Tensors:
+        """The inputs; kept while nothing about them changes, so that timing calls are cheap."""
+        key = (q, k, v, problem.q_shape, problem.kv_shape, problem.dtype, problem.device)
+        if self.inputs is None or key != self.inputs_key:
+            self.inputs_key = key
+            self.inputs = Tensors(
+                self.tensor(q, problem.q_shape, problem),
+                self.tensor(k, problem.kv_shape, problem),
+                self.tensor(v, problem.kv_shape, problem),
+            )
+        return self.inputs
+
+    def supports(self, problem: PeerProblem) -> None:
+        """Raises Unsupported."""
+        if not self.peer.is_matmul:
+            self.peer.check(problem)
+
+    def launch(
+        self, problem: PeerProblem, q: int, k: int, v: int, o: int | None, stream: int
+    ) -> None:
+        assert self.peer.forward is not None
+        inputs = Tensors(None, None, None)
+        if not self.peer.is_matmul:
+            inputs = self.tensors(problem, q, k, v)
+        external = self.torch.cuda.ExternalStream(stream, device=f"cuda:{problem.device}")
+        with self.torch.cuda.stream(external):
+            result = self.peer.forward(problem, inputs)
+            if o and not self.peer.is_matmul:
+                self.tensor(o, problem.q_shape, problem).copy_(result)
+
+
+def guarded(
+    call: Callable[[], None], out_of_memory: tuple[type[BaseException], ...] = ()
+) -> tuple[int, str]:
+    """Runs a callback's body; whatever happens becomes a code and a message."""
+    try:
+        call()
+        return OK, ""
+    except Unsupported as reason:
+        return UNSUPPORTED, str(reason)
+    except out_of_memory as error:
+        return OUT_OF_MEMORY, first_line(error)
+    except BaseException as error:  # an exception must not leave a C callback
+        traceback.print_exc()
+        return ERROR, f"{type(error).__name__}: {first_line(error)}"
+
+
+def out_of_memory_types(torch: Any) -> tuple[type[BaseException], ...]:
+    kind = getattr(getattr(torch, "cuda", None), "OutOfMemoryError", None)
+    return (kind,) if kind else ()
+
+
+def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
+    """The C form of a peer. It owns its callbacks, so keep it until fa_bench returns."""
+    struct = PeerStruct(id=peer.id.encode(), matmul=(ctypes.c_int64 * 3)(*peer.matmul))
+    struct.variant = peer.variant.encode() or None
+    if peer.unavailable:
+        struct.unavailable_reason = peer.unavailable.encode()
+        return struct
+    launcher = Launcher(torch, peer)
+    memory_errors = out_of_memory_types(torch)
+
+    def supports(_user: int, problem: Any, message: int, size: int) -> int:
+        code, text = guarded(lambda: launcher.supports(problem.contents))
+        write_message(message, size, text)
+        return code
+
+    def launch(
+        _user: int,
+        problem: Any,
+        q: int,
+        k: int,
+        v: int,
+        o: int,
+        stream: int,
+        message: int,
+        size: int,
+    ) -> int:
+        code, text = guarded(
+            lambda: launcher.launch(problem.contents, q, k, v, o, stream or 0), memory_errors
+        )
+        write_message(message, size, text)
+        return code
+
+    struct.supports = SupportsCallback(supports)
+    struct.launch = LaunchCallback(launch)
+    return struct
+
+
+# --- command line ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Options:
+    peers: list[str]
+    list_only: bool
+    library: Path | None
+    bench: list[str]  # what fa bench gets
+
+
+class UsageError(Exception):
+    pass
+
+
+def parse_peers(text: str) -> list[str]:
+    ids = [word for word in text.split(",") if word]
+    unknown = [id for id in ids if id not in FACTORIES]
+    if unknown or not ids:
+        named = f"unknown peer '{unknown[0]}'" if unknown else "--peers names no peer"
+        raise UsageError(f"{named}; allowed: {', '.join(FACTORIES)}")
+    return list(dict.fromkeys(ids))
+
+
+def parse_arguments(argv: Sequence[str]) -> Options:
+    """Takes out our two options; all else belongs to fa bench, so argparse cannot do this."""
+    options = Options(list(FACTORIES), False, None, [])
+    words = iter(argv)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in ("--peers", "--library"):
+            options.bench.append(word)
+            continue
+        value = value if equals else next(words, "")
+        if not value:
+            raise UsageError(f"{name} needs a value")
+        if name == "--library":
+            options.library = Path(value)
+        elif value == "list":
+            options.list_only = True
+        else:
+            options.peers = parse_peers(value)
+    return options
+
+
+def find_library(named: Path | None) -> Path:
+    build = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+    for candidate in [named] if named else [build / "libfa.so", build / "harness/bench/libfa.so"]:
+        if candidate.is_file():
+            return candidate.resolve()
+    raise UsageError(f"{named or 'libfa.so'} not found; build the project first (scripts/bench.sh)")
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL(str(path))
+        library.fa_api_version.restype = ctypes.c_int32
+        library.fa_bench.restype = ctypes.c_int32
+        library.fa_bench.argtypes = [
+            ctypes.c_int32,
+            ctypes.POINTER(ctypes.c_char_p),
+            ctypes.POINTER(PeerStruct),
+            ctypes.c_int32,
+        ]
+    except (OSError, AttributeError) as error:
+        raise UsageError(f"cannot load {path}: {first_line(error)}") from error
+    version = library.fa_api_version()
+    if version != API_VERSION:
+        raise UsageError(f"{path} has interface version {version}, this script {API_VERSION}")
+    return library
+
+
+def run_bench(library: ctypes.CDLL, argv: Sequence[str], structs: Sequence[PeerStruct]) -> int:
+    arguments = (ctypes.c_char_p * len(argv))(*[word.encode() for word in argv])
+    peers = (PeerStruct * len(structs))(*structs)
+    return int(library.fa_bench(len(argv), arguments, peers, len(structs)))
+
+
+def print_availability(peers: Sequence[Peer]) -> None:
+    for peer in peers:
+        print(f"{peer.id:8} {peer.unavailable or peer.variant}")
+
+
+def main(argv: Sequence[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if argv else USAGE
+    try:
+        options = parse_arguments(argv)
+        if options.list_only:
+            print_availability(make_peers(options.peers)[1])
+            return 0
+        # PyTorch first: it must find its own CUDA libraries before ours are in the process.
+        torch, peers = make_peers(options.peers)
+        library = load_library(find_library(options.library))
+    except UsageError as error:
+        print(f"peers.py: error: {error}", file=sys.stderr)
+        return USAGE
+    return run_bench(library, options.bench, [peer_struct(torch, peer) for peer in peers])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Runs compute-sanitizer's four tools on every rung at a small shape and writes a summary.
+
+  scripts/sanitize.py --out plots/results/h200/sanitize.json     also writes sanitize.md beside it
+
+Exit 1 when any tool reports an error. Called by scripts/sanitize.sh, which builds first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY / "plots"))
+
+import ladder  # noqa: E402
+from ladder import Catalogue, LadderError  # noqa: E402
+
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+ERROR_SUMMARY = re.compile(r"=+ ERROR SUMMARY: (\d+) errors?")
+RACE_SUMMARY = re.compile(r"=+ RACECHECK SUMMARY: (\d+) hazards?")
+TIMEOUT = 300  # seconds for one run
+BATCH, HEADS = 2, 3
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kernel instance."""
+
+    rung: str
+    head_dim: int
+    tile: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one tool said of one kernel; errors is null when the run itself failed."""
+
+    rung: str
+    head_dim: int
+    tile: str
+    tool: str
+    errors: int | None
+    reason: str
+
+    @property
+    def is_clean(self) -> bool:
+        return self.errors == 0
+
+
+def targets(catalogue: Catalogue, dims: Iterable[int], with_ablations: bool) -> list[Target]:
+    wanted = set(dims)
+    return [
+        Target(rung.id, instance["head_dim"], instance["tile"])
+        for rung in catalogue.rungs
+        for instance in rung.data["instances"]
+        if instance["head_dim"] in wanted and (with_ablations or not instance["ablation"])
+    ]
+
+
+def run_command(fa: Path, target: Target, seq: int) -> list[str]:
+    """One bare launch on buffers without red zones, so that the tool sees every access outside."""
+    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim} --seq {seq}"
+    shape = f"--batch {BATCH} --heads {HEADS} --device gpu --launch-only --exact-buffers"
+    return [str(fa), *words.split(), *shape.split()]
+
+
+def count_errors(output: str) -> int | None:
+    """Errors of the tool's summary line; None without one. Hazards of all severities count."""
+    matches = ERROR_SUMMARY.findall(output) or RACE_SUMMARY.findall(output)
+    return sum(map(int, matches)) if matches else None
+
+
+def judge(output: str, code: int) -> tuple[int | None, str]:
+    """(errors, reason) of one run."""
+    errors = count_errors(output)
+    if errors:
+        return errors, next((line for line in output.splitlines() if "=========" in line), "")
+    if errors is None or code != 0:
+        last = (output.strip().splitlines() or ["no output"])[-1]
+        return None, f"exit code {code}: {last}"
+    return 0, ""
+
+
+Run = Callable[[list[str]], tuple[str, int]]
+
+
+def run_process(command: list[str]) -> tuple[str, int]:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no end after {TIMEOUT} s", 124
+    return done.stdout + done.stderr, done.returncode
+
+
+def examine(run: Run, sanitizer: str, fa: Path, target: Target, tool: str, seq: int) -> Finding:
+    command = [sanitizer, "--tool", tool, *run_command(fa, target, seq)]
+    errors, reason = judge(*run(command))
+    return Finding(**asdict(target), tool=tool, errors=errors, reason=reason)
+
+
+# --- the summary ----------------------------------------------------------------------------------
+
+
+def source_state(build: Path) -> tuple[str, bool]:
+    """Commit and dirtiness that the build recorded."""
+    header = build / "harness/bench/generated/fa_git_version.h"
+    try:
+        text = header.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LadderError(f"cannot read {header}: {error.strerror}; build first") from error
+    sha = re.search(r'FA_BUILD_GIT_SHA "(.*)"', text)
+    dirty = re.search(r"FA_BUILD_GIT_DIRTY (\d)", text)
+    return (sha[1] if sha else "unknown"), (dirty is None or dirty[1] != "0")
+
+
+def first_match(command: list[str], pattern: str) -> str:
+    found = re.search(pattern, run_process(command)[0])
+    return found[1].strip() if found else "unknown"
+
+
+def gpu_info() -> dict[str, str]:
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    return {
+        "name": first_match(query, r"^([^,\n]+),"),
+        "driver": first_match(query, r", ?([^,\n]+)"),
+    }
+
+
+def document(findings: list[Finding], sanitizer: str, build: Path, seq: int) -> dict[str, Any]:
+    sha, dirty = source_state(build)
+    return {
+        "schema": 1,
+        "kind": "sanitizer",
+        "generator": {"git_sha": sha, "git_dirty": dirty},
+        "device": gpu_info(),
+        "sanitizer": first_match([sanitizer, "--version"], r"[Vv]ersion ([\w.]+)"),
+        "problem": {"batch": BATCH, "heads": HEADS, "seq": seq},
+        "rows": [asdict(finding) for finding in findings],
+    }
+
+
+def markdown(summary: dict[str, Any], findings: list[Finding]) -> str:
+    """A table: one line a kernel, one column a tool."""
+    cells: dict[tuple[str, int, str], dict[str, str]] = {}
+    for finding in findings:
+        text = "failed" if finding.errors is None else str(finding.errors)
+        cells.setdefault((finding.rung, finding.head_dim, finding.tile), {})[finding.tool] = text
+    tools = [tool for tool in TOOLS if any(tool in line for line in cells.values())]
+    problem, device = summary["problem"], summary["device"]
+    lines = [
+        f"compute-sanitizer {summary['sanitizer']} on {device['name']}, driver {device['driver']}; "
+        f"commit {summary['generator']['git_sha'][:9]}; B={problem['batch']} H={problem['heads']} "
+        f"N={problem['seq']}. Errors reported:",
+        "",
+        "| rung | D | tile | " + " | ".join(tools) + " |",
+        "| --- | --- | --- |" + " --: |" * len(tools),
+    ]
+    for (rung, head_dim, tile), by_tool in cells.items():
+        columns = " | ".join(by_tool.get(tool, "") for tool in tools)
+        lines.append(f"| {rung} | {head_dim} | {tile} | {columns} |")
+    return "\n".join(lines) + "\n"
+
+
+def save(path: Path, summary: dict[str, Any], findings: list[Finding]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        path.with_suffix(".md").write_text(markdown(summary, findings), encoding="utf-8")
+    except OSError as error:
+        raise LadderError(f"cannot write {path}: {error.strerror}") from error
+
+
+# --- command line ---------------------------------------------------------------------------------
+
+
+def find_sanitizer() -> str:
+    homes = (os.environ.get("CUDA_HOME", ""), "/usr/local/cuda")
+    places = [shutil.which("compute-sanitizer")]
+    places += [shutil.which("compute-sanitizer", path=f"{home}/bin") for home in homes if home]
+    found = next(filter(None, places), None)
+    if found is None:
+        raise LadderError("compute-sanitizer was not found; it comes with the CUDA toolkit")
+    return found
+
+
+def parse_list(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of integers") from None
+
+
+def parse_tools(text: str) -> list[str]:
+    tools = text.split(",")
+    unknown = [tool for tool in tools if tool not in TOOLS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"unknown tool '{unknown[0]}'; allowed: {', '.join(TOOLS)}"
+        )
+    return tools
+
+
+def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--out", type=Path, required=True, help="summary: JSON, and Markdown beside"
+    )
+    parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all)")
+    parser.add_argument("--dims", type=parse_list, default=[64, 128], help="default 64,128")
+    parser.add_argument("--seq", type=int, default=256, help="queries and keys (default 256)")
+    parser.add_argument("--tools", type=parse_tools, default=list(TOOLS), help="default: all four")
+    parser.add_argument("--ablations", action="store_true", help="also tiles not the rung's own")
+    return parser.parse_args(argv)
+
+
+def select(catalogue: Catalogue, arguments: argparse.Namespace) -> list[Target]:
+    chosen = targets(catalogue, arguments.dims, arguments.ablations)
+    ids = {word for word in arguments.rungs.split(",") if word}
+    unknown = ids - {rung.id for rung in catalogue.rungs}
+    if unknown:
+        raise LadderError(f"unknown rung '{sorted(unknown)[0]}'")
+    chosen = [target for target in chosen if not ids or target.rung in ids]
+    if not chosen:
+        raise LadderError("no kernel has these head_dims")
+    return chosen
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = parse_arguments(argv)
+    findings = []
+    try:
+        fa, sanitizer = ladder.find_fa(), find_sanitizer()
+        for target in select(Catalogue.load(None), arguments):
+            for tool in arguments.tools:
+                finding = examine(run_process, sanitizer, fa, target, tool, arguments.seq)
+                findings.append(finding)
+                verdict = "failed" if finding.errors is None else f"{finding.errors} errors"
+                print(f"{tool:10} {target.rung} D={target.head_dim} {target.tile}: {verdict} "
+                      f"{finding.reason}".rstrip(), flush=True)  # fmt: skip
+        summary = document(findings, sanitizer, fa.parent, arguments.seq)
+        save(arguments.out, summary, findings)
+    except LadderError as error:
+        print(f"sanitize.py: error: {error}", file=sys.stderr)
+        return 2
+    return 0 if all(finding.is_clean for finding in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

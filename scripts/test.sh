@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Everything that can be tested on this machine: set-up, build, tests, formatting, clang-tidy.
+#   scripts/test.sh [options of ctest]
+# Tests that need a GPU are reported as skipped where there is none.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+main() {
+  if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+    show_usage
+    return 0
+  fi
+  set_up_and_build python lint
+  step "test"
+  ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error -j "$(jobs_count)" "$@"
+}
+
+main "$@"
