@@ -46,6 +46,8 @@ const char* to_string(Status status) {
   switch (status) {
     case Status::step:
       return "step";
+    case Status::flat:
+      return "flat";
     case Status::regression:
       return "regression";
     case Status::branch:

@@ -11,7 +11,8 @@
 namespace fa {
 
 enum class Family { fp32, ampere, hopper };
-enum class Status { step, regression, branch };
+/// What the measurement said: faster, no difference, slower; or a side branch of the ladder.
+enum class Status { step, flat, regression, branch };
 
 const char* to_string(Family family);
 const char* to_string(Status status);

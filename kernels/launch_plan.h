@@ -60,11 +60,11 @@ std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Ti
 
 /// One compiled instantiation of a rung.
 struct Instance {
-  const char* entry;
-  const void* kernel;
-  int head_dim;
+  const char* entry = nullptr;
+  const void* kernel = nullptr;
+  int head_dim = 0;
   Tile tile;
-  std::size_t shared_bytes;  ///< dynamic shared memory per block
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory per block
 };
 
 /// What a kernel file exports: its instantiations and its planner. The first instance of a head_dim

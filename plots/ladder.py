@@ -220,7 +220,7 @@ class Catalogue:
     def load(path: Path | None) -> Catalogue:
         """From a file, or without one from the built `fa list --json`."""
         if path is None:
-            return Catalogue.from_json(list_rungs(find_fa()), "fa list --json")
+            return Catalogue.from_json(run_fa("list", "--json"), "fa list --json")
         try:
             return Catalogue.from_json(path.read_text(encoding="utf-8"), str(path))
         except OSError as error:
@@ -244,11 +244,13 @@ def find_fa() -> Path:
     raise LadderError("fa is not built; run scripts/bench.sh, or give --catalogue FILE")
 
 
-def list_rungs(fa: Path) -> str:
+def run_fa(*arguments: str) -> str:
+    """Standard output of the built fa."""
     try:
-        done = subprocess.run([fa, "list", "--json"], capture_output=True, text=True, check=True)
+        command = [find_fa(), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise LadderError(f"{fa} list --json failed: {error}") from error
+        raise LadderError(f"fa {' '.join(arguments)} failed: {error}") from error
     return done.stdout
 
 

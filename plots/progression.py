@@ -14,7 +14,7 @@ from matplotlib.transforms import blended_transform_factory
 BAR = 0.66  # height of a bar, in rows
 ROW = 0.335  # inches
 WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 1.78, 1.72, 1.46, 0.62  # inches around the bars
+LEFT, RIGHT, TOP, BOTTOM = 1.78, 1.72, 1.46, 0.76  # inches around the bars
 NAME_WIDTH = 86  # points that the name of a reference line takes
 
 KEY = "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the ladder: set-up, build, check, then rungs and other implementations in turns; charts.
 #   scripts/bench.sh [--json FILE] [--no-build] [options of fa bench]
-# With a GPU: results go to runs/<gpu>-<time>/ladder.json or to FILE (a half-written one is resumed).
+# With a GPU: results go to runs/<gpu>-<time>/ladder.json or to FILE, which is resumed if half done.
 # Without options of fa bench: B=16 H=16, D=128 at N=512..16384, then D=64 at N=8192.
 # Without a GPU nothing is timed: the committed measurements are drawn again, and marked as such.
 set -euo pipefail

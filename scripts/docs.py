@@ -11,6 +11,7 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, share of FA2, change against parent; peers below
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
   <!-- table:resources FILE PROBLEM -->  registers, shared memory, spills, blocks per SM
+  <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
   <!-- n:FILE ID PROBLEM FIELD -->value<!-- /n -->             one number
@@ -57,6 +58,7 @@ class Site:
 
     root: Path
     catalogue: Catalogue
+    errors: list[str] = field(default_factory=list)
     loaded: dict[str, Results] = field(default_factory=dict)
 
     def results_path(self, name: str) -> Path:
@@ -273,11 +275,17 @@ def resources_table(site: Site, page: Path, name: str, problem_text: str) -> str
     return markdown_table(heads, rows, left=2) + source_line(results, problem)
 
 
+def mutants_table(site: Site, page: Path) -> str:
+    """Made on the CPU by the program itself."""
+    return ladder.run_fa("check", "--mutants")
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "chapters": chapters_table,
     "ladder": ladder_table,
     "rung": rung_table,
     "resources": resources_table,
+    "mutants": mutants_table,
 }
 
 
@@ -295,16 +303,25 @@ def table(site: Site, page: Path, key: str) -> str:
 
 
 def fill_page(site: Site, page: Path, text: str) -> str:
-    """The page with all markers filled."""
+    """The page with all markers filled; one that cannot be filled stays, and is an error."""
     name = page.relative_to(site.root)
     closed = len(TABLE.findall(text)) + len(NUMBER.findall(text))
     if closed != len(OPENING.findall(text)):
-        raise LadderError(f"{name}: a table: or n: marker has no end, or stands inside another")
-    try:
-        text = TABLE.sub(lambda match: match[1] + table(site, page, match[2]) + match[4], text)
-        return NUMBER.sub(lambda match: match[1] + number(site, match[2]) + match[4], text)
-    except LadderError as error:
-        raise LadderError(f"{name}: {error}") from error
+        site.errors.append(f"{name}: a table: or n: marker has no end, or stands inside another")
+        return text
+
+    def filler(generate: Callable[[str], str]) -> Callable[[re.Match[str]], str]:
+        def fill(match: re.Match[str]) -> str:
+            try:
+                return match[1] + generate(match[2]) + match[4]
+            except LadderError as error:
+                site.errors.append(f"{name}: {error}")
+                return match[0]
+
+        return fill
+
+    text = TABLE.sub(filler(lambda key: table(site, page, key)), text)
+    return NUMBER.sub(filler(lambda key: number(site, key)), text)
 
 
 def fill_navigation(site: Site, text: str) -> str:
@@ -433,10 +450,13 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
         site = Site(REPOSITORY, Catalogue.load(arguments.catalogue))
-        return check(site) if arguments.check else write(site, arguments.catalogue)
+        code = check(site) if arguments.check else write(site, arguments.catalogue)
     except (LadderError, OSError) as error:
         print(f"docs.py: error: {error}", file=sys.stderr)
         return 2
+    for line in dict.fromkeys(site.errors):
+        print(f"docs.py: error: {line}", file=sys.stderr)
+    return 2 if site.errors else code
 
 
 if __name__ == "__main__":

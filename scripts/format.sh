@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # clang-format over all C++ and CUDA sources, with the version that scripts/requirements.txt names.
 #   scripts/format.sh            formats in place
-#   scripts/format.sh --check    lists what is not formatted and exits 1; exits 77 without clang-format
+#   scripts/format.sh --check    lists what is not formatted, exit 1; exit 77 without clang-format
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -26,11 +26,22 @@ sources() {
     \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z
 }
 
+# list_unformatted TOOL: prints the files that it would change; fails when there are any.
+list_unformatted() {
+  local files
+  files="$({ sources | xargs -0 "$1" --dry-run --Werror 2>&1 || true; } |
+    sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: error: .*/\1/p' | sort -u)"
+  [[ -n $files ]] || return 0
+  printf '%s\n' "$files"
+  say "format.sh: these files are not formatted; run scripts/format.sh"
+  return 1
+}
+
 main() {
-  local tool options=(-i)
+  local tool check=no
   case "${1:-}" in
     "") ;;
-    --check) options=(--dry-run --Werror) ;;
+    --check) check=yes ;;
     -h | --help) show_usage && return 0 ;;
     *) die "unknown option '$1'; allowed: --check" ;;
   esac
@@ -38,7 +49,11 @@ main() {
     say "format.sh: skipped, clang-format $(wanted_version) is not installed (scripts/setup.sh)"
     return 77
   fi
-  sources | xargs -0 "$tool" "${options[@]}"
+  if [[ $check == yes ]]; then
+    list_unformatted "$tool"
+  else
+    sources | xargs -0 "$tool" -i
+  fi
 }
 
 main "$@"

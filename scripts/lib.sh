@@ -82,7 +82,7 @@ configure_and_build() {
   cmake --build "$BUILD_DIR" -j "$(jobs_count)" >&2 || die "the build failed; see above" 1
 }
 
-# set_up_and_build [PART...]: compiler, nvcc and the given parts of scripts/setup.sh, then the build.
+# set_up_and_build [PART...]: compiler, nvcc and the given parts of setup.sh, then the build.
 set_up_and_build() {
   step "set-up"
   "$ROOT/scripts/setup.sh" build cuda "$@"

@@ -16,7 +16,9 @@ PYTHON_STAMP="$VENV/requirements.stamp"
 
 version_at_least() { [[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" == "$2" ]]; }
 
-has_cmake() { have cmake && version_at_least "$(cmake --version | sed -n '1s/[^0-9]*//p')" $CMAKE_MINIMUM; }
+cmake_version() { cmake --version | sed -n '1s/[^0-9]*//p'; }
+
+has_cmake() { have cmake && version_at_least "$(cmake_version)" $CMAKE_MINIMUM; }
 
 # has_header HEADER...: any one of them can be included.
 has_header() {
@@ -60,18 +62,20 @@ as_root() {
 # apt_install PACKAGE...: does nothing without packages.
 apt_install() {
   [[ $# -gt 0 ]] || return 0
-  have apt-get || die "missing: $*; install them with this system's package manager (names as in Debian)" 3
+  have apt-get ||
+    die "missing: $*; install them with this system's package manager (names as in Debian)" 3
   [[ $(id -u) -eq 0 ]] || have sudo || die "missing: $*; as root: apt-get install $*" 3
   step "apt-get install $*"
-  as_root apt-get -qq update >&2 || say "apt-get update failed; trying the package lists that are here"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >&2 ||
+  as_root apt-get -qq update >&2 || say "apt-get update failed; using the lists that are here"
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq install -y --no-install-recommends "$@" >&2 ||
     die "apt-get could not install: $*" 3
   hash -r
 }
 
 require_versions() {
-  has_cmake || die "cmake $CMAKE_MINIMUM or newer is needed, found $(cmake --version | head -n 1)" 3
-  version_at_least "$(python3 -c 'import platform; print(platform.python_version())')" $PYTHON_MINIMUM ||
+  has_cmake || die "cmake $CMAKE_MINIMUM or newer is needed, found $(cmake_version)" 3
+  version_at_least "$(python3 --version | sed 's/[^0-9]*//')" $PYTHON_MINIMUM ||
     die "python3 $PYTHON_MINIMUM or newer is needed, found $(python3 --version)" 3
 }
 
@@ -86,7 +90,8 @@ pip_install() {
     python3 -m venv "$VENV" || return 1
   fi
   step "pip install -r ${requirements#"$ROOT"/}"
-  "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check "$@" -r "$requirements" >&2 || return 1
+  "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check "$@" \
+    -r "$requirements" >&2 || return 1
   cp "$requirements" "$stamp"
 }
 
@@ -111,7 +116,8 @@ setup_python() {
   pip_install "$requirements" "$PYTHON_STAMP" && return 0
   python_with numpy matplotlib >/dev/null ||
     die "numpy and matplotlib are missing and could not be installed (see pip's message above)" 3
-  say "pip could not install scripts/requirements.txt; the system's numpy and matplotlib draw the charts"
+  say "pip could not install scripts/requirements.txt; charts use the system's matplotlib,"
+  say "and tests whose packages are missing will be skipped"
 }
 
 setup_charts() { python_with numpy matplotlib >/dev/null || setup_python; }
@@ -123,9 +129,9 @@ setup_cuda() {
   fi
   mapfile -t missing < <(missing_python_packages)
   apt_install "${missing[@]}"
-  [[ $(uname -m) == x86_64 || $(uname -m) == aarch64 ]] || die "no CUDA toolkit exists for $(uname -m)" 3
   # --no-deps: the packages name each other without versions, and pip would mix toolkits.
-  if ! { pip_install "$requirements" "$CUDA_STAMP" --no-deps && link_toolkit && find_nvcc >/dev/null; }; then
+  if ! pip_install "$requirements" "$CUDA_STAMP" --no-deps || ! link_toolkit ||
+    ! find_nvcc >/dev/null; then
     die "nvcc was not found on PATH, in CUDA_HOME or in /usr/local/cuda, and could not be installed
   from the Python package index; install a CUDA 13 toolkit and set CUDA_HOME" 3
   fi

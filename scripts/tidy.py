@@ -3,8 +3,8 @@
 
   scripts/tidy.py [--build BUILD_DIR] [--jobs N] [FILE...]
 
-"Changed" includes every header that the file reads: what is remembered is a hash of the source after
-preprocessing (comments kept), of .clang-tidy and of the tool's version. Exit 77 without clang-tidy.
+"Changed" includes every header that the file reads: what is remembered is a hash of the source
+after preprocessing (comments kept), of .clang-tidy and of the tool's version. Exit 77 without clang-tidy.
 """
 
 from __future__ import annotations

@@ -154,10 +154,23 @@ class NumberTest(DocsTest):
             "synthetic/ladder 02 8192 registers": "has no registers",
         }
         for key, message in cases.items():
-            text = self.number(key)
-            self.assertIn("docs.py: error: docs/page.md: ", text)
-            self.assertIn(message, text)
-            self.assertEqual(text.count("\n"), 1)
+            code, text = self.number_error(key)
+            self.assertEqual(code, 2)
+            (line,) = (line for line in text.splitlines() if " error: " in line)
+            self.assertTrue(line.startswith("docs.py: error: docs/page.md: "), line)
+            self.assertIn(message, line)
+
+    def number_error(self, key: str) -> tuple[int, str]:
+        self.put("docs/page.md", f"<!-- n:{key} -->x<!-- /n -->")
+        return self.docs("--write")
+
+    def test_one_bad_marker_does_not_stop_the_others(self) -> None:
+        good = "<!-- n:synthetic/ladder 02 8192 tflops -->x<!-- /n -->"
+        self.put("docs/page.md", good.replace("02", "99") + good)
+        self.assertEqual(self.docs("--write")[0], 2)
+        text = self.read("docs/page.md")
+        self.assertIn("99 8192 tflops -->x<", text)
+        self.assertIn("02 8192 tflops -->273<", text)
 
     def test_an_unclosed_marker_is_an_error(self) -> None:
         self.put("docs/page.md", "<!-- n:synthetic/ladder 02 8192 tflops -->1\n")
