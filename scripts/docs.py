@@ -11,12 +11,14 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, share of FA2, change against parent; peers below
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
   <!-- table:resources FILE PROBLEM -->  registers, shared memory, spills, blocks per SM
+  <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py)
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
   <!-- n:FILE ID PROBLEM FIELD -->value<!-- /n -->             one number
   <!-- n:FILE ID PROBLEM FIELD / ID -->0.92<!-- /n -->         ratio to another row
   <!-- n:FILE ID PROBLEM FIELD % ID -->+4.1 %<!-- /n -->       change against another row
+  <!-- n:sass ENTRY KIND -->256<!-- /n -->                      instructions of a kind in the main loop
       ID: a rung, ID@TILE for an ablation (01@64x128w4), or a peer (fa2, cudnn, cublas)
       FIELD: see FIELDS below
 
@@ -149,6 +151,8 @@ def read_field(row: Row, name: str) -> float:
 def number(site: Site, key: str) -> str:
     """Text of one n: marker."""
     words = key.split()
+    if words[0] == "sass" and len(words) == 3:
+        return str(instructions(site, words[1], words[2]))
     if len(words) not in (4, 6) or (len(words) == 6 and words[4] not in "/%"):
         raise LadderError(f"n:{key}: expected FILE ID PROBLEM FIELD, or these and '/ ID' or '% ID'")
     results = site.results(words[0])
@@ -160,6 +164,18 @@ def number(site: Site, key: str) -> str:
     if other == 0:
         raise LadderError(f"n:{key}: {words[3]} of '{words[5]}' is 0")
     return f"{value / other:.2f}" if words[4] == "/" else ladder.percent(value / other)
+
+
+def instructions(site: Site, entry: str, kind: str) -> int:
+    """How many instructions of a kind (or "total") the main loop of an entry point has."""
+    path = site.results_path("sass")
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))["entries"]
+    except (OSError, ValueError, KeyError) as error:
+        raise LadderError(f"{path} cannot be read ({error}); scripts/sass.py makes it") from None
+    if entry not in entries:
+        raise LadderError(f"{path.name} has no entry point '{entry}'")
+    return int(entries[entry].get(kind, 0))
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -280,12 +296,25 @@ def mutants_table(site: Site, page: Path) -> str:
     return ladder.run_fa("check", "--mutants")
 
 
+SASS_KINDS = ("HMMA", "LDSM", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "F2FP")
+
+
+def sass_table(site: Site, page: Path, entries: str) -> str:
+    rows = []
+    for entry in entries.split(","):
+        counts = [instructions(site, entry, kind) for kind in SASS_KINDS]
+        total = instructions(site, entry, "total")
+        rows.append([f"`{entry}`", *map(str, counts), str(total - sum(counts)), str(total)])
+    return markdown_table(["main loop of", *SASS_KINDS, "other", "all"], rows)
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "chapters": chapters_table,
     "ladder": ladder_table,
     "rung": rung_table,
     "resources": resources_table,
     "mutants": mutants_table,
+    "sass": sass_table,
 }
 
 

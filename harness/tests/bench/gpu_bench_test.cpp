@@ -39,7 +39,8 @@ struct Fixture {
     return Json::parse(in);
   }
   Json row(const std::string& id) const {
-    for (const Json& each : document()["rows"]) {
+    const Json rows = document()["rows"];
+    for (const Json& each : rows) {
       if (each["id"] == id) return each;
     }
     return {};

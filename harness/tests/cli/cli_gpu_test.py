@@ -75,7 +75,7 @@ class Check(CliCase):
 class Bench(CliCase):
     def test_file_and_resume(self) -> None:
         words = ("bench", "06", "--batch", 1, "--heads", 2, "--seqs", "256,512", "--rounds", 1,
-                 "--json", "b.json")  # fmt: skip
+                 "--no-ablations", "--json", "b.json")  # fmt: skip
         self.fa(*words, code=OK, out=r".*TFLOPS.*ok\n", err=r".*2 ok, 0 incorrect.*0 of them kept.*")
         before = (self.folder / "b.json").read_bytes()
         self.fa(*words, code=OK, out=r".*TFLOPS.*", err=r".*2 of them kept.*")
