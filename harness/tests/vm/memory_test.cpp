@@ -1,0 +1,164 @@
+#include "catch.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+TEST_CASE("loads extend by their type to the width of the register") {
+  std::vector<std::byte> in(512, std::byte{0x80});
+  const Run r = run(kernel(R"(
+  ld.global.s8 %r1, [%in];
+  ld.global.u8 %r2, [%in];
+  ld.global.s16 %r3, [%in];
+  ld.global.s32 %d1, [%in];
+  cvt.u32.u64 %r5, %d1; shr.u64 %d1, %d1, 32; cvt.u32.u64 %r4, %d1;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};)"),
+                    in);
+  CHECK(r.at<uint32_t>(0, 0) == 0xffffff80);
+  CHECK(r.at<uint32_t>(0, 1) == 0x80);
+  CHECK(r.at<uint32_t>(0, 2) == 0xffff8080);
+  CHECK(r.at<uint32_t>(0, 3) == 0xffffffff);
+}
+
+TEST_CASE("a load may overwrite its own address") {
+  std::vector<std::byte> in(512);
+  for (int i = 0; i < 512; ++i) in[static_cast<size_t>(i)] = static_cast<std::byte>(i / 16);
+  const Run r =
+      run(kernel("  ld.global.v2.u64 {%in, %d1}, [%in];\n  st.global.u64 [%out], %d1;"), in);
+  CHECK(r.at<uint64_t>(5) == 0x0505050505050505);
+}
+
+TEST_CASE("generic addresses reach every space") {
+  const Run r = run(kernel(R"(
+  .shared .align 4 .b8 area[128];
+  .local .align 4 .b8 stack[8];
+  mov.u64 %d1, area; cvta.shared.u64 %d1, %d1;
+  mov.u64 %d2, stack; cvta.local.u64 %d2, %d2;
+  mul.wide.u32 %d3, %lane, 4; add.u64 %d1, %d1, %d3;
+  st.u32 [%d1], %lane;
+  add.u32 %r1, %lane, 100; st.u32 [%d2+4], %r1;
+  cvt.u32.u64 %r2, %d1; ld.shared.u32 %r3, [%r2];
+  ld.local.u32 %r4, [stack+4];
+  // Half of the lanes read shared, half local memory with one instruction.
+  setp.lt.u32 %p1, %lane, 16; add.u64 %d2, %d2, 4; selp.b64 %d4, %d1, %d2, %p1;
+  ld.u32 %r5, [%d4];
+  isspacep.shared %p2, %d4; selp.b32 %r6, 1, 0, %p2;
+  st.global.v4.b32 [%out], {%r3, %r4, %r5, %r6};)"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(7, 0) == 7);
+  CHECK(r.at<uint32_t>(7, 1) == 107);
+  CHECK(r.at<uint32_t>(7, 2) == 7);
+  CHECK(r.at<uint32_t>(7, 3) == 1);
+  CHECK(r.at<uint32_t>(20, 2) == 120);
+  CHECK(r.at<uint32_t>(20, 3) == 0);
+}
+
+TEST_CASE("module variables") {
+  const Run r = run(kernel(
+      R"(
+  mov.u64 %d1, table; ld.const.u32 %r1, [table+4];
+  ld.global.u32 %r2, [counter];
+  ld.global.u64 %d2, [pointer]; ld.global.u32 %r3, [%d2];
+  atom.global.add.u32 %r4, [counter], 1;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};)",
+      "sm_80",
+      ".const .align 4 .b8 table[8] = {1, 0, 0, 0, 2, 1};\n"
+      ".global .align 8 .u64 pointer = generic(counter);\n.global .align 4 .u32 counter = 7;\n"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(0, 0) == 258);
+  CHECK(r.at<uint32_t>(0, 1) == 7);
+  CHECK(r.at<uint32_t>(0, 2) == 7);
+  CHECK(r.at<uint32_t>(31, 3) == 38);
+}
+
+TEST_CASE("atomics") {
+  const Run r = run(kernel(R"(
+  .shared .align 8 .b8 area[32];
+  setp.eq.u32 %p1, %lane, 0;
+  @%p1 st.shared.u32 [area], 0;
+  @%p1 st.shared.u32 [area+4], 10;
+  @%p1 st.shared.f32 [area+8], 0f00000000;
+  bar.sync 0;
+  red.shared.add.u32 [area], %lane;
+  atom.shared.max.s32 %r1, [area+4], %lane;
+  atom.shared.add.f32 %f1, [area+8], 0f3F000000;
+  bar.sync 0;
+  ld.shared.u32 %r2, [area]; ld.shared.u32 %r3, [area+4]; ld.shared.f32 %f2, [area+8];
+  atom.shared.cas.b32 %r4, [area], 496, 5;
+  st.global.v4.b32 [%out], {%r2, %r3, %f2, %r4};)"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(3, 0) == 496);
+  CHECK(r.at<uint32_t>(3, 1) == 31);
+  CHECK(r.at<float>(3, 2) == 16.0f);
+  CHECK(r.at<uint32_t>(0, 3) == 496);
+  CHECK(r.at<uint32_t>(1, 3) == 5);
+}
+
+TEST_CASE("inc and dec wrap at their bound") {
+  const Run r = run(kernel(R"(
+  atom.global.inc.u32 %r1, [%base+1024], 4;
+  atom.global.dec.u32 %r2, [%base+1028], 2;
+  st.global.v2.b32 [%out], {%r1, %r2};)"));
+  CHECK(r.at<uint32_t>(6, 0) == 1);
+  CHECK(r.at<uint32_t>(0, 1) == 0);
+  CHECK(r.at<uint32_t>(1, 1) == 2);
+  CHECK(r.at<uint32_t>(4, 1) == 2);
+}
+
+TEST_CASE("red zones name the neighbour") {
+  const Module m = Module::parse(kernel("  ld.global.u32 %r1, [%base+-4];"), "k.ptx");
+  Memory memory;
+  LaunchConfig config;
+  config.block = {32, 1, 1};
+  memory.allocate("first", 64);
+  config.arguments = {Argument::pointer(memory.allocate("second", 64))};
+  const LaunchResult r = launch(m, "k", config, memory);
+  REQUIRE(r.fault);
+  CHECK(r.fault->message ==
+        "global read of 4 bytes out of bounds: 4 bytes before buffer 'second' (64 bytes)");
+  config.arguments = {Argument::pointer(0)};
+  const LaunchResult null = launch(m, "k", config, memory);
+  REQUIRE(null.fault);
+  CHECK(null.fault->message ==
+        "global read of 4 bytes out of bounds: no buffer near 0xfffffffffffffffc");
+}
+
+TEST_CASE("buffers are 256-byte aligned, poisoned, and can be released") {
+  Memory memory;
+  const Address a = memory.allocate("a", 3), b = memory.allocate("b", 100, Fill::kZero);
+  CHECK(a % 256 == 0);
+  CHECK(memory.bytes("a")[2] == std::byte{0xff});
+  CHECK(memory.bytes(b)[99] == std::byte{0});
+  CHECK(memory.find(a + 1)->name == "a");
+  CHECK_THROWS_AS(memory.allocate("a", 1), Error);
+  memory.release(a);
+  CHECK_THROWS_AS(memory.bytes("a"), Error);
+}
+
+TEST_CASE("shared memory and registers start as NaN") {
+  const Run r = run(kernel(R"(
+  .shared .align 4 .b8 area[128];
+  ld.shared.u32 %r1, [area]; st.global.v2.b32 [%out], {%r1, %r9};)"));
+  CHECK(r.at<uint32_t>(0, 0) == 0xffffffff);
+  CHECK(r.at<uint32_t>(0, 1) == 0xffffffff);
+}
+
+TEST_CASE("tensor maps survive their encoding") {
+  TensorMap map;
+  map.base = 4096;
+  map.rank = 3;
+  map.dims = {128, 1000, 32, 1, 1};
+  map.strides = {2, 256, 256000, 0, 0};
+  map.box = {64, 128, 1, 1, 1};
+  map.swizzle = Swizzle::k128B;
+  const auto bytes = encode(map);
+  const auto back = decode_tensor_map(bytes);
+  REQUIRE(back);
+  CHECK(back->dims[1] == 1000);
+  CHECK(back->strides[2] == 256000);
+  CHECK(back->box[0] == 64);
+  CHECK(back->swizzle == Swizzle::k128B);
+  map.box[0] = 128;
+  CHECK_THROWS_AS(encode(map), Error);
+  CHECK(!decode_tensor_map(std::array<std::byte, 128>{}));
+}

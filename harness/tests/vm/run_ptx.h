@@ -1,0 +1,104 @@
+// Runs small PTX texts; shared by the tests.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ptxvm/launch.h"
+#include "ptxvm/report.h"
+
+namespace ptxvm_test {
+
+using namespace ptxvm;
+
+/// A module of one entry `k` with one parameter, the address of a buffer. `%out` and `%in` are
+/// pointers to it at the lane's own place: %out at 16 bytes a thread from 0, %in from 64 KiB on.
+inline std::string kernel(const std::string& body, const std::string& target = "sm_80",
+                          const std::string& before = "") {
+  return ".version 9.0\n.target " + target + "\n.address_size 64\n" + before +
+         ".visible .entry k(.param .u64 buffer)\n{\n"
+         "  .reg .b64 %base, %out, %in;\n  .reg .b32 %lane;\n"
+         "  .reg .pred %p<8>;\n  .reg .b16 %h<16>;\n  .reg .b32 %r<32>;\n  .reg .b64 %d<16>;\n"
+         "  .reg .f32 %f<16>;\n  .reg .f64 %g<8>;\n"
+         "  ld.param.u64 %base, [buffer];\n  mov.u32 %lane, %tid.x;\n"
+         "  mad.wide.u32 %out, %lane, 16, %base;\n  add.u64 %in, %out, 65536;\n" +
+         body + "\n  ret;\n}\n";
+}
+
+struct Run {
+  LaunchResult result;
+  std::vector<std::byte> out;
+  CountReport counts;
+
+  template <class T>
+  T at(int thread, int word = 0) const {
+    T v;
+    std::memcpy(&v, out.data() + thread * 16 + word * sizeof(T), sizeof v);
+    return v;
+  }
+};
+
+/// Runs `text` with one block. `input` is copied to %in, 16 bytes a thread.
+inline Run run(const std::string& text, const std::vector<std::byte>& input = {},
+               uint32_t threads = 32, uint32_t dynamic_shared = 0, Options options = {}) {
+  const Module module = Module::parse(text, "test.ptx");
+  Memory memory;
+  const Address buffer = memory.allocate("buffer", 131072, Fill::kZero);
+  if (!input.empty()) std::memcpy(memory.bytes(buffer).data() + 65536, input.data(), input.size());
+  LaunchConfig config;
+  config.block = {threads, 1, 1};
+  config.dynamic_shared_bytes = dynamic_shared;
+  config.arguments = {Argument::pointer(buffer)};
+  Counters counters;
+  options.observers.push_back(&counters);
+  Run r;
+  r.result = launch(module, "k", config, memory, options);
+  const auto bytes = memory.bytes(buffer);
+  r.out.assign(bytes.begin(), bytes.begin() + 65536);
+  r.counts = counters.report();
+  return r;
+}
+
+template <class T>
+std::string type_of() {
+  return sizeof(T) == 2 ? "b16" : sizeof(T) == 4 ? "b32" : "b64";
+}
+
+/// Applies one instruction to each row of operands, a row to a lane. The operands are %x0, %x1, ...
+/// in the statement; the destination is %y.
+template <class D, class S>
+std::vector<D> apply(const std::string& statement, const std::vector<std::vector<S>>& rows,
+                     const std::string& target = "sm_90") {
+  std::vector<D> out;
+  for (size_t first = 0; first < rows.size(); first += 32) {
+    const size_t lanes = std::min<size_t>(32, rows.size() - first);
+    std::vector<std::byte> input(32 * 64);
+    const size_t arity = rows[0].size();
+    for (size_t i = 0; i < lanes; ++i) {
+      for (size_t a = 0; a < arity; ++a) {
+        std::memcpy(&input[i * 64 + a * 8], &rows[first + i][a], sizeof(S));
+      }
+    }
+    std::string body = "  .reg ." + type_of<D>() + " %y;\n  .reg ." + type_of<S>() +
+                       " %x<8>;\n"
+                       "  .reg .b64 %at;\n  mad.wide.u32 %at, %lane, 64, %base;\n";
+    for (size_t a = 0; a < arity; ++a) {
+      body += "  ld.global." + type_of<S>() + " %x" + std::to_string(a) + ", [%at+" +
+              std::to_string(65536 + a * 8) + "];\n";
+    }
+    body += "  " + statement + "\n  st.global." + type_of<D>() + " [%out], %y;";
+    const Run r = run(kernel(body, target), input);
+    if (r.result.fault) throw Error(r.result.fault->format());
+    for (size_t i = 0; i < lanes; ++i) out.push_back(r.at<D>(static_cast<int>(i)));
+  }
+  return out;
+}
+
+/// One row.
+template <class D, class S>
+D apply_one(const std::string& statement, std::vector<S> row, const std::string& target = "sm_90") {
+  return apply<D, S>(statement, {std::move(row)}, target)[0];
+}
+
+}  // namespace ptxvm_test

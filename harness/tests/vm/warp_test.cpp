@@ -1,0 +1,208 @@
+// Exchange between lanes, divergence and reconvergence.
+#include "catch.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+namespace {
+
+std::string store4() {
+  return "  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};";
+}
+
+}  // namespace
+
+TEST_CASE("shuffles") {
+  const Run r = run(kernel(R"(
+  shfl.sync.bfly.b32 %r1, %lane, 1, 31, -1;
+  shfl.sync.up.b32 %r2|%p1, %lane, 2, 0, -1;
+  shfl.sync.down.b32 %r3, %lane, 3, 0x181f, -1;
+  selp.b32 %r4, 1, 0, %p1;)" +
+                           store4()));
+  CHECK(r.at<uint32_t>(6, 0) == 7);
+  CHECK(r.at<uint32_t>(6, 1) == 4);
+  CHECK(r.at<uint32_t>(1, 1) == 1);
+  CHECK(r.at<uint32_t>(1, 3) == 0);
+  CHECK(r.at<uint32_t>(2, 3) == 1);
+  CHECK(r.at<uint32_t>(4, 2) == 7);  // segments of 8
+  CHECK(r.at<uint32_t>(6, 2) == 6);  // would leave its segment
+  const Run i = run(kernel("  shfl.sync.idx.b32 %r1, %lane, 5, 0x181f, -1;\n" + store4()));
+  CHECK(i.at<uint32_t>(20, 0) == 21);
+}
+
+TEST_CASE("a shuffle among a part of the warp") {
+  const Run r = run(kernel(R"(
+  setp.lt.u32 %p1, %lane, 16;
+  @!%p1 bra $skip;
+  shfl.sync.bfly.b32 %r1, %lane, 8, 31, 0xffff;
+  st.global.u32 [%out], %r1;
+$skip:)"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(3) == 11);
+  CHECK(r.at<uint32_t>(20) == 0);
+}
+
+TEST_CASE("lanes in different branches meet at a collective") {
+  // The same shuffle is reached by two halves one after the other; with a full mask they must wait.
+  const Run r = run(kernel(R"(
+  setp.lt.u32 %p1, %lane, 16;
+  mov.u32 %r2, 0;
+  @%p1 bra $low;
+  add.u32 %r2, %lane, 1000;
+  bra.uni $join;
+$low:
+  add.u32 %r2, %lane, 500;
+$join:
+  shfl.sync.bfly.b32 %r1, %r2, 16, 31, -1;
+  st.global.u32 [%out], %r1;)"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(3) == 1019);
+  CHECK(r.at<uint32_t>(19) == 503);
+}
+
+TEST_CASE("a member that never comes") {
+  const Run r = run(kernel(R"(
+  setp.lt.u32 %p1, %lane, 16;
+  @%p1 bra $low;
+  shfl.sync.bfly.b32 %r1, %lane, 1, 31, -1;
+  bra.uni $end;
+$low:
+  shfl.sync.bfly.b32 %r1, %lane, 1, 31, -1;
+$end:)"));
+  REQUIRE(r.result.fault);
+  CHECK(r.result.fault->kind == FaultKind::kDivergence);
+  CHECK(r.result.fault->message ==
+        "lanes 0xffff0000 wait here for lanes that do not come; lanes 0x0000ffff wait at line 24");
+  const Run guarded = run(
+      kernel("  setp.lt.u32 %p1, %lane, 16;\n  @%p1 shfl.sync.bfly.b32 %r1, %lane, 1, 31, -1;"));
+  REQUIRE(guarded.result.fault);
+  CHECK(guarded.result.fault->message ==
+        "lanes 0xffff0000 are in the member mask 0xffffffff, but their guard is false");
+}
+
+TEST_CASE("votes, matches, reductions") {
+  const Run r = run(kernel(R"(
+  setp.lt.u32 %p1, %lane, 5;
+  vote.sync.ballot.b32 %r1, %p1, -1;
+  vote.sync.any.pred %p2, %p1, -1; selp.b32 %r2, 1, 0, %p2;
+  and.b32 %r5, %lane, 3; match.any.sync.b32 %r3, %r5, -1;
+  redux.sync.add.u32 %r4, %lane, -1;)" +
+                           store4()));
+  CHECK(r.at<uint32_t>(0, 0) == 31);
+  CHECK(r.at<uint32_t>(9, 1) == 1);
+  CHECK(r.at<uint32_t>(1, 2) == 0x22222222);
+  CHECK(r.at<uint32_t>(1, 3) == 496);
+  const Run s = run(kernel(R"(
+  setp.ge.u32 %p1, %lane, 0;
+  vote.sync.all.pred %p2, !%p1, -1; selp.b32 %r1, 1, 0, %p2;
+  match.all.sync.b32 %r2|%p3, 7, -1;
+  sub.s32 %r5, %lane, 10; redux.sync.min.s32 %r3, %r5, -1;
+  activemask.b32 %r4;)" + store4()));
+  CHECK(s.at<uint32_t>(0, 0) == 0);
+  CHECK(s.at<uint32_t>(0, 1) == 0xffffffff);
+  CHECK(s.at<int32_t>(0, 2) == -10);
+  CHECK(s.at<uint32_t>(0, 3) == 0xffffffff);
+}
+
+TEST_CASE("lanes that leave a loop at different times meet behind it") {
+  const Run r = run(kernel(R"(
+  mov.u32 %r1, 0; mov.u32 %r2, 0;
+$loop:
+  add.u32 %r2, %r2, %r1;
+  add.u32 %r1, %r1, 1;
+  setp.le.u32 %p1, %r1, %lane;
+  @%p1 bra $loop;
+  activemask.b32 %r3;
+  mov.u32 %r4, 0;)" + store4()));
+  for (int lane : {0, 1, 17, 31}) {
+    CHECK(r.at<uint32_t>(lane, 1) == static_cast<uint32_t>(lane * (lane + 1) / 2));
+    CHECK(r.at<uint32_t>(lane, 2) == 0xffffffff);
+  }
+  // The loop ran 32 times for the warp: the longest lane decides.
+  uint64_t adds = 0;
+  for (const LineCounts& l : r.counts.by_instruction) {
+    if (l.opcode == "setp.le.u32") adds = l.counts.of(CountClass::kCompare);
+  }
+  CHECK(adds == 32);
+}
+
+TEST_CASE("an exit written inside a loop does not break reconvergence") {
+  const Run r = run(kernel(R"(
+  mov.u32 %r1, 0;
+$loop:
+  setp.eq.u32 %p1, %r1, %lane;
+  @%p1 bra $found;
+  add.u32 %r1, %r1, 1;
+  bra.uni $loop;
+$found:
+  activemask.b32 %r2;
+  st.global.v2.b32 [%out], {%r1, %r2};)"));
+  CHECK(r.at<uint32_t>(31, 0) == 31);
+  CHECK(r.at<uint32_t>(0, 1) == 0xffffffff);
+}
+
+TEST_CASE("early exits leave the others running") {
+  const Run r = run(kernel(R"(
+  setp.gt.u32 %p1, %lane, 3;
+  @%p1 ret;
+  activemask.b32 %r1;
+  bar.sync 0;
+  st.global.u32 [%out], %r1;)"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(2) == 0xf);
+  CHECK(r.at<uint32_t>(4) == 0);
+}
+
+TEST_CASE("a lane that spins for a lane of its own warp does not starve it") {
+  // Lane 0 waits in a loop at a lower position for what lane 1 writes at a higher one.
+  const Run r = run(kernel(R"(
+  .shared .align 4 .b8 flag[4];
+  setp.eq.u32 %p1, %lane, 0;
+  @%p1 st.shared.u32 [flag], 0;
+  bar.warp.sync -1;
+  @!%p1 bra $writer;
+$spin:
+  ld.volatile.shared.u32 %r1, [flag];
+  setp.eq.u32 %p2, %r1, 0;
+  @%p2 bra $spin;
+  bra.uni $end;
+$writer:
+  st.volatile.shared.u32 [flag], 7;
+$end:
+  ld.shared.u32 %r2, [flag];
+  st.global.u32 [%out], %r2;)"));
+  REQUIRE(!r.result.fault);
+  CHECK(r.at<uint32_t>(0) == 7);
+}
+
+TEST_CASE("an endless loop hits the step limit") {
+  Options options;
+  options.max_warp_steps = 100000;
+  const Run r = run(kernel("$loop:\n  bra $loop;"), {}, 32, 0, options);
+  REQUIRE(r.result.fault);
+  CHECK(r.result.fault->kind == FaultKind::kStepLimit);
+}
+
+TEST_CASE("special registers") {
+  const Run r = run(kernel(R"(
+  mov.u32 %r1, %laneid; mov.u32 %r2, %warpid; mov.u32 %r3, %lanemask_lt; mov.u32 %r4, %ntid.x;)" +
+                           store4()),
+                    {}, 96);
+  CHECK(r.at<uint32_t>(70, 0) == 6);
+  CHECK(r.at<uint32_t>(70, 1) == 2);
+  CHECK(r.at<uint32_t>(70, 2) == 63);
+  CHECK(r.at<uint32_t>(70, 3) == 96);
+  const Run c =
+      run(kernel("  mov.u64 %d1, %clock64;\n  add.u32 %r1, %lane, 1;\n  mov.u64 %d2, %clock64;\n"
+                 "  sub.u64 %d3, %d2, %d1;\n  st.global.u64 [%out], %d3;"));
+  CHECK(c.at<uint64_t>(0) == 2);
+}
+
+TEST_CASE("trap and collectives without all lanes are faults") {
+  CHECK(run(kernel("  trap;")).result.fault->kind == FaultKind::kTrap);
+  const Run r = run(kernel("  setp.lt.u32 %p1, %lane, 16;\n  @%p1 bar.sync 0;"));
+  REQUIRE(r.result.fault);
+  CHECK(r.result.fault->message ==
+        "only lanes 0x0000ffff execute this; lanes 0xffffffff must, together");
+}

@@ -1,0 +1,134 @@
+#include "exec/access.h"
+
+namespace ptxvm {
+namespace {
+
+struct Area {
+  std::byte* host;
+  uint64_t base, bytes;
+};
+
+std::string access_name(Space space, bool writes, uint32_t bytes) {
+  return std::string(name(space)) + (writes ? " write of " : " read of ") + std::to_string(bytes) +
+         (bytes == 1 ? " byte" : " bytes");
+}
+
+// Names the variable that holds an offset, or the nearest one below it.
+std::string describe_variable(const std::vector<Variable>& variables, uint64_t offset) {
+  const Variable* best = nullptr;
+  for (const Variable& v : variables) {
+    if (v.offset <= offset) best = &v;
+  }
+  if (!best) return {};
+  std::string text = "'" + best->name + "'";
+  if (offset != best->offset) text += " +" + std::to_string(offset - best->offset);
+  return " (" + text + ")";
+}
+
+[[noreturn]] void misaligned(Warp& w, const Op& op, Space space, int lane, uint64_t address,
+                             uint32_t bytes, uint32_t alignment, bool writes) {
+  raise(w, op, FaultKind::kMisaligned, lane,
+        "misaligned " + access_name(space, writes, bytes) + " at " +
+            (space == Space::kGlobal ? hex(address, 16) : "+" + std::to_string(address)) +
+            ", which is not a multiple of " + std::to_string(alignment));
+}
+
+[[noreturn]] void outside_buffer(Warp& w, const Op& op, int lane, uint64_t address, uint32_t bytes,
+                                 bool writes, const Buffer* b) {
+  std::string text = access_name(Space::kGlobal, writes, bytes) + " out of bounds: ";
+  if (!b) {
+    text += "no buffer near " + hex(address, 16);
+  } else if (!b->host) {
+    text += "buffer '" + b->name + "' has been released";
+  } else if (address < b->address) {
+    text += std::to_string(b->address - address) + " bytes before buffer '" + b->name + "' (" +
+            std::to_string(b->bytes) + " bytes)";
+  } else {
+    text += "at +" + std::to_string(address - b->address) + " of buffer '" + b->name + "' (" +
+            std::to_string(b->bytes) + " bytes)";
+  }
+  raise(w, op, FaultKind::kOutOfBounds, lane, std::move(text));
+}
+
+void resolve_global(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32_t alignment,
+                    bool writes, Request& request) {
+  const Memory& memory = *w.cta->launch->memory;
+  const Buffer* b = nullptr;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = request.wide[lane];
+    if (!b || address - b->address >= b->bytes) b = memory.find(address);
+    const uint64_t offset = b ? address - b->address : 0;
+    if (!b || !b->host || b->bytes < bytes || offset > b->bytes - bytes) [[unlikely]] {
+      outside_buffer(w, op, lane, address, bytes, writes, b);
+    }
+    if (address & (alignment - 1)) [[unlikely]] {
+      misaligned(w, op, Space::kGlobal, lane, address, bytes, alignment, writes);
+    }
+    request.host[lane] = b->host + offset;
+  });
+}
+
+[[noreturn]] void outside_area(Warp& w, const Op& op, Space space, int lane, uint64_t address,
+                               uint32_t bytes, bool writes, const Area& area) {
+  const Program& program = *w.cta->launch->program;
+  std::string text = access_name(space, writes, bytes) + " out of bounds: at ";
+  if (address >= area.base) {
+    text += "+" + std::to_string(address - area.base);
+  } else {
+    text += "address " + std::to_string(address) + ", below the first (" +
+            std::to_string(area.base) + ")";
+  }
+  text += "; there are " + std::to_string(area.bytes) + " bytes";
+  if (space == Space::kShared && address >= area.base) {
+    text += describe_variable(program.shared_variables, address - area.base);
+  }
+  if (space == Space::kLocal) text += describe_variable(program.local_variables, address);
+  raise(w, op, FaultKind::kOutOfBounds, lane, std::move(text));
+}
+
+}  // namespace
+
+void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, uint32_t alignment,
+             bool writes, Request& request) {
+  if (space == Space::kGlobal) {
+    resolve_global(w, op, mask, bytes, alignment, writes, request);
+    return;
+  }
+  const LaunchState& launch = *w.cta->launch;
+  Area area{};
+  switch (space) {
+    case Space::kShared:
+      area = {w.cta->shared, w.cta->shared_base, w.cta->shared_bytes};
+      break;
+    case Space::kLocal:
+      area = {w.local, 0, launch.program->local_bytes};
+      break;
+    case Space::kParam:
+      area = {const_cast<std::byte*>(launch.parameters.data()), 0, launch.parameters.size()};
+      break;
+    default: {
+      const auto& constants = launch.module->data().constants;
+      area = {const_cast<std::byte*>(constants.data()), 0, constants.size()};
+    }
+  }
+  if (writes && (space == Space::kParam || space == Space::kConst)) {
+    raise(w, op, FaultKind::kInvalid, __builtin_ctz(mask),
+          std::string(name(space)) + " memory cannot be written");
+  }
+  const uint64_t last = area.bytes - bytes;  // wraps when the area is smaller than the access
+  const uint64_t stride = space == Space::kLocal ? area.bytes : 0;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = request.wide[lane];
+    const uint64_t offset = address - area.base;
+    if (offset > last || area.bytes < bytes) [[unlikely]] {
+      outside_area(w, op, space, lane, address, bytes, writes, area);
+    }
+    if (address & (alignment - 1)) [[unlikely]] {
+      misaligned(w, op, space, lane, address, bytes, alignment, writes);
+    }
+    request.narrow[lane] = static_cast<uint32_t>(address);
+    request.host[lane] = area.host + offset + static_cast<uint64_t>(lane) * stride;
+  });
+}
+
+}  // namespace ptxvm

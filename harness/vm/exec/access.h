@@ -1,0 +1,77 @@
+// One memory request of a warp: addresses, checks, host pointers, event.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "exec/fault.h"
+#include "exec/warp.h"
+
+namespace ptxvm {
+
+/// Addresses of 32 lanes and where they are on the host.
+struct Request {
+  alignas(64) uint64_t wide[32];
+  alignas(64) uint32_t narrow[32];
+  std::byte* host[32];
+};
+
+/// base + offset for every lane, whatever the width of the base register.
+inline void lane_addresses(Warp& w, Ref base, uint32_t offset, uint64_t* out) {
+  const auto displacement =
+      static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(offset)));
+  if (base & kRefWide) {
+    const uint64_t* b = w.at<uint64_t>(base);
+    for (int i = 0; i < 32; ++i) out[i] = b[i] + displacement;
+  } else {
+    const uint32_t* b = w.at<uint32_t>(base);
+    for (int i = 0; i < 32; ++i) out[i] = b[i] + static_cast<uint32_t>(displacement);
+  }
+}
+
+/// Checks bounds and alignment of the lanes in `mask`, each `bytes` long at `request.wide` in
+/// `space` (not generic), and fills `request.host`, and `request.narrow` for spaces other than
+/// global. Alignment must be `alignment` bytes. Raises a fault that names the buffer.
+void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, uint32_t alignment,
+             bool writes, Request& request);
+
+/// Reports a request to the probes.
+inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
+                          uint32_t bytes, const Request& request) {
+  AccessEvent e;
+  e.warp = id_of(w);
+  e.instruction = op.instruction;
+  e.space = space;
+  e.kind = kind;
+  e.mask = mask;
+  e.bytes = bytes;
+  if (space == Space::kGlobal) {
+    e.wide = request.wide;
+  } else {
+    e.narrow = request.narrow;
+  }
+  notify(w, [&](Probe& p) { p.access(e); });
+}
+
+/// Calls f(space, lanes) for a request in `space`; for a generic one, for each space that its
+/// addresses point into, with the window's base taken off.
+template <class F>
+void for_spaces(Space space, uint32_t mask, Request& request, F f) {
+  if (space != Space::kGeneric) {
+    f(space, mask);
+    return;
+  }
+  while (mask != 0) {
+    const Space first = space_of(request.wide[__builtin_ctz(mask)]);
+    uint32_t same = 0;
+    for_lanes(mask, [&](int lane) {
+      if (space_of(request.wide[lane]) == first) same |= 1u << lane;
+    });
+    for_lanes(same, [&](int lane) { request.wide[lane] -= window_base(first); });
+    f(first, same);
+    mask &= ~same;
+  }
+}
+
+}  // namespace ptxvm

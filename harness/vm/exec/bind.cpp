@@ -1,0 +1,47 @@
+#include "exec/bind.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace ptxvm {
+namespace ops {
+
+#define OP(binder, pattern, operands, sm, lanes, check, count) Bound binder(Modifiers&);
+#define OPA(binder, pattern, operands, sm, lanes, check, count) Bound binder(Modifiers&);
+#define NO(pattern, reason)
+#include "isa/isa.def"
+#undef OP
+#undef OPA
+#undef NO
+
+}  // namespace ops
+
+namespace {
+
+using Binder = Bound (*)(Modifiers&);
+
+constexpr Binder kBinders[] = {
+#define OP(binder, pattern, operands, sm, lanes, check, count) &ops::binder,
+#define OPA(binder, pattern, operands, sm, lanes, check, count) &ops::binder,
+#define NO(pattern, reason) nullptr,
+#include "isa/isa.def"
+#undef OP
+#undef OPA
+#undef NO
+};
+
+}  // namespace
+
+Bound bind(const isa::Spelling& spelling) {
+  Modifiers m(spelling);
+  Bound bound = kBinders[spelling.row_index](m);
+  if (!bound.plain) throw std::logic_error("no code for '" + spelling.text + "'");
+  if (auto left = m.unread(); !left.empty()) {
+    throw std::logic_error("the binder of '" + spelling.text + "' does not read '." +
+                           std::string(left) + "'");
+  }
+  if (!bound.observed) bound.observed = bound.plain;
+  return bound;
+}
+
+}  // namespace ptxvm

@@ -1,0 +1,15 @@
+// Lanes of a warp that must meet at an instruction with a member mask.
+#pragma once
+
+#include "exec/fault.h"
+#include "exec/warp.h"
+
+namespace ptxvm {
+
+/// Whether all of `members` that have not exited execute `op` now. Lanes that were parked at the
+/// same instruction join the active ones (`w.mask` grows). When some are still elsewhere the
+/// operation must return Step::kSwitch: these lanes are parked and the others run on. Raises a
+/// fault for members that passed the instruction with a false guard.
+bool converge(Warp& w, const Op& op, uint32_t members);
+
+}  // namespace ptxvm

@@ -1,0 +1,39 @@
+#include "exec/fault.h"
+
+#include <cstdio>
+
+namespace ptxvm {
+
+std::string hex(uint64_t value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(value));
+  return text;
+}
+
+void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane, std::string message) {
+  const Program& program = *w.cta->launch->program;
+  FaultError error;
+  Fault& f = error.fault;
+  f.kind = kind;
+  f.message = message;
+  f.kernel = program.name;
+  f.cta = w.cta->position;
+  f.warp = w.index;
+  f.lane = lane;
+  f.instruction = instruction;
+  f.where = Kernel(&program).point_at(instruction, std::move(message));
+  std::string who = "kernel " + program.name + ", block (" + std::to_string(f.cta.x) + ", " +
+                    std::to_string(f.cta.y) + ", " + std::to_string(f.cta.z) + "), warp " +
+                    std::to_string(w.index);
+  if (lane >= 0) who += ", lane " + std::to_string(lane);
+  f.where.notes.push_back(std::move(who));
+  throw error;
+}
+
+void raise_not_converged(const Warp& w, const Op& op, uint32_t needed) {
+  raise(w, op, FaultKind::kDivergence, -1,
+        "only lanes " + hex(w.mask, 8) + " execute this; lanes " + hex(needed, 8) +
+            " must, together");
+}
+
+}  // namespace ptxvm

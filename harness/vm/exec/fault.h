@@ -1,0 +1,37 @@
+// Stops a launch with a message that points at the instruction.
+#pragma once
+
+#include <string>
+
+#include "exec/warp.h"
+
+namespace ptxvm {
+
+/// Travels from an operation to the launch.
+struct FaultError {
+  Fault fault;
+};
+
+[[noreturn]] void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane,
+                        std::string message);
+[[noreturn]] inline void raise(const Warp& w, const Op& op, FaultKind kind, int lane,
+                               std::string message) {
+  raise(w, op.instruction, kind, lane, std::move(message));
+}
+
+/// For instructions with .aligned: all 32 lanes must execute together.
+[[noreturn]] void raise_not_converged(const Warp& w, const Op& op, uint32_t needed);
+
+inline void require_all_lanes(const Warp& w, const Op& op) {
+  if (w.mask != kAllLanes) [[unlikely]]
+    raise_not_converged(w, op, kAllLanes);
+}
+inline void require_live_lanes(const Warp& w, const Op& op) {
+  if (w.mask != w.live) [[unlikely]]
+    raise_not_converged(w, op, w.live);
+}
+
+/// `0x0000ffff`
+std::string hex(uint64_t value, int digits);
+
+}  // namespace ptxvm

@@ -1,0 +1,142 @@
+// Branches, exit, and the operations that the lowering adds (PTX ISA 9.7.12, 9.7.19).
+#include "exec/fault.h"
+#include "exec/interpreter.h"
+#include "exec/ops/lanes.h"
+
+namespace ptxvm {
+namespace {
+
+uint32_t position(const Warp& w, const Op& op) {
+  return static_cast<uint32_t>(&op - w.code);
+}
+
+// Lanes that are at the start of a block meet here, and the lanes with the smallest position run:
+// with blocks in topological order nobody behind can still come to where they are.
+template <bool kObserved>
+Step enter_block(Warp& w, const Op& op) {
+  if (!w.fragments.empty()) [[unlikely]] {
+    if (merge_or_yield(w, position(w, op))) return Step::kJump;
+  }
+  if constexpr (kObserved) {
+    const BlockEvent e{id_of(w), op.r[0], w.active};
+    notify(w, [&](Probe& p) { p.block(e); });
+  }
+  w.steps += op.r[1];
+  if (--w.blocks_left == 0) [[unlikely]] {
+    w.pc = position(w, op) + 1;
+    return end_turn(w, op);
+  }
+  return Step::kNext;
+}
+
+Step jump(Warp& w, const Op& op) {
+  w.pc = op.r[0];
+  return Step::kJump;
+}
+
+Step branch(Warp& w, const Op& op) {
+  const uint32_t target = op.r[0], next = position(w, op) + 1;
+  const uint32_t rest = w.active & ~w.mask;
+  if (rest == 0) {
+    w.pc = target;
+    return Step::kJump;
+  }
+  // Lanes that do not branch go on at `next`. The lower position first.
+  if (target < next) {
+    w.fragments.push_back({next, rest, false});
+    w.active = w.mask;
+    w.pc = target;
+  } else {
+    w.fragments.push_back({target, w.mask, false});
+    w.active = rest;
+    w.pc = next;
+  }
+  return Step::kJump;
+}
+
+Step leave(Warp& w, const Op&) {
+  const uint32_t leaving = w.mask;
+  w.live &= ~leaving;
+  w.cta->live_threads -= static_cast<uint32_t>(__builtin_popcount(leaving));
+  w.active &= ~leaving;
+  if (w.active != 0) return Step::kNext;
+  if (!w.fragments.empty()) {
+    run_lowest_fragment(w);
+    return Step::kJump;
+  }
+  return Step::kExit;
+}
+
+// A moving special register is read: op.r[0] its slot, op.r[1] the instruction's place in its
+// block.
+template <bool kHigh>
+Step refresh_clock(Warp& w, const Op& op) {
+  const uint64_t now = w.steps + op.r[1];
+  if (op.r[0] & kRefWide) {
+    uint64_t* d = w.at<uint64_t>(op.r[0]);
+    for (int i = 0; i < 32; ++i) d[i] = now;
+  } else {
+    uint32_t* d = w.at<uint32_t>(op.r[0]);
+    for (int i = 0; i < 32; ++i) d[i] = static_cast<uint32_t>(kHigh ? now >> 32 : now);
+  }
+  return Step::kNext;
+}
+
+}  // namespace
+
+Bound bind_block_marker() {
+  return {enter_block<false>, enter_block<true>, 0, {}};
+}
+Bound bind_jump() {
+  return {jump, jump, 0, {}};
+}
+
+Bound bind_refresh(isa::Special special) {
+  const bool high = special == isa::Special::kClockHi || special == isa::Special::kGlobaltimerHi;
+  return high ? ops::code(refresh_clock<true>) : ops::code(refresh_clock<false>);
+}
+
+namespace ops {
+
+Bound bra(Modifiers& m) {
+  if (m.flag("uni")) {
+    return code([](Warp& w, const Op& op) {
+      if (w.mask != w.active) {
+        raise(w, op, FaultKind::kDivergence, -1,
+              "bra.uni is taken by lanes " + hex(w.mask, 8) + " of " + hex(w.active, 8));
+      }
+      return branch(w, op);
+    });
+  }
+  return code(branch);
+}
+
+Bound exit(Modifiers& m) {
+  m.flag("uni");
+  return code(leave);
+}
+
+Bound trap(Modifiers& m) {
+  (void)m;
+  return code([](Warp& w, const Op& op) -> Step {
+    raise(w, op, FaultKind::kTrap, __builtin_ctz(w.mask), "the kernel trapped");
+  });
+}
+
+// A sleeping warp gives the others their turn.
+Bound nanosleep(Modifiers&) {
+  return code([](Warp& w, const Op&) {
+    w.blocks_left = 1;
+    return Step::kNext;
+  });
+}
+
+Bound hint(Modifiers& m) {
+  m.choice({"global", "local"});
+  m.choice({"L1", "L2"});
+  m.ignore_cache_hints();
+  return code([](Warp&, const Op&) { return Step::kNext; });
+}
+
+}  // namespace ops
+}  // namespace ptxvm

@@ -1,0 +1,366 @@
+// Single and double precision arithmetic (PTX ISA 9.7.3).
+#include <cmath>
+#include <limits>
+
+#include "exec/ops/lanes.h"
+#include "num/approx.h"
+#include "num/directed.h"
+#include "num/single.h"
+
+namespace ptxvm::ops {
+namespace {
+
+using num::Rounding;
+
+Rounding rounding_of(Modifiers& m) {
+  switch (m.choice({"rn", "rz", "rm", "rp"})) {
+    case 1:
+      return Rounding::kZero;
+    case 2:
+      return Rounding::kDown;
+    case 3:
+      return Rounding::kUp;
+    default:
+      return Rounding::kNearest;
+  }
+}
+
+struct Style {
+  Rounding rounding;
+  bool ftz, sat;
+  Type type;
+};
+
+Style style_of(Modifiers& m) {
+  Style s;
+  s.rounding = rounding_of(m);
+  s.ftz = m.flag("ftz");
+  s.sat = m.flag("sat");
+  s.type = m.type();
+  return s;
+}
+
+// f.operator()<Rounding, ftz, sat>() with the style as constants.
+template <class F>
+Bound with_style(const Style& s, F f) {
+  return with_flags(s.ftz, s.sat, [&]<bool Ftz, bool Sat>() {
+    switch (s.rounding) {
+      case Rounding::kZero:
+        return f.template operator()<Rounding::kZero, Ftz, Sat>();
+      case Rounding::kDown:
+        return f.template operator()<Rounding::kDown, Ftz, Sat>();
+      case Rounding::kUp:
+        return f.template operator()<Rounding::kUp, Ftz, Sat>();
+      default:
+        return f.template operator()<Rounding::kNearest, Ftz, Sat>();
+    }
+  });
+}
+
+template <class F>
+Bound with_rounding(Rounding r, F f) {
+  return with_style({r, false, false, Type::kF64},
+                    [&]<Rounding R, bool, bool>() { return f.template operator()<R>(); });
+}
+
+template <Rounding R, class T>
+T add_in(T a, T b) {
+  if constexpr (R == Rounding::kNearest) return a + b;
+  return num::add(a, b, R);
+}
+template <Rounding R, class T>
+T mul_in(T a, T b) {
+  if constexpr (R == Rounding::kNearest) return a * b;
+  return num::multiply(a, b, R);
+}
+template <Rounding R, class T>
+T div_in(T a, T b) {
+  if constexpr (R == Rounding::kNearest) return a / b;
+  return num::divide(a, b, R);
+}
+template <Rounding R, class T>
+T sqrt_in(T a) {
+  if constexpr (R == Rounding::kNearest) return std::sqrt(a);
+  return num::square_root(a, R);
+}
+
+template <bool Ftz, bool Sat>
+Step fma_nearest(Warp& w, const Op& op) {
+  alignas(64) float in[3][32], out[32];
+  for (int s = 0; s < 3; ++s) {
+    const float* from = w.at<float>(op.r[s + 1]);
+    for (int i = 0; i < 32; ++i) in[s][i] = num::input<Ftz>(from[i]);
+  }
+  w.cta->launch->kernels->fma32(out, in[0], in[1], in[2]);
+  for (int i = 0; i < 32; ++i) out[i] = num::output<Ftz, Sat>(out[i]);
+  float* d = w.at<float>(op.r[0]);
+  for_lanes(w.mask, [&](int i) { d[i] = out[i]; });
+  return Step::kNext;
+}
+
+}  // namespace
+
+Bound fp_add(Modifiers& m) {
+  const bool subtract = m.base() == "sub";
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) {
+    return with_rounding(s.rounding, [&]<Rounding R>() {
+      return subtract ? per_lane<[](double a, double b) { return add_in<R>(a, -b); }>()
+                      : per_lane<[](double a, double b) { return add_in<R>(a, b); }>();
+    });
+  }
+  return with_style(s, [&]<Rounding R, bool Ftz, bool Sat>() {
+    return subtract
+               ? per_lane<[](float a, float b) {
+                   return num::output<Ftz, Sat>(add_in<R>(num::input<Ftz>(a), -num::input<Ftz>(b)));
+                 }>()
+               : per_lane<[](float a, float b) {
+                   return num::output<Ftz, Sat>(add_in<R>(num::input<Ftz>(a), num::input<Ftz>(b)));
+                 }>();
+  });
+}
+
+Bound fp_mul(Modifiers& m) {
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) {
+    return with_rounding(s.rounding, []<Rounding R>() {
+      return per_lane<[](double a, double b) { return mul_in<R>(a, b); }>();
+    });
+  }
+  return with_style(s, []<Rounding R, bool Ftz, bool Sat>() {
+    return per_lane<[](float a, float b) {
+      return num::output<Ftz, Sat>(mul_in<R>(num::input<Ftz>(a), num::input<Ftz>(b)));
+    }>();
+  });
+}
+
+Bound fp_fma(Modifiers& m) {
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) {
+    return with_rounding(s.rounding, []<Rounding R>() {
+      return per_lane<[](double a, double b, double c) {
+        if constexpr (R == Rounding::kNearest) return std::fma(a, b, c);
+        return num::fuse(a, b, c, R);
+      }>();
+    });
+  }
+  return with_style(s, []<Rounding R, bool Ftz, bool Sat>() {
+    if constexpr (R == Rounding::kNearest) return code(fma_nearest<Ftz, Sat>);
+    return per_lane<[](float a, float b, float c) {
+      return num::output<Ftz, Sat>(
+          num::fuse(num::input<Ftz>(a), num::input<Ftz>(b), num::input<Ftz>(c), R));
+    }>();
+  });
+}
+
+Bound fp_div(Modifiers& m) {
+  const int approximate = m.choice({"approx", "full"});
+  const Style s = style_of(m);
+  if (approximate >= 0) {
+    return with_flags(s.ftz, approximate == 0, []<bool Ftz, bool Approx>() {
+      return per_lane<[](float a, float b) {
+        const float x = num::input<Ftz>(a), y = num::input<Ftz>(b);
+        return num::output<Ftz, false>(Approx ? num::divide_approx(x, y) : x / y);
+      }>();
+    });
+  }
+  if (s.type == Type::kF64) {
+    return with_rounding(s.rounding, []<Rounding R>() {
+      return per_lane<[](double a, double b) { return div_in<R>(a, b); }>();
+    });
+  }
+  return with_style(s, []<Rounding R, bool Ftz, bool>() {
+    return per_lane<[](float a, float b) {
+      return num::output<Ftz, false>(div_in<R>(num::input<Ftz>(a), num::input<Ftz>(b)));
+    }>();
+  });
+}
+
+Bound fp_abs(Modifiers& m) {
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) return per_lane<[](double a) { return std::fabs(a); }>();
+  return with_flag(s.ftz, []<bool Ftz>() {
+    return per_lane<[](float a) { return std::fabs(num::input<Ftz>(a)); }>();
+  });
+}
+
+Bound fp_neg(Modifiers& m) {
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) return per_lane<[](double a) { return -a; }>();
+  return with_flag(
+      s.ftz, []<bool Ftz>() { return per_lane<[](float a) { return -num::input<Ftz>(a); }>(); });
+}
+
+namespace {
+
+// -0 is less than +0. A single NaN is ignored unless kNan asks for it.
+template <bool kMax, bool kNan, class T>
+T extreme(T a, T b) {
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  if (a != a || b != b) {
+    if (kNan || (a != a && b != b)) return nan;
+    return a != a ? b : a;
+  }
+  if (a == b) return kMax == std::signbit(a) ? b : a;
+  return kMax == (a > b) ? a : b;
+}
+
+template <bool kMax>
+Bound extreme_code(Modifiers& m) {
+  const bool ftz = m.flag("ftz"), nan = m.flag("NaN");
+  const bool xor_sign = m.flag("xorsign");
+  m.flag("abs");
+  if (m.type() == Type::kF64) return per_lane<extreme<kMax, false, double>>();
+  return with_flags(ftz, nan, [&]<bool Ftz, bool Nan>() {
+    return with_flag(xor_sign, []<bool Xor>() {
+      return per_lane<[](float a, float b) {
+        float x = num::input<Ftz>(a), y = num::input<Ftz>(b);
+        if constexpr (!Xor) return num::canonical(extreme<kMax, Nan>(x, y));
+        const bool negative = std::signbit(x) != std::signbit(y);
+        const float e = extreme<kMax, Nan>(std::fabs(x), std::fabs(y));
+        return num::canonical(negative ? -e : e);
+      }>();
+    });
+  });
+}
+
+}  // namespace
+
+Bound fp_min_max(Modifiers& m) {
+  return m.base() == "max" ? extreme_code<true>(m) : extreme_code<false>(m);
+}
+
+Bound fp_copysign(Modifiers& m) {
+  // The sign comes from the first source.
+  if (m.type() == Type::kF64) {
+    return per_lane<[](double a, double b) { return std::copysign(b, a); }>();
+  }
+  return per_lane<[](float a, float b) { return std::copysign(b, a); }>();
+}
+
+namespace {
+
+template <int kTest, class T>
+Step test_property(Warp& w, const Op& op) {
+  const T* a = w.at<T>(op.r[1]);
+  uint32_t out = 0;
+  for_lanes(w.mask, [&](int i) {
+    const int c = std::fpclassify(a[i]);
+    bool yes = false;
+    switch (kTest) {
+      case 0:
+        yes = c != FP_INFINITE && c != FP_NAN;
+        break;
+      case 1:
+        yes = c == FP_INFINITE;
+        break;
+      case 2:
+        yes = c != FP_NAN;
+        break;
+      case 3:
+        yes = c == FP_NAN;
+        break;
+      case 4:
+        yes = c == FP_NORMAL;
+        break;
+      default:
+        yes = c == FP_SUBNORMAL;
+        break;
+    }
+    out |= static_cast<uint32_t>(yes) << i;
+  });
+  w.set_predicate(op.r[0], out);
+  return Step::kNext;
+}
+
+template <class T>
+Bound test_code(int test) {
+  switch (test) {
+    case 0:
+      return code(test_property<0, T>);
+    case 1:
+      return code(test_property<1, T>);
+    case 2:
+      return code(test_property<2, T>);
+    case 3:
+      return code(test_property<3, T>);
+    case 4:
+      return code(test_property<4, T>);
+    case 5:
+      return code(test_property<5, T>);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Bound fp_testp(Modifiers& m) {
+  const int test = m.choice({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+  return m.type() == Type::kF64 ? test_code<double>(test) : test_code<float>(test);
+}
+
+Bound fp_rcp(Modifiers& m) {
+  const bool approximate = m.flag("approx");
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) {
+    return with_rounding(s.rounding, []<Rounding R>() {
+      return per_lane<[](double a) { return div_in<R>(1.0, a); }>();
+    });
+  }
+  if (approximate) {
+    return with_flag(s.ftz, []<bool Ftz>() {
+      return per_lane<[](float a) {
+        return num::output<Ftz, false>(num::rcp(num::input<Ftz>(a)));
+      }>();
+    });
+  }
+  return with_style(s, []<Rounding R, bool Ftz, bool>() {
+    return per_lane<[](float a) {
+      return num::output<Ftz, false>(div_in<R>(1.0f, num::input<Ftz>(a)));
+    }>();
+  });
+}
+
+Bound fp_sqrt(Modifiers& m) {
+  m.flag("approx");  // computed exactly, which is within its bound
+  const Style s = style_of(m);
+  if (s.type == Type::kF64) {
+    return with_rounding(s.rounding, []<Rounding R>() {
+      return per_lane<[](double a) { return sqrt_in<R>(a); }>();
+    });
+  }
+  return with_style(s, []<Rounding R, bool Ftz, bool>() {
+    return per_lane<[](float a) {
+      return num::output<Ftz, false>(sqrt_in<R>(num::input<Ftz>(a)));
+    }>();
+  });
+}
+
+namespace {
+
+template <auto F>
+Bound special_code(bool ftz) {
+  return with_flag(ftz, []<bool Ftz>() {
+    return per_lane<[](float a) { return num::output<Ftz, false>(F(num::input<Ftz>(a))); }>();
+  });
+}
+
+}  // namespace
+
+Bound fp_special(Modifiers& m) {
+  const bool ftz = m.flag("ftz");
+  const std::string_view base = m.base();
+  if (base == "rsqrt") return special_code<num::rsqrt>(ftz);
+  if (base == "sin") return special_code<num::sine>(ftz);
+  if (base == "cos") return special_code<num::cosine>(ftz);
+  if (base == "lg2") return special_code<num::lg2>(ftz);
+  if (base == "tanh") return special_code<num::hyperbolic_tangent>(ftz);
+  return {};
+}
+
+Bound fp_ex2(Modifiers& m) {
+  return special_code<num::ex2>(m.flag("ftz"));
+}
+
+}  // namespace ptxvm::ops

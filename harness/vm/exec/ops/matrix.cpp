@@ -1,0 +1,184 @@
+// Warp-level matrix instructions (PTX ISA 9.7.14).
+#include "exec/access.h"
+#include "exec/ops/lanes.h"
+#include "num/half.h"
+
+namespace ptxvm::ops {
+namespace {
+
+// A row of an 8x8 matrix of 16-bit elements. Lane l of a fragment holds row l/4, columns 2(l%4) and
+// the next: a register of a fragment, read as memory, is the matrix in rows.
+using Row = uint16_t __attribute__((vector_size(16)));
+
+// Rows become columns, in three rounds of interleaving halves.
+void transpose(Row (&m)[8]) {
+  for (int round = 0; round < 3; ++round) {
+    Row next[8];
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = __builtin_shufflevector(m[i], m[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      next[2 * i + 1] = __builtin_shufflevector(m[i], m[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; ++i) m[i] = next[i];
+  }
+}
+
+// ldmatrix: lanes 8i to 8i+7 give the rows of matrix i.
+template <bool kObserved, int kCount, bool kTransposed>
+Step load_matrices(Warp& w, const Op& op) {
+  require_all_lanes(w, op);
+  constexpr uint32_t kAddressing = kCount == 4 ? kAllLanes : (1u << (8 * kCount)) - 1;
+  Request request;
+  lane_addresses(w, op.r[kCount], op.r[kCount + 1], request.wide);
+  for_spaces(static_cast<Space>(op.aux), kAddressing, request, [&](Space space, uint32_t lanes) {
+    if (space != Space::kShared) {
+      raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+            "the address is not in shared memory");
+    }
+    resolve(w, op, space, lanes, 16, 16, false, request);
+  });
+  if constexpr (kObserved) {
+    report_access(w, op, Space::kShared, AccessKind::kLdMatrix, kAddressing, 16, request);
+  }
+  for (int m = 0; m < kCount; ++m) {
+    uint32_t* d = w.at<uint32_t>(op.r[m]);
+    if constexpr (kTransposed) {
+      Row rows[8];
+      for (int r = 0; r < 8; ++r) std::memcpy(&rows[r], request.host[m * 8 + r], 16);
+      transpose(rows);
+      std::memcpy(d, rows, sizeof rows);
+    } else {
+      for (int r = 0; r < 8; ++r) std::memcpy(d + r * 4, request.host[m * 8 + r], 16);
+    }
+  }
+  return Step::kNext;
+}
+
+template <bool kObserved, int kCount, bool kTransposed>
+Step store_matrices(Warp& w, const Op& op) {
+  require_all_lanes(w, op);
+  constexpr uint32_t kAddressing = kCount == 4 ? kAllLanes : (1u << (8 * kCount)) - 1;
+  Request request;
+  lane_addresses(w, op.r[0], op.r[1], request.wide);
+  for_spaces(static_cast<Space>(op.aux), kAddressing, request, [&](Space space, uint32_t lanes) {
+    if (space != Space::kShared) {
+      raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+            "the address is not in shared memory");
+    }
+    resolve(w, op, space, lanes, 16, 16, true, request);
+  });
+  if constexpr (kObserved) {
+    report_access(w, op, Space::kShared, AccessKind::kStMatrix, kAddressing, 16, request);
+  }
+  for (int m = 0; m < kCount; ++m) {
+    const uint32_t* a = w.at<uint32_t>(op.r[m + 2]);
+    Row rows[8];
+    std::memcpy(rows, a, sizeof rows);
+    if constexpr (kTransposed) transpose(rows);
+    for (int r = 0; r < 8; ++r) std::memcpy(request.host[m * 8 + r], &rows[r], 16);
+  }
+  return Step::kNext;
+}
+
+Step transpose_matrix(Warp& w, const Op& op) {
+  require_all_lanes(w, op);
+  Row rows[8];
+  std::memcpy(rows, w.at<uint32_t>(op.r[1]), sizeof rows);
+  transpose(rows);
+  std::memcpy(w.at<uint32_t>(op.r[0]), rows, sizeof rows);
+  return Step::kNext;
+}
+
+// kSteps: k in units of 8. Operands in the list: d, a (2 kSteps), b (kSteps), c.
+template <int kSteps, bool kBfloat>
+Step multiply_f32(Warp& w, const Op& op) {
+  require_all_lanes(w, op);
+  uint32_t* reg[8 + 3 * kSteps];
+  for (int i = 0; i < 8 + 3 * kSteps; ++i) reg[i] = w.at<uint32_t>(op.list[i]);
+  const num::Kernels& k = *w.cta->launch->kernels;
+  (kBfloat ? k.mma_bf16 : k.mma_f16)(reg, reg + 4, reg + 4 + 2 * kSteps, reg + 4 + 3 * kSteps,
+                                     kSteps);
+  return Step::kNext;
+}
+
+// Accumulators of f16 are summed in f32 and rounded once.
+template <int kSteps>
+Step multiply_f16(Warp& w, const Op& op) {
+  require_all_lanes(w, op);
+  uint32_t* reg[4 + 3 * kSteps];
+  for (int i = 0; i < 4 + 3 * kSteps; ++i) reg[i] = w.at<uint32_t>(op.list[i]);
+  uint32_t wide[4][32];
+  uint32_t* const* c = reg + 2 + 3 * kSteps;
+  for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < 32; ++i) {
+      wide[half * 2][i] =
+          std::bit_cast<uint32_t>(num::half_to_float(static_cast<uint16_t>(c[half][i])));
+      wide[half * 2 + 1][i] =
+          std::bit_cast<uint32_t>(num::half_to_float(static_cast<uint16_t>(c[half][i] >> 16)));
+    }
+  }
+  uint32_t* sums[4] = {wide[0], wide[1], wide[2], wide[3]};
+  w.cta->launch->kernels->mma_f16(sums, reg + 2, reg + 2 + 2 * kSteps, sums, kSteps);
+  for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < 32; ++i) {
+      const uint32_t low = num::float_to_half(std::bit_cast<float>(wide[half * 2][i]));
+      const uint32_t high = num::float_to_half(std::bit_cast<float>(wide[half * 2 + 1][i]));
+      reg[half][i] = low | high << 16;
+    }
+  }
+  return Step::kNext;
+}
+
+Space matrix_space(Modifiers& m) {
+  return m.choice({"shared", "shared::cta"}) >= 0 ? Space::kShared : Space::kGeneric;
+}
+
+}  // namespace
+
+Bound ldmatrix(Modifiers& m) {
+  const int count = m.choice({"x1", "x2", "x4"});
+  const bool transposed = m.flag("trans");
+  const auto aux = static_cast<uint64_t>(matrix_space(m));
+  return with_flag(transposed, [&]<bool T>() -> Bound {
+    switch (count) {
+      case 0:
+        return {load_matrices<false, 1, T>, load_matrices<true, 1, T>, aux, {}};
+      case 1:
+        return {load_matrices<false, 2, T>, load_matrices<true, 2, T>, aux, {}};
+      default:
+        return {load_matrices<false, 4, T>, load_matrices<true, 4, T>, aux, {}};
+    }
+  });
+}
+
+Bound stmatrix(Modifiers& m) {
+  const int count = m.choice({"x1", "x2", "x4"});
+  const bool transposed = m.flag("trans");
+  const auto aux = static_cast<uint64_t>(matrix_space(m));
+  return with_flag(transposed, [&]<bool T>() -> Bound {
+    switch (count) {
+      case 0:
+        return {store_matrices<false, 1, T>, store_matrices<true, 1, T>, aux, {}};
+      case 1:
+        return {store_matrices<false, 2, T>, store_matrices<true, 2, T>, aux, {}};
+      default:
+        return {store_matrices<false, 4, T>, store_matrices<true, 4, T>, aux, {}};
+    }
+  });
+}
+
+Bound movmatrix(Modifiers&) {
+  return code(transpose_matrix);
+}
+
+Bound mma_f32(Modifiers& m) {
+  const bool deep = m.flag("m16n8k16"), bfloat = m.flag("bf16");
+  m.flag("f16");
+  return with_flag(
+      bfloat, [&]<bool B>() { return deep ? code(multiply_f32<2, B>) : code(multiply_f32<1, B>); });
+}
+
+Bound mma_f16(Modifiers& m) {
+  return m.flag("m16n8k16") ? code(multiply_f16<2>) : code(multiply_f16<1>);
+}
+
+}  // namespace ptxvm::ops

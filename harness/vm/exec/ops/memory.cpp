@@ -1,0 +1,169 @@
+// ld and st (PTX ISA 9.7.9.8 to 9.7.9.12).
+#include "exec/access.h"
+#include "exec/ops/lanes.h"
+
+namespace ptxvm::ops {
+namespace {
+
+// Op::aux: elements, bytes of an element, sign extension, space.
+struct Shape {
+  uint32_t count, bytes;
+  bool is_signed;
+  Space space;
+};
+
+uint64_t pack(const Shape& s) {
+  return s.count | uint64_t{s.bytes} << 8 | uint64_t{s.is_signed} << 16 |
+         static_cast<uint64_t>(s.space) << 24;
+}
+
+Shape unpack(uint64_t aux) {
+  return {static_cast<uint32_t>(aux & 0xff), static_cast<uint32_t>(aux >> 8 & 0xff),
+          (aux >> 16 & 1) != 0, static_cast<Space>(aux >> 24 & 0xff)};
+}
+
+template <class T, class W>
+void load_into(W* d, std::byte* const* host, uint32_t mask, size_t at) {
+  for_lanes(mask, [&](int i) {
+    T v;
+    std::memcpy(&v, host[i] + at, sizeof v);
+    d[i] = static_cast<W>(
+        static_cast<std::conditional_t<std::is_signed_v<T>, std::make_signed_t<W>, W>>(v));
+  });
+}
+
+template <class W>
+void load_element(Warp& w, Ref ref, const Shape& s, std::byte* const* host, uint32_t mask,
+                  size_t at) {
+  W* d = w.at<W>(ref);
+  switch (s.bytes) {
+    case 1:
+      return s.is_signed ? load_into<int8_t>(d, host, mask, at)
+                         : load_into<uint8_t>(d, host, mask, at);
+    case 2:
+      return s.is_signed ? load_into<int16_t>(d, host, mask, at)
+                         : load_into<uint16_t>(d, host, mask, at);
+    case 4:
+      return s.is_signed ? load_into<int32_t>(d, host, mask, at)
+                         : load_into<uint32_t>(d, host, mask, at);
+    default:
+      return load_into<uint64_t>(d, host, mask, at);
+  }
+}
+
+template <class T>
+void store_from(Warp& w, Ref ref, std::byte* const* host, uint32_t mask, size_t at) {
+  for_lanes(mask, [&](int i) {
+    const auto v = static_cast<T>(ref & kRefWide ? w.at<uint64_t>(ref)[i] : w.at<uint32_t>(ref)[i]);
+    std::memcpy(host[i] + at, &v, sizeof v);
+  });
+}
+
+void store_element(Warp& w, Ref ref, uint32_t bytes, std::byte* const* host, uint32_t mask,
+                   size_t at) {
+  switch (bytes) {
+    case 1:
+      return store_from<uint8_t>(w, ref, host, mask, at);
+    case 2:
+      return store_from<uint16_t>(w, ref, host, mask, at);
+    case 4:
+      return store_from<uint32_t>(w, ref, host, mask, at);
+    default:
+      return store_from<uint64_t>(w, ref, host, mask, at);
+  }
+}
+
+template <bool kObserved>
+Step load(Warp& w, const Op& op) {
+  const Shape shape = unpack(op.aux);
+  const uint32_t total = shape.count * shape.bytes;
+  Request request;
+  lane_addresses(w, op.r[shape.count], op.r[shape.count + 1], request.wide);
+  for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
+    resolve(w, op, space, lanes, total, total, false, request);
+    if constexpr (kObserved) report_access(w, op, space, AccessKind::kLoad, lanes, total, request);
+    // An address register may be one of the destinations; all addresses have been read by now.
+    for (uint32_t e = 0; e < shape.count; ++e) {
+      const Ref ref = op.r[e];
+      const size_t at = size_t{e} * shape.bytes;
+      if (ref & kRefWide) {
+        load_element<uint64_t>(w, ref, shape, request.host, lanes, at);
+      } else {
+        load_element<uint32_t>(w, ref, shape, request.host, lanes, at);
+      }
+    }
+  });
+  return Step::kNext;
+}
+
+template <bool kObserved>
+Step store(Warp& w, const Op& op) {
+  const Shape shape = unpack(op.aux);
+  const uint32_t total = shape.count * shape.bytes;
+  Request request;
+  lane_addresses(w, op.r[0], op.r[1], request.wide);
+  for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
+    resolve(w, op, space, lanes, total, total, true, request);
+    if constexpr (kObserved) report_access(w, op, space, AccessKind::kStore, lanes, total, request);
+    for (uint32_t e = 0; e < shape.count; ++e) {
+      store_element(w, op.r[e + 2], shape.bytes, request.host, lanes, size_t{e} * shape.bytes);
+    }
+  });
+  return Step::kNext;
+}
+
+Space space_of_access(Modifiers& m) {
+  switch (m.choice({"global", "shared", "shared::cta", "local", "const", "param"})) {
+    case 0:
+      return Space::kGlobal;
+    case 1:
+    case 2:
+      return Space::kShared;
+    case 3:
+      return Space::kLocal;
+    case 4:
+      return Space::kConst;
+    case 5:
+      return Space::kParam;
+    default:
+      return Space::kGeneric;
+  }
+}
+
+Shape shape_of(Modifiers& m) {
+  Shape s{};
+  s.space = space_of_access(m);
+  // One block runs on one thread and the host keeps the order of its accesses: the memory model's
+  // orders are stronger here than any of these ask for.
+  m.choice({"weak", "volatile", "relaxed", "acquire", "release"});
+  m.choice({"cta", "gpu", "sys"});
+  m.flag("nc");
+  m.ignore_cache_hints();
+  const int vector = m.choice({"v2", "v4"});
+  s.count = vector == 0 ? 2 : vector == 1 ? 4 : 1;
+  const Type t = m.type();
+  s.bytes = static_cast<uint32_t>(bits(t) / 8);
+  s.is_signed = kind(t) == TypeKind::kSigned;
+  return s;
+}
+
+}  // namespace
+
+Bound ld(Modifiers& m) {
+  const Shape s = shape_of(m);
+  constexpr CountClass kClasses[] = {CountClass::kLoadGlobal, CountClass::kLoadShared,
+                                     CountClass::kLoadLocal,  CountClass::kLoadParam,
+                                     CountClass::kLoadConst,  CountClass::kLoadGeneric};
+  return {load<false>, load<true>, pack(s), kClasses[static_cast<size_t>(s.space)]};
+}
+
+Bound st(Modifiers& m) {
+  const Shape s = shape_of(m);
+  CountClass count = CountClass::kStoreGeneric;
+  if (s.space == Space::kGlobal) count = CountClass::kStoreGlobal;
+  if (s.space == Space::kShared) count = CountClass::kStoreShared;
+  if (s.space == Space::kLocal) count = CountClass::kStoreLocal;
+  return {store<false>, store<true>, pack(s), count};
+}
+
+}  // namespace ptxvm::ops

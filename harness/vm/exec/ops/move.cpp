@@ -1,0 +1,121 @@
+// mov, packing, and conversion of addresses (PTX ISA 9.7.9.2, .20, .17).
+#include "exec/ops/lanes.h"
+#include "exec/pack.h"
+
+namespace ptxvm {
+namespace {
+
+template <class W>
+Step copy_lanes(Warp& w, const Op& op) {
+  W* d = w.at<W>(op.r[0]);
+  const W* a = w.at<W>(op.r[1]);
+  if (w.mask == kAllLanes) {
+#pragma GCC ivdep
+    for (int i = 0; i < 32; ++i) d[i] = a[i];
+  } else {
+    for_lanes(w.mask, [&](int i) { d[i] = a[i]; });
+  }
+  return Step::kNext;
+}
+
+struct Shape {
+  uint32_t element_bits, destinations, sources;
+};
+
+// Elements are joined from the least significant end.
+Step pack_lanes(Warp& w, const Op& op) {
+  const Shape s{static_cast<uint32_t>(op.aux & 0xff), static_cast<uint32_t>(op.aux >> 8 & 0xff),
+                static_cast<uint32_t>(op.aux >> 16 & 0xff)};
+  auto read = [&](Ref ref, int i) {
+    return ref & kRefWide ? w.at<uint64_t>(ref)[i] : uint64_t{w.at<uint32_t>(ref)[i]};
+  };
+  auto write = [&](Ref ref, int i, uint64_t v) {
+    if (ref & kRefWide) {
+      w.at<uint64_t>(ref)[i] = v;
+    } else {
+      w.at<uint32_t>(ref)[i] = static_cast<uint32_t>(v);
+    }
+  };
+  const uint64_t element_mask = (uint64_t{1} << s.element_bits) - 1;
+  const Ref* to = op.r;
+  const Ref* from = op.r + std::max(s.destinations, 1u);
+  for_lanes(w.mask, [&](int i) {
+    uint64_t whole = 0;
+    if (s.sources == 0) {
+      whole = read(from[0], i);
+    } else {
+      for (uint32_t e = 0; e < s.sources; ++e) {
+        whole |= (read(from[e], i) & element_mask) << (e * s.element_bits);
+      }
+    }
+    if (s.destinations == 0) {
+      write(to[0], i, whole);
+    } else {
+      for (uint32_t e = 0; e < s.destinations; ++e) {
+        write(to[e], i, whole >> (e * s.element_bits) & element_mask);
+      }
+    }
+  });
+  return Step::kNext;
+}
+
+// The window's base is kept in aux.
+Step add_base(Warp& w, const Op& op) {
+  uint64_t* d = w.at<uint64_t>(op.r[0]);
+  const uint64_t* a = w.at<uint64_t>(op.r[1]);
+  for_lanes(w.mask, [&](int i) { d[i] = a[i] + op.aux; });
+  return Step::kNext;
+}
+
+Space space_named(Modifiers& m) {
+  constexpr Space kSpaces[] = {Space::kGlobal, Space::kShared, Space::kLocal, Space::kConst,
+                               Space::kParam};
+  return kSpaces[m.choice({"global", "shared", "local", "const", "param"})];
+}
+
+}  // namespace
+
+Bound bind_pack(int bits, int destinations, int sources) {
+  const int elements = std::max(destinations, sources);
+  const bool fits = (destinations == 0 || sources == 0 || destinations == sources);
+  if (!fits || elements == 0) return {};
+  const auto aux = static_cast<uint64_t>(bits / elements) |
+                   static_cast<uint64_t>(destinations) << 8 | static_cast<uint64_t>(sources) << 16;
+  return {pack_lanes, pack_lanes, aux, CountClass::kMove};
+}
+
+namespace ops {
+
+Bound mov(Modifiers& m) {
+  return bits(m.type()) == 64 ? code(copy_lanes<uint64_t>) : code(copy_lanes<uint32_t>);
+}
+
+Bound mov_pred(Modifiers&) {
+  return code([](Warp& w, const Op& op) {
+    w.set_predicate(op.r[0], w.predicate(op.r[1]));
+    return Step::kNext;
+  });
+}
+
+Bound cvta(Modifiers& m) {
+  const bool to_space = m.flag("to");
+  const uint64_t base = window_base(space_named(m));
+  return code(add_base, to_space ? uint64_t{0} - base : base);
+}
+
+Bound isspacep(Modifiers& m) {
+  return code(
+      [](Warp& w, const Op& op) {
+        const uint64_t* a = w.at<uint64_t>(op.r[1]);
+        uint32_t result = 0;
+        for (int i = 0; i < 32; ++i) {
+          result |= static_cast<uint32_t>(space_of(a[i]) == static_cast<Space>(op.aux)) << i;
+        }
+        w.set_predicate(op.r[0], result);
+        return Step::kNext;
+      },
+      static_cast<uint64_t>(space_named(m)));
+}
+
+}  // namespace ops
+}  // namespace ptxvm

@@ -1,0 +1,48 @@
+// Runs the blocks of a cluster to their end.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "exec/warp.h"
+
+namespace ptxvm {
+
+/// Memory and warps of one cluster, reused from one cluster to the next by one host thread.
+class ClusterRunner {
+ public:
+  /// `probes` live as long as the runner; they may be empty.
+  ClusterRunner(LaunchState& launch, const std::vector<std::unique_ptr<Probe>>& probes);
+  ~ClusterRunner();
+
+  /// Runs the blocks of cluster number `index`. Throws FaultError.
+  void run(uint64_t index);
+
+  uint64_t steps() const { return steps_; }
+
+ private:
+  struct AlignedFree {
+    void operator()(std::byte* p) const;
+  };
+  using Bytes = std::unique_ptr<std::byte, AlignedFree>;
+
+  void begin(Cta& cta, uint64_t cluster, uint32_t rank);
+  void begin(Warp& w, uint16_t index);
+  void fill_specials(Warp& w);
+  void schedule();
+  bool finish_one_pending();
+  void finish(Warp& w);
+  [[noreturn]] void raise_deadlock();
+  static Bytes allocate(size_t bytes);
+
+  LaunchState& launch_;
+  const std::vector<std::unique_ptr<Probe>>& probes_;
+  std::vector<Cta> ctas_;
+  Bytes registers_, shared_, local_;
+  size_t register_stride_ = 0, shared_stride_ = 0, local_stride_ = 0;
+  uint32_t warps_per_cta_ = 0;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace ptxvm

@@ -1,0 +1,156 @@
+// State of a running block.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lower/program.h"
+#include "memory/spaces.h"
+#include "num/kernels.h"
+#include "ptxvm/launch.h"
+#include "ptxvm/observer.h"
+
+namespace ptxvm {
+
+inline constexpr uint32_t kAllLanes = 0xffffffffu;
+inline constexpr int kBarriers = 16;
+
+/// What all blocks of a launch share.
+struct LaunchState {
+  const Module* module = nullptr;
+  const Program* program = nullptr;
+  const Options* options = nullptr;
+  const num::Kernels* kernels = nullptr;
+  Memory* memory = nullptr;
+  Dim3 grid, block, cluster;
+  uint32_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;
+  std::vector<std::byte> pool;  ///< The program's, with shared addresses moved to the chosen base.
+  bool observed = false;
+  bool every_instruction = false;
+};
+
+/// Lanes of a warp that are at the same place and not running now.
+struct Fragment {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  bool parked = false;  ///< Waits at a collective for other lanes of the warp.
+};
+
+/// One cp.async request whose copies have not landed.
+struct PendingCopy {
+  uint32_t instruction = 0;
+  uint32_t mask = 0;
+  bool committed = false;
+  uint64_t group = 0;
+  uint32_t bytes = 0;  ///< Written for each lane.
+  std::array<uint32_t, 32> shared{};
+  std::array<const std::byte*, 32> source{};
+  std::array<uint8_t, 32> source_bytes{};  ///< The rest is zero.
+};
+
+/// Group numbers of non-bulk copies are counted for each thread.
+struct CopyQueue {
+  std::vector<PendingCopy> pending;      ///< In order of issue.
+  std::array<uint64_t, 32> committed{};  ///< Groups closed so far.
+};
+
+/// bar.sync and its relatives (PTX ISA 9.7.13.1). Arrivals are counted in whole warps.
+struct Barrier {
+  uint32_t expected = 0;              ///< Threads; 0 for all of the block that have not exited.
+  std::vector<uint16_t> warps;        ///< Arrived in this phase.
+  std::vector<uint16_t> waiters;      ///< Those of them that wait.
+  std::vector<const Op*> waiter_ops;  ///< What each waiter executed.
+  uint32_t votes = 0, voters = 0;     ///< bar.red: true predicates, and all.
+};
+
+struct Cta;
+
+/// Something that an asynchronous engine still has to do for a block (a bulk copy, say). It is done
+/// as late as allowed: when no warp of the cluster can go on without it, and at the end of the
+/// block.
+class PendingWork {
+ public:
+  virtual ~PendingWork() = default;
+  virtual void finish(Cta& cta) = 0;
+};
+
+enum class WarpStatus : uint8_t { kReady, kAtBarrier, kPolling, kExited };
+
+struct Warp {
+  std::byte* base[2] = {nullptr, nullptr};  ///< Registers, constants; see Ref.
+  uint32_t active = 0;                      ///< Lanes that run now.
+  uint32_t mask = 0;                        ///< Lanes that execute the current operation.
+  uint32_t live = 0;                        ///< Lanes that have not exited.
+  uint32_t pc = 0;                          ///< Index of an operation.
+  uint32_t carry = 0;                       ///< CC.CF of each lane.
+  std::vector<Fragment> fragments;
+  Cta* cta = nullptr;
+  const Op* code = nullptr;
+  std::byte* local = nullptr;  ///< 32 areas of Program::local_bytes.
+  uint16_t index = 0;
+  WarpStatus status = WarpStatus::kReady;
+  uint8_t barrier = 0;       ///< While kAtBarrier.
+  bool hold = false;         ///< Does not yield to lanes at a lower position; see end_turn.
+  uint32_t blocks_left = 0;  ///< Until the end of the turn.
+  uint64_t steps = 0;
+  uint64_t step_limit = 0;
+  CopyQueue copies;
+
+  /// Pointer to the 32 lanes (or the mask) of an operand.
+  template <class T>
+  T* at(Ref ref) {
+    return reinterpret_cast<T*>(base[ref & kRefPool] + (ref & ~kRefFlags));
+  }
+  uint32_t predicate(Ref ref) {
+    const uint32_t value = *at<uint32_t>(ref);
+    return ref & kRefNegate ? ~value : value;
+  }
+  /// Writes the lanes of `mask`.
+  void set_predicate(Ref ref, uint32_t value) {
+    uint32_t* p = at<uint32_t>(ref);
+    *p = (*p & ~mask) | (value & mask);
+  }
+};
+
+struct Cta {
+  LaunchState* launch = nullptr;
+  const std::vector<std::unique_ptr<Probe>>* probes = nullptr;
+  uint32_t index = 0;  ///< In the grid.
+  uint16_t rank = 0;   ///< In its cluster.
+  Dim3 position;
+  uint32_t shared_base = 0, shared_bytes = 0;
+  std::byte* shared = nullptr;
+  uint32_t live_threads = 0;
+  std::vector<Warp> warps;
+  std::array<Barrier, kBarriers> barriers;
+  std::deque<std::unique_ptr<PendingWork>> pending;  ///< In order of issue.
+};
+
+/// Who reports an event.
+inline WarpId id_of(const Warp& w) {
+  return {w.cta->index, w.cta->rank, w.index, w.steps};
+}
+
+/// Calls every probe.
+template <class F>
+inline void notify(const Warp& w, F f) {
+  for (const auto& probe : *w.cta->probes) f(*probe);
+}
+
+/// Calls f(lane) for each lane of a mask, in order.
+template <class F>
+inline void for_lanes(uint32_t mask, F f) {
+  if (mask == kAllLanes) {
+    for (int lane = 0; lane < 32; ++lane) f(lane);
+  } else {
+    for (; mask != 0; mask &= mask - 1) f(__builtin_ctz(mask));
+  }
+}
+
+}  // namespace ptxvm

@@ -1,0 +1,53 @@
+// What the library says about a text or a launch that it refuses.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ptxvm {
+
+/// A place in a source file. Lines and columns count from 1; 0 means unknown.
+struct SourceLocation {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  bool operator==(const SourceLocation&) const = default;
+};
+
+/// Renders `file:line`, or `file` where the line is unknown.
+std::string to_string(const SourceLocation& location);
+
+/// One error with the line it points at.
+///
+/// `format()` renders it for a terminal:
+///
+///     error: kernel.ptx:412: 'brx.idx' is valid PTX, but this machine does not run it
+///       412 |   brx.idx %r1, $table;
+///           |   ^~~~~~~
+///       note: indirect branches are not modelled
+struct Diagnostic {
+  SourceLocation where;            ///< Place in the PTX text.
+  int length = 0;                  ///< Characters to underline, from `where.column`.
+  std::string message;             ///< One line, no full stop.
+  std::string text;                ///< The line itself; empty when there is none to show.
+  std::vector<std::string> notes;  ///< What to do, or how the line came to be (inlining).
+
+  std::string format() const;
+};
+
+/// Thrown for a text that is not accepted and for a launch that is refused. Holds every error of
+/// the stage that failed, in the order of the text; `what()` is all of them formatted.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(std::vector<Diagnostic> diagnostics);
+  explicit Error(std::string message);
+
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+
+}  // namespace ptxvm

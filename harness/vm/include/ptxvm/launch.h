@@ -1,0 +1,175 @@
+// Memory, arguments and the launch itself.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "ptxvm/module.h"
+#include "ptxvm/observer.h"
+
+namespace ptxvm {
+
+/// A global address as kernels see it.
+using Address = uint64_t;
+
+/// What a fresh buffer holds.
+enum class Fill : uint8_t {
+  kPoison,  ///< All bits one: NaN in every floating-point type.
+  kZero,
+};
+
+/// A named piece of global memory.
+struct Buffer {
+  std::string name;
+  Address address = 0;  ///< 256-byte aligned.
+  size_t bytes = 0;
+  std::byte* host = nullptr;
+};
+
+/// Global memory of the machine. Every buffer stands alone in half a terabyte of red zone on either
+/// side, so that no wrong index reaches another buffer and each stray address names its neighbour.
+class Memory {
+ public:
+  Memory();
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  /// Makes a buffer. Throws `Error` for a name in use and std::bad_alloc when the host has no room.
+  Address allocate(std::string name, size_t bytes, Fill fill = Fill::kPoison);
+  /// Makes a buffer and copies `data` into it.
+  Address upload(std::string name, std::span<const std::byte> data);
+  /// Frees a buffer; later accesses to its addresses are out of bounds.
+  void release(Address address);
+
+  /// The contents of a buffer; throws `Error` for an unknown name or address.
+  std::span<std::byte> bytes(std::string_view name);
+  std::span<std::byte> bytes(Address address);
+
+  /// The buffer that holds an address, or whose red zone does; null where there is none.
+  const Buffer* find(Address address) const;
+  std::span<const std::unique_ptr<Buffer>> buffers() const;
+
+  /// Storage of a module's `.global` variables; made at the first launch, kept until the memory
+  /// goes.
+  void attach(const Module& module);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7).
+enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B };
+
+/// What cuTensorMapEncodeTiled is given, for tiled mode without interleave.
+struct TensorMap {
+  Address base = 0;
+  uint32_t element_bytes = 2;
+  uint32_t rank = 2;
+  std::array<uint64_t, 5> dims{1, 1, 1, 1, 1};     ///< Elements, innermost first.
+  std::array<uint64_t, 5> strides{0, 0, 0, 0, 0};  ///< Bytes; [0] is the element size.
+  std::array<uint32_t, 5> box{1, 1, 1, 1, 1};      ///< Elements, innermost first.
+  Swizzle swizzle = Swizzle::kNone;
+};
+
+/// The 128 bytes that stand for a tensor map in parameter memory.
+std::array<std::byte, 128> encode(const TensorMap& map);
+/// Reads them back; empty when the bytes were not made by `encode`.
+std::optional<TensorMap> decode_tensor_map(std::span<const std::byte> bytes);
+
+/// One kernel argument: a pointer, the bytes of a scalar or struct, or a tensor map.
+class Argument {
+ public:
+  static Argument pointer(Address address) { return scalar(address); }
+  template <class T>
+  static Argument scalar(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    Argument a;
+    a.bytes_.resize(sizeof(T));
+    std::memcpy(a.bytes_.data(), &value, sizeof(T));
+    return a;
+  }
+  static Argument raw(std::span<const std::byte> bytes) {
+    Argument a;
+    a.bytes_.assign(bytes.begin(), bytes.end());
+    return a;
+  }
+  static Argument tensor_map(const TensorMap& map) { return raw(encode(map)); }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// A launch as the host would write it between <<< and >>>.
+struct LaunchConfig {
+  Dim3 grid, block, cluster;
+  uint32_t dynamic_shared_bytes = 0;
+  std::vector<Argument> arguments;
+};
+
+/// Order in which warps of a block, or blocks of the grid, get their turn.
+enum class Order : uint8_t { kForward, kReversed };
+
+struct Options {
+  int threads = 0;  ///< Host threads; 0 takes all cores.
+  Order warp_order = Order::kForward;
+  Order cta_order = Order::kForward;
+  std::vector<Observer*> observers;
+  uint64_t max_warp_steps = uint64_t{1} << 32;  ///< Instructions of one warp before it is stopped.
+  uint32_t shared_base = 1024;  ///< First shared address; a multiple of 16, so that 0 is not valid.
+  bool portable_math = false;   ///< Do not use AVX2 even where there is; results are the same.
+};
+
+enum class FaultKind : uint8_t {
+  kOutOfBounds,
+  kMisaligned,
+  kDivergence,  ///< A collective instruction without the lanes it needs.
+  kDeadlock,
+  kTrap,
+  kStepLimit,
+  kInvalid,  ///< An operand value that PTX does not allow.
+};
+
+std::string_view name(FaultKind kind);
+
+/// Why a launch stopped. With several faults, the one of the first block in launch order.
+struct Fault {
+  FaultKind kind = FaultKind::kInvalid;
+  std::string message;       ///< One line.
+  std::string kernel;        ///< Entry name.
+  Dim3 cta;                  ///< %ctaid
+  int warp = -1, lane = -1;  ///< -1 where it does not apply.
+  std::optional<uint32_t> instruction;
+  Diagnostic where;  ///< PTX line, caret, inlining chain; for a deadlock every warp's position.
+
+  std::string format() const { return where.format(); }
+};
+
+struct LaunchResult {
+  std::optional<Fault> fault;
+  std::vector<Finding> findings;  ///< Of all observers, in their order.
+  uint64_t steps = 0;             ///< Instructions that warps executed.
+
+  bool ok() const { return !fault && findings.empty(); }
+};
+
+/// Runs a kernel to its end or to its first fault. Throws `Error` when the launch itself is
+/// refused: unsupported instructions, a grid or block that is out of range, arguments that do not
+/// fit.
+LaunchResult launch(const Module& module, std::string_view entry, const LaunchConfig& config,
+                    Memory& memory, const Options& options = {});
+
+}  // namespace ptxvm

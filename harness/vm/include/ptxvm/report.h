@@ -1,0 +1,96 @@
+// Counts: what a launch did, in total and for each line.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ptxvm/module.h"
+#include "ptxvm/observer.h"
+
+namespace ptxvm {
+
+/// Requests to shared memory. A wavefront is one pass over the 32 banks of 4 bytes.
+struct SharedTraffic {
+  uint64_t requests = 0;
+  uint64_t wavefronts = 0;
+  uint64_t ideal = 0;  ///< Wavefronts that the same requests would need without a bank conflict.
+  uint64_t bytes = 0;
+
+  uint64_t conflicts() const { return wavefronts - ideal; }
+  void add(const SharedTraffic& o);
+  bool operator==(const SharedTraffic&) const = default;
+};
+
+/// Requests to global memory. A sector is 32 bytes.
+struct GlobalTraffic {
+  uint64_t requests = 0;
+  uint64_t sectors = 0;
+  uint64_t bytes = 0;
+
+  void add(const GlobalTraffic& o);
+  bool operator==(const GlobalTraffic&) const = default;
+};
+
+/// Exact counts. Instructions are warp instructions as PTX has them; only the classes for which
+/// `carries_over` holds can be compared with machine code.
+struct Counts {
+  std::array<uint64_t, static_cast<size_t>(CountClass::kCount)> instructions{};
+
+  SharedTraffic shared_load, shared_store, shared_atomic, ldmatrix, stmatrix, shared_copy;
+  GlobalTraffic global_load, global_store, global_atomic, global_copy;
+  uint64_t local_bytes = 0;
+
+  uint64_t of(CountClass c) const { return instructions[static_cast<size_t>(c)]; }
+  uint64_t total_instructions() const;
+  void add(const Counts& o);
+  bool operator==(const Counts&) const = default;
+};
+
+/// Counts of the instructions of one place in the program.
+struct LineCounts {
+  int ptx_line = 0;
+  std::string opcode;
+  std::vector<SourceLocation>
+      source;  ///< Innermost inlined function first; empty without -lineinfo.
+  Counts counts;
+};
+
+/// Which end of the inlining chain a source table is made for.
+enum class LineView { kInnermost, kOutermost };
+
+struct SourceCounts {
+  SourceLocation where;  ///< Column is 0: lines are summed.
+  Counts counts;
+};
+
+struct CountReport {
+  Counts total;
+  std::vector<LineCounts> by_instruction;  ///< In the order of the text; never executed ones too.
+
+  /// Sums over source lines, sorted by file and line.
+  std::vector<SourceCounts> by_source(LineView view) const;
+};
+
+/// The observer that counts. `report()` is valid after the launch.
+class Counters : public Observer {
+ public:
+  Counters();
+  ~Counters() override;
+  void begin(const LaunchInfo& info) override;
+  std::unique_ptr<Probe> make_probe() override;
+  void end(std::span<const std::unique_ptr<Probe>> probes) override;
+
+  const CountReport& report() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A table for people.
+std::string format(const Counts& counts);
+
+}  // namespace ptxvm

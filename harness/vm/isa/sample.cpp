@@ -1,0 +1,86 @@
+#include "isa/sample.h"
+
+#include <array>
+
+namespace ptxvm::isa {
+namespace {
+
+constexpr int kRegistersPerType = 32;
+
+constexpr std::array kTypes = {Type::kPred, Type::kB8,     Type::kB16,  Type::kB32, Type::kB64,
+                               Type::kU8,   Type::kU16,    Type::kU32,  Type::kU64, Type::kS8,
+                               Type::kS16,  Type::kS32,    Type::kS64,  Type::kF16, Type::kF16x2,
+                               Type::kBf16, Type::kBf16x2, Type::kTf32, Type::kF32, Type::kF64};
+
+// Types that `.reg` has no name for live in registers of bits.
+std::string_view declared(Type t) {
+  switch (t) {
+    case Type::kBf16:
+      return "b16";
+    case Type::kBf16x2:
+    case Type::kTf32:
+      return "b32";
+    default:
+      return name(t);
+  }
+}
+
+std::string reg(Type t, int index) {
+  return "%sample_" + std::string(name(t)) + "_" + std::to_string(index % kRegistersPerType);
+}
+
+std::string operand(const OperandSpec& spec, int& next) {
+  switch (spec.kind) {
+    case OperandKind::kValue: {
+      std::string text = reg(spec.type, next++);
+      if (spec.pair) text += "|" + reg(Type::kPred, next++);
+      return text;
+    }
+    case OperandKind::kVector: {
+      std::string text = "{";
+      for (int i = 0; i < spec.count; ++i) text += (i ? ", " : "") + reg(spec.type, next++);
+      return text + "}";
+    }
+    case OperandKind::kMemory: {
+      std::string text = "[" + reg(Type::kU64, next++);
+      if (spec.coordinates > 0) {
+        text += ", {";
+        for (int i = 0; i < spec.coordinates; ++i)
+          text += (i ? ", " : "") + reg(Type::kB32, next++);
+        text += "}";
+      }
+      return text + "]";
+    }
+    case OperandKind::kImmediate:
+      return std::to_string(spec.lo);
+    case OperandKind::kLabel:
+      return "$sample_label";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string sample_statement(const Spelling& spelling, bool with_optional) {
+  std::string text = spelling.text;
+  int next = 0;
+  bool first = true;
+  for (const OperandSpec& spec : spelling.operands) {
+    if (spec.optional && !with_optional) break;
+    text += first ? " " : ", ";
+    text += operand(spec, next);
+    first = false;
+  }
+  return text + ";";
+}
+
+std::string sample_declarations() {
+  std::string text;
+  for (Type t : kTypes) {
+    text += ".reg ." + std::string(declared(t)) + " %sample_" + std::string(name(t)) + "_<" +
+            std::to_string(kRegistersPerType) + ">;\n";
+  }
+  return text;
+}
+
+}  // namespace ptxvm::isa

@@ -1,0 +1,17 @@
+// Example statements for a spelling, made from its operand column. For tests and generators.
+#pragma once
+
+#include <string>
+
+#include "isa/table.h"
+
+namespace ptxvm::isa {
+
+/// One statement with registers named by type (`%sample_u32_0`, ...) and every optional operand
+/// left out, or all of them given.
+std::string sample_statement(const Spelling& spelling, bool with_optional);
+
+/// `.reg` declarations for the names that sample statements use, to stand at the head of a body.
+std::string sample_declarations();
+
+}  // namespace ptxvm::isa

@@ -1,0 +1,353 @@
+#include "isa/table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace ptxvm::isa {
+namespace {
+
+constexpr Check EXACT{CheckKind::kExact, 0};
+constexpr Check TENSOR{CheckKind::kTensor, 0};
+constexpr Check EFFECT{CheckKind::kEffect, 0};
+constexpr Check ULP(int n) {
+  return {CheckKind::kUlp, n};
+}
+
+constexpr Row kRows[] = {
+#define OP(binder, pattern, operands, sm, lanes, check, count) \
+  {#binder, pattern, operands, sm, false, Lanes::lanes, check, CountClass::count, {}},
+#define OPA(binder, pattern, operands, sm, lanes, check, count) \
+  {#binder, pattern, operands, sm, true, Lanes::lanes, check, CountClass::count, {}},
+#define NO(pattern, reason) \
+  {{}, pattern, {}, 0, false, Lanes::kAny, EFFECT, CountClass::kControl, reason},
+#include "isa/isa.def"
+#undef OP
+#undef OPA
+#undef NO
+};
+
+// An alternative of a group: the modifiers it adds, with their dots.
+struct Piece {
+  std::vector<std::string_view> alternatives;
+  bool optional = false;
+  bool choice = false;
+};
+
+[[noreturn]] void bad_row(std::string_view what, std::string_view row) {
+  throw std::logic_error("isa.def: " + std::string(what) + " in '" + std::string(row) + "'");
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  size_t start = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || text[i] == separator) {
+      out.push_back(text.substr(start, i - start));
+      start = i + 1;
+    }
+  }
+  return out;
+}
+
+std::vector<Piece> split_pattern(std::string_view pattern) {
+  std::vector<Piece> pieces;
+  size_t i = 0;
+  auto literal_end = [&](size_t from) {
+    size_t e = from;
+    while (e < pattern.size() && pattern[e] != '.' && pattern[e] != '[' && pattern[e] != '{') ++e;
+    return e;
+  };
+  size_t end = literal_end(0);
+  pieces.push_back({{pattern.substr(0, end)}, false, false});
+  i = end;
+  while (i < pattern.size()) {
+    bool optional = false;
+    if (pattern[i] == '[') {
+      optional = true;
+      ++i;
+    }
+    if (pattern[i] != '.') bad_row("expected '.'", pattern);
+    ++i;
+    Piece piece;
+    piece.optional = optional;
+    piece.choice = optional;
+    if (pattern[i] == '{') {
+      size_t close = pattern.find('}', i);
+      if (close == std::string_view::npos) bad_row("missing '}'", pattern);
+      piece.alternatives = split(pattern.substr(i + 1, close - i - 1), '|');
+      piece.choice = true;
+      i = close + 1;
+    } else {
+      size_t e = i;
+      while (e < pattern.size() && pattern[e] != '[' && pattern[e] != ']' &&
+             (optional || pattern[e] != '.')) {
+        ++e;
+      }
+      piece.alternatives = {pattern.substr(i, e - i)};
+      i = e;
+    }
+    if (optional) {
+      if (i >= pattern.size() || pattern[i] != ']') bad_row("missing ']'", pattern);
+      ++i;
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+int64_t to_number(std::string_view text, std::string_view row) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) bad_row("bad number", row);
+  return value;
+}
+
+// Types of a mnemonic, in order; `t` in an operand is the last of them.
+struct MnemonicTypes {
+  std::vector<Type> types;
+  int vector = 1;
+};
+
+MnemonicTypes types_of(const std::vector<Token>& tokens) {
+  MnemonicTypes out;
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    std::string_view t = tokens[i].text;
+    if (auto type = parse_type(t)) out.types.push_back(*type);
+    if (t == "v2") out.vector = 2;
+    if (t == "v4") out.vector = 4;
+  }
+  return out;
+}
+
+Type operand_type(std::string_view text, const MnemonicTypes& m, std::string_view row) {
+  auto nth = [&](size_t n) {
+    if (n >= m.types.size()) bad_row("operand names a type that the mnemonic lacks", row);
+    return m.types[n];
+  };
+  if (text == "t") return nth(m.types.size() - 1);
+  if (text == "t1") return nth(0);
+  if (text == "t2") return nth(1);
+  if (text == "2t") return doubled(nth(m.types.size() - 1));
+  if (text == "p") return Type::kPred;
+  if (auto type = parse_type(text)) return *type;
+  bad_row("unknown operand '" + std::string(text) + "'", row);
+}
+
+OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::string_view row) {
+  OperandSpec spec;
+  auto take = [&](std::string_view prefix) {
+    if (!text.starts_with(prefix)) return false;
+    text.remove_prefix(prefix.size());
+    return true;
+  };
+  spec.optional = take("?");
+  if (take("=")) spec.role = Role::kWrite;
+  if (take("+")) spec.role = Role::kReadWrite;
+  spec.negatable = take("!");
+  spec.register_only = take("r:") || spec.role != Role::kRead;
+  if (text.starts_with("[")) {
+    spec.kind = OperandKind::kMemory;
+    std::string_view inside = text.substr(1, text.size() - 2);
+    if (!inside.empty()) spec.coordinates = static_cast<int>(to_number(inside, row));
+    return spec;
+  }
+  if (take("#")) {
+    spec.kind = OperandKind::kImmediate;
+    size_t dots = text.find("..");
+    if (dots != std::string_view::npos) {
+      spec.lo = to_number(text.substr(0, dots), row);
+      spec.hi = to_number(text.substr(dots + 2), row);
+    }
+    return spec;
+  }
+  if (text == "L") {
+    spec.kind = OperandKind::kLabel;
+    return spec;
+  }
+  if (text.starts_with("{")) {
+    size_t space = text.find(' ');
+    spec.kind = OperandKind::kVector;
+    spec.count = static_cast<int>(to_number(text.substr(1, space - 1), row));
+    spec.type = operand_type(text.substr(space + 1, text.size() - space - 2), m, row);
+    spec.register_only = true;
+    return spec;
+  }
+  if (text == "v") {  // scalar or vector, as .v2 and .v4 say
+    spec.relaxed = true;
+    spec.type = operand_type("t", m, row);
+    spec.count = m.vector;
+    if (m.vector > 1) spec.kind = OperandKind::kVector;
+    return spec;
+  }
+  size_t bar = text.find('|');
+  if (bar != std::string_view::npos) {
+    spec.pair = true;
+    text = text.substr(0, bar);
+  }
+  if (text.ends_with("*")) {
+    spec.relaxed = true;
+    text.remove_suffix(1);
+  }
+  spec.type = operand_type(text, m, row);
+  return spec;
+}
+
+std::vector<OperandSpec> parse_operands(const Row& row, const std::vector<Token>& tokens) {
+  std::vector<OperandSpec> out;
+  if (row.operands.empty()) return out;
+  MnemonicTypes m = types_of(tokens);
+  for (std::string_view item : split(row.operands, ',')) {
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    out.push_back(parse_operand(item, m, row.pattern));
+  }
+  return out;
+}
+
+bool is_family(const Row& row) {
+  return row.pattern.ends_with(".*");
+}
+
+std::string join(const std::vector<Token>& tokens) {
+  std::string text(tokens[0].text);
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    text += '.';
+    text += tokens[i].text;
+  }
+  return text;
+}
+
+struct Table {
+  std::vector<Spelling> spellings;
+  std::unordered_map<std::string_view, const Spelling*> by_text;
+
+  Table() {
+    for (uint32_t r = 0; r < std::size(kRows); ++r) {
+      const Row& row = kRows[r];
+      if (is_family(row)) continue;
+      for (std::vector<Token>& tokens : expand(row.pattern)) {
+        Spelling s;
+        s.text = join(tokens);
+        s.row = &row;
+        s.row_index = r;
+        s.index = static_cast<uint32_t>(spellings.size());
+        s.tokens = std::move(tokens);
+        s.operands = parse_operands(row, s.tokens);
+        spellings.push_back(std::move(s));
+      }
+    }
+    by_text.reserve(spellings.size());
+    for (const Spelling& s : spellings) {
+      if (!by_text.emplace(s.text, &s).second) bad_row("two rows spell '" + s.text + "'", s.text);
+    }
+  }
+};
+
+const Table& table() {
+  static const Table instance;
+  return instance;
+}
+
+}  // namespace
+
+std::vector<std::vector<Token>> expand(std::string_view pattern) {
+  std::vector<std::vector<Token>> out(1);
+  for (const Piece& piece : split_pattern(pattern)) {
+    std::vector<std::vector<Token>> next;
+    if (piece.optional) next = out;
+    for (std::string_view alternative : piece.alternatives) {
+      for (std::vector<Token> prefix : out) {
+        for (std::string_view t : split(alternative, '.')) prefix.push_back({t, piece.choice});
+        next.push_back(std::move(prefix));
+      }
+    }
+    out = std::move(next);
+  }
+  return out;
+}
+
+std::span<const Row> rows() {
+  return kRows;
+}
+std::span<const Spelling> spellings() {
+  return table().spellings;
+}
+
+const Spelling* find(std::string_view mnemonic) {
+  auto it = table().by_text.find(mnemonic);
+  return it == table().by_text.end() ? nullptr : it->second;
+}
+
+const Row* find_family(std::string_view mnemonic) {
+  const Row* best = nullptr;
+  for (const Row& row : kRows) {
+    if (!is_family(row)) continue;
+    std::string_view stem = row.pattern.substr(0, row.pattern.size() - 2);
+    bool fits = mnemonic == stem || (mnemonic.starts_with(stem) && mnemonic.size() > stem.size() &&
+                                     mnemonic[stem.size()] == '.');
+    if (fits && (!best || row.pattern.size() > best->pattern.size())) best = &row;
+  }
+  return best;
+}
+
+std::string explain_unknown(std::string_view mnemonic) {
+  std::vector<std::string_view> parts = split(mnemonic, '.');
+  std::vector<std::string_view> sorted = parts;
+  std::sort(sorted.begin(), sorted.end());
+  const std::string_view base = parts[0];
+
+  bool base_known = false;
+  size_t longest = 0;  // tokens that some spelling shares from the front
+  std::vector<std::string_view> expected;
+  bool may_end = false;
+  for (const Spelling& s : spellings()) {
+    if (s.tokens[0].text != base) continue;
+    base_known = true;
+    if (s.tokens.size() == parts.size()) {
+      std::vector<std::string_view> other;
+      for (const Token& t : s.tokens) other.push_back(t.text);
+      std::sort(other.begin(), other.end());
+      if (other == sorted) return "the order in the PTX ISA is '" + s.text + "'";
+    }
+    size_t shared = 0;
+    while (shared < parts.size() && shared < s.tokens.size() &&
+           s.tokens[shared].text == parts[shared]) {
+      ++shared;
+    }
+    if (shared < longest) continue;
+    if (shared > longest) {
+      longest = shared;
+      expected.clear();
+      may_end = false;
+    }
+    if (shared == s.tokens.size()) {
+      may_end = true;
+    } else if (std::find(expected.begin(), expected.end(), s.tokens[shared].text) ==
+               expected.end()) {
+      expected.push_back(s.tokens[shared].text);
+    }
+  }
+  if (!base_known) return "there is no instruction '" + std::string(base) + "'";
+
+  std::string note;
+  if (longest < parts.size()) {
+    note = "'." + std::string(parts[longest]) + "' does not fit here";
+  } else {
+    note = "the mnemonic is not complete";
+  }
+  if (!expected.empty()) {
+    note += "; after '";
+    for (size_t i = 0; i < longest; ++i) note += (i ? "." : "") + std::string(parts[i]);
+    note += "' may follow";
+    constexpr size_t kShown = 12;
+    for (size_t i = 0; i < std::min(expected.size(), kShown); ++i) {
+      note += (i ? ", ." : " .") + std::string(expected[i]);
+    }
+    if (expected.size() > kShown) note += ", ...";
+    if (may_end) note += " or nothing";
+  }
+  return note;
+}
+
+}  // namespace ptxvm::isa

@@ -1,0 +1,103 @@
+// The instruction table: patterns of isa.def expanded to every exact spelling.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isa/types.h"
+#include "ptxvm/module.h"
+
+namespace ptxvm::isa {
+
+/// Which lanes must execute an instruction together.
+enum class Lanes : uint8_t {
+  kAny,
+  kAll,      ///< All 32.
+  kLive,     ///< All lanes that have not exited.
+  kMembers,  ///< Those of the member mask operand.
+};
+
+/// How a result is compared with the hardware's.
+enum class CheckKind : uint8_t {
+  kExact,   ///< Bit for bit.
+  kUlp,     ///< Within `ulps` units in the last place.
+  kTensor,  ///< Exact on small integers, a stated bound on random data.
+  kEffect,  ///< No value to compare: memory, control, synchronisation.
+};
+
+struct Check {
+  CheckKind kind = CheckKind::kExact;
+  int ulps = 0;
+};
+
+enum class OperandKind : uint8_t { kValue, kVector, kMemory, kImmediate, kLabel };
+enum class Role : uint8_t { kRead, kWrite, kReadWrite };
+
+/// One operand of a spelling, with types resolved.
+struct OperandSpec {
+  OperandKind kind = OperandKind::kValue;
+  Role role = Role::kRead;
+  Type type = Type::kNone;         ///< Of the value, or of each element of a vector.
+  int count = 1;                   ///< Elements of a vector.
+  bool relaxed = false;            ///< The register may be wider than the type (ld, st, cvt).
+  bool negatable = false;          ///< `!p` is allowed.
+  bool optional = false;           ///< May be left out; only at the end of the list.
+  bool pair = false;               ///< Followed by `|q`, a second predicate destination.
+  bool register_only = false;      ///< No immediate.
+  int coordinates = 0;             ///< Memory: `[a, {c0, ...}]` with so many 32-bit coordinates.
+  int64_t lo = 0, hi = INT64_MAX;  ///< Range of an immediate.
+};
+
+/// A row of isa.def.
+struct Row {
+  std::string_view binder;   ///< Name of the function that turns a spelling into code.
+  std::string_view pattern;  ///< PTX ISA syntax.
+  std::string_view operands;
+  int sm = 0;                  ///< Least target.
+  bool arch_specific = false;  ///< Needs a target with `a`, e.g. sm_90a.
+  Lanes lanes = Lanes::kAny;
+  Check check;
+  CountClass count = CountClass::kControl;
+  std::string_view reason;  ///< Why it does not run here; empty for rows that run.
+};
+
+/// A modifier of a spelling and whether the row leaves a choice there.
+struct Token {
+  std::string_view text;
+  bool chosen = false;
+};
+
+/// One exact mnemonic. Storage lives as long as the program.
+struct Spelling {
+  std::string text;
+  const Row* row = nullptr;
+  uint32_t row_index = 0;
+  uint32_t index = 0;
+  std::vector<Token> tokens;  ///< tokens[0] is the base name.
+  std::vector<OperandSpec> operands;
+
+  bool runs() const { return row->reason.empty(); }
+};
+
+/// All rows in file order, and all spellings in row order (rows that run and rows that do not).
+std::span<const Row> rows();
+std::span<const Spelling> spellings();
+
+/// The spelling of that exact text; null when there is none.
+const Spelling* find(std::string_view mnemonic);
+
+/// The reason why a whole family (`NO` row that ends in `.*`) is not run; null when the mnemonic
+/// belongs to none.
+const Row* find_family(std::string_view mnemonic);
+
+/// What to tell the author of a mnemonic that is not in the table: the canonical order when only
+/// the order is wrong, else the first modifier that does not fit and what may stand there.
+std::string explain_unknown(std::string_view mnemonic);
+
+/// Expands a pattern: `a.{b|c}[.d]` gives a.b, a.c, a.b.d, a.c.d. Chosen tokens are marked.
+std::vector<std::vector<Token>> expand(std::string_view pattern);
+
+}  // namespace ptxvm::isa

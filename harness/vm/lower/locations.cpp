@@ -1,0 +1,52 @@
+// Source lines through inlining (.loc with inlined_at, PTX ISA 11.5).
+#include <map>
+#include <tuple>
+
+#include "lower/lower.h"
+
+namespace ptxvm {
+
+std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& module,
+                                                       const text::Entry& entry) {
+  auto location = [&](int file, int line, int column) {
+    SourceLocation l{{}, line, column};
+    if (file >= 0 && static_cast<size_t>(file) < module.files.size()) {
+      l.file = module.files[static_cast<size_t>(file)];
+    }
+    return l;
+  };
+  std::vector<std::vector<SourceLocation>> chains;
+  // inlined_at names the call; its own inlining is told by the last .loc of that place.
+  std::map<std::tuple<int, int, int>, size_t> last;
+  for (const text::Loc& loc : entry.locs) {
+    std::vector<SourceLocation> chain{location(loc.file, loc.line, loc.column)};
+    if (loc.inlined) {
+      auto parent = last.find({loc.at_file, loc.at_line, loc.at_column});
+      if (parent != last.end()) {
+        const auto& rest = chains[parent->second];
+        chain.insert(chain.end(), rest.begin(), rest.end());
+      } else {
+        chain.push_back(location(loc.at_file, loc.at_line, loc.at_column));
+      }
+    }
+    last[{loc.file, loc.line, loc.column}] = chains.size();
+    chains.push_back(std::move(chain));
+  }
+  return chains;
+}
+
+std::string describe_chain(const std::vector<SourceLocation>& chain) {
+  if (chain.empty()) return {};
+  auto place = [](const SourceLocation& l) {
+    return to_string({l.file.substr(l.file.find_last_of('/') + 1), l.line, 0});
+  };
+  std::string text = "from " + place(chain[0]);
+  for (size_t i = 1; i < chain.size(); ++i) {
+    text += i == 1 ? " (inlined at " : ", inlined at ";
+    text += place(chain[i]);
+  }
+  if (chain.size() > 1) text += ")";
+  return text;
+}
+
+}  // namespace ptxvm

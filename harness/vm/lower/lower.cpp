@@ -1,0 +1,303 @@
+#include "lower/lower.h"
+
+#include <algorithm>
+#include <set>
+
+#include "exec/bind.h"
+#include "exec/pack.h"
+#include "lower/cfg.h"
+#include "lower/operands.h"
+
+namespace ptxvm {
+namespace {
+
+constexpr uint32_t kNone = 0xffffffffu;
+
+// What a statement became, before blocks are laid out.
+struct Lowered {
+  Bound bound;
+  Ref guard = kNoRef;
+  std::vector<uint32_t> operands;
+  std::vector<size_t> labels;
+  std::vector<isa::Special> moving;
+  bool branch = false, ends = false;  // jumps; never goes on to the next statement
+};
+
+void collect_names(const std::vector<text::Operand>& operands, std::set<std::string_view>& names) {
+  for (const text::Operand& o : operands) {
+    if (o.kind == text::Operand::Kind::kName) names.insert(o.name);
+    collect_names(o.items, names);
+  }
+}
+
+// Static shared variables that several kernels name stand at module level; each kernel has only
+// those that it uses.
+std::vector<const text::Declaration*> used_shared(const text::ModuleText& module,
+                                                  const text::Entry& entry) {
+  std::vector<const text::Declaration*> out;
+  std::set<std::string_view> names;
+  for (const text::Declaration& d : module.variables) {
+    if (d.space != "shared" || d.external) continue;
+    if (names.empty()) {
+      for (const text::Statement& s : entry.statements) collect_names(s.operands, names);
+    }
+    if (names.contains(d.name)) out.push_back(&d);
+  }
+  return out;
+}
+
+uint32_t dynamic_alignment(const text::ModuleText& module) {
+  uint32_t align = 16;
+  for (const text::Declaration& d : module.variables) {
+    if (d.space == "shared" && d.external) align = std::max(align, d.align);
+  }
+  return align;
+}
+
+class EntryLowering {
+ public:
+  EntryLowering(const text::ModuleText& module, const text::Entry& entry,
+                const ModuleSymbols& symbols, const ModuleData& data, Program& program,
+                std::vector<Diagnostic>& errors)
+      : entry_(entry),
+        data_(data),
+        program_(program),
+        source_(*data.source),
+        errors_(errors),
+        symbols_(entry, symbols, used_shared(module, entry), dynamic_alignment(module), program,
+                 source_, errors),
+        operands_(symbols_, source_, errors) {
+    program.name = std::string(entry.name);
+    program.source = &source_;
+    program.max_threads = entry.max_threads;
+    program.required_threads = entry.required_threads;
+    program.required_cluster = entry.required_cluster;
+    program.locations = inline_chains(module, entry);
+  }
+
+  void run() {
+    lowered_.resize(entry_.statements.size());
+    for (uint32_t i = 0; i < entry_.statements.size(); ++i) {
+      try {
+        statement(i);
+      } catch (const BadStatement&) {
+      }
+    }
+    if (!errors_.empty() || !program_.unsupported.empty()) return;
+    find_blocks();
+    emit();
+  }
+
+ private:
+  void statement(uint32_t index) {
+    const text::Statement& s = entry_.statements[index];
+    InstructionInfo info;
+    info.opcode = s.opcode;
+    info.line = source_.line_of(s.opcode_span.begin);
+    info.column = source_.column_of(s.opcode_span.begin);
+    info.location = s.loc;
+    program_.instructions.push_back(info);
+    program_.spans.push_back(s.opcode_span);
+    program_.spellings.push_back(nullptr);
+
+    const isa::Spelling* spelling = isa::find(s.opcode);
+    if (!spelling || !spelling->runs()) {
+      refuse(s, spelling);
+      return;
+    }
+    const isa::Row& row = *spelling->row;
+    if (row.sm > data_.sm || (row.arch_specific && (row.sm != data_.sm || !data_.arch_specific))) {
+      errors_.push_back(source_.point_at(
+          s.opcode_span, "'" + spelling->text + "' needs sm_" + std::to_string(row.sm) +
+                             (row.arch_specific ? "a" : "") + "; the module's target is " +
+                             data_.target));
+      return;
+    }
+    program_.spellings.back() = spelling;
+    Lowered& out = lowered_[index];
+    if (s.guard) out.guard = operands_.guard(*s.guard, s.scope);
+    const bool packs = spelling->tokens[0].text == "mov" &&
+                       std::any_of(s.operands.begin(), s.operands.end(), [](const auto& o) {
+                         return o.kind == text::Operand::Kind::kVector;
+                       });
+    if (packs) {
+      if (kind(spelling->operands[0].type) != TypeKind::kBits) {
+        errors_.push_back(source_.point_at(s.opcode_span, "packing needs a .b type"));
+        return;
+      }
+      out.operands = operands_.lower_pack(s, spelling->operands[0].type);
+      out.bound =
+          bind_pack(bits(spelling->operands[0].type), static_cast<int>(s.operands[0].items.size()),
+                    static_cast<int>(s.operands[1].items.size()));
+      if (!out.bound.plain) {
+        errors_.push_back(source_.point_at(s.opcode_span, "the two sides have different shapes"));
+        return;
+      }
+    } else {
+      out.operands = operands_.lower(s, *spelling);
+      out.bound = bind(*spelling);
+    }
+    out.labels = operands_.label_positions;
+    out.moving = operands_.moving;
+    out.branch = spelling->tokens[0].text == "bra";
+    out.ends =
+        !s.guard && (out.branch || spelling->tokens[0].text == "exit" ||
+                     spelling->tokens[0].text == "ret" || spelling->tokens[0].text == "trap");
+    program_.instructions.back().count_class = out.bound.count.value_or(row.count);
+  }
+
+  void refuse(const text::Statement& s, const isa::Spelling* spelling) {
+    const isa::Row* row = spelling ? spelling->row : isa::find_family(s.opcode);
+    const std::string quoted = "'" + std::string(s.opcode) + "'";
+    if (!row) {
+      Diagnostic d = source_.point_at(s.opcode_span, "unknown instruction " + quoted);
+      d.notes.push_back(isa::explain_unknown(s.opcode));
+      errors_.push_back(std::move(d));
+      return;
+    }
+    Diagnostic d =
+        source_.point_at(s.opcode_span, quoted + " is valid PTX, but this machine does not run it");
+    d.notes.push_back(std::string(row->reason));
+    if (s.loc >= 0) {
+      d.notes.push_back(describe_chain(program_.locations[static_cast<size_t>(s.loc)]));
+    }
+    program_.unsupported.push_back(std::move(d));
+  }
+
+  // Blocks in the order of the text, with one more at the end for code that runs off it.
+  void find_blocks() {
+    const auto count = static_cast<uint32_t>(lowered_.size());
+    std::set<uint32_t> leaders{0, count};
+    for (uint32_t i = 0; i < count; ++i) {
+      for (size_t position : lowered_[i].labels) leaders.insert(lowered_[i].operands[position]);
+      if (lowered_[i].branch || lowered_[i].ends) leaders.insert(i + 1);
+    }
+    begins_.assign(leaders.begin(), leaders.end());
+    block_of_.assign(count + 1, 0);
+    for (uint32_t b = 0; b < begins_.size(); ++b) {
+      const uint32_t end = b + 1 < begins_.size() ? begins_[b + 1] : count + 1;
+      for (uint32_t i = begins_[b]; i < end; ++i) block_of_[i] = b;
+    }
+    graph_.assign(begins_.size(), {});
+    for (uint32_t b = 0; b + 1 < begins_.size(); ++b) {
+      const uint32_t last = begins_[b + 1] - 1;
+      if (begins_[b + 1] == begins_[b]) continue;
+      const Lowered& l = lowered_[last];
+      if (l.branch) graph_[b].push_back(block_of_[l.operands[l.labels[0]]]);
+      if (!l.ends) graph_[b].push_back(b + 1);
+    }
+  }
+
+  void emit() {
+    const std::vector<uint32_t> order = order_blocks(graph_);
+    std::vector<uint32_t> position(begins_.size(), kNone);  // block -> index of its first operation
+    struct Patch {
+      size_t op;
+      size_t operand;
+      uint32_t block;
+    };
+    std::vector<Patch> patches;
+    std::vector<size_t> list_begin;
+
+    for (InstructionInfo& info : program_.instructions) info.unreachable = true;
+    for (uint32_t n = 0; n < order.size(); ++n) {
+      const uint32_t b = order[n];
+      const bool end_block = b + 1 == begins_.size();
+      const uint32_t begin = begins_[b];
+      const uint32_t end = end_block ? begin : begins_[b + 1];
+      const uint32_t first = std::min(begin, static_cast<uint32_t>(lowered_.size()) - 1);
+      position[b] = static_cast<uint32_t>(program_.plain.size());
+      program_.block_first.push_back(first);
+      program_.blocks.emplace_back();
+
+      Bound marker = bind_block_marker();
+      add(marker, kAddedOp, first, {n, end - begin}, list_begin);
+      for (uint32_t i = begin; i < end; ++i) {
+        const Lowered& l = lowered_[i];
+        program_.blocks.back().push_back(i);
+        program_.instructions[i].block = n;
+        program_.instructions[i].unreachable = false;
+        for (isa::Special special : l.moving) {
+          const Ref slot = symbols_.special(*special_row(special));
+          add(bind_refresh(special), kAddedOp, i, {slot, i - begin}, list_begin);
+        }
+        for (size_t label : l.labels) {
+          patches.push_back({program_.plain.size(), label, block_of_[l.operands[label]]});
+        }
+        add(l.bound, l.guard, i, l.operands, list_begin);
+      }
+      if (end_block) {
+        add(bind(*isa::find("exit")), kAddedOp, first, {}, list_begin);
+      } else if (!lowered_[end - 1].ends && (n + 1 >= order.size() || order[n + 1] != b + 1)) {
+        patches.push_back({program_.plain.size(), 0, b + 1});
+        add(bind_jump(), kAddedOp, end - 1, {0}, list_begin);
+      }
+    }
+    for (const Patch& p : patches) {
+      program_.operands[list_begin[p.op] + p.operand] = position[p.block];
+    }
+    for (auto* code : {&program_.plain, &program_.observed}) {
+      for (size_t i = 0; i < code->size(); ++i) {
+        Op& op = (*code)[i];
+        op.list = program_.operands.data() + list_begin[i];
+        const size_t have =
+            (i + 1 < code->size() ? list_begin[i + 1] : program_.operands.size()) - list_begin[i];
+        std::copy_n(op.list, std::min<size_t>(have, std::size(op.r)), op.r);
+      }
+    }
+  }
+
+  static const isa::SpecialRow* special_row(isa::Special id);
+
+  void add(const Bound& bound, Ref guard, uint32_t instruction,
+           const std::vector<uint32_t>& operands, std::vector<size_t>& list_begin) {
+    Op op;
+    op.fn = bound.plain;
+    op.guard = guard;
+    op.instruction = instruction;
+    op.aux = bound.aux;
+    program_.plain.push_back(op);
+    op.fn = bound.observed ? bound.observed : bound.plain;
+    program_.observed.push_back(op);
+    list_begin.push_back(program_.operands.size());
+    program_.operands.insert(program_.operands.end(), operands.begin(), operands.end());
+  }
+
+  const text::Entry& entry_;
+  const ModuleData& data_;
+  Program& program_;
+  const text::Source& source_;
+  std::vector<Diagnostic>& errors_;
+  Symbols symbols_;
+  OperandLowering operands_;
+  std::vector<Lowered> lowered_;
+  std::vector<uint32_t> begins_, block_of_;
+  Graph graph_;
+};
+
+const isa::SpecialRow* EntryLowering::special_row(isa::Special id) {
+  switch (id) {
+#define SPECIAL(id, name, type) \
+  case isa::Special::id:        \
+    return isa::find_special(name);
+#define SPECIAL_MOVING(id, name, type) SPECIAL(id, name, type)
+#include "isa/special_registers.def"
+#undef SPECIAL
+#undef SPECIAL_MOVING
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void lower_entry(const text::ModuleText& module, const text::Entry& entry,
+                 const ModuleSymbols& symbols, const ModuleData& data, Program& program,
+                 std::vector<Diagnostic>& errors) {
+  if (entry.statements.empty()) {
+    errors.push_back(data.source->point_at(entry.span, "the entry has no instructions"));
+    return;
+  }
+  EntryLowering(module, entry, symbols, data, program, errors).run();
+}
+
+}  // namespace ptxvm

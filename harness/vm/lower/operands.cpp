@@ -1,0 +1,301 @@
+#include "lower/operands.h"
+
+#include <bit>
+
+namespace ptxvm {
+namespace {
+
+using text::Operand;
+
+std::string quote(std::string_view text) {
+  return "'" + std::string(text) + "'";
+}
+std::string dotted(Type t) {
+  return "." + std::string(name(t));
+}
+
+// PTX ISA 6.4.1: sizes agree, and floating point does not mix with integers; untyped bits go with
+// both. ld, st and cvt take registers that are wider than the instruction's type.
+bool fits(Type wanted, Type declared, bool relaxed) {
+  if ((wanted == Type::kPred) != (declared == Type::kPred)) return false;
+  if (wanted == Type::kPred) return true;
+  const int have = bits(declared), need = bits(wanted);
+  if (relaxed ? have < need : have != need) return false;
+  const bool float_wanted = kind(wanted) == TypeKind::kFloat;
+  const bool float_declared = kind(declared) == TypeKind::kFloat;
+  if (kind(wanted) == TypeKind::kBits || kind(declared) == TypeKind::kBits) return true;
+  return float_wanted == float_declared;
+}
+
+}  // namespace
+
+void OperandLowering::fail(text::Span span, std::string message) {
+  errors_.push_back(source_.point_at(span, std::move(message)));
+  throw BadStatement{};
+}
+
+Ref OperandLowering::guard(const text::Guard& guard, uint32_t scope) {
+  auto reg = symbols_.find_register(guard.name, scope);
+  if (!reg) fail(guard.span, quote(guard.name) + " is not declared");
+  if (reg->type != Type::kPred) fail(guard.span, quote(guard.name) + " is not a predicate");
+  return reg->ref | (guard.negated ? kRefNegate : 0);
+}
+
+std::vector<uint32_t> OperandLowering::lower(const text::Statement& s,
+                                             const isa::Spelling& spelling) {
+  out_.clear();
+  label_positions.clear();
+  moving.clear();
+  scope_ = s.scope;
+  const auto& specs = spelling.operands;
+  size_t least = 0;
+  while (least < specs.size() && !specs[least].optional) ++least;
+  if (s.operands.size() < least || s.operands.size() > specs.size()) {
+    std::string wanted = std::to_string(least);
+    if (least != specs.size()) wanted += " or " + std::to_string(specs.size());
+    fail(s.opcode_span, quote(spelling.text) + " takes " + wanted +
+                            (wanted == "1" ? " operand, not " : " operands, not ") +
+                            std::to_string(s.operands.size()));
+  }
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (i < s.operands.size()) {
+      operand(s.operands[i], specs[i], spelling);
+    } else {
+      out_.push_back(kNoRef);
+      if (specs[i].kind == isa::OperandKind::kMemory) out_.push_back(0);
+    }
+  }
+  return out_;
+}
+
+void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
+                              const isa::Spelling& spelling) {
+  if (!o.second.empty() && !spec.pair)
+    fail(o.span, "this operand cannot have a second destination");
+  if (o.negated && !spec.negatable) fail(o.span, "this operand cannot be negated");
+  switch (spec.kind) {
+    case isa::OperandKind::kValue: {
+      out_.push_back(value(o, spec));
+      if (!spec.pair) return;
+      isa::OperandSpec second;
+      second.type = Type::kPred;
+      second.role = isa::Role::kWrite;
+      second.register_only = true;
+      out_.push_back(o.second.empty() ? symbols_.sink(Type::kPred) : value(o.second[0], second));
+      return;
+    }
+    case isa::OperandKind::kVector: {
+      // A vector of one may be written without braces.
+      if (o.kind != Operand::Kind::kVector && spec.count == 1) {
+        out_.push_back(value(o, spec));
+        return;
+      }
+      if (o.kind != Operand::Kind::kVector) {
+        fail(o.span, "expected a vector of " + std::to_string(spec.count) + " elements in { }");
+      }
+      if (o.items.size() != static_cast<size_t>(spec.count)) {
+        fail(o.span, "expected " + std::to_string(spec.count) + " elements, not " +
+                         std::to_string(o.items.size()));
+      }
+      for (const Operand& item : o.items) {
+        if (item.negated || !item.second.empty()) fail(item.span, "expected a register");
+        out_.push_back(value(item, spec));
+      }
+      return;
+    }
+    case isa::OperandKind::kMemory:
+      address(o, spec, spelling);
+      return;
+    case isa::OperandKind::kImmediate: {
+      if (o.kind != Operand::Kind::kInteger) fail(o.span, "expected an integer constant");
+      const auto v = static_cast<int64_t>(o.integer);
+      if (v < spec.lo || v > spec.hi) {
+        fail(o.span,
+             "the constant must be " + (spec.lo == spec.hi ? std::to_string(spec.lo)
+                                                           : "from " + std::to_string(spec.lo) +
+                                                                 " to " + std::to_string(spec.hi)));
+      }
+      out_.push_back(static_cast<uint32_t>(v));
+      return;
+    }
+    case isa::OperandKind::kLabel: {
+      if (o.kind != Operand::Kind::kName) fail(o.span, "expected a label");
+      auto statement = symbols_.find_label(o.name, scope_);
+      if (!statement) fail(o.span, "there is no label " + quote(o.name) + " here");
+      label_positions.push_back(out_.size());
+      out_.push_back(*statement);
+      return;
+    }
+  }
+}
+
+Ref OperandLowering::value(const Operand& o, const isa::OperandSpec& spec) {
+  switch (o.kind) {
+    case Operand::Kind::kName:
+      return name_value(o, spec);
+    case Operand::Kind::kSink:
+      if (spec.role != isa::Role::kWrite) fail(o.span, "'_' can only be a destination");
+      return symbols_.sink(spec.type);
+    case Operand::Kind::kInteger:
+    case Operand::Kind::kFloat:
+      if (spec.register_only) fail(o.span, "expected a register");
+      return immediate(o, spec);
+    case Operand::Kind::kVector:
+      fail(o.span, "a vector cannot stand here");
+    case Operand::Kind::kAddress:
+      fail(o.span, "an address cannot stand here");
+  }
+  return kNoRef;
+}
+
+Ref OperandLowering::immediate(const Operand& o, const isa::OperandSpec& spec) {
+  const TypeKind k = kind(spec.type);
+  if (o.kind == Operand::Kind::kInteger) {
+    if (k == TypeKind::kFloat) {
+      fail(o.span, "a " + dotted(spec.type) + " operand needs a floating-point constant");
+    }
+    return symbols_.constant(o.integer, spec.type);
+  }
+  if (k != TypeKind::kFloat && k != TypeKind::kBits) {
+    fail(o.span, "a " + dotted(spec.type) + " operand cannot be a floating-point constant");
+  }
+  if (bits(spec.type) == 32) {
+    const uint64_t single =
+        o.single ? o.integer
+                 : std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(o.integer)));
+    return symbols_.constant(single, spec.type);
+  }
+  if (bits(spec.type) == 64) {
+    const uint64_t wide = o.single ? std::bit_cast<uint64_t>(static_cast<double>(
+                                         std::bit_cast<float>(static_cast<uint32_t>(o.integer))))
+                                   : o.integer;
+    return symbols_.constant(wide, spec.type);
+  }
+  fail(o.span, "a " + dotted(spec.type) + " operand cannot be a floating-point constant");
+}
+
+Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) {
+  if (auto reg = symbols_.find_register(o.name, scope_)) {
+    if (!fits(spec.type, reg->type, spec.relaxed)) {
+      fail(o.span, quote(o.name) + " is a " + dotted(reg->type) + " register; a " +
+                       dotted(spec.type) + " operand is needed");
+    }
+    return reg->ref | (o.negated ? kRefNegate : 0);
+  }
+  if (spec.role != isa::Role::kRead) {
+    if (isa::find_special(o.name)) fail(o.span, quote(o.name) + " cannot be written");
+    fail(o.span, "register " + quote(o.name) + " is not declared");
+  }
+  if (const isa::SpecialRow* row = isa::find_special(o.name)) {
+    if (!fits(spec.type, row->type, false) || spec.register_only) {
+      fail(o.span, quote(o.name) + " cannot stand here");
+    }
+    if (row->moving) moving.push_back(row->id);
+    return symbols_.special(*row);
+  }
+  if (auto symbol = symbols_.find_variable(o.name, scope_)) {
+    const int width = bits(spec.type);
+    const bool whole = kind(spec.type) != TypeKind::kFloat && (width == 64 || width == 32);
+    if (!whole || spec.register_only || (width == 32 && symbol->space == "global")) {
+      fail(o.span,
+           "the address of " + quote(o.name) + " does not fit a " + dotted(spec.type) + " operand");
+    }
+    if (symbol->space == "shared") return symbols_.shared_address(symbol->address, width == 64);
+    return symbols_.constant(symbol->address, spec.type);
+  }
+  fail(o.span, quote(o.name) + " is not declared");
+}
+
+void OperandLowering::check_space(const Operand& o, const Symbol& symbol,
+                                  const isa::Spelling& spelling) {
+  const std::string_view base = spelling.tokens[0].text;
+  if (base != "ld" && base != "st" && base != "atom" && base != "red") return;
+  std::string_view space = "generic";
+  for (const isa::Token& t : spelling.tokens) {
+    if (t.text == "global" || t.text == "shared" || t.text == "local" || t.text == "const" ||
+        t.text == "param") {
+      space = t.text;
+    }
+    if (t.text == "shared::cta") space = "shared";
+  }
+  // A global address is its own generic address.
+  if (space == symbol.space || (space == "generic" && symbol.space == "global")) return;
+  fail(o.items[0].span, quote(o.items[0].name) + " is in ." + std::string(symbol.space) +
+                            " space, the access in " + std::string(space) + " space");
+}
+
+void OperandLowering::address(const Operand& o, const isa::OperandSpec& spec,
+                              const isa::Spelling& spelling) {
+  if (o.kind != Operand::Kind::kAddress) fail(o.span, "expected an address in [ ]");
+  const Operand& base = o.items[0];
+  Ref ref = kNoRef;
+  if (base.kind == Operand::Kind::kInteger) {
+    ref = symbols_.constant(base.integer, Type::kB64);
+  } else if (base.kind != Operand::Kind::kName) {
+    fail(base.span, "expected a register or a variable");
+  } else if (auto reg = symbols_.find_register(base.name, scope_)) {
+    if (bits(reg->type) != 32 && bits(reg->type) != 64) {
+      fail(base.span, "an address is a 32-bit or 64-bit register");
+    }
+    ref = reg->ref;
+  } else if (auto symbol = symbols_.find_variable(base.name, scope_)) {
+    check_space(o, *symbol, spelling);
+    ref = symbol->space == "shared" ? symbols_.shared_address(symbol->address, false)
+                                    : symbols_.constant(symbol->address, Type::kB64);
+  } else {
+    fail(base.span, quote(base.name) + " is not declared");
+  }
+  const auto offset = static_cast<int64_t>(o.integer);
+  if (offset < INT32_MIN || offset > INT32_MAX) fail(o.span, "the offset does not fit 32 bits");
+  out_.push_back(ref);
+  out_.push_back(static_cast<uint32_t>(offset));
+
+  if (static_cast<int>(o.items.size()) - 1 != spec.coordinates) {
+    fail(o.span, spec.coordinates == 0
+                     ? "this address takes no coordinates"
+                     : "this address takes " + std::to_string(spec.coordinates) + " coordinates");
+  }
+  isa::OperandSpec coordinate;
+  coordinate.type = Type::kB32;
+  for (size_t i = 1; i < o.items.size(); ++i) out_.push_back(value(o.items[i], coordinate));
+}
+
+std::vector<uint32_t> OperandLowering::lower_pack(const text::Statement& s, Type whole) {
+  out_.clear();
+  label_positions.clear();
+  moving.clear();
+  scope_ = s.scope;
+  if (s.operands.size() != 2) fail(s.opcode_span, "'mov' takes 2 operands");
+  for (size_t i = 0; i < 2; ++i) {
+    const Operand& o = s.operands[i];
+    isa::OperandSpec spec;
+    spec.role = i == 0 ? isa::Role::kWrite : isa::Role::kRead;
+    spec.register_only = true;
+    if (o.negated || !o.second.empty()) fail(o.span, "expected a register or a vector");
+    if (o.kind != Operand::Kind::kVector) {
+      spec.type = whole;
+      spec.register_only = i == 0;
+      out_.push_back(value(o, spec));
+      continue;
+    }
+    const int count = static_cast<int>(o.items.size());
+    if (count != 2 && count != 4) fail(o.span, "expected 2 or 4 elements");
+    switch (bits(whole) / count) {
+      case 8:
+        spec.type = Type::kB8;
+        break;
+      case 16:
+        spec.type = Type::kB16;
+        break;
+      case 32:
+        spec.type = Type::kB32;
+        break;
+      default:
+        fail(o.span, "elements of this width cannot be packed");
+    }
+    for (const Operand& item : o.items) out_.push_back(value(item, spec));
+  }
+  return out_;
+}
+
+}  // namespace ptxvm

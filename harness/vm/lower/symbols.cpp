@@ -1,0 +1,216 @@
+#include "lower/symbols.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace ptxvm {
+namespace {
+
+constexpr uint32_t kLine = 128;            // 32 lanes of 4 bytes
+constexpr uint32_t kPredicateStride = 16;  // keeps the flag bits of a Ref free
+
+}  // namespace
+
+uint32_t element_bytes(const text::Declaration& d) {
+  return static_cast<uint32_t>(bits(d.type) / 8 * d.vector);
+}
+
+uint32_t align_up(uint32_t value, uint32_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module,
+                 const std::vector<const text::Declaration*>& used_shared, uint32_t dynamic_align,
+                 Program& program, const text::Source& source, std::vector<Diagnostic>& errors)
+    : entry_(entry), module_(module), program_(program), source_(source), errors_(errors) {
+  scopes_.resize(entry.scopes.size());
+  uint32_t offset = 0;
+  for (const text::Declaration& d : entry.parameters) {
+    const uint32_t element = std::max(element_bytes(d), 1u);
+    Parameter p;
+    p.name = std::string(d.name);
+    p.type = std::string(name(d.type));
+    p.align = std::max(d.align, element);
+    p.size = element * d.count;
+    p.offset = align_up(offset, p.align);
+    offset = p.offset + p.size;
+    scopes_[0].variables[d.name] = {d.name, "param", p.offset};
+    program.parameters.push_back(std::move(p));
+  }
+  program.parameter_bytes = offset;
+  for (const text::Declaration* d : used_shared) declare_variable(0, *d);
+  for (uint32_t s = 0; s < entry.scopes.size(); ++s) {
+    for (const text::Declaration& d : entry.scopes[s].declarations) declare(s, d);
+  }
+  program.dynamic_offset = align_up(program.shared_bytes, dynamic_align);
+}
+
+void Symbols::declare(uint32_t scope, const text::Declaration& d) {
+  ScopeNames& names = scopes_[scope];
+  bool fresh = true;
+  switch (d.kind) {
+    case text::Declaration::Kind::kRegisterRange:
+      fresh = names.ranges.emplace(d.name, &d).second;
+      break;
+    case text::Declaration::Kind::kVariable:
+      declare_variable(scope, d);
+      return;
+    default:
+      fresh = names.names.emplace(d.name, &d).second;
+      break;
+  }
+  if (!fresh) {
+    errors_.push_back(source_.point_at(d.span, "'" + std::string(d.name) + "' is declared twice"));
+  }
+}
+
+void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
+  const uint32_t element = std::max(element_bytes(d), 1u);
+  const uint64_t bytes = uint64_t{element} * d.count;
+  const uint32_t align = std::max(d.align, element);
+  const bool shared = d.space == "shared";
+  uint32_t& used = shared ? program_.shared_bytes : program_.local_bytes;
+  if (bytes > (1u << 30)) {
+    errors_.push_back(source_.point_at(d.span, "the variable is too large"));
+    return;
+  }
+  const uint32_t at = align_up(used, align);
+  used = at + static_cast<uint32_t>(bytes);
+  (shared ? program_.shared_variables : program_.local_variables)
+      .push_back({std::string(d.name), at, static_cast<uint32_t>(bytes)});
+  if (!scopes_[scope].variables.emplace(d.name, Symbol{d.name, d.space, at}).second) {
+    errors_.push_back(source_.point_at(d.span, "'" + std::string(d.name) + "' is declared twice"));
+  }
+}
+
+std::optional<RegisterName> Symbols::find_register(std::string_view name, uint32_t scope) {
+  // A range %r<9> declares %r0 to %r8.
+  size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  for (int s = static_cast<int>(scope); s >= 0; s = entry_.scopes[static_cast<size_t>(s)].parent) {
+    const ScopeNames& names = scopes_[static_cast<size_t>(s)];
+    const text::Declaration* found = nullptr;
+    uint32_t index = 0;
+    if (auto it = names.names.find(name);
+        it != names.names.end() && it->second->kind == text::Declaration::Kind::kRegister) {
+      found = it->second;
+    } else if (digits < name.size() && !(name[digits] == '0' && name.size() - digits > 1)) {
+      if (auto range = names.ranges.find(name.substr(0, digits)); range != names.ranges.end()) {
+        auto [end, problem] =
+            std::from_chars(name.data() + digits, name.data() + name.size(), index);
+        if (problem == std::errc() && index < range->second->count) found = range->second;
+      }
+    }
+    if (!found) continue;
+    auto [slot, fresh] = slots_.try_emplace({found, index}, kNoRef);
+    if (fresh) slot->second = allocate(found->type);
+    return RegisterName{found->type, slot->second};
+  }
+  return std::nullopt;
+}
+
+std::optional<Symbol> Symbols::find_variable(std::string_view name, uint32_t scope) {
+  for (int s = static_cast<int>(scope); s >= 0; s = entry_.scopes[static_cast<size_t>(s)].parent) {
+    const auto& variables = scopes_[static_cast<size_t>(s)].variables;
+    if (auto it = variables.find(name); it != variables.end()) return it->second;
+  }
+  auto it = module_.find(name);
+  if (it == module_.end()) return std::nullopt;
+  Symbol symbol = it->second;
+  if (symbol.dynamic) {
+    program_.dynamic_shared = true;
+    symbol.address = program_.dynamic_offset;
+  }
+  return symbol;
+}
+
+std::optional<uint32_t> Symbols::find_label(std::string_view name, uint32_t scope) const {
+  for (int s = static_cast<int>(scope); s >= 0; s = entry_.scopes[static_cast<size_t>(s)].parent) {
+    const auto& names = scopes_[static_cast<size_t>(s)].names;
+    auto it = names.find(name);
+    if (it != names.end() && it->second->kind == text::Declaration::Kind::kLabel) {
+      return it->second->statement;
+    }
+  }
+  return std::nullopt;
+}
+
+Ref Symbols::allocate(Type type) {
+  ++program_.register_slots;
+  if (type == Type::kPred) {
+    if (predicates_in_line_ == kLine / kPredicateStride) {
+      predicate_line_ = program_.register_bytes;
+      program_.register_bytes += kLine;
+      predicates_in_line_ = 0;
+    }
+    return predicate_line_ + kPredicateStride * predicates_in_line_++;
+  }
+  const bool wide = bits(type) == 64;
+  const Ref ref = program_.register_bytes | (wide ? kRefWide : 0);
+  program_.register_bytes += wide ? 2 * kLine : kLine;
+  return ref;
+}
+
+uint32_t Symbols::pool_room(uint32_t bytes) {
+  const uint32_t at = static_cast<uint32_t>(program_.pool.size());
+  program_.pool.resize(at + std::max(bytes, kLine));
+  return at;
+}
+
+Ref Symbols::special(const isa::SpecialRow& row) {
+  auto [it, fresh] = specials_.try_emplace(row.id, kNoRef);
+  if (fresh) {
+    it->second = allocate(row.type);
+    program_.specials.push_back({row.id, it->second & ~kRefFlags});
+  }
+  return it->second;
+}
+
+Ref Symbols::constant(uint64_t value, Type type) {
+  if (type == Type::kPred) {
+    auto [it, fresh] = predicates_.try_emplace(value != 0, kNoRef);
+    if (fresh) {
+      const uint32_t at = pool_room(kLine);
+      const uint32_t mask = value != 0 ? 0xffffffffu : 0;
+      std::memcpy(&program_.pool[at], &mask, sizeof mask);
+      it->second = at | kRefPool;
+    }
+    return it->second;
+  }
+  const bool wide = bits(type) == 64;
+  if (bits(type) < 32) value &= (uint64_t{1} << bits(type)) - 1;
+  if (bits(type) == 32) value &= 0xffffffffu;
+  auto [it, fresh] = constants_.try_emplace({value, wide}, kNoRef);
+  if (fresh) {
+    const uint32_t width = wide ? 8 : 4;
+    const uint32_t at = pool_room(32 * width);
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      std::memcpy(&program_.pool[at + lane * width], &value, width);
+    }
+    it->second = at | kRefPool | (wide ? kRefWide : 0);
+  }
+  return it->second;
+}
+
+Ref Symbols::shared_address(uint64_t offset, bool wide) {
+  auto [it, fresh] = shared_constants_.try_emplace({offset, wide}, kNoRef);
+  if (fresh) {
+    const uint32_t width = wide ? 8 : 4;
+    const uint32_t at = pool_room(32 * width);
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      std::memcpy(&program_.pool[at + lane * width], &offset, width);
+    }
+    (wide ? program_.shared_patches_wide : program_.shared_patches).push_back(at);
+    it->second = at | kRefPool | (wide ? kRefWide : 0);
+  }
+  return it->second;
+}
+
+Ref Symbols::sink(Type type) {
+  Ref& ref = sinks_[type == Type::kPred ? 1 : 0];
+  if (ref == kNoRef) ref = allocate(type == Type::kPred ? Type::kPred : Type::kB64) & ~kRefFlags;
+  return type != Type::kPred && bits(type) == 64 ? ref | kRefWide : ref;
+}
+
+}  // namespace ptxvm

@@ -1,0 +1,84 @@
+// Names of a kernel, the slots of its registers, and its constants.
+#pragma once
+
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lower/program.h"
+#include "text/ast.h"
+
+namespace ptxvm {
+
+/// A variable or parameter as operands see it.
+struct Symbol {
+  std::string_view name;
+  std::string_view space;  ///< global, const, shared, local, param
+  uint64_t address = 0;    ///< Offset in its space; for global the address.
+  bool dynamic = false;    ///< `.extern .shared`: begins where the static part ends.
+};
+
+/// A register and where it lives.
+struct RegisterName {
+  Type type = Type::kNone;
+  Ref ref = 0;
+};
+
+/// Variables of the module, shared by its kernels.
+using ModuleSymbols = std::unordered_map<std::string_view, Symbol>;
+
+/// Looks names up through the scopes of an entry; gives every register that is used a slot of its
+/// own, and every distinct constant a place in the pool.
+class Symbols {
+ public:
+  /// `used_shared` are the static `.shared` variables of the module that the entry names;
+  /// `dynamic_align` is the alignment of its `.extern .shared` ones.
+  Symbols(const text::Entry& entry, const ModuleSymbols& module,
+          const std::vector<const text::Declaration*>& used_shared, uint32_t dynamic_align,
+          Program& program, const text::Source& source, std::vector<Diagnostic>& errors);
+
+  std::optional<RegisterName> find_register(std::string_view name, uint32_t scope);
+  std::optional<Symbol> find_variable(std::string_view name, uint32_t scope);
+  /// Index of the statement that a label stands before.
+  std::optional<uint32_t> find_label(std::string_view name, uint32_t scope) const;
+
+  Ref special(const isa::SpecialRow& row);
+  Ref constant(uint64_t value, Type type);
+  /// A constant that moves with the base of shared memory.
+  Ref shared_address(uint64_t offset, bool wide);
+  Ref sink(Type type);
+
+ private:
+  struct ScopeNames {
+    std::unordered_map<std::string_view, const text::Declaration*> names;
+    std::unordered_map<std::string_view, const text::Declaration*> ranges;
+    std::unordered_map<std::string_view, Symbol> variables;
+  };
+
+  void declare(uint32_t scope, const text::Declaration& d);
+  /// Gives a variable of shared or local space its place. Also for variables of the module.
+  void declare_variable(uint32_t scope, const text::Declaration& d);
+  Ref allocate(Type type);
+  uint32_t pool_room(uint32_t bytes);
+
+  const text::Entry& entry_;
+  const ModuleSymbols& module_;
+  Program& program_;
+  const text::Source& source_;
+  std::vector<Diagnostic>& errors_;
+  std::vector<ScopeNames> scopes_;
+  std::map<std::pair<const text::Declaration*, uint32_t>, Ref> slots_;
+  std::map<isa::Special, Ref> specials_;
+  std::map<std::pair<uint64_t, bool>, Ref> constants_;
+  std::map<std::pair<uint64_t, bool>, Ref> shared_constants_;
+  std::map<uint64_t, Ref> predicates_;
+  Ref sinks_[2] = {kNoRef, kNoRef};
+  uint32_t predicate_line_ = 0, predicates_in_line_ = 8;
+};
+
+/// Bytes of one element of a variable.
+uint32_t element_bytes(const text::Declaration& d);
+uint32_t align_up(uint32_t value, uint32_t alignment);
+
+}  // namespace ptxvm

@@ -1,0 +1,18 @@
+// Shared memory: 32 banks of 4 bytes.
+#pragma once
+
+#include <cstdint>
+
+namespace ptxvm {
+
+struct Wavefronts {
+  uint32_t actual = 0;
+  uint32_t ideal = 0;  ///< For the same bytes without a conflict.
+};
+
+/// Passes over the banks that one request needs. Lanes of up to 4 bytes go together; of 8 bytes in
+/// two groups of 16 lanes, of 16 bytes in four groups of 8. Within a group the same word is read
+/// once; two words of one bank take two passes.
+Wavefronts shared_wavefronts(uint32_t mask, const uint32_t* addresses, uint32_t bytes);
+
+}  // namespace ptxvm

@@ -1,0 +1,117 @@
+// Global memory: named buffers, one to a window.
+#include <cstdlib>
+#include <new>
+#include <unordered_map>
+
+#include "lower/program.h"
+#include "memory/spaces.h"
+#include "ptxvm/launch.h"
+
+namespace ptxvm {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr size_t kLargest = size_t{1} << 38;
+
+struct FreeHost {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using HostBytes = std::unique_ptr<std::byte, FreeHost>;
+
+HostBytes host_bytes(size_t bytes, Fill fill) {
+  const size_t room = (std::max(bytes, size_t{1}) + kAlignment - 1) / kAlignment * kAlignment;
+  HostBytes p(static_cast<std::byte*>(std::aligned_alloc(kAlignment, room)));
+  if (!p) throw std::bad_alloc();
+  std::memset(p.get(), fill == Fill::kPoison ? 0xff : 0, room);
+  return p;
+}
+
+}  // namespace
+
+struct Memory::State {
+  std::vector<std::unique_ptr<Buffer>> buffers;  // by window
+  std::vector<HostBytes> storage;
+  std::unordered_map<uint64_t, std::pair<std::unique_ptr<Buffer>, HostBytes>> variables;
+};
+
+Memory::Memory() : state_(std::make_unique<State>()) {}
+Memory::~Memory() = default;
+
+Address Memory::allocate(std::string name, size_t bytes, Fill fill) {
+  for (const auto& b : state_->buffers) {
+    if (b->host && b->name == name) throw Error("there is already a buffer '" + name + "'");
+  }
+  if (bytes > kLargest) throw std::bad_alloc();
+  state_->storage.push_back(host_bytes(bytes, fill));
+  auto buffer = std::make_unique<Buffer>();
+  buffer->name = std::move(name);
+  buffer->address = ((kFirstBufferWindow + state_->buffers.size()) << kWindowShift) + kBufferOffset;
+  buffer->bytes = bytes;
+  buffer->host = state_->storage.back().get();
+  state_->buffers.push_back(std::move(buffer));
+  return state_->buffers.back()->address;
+}
+
+Address Memory::upload(std::string name, std::span<const std::byte> data) {
+  const Address address = allocate(std::move(name), data.size(), Fill::kZero);
+  if (!data.empty()) std::memcpy(bytes(address).data(), data.data(), data.size());
+  return address;
+}
+
+void Memory::release(Address address) {
+  for (size_t i = 0; i < state_->buffers.size(); ++i) {
+    Buffer& b = *state_->buffers[i];
+    if (b.address != address || !b.host) continue;
+    state_->storage[i].reset();
+    b.host = nullptr;
+    b.bytes = 0;
+    return;
+  }
+  throw Error("no buffer begins at this address");
+}
+
+std::span<std::byte> Memory::bytes(std::string_view name) {
+  for (const auto& b : state_->buffers) {
+    if (b->host && b->name == name) return {b->host, b->bytes};
+  }
+  for (const auto& [window, v] : state_->variables) {
+    if (v.first->name == name) return {v.first->host, v.first->bytes};
+  }
+  throw Error("there is no buffer '" + std::string(name) + "'");
+}
+
+std::span<std::byte> Memory::bytes(Address address) {
+  const Buffer* b = find(address);
+  if (!b || b->address != address || !b->host) throw Error("no buffer begins at this address");
+  return {b->host, b->bytes};
+}
+
+const Buffer* Memory::find(Address address) const {
+  const uint64_t window = window_of(address);
+  if (window - kFirstBufferWindow < state_->buffers.size()) {
+    return state_->buffers[window - kFirstBufferWindow].get();
+  }
+  if (window >= kFirstModuleWindow) {
+    auto it = state_->variables.find(window);
+    if (it != state_->variables.end()) return it->second.first.get();
+  }
+  return nullptr;
+}
+
+std::span<const std::unique_ptr<Buffer>> Memory::buffers() const {
+  return state_->buffers;
+}
+
+void Memory::attach(const Module& module) {
+  for (const GlobalVariable& v : module.data().globals) {
+    const uint64_t window = window_of(v.address);
+    if (state_->variables.contains(window)) continue;
+    HostBytes bytes = host_bytes(v.initial.size(), Fill::kZero);
+    if (!v.initial.empty()) std::memcpy(bytes.get(), v.initial.data(), v.initial.size());
+    auto buffer =
+        std::make_unique<Buffer>(Buffer{v.name, v.address, v.initial.size(), bytes.get()});
+    state_->variables.emplace(window, std::pair(std::move(buffer), std::move(bytes)));
+  }
+}
+
+}  // namespace ptxvm

@@ -1,0 +1,63 @@
+// Where state spaces lie in the generic address space (PTX ISA 5.1).
+#pragma once
+
+#include <cstdint>
+
+#include "ptxvm/launch.h"
+
+namespace ptxvm {
+
+// The top 24 bits of an address select a window of a terabyte: one for each space that is not
+// global, then one for each buffer. The low 32 bits of a shared, local, parameter or constant
+// address are its offset in the space, as code that truncates a generic address expects.
+inline constexpr int kWindowShift = 40;
+inline constexpr uint64_t kSharedWindow = 1;
+inline constexpr uint64_t kLocalWindow = 2;
+inline constexpr uint64_t kParamWindow = 3;
+inline constexpr uint64_t kConstWindow = 4;
+inline constexpr uint64_t kFirstBufferWindow = 16;
+inline constexpr uint64_t kFirstModuleWindow = uint64_t{1} << 20;
+/// Buffers begin in the middle of their window.
+inline constexpr uint64_t kBufferOffset = uint64_t{1} << 39;
+
+inline constexpr uint64_t window_of(Address a) {
+  return a >> kWindowShift;
+}
+
+inline constexpr uint64_t window_base(Space space) {
+  switch (space) {
+    case Space::kShared:
+      return kSharedWindow << kWindowShift;
+    case Space::kLocal:
+      return kLocalWindow << kWindowShift;
+    case Space::kParam:
+      return kParamWindow << kWindowShift;
+    case Space::kConst:
+      return kConstWindow << kWindowShift;
+    default:
+      return 0;
+  }
+}
+
+/// The space that a generic address belongs to.
+inline constexpr Space space_of(Address a) {
+  switch (window_of(a)) {
+    case kSharedWindow:
+      return Space::kShared;
+    case kLocalWindow:
+      return Space::kLocal;
+    case kParamWindow:
+      return Space::kParam;
+    case kConstWindow:
+      return Space::kConst;
+    default:
+      return Space::kGlobal;
+  }
+}
+
+/// Address of the n-th `.global` variable of this process.
+inline constexpr Address module_variable_address(uint64_t n) {
+  return ((kFirstModuleWindow + n) << kWindowShift) + kBufferOffset;
+}
+
+}  // namespace ptxvm

@@ -1,0 +1,203 @@
+// Function bodies: declarations, labels, statements.
+#include "text/cursor.h"
+
+namespace ptxvm::text {
+namespace {
+
+class BodyParser {
+ public:
+  BodyParser(Cursor& c, Entry& entry) : c_(c), entry_(entry) {}
+
+  void run() {
+    c_.expect('{');
+    entry_.scopes.push_back({});
+    while (!c_.is('}') || scope_ != 0) {
+      if (c_.at_end()) c_.fail("the body of '" + std::string(entry_.name) + "' is not closed");
+      try {
+        item();
+      } catch (const SyntaxError&) {
+        c_.skip_to_next_statement();
+      }
+    }
+    c_.expect('}');
+  }
+
+ private:
+  std::vector<Declaration>& declarations() { return entry_.scopes[scope_].declarations; }
+
+  void item() {
+    if (c_.take('{')) {
+      entry_.scopes.push_back({static_cast<int>(scope_), {}});
+      scope_ = static_cast<uint32_t>(entry_.scopes.size() - 1);
+    } else if (c_.is('}')) {
+      c_.advance();
+      scope_ = static_cast<uint32_t>(entry_.scopes[scope_].parent);
+    } else if (c_.take(';')) {
+    } else if (c_.is_any_dot()) {
+      directive();
+    } else if (c_.is_word() && c_.ahead(1).kind == TokenKind::kSymbol &&
+               c_.ahead(1).symbol == ':') {
+      label();
+    } else {
+      statement();
+    }
+  }
+
+  void directive() {
+    if (c_.take_dot(".loc")) {
+      loc();
+    } else if (c_.take_dot(".reg")) {
+      registers();
+    } else if (c_.is_dot(".local") || c_.is_dot(".shared") || c_.is_dot(".param")) {
+      parse_variables(c_, declarations(), false);
+    } else if (c_.take_dot(".pragma")) {
+      c_.skip_past(';');
+    } else {
+      c_.fail("this directive cannot stand in a body");
+    }
+  }
+
+  void loc() {
+    Loc l;
+    l.file = static_cast<int>(c_.small("a file number"));
+    l.line = static_cast<int>(c_.small("a line"));
+    l.column = static_cast<int>(c_.small("a column"));
+    while (c_.take(',')) {
+      std::string_view key = c_.word("function_name or inlined_at");
+      if (key == "function_name") {
+        l.function = c_.word("a label");
+        if (c_.take('+')) c_.integer("an offset");
+      } else if (key == "inlined_at") {
+        l.inlined = true;
+        l.at_file = static_cast<int>(c_.small("a file number"));
+        l.at_line = static_cast<int>(c_.small("a line"));
+        l.at_column = static_cast<int>(c_.small("a column"));
+      } else {
+        c_.fail_previous("expected function_name or inlined_at");
+      }
+    }
+    entry_.locs.push_back(l);
+    loc_ = static_cast<int>(entry_.locs.size() - 1);
+  }
+
+  void registers() {
+    Declaration d;
+    if (c_.take_dot(".v2")) d.vector = 2;
+    if (c_.take_dot(".v4")) d.vector = 4;
+    if (d.vector > 1) c_.fail_previous("vector registers are not supported");
+    auto type = c_.is_any_dot() ? parse_type(c_.slice_current().substr(1)) : std::nullopt;
+    if (!type) c_.fail("expected a register type such as .b32 or .pred");
+    c_.advance();
+    d.type = *type;
+    do {
+      d.span = c_.current().span;
+      d.name = c_.word("a register name");
+      d.kind = Declaration::Kind::kRegister;
+      d.count = 1;
+      if (c_.take('<')) {
+        d.kind = Declaration::Kind::kRegisterRange;
+        d.count = c_.small("a number of registers");
+        c_.expect('>');
+      }
+      declarations().push_back(d);
+    } while (c_.take(','));
+    c_.expect(';');
+  }
+
+  void label() {
+    Declaration d;
+    d.kind = Declaration::Kind::kLabel;
+    d.span = c_.current().span;
+    d.name = c_.slice_current();
+    d.statement = static_cast<uint32_t>(entry_.statements.size());
+    declarations().push_back(d);
+    c_.advance();
+    c_.advance();
+    if (c_.is_dot(".branchtargets") || c_.is_dot(".callprototype") || c_.is_dot(".calltargets")) {
+      c_.skip_past(';');
+    }
+  }
+
+  void statement() {
+    Statement s;
+    const uint32_t begin = c_.current().span.begin;
+    s.scope = scope_;
+    s.loc = loc_;
+    if (c_.take('@')) {
+      Guard g;
+      g.negated = c_.take('!');
+      g.span = c_.current().span;
+      g.name = c_.word("a predicate");
+      s.guard = g;
+    }
+    const uint32_t opcode = c_.current().span.begin;
+    c_.word("an instruction");
+    while (c_.is_any_dot()) c_.advance();
+    s.opcode_span = c_.since(opcode);
+    s.opcode = c_.slice(s.opcode_span);
+    if (s.opcode.starts_with("call")) {
+      // Calls are refused later, by name; their operand lists have a grammar of their own.
+      while (!c_.at_end() && !c_.is(';')) c_.advance();
+    }
+    if (!c_.is(';')) {
+      do {
+        s.operands.push_back(parse_operand(c_));
+      } while (c_.take(','));
+    }
+    if (!c_.is(';')) c_.fail("expected ',' or ';'");
+    c_.advance();
+    s.span = c_.since(begin);
+    entry_.statements.push_back(std::move(s));
+  }
+
+  Cursor& c_;
+  Entry& entry_;
+  uint32_t scope_ = 0;
+  int loc_ = -1;
+};
+
+std::optional<Dim3> dimensions(Cursor& c) {
+  Dim3 d;
+  d.x = c.small("a number");
+  if (c.take(',')) d.y = c.small("a number");
+  if (c.take(',')) d.z = c.small("a number");
+  return d;
+}
+
+}  // namespace
+
+Entry parse_entry(Cursor& c) {
+  Entry entry;
+  entry.span = c.current().span;
+  entry.name = c.word("the name of the entry");
+  if (c.take('(')) {
+    while (!c.is(')')) {
+      if (!c.is_dot(".param")) c.fail("expected .param");
+      parse_variables(c, entry.parameters, false);
+      if (!c.take(',')) break;
+    }
+    c.expect(')');
+  }
+  while (c.is_any_dot()) {
+    if (c.take_dot(".maxntid")) {
+      entry.max_threads = dimensions(c);
+    } else if (c.take_dot(".reqntid")) {
+      entry.required_threads = dimensions(c);
+    } else if (c.take_dot(".reqnctapercluster")) {
+      entry.required_cluster = dimensions(c);
+    } else if (c.take_dot(".minnctapersm") || c.take_dot(".maxnctapersm") ||
+               c.take_dot(".maxnreg") || c.take_dot(".maxclusterrank")) {
+      c.small("a number");
+    } else if (c.take_dot(".explicitcluster") || c.take_dot(".noreturn") ||
+               c.take_dot(".blocksareclusters")) {
+    } else if (c.take_dot(".pragma")) {
+      c.skip_past(';');
+    } else {
+      c.fail("unknown directive");
+    }
+  }
+  BodyParser(c, entry).run();
+  return entry;
+}
+
+}  // namespace ptxvm::text

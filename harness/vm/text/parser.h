@@ -1,0 +1,11 @@
+// Text to syntax tree (PTX ISA 4 to 6, 11). Knows no opcode.
+#pragma once
+
+#include "text/ast.h"
+
+namespace ptxvm::text {
+
+/// Reads a module. Appends every error it finds and goes on at the next statement.
+ModuleText parse(const Source& source, std::vector<Diagnostic>& errors);
+
+}  // namespace ptxvm::text
