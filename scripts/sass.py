@@ -26,6 +26,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 
 from ladder import LadderError  # noqa: E402
 from ptxas_report import write_atomically  # noqa: E402
+from sanitize import source_state  # noqa: E402
 
 ARCHITECTURE = re.compile(r"^\s*arch = (sm_\w+)", re.M)
 FUNCTION = re.compile(r"^\s*Function : (\S+)$", re.M)
@@ -111,9 +112,11 @@ def main() -> int:
     parser.add_argument("--binary", type=Path, default=REPOSITORY / "build" / "fa")
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
+    sha, dirty = source_state(options.binary.resolve().parent)
     document = {
         "schema": 1,
         "kind": "sass",
+        "generator": {"git_sha": sha, "git_dirty": dirty},
         "nvcc": nvcc_version(),
         "arch": options.arch,
         "entries": count(options.binary, options.arch),
