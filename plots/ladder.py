@@ -142,6 +142,19 @@ class Results:
         path = self.path.resolve()
         return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
 
+    @property
+    def is_counted(self) -> bool:
+        """Made by the virtual machine: counts, and no times."""
+        return self.document["device"]["kind"] == "vm"
+
+    def counted(self, id: str, problem: Problem, tile: str = "") -> Row | None:
+        """The rung's counts at its own tile, or at another one."""
+        for row in self.rows:
+            wanted = row.variant == tile if tile else not row.ablation
+            if (row.id, row.problem) == (id, problem) and wanted and row.data.get("counts"):
+                return row
+        return None
+
     def timed(self) -> Iterable[Row]:
         return (row for row in self.rows if row.is_timed)
 
@@ -308,6 +321,8 @@ def percent(factor: float) -> str:
 
 def policy_text(results: Results) -> str:
     """How the card was timed, in the words of the result file."""
+    if results.is_counted:
+        return "counted by the PTX virtual machine, not timed"
     l2 = {"flush": "L2 flushed", "warm": "L2 warm"}.get(
         str(results.document["policy"].get("l2")), ""
     )

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import counts
 import parent
 import progression
 import seq_len
@@ -23,6 +24,7 @@ class Chart:
     name: str
     draw: style.Draw
     problem: str = MAIN_PROBLEM
+    counted: bool = False  # drawn from counts of the virtual machine instead of times
 
 
 CHARTS = (
@@ -30,22 +32,27 @@ CHARTS = (
     Chart("progression_d64", progression.draw, "16,16,8192,64"),
     Chart("seq_len", seq_len.draw),
     Chart("parent", parent.draw),
+    Chart("counts", counts.draw, counts.PROBLEM, counted=True),
 )
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench")
+    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench or fa explain")
     parser.add_argument("--out", type=Path, required=True, help="folder for SVG and PNG files")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     parser.add_argument("--note", default="", help="text for the captions")
     return parser.parse_args(argv)
 
 
+def charts_of(results: Results) -> list[Chart]:
+    return [chart for chart in CHARTS if chart.counted == results.is_counted]
+
+
 def render(results: Results, catalogue: Catalogue, out: Path, note: str) -> list[str]:
     """Draws what the file has data for; returns why charts were left out."""
     left_out = []
-    for chart in CHARTS:
+    for chart in charts_of(results):
         try:
             figure = chart.draw(results, catalogue, Problem.parse(chart.problem), note)
         except LadderError as reason:
@@ -67,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     for reason in left_out:
         print(f"render.py: {reason}", file=sys.stderr)
-    return 2 if len(left_out) == len(CHARTS) else 0
+    return 2 if len(left_out) == len(charts_of(results)) else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 #   scripts/bench.sh [--json FILE] [--no-build] [options of fa bench]
 # With a GPU: results go to runs/<gpu>-<time>/ladder.json or to FILE, which is resumed if half done.
 # Without options of fa bench: B=16 H=16, D=128 at N=512..16384, then D=64 at N=8192.
-# Without a GPU nothing is timed: the committed measurements are drawn again, and marked as such.
+# Without a GPU every rung is checked and counted in the virtual machine: the results go to
+# runs/vm/counts.json or to FILE, the chart of them beside it. Nothing is timed; the charts of times
+# are the committed measurements, drawn again and marked as such.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -38,8 +40,21 @@ measure() {
   draw_charts "$json" "$(dirname "$json")/charts"
 }
 
+count_in_vm() {
+  local json="$1"
+  say "No NVIDIA GPU here: the ladder runs in the virtual machine, and nothing is timed."
+  mkdir -p "$(dirname "$json")"
+  step "check"
+  "$(fa_binary)" check all --suite quick --device vm >&2
+  step "count: $json"
+  "$(fa_binary)" explain all --seq 1024 --dim 128,64 --ablations --json >"$json.part" ||
+    die "a rung is wrong in the virtual machine; $json.part says which" 1
+  mv "$json.part" "$json"
+  draw_charts "$json" "$(dirname "$json")/charts"
+}
+
 redraw_committed() {
-  say "No NVIDIA GPU here: nothing is timed. These are the committed measurements, drawn again."
+  say "Times: these are the committed measurements, drawn again. They are not of this machine."
   local results gpu found=no
   for results in "$ROOT"/plots/results/*/ladder.json; do
     [[ -f $results ]] || continue
@@ -71,6 +86,8 @@ main() {
     measure "${json:-$ROOT/runs/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
       ${rest[@]+"${rest[@]}"}
   else
+    [[ ${#rest[@]} -eq 0 ]] || die "'${rest[*]}': nothing can be timed without a GPU"
+    count_in_vm "${json:-$ROOT/runs/vm/counts.json}"
     redraw_committed
   fi
 }

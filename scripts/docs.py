@@ -12,6 +12,8 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
   <!-- table:resources FILE PROBLEM -->  registers, shared memory, spills, blocks per SM
   <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py)
+  <!-- table:counts ID DIM -->           the virtual machine's counts per mma, beside the parent's
+  <!-- table:ncu -->                     these counts against an H200's hardware counters
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
@@ -19,6 +21,8 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- n:FILE ID PROBLEM FIELD / ID -->0.92<!-- /n -->         ratio to another row
   <!-- n:FILE ID PROBLEM FIELD % ID -->+4.1 %<!-- /n -->       change against another row
   <!-- n:sass ENTRY KIND -->256<!-- /n -->                      instructions of a kind in the main loop
+  <!-- n:counts ID DIM KEY [REF] -->1 024<!-- /n -->    a count of the machine; REF: mma (for each),
+                                                      or an ID (times of that rung)
       ID: a rung, ID@TILE for an ablation (01@64x128w4), or a peer (fa2, cudnn, cublas)
       FIELD: see FIELDS below
 
@@ -50,8 +54,11 @@ NUMBER = re.compile(r"(<!-- n:([^>]*?) -->)(.*?)(<!-- /n -->)", re.S)
 OPENING = re.compile(r"<!-- (?:table|n):[^>]*-->")
 NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end)", re.S)
 PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
-MAIN_RESULTS = "h200/ladder"  # the charts in docs/assets are drawn from this file
+MAIN_RESULTS = "h200/ladder"  # docs/assets: charts of this file and of COUNTS
 NOTHING = "\N{EN DASH}"
+COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
+COUNTS_AT = "1,2,1024,{}"
+NCU = "h200/ncu"
 
 
 @dataclass
@@ -151,6 +158,8 @@ def read_field(row: Row, name: str) -> float:
 def number(site: Site, key: str) -> str:
     """Text of one n: marker."""
     words = key.split()
+    if words[0] == "counts" and len(words) in (4, 5):
+        return count_number(site, *words[1:])
     if words[0] == "sass" and len(words) == 3:
         return str(instructions(site, words[1], words[2]))
     if len(words) not in (4, 6) or (len(words) == 6 and words[4] not in "/%"):
@@ -176,6 +185,33 @@ def instructions(site: Site, entry: str, kind: str) -> int:
     if entry not in entries:
         raise LadderError(f"{path.name} has no entry point '{entry}'")
     return int(entries[entry].get(kind, 0))
+
+
+def counts_of(site: Site, who: str, dim: str) -> dict[str, int]:
+    """Counts of a rung, or of ID@TILE."""
+    results, (id, _, tile) = site.results(COUNTS), who.partition("@")
+    row = results.counted(id, Problem.parse(COUNTS_AT.format(dim)), tile)
+    if row is None:
+        raise LadderError(f"{results.name} has no counts of '{who}' at head_dim {dim}")
+    return dict(row.data["counts"])
+
+
+def count_number(site: Site, who: str, dim: str, key: str, reference: str = "") -> str:
+    counts = counts_of(site, who, dim)
+    if key not in counts:
+        raise LadderError(f"n:counts: '{who}' has no {key}; it has {', '.join(counts)}")
+    if not reference:
+        return grouped(counts[key])
+    if reference == "mma":
+        return digits(counts[key] / counts["tensor"])
+    other = counts_of(site, reference, dim).get(key, 0)
+    if other == 0:
+        raise LadderError(f"n:counts: {key} of '{reference}' is 0")
+    return f"{counts[key] / other:.2f}"
+
+
+def grouped(number: int) -> str:
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -308,6 +344,99 @@ def sass_table(site: Site, page: Path, entries: str) -> str:
     return markdown_table(["main loop of", *SASS_KINDS, "other", "all"], rows)
 
 
+# Heading -> keys whose sum it is.
+COUNT_ROWS = {
+    "`ldmatrix`": ("ldmatrix",),
+    "wavefronts of `ldmatrix`": ("ldmatrix_wavefronts",),
+    "of these, bank conflicts": ("ldmatrix_wavefronts", "-ldmatrix_ideal"),
+    "wavefronts of `ld.shared` and `st.shared`": (
+        "shared_load_wavefronts",
+        "shared_store_wavefronts",
+    ),
+    "`cp.async`": ("cp_async",),
+    "global sectors": ("global_load_sectors", "global_copy_sectors", "global_store_sectors"),
+    "float instructions": ("float",),
+    "`ex2`": ("exp",),
+    "shuffles": ("shuffle",),
+    "barriers": ("barrier",),
+    "PTX instructions": ("instructions",),
+}
+
+
+def count_sum(counts: dict[str, int], keys: tuple[str, ...]) -> int:
+    return sum(
+        -counts.get(key[1:], 0) if key.startswith("-") else counts.get(key, 0) for key in keys
+    )
+
+
+def counts_table(site: Site, page: Path, id: str, dim: str) -> str:
+    results, rung = site.results(COUNTS), site.catalogue.find(id)
+    if rung is None:
+        raise LadderError(f"table:counts: the catalogue has no rung '{id}'")
+    problem = Problem.parse(COUNTS_AT.format(dim))
+    columns = {id: counts_of(site, id, dim)}
+    parent = results.counted(rung.parent, problem) if rung.parent else None
+    own = results.counted(id, problem)
+    if parent and own:
+        at_tile = results.counted(rung.parent, problem, own.variant)
+        if at_tile and at_tile.variant != parent.variant:
+            columns = {f"{rung.parent} at this tile": dict(at_tile.data["counts"]), **columns}
+        columns = {rung.parent: dict(parent.data["counts"]), **columns}
+    rows = []
+    for heading, keys in COUNT_ROWS.items():
+        sums = [count_sum(counts, keys) for counts in columns.values()]
+        if any(sums):
+            ratios = (value / c["tensor"] for value, c in zip(sums, columns.values(), strict=True))
+            rows.append([heading, *(f"{ratio:.3f}" for ratio in ratios)])
+    table = markdown_table(["for each `mma`", *columns], rows)
+    return f"{table}\nPTX virtual machine, {problem.label}; `{results.name}`.\n"
+
+
+# Heading -> (counters of ncu, counts of the machine), each summed.
+NCU_COLUMNS = {
+    "tensor": (("tensor",), ("tensor",)),
+    "ldmatrix": (("ldmatrix",), ("ldmatrix",)),
+    "cp.async": (("cp_async",), ("cp_async",)),
+    "load sectors": (("global_load_sectors",), ("global_copy_sectors", "global_load_sectors")),
+    "store sectors": (("global_store_sectors",), ("global_store_sectors",)),
+    "shared wavefronts": (
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+        (
+            "ldmatrix_wavefronts",
+            "stmatrix_wavefronts",
+            "shared_load_wavefronts",
+            "shared_store_wavefronts",
+        ),
+    ),
+}
+
+
+def ncu_table(site: Site, page: Path) -> str:
+    """Machine / hardware, from counts at one problem scaled to the other: whole blocks repeat."""
+    try:
+        profile = json.loads(site.results_path(NCU).read_text(encoding="utf-8"))
+        counted = Problem.parse(COUNTS_AT.format(profile["problem"]["head_dim"]))
+        there = Problem.from_json(profile["problem"])
+        device, rows = profile["device"]["name"], profile["rows"]
+    except (OSError, ValueError, KeyError) as error:
+        raise LadderError(f"{NCU}.json cannot be read ({error})") from None
+    if (there.seq_q, there.seq_kv) != (counted.seq_q, counted.seq_kv):
+        raise LadderError(f"{NCU}.json: counts scale with batch and heads only")
+    scale = there.batch * there.heads // (counted.batch * counted.heads)
+    lines = []
+    for row in rows:
+        counts = counts_of(site, f"{row['id']}@{row['variant']}", str(there.head_dim))
+        cells = []
+        for counters, keys in NCU_COLUMNS.values():
+            measured = sum(row["counters"][name] for name in counters)
+            factor = scale * count_sum(counts, keys) / measured
+            sign = "\N{MINUS SIGN}" if factor < 1 else "+"
+            cells.append("equal" if factor == 1 else f"{sign}{abs(100 * (factor - 1)):.2f} %")
+        lines.append([f"`{row['entry']}`", *cells])
+    table = markdown_table(["machine against hardware", *NCU_COLUMNS], lines)
+    return f"{table}\n{device}, {there.label}; counts scaled from {counted.label}.\n"
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "chapters": chapters_table,
     "ladder": ladder_table,
@@ -315,6 +444,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "resources": resources_table,
     "mutants": mutants_table,
     "sass": sass_table,
+    "counts": counts_table,
+    "ncu": ncu_table,
 }
 
 
@@ -422,14 +553,15 @@ def chart_problems(site: Site) -> list[str]:
 
 
 def render_charts(site: Site, catalogue: Path | None) -> None:
-    results = site.results_path(MAIN_RESULTS)
-    if not results.is_file():
-        return
-    command = [sys.executable, REPOSITORY / "plots" / "render.py", "--results", results]
-    command += ["--out", site.root / "docs" / "assets"]
-    command += ["--catalogue", catalogue] if catalogue else []
-    if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
-        raise LadderError("the charts could not be drawn; the messages above say why")
+    for name in (MAIN_RESULTS, COUNTS):
+        results = site.results_path(name)
+        if not results.is_file():
+            continue
+        command = [sys.executable, REPOSITORY / "plots" / "render.py", "--results", results]
+        command += ["--out", site.root / "docs" / "assets"]
+        command += ["--catalogue", catalogue] if catalogue else []
+        if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+            raise LadderError("the charts could not be drawn; the messages above say why")
 
 
 # --- commands -------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class ProblemRun {
     }
     const Verdict verdict = pass_gate(
         device_, [&] { launch(item, true); }, *verifier_);
-    rows_[i]["check"] = check_json(verdict);
+    if (verdict.check.rows_total > 0) rows_[i]["check"] = check_json(verdict);
     if (!verdict.ok) settle(i, "incorrect", verdict.reason);
   }
 

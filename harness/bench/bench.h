@@ -104,6 +104,9 @@ std::string utc_now();
 /// Row of an item with every field, those that are measured null; status is unsupported or error.
 Json empty_row(const BenchItem& item, const std::string& run);
 
+/// check, status and reason of a row. A kernel that stopped has no check.
+void put_verdict(Json& row, const Verdict& verdict);
+
 /// check{...} of a verdict.
 Json check_json(const Verdict& verdict);
 

@@ -141,6 +141,12 @@ Json check_json(const Verdict& verdict) {
       {"repeatable", verdict.repeatable},      {"red_zones_intact", verdict.damaged.empty()}};
 }
 
+void put_verdict(Json& row, const Verdict& verdict) {
+  if (verdict.check.rows_total > 0) row["check"] = check_json(verdict);
+  row["status"] = verdict.ok ? "ok" : "incorrect";
+  row["reason"] = verdict.reason;
+}
+
 Json resources_json(const KernelResources& used, const std::optional<PtxasEntry>& ptxas) {
   return {{"registers", used.registers},
           {"shared_bytes", used.static_shared + used.dynamic_shared},

@@ -14,11 +14,14 @@
 #include "harness/bench/nvml.h"
 #include "harness/bench/timing.h"
 #include "harness/device/gpu.h"
+#include "harness/device/vm.h"
 
 namespace fa {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFlops = "4*B*H*Nq*Nkv*D, half when causal";
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -89,6 +92,22 @@ Json device_json(const GpuDevice& device, const Nvml* nvml) {
   return json;
 }
 
+Json device_json(const VmDevice& device) {
+  Json json{{"kind", device.kind()}, {"name", device.name()}, {"sm", device.sm()}};
+  for (const char* unknown : {"sms", "memory", "l2", "driver", "power_limit"}) {
+    json[unknown] = nullptr;
+  }
+  return json;
+}
+
+Json vm_policy_json(const std::string& inputs, std::uint64_t seed) {
+  return {{"inputs", inputs}, {"seed", seed}, {"flops", kFlops}};
+}
+
+fs::path source_path(const std::string& relative) {
+  return fs::path(FA_SOURCE_DIR) / relative;
+}
+
 Json policy_json(const TimingPolicy& policy, const std::string& inputs, std::uint64_t seed,
                  const GpuDevice& device, const Nvml* nvml) {
   const bool flush = policy.l2 == L2Policy::flush;
@@ -108,7 +127,7 @@ Json policy_json(const TimingPolicy& policy, const std::string& inputs, std::uin
           {"power", nvml ? Json(fmt::format("NVML, {}", nvml->power_kind())) : Json()},
           {"inputs", inputs},
           {"seed", seed},
-          {"flops", "4*B*H*Nq*Nkv*D, half when causal"},
+          {"flops", kFlops},
           {"bytes", "Q+K+V+O once"}};
 }
 

@@ -1,6 +1,8 @@
 // What a measurement depends on besides the kernel: source, compiler, card.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 namespace fa {
 
 class GpuDevice;
+class VmDevice;
 class Nvml;
 
 /// Version of the project, "0.1.0".
@@ -34,9 +37,18 @@ Json generator_json(const SourceState& source, const std::vector<std::string>& a
 /// device{...} of a result file; nvml may be nullptr: driver and power limit are then null.
 Json device_json(const GpuDevice& device, const Nvml* nvml);
 
+/// The same for the virtual machine, which has no clock and no size.
+Json device_json(const VmDevice& device);
+
+/// policy{...} of counts: what was run, nothing is timed.
+Json vm_policy_json(const std::string& inputs, std::uint64_t seed);
+
 /// policy{...} of a result file.
 Json policy_json(const TimingPolicy& policy, const std::string& inputs, std::uint64_t seed,
                  const GpuDevice& device, const Nvml* nvml);
+
+/// Path of a file in the source tree that the program was built from.
+std::filesystem::path source_path(const std::string& relative);
 
 /// One entry point in the report of ptxas.
 struct PtxasEntry {

@@ -62,13 +62,17 @@ Exit dispatch(const std::vector<std::string>& words, std::vector<Peer> peers) {
   app.allow_extras();
   app.footer(
       "Exit codes: 0 fine; 1 a result is wrong; 2 usage or an unsupported problem; 3 no GPU, "
-      "no memory, cannot write.");
+      "no memory, no PTX, cannot write.");
 
   std::vector<Entry> entries;
   entries.push_back({"list", "List the rungs", make_list_command()});
   entries.push_back(
       {"run", "Run one rung on one problem and check its output", make_run_command()});
   entries.push_back({"check", "Check rungs over a set of shapes and inputs", make_check_command()});
+  entries.push_back(
+      {"explain", "Count what rungs do, in the virtual machine", make_explain_command(words)});
+  entries.push_back(
+      {"compare", "Two rungs' counts and times side by side", make_compare_command()});
   entries.push_back(
       {"bench", "Verify and time rungs on the GPU", make_bench_command(std::move(peers), words)});
   for (Entry& entry : entries) {
@@ -110,6 +114,9 @@ Exit report_exception() {
   } catch (const ForeignResults& error) {
     print_error(error.what());
     return Exit::usage;
+  } catch (const KernelFault& fault) {
+    fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), fault.what(), fault.details);
+    return Exit::wrong;
   } catch (const std::bad_alloc&) {
     print_error("out of host memory");
     return Exit::environment;

@@ -132,6 +132,16 @@ CLI::Option* add_device(CLI::App& app, std::string& device) {
       ->type_name("NAME");
 }
 
+void add_vm_options(CLI::App& app, VmOptions& options) {
+  constexpr int kMaxThreads = 1024;
+  add_integer(app, "--threads", options.threads, 1, kMaxThreads,
+              "Virtual machine: host threads (default: all cores)");
+  app.add_flag("--reversed", options.reversed,
+               "Virtual machine: warps and blocks take their turns last to first");
+  app.add_flag("--no-checkers{false}", options.checkers,
+               "Virtual machine: do not look for races and copies that nobody waits for (faster)");
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& words) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;

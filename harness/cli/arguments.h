@@ -12,6 +12,7 @@
 #include "harness/attention/inputs.h"
 #include "harness/attention/problem.h"
 #include "harness/bench/rounds.h"
+#include "harness/device/vm.h"
 #include "kernels/catalogue.h"
 
 namespace fa::cli {
@@ -46,6 +47,8 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, Integer& value,
 CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed);
 CLI::Option* add_inputs(CLI::App& app, Distribution& inputs);
 CLI::Option* add_device(CLI::App& app, std::string& device);
+/// --threads, --reversed, --no-checkers: how the virtual machine runs.
+void add_vm_options(CLI::App& app, VmOptions& options);
 
 /// Entry of `words` that `word` was probably meant to be; empty when none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& words);

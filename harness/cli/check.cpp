@@ -126,7 +126,7 @@ class CheckRun {
             device_, [&] { device_.launch(steps); }, verifier);
       });
       if (verdict.check.finite) subject.worst = std::max(subject.worst, verdict.check.ratio);
-      record(subject, verdict.ok, where, verdict.reason);
+      record(subject, verdict.ok, where, verdict.reason, verdict.details);
     }
   }
 
@@ -145,8 +145,12 @@ class CheckRun {
       const std::string where = fmt::format("{} {}", to_string(problem), what);
       progress_.show(fmt::format("{}: {}", where, subject.name));
       const Inputs inputs = make_inputs(problem, Distribution::normal, seed_);
-      const Relation result = guarded(subject, where, [&] { return relation(problem, inputs); });
-      record(subject, result.ok, where, result.reason);
+      try {
+        const Relation result = guarded(subject, where, [&] { return relation(problem, inputs); });
+        record(subject, result.ok, where, result.reason);
+      } catch (const KernelFault& fault) {
+        record(subject, false, where, fault.what(), fault.details);
+      }
     };
     Problem problem = relation_problem(subject);
     relate(problem, "joint key permutation", [&](const Problem& p, const Inputs& inputs) {
@@ -177,11 +181,13 @@ class CheckRun {
     }
   }
 
-  void record(Subject& subject, bool ok, const std::string& where, const std::string& reason) {
+  void record(Subject& subject, bool ok, const std::string& where, const std::string& reason,
+              const std::string& details = {}) {
     ++(ok ? subject.passed : subject.wrong);
     if (ok) return;
     progress_.clear();
     fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, where, reason);
+    if (!details.empty()) fmt::print("{}\n", details);
   }
 
   Exit summary() const {
@@ -225,6 +231,7 @@ class CheckCommand final : public Command {
         ->type_name("NAME");
     add_device(app, device_);
     add_seed(app, seed_);
+    add_vm_options(app, vm_);
     app.add_flag("--no-ablations", no_ablations_, "Only each rung's own tile");
     app.add_flag(
         "--exact-buffers", exact_buffers_,
@@ -236,7 +243,8 @@ class CheckCommand final : public Command {
   Exit execute() override {
     if (mutants_) return check_mutants();
     const std::vector<const Rung*> rungs = select_rungs(words_);
-    const std::unique_ptr<Device> device = make_device(device_, {.exact_buffers = exact_buffers_});
+    const std::unique_ptr<Device> device =
+        make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     std::vector<Subject> subjects;
     for (const Rung* rung : rungs) {
@@ -284,6 +292,7 @@ class CheckCommand final : public Command {
   std::string device_ = "auto";
   Suite suite_ = Suite::quick;
   std::uint64_t seed_ = 1;
+  VmOptions vm_;
   bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false;
 };
 

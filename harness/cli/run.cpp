@@ -13,6 +13,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/make_device.h"
+#include "ptxvm/trace.h"
 
 namespace fa::cli {
 namespace {
@@ -49,6 +50,7 @@ class RunCommand final : public Command {
     app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i + seq_kv - seq_q only");
     generated_ = {add_inputs(app, inputs_), add_seed(app, seed_)};
     add_device(app, device_);
+    add_vm_options(app, vm_);
     app.add_option("--tile", tile_, "Another instance of the rung, such as 64x32w2 (see fa list)")
         ->type_name("TILE");
     app.add_option("--q", q_, "Q from a .npy file: float16 or float32, [B, H, N, D]")
@@ -57,6 +59,10 @@ class RunCommand final : public Command {
     app.add_option("--v", v_, "V, likewise")->type_name("FILE");
     app.add_option("--output", output_, "Write O to a .npy file")->type_name("FILE");
     app.add_option("--json", json_, "Write the result as a row of a result file")
+        ->type_name("FILE");
+    app.add_option("--trace", trace_path_,
+                   "Write what the warps of block 0 did and waited for, in steps of the virtual "
+                   "machine, for ui.perfetto.dev")
         ->type_name("FILE");
     app.add_flag("--overwrite", overwrite_, "Replace a --json file of another run");
     app.add_flag("--no-time", no_time_, "Do not time the kernel");
@@ -77,7 +83,10 @@ class RunCommand final : public Command {
       throw UsageError(unsupported->reason);
     }
 
-    const std::unique_ptr<Device> device = make_device(device_, {.exact_buffers = exact_buffers_});
+    ptxvm::Trace trace;
+    if (!trace_path_.empty()) vm_.observers = {&trace};
+    const std::unique_ptr<Device> device =
+        make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     if (const auto refusal = device_refusal(*device, rung)) throw DeviceError(*refusal);
     device->require_memory(problem_);
@@ -85,7 +94,9 @@ class RunCommand final : public Command {
     device->load(problem_, inputs);
     const BenchItem item =
         rung_item(rung, problem_, rung.find_instance(problem_.head_dim, tile_), device.get());
-    return launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
+    const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
+    if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
+    return result;
   }
 
  private:
@@ -107,6 +118,13 @@ class RunCommand final : public Command {
     }
     if (launch_only_ && !json_.empty()) {
       throw UsageError("--json cannot be combined with --launch-only: nothing is verified");
+    }
+    if (!trace_path_.empty()) {
+      if (device_ == "gpu") {
+        throw UsageError("--trace cannot be combined with --device gpu: the machine traces");
+      }
+      device_ = "vm";
+      require_writable_path("--trace", trace_path_);
     }
     problem_.seq_kv = seq_kv_ > 0 ? seq_kv_ : problem_.seq_q;
     if (!output_.empty()) require_writable_path("--output", output_);
@@ -150,14 +168,14 @@ class RunCommand final : public Command {
     const CheckReport& check = verdict.check;
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
                                   : coloured("wrong", Colour::red) + ": " + verdict.reason);
+    if (!verdict.details.empty()) fmt::print("{}\n", verdict.details);
     fmt::print("error {:.3g}, tolerance {:.3g} ({:.2f} of it), {} of {} rows verified\n",
                check.max_error, check.tolerance, check.ratio, check.rows_checked, check.rows_total);
 
     Json row = empty_row(item, utc_now());
-    row["check"] = check_json(verdict);
-    row["status"] = verdict.ok ? "ok" : "incorrect";
-    row["reason"] = verdict.reason;
+    put_verdict(row, verdict);
     if (auto* gpu = dynamic_cast<GpuDevice*>(&device)) finish_on_gpu(*gpu, item, verdict.ok, row);
+    if (auto* vm = dynamic_cast<VmDevice*>(&device)) finish_on_vm(*vm, row);
     return verdict.ok ? Exit::ok : Exit::wrong;
   }
 
@@ -177,6 +195,17 @@ class RunCommand final : public Command {
     file.put(std::span(&row, 1));
   }
 
+  void finish_on_vm(const VmDevice& vm, Json& row) {
+    row["peak_bytes"] = vm.tensor_bytes();
+    if (json_.empty()) return;
+    const std::string source = q_.empty() ? to_string(inputs_) : "files";
+    ResultsFile file(json_,
+                     {generator_json(source_state(), {"run", rung_word_}), device_json(vm),
+                      vm_policy_json(source, seed_)},
+                     overwrite_);
+    file.put(std::span(&row, 1));
+  }
+
   void time(GpuDevice& gpu, const BenchItem& item, Json& row) {
     GpuStopwatch stopwatch(gpu, kRunPolicy.l2);
     const std::vector<TimedItem> work{{item.name, [&] { gpu.launch(item.plan); }}};
@@ -191,8 +220,9 @@ class RunCommand final : public Command {
         ms["back_to_back"].get<double>(), row["tflops_back_to_back"].get<double>());
   }
 
-  std::string rung_word_, tile_, q_, k_, v_, output_, json_;
+  std::string rung_word_, tile_, q_, k_, v_, output_, json_, trace_path_;
   std::string device_ = "auto";
+  VmOptions vm_;
   Problem problem_;
   std::int64_t seq_kv_ = 0;
   Distribution inputs_ = Distribution::normal;

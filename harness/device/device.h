@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/attention/inputs.h"
@@ -20,6 +21,14 @@ struct DeviceError : std::runtime_error {
 /// The problem does not fit; the message names bytes needed and bytes free. Exit code 3.
 struct OutOfMemory : DeviceError {
   using DeviceError::DeviceError;
+};
+
+/// The kernel did what no correct kernel does: an access outside its buffers, a deadlock, a race.
+/// `what()` is one line, `details` a text for people. Exit code 1.
+struct KernelFault : std::runtime_error {
+  KernelFault(const std::string& message, std::string text)
+      : std::runtime_error(message), details(std::move(text)) {}
+  std::string details;
 };
 
 /// Holds one problem's buffers, each between red zones, and runs plans on them.

@@ -10,13 +10,22 @@ namespace fa {
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output) {
   Verdict verdict;
-  device.poison_output();
-  launch();
-  HostTensor first = device.download_output();
-  verdict.check = verifier.check(first);
-  device.poison_output();
-  launch();
-  const HostTensor second = device.download_output();
+  const auto run = [&] {
+    device.poison_output();
+    launch();
+    return device.download_output();
+  };
+  HostTensor first;
+  HostTensor second;
+  try {
+    first = run();
+    verdict.check = verifier.check(first);
+    second = run();
+  } catch (const KernelFault& fault) {
+    verdict.reason = fault.what();
+    verdict.details = fault.details;
+    return verdict;
+  }
   std::string difference;
   verdict.repeatable = bitwise_equal(first, second, &difference);
   verdict.damaged = device.damaged_red_zones();

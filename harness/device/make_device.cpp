@@ -7,11 +7,6 @@
 namespace fa {
 namespace {
 
-/// The only place that knows how to make the virtual machine, and whether this build has it.
-std::unique_ptr<Device> make_vm() {
-  return nullptr;
-}
-
 std::unique_ptr<Device> make_gpu(const DeviceOptions& options) {
   GpuOptions gpu;
   if (options.exact_buffers) gpu.red_zone = 0;
@@ -25,23 +20,15 @@ std::unique_ptr<Device> make_device(std::string_view kind, const DeviceOptions& 
     throw std::invalid_argument(
         fmt::format("device '{}' is unknown; allowed: auto, gpu, vm", kind));
   }
-  constexpr const char* kAdvice =
-      "run where nvidia-smi lists an NVIDIA GPU of compute capability 8.0 or newer";
   std::string why;
-  if (kind != "vm") {
-    if (gpu_count(&why) > 0) return make_gpu(options);
-    if (kind == "gpu") {
-      throw DeviceError(fmt::format("no GPU found (the CUDA runtime says: {}); {}", why, kAdvice));
-    }
+  if (kind != "vm" && gpu_count(&why) > 0) return make_gpu(options);
+  if (kind == "gpu") {
+    throw DeviceError(fmt::format(
+        "no GPU found (the CUDA runtime says: {}); run where nvidia-smi lists an NVIDIA "
+        "GPU of compute capability 8.0 or newer",
+        why));
   }
-  if (auto vm = make_vm()) return vm;
-  if (kind == "vm") {
-    throw DeviceError(fmt::format("device 'vm' is not part of this build; {}", kAdvice));
-  }
-  throw DeviceError(fmt::format(
-      "no GPU found (the CUDA runtime says: {}), and this build has no virtual machine to fall "
-      "back on; {}",
-      why, kAdvice));
+  return std::make_unique<VmDevice>(options.vm);
 }
 
 std::optional<std::string> device_refusal(const Device& device, const Rung& rung) {

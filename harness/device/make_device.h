@@ -7,16 +7,18 @@
 #include <string_view>
 
 #include "harness/device/device.h"
+#include "harness/device/vm.h"
 #include "kernels/catalogue.h"
 
 namespace fa {
 
 struct DeviceOptions {
-  bool exact_buffers = false;  ///< no red zones, for runs under compute-sanitizer
+  bool exact_buffers = false;  ///< GPU: no red zones, for runs under compute-sanitizer
+  VmOptions vm = {};           ///< how the virtual machine runs, where it is taken
 };
 
 /// "gpu", "vm" or "auto" (the GPU where there is one, else the virtual machine). Throws DeviceError
-/// when the machine has no such device, std::invalid_argument for another word.
+/// when there is no GPU and one is needed, std::invalid_argument for another word.
 std::unique_ptr<Device> make_device(std::string_view kind, const DeviceOptions& options = {});
 
 /// Why this device cannot run the rung at all; nothing when it can.

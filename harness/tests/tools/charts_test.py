@@ -75,6 +75,25 @@ class DrawingTest(support.FolderTest):
                 self.assertIn(word, words, name)
 
 
+class CountsChartTest(DrawingTest):
+    """The same of the chart of counts, drawn from the committed ones."""
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        _, catalogue = inputs(self.folder, 7)
+        committed = support.REPOSITORY / "plots/results/vm/counts.json"
+        (chart,) = (chart for chart in render.CHARTS if chart.counted)
+        results = ladder.Results.load(committed)
+        figure = chart.draw(results, catalogue, ladder.Problem.parse(chart.problem), "a note")
+        self.addCleanup(style.plt.close, figure)
+        yield chart.name, figure
+
+    def test_words_that_must_be_there(self) -> None:
+        for _, figure in self.figures():
+            words = "\n".join(text.get_text() for text in visible_texts(figure))
+            for word in ("vm/counts.json", "not timed", "wavefronts", "01 base", "a note"):
+                self.assertIn(word, words)
+
+
 class FileTest(support.FolderTest):
     def render(self, out: str, *options: object) -> tuple[int, str, str]:
         paths = (self.folder / f"synthetic_{name}.json" for name in ("catalogue", "results"))

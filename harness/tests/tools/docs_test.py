@@ -32,7 +32,8 @@ class DocsTest(support.FolderTest):
     def setUp(self) -> None:
         super().setUp()
         for name in ("scripts/docs.py", "plots/ladder.py", "plots/style.py", "plots/render.py",
-                     "plots/progression.py", "plots/seq_len.py", "plots/parent.py"):  # fmt: skip
+                     "plots/progression.py", "plots/seq_len.py", "plots/parent.py",
+                     "plots/counts.py"):  # fmt: skip
             self.put(name, (support.REPOSITORY / name).read_text(encoding="utf-8"))
         self.put("README.md", README)
         self.put("mkdocs.yml", CONFIG)
@@ -177,6 +178,45 @@ class NumberTest(DocsTest):
         code, text = self.docs("--check")
         self.assertEqual(code, 2)
         self.assertIn("docs/page.md: a table: or n: marker has no end", text)
+
+
+class CountsTest(DocsTest):
+    """Counts of the virtual machine; the committed ones, on the synthetic ladder."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        counts = support.REPOSITORY / "plots/results/vm/counts.json"
+        self.put("plots/results/vm/counts.json", counts.read_text(encoding="utf-8"))
+
+    def write(self, text: str) -> tuple[int, str]:
+        self.put("docs/counts.md", text)
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/counts.md")
+
+    def test_table(self) -> None:
+        code, text = self.write("<!-- table:counts 02 128 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0)
+        self.assertIn("| for each `mma` | 01 | 01 at this tile | 02 |", text)
+        self.assertIn("| wavefronts of `ldmatrix` | 20.000 | 17.000 | 2.125 |", text)
+
+    def test_numbers(self) -> None:
+        marks = (("02 128 tensor", "262\N{NARROW NO-BREAK SPACE}144"),
+                 ("02 128 ldmatrix_wavefronts mma", "2.12"),
+                 ("02 128 ldmatrix_wavefronts 01@64x128w4", "0.12"))  # fmt: skip
+        code, text = self.write("".join(f"<!-- n:counts {key} -->?<!-- /n -->\n" for key, _ in marks))
+        self.assertEqual(code, 0)
+        for key, value in marks:
+            self.assertIn(f"<!-- n:counts {key} -->{value}<!-- /n -->", text)
+
+    def test_mistakes(self) -> None:
+        for key, says in (
+            ("n:counts 02 128 sparkle -->1<!-- /n -->", "'02' has no sparkle"),
+            ("n:counts 02 96 tensor -->1<!-- /n -->", "no counts of '02' at head_dim 96"),
+            ("table:counts 99 128 -->\n<!-- /table -->", "no rung '99'"),
+        ):
+            code, text = self.write(f"<!-- {key}\n")
+            self.assertEqual(code, 2)
+            self.assertIn(says, text)
 
 
 class ChartTest(DocsTest):

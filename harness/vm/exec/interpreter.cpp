@@ -73,15 +73,20 @@ Step end_turn(Warp& w, const Op& op) {
     w.hold = false;
     return Step::kYield;
   }
+  rotate_fragments(w);
+  return Step::kYield;
+}
+
+bool rotate_fragments(Warp& w) {
   for (size_t i = 0; i < w.fragments.size(); ++i) {
     if (w.fragments[i].parked) continue;
     const Fragment mine{w.pc, w.active, false};
     take(w, static_cast<int>(i));
     w.fragments.push_back(mine);
     w.hold = true;
-    break;
+    return true;
   }
-  return Step::kYield;
+  return false;
 }
 
 namespace {
@@ -113,6 +118,8 @@ void run(Warp& w) {
         notify(w, [&](Probe& p) { p.instruction(e); });
       }
     }
+    if (w.check_busy) [[unlikely]]
+      check_busy_registers(w, *op);
     switch (op->fn(w, *op)) {
       case Step::kNext:
         ++op;

@@ -20,6 +20,10 @@ void run_lowest_fragment(Warp& w);
 /// does not keep the others of its warp from running.
 Step end_turn(Warp& w, const Op& op);
 
+/// Makes other lanes of the warp active, and keeps them so for a turn. False when there are none
+/// that can run.
+bool rotate_fragments(Warp& w);
+
 /// Basic blocks of a turn.
 inline constexpr uint32_t kBlocksPerTurn = 1u << 14;
 

@@ -14,6 +14,10 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 constexpr int kPoison = 0xff;  // NaN in every floating-point type
+// Turns of a loop that tests an mbarrier and may give up, before it counts as a deadlock.
+constexpr uint32_t kIdleRounds = 1u << 16;
+// Times that other lanes of polling warps are tried without progress before a deadlock is reported.
+constexpr uint32_t kRotations = 64;
 
 size_t round_up(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -74,6 +78,7 @@ void ClusterRunner::begin(Cta& cta, uint64_t cluster, uint32_t rank) {
   std::memset(cta.shared, kPoison, shared_stride_);
   for (Barrier& b : cta.barriers) b = Barrier{};
   cta.pending.clear();
+  begin_async(cta);
   for (uint32_t i = 0; i < warps_per_cta_; ++i) {
     Warp& w = cta.warps[i];
     w.cta = &cta;
@@ -105,6 +110,9 @@ void ClusterRunner::begin(Warp& w, uint16_t index) {
   w.step_limit = launch_.options->max_warp_steps;
   w.copies.pending.clear();
   w.copies.committed.fill(0);
+  w.bulk_groups.fill(0);
+  w.busy.assign(launch_.program->wgmma_lines, 0);
+  w.check_busy = w.waiting = false;
   fill_specials(w);
 }
 
@@ -270,9 +278,11 @@ void ClusterRunner::schedule() {
   }
   if (launch_.options->warp_order == Order::kReversed) std::reverse(order.begin(), order.end());
   const bool observed = launch_.observed;
+  uint32_t idle_rounds = 0, rotations = 0;
 
   for (;;) {
-    bool progress = false, alive = false;
+    // A loop around test_wait executes instructions without getting anywhere.
+    bool progress = false, spins = false, alive = false;
     for (Warp* w : order) {
       if (w->status == WarpStatus::kExited) continue;
       alive = true;
@@ -283,9 +293,9 @@ void ClusterRunner::schedule() {
       const uint32_t instruction = w->code[pc].instruction;
       w->status = WarpStatus::kReady;
       run_turn(*w);
-      const bool stuck =
-          polled && w->status == WarpStatus::kPolling && w->pc == pc && w->steps == steps;
+      const bool stuck = polled && w->status == WarpStatus::kPolling && w->pc == pc;
       progress |= !stuck;
+      spins |= stuck && w->steps != steps;
       if (observed && polled && !stuck) {
         const WaitEvent e{id_of(*w), instruction, false};
         notify(*w, [&](Probe& p) { p.wait(e); });
@@ -297,17 +307,45 @@ void ClusterRunner::schedule() {
       if (w->status == WarpStatus::kExited) finish(*w);
     }
     if (!alive) break;
-    if (!progress && !finish_one_pending()) raise_deadlock();
+    if (progress || finish_one_pending()) {
+      idle_rounds = rotations = 0;
+    } else if (rotations < kRotations && rotate_lanes()) {
+      ++rotations;
+    } else if (!spins || ++idle_rounds == kIdleRounds) {
+      raise_deadlock();
+    }
   }
   while (finish_one_pending()) {
   }
 }
 
+// Lanes that poll may wait for lanes of their own warp, which the order of positions keeps from
+// running.
+bool ClusterRunner::rotate_lanes() {
+  bool any = false;
+  for (Cta& cta : ctas_) {
+    for (Warp& w : cta.warps) {
+      if (w.status == WarpStatus::kPolling && rotate_fragments(w)) {
+        w.status = WarpStatus::kReady;
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
 bool ClusterRunner::finish_one_pending() {
   for (Cta& cta : ctas_) {
     if (cta.pending.empty()) continue;
-    const std::unique_ptr<PendingWork> work = std::move(cta.pending.front());
-    cta.pending.pop_front();
+    // Copies finish in any order: each order of warps gets one of its own.
+    const bool last = launch_.options->warp_order == Order::kReversed;
+    const std::unique_ptr<PendingWork> work =
+        std::move(last ? cta.pending.back() : cta.pending.front());
+    if (last) {
+      cta.pending.pop_back();
+    } else {
+      cta.pending.pop_front();
+    }
     work->finish(cta);
     return true;
   }
@@ -320,7 +358,13 @@ void ClusterRunner::finish(Warp& w) {
     for (const PendingCopy& c : w.copies.pending) {
       pending.push_back({c.instruction, c.mask, c.group, c.committed});
     }
-    const ExitEvent e{id_of(w), pending};
+    uint32_t wgmma = 0;
+    if (w.index / 4u < w.cta->async.warpgroups.size()) {
+      const Warpgroup& g = w.cta->async.warpgroups[w.index / 4u];
+      wgmma = static_cast<uint32_t>(g.issued[w.index % 4u] -
+                                    std::min(g.issued[w.index % 4u], g.executed));
+    }
+    const ExitEvent e{id_of(w), pending, wgmma};
     notify(w, [&](Probe& p) { p.exit(e); });
   }
   recheck_barriers(*w.cta);
@@ -335,8 +379,8 @@ void ClusterRunner::raise_deadlock() {
   f.kernel = program.name;
   f.cta = ctas_[0].position;
   std::vector<std::string> positions;
-  for (const Cta& cta : ctas_) {
-    for (const Warp& w : cta.warps) {
+  for (Cta& cta : ctas_) {
+    for (Warp& w : cta.warps) {
       std::string text = "warp " + std::to_string(w.index);
       if (ctas_.size() > 1) text = "block " + std::to_string(cta.rank) + " of the cluster, " + text;
       if (w.status == WarpStatus::kExited) {
@@ -355,6 +399,7 @@ void ClusterRunner::raise_deadlock() {
                 std::to_string(b.warps.size() * 32) + " of " +
                 (b.expected == 0 ? "all" : std::to_string(b.expected)) + " threads have arrived";
       }
+      if (w.status == WarpStatus::kPolling) text += describe_poll(cta, w);
       positions.push_back(std::move(text));
     }
   }

@@ -15,6 +15,8 @@ class ClusterRunner {
   /// `probes` live as long as the runner; they may be empty.
   ClusterRunner(LaunchState& launch, const std::vector<std::unique_ptr<Probe>>& probes);
   ~ClusterRunner();
+  ClusterRunner(const ClusterRunner&) = delete;
+  ClusterRunner& operator=(const ClusterRunner&) = delete;
 
   /// Runs the blocks of cluster number `index`. Throws FaultError.
   void run(uint64_t index);
@@ -32,6 +34,7 @@ class ClusterRunner {
   void fill_specials(Warp& w);
   void schedule();
   bool finish_one_pending();
+  bool rotate_lanes();
   void finish(Warp& w);
   [[noreturn]] void raise_deadlock();
   static Bytes allocate(size_t bytes);

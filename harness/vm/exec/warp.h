@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/async.h"
 #include "lower/program.h"
 #include "memory/spaces.h"
 #include "num/kernels.h"
@@ -101,6 +102,11 @@ struct Warp {
   uint64_t steps = 0;
   uint64_t step_limit = 0;
   CopyQueue copies;
+  std::array<uint64_t, 32> bulk_groups{};  ///< Bulk groups closed so far, by lane.
+  std::vector<uint32_t> busy;              ///< Uses by wgmma in flight, by register line.
+  bool check_busy = false;                 ///< There are some.
+  bool waiting = false;                    ///< At wgmma.wait_group.
+  uint32_t registers = 0;                  ///< Of each thread, for setmaxnreg.
 
   /// Pointer to the 32 lanes (or the mask) of an operand.
   template <class T>
@@ -130,6 +136,7 @@ struct Cta {
   std::vector<Warp> warps;
   std::array<Barrier, kBarriers> barriers;
   std::deque<std::unique_ptr<PendingWork>> pending;  ///< In order of issue.
+  AsyncState async;
 };
 
 /// Who reports an event.

@@ -5,7 +5,7 @@
 namespace ptxvm::isa {
 namespace {
 
-constexpr int kRegistersPerType = 32;
+constexpr int kRegistersPerType = 160;  // wgmma has up to 128 accumulators
 
 constexpr std::array kTypes = {Type::kPred, Type::kB8,     Type::kB16,  Type::kB32, Type::kB64,
                                Type::kU8,   Type::kU16,    Type::kU32,  Type::kU64, Type::kS8,

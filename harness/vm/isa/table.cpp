@@ -108,6 +108,8 @@ int64_t to_number(std::string_view text, std::string_view row) {
 struct MnemonicTypes {
   std::vector<Type> types;
   int vector = 1;
+  int columns = 0;     // N of a shape mMnNkK
+  int dimensions = 0;  // of 1d to 5d
 };
 
 MnemonicTypes types_of(const std::vector<Token>& tokens) {
@@ -117,6 +119,11 @@ MnemonicTypes types_of(const std::vector<Token>& tokens) {
     if (auto type = parse_type(t)) out.types.push_back(*type);
     if (t == "v2") out.vector = 2;
     if (t == "v4") out.vector = 4;
+    if (t.size() == 2 && t[0] >= '1' && t[0] <= '5' && t[1] == 'd') out.dimensions = t[0] - '0';
+    const size_t n = t.find('n');
+    if (t.starts_with("m64n")) {
+      std::from_chars(t.data() + n + 1, t.data() + t.size(), out.columns);
+    }
   }
   return out;
 }
@@ -150,13 +157,22 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   if (text.starts_with("[")) {
     spec.kind = OperandKind::kMemory;
     std::string_view inside = text.substr(1, text.size() - 2);
-    if (!inside.empty()) spec.coordinates = static_cast<int>(to_number(inside, row));
+    if (inside == "d") {
+      spec.coordinates = m.dimensions;
+    } else if (!inside.empty()) {
+      spec.coordinates = static_cast<int>(to_number(inside, row));
+    }
     return spec;
   }
   if (take("#")) {
     spec.kind = OperandKind::kImmediate;
     size_t dots = text.find("..");
     if (dots != std::string_view::npos) {
+      const size_t slash = text.find('/');
+      if (slash != std::string_view::npos) {
+        spec.step = to_number(text.substr(slash + 1), row);
+        text = text.substr(0, slash);
+      }
       spec.lo = to_number(text.substr(0, dots), row);
       spec.hi = to_number(text.substr(dots + 2), row);
     }
@@ -169,7 +185,10 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   if (text.starts_with("{")) {
     size_t space = text.find(' ');
     spec.kind = OperandKind::kVector;
-    spec.count = static_cast<int>(to_number(text.substr(1, space - 1), row));
+    const std::string_view count = text.substr(1, space - 1);
+    spec.count = count.starts_with("n/")
+                     ? m.columns / static_cast<int>(to_number(count.substr(2), row))
+                     : static_cast<int>(to_number(count, row));
     spec.type = operand_type(text.substr(space + 1, text.size() - space - 2), m, row);
     spec.register_only = true;
     return spec;
@@ -218,6 +237,16 @@ std::string join(const std::vector<Token>& tokens) {
   return text;
 }
 
+// Whether a vector stands where the other spelling has none, which tells their statements apart.
+bool differ(const Spelling& a, const Spelling& b) {
+  for (size_t i = 0; i < std::min(a.operands.size(), b.operands.size()); ++i) {
+    if ((a.operands[i].kind == OperandKind::kVector) !=
+        (b.operands[i].kind == OperandKind::kVector))
+      return true;
+  }
+  return false;
+}
+
 struct Table {
   std::vector<Spelling> spellings;
   std::unordered_map<std::string_view, const Spelling*> by_text;
@@ -238,8 +267,12 @@ struct Table {
       }
     }
     by_text.reserve(spellings.size());
-    for (const Spelling& s : spellings) {
-      if (!by_text.emplace(s.text, &s).second) bad_row("two rows spell '" + s.text + "'", s.text);
+    for (Spelling& s : spellings) {
+      auto [it, added] = by_text.emplace(s.text, &s);
+      if (added) continue;
+      Spelling& first = spellings[it->second->index];
+      if (first.overload || !differ(first, s)) bad_row("two rows spell '" + s.text + "'", s.text);
+      first.overload = &s;
     }
   }
 };

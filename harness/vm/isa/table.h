@@ -49,6 +49,7 @@ struct OperandSpec {
   bool register_only = false;      ///< No immediate.
   int coordinates = 0;             ///< Memory: `[a, {c0, ...}]` with so many 32-bit coordinates.
   int64_t lo = 0, hi = INT64_MAX;  ///< Range of an immediate.
+  int64_t step = 1;                ///< Only lo, lo + step, ...
 };
 
 /// A row of isa.def.
@@ -78,6 +79,9 @@ struct Spelling {
   uint32_t index = 0;
   std::vector<Token> tokens;  ///< tokens[0] is the base name.
   std::vector<OperandSpec> operands;
+  /// Another spelling of the same text, with operands of other kinds (wgmma.mma_async, whose A may
+  /// be a descriptor or registers).
+  const Spelling* overload = nullptr;
 
   bool runs() const { return row->reason.empty(); }
 };
@@ -86,7 +90,7 @@ struct Spelling {
 std::span<const Row> rows();
 std::span<const Spelling> spellings();
 
-/// The spelling of that exact text; null when there is none.
+/// The first spelling of that exact text; null when there is none.
 const Spelling* find(std::string_view mnemonic);
 
 /// The reason why a whole family (`NO` row that ends in `.*`) is not run; null when the mnemonic

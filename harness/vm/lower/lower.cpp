@@ -7,6 +7,7 @@
 #include "exec/pack.h"
 #include "lower/cfg.h"
 #include "lower/operands.h"
+#include "lower/wgmma.h"
 
 namespace ptxvm {
 namespace {
@@ -20,6 +21,7 @@ struct Lowered {
   std::vector<uint32_t> operands;
   std::vector<size_t> labels;
   std::vector<isa::Special> moving;
+  size_t packed = 0;                  // mov with a vector: elements that it writes
   bool branch = false, ends = false;  // jumps; never goes on to the next statement
 };
 
@@ -54,6 +56,15 @@ uint32_t dynamic_alignment(const text::ModuleText& module) {
   return align;
 }
 
+// Whether vectors stand where the spelling has them: tells overloads apart.
+bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s) {
+  for (size_t i = 0; i < std::min(s.operands.size(), spelling.operands.size()); ++i) {
+    const bool vector = spelling.operands[i].kind == isa::OperandKind::kVector;
+    if (vector != (s.operands[i].kind == text::Operand::Kind::kVector)) return false;
+  }
+  return true;
+}
+
 class EntryLowering {
  public:
   EntryLowering(const text::ModuleText& module, const text::Entry& entry,
@@ -85,6 +96,7 @@ class EntryLowering {
     }
     if (!errors_.empty() || !program_.unsupported.empty()) return;
     find_blocks();
+    if (wgmma_) find_touches();
     emit();
   }
 
@@ -101,6 +113,7 @@ class EntryLowering {
     program_.spellings.push_back(nullptr);
 
     const isa::Spelling* spelling = isa::find(s.opcode);
+    if (spelling && spelling->overload && !shapes_fit(*spelling, s)) spelling = spelling->overload;
     if (!spelling || !spelling->runs()) {
       refuse(s, spelling);
       return;
@@ -114,6 +127,7 @@ class EntryLowering {
       return;
     }
     program_.spellings.back() = spelling;
+    wgmma_ |= spelling->tokens[0].text == "wgmma";
     Lowered& out = lowered_[index];
     if (s.guard) out.guard = operands_.guard(*s.guard, s.scope);
     const bool packs = spelling->tokens[0].text == "mov" &&
@@ -126,6 +140,7 @@ class EntryLowering {
         return;
       }
       out.operands = operands_.lower_pack(s, spelling->operands[0].type);
+      out.packed = std::max<size_t>(1, s.operands[0].items.size());
       out.bound =
           bind_pack(bits(spelling->operands[0].type), static_cast<int>(s.operands[0].items.size()),
                     static_cast<int>(s.operands[1].items.size()));
@@ -157,7 +172,7 @@ class EntryLowering {
     }
     Diagnostic d =
         source_.point_at(s.opcode_span, quoted + " is valid PTX, but this machine does not run it");
-    d.notes.push_back(std::string(row->reason));
+    d.notes.emplace_back(row->reason);
     if (s.loc >= 0) {
       d.notes.push_back(describe_chain(program_.locations[static_cast<size_t>(s.loc)]));
     }
@@ -186,6 +201,33 @@ class EntryLowering {
       if (l.branch) graph_[b].push_back(block_of_[l.operands[l.labels[0]]]);
       if (!l.ends) graph_[b].push_back(b + 1);
     }
+  }
+
+  // Registers by instruction. A wgmma checks its own when it is issued, so its part of
+  // Program::touches is empty.
+  void find_touches() {
+    std::vector<std::vector<uint32_t>> touches(lowered_.size());
+    for (size_t i = 0; i < lowered_.size(); ++i) {
+      const Lowered& l = lowered_[i];
+      const isa::Spelling* spelling = program_.spellings[i];
+      const bool mma = spelling->tokens[0].text == "wgmma" && !l.operands.empty() &&
+                       spelling->operands[0].kind == isa::OperandKind::kVector;
+      if (mma) {
+        const auto sums = static_cast<size_t>(spelling->operands[0].count);
+        const bool registers = spelling->operands[1].kind == isa::OperandKind::kVector;
+        append_touches(nullptr, {l.operands.data(), l.operands.data() + sums + (registers ? 4 : 0)},
+                       sums, touches[i]);
+      } else {
+        append_touches(l.packed != 0 ? nullptr : spelling, l.operands, l.packed, touches[i]);
+      }
+      program_.touch_begin.push_back(static_cast<uint32_t>(program_.touches.size()));
+      if (!mma) {
+        program_.touches.insert(program_.touches.end(), touches[i].begin(), touches[i].end());
+      }
+    }
+    program_.touch_begin.push_back(static_cast<uint32_t>(program_.touches.size()));
+    program_.unfenced = find_unfenced(program_, touches, graph_, begins_);
+    program_.wgmma_lines = program_.register_bytes / kRegisterLine + 2;
   }
 
   void emit() {
@@ -272,6 +314,7 @@ class EntryLowering {
   OperandLowering operands_;
   std::vector<Lowered> lowered_;
   std::vector<uint32_t> begins_, block_of_;
+  bool wgmma_ = false;  // the entry has warpgroup matrix instructions
   Graph graph_;
 };
 

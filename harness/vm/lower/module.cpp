@@ -63,7 +63,7 @@ class Loader {
   }
 
   void variables() {
-    uint32_t constant_bytes = 0;
+    uint64_t constant_bytes = 0;
     for (const text::Declaration& d : text_.variables) {
       Symbol symbol{d.name, d.space, 0};
       const uint64_t bytes = uint64_t{element_bytes(d)} * d.count;
@@ -72,14 +72,14 @@ class Loader {
         symbol.dynamic = d.external;
         if (!d.external) continue;  // placed by each kernel that uses it
       } else if (d.space == "const") {
-        symbol.address = align_up(constant_bytes, align);
-        constant_bytes = static_cast<uint32_t>(symbol.address + bytes);
+        symbol.address = align_up(static_cast<uint32_t>(constant_bytes), align);
+        constant_bytes = symbol.address + bytes;
         if (constant_bytes > 65536 * 10) fail(d, "constant memory is full");
         data_->constant_variables.push_back({std::string(d.name),
                                              static_cast<uint32_t>(symbol.address),
                                              static_cast<uint32_t>(bytes)});
       } else if (d.space == "global") {
-        if (bytes > (uint64_t{1} << 32)) fail(d, "the variable is too large");
+        if (bytes > (uint64_t{1} << 30)) fail(d, "the variable is too large");
         symbol.address = module_variable_address(next_variable++);
         data_->globals.push_back({std::string(d.name), symbol.address, {}});
       }
@@ -87,12 +87,13 @@ class Loader {
         fail(d, "'" + std::string(d.name) + "' is declared twice");
       }
     }
+    stop_on_errors();
     // Initialisers may name variables that come later.
     data_->constants.resize(constant_bytes);
     size_t global = 0;
     for (const text::Declaration& d : text_.variables) {
       if (d.space == "const") {
-        initialise(d, &data_->constants[symbols_.at(d.name).address]);
+        initialise(d, data_->constants.data() + symbols_.at(d.name).address);
       } else if (d.space == "global") {
         auto& bytes = data_->globals[global++].initial;
         bytes.resize(size_t{element_bytes(d)} * d.count);

@@ -109,11 +109,13 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
     case isa::OperandKind::kImmediate: {
       if (o.kind != Operand::Kind::kInteger) fail(o.span, "expected an integer constant");
       const auto v = static_cast<int64_t>(o.integer);
-      if (v < spec.lo || v > spec.hi) {
-        fail(o.span,
-             "the constant must be " + (spec.lo == spec.hi ? std::to_string(spec.lo)
-                                                           : "from " + std::to_string(spec.lo) +
-                                                                 " to " + std::to_string(spec.hi)));
+      if (v < spec.lo || v > spec.hi || (v - spec.lo) % spec.step != 0) {
+        std::string wanted = std::to_string(spec.lo);
+        if (spec.lo != spec.hi) {
+          wanted = "from " + wanted + " to " + std::to_string(spec.hi);
+          if (spec.step != 1) wanted += ", in steps of " + std::to_string(spec.step);
+        }
+        fail(o.span, "the constant must be " + wanted);
       }
       out_.push_back(static_cast<uint32_t>(v));
       return;

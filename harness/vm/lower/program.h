@@ -40,6 +40,7 @@ inline constexpr Ref kRefPool = 1;    ///< Offset into the constant pool.
 inline constexpr Ref kRefWide = 2;    ///< 64-bit lanes.
 inline constexpr Ref kRefNegate = 4;  ///< Predicate source with `!`.
 inline constexpr Ref kRefFlags = 15;
+inline constexpr uint32_t kRegisterLine = 128;  ///< Bytes of a 32-bit register.
 inline constexpr Ref kNoRef = 0xfffffff0u;  ///< An optional operand or a guard that is not there.
 inline constexpr Ref kAddedOp =
     0xfffffff1u;  ///< As a guard: none, and the lowering added the operation.
@@ -90,6 +91,14 @@ struct Program {
   uint32_t register_bytes = 0;
   uint32_t register_slots = 0;
   std::vector<SpecialSlot> specials;
+
+  // Only in kernels with wgmma:
+  uint32_t wgmma_lines = 0;       ///< Registers, in lines of kRegisterLine bytes.
+  std::vector<uint32_t> touches;  ///< Lines that instructions use, times 2, plus 1 when written.
+  std::vector<uint32_t>
+      touch_begin;             ///< By instruction: its part of `touches`; one more at the end.
+  std::vector<bool> unfenced;  ///< By instruction: wgmma whose registers a path may have used
+                               ///< since the last wgmma.fence.
 
   std::vector<InstructionInfo> instructions;
   std::vector<const isa::Spelling*> spellings;  ///< By instruction; null when not supported.

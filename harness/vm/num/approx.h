@@ -37,11 +37,19 @@ inline float rsqrt(float x) {
 inline float lg2(float x) {
   return static_cast<float>(std::log2(static_cast<double>(x)));
 }
+/// The hardware reduces an angle by one product in single precision. Far from zero nothing is left
+/// but whole turns.
+inline double reduced_angle(float x) {
+  constexpr float kTurn = 0.159154943091895335769f;
+  float turns = x * kTurn;
+  if (std::fabs(turns) < 0x1p-126f) turns = std::copysign(0.0f, x);
+  return static_cast<double>(std::fmod(turns, 1.0f)) * 6.28318530717958647693;
+}
 inline float sine(float x) {
-  return static_cast<float>(std::sin(static_cast<double>(x)));
+  return static_cast<float>(std::sin(reduced_angle(x)));
 }
 inline float cosine(float x) {
-  return static_cast<float>(std::cos(static_cast<double>(x)));
+  return static_cast<float>(std::cos(reduced_angle(x)));
 }
 inline float hyperbolic_tangent(float x) {
   return static_cast<float>(std::tanh(static_cast<double>(x)));

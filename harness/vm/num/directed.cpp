@@ -58,7 +58,11 @@ T square_root(T a, Rounding mode) {
 
 template <>
 float fuse(float a, float b, float c, Rounding mode) {
-  return round_to_single(add_to_odd(static_cast<double>(a) * b, c), mode);
+  const double product = static_cast<double>(a) * b;
+  const float result = round_to_single(add_to_odd(product, c), mode);
+  // An exact sum of zero is negative when rounded down, unless both terms are +0.
+  const bool cancels = mode == Rounding::kDown && result == 0 && product == -double{c};
+  return cancels && (product != 0 || std::signbit(product) || std::signbit(c)) ? -0.0f : result;
 }
 
 template <>

@@ -86,8 +86,8 @@ extern const Kernels kAvx2Kernels;
 
 const Kernels& kernels(bool portable) {
 #ifdef PTXVM_AVX2
-  static const bool fast = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                           __builtin_cpu_supports("f16c");
+  // Every processor with AVX2 has F16C, which not every compiler can ask for.
+  static const bool fast = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (fast && !portable) return kAvx2Kernels;
 #else
   (void)portable;

@@ -26,6 +26,18 @@ inline float canonical(float x) {
   return x != x ? std::bit_cast<float>(kCanonicalNan) : x;
 }
 
+inline double quiet(double x) {
+  return x != x ? std::bit_cast<double>(std::bit_cast<uint64_t>(x) | uint64_t{1} << 51) : x;
+}
+
+/// Double precision hands a NaN operand on, made quiet: of several the last one listed here. The
+/// hardware prefers b, then (of an fma) c, then a.
+template <class... T>
+inline double with_nan(double result, T... operands) {
+  ((result = operands != operands ? quiet(operands) : result), ...);
+  return result;
+}
+
 /// [0, 1]; NaN and -0 become +0.
 inline float saturate(float x) {
   x = x > 0.0f ? x : 0.0f;

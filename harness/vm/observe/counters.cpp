@@ -16,6 +16,9 @@ struct Tally {
   AccessKind global_kind = AccessKind::kLoad;
   GlobalTraffic global;
   uint64_t local_bytes = 0;
+  BulkKind bulk_kind = BulkKind::kLoad;
+  BulkTraffic bulk;
+  uint64_t wgmma_bytes = 0;
 };
 
 // A pattern of an instruction. Conflicts do not change when all addresses move by the same number
@@ -69,6 +72,18 @@ class CounterProbe : public Probe {
     } else if (e.space == Space::kLocal) {
       t.local_bytes += uint64_t{lanes} * e.bytes;
     }
+  }
+
+  void bulk(const BulkEvent& e) override {
+    if (e.action != BulkAction::kIssue) return;
+    Tally& t = tallies_[e.instruction];
+    t.bulk_kind = e.kind;
+    t.bulk.add({1, e.bytes, e.global_bytes, e.sectors});
+  }
+
+  void wgmma(const WgmmaEvent& e) override {
+    if (e.action != WgmmaAction::kExecute) return;
+    for (const SharedRange& r : e.shared) tallies_[e.instruction].wgmma_bytes += r.bytes;
   }
 
   const std::vector<uint64_t>& blocks() const { return blocks_; }
@@ -163,6 +178,17 @@ GlobalTraffic& global_slot(Counts& c, AccessKind kind) {
   }
 }
 
+BulkTraffic& bulk_slot(Counts& c, BulkKind kind) {
+  switch (kind) {
+    case BulkKind::kStore:
+      return c.bulk_store;
+    case BulkKind::kPrefetch:
+      return c.bulk_prefetch;
+    default:
+      return c.bulk_load;
+  }
+}
+
 }  // namespace
 
 struct Counters::State {
@@ -203,6 +229,8 @@ void Counters::end(std::span<const std::unique_ptr<Probe>> probes) {
       shared_slot(line.counts, t.kind).add(t.shared);
       global_slot(line.counts, t.global_kind).add(t.global);
       line.counts.local_bytes += t.local_bytes;
+      bulk_slot(line.counts, t.bulk_kind).add(t.bulk);
+      line.counts.wgmma_bytes += t.wgmma_bytes;
     }
     report.total.add(line.counts);
     report.by_instruction.push_back(std::move(line));

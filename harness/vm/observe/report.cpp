@@ -21,6 +21,13 @@ void GlobalTraffic::add(const GlobalTraffic& o) {
   bytes += o.bytes;
 }
 
+void BulkTraffic::add(const BulkTraffic& o) {
+  copies += o.copies;
+  bytes += o.bytes;
+  global_bytes += o.global_bytes;
+  sectors += o.sectors;
+}
+
 uint64_t Counts::total_instructions() const {
   uint64_t sum = 0;
   for (uint64_t n : instructions) sum += n;
@@ -39,6 +46,10 @@ void Counts::add(const Counts& o) {
   global_store.add(o.global_store);
   global_atomic.add(o.global_atomic);
   global_copy.add(o.global_copy);
+  bulk_load.add(o.bulk_load);
+  bulk_store.add(o.bulk_store);
+  bulk_prefetch.add(o.bulk_prefetch);
+  wgmma_bytes += o.wgmma_bytes;
   local_bytes += o.local_bytes;
 }
 
@@ -110,6 +121,16 @@ std::string format(const Counts& c) {
       out += row(what, {number(t->requests), number(t->sectors), number(t->bytes)});
     }
   }
+  const std::pair<std::string_view, const BulkTraffic*> bulk[] = {
+      {"load", &c.bulk_load}, {"store", &c.bulk_store}, {"prefetch", &c.bulk_prefetch}};
+  bool heading = false;
+  for (const auto& [what, t] : bulk) {
+    if (t->copies == 0) continue;
+    if (!heading) out += "bulk copies\n" + row("", {"copies", "sectors", "bytes"});
+    heading = true;
+    out += row(what, {number(t->copies), number(t->sectors), number(t->bytes)});
+  }
+  if (c.wgmma_bytes != 0) out += "wgmma\n" + row("shared bytes", {number(c.wgmma_bytes)});
   if (c.local_bytes != 0) out += "local memory\n" + row("bytes", {number(c.local_bytes)});
   return out;
 }

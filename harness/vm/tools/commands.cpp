@@ -4,15 +4,31 @@
 #include <iostream>
 #include <new>
 
-#include "isa/table.h"
 #include "ptxvm/module.h"
+#include "tools/launch_options.h"
 
 namespace ptxvm::tools {
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: ptxvm list FILE.ptx      entries, their parameters and memory, what is not supported\n"
-    "       ptxvm isa [MNEMONIC]     instructions that run, or all that begin with MNEMONIC\n";
+    "ptxvm: runs PTX on the CPU, and counts\n"
+    "\n"
+    "  ptxvm run FILE.ptx --entry NAME [--grid X[,Y,Z]] --block X[,Y,Z] [--cluster X[,Y,Z]]\n"
+    "            [--smem BYTES] [--arg ARGUMENT]... [--by-line] [--threads N] [--reversed]\n"
+    "            [--no-checkers]\n"
+    "      One launch; prints counts and findings. Arguments in the kernel's order:\n"
+    "        Q.npy                       buffer with the contents of a file\n"
+    "        out:O.npy:float16[2,64]     buffer of NaN, written to the file afterwards\n"
+    "        zero:NAME:float32[64]       buffer of zeros\n"
+    "        i32:N u32:N i64:N u64:N f32:X f64:X\n"
+    "      Element types: float16, float32, float64, int32.\n"
+    "  ptxvm list FILE.ptx\n"
+    "      Entries, their parameters and memory, what is not supported.\n"
+    "  ptxvm isa [MNEMONIC] [--json]\n"
+    "      Instructions that run, or all that begin with MNEMONIC.\n"
+    "\n"
+    "Exit codes: 0 good; 1 the kernel failed or a checker has a finding; 2 the command line or an\n"
+    "input is refused; 3 a file cannot be read or written, or memory is full.\n";
 
 int code(ExitCode c) {
   return static_cast<int>(c);
@@ -28,7 +44,7 @@ std::string show(Dim3 d) {
 }
 
 int list(const std::string& path) {
-  if (!std::ifstream(path)) return fail(ExitCode::kEnvironment, path + ": cannot be read");
+  if (!std::ifstream(path)) throw FileError(path + ": cannot be read");
   const Module module = Module::load(path);
   std::cout << path << ": target " << module.target() << ", PTX " << module.isa_version() / 10
             << "." << module.isa_version() % 10 << "\n";
@@ -50,30 +66,37 @@ int list(const std::string& path) {
   return code(ExitCode::kGood);
 }
 
-int isa(const std::string& prefix) {
-  size_t count = 0;
-  for (const isa::Row& row : isa::rows()) {
-    if (!row.pattern.starts_with(prefix)) continue;
-    ++count;
-    if (row.reason.empty()) {
-      std::cout << row.pattern << "  " << row.operands << "  (sm_" << row.sm << ")\n";
-    } else {
-      std::cout << row.pattern << "  not run here: " << row.reason << "\n";
-    }
+int dispatch(const std::vector<std::string>& words) {
+  const std::string command = words.empty() ? "" : words.front();
+  if (command == "--help" || command == "-h") {
+    std::cout << kUsage;
+    return code(ExitCode::kGood);
   }
-  if (count == 0) return fail(ExitCode::kUsage, "no instruction begins with '" + prefix + "'");
-  return code(ExitCode::kGood);
+  const std::vector<std::string> rest(words.empty() ? words.end() : words.begin() + 1, words.end());
+  if (command == "run") return run_kernel(rest);
+  if (command == "isa") return list_instructions(rest);
+  if (command == "list") {
+    if (rest.size() != 1) throw UsageError("list takes one PTX file");
+    return list(rest.front());
+  }
+  throw UsageError((command.empty() ? "no command given" : "command '" + command + "' is unknown") +
+                   "; allowed: run, list, isa; see ptxvm --help");
 }
 
 }  // namespace
 
 int run(const std::vector<std::string>& arguments) {
   try {
-    if (arguments.size() == 2 && arguments[0] == "list") return list(arguments[1]);
-    if (arguments.size() == 1 && arguments[0] == "isa") return isa("");
-    if (arguments.size() == 2 && arguments[0] == "isa") return isa(arguments[1]);
-    std::cerr << kUsage;
-    return code(ExitCode::kUsage);
+    const int result = dispatch(arguments);
+    std::cout.flush();
+    if (!std::cout) return fail(ExitCode::kEnvironment, "cannot write to standard output");
+    return result;
+  } catch (const UsageError& e) {
+    return fail(ExitCode::kRefused, e.what());
+  } catch (const InputError& e) {
+    return fail(ExitCode::kRefused, e.what());
+  } catch (const FileError& e) {
+    return fail(ExitCode::kEnvironment, e.what());
   } catch (const Error& e) {
     for (const Diagnostic& d : e.diagnostics()) std::cerr << "ptxvm: " << d.format() << "\n";
     return code(ExitCode::kRefused);

@@ -6,16 +6,19 @@
 
 namespace ptxvm::tools {
 
-/// Exit codes of the tool.
+/// Exit codes of the tool, those of `fa`.
 enum class ExitCode : int {
   kGood = 0,
-  kFinding = 1,      ///< A wrong result or a finding.
-  kUsage = 2,        ///< Also a filter that matches nothing.
-  kRefused = 3,      ///< The input is not accepted.
-  kEnvironment = 4,  ///< A file cannot be read or written, memory is full.
+  kFinding = 1,      ///< The kernel failed, or a checker has a finding.
+  kRefused = 2,      ///< The command line or an input is not accepted; a filter matches nothing.
+  kEnvironment = 3,  ///< A file cannot be read or written, memory is full.
 };
 
 /// Runs one command line, without the name of the program. Returns the exit code.
 int run(const std::vector<std::string>& arguments);
+
+/// Commands, given the words after theirs. They throw.
+int run_kernel(const std::vector<std::string>& words);
+int list_instructions(const std::vector<std::string>& words);
 
 }  // namespace ptxvm::tools

@@ -108,7 +108,9 @@ Step arrive(Warp& w, const Op& op) {
           "barrier " + std::to_string(id) + " is used for " + text(expected) +
               " threads here, for " + text(b.expected) + " by a warp that has arrived");
   }
-  if (std::find(b.warps.begin(), b.warps.end(), w.index) != b.warps.end()) {
+  // bar.arrive and then bar.sync is how a ring of turns is begun: hardware counts both.
+  if (kArrival == Arrival::kArrive &&
+      std::find(b.warps.begin(), b.warps.end(), w.index) != b.warps.end()) {
     raise(w, op, FaultKind::kInvalid, -1,
           "the warp arrives at barrier " + std::to_string(id) + " twice in one phase");
   }
@@ -153,10 +155,18 @@ bool aligned(Modifiers& m) {
 template <bool kObserved>
 Step pass_fence(Warp& w, const Op& op) {
   if constexpr (kObserved) {
-    const FenceEvent e{id_of(w), op.instruction, w.mask};
+    const FenceEvent e{id_of(w), op.instruction, w.mask, static_cast<FenceKind>(op.aux & 0xff),
+                       static_cast<Space>(op.aux >> 8)};
     notify(w, [&](Probe& p) { p.fence(e); });
   }
   return Step::kNext;
+}
+
+Bound fence_code(FenceKind kind, Space space) {
+  return {pass_fence<false>,
+          pass_fence<true>,
+          static_cast<uint64_t>(kind) | static_cast<uint64_t>(space) << 8,
+          {}};
 }
 
 }  // namespace
@@ -196,8 +206,19 @@ Bound bar_red(Modifiers& m) {
 Bound fence(Modifiers& m) {
   // All accesses of a block are made in order by one thread of the host.
   m.choice({"sc", "acq_rel"});
-  m.choice({"cta", "gpu", "sys", "gl"});
-  return {pass_fence<false>, pass_fence<true>, 0, {}};
+  m.choice({"cta", "cluster", "gpu", "sys", "gl"});
+  return fence_code(FenceKind::kMemory, Space::kGeneric);
+}
+
+Bound fence_proxy(Modifiers& m) {
+  const int space = m.choice({"global", "shared::cta", "shared::cluster"});
+  return fence_code(FenceKind::kProxyAsync, space < 0    ? Space::kGeneric
+                                            : space == 0 ? Space::kGlobal
+                                                         : Space::kShared);
+}
+
+Bound fence_mbarrier_init(Modifiers&) {
+  return fence_code(FenceKind::kMbarrierInit, Space::kShared);
 }
 
 }  // namespace ops

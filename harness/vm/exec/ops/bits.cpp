@@ -23,11 +23,17 @@ T reverse_bits(T a) {
   return out;
 }
 
-// Position and length are taken modulo 256; beyond the value a signed field continues its sign.
+// Of a position or a length only 8 bits count, but with 64-bit values, where all do.
+template <class T>
+uint32_t field_bound(uint32_t n) {
+  return sizeof(T) == 8 ? std::min(n, 255u) : n & 0xff;
+}
+
+// Beyond the value a signed field continues its sign.
 template <class T>
 T extract_field(T a, uint32_t position, uint32_t length) {
   constexpr uint32_t kBits = sizeof(T) * 8;
-  const uint32_t pos = position & 0xff, len = length & 0xff;
+  const uint32_t pos = field_bound<T>(position), len = field_bound<T>(length);
   if (len == 0) return 0;
   const auto u = static_cast<Unsigned<T>>(a);
   const uint32_t top = std::min(pos + len - 1, kBits - 1);
@@ -44,7 +50,7 @@ T extract_field(T a, uint32_t position, uint32_t length) {
 template <class T>
 T insert_field(T a, T b, uint32_t position, uint32_t length) {
   constexpr uint32_t kBits = sizeof(T) * 8;
-  const uint32_t pos = position & 0xff, len = length & 0xff;
+  const uint32_t pos = field_bound<T>(position), len = field_bound<T>(length);
   if (pos >= kBits || len == 0) return b;
   const T field = len >= kBits ? static_cast<T>(-1) : static_cast<T>((T{1} << len) - 1);
   const T keep = static_cast<T>(field << pos);

@@ -134,6 +134,7 @@ Bound nanosleep(Modifiers&) {
 Bound hint(Modifiers& m) {
   m.choice({"global", "local"});
   m.choice({"L1", "L2"});
+  m.choice({"launch_dependents", "wait"});
   m.ignore_cache_hints();
   return code([](Warp&, const Op&) { return Step::kNext; });
 }

@@ -85,15 +85,15 @@ bool is_nan(double x) {
   return x != x;
 }
 
-// NaN gives 0, but for the 64-bit results, where the hardware gives the top bit.
+// NaN gives 0, but the top bit where the source or the result has 64 bits.
 template <class D>
-D nan_result() {
-  return sizeof(D) == 8 ? static_cast<D>(uint64_t{1} << 63) : D{0};
+D nan_result(bool from_double) {
+  return from_double || sizeof(D) == 8 ? static_cast<D>(uint64_t{1} << (sizeof(D) * 8 - 1)) : D{0};
 }
 
 template <class D>
-D to_integer(double x, Rounding mode) {
-  if (is_nan(x)) return nan_result<D>();
+D to_integer(double x, Rounding mode, bool from_double) {
+  if (is_nan(x)) return nan_result<D>(from_double);
   const double r = num::round_integral(x, mode);
   // The limits of 64-bit types are not doubles: compare with the power of two above them.
   const double top = std::ldexp(1.0, std::numeric_limits<D>::digits);
@@ -133,7 +133,7 @@ Step float_to_integer(Warp& w, const Op& op) {
   for_lanes(w.mask, [&](int i) {
     double x = read_float(w, op.r[1], i, p.from);
     if (p.ftz && std::fabs(x) < 0x1p-126) x = 0;
-    store_integer<D>(w, op.r[0], i, to_integer<D>(x, p.rounding));
+    store_integer<D>(w, op.r[0], i, to_integer<D>(x, p.rounding, p.from == Type::kF64));
   });
   return Step::kNext;
 }
@@ -152,10 +152,10 @@ uint32_t finish_bits(double x, const Plan& p) {
       return num::round_to(x, num::kBfloat, p.rounding);
     case Type::kTf32:
       return num::round_to(x, num::kTf32, p.rounding) << 13;
-    default: {
-      const uint32_t bits = num::round_to(x, num::kSingle, p.rounding);
-      return p.ftz && (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits;
-    }
+    default:
+      // Flushed for what it was before rounding.
+      if (p.ftz && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
+      return num::round_to(x, num::kSingle, p.rounding);
   }
 }
 
@@ -165,18 +165,56 @@ uint32_t convert_to_bits(double x, const Plan& p) {
   return finish_bits(x, p);
 }
 
+// What these conversions make of a NaN: most give the format's own, some hand the payload on.
+uint64_t convert_nan(uint64_t bits, const Plan& p) {
+  const uint64_t sign32 = bits >> 32 & 0x80000000u;
+  if (p.sat) return 0;
+  if (p.from == Type::kF64 && p.to == Type::kF64) {
+    return bits | static_cast<uint64_t>(p.integral) << 51;
+  }
+  if (p.from == Type::kF64 && p.to == Type::kF32) {
+    return sign32 | 0x7fc00000u | (bits >> 29 & 0x003fffffu);
+  }
+  if (p.from == Type::kF64 && p.to == Type::kF16) {
+    return sign32 >> 16 | 0x7e00u | (bits >> 42 & 0x01ffu);
+  }
+  if (p.from == Type::kF32 && p.to == Type::kF64) {
+    if (p.ftz) bits = num::kCanonicalNan;
+    return (bits & 0x80000000u) << 32 | uint64_t{0x7ff8} << 48 | (bits & 0x007fffffu) << 29;
+  }
+  if (p.from == Type::kF16 && p.to == Type::kF64) {
+    return (bits & 0x8000u) << 48 | uint64_t{0x7ff8} << 48 | (bits & 0x03ffu) << 42;
+  }
+  if (p.from == Type::kF32 && p.to == Type::kF32 && !p.ftz && !p.integral) return bits;
+  if (p.from == Type::kBf16) return bits << 16;
+  if (p.to == Type::kTf32 && p.rounding == Rounding::kNearestAway) return bits & ~0x1fffu;
+  return convert_to_bits(std::numeric_limits<double>::quiet_NaN(), p);
+}
+
+uint64_t convert_float(uint64_t bits, double x, const Plan& p) {
+  if (is_nan(x)) return convert_nan(bits, p);
+  // To half precision a subnormal is not flushed: its rounding shows.
+  const bool flushes = p.ftz && p.from == Type::kF32 && p.to != Type::kF16;
+  if (flushes && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
+  if (p.integral) x = num::round_integral(x, p.rounding);
+  if (p.to == Type::kF64) return std::bit_cast<uint64_t>(p.sat ? saturate(x) : x);
+  return convert_to_bits(x, p);
+}
+
+uint64_t read_bits(Warp& w, Ref ref, int lane, Type type) {
+  return bits(type) == 16 ? load_integer<uint16_t>(w, ref, lane)
+                          : load_integer<uint64_t>(w, ref, lane);
+}
+
 Step float_to_float(Warp& w, const Op& op) {
   const Plan p = unpack(op.aux);
   for_lanes(w.mask, [&](int i) {
-    double x = read_float(w, op.r[1], i, p.from);
-    if (p.ftz && p.from == Type::kF32 && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
-    if (p.integral) x = num::round_integral(x, p.rounding);
-    if (p.to == Type::kF64) {
-      w.at<double>(op.r[0])[i] = p.sat ? saturate(x) : x;
-    } else if (op.r[0] & kRefWide) {
-      w.at<uint64_t>(op.r[0])[i] = convert_to_bits(x, p);
+    const uint64_t result =
+        convert_float(read_bits(w, op.r[1], i, p.from), read_float(w, op.r[1], i, p.from), p);
+    if (op.r[0] & kRefWide) {
+      w.at<uint64_t>(op.r[0])[i] = result;
     } else {
-      w.at<uint32_t>(op.r[0])[i] = convert_to_bits(x, p);
+      w.at<uint32_t>(op.r[0])[i] = static_cast<uint32_t>(result);
     }
   });
   return Step::kNext;

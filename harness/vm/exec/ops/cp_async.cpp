@@ -131,6 +131,32 @@ void land(Warp& w, const PendingCopy& copy) {
   });
 }
 
+}  // namespace
+}  // namespace ptxvm::ops
+
+void ptxvm::land_copies(Warp& w, uint32_t lanes, bool observed) {
+  auto& pending = w.copies.pending;
+  for (size_t i = 0; i < pending.size();) {
+    const uint32_t done = pending[i].mask & lanes;
+    if (done == 0) {
+      ++i;
+      continue;
+    }
+    if (done != pending[i].mask) ops::split(pending, i, done);
+    ops::land(w, pending[i]);
+    if (observed) {
+      const PendingCopy& copy = pending[i];
+      const auto lane = static_cast<size_t>(__builtin_ctz(copy.mask));
+      ops::report_async(w, copy.instruction, AsyncAction::kLand, copy.mask,
+                        copy.committed ? copy.group : w.copies.committed[lane], false, &copy);
+    }
+    pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+namespace ptxvm::ops {
+namespace {
+
 // Op::aux: 1 for wait_all, which also waits for copies of the open group.
 template <bool kObserved>
 Step wait(Warp& w, const Op& op) {

@@ -105,8 +105,12 @@ Bound fp_add(Modifiers& m) {
   const Style s = style_of(m);
   if (s.type == Type::kF64) {
     return with_rounding(s.rounding, [&]<Rounding R>() {
-      return subtract ? per_lane<[](double a, double b) { return add_in<R>(a, -b); }>()
-                      : per_lane<[](double a, double b) { return add_in<R>(a, b); }>();
+      return subtract ? per_lane<[](double a, double b) {
+        return num::with_nan(add_in<R>(a, -b), a, b);
+      }>()
+                      : per_lane<[](double a, double b) {
+                          return num::with_nan(add_in<R>(a, b), a, b);
+                        }>();
     });
   }
   return with_style(s, [&]<Rounding R, bool Ftz, bool Sat>() {
@@ -124,7 +128,7 @@ Bound fp_mul(Modifiers& m) {
   const Style s = style_of(m);
   if (s.type == Type::kF64) {
     return with_rounding(s.rounding, []<Rounding R>() {
-      return per_lane<[](double a, double b) { return mul_in<R>(a, b); }>();
+      return per_lane<[](double a, double b) { return num::with_nan(mul_in<R>(a, b), a, b); }>();
     });
   }
   return with_style(s, []<Rounding R, bool Ftz, bool Sat>() {
@@ -139,8 +143,8 @@ Bound fp_fma(Modifiers& m) {
   if (s.type == Type::kF64) {
     return with_rounding(s.rounding, []<Rounding R>() {
       return per_lane<[](double a, double b, double c) {
-        if constexpr (R == Rounding::kNearest) return std::fma(a, b, c);
-        return num::fuse(a, b, c, R);
+        if constexpr (R == Rounding::kNearest) return num::with_nan(std::fma(a, b, c), a, c, b);
+        return num::with_nan(num::fuse(a, b, c, R), a, c, b);
       }>();
     });
   }
@@ -178,27 +182,36 @@ Bound fp_div(Modifiers& m) {
 
 Bound fp_abs(Modifiers& m) {
   const Style s = style_of(m);
-  if (s.type == Type::kF64) return per_lane<[](double a) { return std::fabs(a); }>();
+  if (s.type == Type::kF64) {
+    return per_lane<[](double a) { return num::with_nan(std::fabs(a), a); }>();
+  }
   return with_flag(s.ftz, []<bool Ftz>() {
-    return per_lane<[](float a) { return std::fabs(num::input<Ftz>(a)); }>();
+    return per_lane<[](float a) { return num::canonical(std::fabs(num::input<Ftz>(a))); }>();
   });
 }
 
 Bound fp_neg(Modifiers& m) {
   const Style s = style_of(m);
-  if (s.type == Type::kF64) return per_lane<[](double a) { return -a; }>();
-  return with_flag(
-      s.ftz, []<bool Ftz>() { return per_lane<[](float a) { return -num::input<Ftz>(a); }>(); });
+  if (s.type == Type::kF64) return per_lane<[](double a) { return num::with_nan(-a, a); }>();
+  return with_flag(s.ftz, []<bool Ftz>() {
+    return per_lane<[](float a) { return num::canonical(-num::input<Ftz>(a)); }>();
+  });
 }
 
 namespace {
 
+double nan_of(double a, double b) {
+  return num::with_nan(0.0, a, b);
+}
+float nan_of(float, float) {
+  return std::numeric_limits<float>::quiet_NaN();
+}
+
 // -0 is less than +0. A single NaN is ignored unless kNan asks for it.
 template <bool kMax, bool kNan, class T>
 T extreme(T a, T b) {
-  const T nan = std::numeric_limits<T>::quiet_NaN();
   if (a != a || b != b) {
-    if (kNan || (a != a && b != b)) return nan;
+    if (kNan || (a != a && b != b)) return nan_of(a, b);
     return a != a ? b : a;
   }
   if (a == b) return kMax == std::signbit(a) ? b : a;
@@ -261,7 +274,7 @@ Step test_property(Warp& w, const Op& op) {
         yes = c == FP_NAN;
         break;
       case 4:
-        yes = c == FP_NORMAL;
+        yes = c == FP_NORMAL || c == FP_ZERO;
         break;
       default:
         yes = c == FP_SUBNORMAL;

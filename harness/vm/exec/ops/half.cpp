@@ -155,7 +155,7 @@ Bound half_neg(Modifiers& m) {
   const Style s = style_of(m);
   return with_style(s, [&]<class N, bool Ftz, Finish>() {
     return unary<[](uint16_t a) {
-      return static_cast<uint16_t>((Ftz ? flush<N>(a) : a) ^ 0x8000);
+      return is_nan<N>(a) ? N::kNan : static_cast<uint16_t>((Ftz ? flush<N>(a) : a) ^ 0x8000);
     }>(s.packed);
   });
 }
@@ -164,7 +164,7 @@ Bound half_abs(Modifiers& m) {
   const Style s = style_of(m);
   return with_style(s, [&]<class N, bool Ftz, Finish>() {
     return unary<[](uint16_t a) {
-      return static_cast<uint16_t>((Ftz ? flush<N>(a) : a) & 0x7fff);
+      return is_nan<N>(a) ? N::kNan : static_cast<uint16_t>((Ftz ? flush<N>(a) : a) & 0x7fff);
     }>(s.packed);
   });
 }

@@ -116,11 +116,111 @@ struct WarpSyncEvent {
   uint32_t members = 0;
 };
 
+enum class FenceKind : uint8_t {
+  kMemory,        ///< membar, fence.sc, fence.acq_rel
+  kProxyAsync,    ///< fence.proxy.async: between ordinary accesses and those of the async proxy.
+  kMbarrierInit,  ///< fence.mbarrier_init: mbarrier.init before the async proxy and the cluster.
+
+};
+
 /// membar and fence (PTX ISA 9.7.13.4).
 struct FenceEvent {
   WarpId warp;
   uint32_t instruction = 0;
   uint32_t mask = 0;
+  FenceKind kind = FenceKind::kMemory;
+  Space space = Space::kGeneric;  ///< kProxyAsync: kShared or kGlobal; kGeneric for all memory.
+};
+
+/// Bytes of shared memory, by shared address.
+struct SharedRange {
+  uint32_t address = 0;
+  uint32_t bytes = 0;
+
+  bool operator==(const SharedRange&) const = default;
+};
+
+enum class MbarrierAction : uint8_t {
+  kInit,        ///< `count` arrivals make a phase; phase 0 begins.
+  kInvalidate,  ///< The memory may be used for something else.
+  kArrive,      ///< `count` arrivals towards `phase`; for arrive.expect_tx, kExpect comes before.
+  kExpect,      ///< The phase waits for `bytes` more.
+  kComplete,    ///< `bytes` of a bulk copy have landed (see BulkEvent::kLand, just before).
+  kPhase,       ///< `phase` is complete, and the next one begins.
+  kWait,        ///< test_wait or try_wait saw that `phase` is complete: what its arrivals released
+                ///< is visible to the lanes in `mask`.
+  kMiss,        ///< test_wait or try_wait answered false.
+};
+
+/// mbarrier (PTX ISA 9.7.13.15). One event for each barrier that a warp request names.
+struct MbarrierEvent {
+  WarpId warp;  ///< For kComplete, and a kPhase that follows from it, who issued the copy.
+  uint32_t instruction = 0;  ///< For kComplete and kPhase: what caused it (an arrive, a copy).
+  MbarrierAction action = MbarrierAction::kInit;
+  uint32_t mask = 0;     ///< Lanes that name this barrier; 0 for kComplete and kPhase.
+  uint32_t address = 0;  ///< Shared address.
+  uint64_t phase = 0;    ///< Counts from 0 since init.
+  uint32_t count = 0;    ///< kInit, kArrive.
+  uint32_t bytes = 0;    ///< kExpect, kComplete.
+  bool ordered = true;   ///< False for .relaxed: no release on arrival, no acquire on waiting.
+  bool by_copy = false;  ///< kArrive: by cp.async.mbarrier.arrive, when earlier copies landed.
+};
+
+enum class BulkAction : uint8_t {
+  kIssue,   ///< One thread issued a copy. Nothing has been read or written.
+  kLand,    ///< The copy is done now: shared memory was written (loads) or read (stores).
+  kCommit,  ///< The thread closed its open group of stores; `group` is its number.
+  kWait,    ///< The thread waited until at most `group` of its groups are pending.
+};
+
+enum class BulkKind : uint8_t {
+  kLoad,      ///< Global to shared, completes on an mbarrier.
+  kStore,     ///< Shared to global, completes as part of a bulk group.
+  kPrefetch,  ///< Global to L2: no data moves; kIssue only.
+};
+
+/// cp.async.bulk and cp.async.bulk.tensor (PTX ISA 9.7.9.25.4 and 5). All of them act for single
+/// threads: one event for each lane. Memory is accessed through the async proxy.
+struct BulkEvent {
+  WarpId warp;  ///< For kLand as it was at issue.
+  uint32_t instruction = 0;
+  BulkAction action = BulkAction::kIssue;
+  BulkKind kind = BulkKind::kLoad;
+  uint32_t lane = 0;
+  uint64_t copy = 0;   ///< kIssue, kLand: number of the copy in its block, from 0.
+  uint64_t group = 0;  ///< kStore: number of the thread's group, from 0. kWait: pending allowed.
+  bool read_only = false;  ///< kWait: .read, which waits for shared memory to be read only.
+  bool tensor = false;     ///< Through a tensor map.
+  /// kIssue, kLand: what the copy writes (loads) or reads (stores) of shared memory.
+  std::span<const SharedRange> shared;
+  uint64_t bytes = 0;         ///< Of the box, as the mbarrier counts them.
+  uint64_t global_bytes = 0;  ///< kIssue: those inside the tensor.
+  uint64_t sectors = 0;       ///< kIssue: 32-byte sectors of global memory that they touch.
+  uint32_t mbarrier = 0;      ///< kLoad: shared address of the barrier that it completes on.
+};
+
+enum class WgmmaAction : uint8_t {
+  kFence,     ///< wgmma.fence: registers written so far are ordered before later wgmma.
+  kIssue,     ///< mma_async of one warp. A in registers has been read.
+  kCommit,    ///< The warp closed its open group; `group` is its number.
+  kWait,      ///< The warp arrived at wait_group and waits for its warpgroup; `group` may stay
+              ///< pending.
+  kExecute,   ///< One multiplication of the warpgroup runs now, and reads `shared`.
+  kComplete,  ///< All four warps are at the wait, which is over: groups below `group` are done.
+  kUnfenced,  ///< mma_async of one warp uses registers that were written after its last fence.
+};
+
+/// wgmma (PTX ISA 9.7.15). A warpgroup is one asynchronous agent: its multiplications run, in order
+/// of issue, when its four warps meet in the wait_group that asks for them. Operands in shared
+/// memory are read through the async proxy.
+struct WgmmaEvent {
+  WarpId warp;  ///< For kExecute and kComplete: the last warp that arrived at the wait.
+  uint32_t instruction = 0;  ///< For kExecute: the mma_async.
+  WgmmaAction action = WgmmaAction::kFence;
+  uint32_t warpgroup = 0;  ///< warp / 4
+  uint64_t group = 0;      ///< kIssue, kExecute: the group it belongs to. Counts from 0.
+  uint64_t sequence = 0;   ///< kIssue, kExecute: number of the mma_async in its warpgroup, from 0.
+  std::span<const SharedRange> shared;  ///< kIssue, kExecute: operands in shared memory.
 };
 
 /// A warp stops because it must wait (`blocked`) or goes on after waiting.
@@ -141,6 +241,7 @@ struct ExitEvent {
     bool committed;
   };
   std::span<const Pending> pending;
+  uint32_t wgmma_pending = 0;  ///< wgmma issued and never waited for.
 };
 
 /// A block starts or has ended.
@@ -166,6 +267,9 @@ class Probe {
   virtual void async(const AsyncEvent&) {}
   virtual void warp_sync(const WarpSyncEvent&) {}
   virtual void fence(const FenceEvent&) {}
+  virtual void mbarrier(const MbarrierEvent&) {}
+  virtual void bulk(const BulkEvent&) {}
+  virtual void wgmma(const WgmmaEvent&) {}
   virtual void wait(const WaitEvent&) {}
   virtual void exit(const ExitEvent&) {}
 };
@@ -186,6 +290,9 @@ struct Finding {
   Diagnostic where;          ///< Line, caret and inlining chain.
 };
 
+/// For a terminal: `race: ... x12`, then the line with its caret and notes.
+std::string format(const Finding& finding);
+
 /// Watches one launch. `begin` is called before any probe is made, `end` after all have finished,
 /// with the probes in the order in which they were made.
 class Observer {
@@ -196,7 +303,8 @@ class Observer {
   virtual void end(std::span<const std::unique_ptr<Probe>> probes) = 0;
   /// Whether `Probe::instruction` is to be called; it slows the machine down.
   virtual bool wants_instructions() const { return false; }
-  /// What was found; must not depend on the number of host threads.
+  /// What was found; must not depend on the number of host threads. (After a fault, blocks behind
+  /// the faulty one may or may not have run.)
   virtual std::vector<Finding> findings() const { return {}; }
 };
 

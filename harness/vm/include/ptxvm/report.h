@@ -34,6 +34,17 @@ struct GlobalTraffic {
   bool operator==(const GlobalTraffic&) const = default;
 };
 
+/// Bulk and tensor copies of one direction.
+struct BulkTraffic {
+  uint64_t copies = 0;
+  uint64_t bytes = 0;         ///< Of shared memory.
+  uint64_t global_bytes = 0;  ///< Less than `bytes` where a box reaches out of its tensor.
+  uint64_t sectors = 0;       ///< Of global memory.
+
+  void add(const BulkTraffic& o);
+  bool operator==(const BulkTraffic&) const = default;
+};
+
 /// Exact counts. Instructions are warp instructions as PTX has them; only the classes for which
 /// `carries_over` holds can be compared with machine code.
 struct Counts {
@@ -41,6 +52,9 @@ struct Counts {
 
   SharedTraffic shared_load, shared_store, shared_atomic, ldmatrix, stmatrix, shared_copy;
   GlobalTraffic global_load, global_store, global_atomic, global_copy;
+  BulkTraffic bulk_load, bulk_store, bulk_prefetch;
+  uint64_t wgmma_bytes =
+      0;  ///< Of shared memory, read by wgmma; overlapping reads count once each.
   uint64_t local_bytes = 0;
 
   uint64_t of(CountClass c) const { return instructions[static_cast<size_t>(c)]; }
@@ -79,6 +93,8 @@ class Counters : public Observer {
  public:
   Counters();
   ~Counters() override;
+  Counters(const Counters&) = delete;
+  Counters& operator=(const Counters&) = delete;
   void begin(const LaunchInfo& info) override;
   std::unique_ptr<Probe> make_probe() override;
   void end(std::span<const std::unique_ptr<Probe>> probes) override;

@@ -1,0 +1,144 @@
+// fa explain: what rungs do, counted in the virtual machine.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "harness/bench/counts.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
+#include "harness/cli/count.h"
+#include "harness/cli/count_table.h"
+#include "harness/cli/margin.h"
+#include "harness/cli/terminal.h"
+
+namespace fa::cli {
+namespace {
+
+std::string file_of(const Rung& rung) {
+  return std::string(rung.name) + ".cu";
+}
+
+Json lines_json(const LineTable& table) {
+  Json lines = Json::array();
+  for (const auto& [line, counts] : table.lines) {
+    if (counts.total_instructions() == 0) continue;
+    lines.push_back({{"line", line}, {"counts", counts_json(counts)}});
+  }
+  return lines;
+}
+
+class ExplainCommand final : public Command {
+ public:
+  explicit ExplainCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
+
+  void declare(CLI::App& app) override {
+    app.add_option("rungs", words_, "Rungs: ids, names, a family, or all")->required();
+    problem_.declare(app, true);
+    app.add_option("--tile", tile_, "Another instance of the rung, such as 64x32w2 (see fa list)")
+        ->type_name("TILE");
+    app.add_flag("--ablations", ablations_, "Each rung's other tiles too");
+    app.add_flag("--by-line", by_line_, "The kernel's source with the counts of each line");
+    app.add_flag("--json", json_, "Print a result file with a row for each rung");
+    add_vm_options(app, vm_);
+  }
+
+  Exit execute() override {
+    const std::vector<BenchItem> items = select();
+    Counting counting(vm_);
+    Progress progress;
+    std::vector<Json> rows;
+    const std::string run = utc_now();
+    Exit result = Exit::ok;
+    for (const BenchItem& item : items) {
+      progress.show(fmt::format("{} on {}", item.name, to_string(item.problem)));
+      Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
+      if (item.refused.empty()) {
+        counted = counting.count(item);
+        if (!counted.verdict.ok) result = Exit::wrong;
+      }
+      progress.clear();
+      if (!json_) print(counted);
+      rows.push_back(counted_row(counted, run));
+      if (by_line_ && counted.verdict.ok) {
+        rows.back()["lines"] = lines_json(by_line(counted.launches, file_of(*item.rung)));
+      }
+    }
+    if (json_) {
+      const FileIdentity identity{generator_json(source_state(), argv_),
+                                  device_json(counting.device()), vm_policy_json("normal", 1)};
+      fmt::print("{}\n", results_document(identity, rows).dump(1));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<BenchItem> select() const {
+    std::vector<BenchItem> items;
+    bool any = false;
+    for (const Problem& shape : problem_.problems()) {
+      for (const Rung* rung : select_rungs(words_)) {
+        Problem problem = shape;
+        problem.dtype = rung->dtype;
+        const Instance* own = rung->find_instance(problem.head_dim, tile_);
+        add(items, *rung, problem, own);
+        if (!ablations_ || !tile_.empty()) continue;
+        for (const Instance& instance : rung->kernels->instances) {
+          if (instance.head_dim != problem.head_dim || &instance == own) continue;
+          add(items, *rung, problem, &instance);
+        }
+      }
+    }
+    for (const BenchItem& item : items) any |= item.refused.empty();
+    if (!any) throw UsageError(items.front().refused);
+    return items;
+  }
+
+  void add(std::vector<BenchItem>& items, const Rung& rung, const Problem& problem,
+           const Instance* instance) const {
+    items.push_back(rung_item(rung, problem, instance, nullptr));
+    if (!instance && !tile_.empty()) {
+      // The planner says it in the same words as for fa run.
+      const PlanResult refused = make_plan(rung, problem, tile_);
+      if (const auto* why = std::get_if<Unsupported>(&refused)) items.back().refused = why->reason;
+    }
+  }
+
+  void print(const Counted& counted) const {
+    const BenchItem& item = counted.item;
+    fmt::print("{} on {}\n", item.name, to_string(item.problem));
+    if (!item.refused.empty()) {
+      fmt::print("{}: {}\n\n", coloured("unsupported", Colour::yellow), item.refused);
+      return;
+    }
+    if (!counted.verdict.ok) {
+      fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), counted.verdict.reason,
+                 counted.verdict.details);
+      return;
+    }
+    for (const Launch& step : item.plan.launches) {
+      fmt::print("{}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n",
+                 step.entry, step.grid.x, step.grid.y, step.grid.z, step.block,
+                 step.dynamic_shared);
+    }
+    fmt::print("{}, counted in the PTX virtual machine\n{}", coloured("correct", Colour::green),
+               count_table(counted.total));
+    if (by_line_) fmt::print("\n{}", margin(by_line(counted.launches, file_of(*item.rung))));
+    fmt::print("\n");
+    std::fflush(stdout);
+  }
+
+  std::vector<std::string> words_, argv_;
+  CountProblem problem_;
+  std::string tile_;
+  VmOptions vm_;
+  bool ablations_ = false, by_line_ = false, json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_explain_command(std::vector<std::string> words) {
+  return std::make_unique<ExplainCommand>(std::move(words));
+}
+
+}  // namespace fa::cli

@@ -1,0 +1,89 @@
+#include "harness/device/ptx_library.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "harness/device/device.h"
+
+namespace fa {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAdvice =
+    "build the target fa_ptx, or set FA_PTX_DIR to a folder with the rungs' PTX";
+
+fs::path default_folder() {
+  const char* chosen = std::getenv("FA_PTX_DIR");
+  return chosen && *chosen ? fs::path(chosen) : fs::path(FA_PTX_DIR);
+}
+
+bool is_name(char c) {
+  return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+         (c >= 'A' && c <= 'Z');
+}
+
+/// Names after ".entry" in a PTX text.
+std::vector<std::string> entries_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::vector<std::string> names;
+  constexpr std::string_view kEntry = ".entry ";
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t at = line.find(kEntry);
+    if (at == std::string::npos) continue;
+    const auto begin = line.begin() + static_cast<std::ptrdiff_t>(at + kEntry.size());
+    names.emplace_back(begin, std::find_if_not(begin, line.end(), is_name));
+  }
+  return names;
+}
+
+}  // namespace
+
+PtxLibrary::PtxLibrary(fs::path folder)
+    : folder_(folder.empty() ? default_folder() : std::move(folder)) {}
+
+void PtxLibrary::read_folder() {
+  std::error_code error;
+  fs::directory_iterator files(folder_, error);
+  if (error) {
+    throw DeviceError(fmt::format("the PTX folder {} cannot be read ({}); {}", folder_.string(),
+                                  error.message(), kAdvice));
+  }
+  for (const fs::directory_entry& file : files) {
+    if (file.path().extension() != ".ptx") continue;
+    ++files_;
+    for (std::string& name : entries_of(file.path())) {
+      const auto [other, is_new] = files_by_entry_.emplace(std::move(name), file.path());
+      if (!is_new) {
+        throw DeviceError(fmt::format("the entry {} is in {} and in {}; remove one of them",
+                                      other->first, other->second.string(), file.path().string()));
+      }
+    }
+  }
+  read_ = true;
+}
+
+const ptxvm::Module& PtxLibrary::find(const std::string& entry) {
+  if (!read_) read_folder();
+  const auto file = files_by_entry_.find(entry);
+  if (file == files_by_entry_.end()) {
+    throw DeviceError(fmt::format("none of the {} .ptx files in {} has the entry {}; {}", files_,
+                                  folder_.string(), entry, kAdvice));
+  }
+  const auto loaded = modules_.find(file->second);
+  if (loaded != modules_.end()) return loaded->second;
+  try {
+    return modules_.emplace(file->second, ptxvm::Module::load(file->second.string())).first->second;
+  } catch (const ptxvm::Error& error) {
+    throw DeviceError(error.what());
+  }
+}
+
+}  // namespace fa

@@ -1,0 +1,196 @@
+#include "harness/device/vm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "ptxvm/races.h"
+
+namespace fa {
+namespace {
+
+constexpr std::array kNames{"Q", "K", "V", "O"};
+
+std::uint32_t extent(std::int64_t value, const Launch& step) {
+  if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
+    throw DeviceError(fmt::format("{}: a grid extent of {} is not between 1 and {}", step.entry,
+                                  value, std::numeric_limits<std::int32_t>::max()));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+/// The first number after `name` in a file of "name number" lines, or of a number alone.
+std::size_t read_number(const char* path, const std::string& name) {
+  std::ifstream in(path);
+  for (std::string word; in >> word;) {
+    if (!name.empty() && word != name) continue;
+    if (!name.empty() && !(in >> word)) break;
+    std::size_t value = 0;
+    for (const char c : word) {
+      if (c < '0' || c > '9') return 0;  // "max"
+      value = value * 10 + static_cast<std::size_t>(c - '0');
+    }
+    return value;
+  }
+  return 0;
+}
+
+std::string describe(const ptxvm::Finding& finding) {
+  // "error: file:line: ..." with the checker's name in place of the first word.
+  std::string text = finding.where.message.empty() ? finding.message : finding.where.format();
+  if (text.starts_with("error: ")) text.erase(0, 7);
+  const std::string often =
+      finding.count > 1 ? fmt::format("\n  seen {} times", finding.count) : "";
+  return fmt::format("{}: {}{}", finding.checker, text, often);
+}
+
+}  // namespace
+
+std::size_t available_host_memory() {
+  std::size_t free = read_number("/proc/meminfo", "MemAvailable:") * 1024;
+  const std::size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
+  const std::size_t used = read_number("/sys/fs/cgroup/memory.current", "");
+  if (limit > 0 && used < limit) free = free == 0 ? limit - used : std::min(free, limit - used);
+  return free;
+}
+
+VmDevice::VmDevice(VmOptions options) : options_(std::move(options)), library_(options_.ptx_dir) {}
+
+VmDevice::~VmDevice() = default;
+
+void VmDevice::require_memory(const Problem& problem) {
+  memory_.reset();
+  const std::size_t free = available_host_memory();
+  // The machine's Q, K, V and O, and as much again for the inputs and the outputs of the check.
+  const double needed = 2.0 * problem.bytes();
+  if (free == 0 || needed <= static_cast<double>(free)) return;
+  throw OutOfMemory(
+      fmt::format("{} needs {:.0f} bytes of host memory in the virtual machine, {} are free; "
+                  "take a smaller batch, fewer heads or a shorter sequence",
+                  to_string(problem), needed, free));
+}
+
+void VmDevice::load(const Problem& problem, const Inputs& inputs) {
+  const std::array<std::pair<const HostTensor*, std::int64_t>, 3> sources{
+      {{&inputs.q, problem.q_elements()},
+       {&inputs.k, problem.kv_elements()},
+       {&inputs.v, problem.kv_elements()}}};
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto& [tensor, count] = sources[i];
+    const std::size_t bytes = size_of(problem.dtype) * static_cast<std::size_t>(count);
+    if (tensor->dtype != problem.dtype || tensor->bytes.size() != bytes) {
+      throw std::invalid_argument(fmt::format(
+          "{} holds {} bytes of {}, {} needs {} of {}", kNames[i], tensor->bytes.size(),
+          to_string(tensor->dtype), to_string(problem), bytes, to_string(problem.dtype)));
+    }
+  }
+  require_memory(problem);
+  addresses_.clear();
+  auto memory = std::make_unique<ptxvm::Memory>();
+  try {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const auto& bytes = sources[i].first->bytes;
+      addresses_.push_back(memory->upload(kNames[i], std::span(bytes.data(), bytes.size())));
+    }
+    addresses_.push_back(memory->allocate(kNames[3], inputs.q.bytes.size()));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(
+        fmt::format("{}: the host has no memory for the virtual machine", to_string(problem)));
+  }
+  problem_ = problem;
+  memory_ = std::move(memory);
+}
+
+void VmDevice::poison_output() {
+  const std::span<std::byte> output = memory_->bytes(addresses_[3]);
+  // All bits set is a NaN in binary16 and in binary32.
+  std::fill(output.begin(), output.end(), std::byte{0xFF});
+}
+
+ptxvm::LaunchConfig VmDevice::configure(const Launch& step) const {
+  ptxvm::LaunchConfig config;
+  config.grid = {extent(step.grid.x, step), extent(step.grid.y, step), extent(step.grid.z, step)};
+  config.block = {static_cast<std::uint32_t>(step.block), 1, 1};
+  config.dynamic_shared_bytes = static_cast<std::uint32_t>(step.dynamic_shared);
+  for (const Argument& argument : step.arguments) {
+    std::visit(
+        [&](const auto& value) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Tensor>) {
+            config.arguments.push_back(
+                ptxvm::Argument::pointer(addresses_[static_cast<std::size_t>(value)]));
+          } else {
+            config.arguments.push_back(ptxvm::Argument::scalar(value));
+          }
+        },
+        argument);
+  }
+  return config;
+}
+
+void VmDevice::launch(const LaunchPlan& plan) {
+  if (!memory_) throw std::logic_error("no problem is loaded in the virtual machine");
+  counts_.clear();
+  for (const Launch& step : plan.launches) run(step);
+}
+
+void VmDevice::run(const Launch& step) {
+  const ptxvm::Module& module = library_.find(step.entry);
+  ptxvm::Options options;
+  options.threads = options_.threads;
+  options.observers = options_.observers;
+  if (options_.reversed) {
+    options.warp_order = ptxvm::Order::kReversed;
+    options.cta_order = ptxvm::Order::kReversed;
+  }
+  ptxvm::Races races;
+  if (options_.checkers) options.observers.push_back(&races);
+  ptxvm::Counters counters;
+  if (options_.counters) options.observers.push_back(&counters);
+  ptxvm::LaunchResult result;
+  try {
+    result = ptxvm::launch(module, step.entry, configure(step), *memory_, options);
+  } catch (const ptxvm::Error& error) {
+    throw DeviceError(error.what());
+  }
+  if (result.fault) {
+    throw KernelFault(fmt::format("{}: {}", step.entry, result.fault->message),
+                      result.fault->format());
+  }
+  if (!result.findings.empty()) {
+    std::string details;
+    for (const ptxvm::Finding& finding : result.findings) details += describe(finding) + "\n";
+    const ptxvm::Finding& first = result.findings.front();
+    throw KernelFault(
+        fmt::format("{}: {} finding{}, the first: {}: {}", step.entry, result.findings.size(),
+                    result.findings.size() == 1 ? "" : "s", first.checker, first.message),
+        details);
+  }
+  if (options_.counters) counts_.push_back({step.entry, counters.report()});
+}
+
+HostTensor VmDevice::download_output() {
+  HostTensor output = make_tensor(problem_.dtype, q_shape(problem_));
+  const std::span<std::byte> bytes = memory_->bytes(addresses_[3]);
+  std::memcpy(output.bytes.data(), bytes.data(), bytes.size());
+  return output;
+}
+
+ptxvm::Counts VmDevice::total_counts() const {
+  ptxvm::Counts sum;
+  for (const LaunchCounts& each : counts_) sum.add(each.report.total);
+  return sum;
+}
+
+std::size_t VmDevice::tensor_bytes() const {
+  return static_cast<std::size_t>(problem_.bytes());
+}
+
+}  // namespace fa

@@ -1,0 +1,77 @@
+// The embedded device: the PTX virtual machine behind the interface of the GPU.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/device/device.h"
+#include "harness/device/ptx_library.h"
+#include "ptxvm/launch.h"
+#include "ptxvm/report.h"
+
+namespace fa {
+
+struct VmOptions {
+  int threads = 0;                     ///< host threads; 0 takes all cores
+  bool reversed = false;               ///< warps and blocks take their turns last to first
+  bool checkers = true;                ///< watch for races, copies never waited for and the like
+  bool counters = false;               ///< count; see VmDevice::counts()
+  std::filesystem::path ptx_dir = {};  ///< empty: FA_PTX_DIR, else the folder of this build
+  /// Further observers; they must outlive the device.
+  std::vector<ptxvm::Observer*> observers = {};
+};
+
+/// What one launch of a plan did.
+struct LaunchCounts {
+  std::string entry;
+  ptxvm::CountReport report;
+};
+
+/// Runs plans in the PTX virtual machine. Launches are synchronous. A fault of the kernel, or a
+/// checker's finding, is a KernelFault.
+class VmDevice final : public Device {
+ public:
+  explicit VmDevice(VmOptions options = {});
+  ~VmDevice() override;
+  VmDevice(const VmDevice&) = delete;
+  VmDevice& operator=(const VmDevice&) = delete;
+
+  std::string kind() const override { return "vm"; }
+  std::string name() const override { return "PTX virtual machine"; }
+  /// The newest target that the machine runs, so that no rung is refused for its age.
+  int sm() const override { return 90; }
+
+  void require_memory(const Problem& problem) override;
+  void load(const Problem& problem, const Inputs& inputs) override;
+  void poison_output() override;
+  void launch(const LaunchPlan& plan) override;
+  HostTensor download_output() override;
+  /// Always empty: an access outside a buffer stops the kernel.
+  std::vector<std::string> damaged_red_zones() override { return {}; }
+
+  /// Counts of the last plan, a launch each; empty unless asked for.
+  const std::vector<LaunchCounts>& counts() const { return counts_; }
+  /// Their sum.
+  ptxvm::Counts total_counts() const;
+  /// Bytes of Q, K, V and O.
+  std::size_t tensor_bytes() const;
+
+ private:
+  ptxvm::LaunchConfig configure(const Launch& step) const;
+  void run(const Launch& step);
+
+  VmOptions options_;
+  PtxLibrary library_;
+  Problem problem_;
+  std::unique_ptr<ptxvm::Memory> memory_;  ///< null until load()
+  std::vector<ptxvm::Address> addresses_;  ///< in the order of Tensor
+  std::vector<LaunchCounts> counts_;
+};
+
+/// Bytes that this machine can still give to programs; 0 where it does not say.
+std::size_t available_host_memory();
+
+}  // namespace fa

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""vm_test.py FA SOURCE: the commands that run in the virtual machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from cli_case import ENVIRONMENT, OK, USAGE, WRONG, CliCase, arguments, run
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same on a machine with a GPU
+
+FA, SOURCE = arguments(2)
+CliCase.program = FA
+
+ON_VM = r"fa: device: PTX virtual machine \(vm\)\n"
+SMALL = ("--seq", 256)
+BUILD_PTX = FA.parent / "ptx"
+
+
+class Run(CliCase):
+    def test_options(self) -> None:
+        texts = set()
+        for options in ((), ("--threads", 1), ("--reversed",), ("--no-checkers",)):
+            out = self.fa("run", "06", *SMALL, *options, code=OK, out=r".*correct.*", err=ON_VM)
+            texts.add(out)
+        self.assertEqual(len(texts), 1, "the result depends on how the machine runs")
+        self.refused("run", "06", "--threads", 0, says="--threads '0' is not a whole number")
+
+    def test_output_and_json(self) -> None:
+        words = ("run", "06", *SMALL, "--device", "vm", "--json", "r.json", "--output", "o.npy")
+        self.fa(*words, code=OK, out=r".*correct.*", err=ON_VM)
+        self.assertEqual((self.folder / "o.npy").read_bytes()[:6], b"\x93NUMPY")
+        document = json.loads((self.folder / "r.json").read_text())
+        self.assertEqual(document["device"]["kind"], "vm")
+        (row,) = document["rows"]
+        self.assertEqual(row["status"], "ok")
+        self.assertTrue(row["check"]["repeatable"])
+        for measured in ("time_ms", "tflops", "tflops_back_to_back", "gbs", "clock_mhz"):
+            self.assertIsNone(row[measured])
+
+    def test_trace(self) -> None:
+        self.fa("run", "06", *SMALL, "--trace", "t.json", code=OK, out=r".*correct.*", err=ON_VM)
+        events = json.loads((self.folder / "t.json").read_text())
+        events = events["traceEvents"] if isinstance(events, dict) else events
+        self.assertGreater(len(events), 100)
+        self.refused("run", "06", "--trace", "none/t.json", says="--trace: cannot write 'none/t.json'")
+        self.refused("run", "06", "--trace", "t.json", "--device", "gpu", says="--trace cannot be")
+
+    def test_too_large(self) -> None:
+        words = ("run", "06", "--batch", 60000, "--heads", 60000, "--seq", 65536)
+        self.fa(*words, code=ENVIRONMENT, err=ON_VM + r"fa: error: [^\n]*bytes of host memory[^\n]*\n")
+
+
+class Ptx(CliCase):
+    """The folder of the PTX, and what is in it."""
+
+    def test_missing(self) -> None:
+        for folder, says in (("/nowhere", "/nowhere cannot be read"), (self.folder, "none of the 0")):
+            self.fa(
+                *("run", "06"),
+                code=ENVIRONMENT,
+                err=ON_VM + rf"fa: error: [^\n]*{says}[^\n]*FA_PTX_DIR[^\n]*\n",
+                FA_PTX_DIR=str(folder),
+            )
+
+    def test_a_kernel_that_leaves_its_buffer_is_wrong(self) -> None:
+        text = (BUILD_PTX / "06_batched.ptx").read_text(encoding="utf-8")
+        wrong = self.move_stores(text)
+        self.assertNotEqual(wrong, text)
+        (self.folder / "06_batched.ptx").write_text(wrong, encoding="utf-8")
+        out = self.fa(
+            *("run", "06", *SMALL),
+            code=WRONG,
+            out=r".*wrong: fa_06_batched_d128: [^\n]*out of bounds.*06_batched.ptx:\d+.*06_batched.cu.*",
+            err=ON_VM,
+            FA_PTX_DIR=str(self.folder),
+        )
+        self.assertIn("'O'", out)
+        self.fa(
+            *("check", "06", "--no-ablations"),
+            code=WRONG,
+            out=r".*wrong: 06_batched .*out of bounds.*",
+            err=ON_VM,
+            FA_PTX_DIR=str(self.folder),
+        )
+
+    @staticmethod
+    def move_stores(text: str) -> str:
+        lines = text.splitlines()
+        for i, line in enumerate(lines):
+            if line.strip().startswith("st.global"):
+                head, _, rest = line.partition("]")
+                base, _, offset = head.partition("+")
+                lines[i] = f"{base}+{int(offset or 0) + (1 << 24)}]{rest}"
+        return "\n".join(lines) + "\n"
+
+
+class Check(CliCase):
+    def test_one_rung(self) -> None:
+        words = ("check", "02", "--no-ablations", "--device", "vm")
+        self.fa(*words, code=OK, out=r"(02_swizzle [^\n]* 0 wrong [^\n]* ok\n){2}", err=ON_VM)
+
+    def test_every_rung_fits_the_machine(self) -> None:
+        shutil.copytree(BUILD_PTX, self.folder / "ptx")
+        (self.folder / "ptx" / "07_dbuf.ptx").unlink()
+        self.fa(
+            *("check", "07"),
+            code=ENVIRONMENT,
+            err=ON_VM + r"fa: error: 07_dbuf [^\n]*fa_07_dbuf[^\n]*\n",
+            FA_PTX_DIR=str(self.folder / "ptx"),
+        )
+
+
+def document(case: CliCase, *words: object) -> dict[str, Any]:
+    return json.loads(case.fa("explain", *words, "--json", code=OK, out=r".+"))
+
+
+class Explain(CliCase):
+    def test_table(self) -> None:
+        out = self.fa("explain", "01", *SMALL, code=OK, out=r".+")
+        for words in ("01_base 64x32w2", "correct", "ldmatrix", "tensor *", "fa_01_base_d128"):
+            self.assertIn(words, out)
+        # 8-way: wavefronts, ideal, conflicts, ways
+        self.assertRegex(out, r"\n  ldmatrix +[\d ]+ 8 +20\.000\n")
+
+    def test_json(self) -> None:
+        (row,) = document(self, "06", *SMALL)["rows"]
+        counts = row["counts"]
+        self.assertEqual(counts["tensor"], 4 * 2 * 256 * 256 * 128 // 4096)
+        self.assertEqual(counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
+        self.assertNotIn("lines", row)
+
+    def test_dims_and_ablations(self) -> None:
+        rows = document(self, "06", *SMALL, "--dim", "128,64", "--ablations")["rows"]
+        self.assertEqual([row["problem"]["head_dim"] for row in rows], [128, 128, 128, 64])
+        self.assertEqual([row["ablation"] for row in rows], [False, True, True, False])
+
+    def test_lines_add_up(self) -> None:
+        (row,) = document(self, "06", *SMALL, "--by-line")["rows"]
+        for name in ("tensor", "ldmatrix", "ldmatrix_wavefronts", "global_copy_sectors"):
+            lines = sum(line["counts"].get(name, 0) for line in row["lines"])
+            self.assertEqual(lines, row["counts"][name], name)
+
+    def test_margin_is_the_source(self) -> None:
+        out = self.fa("explain", "06", *SMALL, "--by-line", code=OK, out=r".+")
+        source = (SOURCE / "kernels/ampere/06_batched.cu").read_text(encoding="utf-8")
+        shown = [line.partition("|")[2][7:] for line in out.splitlines() if " |" in line]
+        self.assertEqual([line.rstrip() for line in shown[1:]], source.splitlines())
+        for line in out.splitlines():
+            if "mma_m16n8k16(" in line:
+                self.assertRegex(line.split("|")[0], r"\d+ +\d+", line)
+
+    def test_bad_words(self) -> None:
+        self.refused("explain", says="rungs")
+        self.refused("explain", "99", says="rung '99' is unknown")
+        self.refused("explain", "06", "--dim", "96", says="head_dim 96 is not one of 64, 128")
+        self.refused("explain", "06", "--dim", "64,64", says="names 64 twice")
+        self.refused("explain", "06", "--tile", "1x1w1", says="tile 1x1w1 is not one of")
+        self.refused("explain", "06", "--seq", "100", says="not a multiple")
+        self.refused("explain", "06", "--causal", says="causal")
+
+    def test_a_family_may_hold_a_rung_that_refuses(self) -> None:
+        out = self.fa("explain", "all", "--seq", 64, code=OK, out=r".+")
+        self.assertIn("unsupported: ", out)
+        self.assertIn("correct", out)
+
+
+class Compare(CliCase):
+    def test_counts_and_times(self) -> None:
+        out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
+        self.assertRegex(out, r"\nldmatrix \* +[\d ]+ 0\.\d{3}\n")
+        self.assertRegex(out, r"TFLOPS measured on NVIDIA [^\n]*, not on this machine")
+
+    def test_bad_words(self) -> None:
+        self.refused("compare", "05", says="rungs")
+        self.refused("compare", "05", "99", says="rung '99' is unknown")
+        self.refused("compare", "05@1x1w1", "06", says="tile 1x1w1 is not one of")
+        self.refused("compare", "05", "06", "--results", "none.json", says="no file 'none.json'")
+        (self.folder / "other.json").write_text("[]")
+        self.refused(
+            "compare", "05", "06", *SMALL, "--results", "other.json", code=USAGE, says="other.json"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(run(__name__))

@@ -1,0 +1,142 @@
+// The device itself: what it refuses, and in which words.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "harness/device/make_device.h"
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+
+using namespace fa_test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with one PTX file, gone at the end of the test.
+class Folder {
+ public:
+  explicit Folder(const std::string& ptx) {
+    path_ = fs::temp_directory_path() / ("fa_vm_device_test_" + std::to_string(::getpid()));
+    fs::create_directory(path_);
+    if (!ptx.empty()) std::ofstream(path_ / "kernel.ptx") << ptx;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// An entry with the parameters of a rung; %o is the address of O.
+std::string kernel(const std::string& body) {
+  return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry probe(\n"
+         ".param .u64 q, .param .u64 k, .param .u64 v, .param .u64 o)\n{\n"
+         ".reg .b64 %o, %x;\n.reg .b32 %r<4>;\nld.param.u64 %o, [o];\n" +
+         body + "\nret;\n}\n";
+}
+
+LaunchPlan probe_plan() {
+  Launch launch;
+  launch.entry = "probe";
+  launch.block = 32;
+  launch.arguments = {Tensor::q, Tensor::k, Tensor::v, Tensor::o};
+  return {{launch}};
+}
+
+/// The error's text; empty when there is none.
+template <class Error>
+std::string message(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void run_probe(const std::string& ptx) {
+  const Folder folder(ptx);
+  VmDevice device({.ptx_dir = folder.path()});
+  const Problem problem = square(16, 64);
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  device.launch(probe_plan());
+}
+
+}  // namespace
+
+TEST_CASE("make_device gives the virtual machine by name") {
+  const auto device = make_device("vm");
+  CHECK(device->kind() == "vm");
+  CHECK(device->sm() == 90);
+  for (const Rung& rung : catalogue()) CHECK_FALSE(device_refusal(*device, rung));
+}
+
+TEST_CASE("PTX that is missing is named, with what to do") {
+  const auto launch = [](const fs::path& folder) {
+    VmDevice device({.ptx_dir = folder});
+    const Problem problem = square(256, 128);
+    device.load(problem, make_inputs(problem, Distribution::normal, 1));
+    device.launch(plan_of(*find_rung("06"), problem));
+  };
+  const std::string absent = message<DeviceError>([&] { launch("/nowhere"); });
+  for (const char* part : {"/nowhere", "FA_PTX_DIR", "fa_ptx"}) CHECK(contains(absent, part));
+  {
+    const Folder empty("");
+    const std::string text = message<DeviceError>([&] { launch(empty.path()); });
+    CHECK(contains(text, "fa_06_batched_d128"));
+    CHECK(contains(text, empty.path().string()));
+  }
+  const Folder broken(".version 8.0\n.target sm_80\n.entry fa_06_batched_d128() { frob; }\n");
+  CHECK_THROWS_AS(launch(broken.path()), DeviceError);
+}
+
+TEST_CASE("a problem that cannot fit is refused before anything is made") {
+  VmDevice device;
+  Problem huge = square(65536, 128, 60000, 60000);
+  CHECK_THROWS_AS(device.require_memory(huge), OutOfMemory);
+  CHECK(
+      contains(message<OutOfMemory>([&] { device.require_memory(huge); }), "bytes of host memory"));
+}
+
+TEST_CASE("O starts as NaN") {
+  VmDevice device;
+  const Problem problem = square(16, 64);
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  const HostTensor output = device.download_output();
+  CHECK(count_non_finite(output) == output.size());
+}
+
+TEST_CASE("an access outside a tensor is the kernel's fault, with the buffer's name") {
+  const std::string store = "st.global.b32 [%o+4096], 0;";
+  CHECK(contains(message<KernelFault>([&] { run_probe(kernel(store)); }), "'O'"));
+  try {
+    run_probe(kernel(store));
+  } catch (const KernelFault& fault) {
+    CHECK(contains(fault.details, "kernel.ptx:"));
+  }
+  CHECK_NOTHROW(run_probe(kernel("st.global.b32 [%o], 0;")));
+}
+
+TEST_CASE("a fault is a verdict of the gate") {
+  const Folder folder(kernel("st.global.b32 [%o+4096], 0;"));
+  VmDevice device({.ptx_dir = folder.path()});
+  const Problem problem = square(16, 64);
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  device.load(problem, inputs);
+  const Verifier verifier(problem, inputs);
+  const Verdict verdict = pass_gate(
+      device, [&] { device.launch(probe_plan()); }, verifier);
+  CHECK_FALSE(verdict.ok);
+  CHECK(contains(verdict.reason, "out of bounds"));
+  CHECK_FALSE(verdict.details.empty());
+}

@@ -1,0 +1,294 @@
+#include "catch.h"
+#include "memory/tensor_copy.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+namespace {
+
+constexpr uint32_t kBox = 16384;  // room for a box in shared memory and in the output
+
+struct TensorRun {
+  LaunchResult result;
+  std::vector<std::byte> out, tensor;
+  Counts counts;
+};
+
+// The tensor copy kernel: loads one box and writes shared memory to `out` as it stands (or, with
+// `stores`, fills shared memory from `out` and stores the box to the tensor).
+std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinates) {
+  const std::string d = std::to_string(rank) + "d";
+  std::string text =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 box[];\n"
+      ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 bytes)\n{\n"
+      "  .reg .b64 %d<8>;\n  .reg .b32 %r<16>;\n  .reg .pred %p<4>;\n"
+      "  .shared .align 8 .b8 bar[8];\n"
+      "  mov.b64 %d1, map; cvta.param.u64 %d1, %d1; ld.param.u64 %d2, [out];\n"
+      "  ld.param.u32 %r3, [bytes]; mov.u32 %r1, box; mov.u32 %r2, bar; mov.u32 %r4, %tid.x;\n"
+      "  setp.eq.u32 %p1, %r4, 0;\n  @%p1 mbarrier.init.shared.b64 [%r2], 1;\n  bar.sync 0;\n";
+  const std::string loop =
+      "  shl.b32 %r5, %r4, 2;\n$loop:\n  setp.ge.u32 %p2, %r5, 16384;\n  @%p2 bra $done;\n"
+      "  add.u32 %r6, %r1, %r5; cvt.u64.u32 %d3, %r5; add.u64 %d3, %d3, %d2;\n";
+  if (!stores) {
+    text +=
+        "  @!%p1 bra $wait;\n  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], %r3;\n"
+        "  cp.async.bulk.tensor." +
+        d + ".shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {" + coordinates +
+        "}], [%r2];\n$wait:\n  mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;\n"
+        "  @!%p3 bra $wait;\n" +
+        loop +
+        "  ld.shared.b32 %r7, [%r6]; st.global.b32 [%d3], %r7;\n"
+        "  add.u32 %r5, %r5, 128;\n  bra $loop;\n$done:\n  ret;\n}\n";
+  } else {
+    text += loop +
+            "  ld.global.b32 %r7, [%d3]; st.shared.b32 [%r6], %r7;\n"
+            "  add.u32 %r5, %r5, 128;\n  bra $loop;\n$done:\n"
+            "  fence.proxy.async.shared::cta;\n  bar.sync 0;\n  @!%p1 bra $end;\n"
+            "  cp.async.bulk.tensor." +
+            d + ".global.shared::cta.bulk_group [%d1, {" + coordinates +
+            "}], [%r1];\n  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n"
+            "$end:\n  ret;\n}\n";
+  }
+  return text;
+}
+
+TensorRun run_copy(TensorMap map, bool stores, const std::string& coordinates, size_t bytes) {
+  Memory memory;
+  std::vector<uint16_t> in(bytes / 2);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint16_t>(i * 7 + 1);
+  map.base = memory.upload("tensor", std::as_bytes(std::span(in)));
+  std::vector<uint16_t> box(kBox / 2);
+  for (size_t i = 0; i < box.size(); ++i) box[i] = static_cast<uint16_t>(i + 1);
+  const Address out = memory.upload("out", std::as_bytes(std::span(box)));
+  LaunchConfig c;
+  c.block = {32, 1, 1};
+  c.dynamic_shared_bytes = kBox;
+  uint32_t box_bytes = map.element_bytes;
+  for (uint32_t d = 0; d < map.rank; ++d) box_bytes *= map.box[d];
+  c.arguments = {Argument::tensor_map(map), Argument::pointer(out), Argument::scalar(box_bytes)};
+  TensorRun r;
+  Counters counters;
+  Options options;
+  options.observers = {&counters};
+  r.result = launch(Module::parse(copy_kernel(map.rank, stores, coordinates), "copy.ptx"), "k", c,
+                    memory, options);
+  auto copy = [&](std::string_view name) {
+    const auto s = memory.bytes(name);
+    return std::vector<std::byte>(s.begin(), s.end());
+  };
+  r.out = copy("out");
+  r.tensor = copy("tensor");
+  r.counts = counters.report().total;
+  return r;
+}
+
+uint16_t half_at(const std::vector<std::byte>& v, uint64_t offset) {
+  uint16_t x;
+  std::memcpy(&x, v.data() + offset, 2);
+  return x;
+}
+
+// The definition, element by element: `f(offset in the box's memory, inside, offset in the
+// tensor)`.
+template <class F>
+void for_elements(const TensorMap& m, const std::vector<int>& at, F f) {
+  uint32_t count = 1;
+  for (uint32_t d = 0; d < m.rank; ++d) count *= m.box[d];
+  for (uint32_t e = 0; e < count; ++e) {
+    uint32_t rest = e;
+    bool inside = true;
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < m.rank; ++d) {
+      const int64_t c = at[d] + static_cast<int64_t>(rest % m.box[d]);
+      rest /= m.box[d];
+      inside &= c >= 0 && c < static_cast<int64_t>(m.dims[d]);
+      offset += c * static_cast<int64_t>(d == 0 ? 2 : m.strides[d]);
+    }
+    uint32_t place = e * 2;
+    const uint32_t mask = m.swizzle == Swizzle::k128B  ? 7
+                          : m.swizzle == Swizzle::k64B ? 3
+                          : m.swizzle == Swizzle::k32B ? 1
+                                                       : 0;
+    place ^= (place >> 7 & mask) << 4;
+    f(place, inside, static_cast<uint64_t>(offset));
+  }
+}
+
+TensorMap map_of(std::vector<uint64_t> dims, std::vector<uint32_t> box, Swizzle swizzle) {
+  TensorMap m;
+  m.rank = static_cast<uint32_t>(dims.size());
+  m.swizzle = swizzle;
+  m.strides[0] = 2;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    m.dims[d] = dims[d];
+    m.box[d] = box[d];
+    if (d > 0) m.strides[d] = m.strides[d - 1] * dims[d - 1];
+  }
+  return m;
+}
+
+std::string text_of(const std::vector<int>& at) {
+  std::string s;
+  for (int c : at) s += (s.empty() ? "" : ", ") + std::to_string(c);
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("tensor loads and stores: ranks, swizzles, boxes inside and across the edges") {
+  struct Case {
+    TensorMap map;
+    std::vector<int> at;
+  };
+  const std::vector<Case> cases = {
+      {map_of({512}, {64}, Swizzle::kNone), {128}},
+      {map_of({512}, {64}, Swizzle::kNone), {-8}},
+      {map_of({512}, {64}, Swizzle::k128B), {488}},
+      {map_of({64, 40}, {64, 16}, Swizzle::k128B), {0, 8}},
+      {map_of({64, 40}, {64, 16}, Swizzle::k128B), {0, 32}},
+      {map_of({128, 40}, {32, 16}, Swizzle::k64B), {32, -3}},
+      {map_of({128, 40}, {16, 16}, Swizzle::k32B), {120, 5}},
+      {map_of({128, 40}, {48, 5}, Swizzle::kNone), {100, 37}},
+      {map_of({64, 24, 3}, {64, 8, 2}, Swizzle::k128B), {0, 20, 2}},
+      {map_of({64, 8, 2, 3}, {32, 4, 2, 2}, Swizzle::k64B), {32, 6, 0, 2}},
+      {map_of({16, 4, 2, 3, 2}, {16, 4, 2, 1, 2}, Swizzle::k32B), {0, 1, -1, 2, 1}},
+      {map_of({64, 40}, {64, 16}, Swizzle::k128B), {64, 0}},
+      {map_of({64, 40}, {64, 16}, Swizzle::k128B), {-2147483647, 2147483647}},
+  };
+  for (const Case& c : cases) {
+    size_t bytes = 2;
+    for (uint32_t d = 0; d < c.map.rank; ++d) bytes *= c.map.dims[d];
+    INFO("rank " << c.map.rank << " at " << text_of(c.at));
+    const TensorRun load = run_copy(c.map, false, text_of(c.at), bytes);
+    if (load.result.fault) FAIL(load.result.fault->format());
+    const TensorRun store = run_copy(c.map, true, text_of(c.at), bytes);
+    if (store.result.fault) FAIL(store.result.fault->format());
+    std::vector<uint16_t> expected(bytes / 2);
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<uint16_t>(i * 7 + 1);
+    uint64_t inside_bytes = 0, box_bytes = 0;
+    int wrong = 0;
+    for_elements(c.map, c.at, [&](uint32_t place, bool inside, uint64_t offset) {
+      const uint16_t value = inside ? static_cast<uint16_t>(offset / 2 * 7 + 1) : uint16_t{0};
+      wrong += half_at(load.out, place) != value;
+      if (inside) expected[offset / 2] = static_cast<uint16_t>(place / 2 + 1);
+      inside_bytes += inside ? 2u : 0u;
+      box_bytes += 2;
+    });
+    CHECK(wrong == 0);
+    CHECK(std::memcmp(store.tensor.data(), expected.data(), bytes) == 0);
+    CHECK(load.counts.bulk_load.copies == 1);
+    CHECK(load.counts.bulk_load.bytes == box_bytes);
+    CHECK(load.counts.bulk_load.global_bytes == inside_bytes);
+    CHECK(store.counts.bulk_store.global_bytes == inside_bytes);
+    // Behind the box nothing was written: the poison of shared memory.
+    CHECK(half_at(load.out, box_bytes) == 0xffff);
+  }
+}
+
+TEST_CASE("sectors of a box") {
+  BoxCopy box;
+  box.map = map_of({64, 40}, {64, 16}, Swizzle::k128B);
+  box.at[1] = 30;
+  CHECK(sectors_of(box, box.rows()) == 10 * 4);
+  box.map = map_of({40, 40}, {8, 16}, Swizzle::kNone);  // rows of 80 bytes
+  box.at[0] = 4;                                        // 16 bytes from 8 of a row
+  box.at[1] = 0;
+  CHECK(sectors_of(box, box.rows()) == 8 + 8 * 2);
+}
+
+TEST_CASE("plain bulk copies in both directions") {
+  std::vector<std::byte> in(512);
+  for (uint32_t i = 0; i < 128; ++i) std::memcpy(&in[i * 4], &i, 4);
+  const Run r = run(kernel(R"(
+  .shared .align 128 .b8 area[256];
+  .shared .align 8 .b8 bar[8];
+  mov.u32 %r1, area; mov.u32 %r2, bar; setp.ne.u32 %p1, %lane, 0;
+  @%p1 bra $end;
+  createpolicy.fractional.L2::evict_last.b64 %d1, 1.0;
+  mbarrier.init.shared.b64 [%r2], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 96;
+  cp.async.bulk.prefetch.L2.global [%in], 96;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r1], [%in+32], 64, [%r2], %d1;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1+64], [%in], 32, [%r2];
+$again:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+  @!%p2 bra $again;
+  st.shared.u32 [%r1+4], 77;
+  fence.proxy.async.shared::cta;
+  cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 96;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group.read 0;
+$end:)",
+                           "sm_90a"),
+                    in);
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(0, 0) == 8);
+  CHECK(r.at<uint32_t>(0, 1) == 77);
+  CHECK(r.at<uint32_t>(4, 0) == 0);
+  CHECK(r.at<uint32_t>(5, 3) == 7);
+  CHECK(r.counts.total.bulk_load.bytes == 96);
+  CHECK(r.counts.total.bulk_store.sectors == 3);
+  CHECK(r.counts.total.bulk_prefetch.copies == 1);
+}
+
+TEST_CASE("a load lands only when nothing can go on without it") {
+  // Reading before the wait sees poison.
+  const Run r = run(kernel(R"(
+  .shared .align 128 .b8 area[128];
+  .shared .align 8 .b8 bar[8];
+  mov.u32 %r1, area; mov.u32 %r2, bar; setp.ne.u32 %p1, %lane, 0;
+  @%p1 bra $end;
+  mbarrier.init.shared.b64 [%r2], 1;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%in], 16, [%r2];
+  ld.shared.u32 %r3, [%r1];
+  st.global.u32 [%out], %r3;
+$end:)",
+                           "sm_90a"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(0) == 0xffffffff);
+}
+
+TEST_CASE("misuse of bulk copies") {
+  auto message = [](const std::string& then) {
+    const Run r =
+        run(kernel("  .shared .align 128 .b8 area[128];\n"
+                   "  .shared .align 8 .b8 bar[8];\n"
+                   "  mov.u32 %r1, area; mov.u32 %r2, bar; setp.ne.u32 %p1, %lane, 0;\n"
+                   "  @%p1 bra $end;\n  mbarrier.init.shared.b64 [%r2], 1;\n" +
+                       then + "\n$end:",
+                   "sm_90a"));
+    return r.result.fault ? r.result.fault->message : "";
+  };
+  const std::string load = "  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes ";
+  CHECK(message(load + "[%r1], [%in], 24, [%r2];") ==
+        "a bulk copy of 24 bytes; the size is a multiple of 16");
+  CHECK(message(load + "[%r1+8], [%in], 16, [%r2];").starts_with("misaligned shared write"));
+  CHECK(message(load + "[%r1], [%in+8], 16, [%r2];").starts_with("misaligned global read"));
+  CHECK(message(load + "[%r1], [%in], 16, [%r1];") ==
+        "no mbarrier has been initialised at shared address 1024");
+  CHECK(message(load + "[%r1], [%in], 256, [%r2];") ==
+        "the copy of 256 bytes at shared +0 goes out of bounds; there are 136 bytes");
+  CHECK(message(load + "[%r1], [%in+1048576], 16, [%r2];").starts_with("global read of 16 bytes"));
+  CHECK(message("  cp.async.bulk.prefetch.tensor.2d.L2.global [%base, {%r1, %r2}];") ==
+        "there is no tensor map at this address");
+}
+
+TEST_CASE("misuse of tensor maps") {
+  auto message = [](TensorMap m, size_t bytes, const char* at) {
+    const TensorRun r = run_copy(m, false, at, bytes);
+    return r.result.fault ? r.result.fault->message : "";
+  };
+  CHECK(
+      message(map_of({64, 40}, {64, 16}, Swizzle::k128B), 64 * 39 * 2, "0, 30")
+          .starts_with("the tensor map reaches out of bounds: its box covers bytes 3840 to 5120"));
+  CHECK(message(map_of({64, 40}, {32, 16}, Swizzle::k128B), 64 * 40 * 2, "0, 0") ==
+        "a swizzled box has rows of 64 bytes; only rows of 128, as wide as the swizzle, are "
+        "modelled");
+  TensorMap map = map_of({64, 40}, {64, 16}, Swizzle::kNone);
+  map.rank = 1;
+  map.box[0] = 64;
+  CHECK(message(map, 64 * 40 * 2, "0") == "");
+}

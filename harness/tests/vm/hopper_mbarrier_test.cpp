@@ -1,0 +1,257 @@
+#include "catch.h"
+#include "memory/mbarrier.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+namespace {
+
+constexpr const char* kTarget = "sm_90a";
+
+// One thread makes a barrier for `count` arrivals, then all go on.
+std::string with_barrier(int count, const std::string& then) {
+  return kernel(
+      "  .shared .align 8 .b8 bar[16];\n  .shared .align 16 .b8 area[512];\n"
+      "  mov.u32 %r30, bar; shr.u32 %r31, %lane, 5; setp.eq.u32 %p7, %lane, 0;\n"
+      "  @%p7 mbarrier.init.shared::cta.b64 [%r30], " +
+          std::to_string(count) + ";\n  bar.sync 0;\n" + then,
+      kTarget);
+}
+
+std::string message(const std::string& text, uint32_t threads = 32) {
+  const Run r = run(text, {}, threads);
+  return r.result.fault ? r.result.fault->message : "";
+}
+
+class Log : public Observer {
+ public:
+  std::vector<MbarrierEvent> events;
+
+  std::unique_ptr<Probe> make_probe() override {
+    struct Recorder : Probe {
+      explicit Recorder(Log& l) : log(l) {}
+      void mbarrier(const MbarrierEvent& e) override { log.events.push_back(e); }
+      Log& log;
+    };
+    return std::make_unique<Recorder>(*this);
+  }
+  void end(std::span<const std::unique_ptr<Probe>>) override {}
+};
+
+}  // namespace
+
+TEST_CASE("a phase needs all arrivals and all bytes") {
+  Mbarrier b;
+  b.expected = b.pending = 2;
+  CHECK(!b.complete());
+  b.pending = 0;
+  b.bytes = 16;
+  CHECK(!b.complete());
+  b.bytes = 0;
+  CHECK(b.complete());
+  const uint64_t state = b.state();
+  b.next_phase();
+  CHECK(b.pending == 2);
+  CHECK(state_phase(state) == 0);
+  CHECK(state_pending(state) == 0);
+}
+
+TEST_CASE("warps wait for the arrivals of others, in either order of turns") {
+  const std::string text = with_barrier(32, R"(
+  shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2;
+  setp.eq.u32 %p1, %r31, 0;
+  @%p1 bra $produce;
+$again:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r30], 0;
+  @!%p2 bra $again;
+  ld.shared.u32 %r3, [%r1+-128];
+  st.global.u32 [%out], %r3;
+  ret;
+$produce:
+  mul.lo.u32 %r4, %lane, 3;
+  st.shared.u32 [%r1], %r4;
+  mbarrier.arrive.shared::cta.b64 %d1, [%r30];
+  mbarrier.pending_count.b64 %r5, %d1;
+  st.global.u32 [%out], %r5;)");
+  for (Order order : {Order::kForward, Order::kReversed}) {
+    Options options;
+    options.warp_order = order;
+    const Run r = run(text, {}, 64, 0, options);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    CHECK(r.at<uint32_t>(32 + 5) == 15);
+    CHECK(r.at<uint32_t>(63) == 93);
+    CHECK(r.at<uint32_t>(0) == 32);
+    CHECK(r.at<uint32_t>(31) == 1);
+  }
+}
+
+TEST_CASE("states and parities name the current phase and the one before") {
+  const Run r = run(with_barrier(1, R"(
+  @!%p7 bra $end;
+  mbarrier.test_wait.parity.shared.b64 %p1, [%r30], 1; selp.b32 %r1, 1, 0, %p1;
+  mbarrier.arrive.shared.b64 %d1, [%r30];
+  mbarrier.test_wait.shared.b64 %p2, [%r30], %d1; selp.b32 %r2, 1, 0, %p2;
+  mbarrier.test_wait.parity.shared.b64 %p3, [%r30], 0; selp.b32 %r3, 1, 0, %p3;
+  mbarrier.test_wait.parity.shared.b64 %p4, [%r30], 1; selp.b32 %r4, 1, 0, %p4;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};
+$end:)"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(0, 0) == 1);  // the phase before the first
+  CHECK(r.at<uint32_t>(0, 1) == 1);
+  CHECK(r.at<uint32_t>(0, 2) == 1);
+  CHECK(r.at<uint32_t>(0, 3) == 0);
+}
+
+TEST_CASE("bytes that are expected keep a phase open") {
+  const Run r = run(with_barrier(1, R"(
+  @!%p7 bra $end;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r30], 48;
+  mbarrier.test_wait.parity.shared.b64 %p1, [%r30], 0; selp.b32 %r1, 1, 0, %p1;
+  mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r30], 32;
+  mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r30], 16;
+  mbarrier.test_wait.parity.shared.b64 %p2, [%r30], 0; selp.b32 %r2, 1, 0, %p2;
+  mbarrier.inval.shared.b64 [%r30];
+  st.shared.u32 [%r30], 7;
+  st.global.v2.b32 [%out], {%r1, %r2};
+$end:)"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(0, 0) == 0);
+  CHECK(r.at<uint32_t>(0, 1) == 1);
+}
+
+TEST_CASE("counts, drops and generic addresses") {
+  const Run r = run(with_barrier(4, R"(
+  @!%p7 bra $end;
+  cvt.u64.u32 %d2, %r30; cvta.shared.u64 %d2, %d2;
+  mbarrier.arrive.b64 %d1, [%d2], 3;
+  mbarrier.arrive_drop.b64 %d1, [%d2];
+  mbarrier.test_wait.parity.b64 %p1, [%d2], 0; selp.b32 %r1, 1, 0, %p1;
+  mbarrier.arrive.noComplete.b64 %d3, [%d2], 2; mbarrier.pending_count.b64 %r2, %d3;
+  mbarrier.arrive.b64 %d4, [%d2]; mbarrier.pending_count.b64 %r3, %d4;
+  mbarrier.test_wait.b64 %p2, [%d2], %d4; selp.b32 %r4, 1, 0, %p2;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};
+$end:)"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(0, 0) == 1);
+  CHECK(r.at<uint32_t>(0, 1) == 3);
+  CHECK(r.at<uint32_t>(0, 2) == 1);
+  CHECK(r.at<uint32_t>(0, 3) == 1);
+}
+
+TEST_CASE("a loop around test_wait lets others run") {
+  const Run r = run(with_barrier(1, R"(
+  setp.eq.u32 %p1, %r31, 1;
+  @%p1 bra $arrive;
+$again:
+  mbarrier.test_wait.parity.shared.b64 %p2, [%r30], 0;
+  @!%p2 bra $again;
+  st.global.u32 [%out], 5;
+  ret;
+$arrive:
+  setp.eq.u32 %p3, %lane, 32;
+  @%p3 mbarrier.arrive.shared.b64 _, [%r30];)"),
+                    {}, 64);
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(3) == 5);
+}
+
+TEST_CASE("lanes may wait for other lanes of their warp") {
+  const Run r = run(with_barrier(1, R"(
+  setp.lt.u32 %p1, %lane, 16;
+  @!%p1 bra $arrive;
+$again:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r30], 0;
+  @!%p2 bra $again;
+  st.global.u32 [%out], 5;
+  ret;
+$arrive:
+  setp.eq.u32 %p3, %lane, 16;
+  @%p3 mbarrier.arrive.shared.b64 _, [%r30];)"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  CHECK(r.at<uint32_t>(3) == 5);
+}
+
+TEST_CASE("cp.async arrives at a barrier when its copies have landed") {
+  std::vector<std::byte> in(512);
+  for (uint32_t i = 0; i < 128; ++i) std::memcpy(&in[i * 4], &i, 4);
+  for (const char* form : {"", ".noinc"}) {
+    const Run r = run(with_barrier(32, std::string(R"(
+  shl.b32 %r1, %lane, 4; mov.u32 %r2, area; add.u32 %r1, %r1, %r2;
+  cp.async.cg.shared.global [%r1], [%in], 16;
+  cp.async.mbarrier.arrive)") + form + R"(.shared.b64 [%r30];
+)" + (*form ? "" : "  mbarrier.arrive.shared.b64 _, [%r30];\n") +
+                                           R"($again:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r30], 0;
+  @!%p2 bra $again;
+  ld.shared.u32 %r3, [%r1+4];
+  st.global.u32 [%out], %r3;)"),
+                      in);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    CHECK(r.at<uint32_t>(4) == 17);
+  }
+}
+
+TEST_CASE("misuse of barriers") {
+  CHECK(message(with_barrier(0, "")) ==
+        "an mbarrier for 0 arrivals; from 1 to 1048575 are allowed");
+  CHECK(message(with_barrier(1, "  mbarrier.arrive.shared.b64 _, [%r30+8];")) ==
+        "no mbarrier has been initialised at shared address 1032");
+  CHECK(message(with_barrier(1, "  mbarrier.arrive.shared.b64 _, [%r30+4];"))
+            .starts_with("misaligned"));
+  CHECK(message(with_barrier(2, "  mbarrier.arrive.shared.b64 _, [%r30], 3;")) ==
+        "3 arrivals at the mbarrier at shared address 1024, of which phase 0 misses 2");
+  CHECK(message(with_barrier(1,
+                             "  st.shared.u32 [%r30], 1;\n"
+                             "  mbarrier.arrive.shared.b64 _, [%r30];")) ==
+        "the mbarrier at shared address 1024 has been overwritten");
+  CHECK(message(with_barrier(1, "  @%p7 mbarrier.init.shared.b64 [%r30], 1;")) ==
+        "there is already an mbarrier at shared address 1024; mbarrier.inval ends its use");
+  CHECK(message(with_barrier(1,
+                             "  @%p7 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r30], 1048575;"
+                             "\n  @%p7 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r30], 1;")) ==
+        "the mbarrier at shared address 1024 would wait for 1048576 bytes; the limit is 1048575");
+  CHECK(message(with_barrier(1, "  mbarrier.test_wait.parity.shared.b64 %p1, [%r30], 2;")) ==
+        "a parity is 0 or 1, not 2");
+  CHECK(message(with_barrier(1, "  @%p7 mbarrier.arrive.noComplete.shared.b64 %d1, [%r30], 1;")) ==
+        "a .noComplete arrival completes the phase of the mbarrier at shared address 1024");
+  CHECK(message(with_barrier(1, "  mbarrier.arrive.b64 _, [%base];")) ==
+        "the address of an mbarrier is not in shared memory");
+}
+
+TEST_CASE("a deadlock says what the barrier misses") {
+  const Run r = run(with_barrier(3, R"(
+  @%p7 mbarrier.arrive.expect_tx.shared.b64 _, [%r30], 64;
+$again:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r30], 0;
+  @!%p2 bra $again;)"));
+  REQUIRE(r.result.fault);
+  CHECK(r.result.fault->kind == FaultKind::kDeadlock);
+  CHECK(
+      r.result.fault->format().find(
+          "for the mbarrier at shared address 1024: phase 0 misses 2 of 3 arrivals and 64 bytes") !=
+      std::string::npos);
+}
+
+TEST_CASE("events follow a barrier through its phases") {
+  Log log;
+  Options options;
+  options.observers = {&log};
+  const Run r = run(with_barrier(1, R"(
+  @!%p7 bra $end;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r30], 16;
+  mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r30], 16;
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r30], 0;
+$end:)"),
+                    {}, 32, 0, options);
+  REQUIRE(!r.result.fault);
+  std::vector<MbarrierAction> actions;
+  for (const MbarrierEvent& e : log.events) {
+    actions.push_back(e.action);
+    CHECK(e.address == 1024);
+    CHECK(e.phase == 0);
+  }
+  CHECK(actions == std::vector{MbarrierAction::kInit, MbarrierAction::kExpect,
+                               MbarrierAction::kArrive, MbarrierAction::kComplete,
+                               MbarrierAction::kPhase, MbarrierAction::kWait});
+}

@@ -1,0 +1,33 @@
+// Where vectors are computed: on a GPU, or on the machine that they judge.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ptxvm_vectors {
+
+/// What the header of a vector file says of its origin.
+struct Source {
+  std::string gpu, driver, assembler;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Source source() const = 0;
+  virtual bool is_hardware() const = 0;
+
+  /// Assembles a module of one entry and runs it with one block of `threads`. Returns the result
+  /// words. Throws std::runtime_error with the assembler's or the launch's message. Thread-safe.
+  virtual std::vector<uint64_t> run(const std::string& ptx, const std::string& entry,
+                                    uint32_t threads, const std::vector<uint64_t>& inputs,
+                                    size_t output_words) = 0;
+};
+
+std::unique_ptr<Device> make_vm_device();
+/// Throws std::runtime_error where there is no driver or no GPU.
+std::unique_ptr<Device> make_gpu_device();
+
+}  // namespace ptxvm_vectors

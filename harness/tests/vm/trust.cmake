@@ -1,0 +1,31 @@
+# Trust: golden vectors from hardware, ptxas as the judge of spellings, fuzzing.
+add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/tools)
+
+ptxvm_add_test(vectors_test)
+target_link_libraries(ptxvm_vectors_test PRIVATE ptxvm_vectors_lib)
+target_compile_definitions(ptxvm_vectors_test PRIVATE
+  PTXVM_VECTORS="${CMAKE_CURRENT_LIST_DIR}/vectors")
+
+ptxvm_add_test(isa_mutants_test)
+target_compile_definitions(ptxvm_isa_mutants_test PRIVATE
+  PTXVM_ALSO_ACCEPTS="${CMAKE_CURRENT_LIST_DIR}/ptxas_also_accepts.txt")
+set_tests_properties(vm.isa_mutants_test PROPERTIES LABELS ptxas SKIP_RETURN_CODE 77)
+
+ptxvm_add_test(fuzz_replay_test)
+target_compile_definitions(ptxvm_fuzz_replay_test PRIVATE
+  PTXVM_FUZZ_CORPUS="${CMAKE_CURRENT_LIST_DIR}/fuzz/corpus")
+
+option(PTXVM_FUZZ "Build the libFuzzer target (clang only; instruments the library too)" OFF)
+if(PTXVM_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "PTXVM_FUZZ needs clang++")
+  endif()
+  target_compile_options(ptxvm PRIVATE -g -fsanitize=fuzzer-no-link,address,undefined
+                                       -fno-sanitize-recover=undefined)
+  target_link_options(ptxvm PUBLIC -fsanitize=address,undefined)
+  add_executable(ptxvm_fuzz fuzz/fuzz.cpp)
+  target_include_directories(ptxvm_fuzz PRIVATE ${CMAKE_CURRENT_LIST_DIR})
+  target_compile_options(ptxvm_fuzz PRIVATE -g -fsanitize=fuzzer,address,undefined)
+  target_link_options(ptxvm_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
+  target_link_libraries(ptxvm_fuzz PRIVATE ptxvm)
+endif()

@@ -1,0 +1,103 @@
+#include "exec/async.h"
+
+#include <algorithm>
+
+#include "exec/fault.h"
+
+namespace ptxvm {
+namespace {
+
+constexpr uint32_t kRegisterFile = 65536;  // 32-bit registers of a multiprocessor
+constexpr uint32_t kMostRegisters = 256;   // of a thread, as they are allocated
+
+std::string list_warps(uint32_t first, uint32_t mask) {
+  std::string text;
+  for (uint32_t i = 0; i < 4; ++i) {
+    if (mask >> i & 1) text += (text.empty() ? "" : ", ") + std::to_string(first + i);
+  }
+  return text;
+}
+
+}  // namespace
+
+void begin_async(Cta& cta) {
+  AsyncState& a = cta.async;
+  a.mbarriers.clear();
+  a.copies = 0;
+  a.warpgroups.assign(cta.warps.size() / 4, {});
+  const auto warps = static_cast<uint32_t>(cta.warps.size());
+  // What ptxas gives a kernel that is compiled for one block of this size.
+  const uint32_t registers = std::min(kRegisterFile / (warps * 32) / 8 * 8, kMostRegisters);
+  for (Warp& w : cta.warps) w.registers = registers;
+  a.free_registers = kRegisterFile - registers * warps * 32;
+}
+
+std::string describe_poll(Cta& cta, Warp& w) {
+  const Op& op = w.code[w.pc];
+  const isa::Spelling* spelling = cta.launch->program->spellings[op.instruction];
+  if (!spelling) return {};
+  const std::string_view base = spelling->tokens[0].text;
+  if (base == "setmaxnreg") {
+    return ", for " + std::to_string((op.r[0] - w.registers) * 32) +
+           " registers: " + std::to_string(cta.async.free_registers) + " are free";
+  }
+  if (base == "wgmma") {
+    const Warpgroup& g = cta.async.warpgroups[w.index / 4u];
+    return ", for its warpgroup: only warps " + list_warps(w.index / 4u * 4u, g.arrived) +
+           " have arrived";
+  }
+  if (base != "mbarrier") return {};
+  const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(w.mask ? w.mask : w.active));
+  const uint64_t address = (op.r[1] & kRefWide ? w.at<uint64_t>(op.r[1])[lane] & 0xffffffffu
+                                               : w.at<uint32_t>(op.r[1])[lane]) +
+                           op.r[2];
+  auto it = cta.async.mbarriers.find(static_cast<uint32_t>(address));
+  if (it == cta.async.mbarriers.end()) return {};
+  const Mbarrier& b = it->second;
+  std::string text = ", for the mbarrier at shared address " + std::to_string(it->first) +
+                     ": phase " + std::to_string(b.phase) + " misses " + std::to_string(b.pending) +
+                     " of " + std::to_string(b.expected) + " arrivals";
+  if (b.bytes != 0) text += " and " + std::to_string(b.bytes) + " bytes";
+  return text;
+}
+
+uint32_t accumulator_use(const Op& op, uint32_t sums) {
+  return (op.list[0] / kRegisterLine) << 8 | sums << 1;
+}
+
+void mark_registers(Warp& w, const Op& op, uint32_t sums, bool a_in_registers) {
+  w.check_busy = true;
+  const uint32_t use = accumulator_use(op, sums);
+  for (uint32_t i = 0; i < sums; ++i) w.busy[op.list[i] / kRegisterLine] = use;
+  if (!a_in_registers) return;
+  for (uint32_t i = 0; i < 4; ++i) w.busy[op.list[sums + i] / kRegisterLine] = kUseA;
+}
+
+void mark_busy_registers(Warp& w) {
+  std::fill(w.busy.begin(), w.busy.end(), 0u);
+  w.check_busy = false;
+  const uint32_t self = w.index % 4u;
+  for (const PendingMma& mma : w.cta->async.warpgroups[w.index / 4u].pending) {
+    if (!(mma.issued >> self & 1)) continue;
+    const auto& spec = w.cta->launch->program->spellings[mma.op->instruction]->operands;
+    mark_registers(w, *mma.op, static_cast<uint32_t>(spec[0].count),
+                   spec[1].kind == isa::OperandKind::kVector);
+  }
+}
+
+void check_busy_registers(Warp& w, const Op& op) {
+  if (op.guard == kAddedOp) return;
+  const Program& program = *w.cta->launch->program;
+  const uint32_t end = program.touch_begin[op.instruction + 1];
+  for (uint32_t i = program.touch_begin[op.instruction]; i < end; ++i) {
+    const uint32_t use = w.busy[program.touches[i] / 2];
+    const bool written = program.touches[i] & 1;
+    if (use == 0 || (use == kUseA && !written)) continue;
+    raise(w, op, FaultKind::kInvalid, -1,
+          std::string(written ? "writes" : "reads") + " a register that is " +
+              (use != kUseA ? "an accumulator" : "operand A") +
+              " of a wgmma in flight; wgmma.wait_group must come first");
+  }
+}
+
+}  // namespace ptxvm

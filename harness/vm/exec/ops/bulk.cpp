@@ -1,0 +1,364 @@
+// Bulk copies and tensor copies (PTX ISA 9.7.9.25.4 and 5). Each lane issues a copy of its own. It
+// is done as late as allowed: a load when no warp can go on without it, a store when a wait asks
+// for its group.
+#include <algorithm>
+
+#include "exec/access.h"
+#include "exec/ops/lanes.h"
+#include "memory/tensor_copy.h"
+
+namespace ptxvm {
+namespace {
+
+constexpr uint32_t kTensorAlignment = 128;
+constexpr uint32_t kMapBytes = 128, kMapAlignment = 64;
+
+// A copy between its issue and its end. Plain copies are boxes of one row.
+class BulkCopy : public PendingWork {
+ public:
+  WarpId warp;
+  uint32_t instruction = 0, lane = 0;
+  BulkKind kind = BulkKind::kLoad;
+  bool tensor = false;
+  uint64_t number = 0, group = 0;
+  uint32_t shared = 0, mbarrier = 0;
+  std::byte* global = nullptr;  // base of the tensor, or the source or destination
+  BoxCopy box;
+  std::vector<BoxRow> rows;
+  uint32_t total = 0;  // bytes
+
+  void finish(Cta& cta) override {
+    for (const BoxRow& row : rows) copy_row(cta, row);
+    report(cta, BulkAction::kLand);
+    if (kind == BulkKind::kLoad) {
+      complete_transaction(cta, warp, instruction, mbarrier, total);
+    }
+  }
+
+  void report(const Cta& cta, BulkAction action) const {
+    if (!cta.launch->observed) return;
+    BulkEvent e;
+    e.warp = warp;
+    e.instruction = instruction;
+    e.action = action;
+    e.kind = kind;
+    e.lane = lane;
+    e.copy = number;
+    e.group = group;
+    e.tensor = tensor;
+    e.mbarrier = mbarrier;
+    e.bytes = total;
+    const SharedRange range{shared, total};
+    if (kind != BulkKind::kPrefetch) e.shared = {&range, 1};
+    if (action == BulkAction::kIssue) {
+      for (const BoxRow& row : rows) e.global_bytes += row.inside;
+      e.sectors = sectors_of(box, rows);
+    }
+    for (const auto& probe : *cta.probes) probe->bulk(e);
+  }
+
+ private:
+  void copy_row(const Cta& cta, const BoxRow& row) const {
+    if (kind == BulkKind::kStore && row.inside == 0) return;
+    const std::byte* const in = global + row.global_offset;
+    for_chunks(box, row, shared, [&](uint32_t offset, uint32_t address, uint32_t bytes) {
+      std::byte* const at = cta.shared + (address - cta.shared_base);
+      // The part of this chunk that the tensor has.
+      const uint32_t begin = std::clamp(row.first, offset, offset + bytes);
+      const uint32_t end = std::clamp(row.first + row.inside, begin, offset + bytes);
+      if (kind == BulkKind::kStore) {
+        if (end > begin) {
+          std::memcpy(const_cast<std::byte*>(in) + (begin - row.first), at + (begin - offset),
+                      end - begin);
+        }
+        return;
+      }
+      if (end - begin != bytes) std::memset(at, 0, bytes);
+      if (end > begin) std::memcpy(at + (begin - offset), in + (begin - row.first), end - begin);
+    });
+  }
+};
+
+// What the lanes of one request have in common.
+struct Issue {
+  Warp& w;
+  const Op& op;
+  BulkKind kind;
+  bool tensor;
+};
+
+[[noreturn]] void invalid(const Issue& i, int lane, std::string message) {
+  raise(i.w, i.op, FaultKind::kInvalid, lane, std::move(message));
+}
+
+// Addresses of an operand, which must be in shared memory.
+void shared_addresses(const Issue& i, size_t position, uint32_t alignment, Request& request) {
+  lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
+  resolve(i.w, i.op, Space::kShared, i.w.mask, 8, alignment, true, request);
+}
+
+// The rest of a shared area whose first bytes have been checked.
+void check_shared(const Issue& i, int lane, uint32_t address, uint64_t bytes) {
+  const Cta& cta = *i.w.cta;
+  if (address - cta.shared_base + bytes > cta.shared_bytes) {
+    raise(i.w, i.op, FaultKind::kOutOfBounds, lane,
+          "the copy of " + std::to_string(bytes) + " bytes at shared +" +
+              std::to_string(address - cta.shared_base) + " goes out of bounds; there are " +
+              std::to_string(cta.shared_bytes) + " bytes");
+  }
+}
+
+std::unique_ptr<BulkCopy> start(const Issue& i, int lane) {
+  auto copy = std::make_unique<BulkCopy>();
+  copy->warp = id_of(i.w);
+  copy->instruction = i.op.instruction;
+  copy->lane = static_cast<uint32_t>(lane);
+  copy->kind = i.kind;
+  copy->tensor = i.tensor;
+  if (i.kind != BulkKind::kPrefetch) copy->number = i.w.cta->async.copies++;
+  copy->group = i.w.bulk_groups[static_cast<size_t>(lane)];
+  return copy;
+}
+
+void launch(const Issue& i, std::unique_ptr<BulkCopy> copy) {
+  copy->report(*i.w.cta, BulkAction::kIssue);
+  if (i.kind != BulkKind::kPrefetch) i.w.cta->pending.push_back(std::move(copy));
+}
+
+// Checks that what the tensor has of the box lies in one buffer.
+void resolve_tensor(const Issue& i, int lane, BulkCopy& copy) {
+  copy.rows = copy.box.rows();
+  uint64_t low = UINT64_MAX, high = 0;
+  for (const BoxRow& row : copy.rows) {
+    if (row.inside == 0) continue;
+    low = std::min(low, row.global_offset);
+    high = std::max(high, row.global_offset + row.inside);
+  }
+  if (low > high) return;  // nothing inside
+  const Address base = copy.box.map.base;
+  const Buffer* b = i.w.cta->launch->memory->find(base + low);
+  if (!b || !b->host || base + low < b->address || base + high > b->address + b->bytes) {
+    raise(i.w, i.op, FaultKind::kOutOfBounds, lane,
+          "the tensor map reaches out of bounds: its box covers bytes " + std::to_string(low) +
+              " to " + std::to_string(high) + " from " + hex(base, 16) +
+              (b ? ", in buffer '" + b->name + "' (" + std::to_string(b->bytes) + " bytes)"
+                 : ", where there is no buffer"));
+  }
+  copy.global = b->host + (base - b->address);
+}
+
+// The tensor map and the coordinates at `position` of the operand list.
+void read_map(const Issue& i, size_t position, Request& request, uint32_t dimensions,
+              std::array<BoxCopy, 32>& boxes) {
+  lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
+  for_spaces(Space::kGeneric, i.w.mask, request, [&](Space space, uint32_t lanes) {
+    resolve(i.w, i.op, space, lanes, kMapBytes, kMapAlignment, false, request);
+  });
+  for_lanes(i.w.mask, [&](int lane) {
+    const auto map = decode_tensor_map({request.host[lane], kMapBytes});
+    if (!map) invalid(i, lane, "there is no tensor map at this address");
+    if (map->rank != dimensions) {
+      invalid(i, lane,
+              "the tensor map has " + std::to_string(map->rank) + " dimensions, the instruction " +
+                  std::to_string(dimensions));
+    }
+    BoxCopy& box = boxes[static_cast<size_t>(lane)];
+    box.map = *map;
+    const uint32_t span[] = {0, 32, 64, 128};
+    const uint32_t wanted = span[static_cast<size_t>(map->swizzle)];
+    if (wanted != 0 && box.row_bytes() != wanted) {
+      invalid(i, lane,
+              "a swizzled box has rows of " + std::to_string(box.row_bytes()) +
+                  " bytes; only rows of " + std::to_string(wanted) +
+                  ", as wide as the swizzle, are modelled");
+    }
+    for (uint32_t d = 0; d < dimensions; ++d) {
+      box.at[d] = static_cast<int32_t>(i.w.at<uint32_t>(i.op.list[position + 2 + d])[lane]);
+    }
+  });
+}
+
+// Operands: [shared], [map, {d coordinates}], [mbarrier] for a load; [map, ...], [shared] for a
+// store; [map, ...] for a prefetch. Op::aux is the kind, and the dimensions above it.
+Step tensor(Warp& w, const Op& op) {
+  const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), true};
+  const auto dimensions = static_cast<uint32_t>(op.aux >> 8);
+  const bool load = i.kind == BulkKind::kLoad;
+  auto boxes = std::make_unique<std::array<BoxCopy, 32>>();
+  Request map, shared, barrier;
+  read_map(i, load ? 2 : 0, map, dimensions, *boxes);
+  if (i.kind != BulkKind::kPrefetch) {
+    shared_addresses(i, load ? 0 : 2 + dimensions, kTensorAlignment, shared);
+  }
+  if (load) shared_addresses(i, 4 + dimensions, 8, barrier);
+  for_lanes(w.mask, [&](int lane) {
+    auto copy = start(i, lane);
+    copy->box = (*boxes)[static_cast<size_t>(lane)];
+    copy->total = static_cast<uint32_t>(copy->box.bytes());
+    if (i.kind != BulkKind::kPrefetch) {
+      copy->shared = shared.narrow[lane];
+      check_shared(i, lane, copy->shared, copy->total);
+    }
+    if (load) {
+      copy->mbarrier = barrier.narrow[lane];
+      require_mbarrier(w, op, lane, copy->mbarrier);
+    }
+    resolve_tensor(i, lane, *copy);
+    launch(i, std::move(copy));
+  });
+  return Step::kNext;
+}
+
+// Operands: [shared], [global], size, [mbarrier] for a load; [global], [shared], size for a store;
+// [global], size for a prefetch.
+Step plain(Warp& w, const Op& op) {
+  const Issue i{w, op, static_cast<BulkKind>(op.aux), false};
+  const bool load = i.kind == BulkKind::kLoad, prefetch = i.kind == BulkKind::kPrefetch;
+  const uint32_t* sizes = w.at<uint32_t>(op.list[prefetch ? 2 : 4]);
+  Request shared, barrier;
+  if (!prefetch) shared_addresses(i, load ? 0 : 2, 16, shared);
+  if (load) shared_addresses(i, 5, 8, barrier);
+  for_lanes(w.mask, [&](int lane) {
+    const uint32_t bytes = sizes[lane];
+    if (bytes == 0 || bytes % 16 != 0) {
+      invalid(i, lane,
+              "a bulk copy of " + std::to_string(bytes) + " bytes; the size is a multiple of 16");
+    }
+    Request global;
+    lane_addresses(w, op.list[load ? 2 : 0], op.list[load ? 3 : 1], global.wide);
+    resolve(w, op, Space::kGlobal, 1u << lane, bytes, 16, i.kind == BulkKind::kStore, global);
+    auto copy = start(i, lane);
+    copy->total = bytes;
+    copy->global = global.host[lane];
+    copy->box.map.base = global.wide[lane];
+    copy->box.map.element_bytes = 1;
+    copy->box.map.rank = 1;
+    copy->box.map.box[0] = bytes;
+    copy->rows = {BoxRow{0, 0, bytes, 0}};
+    if (!prefetch) {
+      copy->shared = shared.narrow[lane];
+      check_shared(i, lane, copy->shared, bytes);
+    }
+    if (load) {
+      copy->mbarrier = barrier.narrow[lane];
+      require_mbarrier(w, op, lane, copy->mbarrier);
+    }
+    launch(i, std::move(copy));
+  });
+  return Step::kNext;
+}
+
+void report_group(const Warp& w, const Op& op, int lane, BulkAction action, uint64_t group,
+                  bool read_only) {
+  BulkEvent e;
+  e.warp = id_of(w);
+  e.instruction = op.instruction;
+  e.action = action;
+  e.kind = BulkKind::kStore;
+  e.lane = static_cast<uint32_t>(lane);
+  e.group = group;
+  e.read_only = read_only;
+  notify(w, [&](Probe& p) { p.bulk(e); });
+}
+
+template <bool kObserved>
+Step commit(Warp& w, const Op& op) {
+  for_lanes(w.mask, [&](int lane) {
+    const uint64_t group = w.bulk_groups[static_cast<size_t>(lane)]++;
+    if constexpr (kObserved) report_group(w, op, lane, BulkAction::kCommit, group, false);
+  });
+  return Step::kNext;
+}
+
+template <bool kObserved>
+Step wait(Warp& w, const Op& op) {
+  Cta& cta = *w.cta;
+  const uint64_t allowed = op.r[0];
+  for_lanes(w.mask, [&](int lane) {
+    const uint64_t committed = w.bulk_groups[static_cast<size_t>(lane)];
+    for (size_t k = 0; k < cta.pending.size();) {
+      auto* copy = dynamic_cast<BulkCopy*>(cta.pending[k].get());
+      if (!copy || copy->kind != BulkKind::kStore || copy->warp.warp != w.index ||
+          copy->lane != static_cast<uint32_t>(lane) || copy->group + allowed >= committed) {
+        ++k;
+        continue;
+      }
+      const std::unique_ptr<PendingWork> work = std::move(cta.pending[k]);
+      cta.pending.erase(cta.pending.begin() + static_cast<std::ptrdiff_t>(k));
+      work->finish(cta);
+    }
+    if constexpr (kObserved) {
+      report_group(w, op, lane, BulkAction::kWait, allowed, op.aux != 0);
+    }
+  });
+  return Step::kNext;
+}
+
+Step nothing(Warp&, const Op&) {
+  return Step::kNext;
+}
+
+void read_space(Modifiers& m) {
+  m.choice({"shared::cluster", "shared::cta"});
+  m.flag("tile");
+  m.ignore_cache_hints();
+}
+
+Bound tensor_code(Modifiers& m, BulkKind kind) {
+  read_space(m);
+  const auto d = static_cast<uint64_t>(m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1);
+  return ops::code(tensor, static_cast<uint64_t>(kind) | d << 8);
+}
+
+Bound plain_code(Modifiers& m, BulkKind kind) {
+  read_space(m);
+  return ops::code(plain, static_cast<uint64_t>(kind));
+}
+
+}  // namespace
+
+namespace ops {
+
+Bound tensor_load(Modifiers& m) {
+  return tensor_code(m, BulkKind::kLoad);
+}
+Bound tensor_store(Modifiers& m) {
+  return tensor_code(m, BulkKind::kStore);
+}
+Bound tensor_prefetch(Modifiers& m) {
+  return tensor_code(m, BulkKind::kPrefetch);
+}
+Bound bulk_load(Modifiers& m) {
+  return plain_code(m, BulkKind::kLoad);
+}
+Bound bulk_store(Modifiers& m) {
+  return plain_code(m, BulkKind::kStore);
+}
+Bound bulk_prefetch(Modifiers& m) {
+  return plain_code(m, BulkKind::kPrefetch);
+}
+
+Bound bulk_commit(Modifiers&) {
+  return {commit<false>, commit<true>, 0, {}};
+}
+Bound bulk_wait(Modifiers& m) {
+  return {wait<false>, wait<true>, m.flag("read") ? 1u : 0u, {}};
+}
+
+Bound prefetch_tensormap(Modifiers& m) {
+  m.choice({"const", "param"});
+  return code(nothing);
+}
+
+// The value is opaque: a cache hint has no effect here.
+Bound createpolicy(Modifiers& m) {
+  m.ignore_cache_hints();
+  return code([](Warp& w, const Op& op) {
+    uint64_t* d = w.at<uint64_t>(op.r[0]);
+    for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
+    return Step::kNext;
+  });
+}
+
+}  // namespace ops
+}  // namespace ptxvm

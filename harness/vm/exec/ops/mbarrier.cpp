@@ -1,0 +1,392 @@
+// mbarrier (PTX ISA 9.7.13.15). The counts live beside shared memory; the object in shared memory
+// holds an image of them, so that a barrier that was overwritten is found when it is next used.
+#include "exec/access.h"
+#include "exec/ops/lanes.h"
+
+namespace ptxvm {
+namespace {
+
+void store_word(Cta& cta, uint32_t address, uint64_t word) {
+  std::memcpy(cta.shared + (address - cta.shared_base), &word, sizeof word);
+}
+
+std::string at(uint32_t address) {
+  return "at shared address " + std::to_string(address);
+}
+
+MbarrierEvent event(const WarpId& by, uint32_t instruction, MbarrierAction action, uint32_t address,
+                    const Mbarrier& b) {
+  MbarrierEvent e;
+  e.warp = by;
+  e.instruction = instruction;
+  e.action = action;
+  e.address = address;
+  e.phase = b.phase;
+  return e;
+}
+
+void report(const Cta& cta, const MbarrierEvent& e) {
+  for (const auto& probe : *cta.probes) probe->mbarrier(e);
+}
+
+// Goes on to the next phase when the current one is complete, and renews the image.
+void settle(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address, Mbarrier& b) {
+  if (b.complete()) {
+    if (cta.launch->observed) {
+      report(cta, event(by, instruction, MbarrierAction::kPhase, address, b));
+    }
+    b.next_phase();
+  }
+  store_word(cta, address, b.word());
+}
+
+// The barrier at an address, which must be valid.
+Mbarrier& find(Warp& w, uint32_t instruction, int lane, uint32_t address) {
+  Cta& cta = *w.cta;
+  auto it = cta.async.mbarriers.find(address);
+  if (it == cta.async.mbarriers.end()) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          "no mbarrier has been initialised " + at(address));
+  }
+  uint64_t word;
+  std::memcpy(&word, cta.shared + (address - cta.shared_base), sizeof word);
+  if (word != it->second.word()) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          "the mbarrier " + at(address) + " has been overwritten");
+  }
+  return it->second;
+}
+
+// Shared addresses of the lanes.
+void addresses(Warp& w, const Op& op, size_t position, Space space, Request& request) {
+  lane_addresses(w, op.r[position], op.r[position + 1], request.wide);
+  for_spaces(space, w.mask, request, [&](Space s, uint32_t lanes) {
+    if (s != Space::kShared) {
+      raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+            "the address of an mbarrier is not in shared memory");
+    }
+    resolve(w, op, s, lanes, 8, 8, true, request);
+  });
+}
+
+Space space_of_op(const Op& op) {
+  return static_cast<Space>(op.aux & 0xff);
+}
+
+constexpr uint64_t kUnordered = 0x100, kNoComplete = 0x200, kDrop = 0x400, kParity = 0x800,
+                   kComplete = 0x1000, kNoIncrement = 0x2000;
+
+uint64_t read_space(Modifiers& m) {
+  return static_cast<uint64_t>(m.choice({"shared", "shared::cta"}) >= 0 ? Space::kShared
+                                                                        : Space::kGeneric);
+}
+
+uint64_t read_order(Modifiers& m) {
+  const bool relaxed = m.choice({"acquire", "release", "relaxed"}) == 2;
+  m.choice({"cta", "cluster"});
+  return relaxed ? kUnordered : 0;
+}
+
+template <bool kObserved>
+Step init(Warp& w, const Op& op) {
+  Request request;
+  addresses(w, op, 0, space_of_op(op), request);
+  const uint32_t* counts = w.at<uint32_t>(op.r[2]);
+  Cta& cta = *w.cta;
+  for_lanes(w.mask, [&](int lane) {
+    const uint32_t count = counts[lane], address = request.narrow[lane];
+    if (count == 0 || count > kMbarrierMaxCount) {
+      raise(w, op, FaultKind::kInvalid, lane,
+            "an mbarrier for " + std::to_string(count) + " arrivals; from 1 to " +
+                std::to_string(kMbarrierMaxCount) + " are allowed");
+    }
+    auto [it, fresh] = cta.async.mbarriers.try_emplace(address);
+    if (!fresh) {
+      raise(w, op, FaultKind::kInvalid, lane,
+            "there is already an mbarrier " + at(address) + "; mbarrier.inval ends its use");
+    }
+    it->second.expected = it->second.pending = count;
+    store_word(cta, address, it->second.word());
+    if constexpr (kObserved) {
+      auto e = event(id_of(w), op.instruction, MbarrierAction::kInit, address, it->second);
+      e.mask = 1u << lane;
+      e.count = count;
+      report(cta, e);
+    }
+  });
+  return Step::kNext;
+}
+
+template <bool kObserved>
+Step inval(Warp& w, const Op& op) {
+  Request request;
+  addresses(w, op, 0, space_of_op(op), request);
+  Cta& cta = *w.cta;
+  for_lanes(w.mask, [&](int lane) {
+    const uint32_t address = request.narrow[lane];
+    const Mbarrier b = find(w, op.instruction, lane, address);
+    cta.async.mbarriers.erase(address);
+    store_word(cta, address, ~uint64_t{0});
+    if constexpr (kObserved) {
+      auto e = event(id_of(w), op.instruction, MbarrierAction::kInvalidate, address, b);
+      e.mask = 1u << lane;
+      report(cta, e);
+    }
+  });
+  return Step::kNext;
+}
+
+void change_bytes(Warp& w, uint32_t instruction, int lane, Mbarrier& b, uint32_t address,
+                  int64_t change) {
+  b.bytes += change;
+  if (b.bytes > kMbarrierMaxBytes || b.bytes < -kMbarrierMaxBytes) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          "the mbarrier " + at(address) + " would wait for " + std::to_string(b.bytes) +
+              " bytes; the limit is " + std::to_string(kMbarrierMaxBytes));
+  }
+}
+
+template <bool kObserved>
+void expect(Warp& w, const Op& op, int lane, Mbarrier& b, uint32_t address, uint32_t bytes) {
+  change_bytes(w, op.instruction, lane, b, address, bytes);
+  if constexpr (kObserved) {
+    auto e = event(id_of(w), op.instruction, MbarrierAction::kExpect, address, b);
+    e.mask = 1u << lane;
+    e.bytes = bytes;
+    e.ordered = (op.aux & kUnordered) == 0;
+    report(*w.cta, e);
+  }
+}
+
+void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, Mbarrier& b, uint32_t address,
+            uint32_t count, bool by_copy) {
+  if (count == 0 || count > b.pending) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          std::to_string(count) + (count == 1 ? " arrival" : " arrivals") + " at the mbarrier " +
+              at(address) + ", of which phase " + std::to_string(b.phase) + " misses " +
+              std::to_string(b.pending));
+  }
+  if ((flags & kDrop) && count > b.expected) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          "the mbarrier " + at(address) + " has fewer arrivals to drop");
+  }
+  if (w.cta->launch->observed) {
+    auto e = event(id_of(w), instruction, MbarrierAction::kArrive, address, b);
+    e.mask = 1u << lane;
+    e.count = count;
+    e.ordered = (flags & kUnordered) == 0;
+    e.by_copy = by_copy;
+    report(*w.cta, e);
+  }
+  b.pending -= count;
+  if (flags & kDrop) b.expected -= count;
+  if ((flags & kNoComplete) && b.complete()) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          "a .noComplete arrival completes the phase of the mbarrier " + at(address));
+  }
+  settle(*w.cta, id_of(w), instruction, address, b);
+}
+
+template <bool kObserved, bool kExpects>
+Step arrive_op(Warp& w, const Op& op) {
+  Request request;
+  addresses(w, op, 1, space_of_op(op), request);
+  const uint32_t* values = op.r[3] == kNoRef ? nullptr : w.at<uint32_t>(op.r[3]);
+  uint64_t states[32];
+  for_lanes(w.mask, [&](int lane) {
+    const uint32_t address = request.narrow[lane];
+    Mbarrier& b = find(w, op.instruction, lane, address);
+    states[lane] = b.state();
+    if constexpr (kExpects) expect<kObserved>(w, op, lane, b, address, values[lane]);
+    arrive(w, op.instruction, op.aux, lane, b, address, kExpects || !values ? 1 : values[lane],
+           false);
+  });
+  uint64_t* d = w.at<uint64_t>(op.r[0]);
+  for_lanes(w.mask, [&](int lane) { d[lane] = states[lane]; });
+  return Step::kNext;
+}
+
+template <bool kObserved>
+Step transact(Warp& w, const Op& op) {
+  Request request;
+  addresses(w, op, 0, space_of_op(op), request);
+  const uint32_t* values = w.at<uint32_t>(op.r[2]);
+  for_lanes(w.mask, [&](int lane) {
+    const uint32_t address = request.narrow[lane];
+    Mbarrier& b = find(w, op.instruction, lane, address);
+    if (op.aux & kComplete) {
+      complete_transaction(*w.cta, id_of(w), op.instruction, address, values[lane]);
+      return;
+    }
+    expect<kObserved>(w, op, lane, b, address, values[lane]);
+    settle(*w.cta, id_of(w), op.instruction, address, b);
+  });
+  return Step::kNext;
+}
+
+// Whether the phase that lane waits for is complete. Only the current phase and the one before it
+// can be asked for.
+bool is_complete(Warp& w, const Op& op, int lane, const Mbarrier& b, Ref wanted) {
+  if (op.aux & kParity) {
+    const uint32_t parity = w.at<uint32_t>(wanted)[lane];
+    if (parity > 1) {
+      raise(w, op, FaultKind::kInvalid, lane, "a parity is 0 or 1, not " + std::to_string(parity));
+    }
+    return (b.phase & 1) != parity;
+  }
+  const uint64_t phase = state_phase(w.at<uint64_t>(wanted)[lane]);
+  if (phase != b.phase && phase + 1 != b.phase) {
+    raise(w, op, FaultKind::kInvalid, lane,
+          "the state is not of the current phase of this mbarrier, or the one before");
+  }
+  return phase != b.phase;
+}
+
+template <bool kObserved, bool kBlocks>
+Step wait(Warp& w, const Op& op) {
+  Request request;
+  addresses(w, op, 1, space_of_op(op), request);
+  uint32_t done = 0;
+  for_lanes(w.mask, [&](int lane) {
+    const Mbarrier& b = find(w, op.instruction, lane, request.narrow[lane]);
+    if (is_complete(w, op, lane, b, op.r[3])) done |= 1u << lane;
+  });
+  if (kBlocks && done == 0) return Step::kRetry;  // try_wait suspends the warp
+  w.set_predicate(op.r[0], done);
+  if constexpr (kObserved) {
+    for (uint32_t rest = w.mask; rest != 0;) {
+      const int first = __builtin_ctz(rest);
+      const uint32_t address = request.narrow[first];
+      uint32_t same = 0;
+      for_lanes(rest, [&](int lane) {
+        if (request.narrow[lane] == address && (done >> lane & 1) == (done >> first & 1)) {
+          same |= 1u << lane;
+        }
+      });
+      const Mbarrier& b = w.cta->async.mbarriers.at(address);
+      auto e = event(id_of(w), op.instruction,
+                     done >> first & 1 ? MbarrierAction::kWait : MbarrierAction::kMiss, address, b);
+      if (e.action == MbarrierAction::kWait) --e.phase;
+      e.mask = same;
+      e.ordered = (op.aux & kUnordered) == 0;
+      report(*w.cta, e);
+      rest &= ~same;
+    }
+  }
+  if (done != 0) return Step::kNext;
+  // The answer is no: others get their turn before the warp asks again.
+  w.pc = static_cast<uint32_t>(&op - w.code) + 1;
+  w.status = WarpStatus::kPolling;
+  return Step::kYield;
+}
+
+// cp.async.mbarrier.arrive: an arrival that comes when the lane's copies have landed.
+class CopyArrival : public PendingWork {
+ public:
+  CopyArrival(uint16_t warp, uint32_t instruction, uint32_t lane, uint32_t address, uint64_t flags)
+      : warp_(warp), instruction_(instruction), lane_(lane), address_(address), flags_(flags) {}
+
+  void finish(Cta& cta) override {
+    Warp& w = cta.warps[warp_];
+    land_copies(w, 1u << lane_, cta.launch->observed);
+    const int lane = static_cast<int>(lane_);
+    Mbarrier& b = find(w, instruction_, lane, address_);
+    arrive(w, instruction_, flags_, lane, b, address_, 1, true);
+  }
+
+ private:
+  uint16_t warp_;
+  uint32_t instruction_, lane_, address_;
+  uint64_t flags_;
+};
+
+Step copy_arrive(Warp& w, const Op& op) {
+  Request request;
+  addresses(w, op, 0, space_of_op(op), request);
+  Cta& cta = *w.cta;
+  for_lanes(w.mask, [&](int lane) {
+    const uint32_t address = request.narrow[lane];
+    Mbarrier& b = find(w, op.instruction, lane, address);
+    // Without .noinc the arrival is one more than the barrier was made for.
+    if (!(op.aux & kNoIncrement)) {
+      ++b.pending;
+      store_word(cta, address, b.word());
+    }
+    cta.pending.push_back(std::make_unique<CopyArrival>(
+        w.index, op.instruction, static_cast<uint32_t>(lane), address, kUnordered));
+  });
+  return Step::kNext;
+}
+
+Step pending_count(Warp& w, const Op& op) {
+  uint32_t* d = w.at<uint32_t>(op.r[0]);
+  const uint64_t* state = w.at<uint64_t>(op.r[1]);
+  for_lanes(w.mask, [&](int lane) { d[lane] = state_pending(state[lane]); });
+  return Step::kNext;
+}
+
+}  // namespace
+
+void require_mbarrier(Warp& w, const Op& op, int lane, uint32_t address) {
+  find(w, op.instruction, lane, address);
+}
+
+void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address,
+                          uint32_t bytes) {
+  Warp& w = cta.warps[by.warp];
+  Mbarrier& b = find(w, instruction, -1, address);
+  if (cta.launch->observed) {
+    auto e = event(by, instruction, MbarrierAction::kComplete, address, b);
+    e.bytes = bytes;
+    report(cta, e);
+  }
+  change_bytes(w, instruction, -1, b, address, -static_cast<int64_t>(bytes));
+  settle(cta, by, instruction, address, b);
+}
+
+namespace ops {
+
+Bound mbarrier_init(Modifiers& m) {
+  return {init<false>, init<true>, read_space(m), {}};
+}
+Bound mbarrier_inval(Modifiers& m) {
+  return {inval<false>, inval<true>, read_space(m), {}};
+}
+
+Bound mbarrier_arrive(Modifiers& m) {
+  uint64_t aux = read_space(m) | read_order(m);
+  if (m.flag("noComplete")) aux |= kNoComplete;
+  if (m.choice({"arrive", "arrive_drop"}) == 1) aux |= kDrop;
+  return {arrive_op<false, false>, arrive_op<true, false>, aux, {}};
+}
+
+Bound mbarrier_arrive_tx(Modifiers& m) {
+  uint64_t aux = read_space(m) | read_order(m);
+  if (m.choice({"arrive", "arrive_drop"}) == 1) aux |= kDrop;
+  return {arrive_op<false, true>, arrive_op<true, true>, aux, {}};
+}
+
+Bound mbarrier_tx(Modifiers& m) {
+  uint64_t aux = read_space(m) | read_order(m);
+  if (m.choice({"expect_tx", "complete_tx"}) == 1) aux |= kComplete;
+  return {transact<false>, transact<true>, aux, {}};
+}
+
+Bound mbarrier_wait(Modifiers& m) {
+  uint64_t aux = read_space(m) | read_order(m);
+  if (m.flag("parity")) aux |= kParity;
+  if (m.flag("try_wait")) return {wait<false, true>, wait<true, true>, aux, {}};
+  return {wait<false, false>, wait<true, false>, aux, {}};
+}
+
+Bound mbarrier_pending(Modifiers&) {
+  return code(pending_count);
+}
+
+Bound cp_async_mbarrier(Modifiers& m) {
+  const uint64_t aux = read_space(m) | (m.flag("noinc") ? kNoIncrement : 0);
+  return code(copy_arrive, aux);
+}
+
+}  // namespace ops
+}  // namespace ptxvm

@@ -1,0 +1,50 @@
+// The checker of synchronisation: races, copies that nobody waits for, reads of what was never
+// written.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ptxvm/observer.h"
+
+namespace ptxvm {
+
+/// Watches shared memory (and local memory for reads of what was not written). Checkers by name:
+///
+/// `race`           two accesses, one of them a write, that no barrier, wait or mbarrier orders.
+///                  Warps run concurrently, and so do the engines that they start: cp.async, bulk
+///                  copies, wgmma. Lanes of one warp are ordered by bar.warp.sync and barriers.
+/// `uninitialised`  a read of shared or local memory that was never written.
+/// `copy`           a warp exits before it has waited for its cp.async, bulk stores or wgmma.
+/// `barrier`        bar.arrive in a phase that is never complete.
+/// `proxy`          wgmma or a bulk store reads ordinary writes without fence.proxy.async.
+/// `mbarrier`       use that is not ordered after mbarrier.init.
+/// `wgmma`          registers that were written after the last wgmma.fence.
+///
+/// Not seen: races in global memory; between lanes of one warp where they access single bytes or
+/// start bulk copies and wgmma; reads of registers that were never written. Memory is remembered in
+/// pairs of bytes: two warps that write the two bytes of one pair are taken for a race. The order
+/// that an atomic or volatile access gives is taken at its word: it counts as acquire and release
+/// at its address.
+class Races : public Observer {
+ public:
+  Races();
+  ~Races() override;
+  Races(const Races&) = delete;
+  Races& operator=(const Races&) = delete;
+  void begin(const LaunchInfo& info) override;
+  std::unique_ptr<Probe> make_probe() override;
+  void end(std::span<const std::unique_ptr<Probe>> probes) override;
+
+  /// One finding for each pair of source lines, or of instructions where there is no -lineinfo.
+  /// `count` is how many warp requests met it; the message is the first case, of the first pair of
+  /// instructions, of the block with the smallest index.
+  std::vector<Finding> findings() const override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ptxvm

@@ -1,0 +1,107 @@
+#include "lower/wgmma.h"
+
+#include <unordered_map>
+
+namespace ptxvm {
+namespace {
+
+void append(Ref ref, bool written, std::vector<uint32_t>& out) {
+  if (ref >= kNoRef || (ref & kRefPool)) return;
+  const uint32_t line = ref / kRegisterLine;
+  out.push_back(line * 2 + (written ? 1 : 0));
+  if (ref & kRefWide) out.push_back((line + 1) * 2 + (written ? 1 : 0));
+}
+
+bool is_mma(const Program& program, uint32_t instruction) {
+  const isa::Spelling* s = program.spellings[instruction];
+  return s->tokens[0].text == "wgmma" && s->tokens[1].text == "mma_async";
+}
+
+bool is_fence(const Program& program, uint32_t instruction) {
+  const isa::Spelling* s = program.spellings[instruction];
+  return s->tokens[0].text == "wgmma" && s->tokens[1].text == "fence";
+}
+
+}  // namespace
+
+void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& operands,
+                    size_t written, std::vector<uint32_t>& out) {
+  if (!spelling) {
+    for (size_t i = 0; i < operands.size(); ++i) append(operands[i], i < written, out);
+    return;
+  }
+  size_t at = 0;
+  for (const isa::OperandSpec& spec : spelling->operands) {
+    switch (spec.kind) {
+      case isa::OperandKind::kValue:
+      case isa::OperandKind::kVector: {
+        const size_t count = static_cast<size_t>(spec.count) + (spec.pair ? 1 : 0);
+        for (size_t i = 0; i < count; ++i, ++at) {
+          if (spec.role != isa::Role::kWrite) append(operands[at], false, out);
+          if (spec.role != isa::Role::kRead) append(operands[at], true, out);
+        }
+        break;
+      }
+      case isa::OperandKind::kMemory:
+        append(operands[at], false, out);
+        at += 2;
+        for (int i = 0; i < spec.coordinates && at < operands.size(); ++i) {
+          append(operands[at++], false, out);
+        }
+        break;
+      case isa::OperandKind::kImmediate:
+      case isa::OperandKind::kLabel:
+        ++at;
+        break;
+    }
+  }
+}
+
+std::vector<bool> find_unfenced(const Program& program,
+                                const std::vector<std::vector<uint32_t>>& touches,
+                                const Graph& graph, const std::vector<uint32_t>& begins) {
+  const auto count = static_cast<uint32_t>(program.instructions.size());
+  // Only registers that some mma_async uses matter; they get numbers of their own.
+  std::unordered_map<uint32_t, uint32_t> number;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_mma(program, i)) continue;
+    for (uint32_t t : touches[i]) number.try_emplace(t / 2, static_cast<uint32_t>(number.size()));
+  }
+  using Set = std::vector<bool>;  // used since the last fence
+  std::vector<Set> before(begins.size(), Set(number.size(), false));
+  std::vector<bool> unfenced(count, false), reached(begins.size(), false);
+  before[0].assign(number.size(), true);
+  reached[0] = true;
+
+  std::vector<uint32_t> work{0};
+  while (!work.empty()) {
+    const uint32_t b = work.back();
+    work.pop_back();
+    Set used = before[b];
+    const uint32_t end = b + 1 < begins.size() ? begins[b + 1] : count;
+    for (uint32_t i = begins[b]; i < end; ++i) {
+      if (is_fence(program, i)) used.assign(number.size(), false);
+      const bool mma = is_mma(program, i);
+      for (uint32_t t : touches[i]) {
+        auto it = number.find(t / 2);
+        if (it == number.end()) continue;
+        if (!mma) used[it->second] = true;
+        // The descriptors are not asynchronous.
+        if (mma && used[it->second]) unfenced[i] = true;
+      }
+    }
+    for (uint32_t next : graph[b]) {
+      Set& in = before[next];
+      bool grew = !reached[next];
+      for (size_t k = 0; k < in.size(); ++k) {
+        grew |= used[k] && !in[k];
+        in[k] = in[k] || used[k];
+      }
+      reached[next] = true;
+      if (grew) work.push_back(next);
+    }
+  }
+  return unfenced;
+}
+
+}  // namespace ptxvm

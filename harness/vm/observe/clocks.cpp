@@ -1,0 +1,90 @@
+#include "observe/clocks.h"
+
+#include <algorithm>
+
+namespace ptxvm::observe {
+
+void Clocks::reset(uint32_t warps) {
+  warps_ = warps;
+  first_mbarrier_ = 1 + 3 * warps + (warps + 3) / 4;
+  width_ = first_mbarrier_ + kMbarriers;
+  rows_.assign(size_t{warps} * 2 * width_, 0);
+  lanes_synced_.assign(warps, 0);
+  mbarriers_.clear();
+  for (uint32_t w = 0; w < warps; ++w) row(w)[warp(w)] = 1;
+}
+
+Agent Clocks::bulk_load(uint32_t mbarrier) {
+  const auto found = std::find(mbarriers_.begin(), mbarriers_.end(), mbarrier);
+  size_t index = static_cast<size_t>(found - mbarriers_.begin());
+  if (found == mbarriers_.end()) {
+    // More barriers than any kernel has share the last agent; that only makes reports coarser.
+    if (mbarriers_.size() < kMbarriers) mbarriers_.push_back(mbarrier);
+    index = mbarriers_.size() - 1;
+  }
+  return static_cast<Agent>(first_mbarrier_ + index);
+}
+
+AgentKind Clocks::kind(Agent a) const {
+  if (a == kNobody) return AgentKind::kNobody;
+  if (a <= warps_) return AgentKind::kWarp;
+  if (a <= 2 * warps_) return AgentKind::kCopies;
+  if (a <= 3 * warps_) return AgentKind::kBulkStore;
+  return a < first_mbarrier_ ? AgentKind::kWgmma : AgentKind::kBulkLoad;
+}
+
+uint32_t Clocks::number(Agent a) const {
+  switch (kind(a)) {
+    case AgentKind::kNobody:
+      return 0;
+    case AgentKind::kWarp:
+    case AgentKind::kCopies:
+    case AgentKind::kBulkStore:
+      return (a - 1u) % warps_;
+    case AgentKind::kWgmma:
+      return a - 1 - 3 * warps_;
+    case AgentKind::kBulkLoad:
+      return mbarriers_[a - first_mbarrier_];
+  }
+  return 0;
+}
+
+void Clocks::release(uint32_t w, Release& to) {
+  Clock* own = row(w);
+  to.resize(2 * size_t{width_}, 0);
+  for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], own[i]);
+  ++own[warp(w)];
+}
+
+void Clocks::acquire(uint32_t w, const Release& from) {
+  Clock* own = row(w);
+  for (size_t i = 0; i < from.size(); ++i) own[i] = std::max(own[i], from[i]);
+}
+
+void Clocks::know(uint32_t w, Agent a, Clock c) {
+  Clock& known = row(w)[a];
+  known = std::max(known, c);
+}
+
+void Clocks::join(Release& to, const Release& from) {
+  to.resize(std::max(to.size(), from.size()), 0);
+  for (size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
+}
+
+void Clocks::know(Release& to, Agent a, Clock c) const {
+  to.resize(2 * size_t{width_}, 0);
+  to[a] = std::max(to[a], c);
+}
+
+void Clocks::sync_lanes(uint32_t w) {
+  Clock& own = row(w)[warp(w)];
+  lanes_synced_[w] = own++;
+}
+
+void Clocks::publish(uint32_t w) {
+  Clock* own = row(w);
+  for (uint32_t i = 0; i < width_; ++i) own[width_ + i] = std::max(own[width_ + i], own[i]);
+  ++own[warp(w)];
+}
+
+}  // namespace ptxvm::observe

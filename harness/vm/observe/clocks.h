@@ -1,0 +1,78 @@
+// Who has seen what: vector clocks of everything that runs on its own in a block.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace ptxvm::observe {
+
+using Clock = uint32_t;
+using Agent = uint16_t;
+
+/// What an agent is. Warps execute; the others are engines that warps start and wait for.
+enum class AgentKind : uint8_t {
+  kNobody,  ///< Stands for "never written".
+  kWarp,
+  kCopies,     ///< cp.async of a warp, until a wait.
+  kBulkStore,  ///< cp.async.bulk of a warp, shared to global.
+  kWgmma,      ///< Of a warpgroup.
+  kBulkLoad,   ///< cp.async.bulk into shared memory: one agent for each mbarrier it completes on.
+};
+
+/// Vector clocks of one block. A warp's row says up to which clock of each other agent it knows.
+/// The second half of a row says the same of what the async proxy may see.
+class Clocks {
+ public:
+  static constexpr Agent kNobody = 0;
+  /// Of accesses that no clock covers: in flight, or never made.
+  static constexpr Clock kNever = UINT32_MAX;
+
+  void reset(uint32_t warps);
+
+  Agent warp(uint32_t w) const { return static_cast<Agent>(1 + w); }
+  Agent copies(uint32_t w) const { return static_cast<Agent>(1 + warps_ + w); }
+  Agent bulk_store(uint32_t w) const { return static_cast<Agent>(1 + 2 * warps_ + w); }
+  Agent wgmma(uint32_t group) const { return static_cast<Agent>(1 + 3 * warps_ + group); }
+  /// Of the bulk copies that complete on the mbarrier at an address.
+  Agent bulk_load(uint32_t mbarrier);
+
+  AgentKind kind(Agent a) const;
+  /// Index of the warp or warpgroup, address of the mbarrier.
+  uint32_t number(Agent a) const;
+
+  const Clock* seen(uint32_t w) const { return rows_.data() + row_of(w); }
+  const Clock* published(uint32_t w) const { return seen(w) + width_; }
+  Clock now(uint32_t w) const { return seen(w)[1 + w]; }
+  /// Accesses of other lanes of the warp up to this clock are ordered before the present.
+  Clock lanes_synced(uint32_t w) const { return lanes_synced_[w]; }
+
+  /// What a warp makes known to whoever waits for it.
+  using Release = std::vector<Clock>;
+  /// Adds the warp's knowledge to `to`; later accesses of the warp are not part of it.
+  void release(uint32_t w, Release& to);
+  void acquire(uint32_t w, const Release& from);
+  void know(uint32_t w, Agent a, Clock c);
+  static void join(Release& to, const Release& from);
+  /// Sets one agent's clock in a release.
+  void know(Release& to, Agent a, Clock c) const;
+
+  /// All lanes of a warp have met.
+  void sync_lanes(uint32_t w);
+  /// What the warp knows may be seen by the async proxy.
+  void publish(uint32_t w);
+
+ private:
+  static constexpr uint32_t kMbarriers = 64;
+
+  size_t row_of(uint32_t w) const { return size_t{w} * 2 * width_; }
+  Clock* row(uint32_t w) { return rows_.data() + row_of(w); }
+
+  uint32_t warps_ = 0, width_ = 0, first_mbarrier_ = 0;
+  std::vector<Clock> rows_;
+  std::vector<Clock> lanes_synced_;
+  std::vector<uint32_t> mbarriers_;  // addresses, in order of first use
+};
+
+}  // namespace ptxvm::observe

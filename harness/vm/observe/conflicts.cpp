@@ -1,0 +1,257 @@
+#include "observe/conflicts.h"
+
+#include <algorithm>
+
+#include "lower/lower.h"
+
+namespace ptxvm {
+
+std::string format(const Finding& finding) {
+  std::string text = finding.checker + ": " + finding.message;
+  if (finding.count > 1) text += "   x" + std::to_string(finding.count);
+  // The rest of the diagnostic: the line, the caret, the notes.
+  const std::string where = finding.where.format();
+  const size_t rest = where.find('\n');
+  return rest == std::string::npos ? text : text + where.substr(rest);
+}
+
+namespace observe {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(const Kernel& kernel) : kernel_(kernel) {}
+
+  Finding finding(const FindingKey& key, const FindingLog::Entry& e, uint64_t count,
+                  size_t pairs) const {
+    Finding f;
+    f.instruction = key.instruction;
+    f.count = count;
+    f.checker = checker(key.problem);
+    f.message = message(key, e.example);
+    f.where = kernel_.point_at(key.instruction, f.message);
+    if (names_other(key.problem)) {
+      const Diagnostic other = kernel_.point_at(key.other, {});
+      std::string note = "the other is " + place(key.other, false) + ": " + trimmed(other.text);
+      if (note.ends_with(';')) note.pop_back();
+      if (!other.notes.empty()) note += "; " + other.notes.front();
+      f.where.notes.push_back(std::move(note));
+    }
+    if (pairs > 1) {
+      f.where.notes.push_back("the same source lines meet in " + std::to_string(pairs) +
+                              " pairs of instructions; this is the first");
+    }
+    const Dim3 p = e.example.position;
+    f.where.notes.push_back("kernel " + kernel_.name() + ", block (" + std::to_string(p.x) + ", " +
+                            std::to_string(p.y) + ", " + std::to_string(p.z) + ")");
+    return f;
+  }
+
+ private:
+  static std::string checker(Problem problem) {
+    switch (problem) {
+      case Problem::kRace:
+      case Problem::kLaneRace:
+        return "race";
+      case Problem::kUnwritten:
+      case Problem::kUnwrittenLocal:
+        return "uninitialised";
+      case Problem::kProxy:
+        return "proxy";
+      case Problem::kCopyNotWaited:
+      case Problem::kCopyNotCommitted:
+      case Problem::kWgmmaNotWaited:
+        return "copy";
+      case Problem::kBarrierLeft:
+        return "barrier";
+      case Problem::kMbarrierInit:
+      case Problem::kMbarrierFence:
+        return "mbarrier";
+      case Problem::kUnfenced:
+        return "wgmma";
+    }
+    return {};
+  }
+
+  static bool names_other(Problem problem) {
+    return problem == Problem::kRace || problem == Problem::kLaneRace ||
+           problem == Problem::kProxy || problem == Problem::kMbarrierInit ||
+           problem == Problem::kMbarrierFence;
+  }
+
+  static std::string trimmed(const std::string& s) {
+    const size_t first = s.find_first_not_of(" \t");
+    return first == std::string::npos ? std::string() : s.substr(first);
+  }
+
+  // `kernel.ptx:716 (gemm.cuh:55)`; without the file name where another place has named it.
+  std::string place(uint32_t instruction, bool with_file) const {
+    const Diagnostic d = kernel_.point_at(instruction, {});
+    std::string text = with_file ? d.where.file : std::string();
+    text += ":" + std::to_string(d.where.line);
+    const auto chain = kernel_.source(instruction);
+    if (!chain.empty()) {
+      const std::string& file = chain[0].file;
+      text += " (" + file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(chain[0].line) +
+              ")";
+    }
+    return text;
+  }
+
+  static std::string who(const Party& p, bool with_lane) {
+    const std::string n = std::to_string(p.number);
+    switch (p.kind) {
+      case AgentKind::kNobody:
+        return "nobody";
+      case AgentKind::kWarp:
+        if (!with_lane || p.lane == Place::kWarp) return "warp " + n;
+        if (p.lane == Place::kMany) return "several lanes of warp " + n;
+        return "lane " + std::to_string(p.lane) + " of warp " + n;
+      case AgentKind::kCopies:
+        return "a cp.async of warp " + n;
+      case AgentKind::kBulkStore:
+        return "a bulk store of warp " + n;
+      case AgentKind::kWgmma:
+        return "wgmma of warpgroup " + n;
+      case AgentKind::kBulkLoad:
+        return "a bulk copy";
+    }
+    return {};
+  }
+
+  static std::string memory(const Example& e, const char* space) {
+    return std::string(space) + " +" + std::to_string(e.address) + ", " + std::to_string(e.bytes) +
+           (e.bytes == 1 ? " byte" : " bytes") + ": ";
+  }
+
+  // Warps act at a place, engines are given their work there.
+  std::string acts(const Party& p, uint32_t instruction, bool with_lane, bool with_file,
+                   const std::string& verb) const {
+    const std::string at = place(instruction, with_file);
+    if (p.kind == AgentKind::kWarp) return who(p, with_lane) + " " + verb + " at " + at;
+    return who(p, with_lane) + ", issued at " + at + ", " + verb;
+  }
+
+  std::string race(const FindingKey& key, const Example& e) const {
+    const bool lanes = key.problem == Problem::kLaneRace;
+    const bool reads = key.hazard == Hazard::kReadAfterWrite;
+    // Engines go on until somebody waits for them.
+    const bool in_flight = e.there.kind != AgentKind::kWarp;
+    std::string did = e.there_copied ? "copied" : "wrote";
+    if (key.hazard == Hazard::kWriteAfterRead) did = in_flight ? "is still reading" : "read";
+    if (key.hazard != Hazard::kWriteAfterRead && in_flight) did = "is still writing";
+    const std::string text =
+        memory(e, "shared") +
+        acts(e.here, key.instruction, lanes, true, reads ? "reads" : "overwrites") + " what " +
+        acts(e.there, key.other, lanes, false, did);
+    if (lanes) return text + "; no bar.warp.sync comes between";
+    if (in_flight && key.same_warp) return text + "; no wait comes between";
+    return text + "; nothing orders them";
+  }
+
+  std::string message(const FindingKey& key, const Example& e) const {
+    const std::string at = " at " + place(key.instruction, true);
+    switch (key.problem) {
+      case Problem::kRace:
+      case Problem::kLaneRace:
+        return race(key, e);
+      case Problem::kUnwritten:
+        return memory(e, "shared") + acts(e.here, key.instruction, false, true, "reads") +
+               " what nobody has written";
+      case Problem::kUnwrittenLocal:
+        return memory(e, "local") + acts(e.here, key.instruction, true, true, "reads") +
+               " what it has not written";
+      case Problem::kProxy:
+        return memory(e, "shared") + acts(e.here, key.instruction, false, true, "reads") +
+               " what " +
+               acts(e.there, key.other, false, false, e.there_copied ? "copied" : "wrote") +
+               "; no fence.proxy.async comes between";
+      case Problem::kCopyNotWaited:
+        return who(e.here, false) + " exits, and nothing has waited for its copies" + at;
+      case Problem::kCopyNotCommitted:
+        return who(e.here, false) + " exits, and its copies" + at +
+               " were neither committed nor waited for";
+      case Problem::kWgmmaNotWaited:
+        return who(e.here, false) + " exits, and nothing has waited for its wgmma" + at;
+      case Problem::kBarrierLeft:
+        return "barrier " + std::to_string(e.address) + ": " + who(e.here, false) + " arrives" +
+               at + ", and the phase is never complete";
+      case Problem::kMbarrierInit:
+        return "mbarrier at shared +" + std::to_string(e.address) + ": " + who(e.here, false) +
+               " uses it" + at + "; nothing orders this after the init by " + who(e.there, false) +
+               " at " + place(key.other, false);
+      case Problem::kMbarrierFence:
+        return "mbarrier at shared +" + std::to_string(e.address) + ": a bulk copy uses it" + at +
+               "; no fence.mbarrier_init or fence.proxy.async follows the init at " +
+               place(key.other, false);
+      case Problem::kUnfenced:
+        return who(e.here, false) + " issues a wgmma" + at +
+               " on registers that were written after its last wgmma.fence";
+    }
+    return {};
+  }
+
+  const Kernel& kernel_;
+};
+
+}  // namespace
+
+void FindingLog::add(const FindingKey& key, const Example& example) {
+  auto [at, is_new] = entries_.try_emplace(key);
+  Entry& e = at->second;
+  if (e.request == request_) return;
+  e.request = request_;
+  ++e.count;
+  if (is_new || example.cta < e.example.cta) e.example = example;
+}
+
+void FindingLog::merge(const FindingLog& o) {
+  for (const auto& [key, theirs] : o.entries_) {
+    auto [at, is_new] = entries_.try_emplace(key);
+    Entry& e = at->second;
+    e.count += theirs.count;
+    if (is_new || theirs.example.cta < e.example.cta) e.example = theirs.example;
+  }
+}
+
+std::vector<Finding> describe(const FindingLog& log, const Kernel& kernel) {
+  // Loops that nvcc unrolled make many pairs of instructions out of one pair of source lines.
+  struct Group {
+    const std::pair<const FindingKey, FindingLog::Entry>* first;
+    uint64_t count = 0;
+    size_t pairs = 0;
+  };
+  std::vector<Group> groups;
+  std::map<std::vector<std::string>, size_t> known;
+  auto site = [&](uint32_t instruction) {
+    std::string text;
+    for (const SourceLocation& at : kernel.source(instruction)) text += to_string(at) + ",";
+    return text.empty() ? "#" + std::to_string(instruction) : text;
+  };
+  for (const auto& entry : log.entries()) {
+    const FindingKey& k = entry.first;
+    const auto number = [](auto v) { return std::to_string(static_cast<int>(v)); };
+    const auto [at, is_new] = known.try_emplace(
+        {number(k.problem), number(k.hazard), number(k.kind), number(k.other_kind),
+         number(k.same_warp), site(k.instruction), site(k.other)},
+        groups.size());
+    if (is_new) groups.push_back({&entry});
+    Group& g = groups[at->second];
+    g.count += entry.second.count;
+    ++g.pairs;
+  }
+  // A warp that did not wait for its own engine is the cause of what others then see.
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    const FindingKey &x = a.first->first, &y = b.first->first;
+    return std::pair(x.problem, !x.same_warp) < std::pair(y.problem, !y.same_warp);
+  });
+  const Writer writer(kernel);
+  std::vector<Finding> out;
+  for (const Group& g : groups) {
+    out.push_back(writer.finding(g.first->first, g.first->second, g.count, g.pairs));
+  }
+  return out;
+}
+
+}  // namespace observe
+}  // namespace ptxvm

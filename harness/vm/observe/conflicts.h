@@ -1,0 +1,91 @@
+// Findings of the checkers: one for each pair of instructions, with an example and a count.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "observe/clocks.h"
+#include "observe/shadow.h"
+#include "ptxvm/observer.h"
+
+namespace ptxvm::observe {
+
+/// What was found.
+enum class Problem : uint8_t {
+  kRace,
+  kLaneRace,
+  kUnwritten,
+  kUnwrittenLocal,
+  kProxy,
+  kCopyNotWaited,
+  kCopyNotCommitted,
+  kWgmmaNotWaited,
+  kBarrierLeft,
+  kMbarrierInit,
+  kMbarrierFence,
+  kUnfenced,
+};
+
+/// An agent of a block that is over, or any other thing that a message names.
+struct Party {
+  AgentKind kind = AgentKind::kNobody;
+  uint32_t number = 0;
+  uint32_t lane = Place::kWarp;
+  uint32_t instruction = 0;
+};
+
+struct Example {
+  uint32_t cta = 0;
+  Dim3 position;
+  uint32_t address = 0, bytes = 0;
+  Party here, there;
+  bool there_copied = false;
+  Hazard hazard = Hazard::kReadAfterWrite;
+};
+
+/// What makes two occurrences one finding.
+struct FindingKey {
+  Problem problem = Problem::kRace;
+  Hazard hazard = Hazard::kReadAfterWrite;
+  uint32_t instruction = 0, other = 0;
+  AgentKind kind = AgentKind::kNobody, other_kind = AgentKind::kNobody;
+  bool same_warp = false;
+
+  bool operator<(const FindingKey& o) const { return tied() < o.tied(); }
+
+ private:
+  std::tuple<Problem, Hazard, uint32_t, uint32_t, AgentKind, AgentKind, bool> tied() const {
+    return {problem, hazard, instruction, other, kind, other_kind, same_warp};
+  }
+};
+
+/// Collects on one host thread.
+class FindingLog {
+ public:
+  struct Entry {
+    uint64_t count = 0;
+    uint64_t request = 0;  ///< The last one that was counted.
+    Example example;
+  };
+
+  /// A warp request may meet many pieces of memory; it is counted once.
+  void next_request() { ++request_; }
+  void add(const FindingKey& key, const Example& example);
+
+  /// The example of the block with the smallest index is kept.
+  void merge(const FindingLog& o);
+  const std::map<FindingKey, Entry>& entries() const { return entries_; }
+
+ private:
+  uint64_t request_ = 1;
+  std::map<FindingKey, Entry> entries_;
+};
+
+/// Messages, in the order of the keys.
+std::vector<Finding> describe(const FindingLog& log, const Kernel& kernel);
+
+}  // namespace ptxvm::observe

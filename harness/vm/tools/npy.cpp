@@ -1,0 +1,181 @@
+#include "tools/npy.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+namespace ptxvm::tools {
+namespace {
+
+struct Known {
+  Element element;
+  std::string_view name, descr;
+  size_t size;
+};
+constexpr std::array<Known, 4> kKnown{{{Element::kFloat16, "float16", "<f2", 2},
+                                       {Element::kFloat32, "float32", "<f4", 4},
+                                       {Element::kFloat64, "float64", "<f8", 8},
+                                       {Element::kInt32, "int32", "<i4", 4}}};
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kHeaderUnit = 64;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
+
+const Known& known(Element element) {
+  return kKnown[static_cast<size_t>(element)];
+}
+
+/// "1,2,512": the extents between brackets; a comma at the end is allowed, as in Python.
+std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole) {
+  std::vector<uint64_t> shape;
+  uint64_t product = 1;
+  while (true) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    if (text.empty()) return shape;
+    uint64_t extent = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
+    if (error != std::errc() || extent == 0) {
+      throw InputError("'" + whole + "': an extent is not a whole number above 0");
+    }
+    if (extent > kMaxBytes / product) throw InputError("'" + whole + "' is too large");
+    product *= extent;
+    shape.push_back(extent);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.empty()) return shape;
+    if (text.front() != ',') throw InputError("'" + whole + "': expected a comma");
+    text.remove_prefix(1);
+  }
+}
+
+/// The value after 'key': in a header, up to the end that belongs to its first character.
+std::string_view value_of(std::string_view header, std::string_view key, char last,
+                          const std::string& path) {
+  const std::string quoted = "'" + std::string(key) + "':";
+  size_t at = header.find(quoted);
+  if (at == std::string_view::npos) throw InputError(path + ": the header has no " + quoted);
+  at = header.find_first_not_of(' ', at + quoted.size());
+  const size_t end = at == std::string_view::npos ? at : header.find(last, at + 1);
+  if (end == std::string_view::npos) throw InputError(path + ": the header is cut off");
+  return header.substr(at, end - at);
+}
+
+ArrayType parse_header(std::string_view header, const std::string& path) {
+  const std::string_view descr = value_of(header, "descr", ',', path);
+  if (value_of(header, "fortran_order", ',', path) != "False") {
+    throw InputError(path + ": Fortran order is not supported; save np.ascontiguousarray(x)");
+  }
+  ArrayType type;
+  bool found = false;
+  for (const Known& each : kKnown) {
+    if (descr != "'" + std::string(each.descr) + "'") continue;
+    type.element = each.element;
+    found = true;
+  }
+  if (!found) {
+    throw InputError(path + ": the element type " + std::string(descr) +
+                     " is not supported; allowed: float16, float32, float64, int32");
+  }
+  std::string_view shape = value_of(header, "shape", ')', path);
+  if (shape.empty() || shape.front() != '(') throw InputError(path + ": the shape is damaged");
+  type.shape = parse_shape(shape.substr(1), path);
+  return type;
+}
+
+std::string reason() {
+  return errno == 0 ? "unknown error" : std::strerror(errno);
+}
+
+}  // namespace
+
+size_t size_of(Element element) {
+  return known(element).size;
+}
+
+std::string_view name(Element element) {
+  return known(element).name;
+}
+
+uint64_t ArrayType::elements() const {
+  uint64_t product = 1;
+  for (const uint64_t extent : shape) product *= extent;
+  return product;
+}
+
+ArrayType parse_type(std::string_view text) {
+  const std::string whole(text);
+  const size_t open = text.find('[');
+  const std::string_view word = text.substr(0, open);
+  for (const Known& each : kKnown) {
+    if (each.name != word) continue;
+    ArrayType type{each.element, {}};
+    if (open == std::string_view::npos || text.back() != ']') break;
+    type.shape = parse_shape(text.substr(open + 1, text.size() - open - 2), whole);
+    if (type.shape.empty()) break;
+    return type;
+  }
+  throw InputError("'" + whole +
+                   "' is not a type such as float16[2,512,128]; element types: "
+                   "float16, float32, float64, int32");
+}
+
+Array read_npy(const std::string& path) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw FileError(path + ": cannot be read: " + reason());
+  std::array<char, 10> start{};
+  in.read(start.data(), start.size());
+  if (!in || std::string_view(start.data(), kMagic.size()) != kMagic) {
+    throw InputError(path + ": not a .npy file");
+  }
+  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(start[i])); };
+  size_t length = byte(8) + 256 * byte(9);
+  if (byte(6) == 2) {
+    std::array<char, 2> rest{};
+    in.read(rest.data(), rest.size());
+    length += (size_t{static_cast<uint8_t>(rest[0])} << 16) +
+              (size_t{static_cast<uint8_t>(rest[1])} << 24);
+  } else if (byte(6) != 1) {
+    throw InputError(path + ": .npy version " + std::to_string(byte(6)) + " is not supported");
+  }
+  if (length > 65536) throw InputError(path + ": the header is damaged");
+  std::string header(length, ' ');
+  in.read(header.data(), static_cast<std::streamsize>(length));
+  if (!in) throw InputError(path + ": the header is cut off");
+  Array array{parse_header(header, path), {}};
+  const auto begin = in.tellg();
+  in.seekg(0, std::ios::end);
+  const auto held = static_cast<uint64_t>(in.tellg() - begin);
+  if (held != array.type.bytes()) {
+    throw InputError(path + ": holds " + std::to_string(held) + " bytes of data, its header says " +
+                     std::to_string(array.type.bytes()));
+  }
+  in.seekg(begin);
+  array.bytes.resize(array.type.bytes());
+  in.read(reinterpret_cast<char*>(array.bytes.data()),
+          static_cast<std::streamsize>(array.bytes.size()));
+  if (!in) throw FileError(path + ": cannot be read: " + reason());
+  return array;
+}
+
+void write_npy(const std::string& path, const Array& array) {
+  std::string shape;
+  for (const uint64_t extent : array.type.shape) shape += std::to_string(extent) + ", ";
+  if (array.type.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string header = "{'descr': '" + std::string(known(array.type.element).descr) +
+                       "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  const size_t preamble = kMagic.size() + 4;
+  while ((preamble + header.size() + 1) % kHeaderUnit != 0) header += ' ';
+  header += '\n';
+  errno = 0;
+  std::ofstream out(path, std::ios::binary);
+  out << kMagic << '\x01' << '\x00' << static_cast<char>(header.size() % 256)
+      << static_cast<char>(header.size() / 256) << header;
+  out.write(reinterpret_cast<const char*>(array.bytes.data()),
+            static_cast<std::streamsize>(array.bytes.size()));
+  out.flush();
+  if (!out) throw FileError(path + ": cannot be written: " + reason());
+}
+
+}  // namespace ptxvm::tools

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Chart: what every rung spends for each tensor instruction, counted by the virtual machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import style
+from ladder import Catalogue, LadderError, Problem, Results, Rung
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+PROBLEM = "1,2,1024,128"
+BAR = 0.6  # height of a bar, in rows
+ROW = 0.335  # inches
+WIDTH = 9.6
+LEFT, RIGHT, TOP, BOTTOM = 1.35, 0.35, 1.35, 0.75  # inches around the panels
+GAP = 0.42  # inches between panels
+ROOM = 1.32  # a panel's width against its longest bar: the label stands behind it
+
+Counts = Mapping[str, float]
+
+# Wavefronts of ldmatrix, ld and st; the writes of cp.async are left out, because the hardware's
+# counters show one wavefront for each of its instructions, whatever the addresses.
+KINDS = ("ldmatrix", "stmatrix", "shared_load", "shared_store")
+
+
+def wavefronts(counts: Counts) -> float:
+    return sum(counts.get(f"{kind}_wavefronts", 0) for kind in KINDS)
+
+
+def conflicts(counts: Counts) -> float:
+    return wavefronts(counts) - sum(counts.get(f"{kind}_ideal", 0) for kind in KINDS)
+
+
+def sectors(counts: Counts) -> float:
+    return sum(counts.get(f"global_{kind}_sectors", 0) for kind in ("load", "store", "copy"))
+
+
+def tensor(counts: Counts) -> float:
+    return counts.get("tensor", 0) + counts.get("wgmma", 0)
+
+
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    value: Callable[[Counts], float]
+    wasted: Callable[[Counts], float] = lambda counts: 0.0  # noqa: E731
+
+
+PANELS = (
+    Panel("shared-memory wavefronts", wavefronts, conflicts),
+    Panel("ldmatrix", lambda counts: counts.get("ldmatrix", 0)),
+    Panel("PTX instructions", lambda counts: counts["instructions"]),
+    Panel("global sectors", sectors),
+)
+
+
+def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    rows = [
+        (rung, row.data["counts"])
+        for rung in catalogue.rungs
+        if (row := results.counted(rung.id, problem)) and tensor(row.data["counts"]) > 0
+    ]
+    if not rows:
+        raise LadderError(f"{results.name} has no counts of tensor-core rungs at {problem.label}")
+    height = TOP + BOTTOM + ROW * len(rows)
+    figure = style.plt.figure(figsize=(WIDTH, height))
+    width = (WIDTH - LEFT - RIGHT - GAP * (len(PANELS) - 1)) / len(PANELS)
+    colours = style.rung_colours(catalogue)
+    for place, panel in enumerate(PANELS):
+        left = LEFT + place * (width + GAP)
+        size = (left / WIDTH, BOTTOM / height, width / WIDTH, ROW * len(rows) / height)
+        draw_panel(figure.add_axes(size), panel, rows, colours, named=place == 0)
+    style.titles(
+        figure,
+        "What a tensor instruction costs, rung by rung",
+        f"Warp instructions, wavefronts and sectors for each mma at {problem.label}",
+        "Hatched: wavefronts that bank conflicts add. Exact counts, no times.",
+    )
+    style.footer(figure, results, note)
+    return figure
+
+
+def draw_panel(
+    axes: Axes,
+    panel: Panel,
+    rows: list[tuple[Rung, Counts]],
+    colours: dict[str, style.Colour],
+    named: bool,
+) -> None:
+    values = [panel.value(counts) / tensor(counts) for _, counts in rows]
+    for place, (rung, counts) in enumerate(rows):
+        wasted = panel.wasted(counts) / tensor(counts)
+        useful = values[place] - wasted
+        axes.barh(place, useful, height=BAR, color=colours[rung.id], zorder=2)
+        look = {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "/////", "linewidth": 0.6}
+        if wasted > 0:
+            axes.barh(place, wasted, left=useful, height=BAR, zorder=2, **look)
+        axes.annotate(
+            f"{values[place]:.3g}",
+            (values[place], place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            size=8.5,
+        )
+    axes.set_xlim(0, ROOM * max(values) or 1)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks([])
+    axes.set_yticks(range(len(rows)), [rung.title for rung, _ in rows] if named else [])
+    if named:
+        for label in axes.get_yticklabels():
+            label.set_fontweight("bold")
+    style.hairline_grid(axes, "x")
+    axes.set_title(panel.title, size=9, color=style.INK, loc="left", pad=5)
+
+
+if __name__ == "__main__":
+    sys.exit(style.chart_main(__doc__ or "", draw))
