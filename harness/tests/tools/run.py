@@ -12,7 +12,11 @@ SKIPPED = 77
 
 def main(name: str) -> int:
     sys.path.insert(0, str(Path(__file__).resolve().parent))
-    suite = unittest.defaultTestLoader.loadTestsFromName(name)
+    try:
+        suite = unittest.defaultTestLoader.loadTestsFromName(name)
+    except unittest.SkipTest as reason:
+        print(f"skipped: {reason}")
+        return SKIPPED
     result = unittest.TextTestRunner(verbosity=1).run(suite)
     if not result.wasSuccessful():
         return 1

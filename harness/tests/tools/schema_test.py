@@ -110,9 +110,7 @@ class CommittedTest(unittest.TestCase):
                 kind = document.get("kind", "results")
                 self.assertIn(kind, SCHEMAS)
                 self.assertEqual(errors(kind, document), [])
-                # Counts of the virtual machine are compared with a fresh run instead.
-                if document.get("device", {}).get("kind") != "vm":
-                    self.assertIs(document["generator"]["git_dirty"], False)
+                self.assertIs(document["generator"]["git_dirty"], False)
                 self.assertNotEqual(document["generator"]["git_sha"], "unknown")
 
     def test_only_real_gpus(self) -> None:

@@ -173,6 +173,11 @@ TEST_CASE("files") {
   Options options;
   options.observers = {&trace};
   run(kernel(""), {}, 32, 0, options);
-  CHECK_THROWS_WITH(trace.write("/no/such/folder/trace.json"),
-                    Catch::Contains("cannot write '/no/such/folder/trace.json': "));
+  std::string message;
+  try {
+    trace.write("/no/such/folder/trace.json");
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  CHECK(message.find("cannot write '/no/such/folder/trace.json': ") != std::string::npos);
 }

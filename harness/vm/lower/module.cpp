@@ -52,7 +52,7 @@ class Loader {
     t.remove_prefix(3);
     auto [end, problem] = std::from_chars(t.data(), t.data() + t.size(), data_->sm);
     const std::string_view rest(end, static_cast<size_t>(t.data() + t.size() - end));
-    if (problem != std::errc() || (rest != "" && rest != "a" && rest != "f")) {
+    if (problem != std::errc() || (!rest.empty() && rest != "a" && rest != "f")) {
       throw Error(data_->source->file_name() + ": unknown target '" + data_->target + "'");
     }
     data_->arch_specific = rest == "a";

@@ -92,7 +92,7 @@ Step fma_nearest(Warp& w, const Op& op) {
     for (int i = 0; i < 32; ++i) in[s][i] = num::input<Ftz>(from[i]);
   }
   w.cta->launch->kernels->fma32(out, in[0], in[1], in[2]);
-  for (int i = 0; i < 32; ++i) out[i] = num::output<Ftz, Sat>(out[i]);
+  for (float& value : out) value = num::output<Ftz, Sat>(value);
   float* d = w.at<float>(op.r[0]);
   for_lanes(w.mask, [&](int i) { d[i] = out[i]; });
   return Step::kNext;
