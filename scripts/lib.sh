@@ -89,5 +89,29 @@ set_up_and_build() {
   configure_and_build
 }
 
+# gpu_report TOOL SCRIPT NAME [--out FILE] [--no-build] [OPTION...]: builds, then runs a Python script
+# that uses TOOL and writes FILE, or runs/<gpu>-NAME.json.
+gpu_report() {
+  local tool="$1" script="$2" name="$3" build=yes out="" rest=()
+  shift 3
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) show_usage && return 0 ;;
+      --no-build) build=no ;;
+      --out)
+        out="${2:-}"
+        [[ -n $out ]] || die "--out needs a file name"
+        shift
+        ;;
+      *) rest+=("$1") ;;
+    esac
+    shift
+  done
+  have_gpu || die "no NVIDIA GPU here; $tool needs one" 3
+  [[ $build == no ]] || set_up_and_build charts
+  FA_BUILD_DIR="$BUILD_DIR" exec python3 "$ROOT/scripts/$script" \
+    --out "${out:-$ROOT/runs/$(gpu_slug)-$name.json}" ${rest[@]+"${rest[@]}"}
+}
+
 # show_usage: the comment at the top of the running script.
 show_usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//p}' "$0"; }
