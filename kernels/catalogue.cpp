@@ -12,9 +12,9 @@ constexpr std::string_view id_of(std::string_view name) {
 }
 
 const Rung kCatalogue[] = {
-#define RUNG(name, parent, family, status, min_sm, dtype, causal, ragged, diff_budget, idea) \
-  {id_of(#name), #name,  parent, Family::family, Status::status, min_sm,                     \
-   Dtype::dtype, causal, ragged, diff_budget,    idea,           &kernels_##name},
+#define RUNG(name, parent, family, status, min_sm, dtype, causal, ragged, lse, diff_budget, idea) \
+  {id_of(#name), #name,  parent, Family::family, Status::status, min_sm,         Dtype::dtype,    \
+   causal,       ragged, lse,    diff_budget,    idea,           &kernels_##name},
 #include "kernels/catalogue.def"
 #undef RUNG
 };
@@ -64,9 +64,9 @@ std::vector<int> Rung::head_dims() const {
   return dims;
 }
 
-const Instance* Rung::find_instance(int head_dim, std::string_view tile) const {
+const Instance* Rung::find_instance(int head_dim, bool masked, std::string_view tile) const {
   for (const Instance& instance : kernels->instances)
-    if (instance.head_dim == head_dim && (tile.empty() || to_string(instance.tile) == tile))
+    if (instance.takes(head_dim, masked) && (tile.empty() || to_string(instance.tile) == tile))
       return &instance;
   return nullptr;
 }
@@ -123,16 +123,17 @@ PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view 
     return refuse(std::string("dtype ") + to_string(problem.dtype) + " is not its " +
                   to_string(rung.dtype));
   if (problem.causal && !rung.causal) return refuse("causal is not what this rung computes");
-  const Instance* instance = rung.find_instance(problem.head_dim, {});
+  if (problem.lse && !rung.lse) return refuse("the log-sum-exp is not what this rung writes");
+  const Instance* instance = rung.find_instance(problem.head_dim, problem.causal);
   if (instance == nullptr)
     return refuse("head_dim " + std::to_string(problem.head_dim) + " is not one of " +
                   join(rung.head_dims()));
   if (!tile.empty()) {
-    instance = rung.find_instance(problem.head_dim, tile);
+    instance = rung.find_instance(problem.head_dim, problem.causal, tile);
     if (instance == nullptr) {
       std::string tiles;
       for (const Instance& i : rung.kernels->instances)
-        if (i.head_dim == problem.head_dim)
+        if (i.takes(problem.head_dim, problem.causal))
           tiles += (tiles.empty() ? "" : ", ") + to_string(i.tile);
       return refuse("tile " + std::string(tile) + " is not one of " + tiles);
     }

@@ -28,15 +28,16 @@ struct Rung {
   Dtype dtype;
   bool causal;            ///< takes causal problems
   bool ragged;            ///< takes any seq_len
+  bool lse;               ///< can also write the log-sum-exp
   int diff_budget;        ///< changed code lines allowed against the parent (a test counts them)
   std::string_view idea;  ///< one sentence
   const RungKernels* kernels;
 
   /// head_dims with an instance, ascending.
   std::vector<int> head_dims() const;
-  /// The instance with this tile ("64x32w2"), or for an empty name the rung's own one (ablations
-  /// come after it); nullptr when there is none.
-  const Instance* find_instance(int head_dim, std::string_view tile = {}) const;
+  /// The instance for this head_dim, with or without the causal mask, with this tile ("64x32w2"),
+  /// or for an empty name the rung's own one (ablations come after it); nullptr when there is none.
+  const Instance* find_instance(int head_dim, bool masked, std::string_view tile = {}) const;
 };
 
 // Every kernel file defines its kernels_<name>; catalogue.cpp collects them.

@@ -2,6 +2,7 @@
 // Both devices, GPU and virtual machine, execute the same plan.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,14 +15,36 @@
 
 namespace fa {
 
-/// A buffer of the problem, named rather than addressed: each device has its own pointers.
-enum class Tensor { q, k, v, o };
+/// A buffer of the problem, named rather than addressed: each device has its own pointers. The LSE
+/// is a null pointer for a problem that does not ask for it.
+enum class Tensor { q, k, v, o, lse };
+
+/// A buffer of the plan's own, by its place in LaunchPlan::scratch.
+struct ScratchRef {
+  int index = 0;
+};
+
+/// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7).
+enum class Swizzle { none, b32, b64, b128 };
+
+/// A tensor map: the view of a tensor through which the TMA copies boxes (CUDA driver API,
+/// cuTensorMapEncodeTiled; PTX ISA 5.5). Elements have the problem's dtype; what a box covers
+/// outside the extents is read as zero and not written.
+struct TensorMap {
+  Tensor tensor = Tensor::q;
+  int rank = 2;
+  std::array<std::int64_t, 5> extents{1, 1, 1, 1, 1};  ///< elements, innermost first
+  std::array<std::int64_t, 5> strides{};               ///< elements; [0] is 1 and not looked at
+  std::array<int, 5> box{1, 1, 1, 1, 1};               ///< elements, innermost first
+  Swizzle swizzle = Swizzle::none;
+};
 
 /// Kernel argument in parameter order.
-using Argument = std::variant<Tensor, std::int32_t, std::int64_t, float>;
+using Argument = std::variant<Tensor, ScratchRef, TensorMap, std::int32_t, std::int64_t, float>;
 
 struct Dim3 {
   std::int64_t x = 1, y = 1, z = 1;
+  bool operator==(const Dim3&) const = default;
 };
 
 /// One kernel launch.
@@ -29,14 +52,23 @@ struct Launch {
   const char* entry = nullptr;   ///< name of the extern "C" entry point, as in the PTX
   const void* kernel = nullptr;  ///< host symbol of the same entry point
   Dim3 grid;
+  Dim3 cluster;                    ///< blocks per cluster; the grid is a multiple of it
   int block = 0;                   ///< threads per block
   std::size_t dynamic_shared = 0;  ///< bytes
   std::vector<Argument> arguments;
 };
 
+/// Device memory that a plan needs besides the problem's tensors, such as S and P of the standard
+/// attention.
+struct Scratch {
+  const char* name = nullptr;  ///< for messages
+  std::int64_t bytes = 0;
+};
+
 /// The launches of one forward pass, in stream order.
 struct LaunchPlan {
   std::vector<Launch> launches;
+  std::vector<Scratch> scratch = {};
 };
 
 /// Why a rung does not take a problem; one sentence that names the value and what is allowed.
@@ -58,6 +90,12 @@ std::string to_string(const Tile& tile);
 /// For rungs that take whole tiles only: why they refuse this problem, if they do.
 std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Tile& tile);
 
+/// Which problems an instance computes: a rung has one kernel for both masks or one for each.
+enum class Mask { any, full, causal };
+
+/// "any", "full", "causal".
+const char* to_string(Mask mask);
+
 /// One compiled instantiation of a rung.
 struct Instance {
   const char* entry = nullptr;
@@ -65,10 +103,17 @@ struct Instance {
   int head_dim = 0;
   Tile tile;
   std::size_t shared_bytes = 0;  ///< dynamic shared memory per block
+  Mask mask = Mask::any;
+
+  /// Whether it computes problems of this head_dim with this mask.
+  bool takes(int dim, bool causal) const {
+    return head_dim == dim && mask != (causal ? Mask::full : Mask::causal);
+  }
 };
 
-/// What a kernel file exports: its instantiations and its planner. The first instance of a head_dim
-/// is the rung itself; further ones are ablations (the same code at another tile).
+/// What a kernel file exports: its instantiations and its planner. The first instance that takes a
+/// head_dim and mask is the rung itself; further ones are ablations (the same code at another
+/// tile).
 struct RungKernels {
   std::span<const Instance> instances;
   PlanResult (*plan)(const Problem& problem, const Instance& instance);

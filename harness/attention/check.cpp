@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 
 namespace fa {
@@ -40,6 +41,12 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
   ReferenceRows reference = reference_rows(problem, inputs, rows_);
   exact_ = std::move(reference.exact);
   spread_ = std::move(reference.spread);
+  lse_ = std::move(reference.lse_exact);
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const auto straightforward = static_cast<double>(reference.lse_straightforward[r]);
+    if (std::isfinite(lse_[r]))
+      lse_error_ = std::max(lse_error_, std::abs(straightforward - lse_[r]));
+  }
   const auto d = static_cast<std::size_t>(problem.head_dim);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     if (spread_[r] == 0) continue;
@@ -114,6 +121,53 @@ CheckReport Verifier::check(const HostTensor& output) const {
         std::to_string(report.rows_checked) + " checked rows)";
   }
   report.ok = report.finite && wrong_elements == 0;
+  return report;
+}
+
+LseReport Verifier::check_lse(const HostTensor& lse) const {
+  const Shape shape = lse_shape(problem_);
+  if (lse.dtype != Dtype::f32 || lse.shape != shape) {
+    throw std::invalid_argument(std::string("the LSE is ") + to_string(lse.dtype) + " " +
+                                fa::to_string(lse.shape) + ", expected float32 " +
+                                fa::to_string(shape));
+  }
+  LseReport report;
+  const auto describe = [&](std::int64_t index, double expected) {
+    return "LSE at " + describe_index(shape, index) + ": got " +
+           number(static_cast<double>(lse.at(index))) + ", expected " + number(expected);
+  };
+  std::int64_t worst = -1, wrong = 0;
+  double worst_exact = 0;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const std::int64_t index = rows_[r].head * problem_.seq_q + rows_[r].row;
+    const double exact = lse_[r];
+    const auto got = static_cast<double>(lse.at(index));
+    if (got == exact) continue;  // also -infinity
+    const double floor = problem_.dtype == Dtype::f16 ? 0x1p-11 : 0x1p-22 * (std::abs(exact) + 4);
+    const double allowed = 2 * lse_error_ + floor;
+    double error = std::abs(got - exact);
+    if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();
+    if (error > allowed) ++wrong;
+    if (worst >= 0 && error <= report.ratio * allowed) continue;
+    worst = index;
+    worst_exact = exact;
+    report.ratio = error / allowed;
+    report.max_error = error;
+    report.tolerance = allowed;
+  }
+  if (wrong > 0) {
+    report.reason = describe(worst, worst_exact) + ", error " + number(report.max_error) +
+                    " exceeds tolerance " + number(report.tolerance) + " (" +
+                    std::to_string(wrong) + " of " + std::to_string(rows_.size()) +
+                    " checked rows are wrong)";
+    return report;
+  }
+  for (std::int64_t i = 0; i < lse.size(); ++i) {
+    if (!std::isnan(lse.at(i))) continue;
+    report.reason = "LSE at " + describe_index(shape, i) + " is not a number";
+    return report;
+  }
+  report.ok = true;
   return report;
 }
 

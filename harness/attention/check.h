@@ -27,6 +27,15 @@ struct CheckReport {
   std::int64_t non_finite = 0;  ///< number of NaN and infinite elements
 };
 
+/// The verdict on an LSE.
+struct LseReport {
+  bool ok = false;
+  std::string reason;    ///< empty when ok; else one line naming the worst row
+  double max_error = 0;  ///< |LSE - exact| at the worst row
+  double tolerance = 0;  ///< there
+  double ratio = 0;      ///< max_error / tolerance; above 1 is wrong
+};
+
 struct VerifierOptions {
   /// Multiply-adds of Q K^T that the reference may spend: about a second on two cores.
   std::int64_t budget = std::int64_t{1} << 30;
@@ -51,6 +60,12 @@ class Verifier {
   /// Judges an output. Throws std::invalid_argument when dtype or shape are not the problem's.
   CheckReport check(const HostTensor& output) const;
 
+  /// Judges an LSE, float32 [B, H, Nq, 1], on the verified rows; a NaN anywhere is wrong. A row
+  /// without a visible key must be exactly -infinity. The tolerance of the others is twice the
+  /// largest error of the straightforward computation, plus for f16 2^-11 (a row sum may be that of
+  /// the rounded P), plus for f32 2^-22 (|LSE| + 4) (approximate exp2 and logarithm).
+  LseReport check_lse(const HostTensor& lse) const;
+
   const Problem& problem() const { return problem_; }
   /// The verified rows, sorted.
   const std::vector<RowId>& rows() const { return rows_; }
@@ -62,6 +77,8 @@ class Verifier {
   std::vector<RowId> rows_;
   std::vector<double> exact_;   // rows x head_dim
   std::vector<double> spread_;  // per row
+  std::vector<double> lse_;     // per row
+  double lse_error_ = 0;        // largest error of the straightforward LSE
   double relative_error_ = 0;   // E
 };
 

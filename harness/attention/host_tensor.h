@@ -100,6 +100,11 @@ constexpr Shape kv_shape(const Problem& p) {
   return {p.batch, p.heads, p.seq_kv, p.head_dim};
 }
 
+/// Shape of the LSE, which is float32 for every dtype.
+constexpr Shape lse_shape(const Problem& p) {
+  return {p.batch, p.heads, p.seq_q, 1};
+}
+
 /// Linear index of the first NaN or infinity, -1 when all elements are finite. Multi-threaded.
 std::int64_t find_non_finite(const HostTensor& tensor);
 

@@ -30,11 +30,14 @@ struct Problem {
   int head_dim = 128;
   bool causal = false;  ///< bottom-right aligned: query i sees keys j <= i + seq_kv - seq_q
   Dtype dtype = Dtype::f16;
+  bool lse = false;  ///< also asks for the log-sum-exp of every row of scaled scores, natural log
 
   /// 1/sqrt(head_dim), the factor on Q K^T before the softmax.
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 
-  std::int64_t q_elements() const { return batch * heads * seq_q * head_dim; }
+  /// Rows of Q, of O and of the LSE.
+  std::int64_t q_rows() const { return batch * heads * seq_q; }
+  std::int64_t q_elements() const { return q_rows() * head_dim; }
   std::int64_t kv_elements() const { return batch * heads * seq_kv * head_dim; }
 
   /// 4*B*H*Nq*Nkv*D, half of it when causal: the convention of the FlashAttention papers.
@@ -44,10 +47,11 @@ struct Problem {
     return causal ? full / 2 : full;
   }
 
-  /// Bytes of Q, K, V and O, each moved once.
+  /// Bytes of Q, K, V, O and the LSE if there is one, each moved once.
   double bytes() const {
-    return static_cast<double>(size_of(dtype)) * 2.0 *
-           static_cast<double>(q_elements() + kv_elements());
+    const double qkvo = static_cast<double>(size_of(dtype)) * 2.0 *
+                        static_cast<double>(q_elements() + kv_elements());
+    return qkvo + (lse ? sizeof(float) * static_cast<double>(q_rows()) : 0.0);
   }
 
   bool operator==(const Problem&) const = default;

@@ -57,10 +57,13 @@ class RowGroup {
         p_exact_(rows.size() * idx(stride_)),
         p_(rows.size() * idx(stride_)) {}
 
-  void run(double* exact, float* straightforward, double* spread) {
+  void run(double* exact, float* straightforward, double* spread, double* lse_exact,
+           float* lse_straightforward) {
     std::fill_n(exact, std::ssize(rows_) * d_, 0.0);
     std::fill_n(straightforward, std::ssize(rows_) * d_, 0.0f);
     std::fill_n(spread, std::ssize(rows_), 0.0);
+    std::fill_n(lse_exact, std::ssize(rows_), -std::numeric_limits<double>::infinity());
+    std::fill_n(lse_straightforward, std::ssize(rows_), -std::numeric_limits<float>::infinity());
     if (keys_ == 0) return;
     scores();
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) softmax(r);
@@ -69,6 +72,8 @@ class RowGroup {
       const double sum = exact_sum_[r];
       const float rounded_sum = sum_[r];
       if (sum == 0) continue;
+      lse_exact[r] = exact_max_[r] + std::log(sum);
+      lse_straightforward[r] = max_[r] + std::log(rounded_sum);
       double square = 0;
       for (std::int64_t j = 0; j < keys_; ++j) {
         const double p = p_exact_[idx(r * stride_ + j)] / sum;
@@ -150,7 +155,9 @@ class RowGroup {
     }
     std::fill(p + visible, p + stride_, 0.0f);
     std::fill(exact + visible, exact + stride_, 0.0);
+    max_[r] = max;
     sum_[r] = sum;
+    exact_max_[r] = max_exact;
     exact_sum_[r] = sum_exact;
   }
 
@@ -223,7 +230,9 @@ class RowGroup {
   std::vector<double> mean_square_;
   std::vector<double> p_exact_;  // scores, then weights; rows x stride_
   std::vector<float> p_;
+  double exact_max_[kRowsTogether] = {};
   double exact_sum_[kRowsTogether] = {};
+  float max_[kRowsTogether] = {};
   float sum_[kRowsTogether] = {};
 };
 
@@ -296,6 +305,8 @@ ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
   result.exact.resize(rows.size() * idx(d));
   result.straightforward.resize(rows.size() * idx(d));
   result.spread.resize(rows.size());
+  result.lse_exact.resize(rows.size());
+  result.lse_straightforward.resize(rows.size());
 
   // Groups of rows of one head.
   std::vector<std::int64_t> starts;
@@ -311,7 +322,8 @@ ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
       const std::int64_t last = g + 1 < std::ssize(starts) ? starts[idx(g + 1)] : std::ssize(rows);
       RowGroup group(problem, inputs, std::span(rows).subspan(idx(first), idx(last - first)));
       group.run(&result.exact[idx(first * d)], &result.straightforward[idx(first * d)],
-                &result.spread[idx(first)]);
+                &result.spread[idx(first)], &result.lse_exact[idx(first)],
+                &result.lse_straightforward[idx(first)]);
     }
   });
   return result;

@@ -44,9 +44,14 @@ struct ReferenceRows {
   /// Per row, root of sum_j p_j^2 mean_c(v_jc^2): what independent relative errors of the p_j
   /// amount to in O, per unit of error.
   std::vector<double> spread;
+  /// Log-sum-exp of the scaled scores, natural logarithm: FP64, and as the straightforward
+  /// computation has it (the maximum plus the logarithm of the FP32 row sum). -infinity for a row
+  /// without a visible key.
+  std::vector<double> lse_exact;
+  std::vector<float> lse_straightforward;
 };
 
-/// Computes the rows; rows must be sorted. Rows without a visible key are 0. Multi-threaded.
+/// Computes the rows; rows must be sorted. O is 0 in rows without a visible key. Multi-threaded.
 ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
                              const std::vector<RowId>& rows);
 

@@ -76,7 +76,7 @@ class Collector {
   void add(std::int64_t batch, std::int64_t heads, Lengths n,
            const std::vector<Distribution>& distributions) {
     if (n.q != n.kv && (!rung_.cross || (causal_ && !rung_.causal_cross))) return;
-    const Problem problem{batch, heads, n.q, n.kv, dim_.head_dim, causal_, rung_.dtype};
+    const Problem problem{batch, heads, n.q, n.kv, dim_.head_dim, causal_, rung_.dtype, rung_.lse};
     for (const Distribution distribution : distributions) {
       const Case added{problem, distribution};
       if (std::find(cases_.begin(), cases_.end(), added) == cases_.end()) cases_.push_back(added);

@@ -30,6 +30,7 @@ struct RungConstraints {
   bool causal_cross = true;  ///< causal with seq_q != seq_kv
   bool cross = true;         ///< seq_q != seq_kv at all
   bool ragged = false;       ///< any seq_len from 1
+  bool lse = false;          ///< writes the LSE; every case then asks for it
   Dtype dtype = Dtype::f16;
 };
 

@@ -61,7 +61,7 @@ BenchItem rung_item(const Rung& rung, const Problem& problem, const Instance* in
   item.instance = instance;
   if (instance) item.variant = to_string(instance->tile);
   item.name = fmt::format("{}{}{}", rung.name, instance ? " " : "", item.variant);
-  item.ablation = instance && instance != rung.find_instance(problem.head_dim);
+  item.ablation = instance && instance != rung.find_instance(problem.head_dim, problem.causal);
   PlanResult result = make_plan(rung, problem, item.variant);
   if (auto* unsupported = std::get_if<Unsupported>(&result)) {
     item.refused = std::move(unsupported->reason);
@@ -77,11 +77,11 @@ std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& p
   std::vector<BenchItem> items;
   for (const Rung* rung : options.rungs) {
     if (rung->dtype != problem.dtype) continue;
-    const Instance* own = rung->find_instance(problem.head_dim);
+    const Instance* own = rung->find_instance(problem.head_dim, problem.causal);
     items.push_back(rung_item(*rung, problem, own, device));
     if (!own || !options.ablations) continue;
     for (const Instance& instance : rung->kernels->instances) {
-      if (instance.head_dim != problem.head_dim || &instance == own) continue;
+      if (!instance.takes(problem.head_dim, problem.causal) || &instance == own) continue;
       items.push_back(rung_item(*rung, problem, &instance, device));
     }
   }

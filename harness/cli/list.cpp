@@ -13,10 +13,12 @@ namespace {
 Json rung_json(const Rung& rung) {
   Json instances = Json::array();
   for (const Instance& instance : rung.kernels->instances) {
+    const Instance* own = rung.find_instance(instance.head_dim, instance.mask == Mask::causal);
     instances.push_back({{"entry", instance.entry},
                          {"head_dim", instance.head_dim},
                          {"tile", to_string(instance.tile)},
-                         {"ablation", &instance != rung.find_instance(instance.head_dim)}});
+                         {"mask", to_string(instance.mask)},
+                         {"ablation", &instance != own}});
   }
   return {{"id", rung.id},
           {"name", rung.name},
@@ -27,6 +29,7 @@ Json rung_json(const Rung& rung) {
           {"dtype", to_string(rung.dtype)},
           {"causal", rung.causal},
           {"ragged", rung.ragged},
+          {"lse", rung.lse},
           {"head_dims", rung.head_dims()},
           {"idea", rung.idea},
           {"diff_budget", rung.diff_budget},
@@ -39,6 +42,7 @@ std::string properties(const Rung& rung) {
   std::string text = to_string(rung.dtype);
   if (rung.causal) text += " causal";
   if (rung.ragged) text += " ragged";
+  if (rung.lse) text += " LSE";
   if (rung.status != Status::step) text += fmt::format(" {}", to_string(rung.status));
   return text;
 }

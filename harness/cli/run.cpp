@@ -48,6 +48,7 @@ class RunCommand final : public Command {
         add_integer(app, "--seq-kv", seq_kv_, 1, kMaxSequence, "Keys, where other than --seq"),
         add_integer(app, "--dim", problem_.head_dim, 1, kMaxHeadDim, "head_dim (default 128)")};
     app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i + seq_kv - seq_q only");
+    app.add_flag("--lse", problem_.lse, "Ask for the log-sum-exp of every row too, and check it");
     generated_ = {add_inputs(app, inputs_), add_seed(app, seed_)};
     add_device(app, device_);
     add_vm_options(app, vm_);
@@ -93,7 +94,8 @@ class RunCommand final : public Command {
     if (!from_files()) inputs = make_inputs(problem_, inputs_, seed_);
     device->load(problem_, inputs);
     const BenchItem item =
-        rung_item(rung, problem_, rung.find_instance(problem_.head_dim, tile_), device.get());
+        rung_item(rung, problem_, rung.find_instance(problem_.head_dim, problem_.causal, tile_),
+                  device.get());
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
     if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
     return result;
@@ -137,6 +139,7 @@ class RunCommand final : public Command {
   Inputs load_files(const Rung& rung) {
     if (!from_files()) return {};
     LoadedProblem loaded = load_problem(q_, k_, v_, problem_.causal);
+    loaded.problem.lse = problem_.lse;
     problem_ = loaded.problem;
     if (problem_.dtype != rung.dtype) {
       print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
@@ -171,6 +174,10 @@ class RunCommand final : public Command {
     if (!verdict.details.empty()) fmt::print("{}\n", verdict.details);
     fmt::print("error {:.3g}, tolerance {:.3g} ({:.2f} of it), {} of {} rows verified\n",
                check.max_error, check.tolerance, check.ratio, check.rows_checked, check.rows_total);
+    if (problem_.lse) {
+      fmt::print("LSE: error {:.3g}, tolerance {:.3g} ({:.2f} of it)\n", verdict.lse.max_error,
+                 verdict.lse.tolerance, verdict.lse.ratio);
+    }
 
     Json row = empty_row(item, utc_now());
     put_verdict(row, verdict);

@@ -46,14 +46,18 @@ class Device {
   /// Throws OutOfMemory when the problem's tensors cannot fit. Asked before inputs are made, which
   /// take as much memory on the host.
   virtual void require_memory(const Problem& problem) = 0;
-  /// Allocates Q, K, V, O for the problem and uploads the inputs. Replaces what was loaded before.
+  /// Allocates Q, K, V, O (and the LSE if asked for) and uploads the inputs. Replaces what was
+  /// loaded before.
   virtual void load(const Problem& problem, const Inputs& inputs) = 0;
-  /// Fills O with NaN, so that an element nobody writes is seen.
+  /// Fills O, the LSE and all scratch buffers with NaN, so that an element nobody writes is seen.
   virtual void poison_output() = 0;
-  /// Enqueues the plan; errors of the launch itself are thrown here.
+  /// Enqueues the plan; errors of the launch itself are thrown here. Scratch buffers are made when
+  /// a plan first needs them and are kept for the next.
   virtual void launch(const LaunchPlan& plan) = 0;
   /// Waits, checks for errors, copies O to the host.
   virtual HostTensor download_output() = 0;
+  /// The same for the LSE, float32 [B, H, Nq, 1]. The problem must have asked for it.
+  virtual HostTensor download_lse() = 0;
   /// Names of the buffers whose red zones were overwritten; empty when all are intact.
   virtual std::vector<std::string> damaged_red_zones() = 0;
 };

@@ -10,16 +10,23 @@ namespace fa {
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output) {
   Verdict verdict;
+  const bool with_lse = verifier.problem().lse;
+  struct Output {
+    HostTensor o, lse;
+  };
   const auto run = [&] {
     device.poison_output();
     launch();
-    return device.download_output();
+    Output result{device.download_output(), {}};
+    if (with_lse) result.lse = device.download_lse();
+    return result;
   };
-  HostTensor first;
-  HostTensor second;
+  Output first;
+  Output second;
   try {
     first = run();
-    verdict.check = verifier.check(first);
+    verdict.check = verifier.check(first.o);
+    if (with_lse) verdict.lse = verifier.check_lse(first.lse);
     second = run();
   } catch (const KernelFault& fault) {
     verdict.reason = fault.what();
@@ -27,7 +34,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     return verdict;
   }
   std::string difference;
-  verdict.repeatable = bitwise_equal(first, second, &difference);
+  verdict.repeatable = bitwise_equal(first.o, second.o, &difference) &&
+                       bitwise_equal(first.lse, second.lse, &difference);
   verdict.damaged = device.damaged_red_zones();
 
   if (!verdict.damaged.empty()) {
@@ -35,11 +43,13 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
         fmt::format("memory outside {} was overwritten", fmt::join(verdict.damaged, ", "));
   } else if (!verdict.check.ok) {
     verdict.reason = verdict.check.reason;
+  } else if (with_lse && !verdict.lse.ok) {
+    verdict.reason = verdict.lse.reason;
   } else if (!verdict.repeatable) {
     verdict.reason = "a second launch gave another result: " + difference;
   }
   verdict.ok = verdict.reason.empty();
-  if (output) *output = std::move(first);
+  if (output) *output = std::move(first.o);
   return verdict;
 }
 

@@ -13,15 +13,16 @@ struct Verdict {
   bool ok = false;
   std::string reason;       ///< empty when ok; else one line, the first thing that is wrong
   CheckReport check;        ///< of the first launch
+  LseReport lse;            ///< the same for the LSE; empty for a problem that does not ask for it
   bool repeatable = false;  ///< the second launch gave the same bits
   std::string details;      ///< of a KernelFault: where it happened, several lines
   std::vector<std::string> damaged;  ///< buffers whose red zones were overwritten
 };
 
 /// Poisons O, launches, checks O against the reference, looks at the red zones; poisons O again,
-/// launches again and compares bit for bit. The problem must be loaded. `launch` enqueues one
-/// forward pass that writes O. A KernelFault is a verdict, other errors are thrown. The first
-/// output is moved to *output when that is given.
+/// launches again and compares bit for bit; the same for the LSE if the problem asks for it. The
+/// problem must be loaded. `launch` enqueues one forward pass that writes O. A KernelFault is a
+/// verdict, other errors are thrown. The first output is moved to *output when that is given.
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output = nullptr);
 

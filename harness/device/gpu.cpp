@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "harness/device/cuda_check.h"
+#include "harness/device/tensor_map.h"
 
 namespace fa {
 namespace {
@@ -23,7 +24,9 @@ constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 // Without asking, a kernel gets this much dynamic shared memory.
 constexpr std::size_t kDefaultDynamicShared = 48 << 10;
-constexpr std::array kNames{"Q", "K", "V", "O"};
+constexpr std::array kNames{"Q", "K", "V", "O", "LSE"};
+// cuTensorMapEncodeTiled fills 128 bytes, the largest argument there is.
+constexpr std::size_t kMaxArgument = 128;
 
 unsigned grid_extent(std::int64_t value, const Launch& launch) {
   if (value < 1 || value > std::numeric_limits<int>::max()) {
@@ -72,6 +75,20 @@ int current_gpu() {
   int ordinal = 0;
   check_cuda(cudaGetDevice(&ordinal), "asking for the current GPU");
   return ordinal;
+}
+
+/// Bytes of the problem's buffers in the order of Tensor; in floating point, because the product of
+/// extents that are each allowed may not fit 64 bits.
+std::vector<double> tensor_sizes(const Problem& problem) {
+  const double rows = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
+  const auto bytes = [&](std::int64_t seq, int width, std::size_t element) {
+    return rows * static_cast<double>(seq) * width * static_cast<double>(element);
+  };
+  const double q = bytes(problem.seq_q, problem.head_dim, size_of(problem.dtype));
+  const double kv = bytes(problem.seq_kv, problem.head_dim, size_of(problem.dtype));
+  std::vector<double> sizes{q, kv, kv, q};
+  if (problem.lse) sizes.push_back(bytes(problem.seq_q, 1, sizeof(float)));
+  return sizes;
 }
 
 /// One allocation: red zone, tensor, red zone.
@@ -148,22 +165,34 @@ GpuDevice::~GpuDevice() {
 void GpuDevice::require_memory(const Problem& problem) {
   // The buffers of the problem before this one are freed first.
   unload();
-  // In floating point: the product of extents that are each allowed may not fit 64 bits.
-  const double rows = static_cast<double>(problem.batch) * static_cast<double>(problem.heads) *
-                      problem.head_dim * static_cast<double>(size_of(problem.dtype));
+  require_free(tensor_sizes(problem), to_string(problem),
+               problem.lse ? "Q, K, V, O and the LSE" : "Q, K, V and O");
+}
+
+void GpuDevice::require_free(const std::vector<double>& sizes, const std::string& who,
+                             const std::string& what) {
   double needed = 0;
-  for (const std::int64_t seq : {problem.seq_q, problem.seq_kv, problem.seq_kv, problem.seq_q}) {
-    const double bytes =
-        rows * static_cast<double>(seq) + 2.0 * static_cast<double>(options_.red_zone);
+  for (const double size : sizes) {
+    const double bytes = size + 2.0 * static_cast<double>(options_.red_zone);
     needed += std::ceil(bytes / kAllocationUnit) * kAllocationUnit;
   }
   std::size_t free = 0;
   std::size_t total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
   if (needed <= static_cast<double>(free)) return;
-  throw OutOfMemory(fmt::format(
-      "{} needs {:.0f} bytes of GPU memory for Q, K, V and O; {} of {} bytes are free on {}",
-      to_string(problem), needed, free, total, properties_.name));
+  throw OutOfMemory(
+      fmt::format("{} needs {:.0f} bytes of GPU memory for {}; {} of {} bytes are free on {}", who,
+                  needed, what, free, total, properties_.name));
+}
+
+GpuDevice::Buffer GpuDevice::make_buffer(const char* name, std::size_t bytes) {
+  Buffer made(name, options_.red_zone, bytes);
+  if (made.zone == 0) return made;
+  for (std::byte* zone : made.zones()) {
+    check_cuda(cudaMemsetAsync(zone, std::to_integer<int>(kRedZonePattern), made.zone, stream_),
+               "writing a red zone");
+  }
+  return made;
 }
 
 void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
@@ -182,19 +211,10 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
   }
 
   require_memory(problem);
-  const std::array sizes{q_bytes, kv_bytes, kv_bytes, q_bytes};
-  // Either all four buffers exist or none.
+  // Either all buffers exist or none.
   std::vector<Buffer> buffers;
-  buffers.reserve(sizes.size());
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    buffers.emplace_back(kNames[i], options_.red_zone, sizes[i]);
-  }
-  for (const Buffer& made : buffers) {
-    if (made.zone == 0) continue;
-    for (std::byte* zone : made.zones()) {
-      check_cuda(cudaMemsetAsync(zone, std::to_integer<int>(kRedZonePattern), made.zone, stream_),
-                 "writing a red zone");
-    }
+  for (const double bytes : tensor_sizes(problem)) {
+    buffers.push_back(make_buffer(kNames[buffers.size()], static_cast<std::size_t>(bytes)));
   }
   for (std::size_t i = 0; i < sources.size(); ++i)
     upload(buffers[i], sources[i].first->bytes.data());
@@ -208,15 +228,38 @@ void GpuDevice::unload() {
   if (buffers_.empty()) return;
   synchronize();
   buffers_.clear();
+  scratch_.clear();
 }
 
-GpuDevice::Buffer& GpuDevice::buffer(Tensor tensor) const {
+const GpuDevice::Buffer* GpuDevice::buffer(Tensor tensor) const {
   if (buffers_.empty()) throw std::logic_error("no problem is loaded on the GPU");
-  return const_cast<Buffer&>(buffers_[static_cast<std::size_t>(tensor)]);
+  const auto index = static_cast<std::size_t>(tensor);
+  return index < buffers_.size() ? &buffers_[index] : nullptr;
 }
 
 void* GpuDevice::address(Tensor tensor) const {
-  return buffer(tensor).data();
+  const Buffer* held = buffer(tensor);
+  return held ? held->data() : nullptr;
+}
+
+void GpuDevice::provide_scratch(const LaunchPlan& plan) {
+  const auto fits = [&](std::size_t i) {
+    return i < scratch_.size() &&
+           scratch_[i].size >= static_cast<std::size_t>(plan.scratch[i].bytes);
+  };
+  std::size_t held = 0;
+  while (held < plan.scratch.size() && fits(held)) ++held;
+  if (held == plan.scratch.size()) return;
+  // Freed first: the old and the new ones may not fit together.
+  synchronize();
+  scratch_.clear();
+  std::vector<double> sizes;
+  for (const Scratch& wanted : plan.scratch) sizes.push_back(static_cast<double>(wanted.bytes));
+  require_free(sizes, plan.launches.front().entry, "its scratch buffers");
+  for (const Scratch& wanted : plan.scratch) {
+    scratch_.push_back(make_buffer(wanted.name, static_cast<std::size_t>(wanted.bytes)));
+    poison(scratch_.back());
+  }
 }
 
 std::size_t GpuDevice::tensor_bytes() const {
@@ -225,9 +268,35 @@ std::size_t GpuDevice::tensor_bytes() const {
   return sum;
 }
 
+void GpuDevice::poison(const Buffer& held) {
+  check_cuda(cudaMemsetAsync(held.data(), kPoison, held.size, stream_),
+             fmt::format("poisoning {}", held.name));
+}
+
 void GpuDevice::poison_output() {
-  const Buffer& output = buffer(Tensor::o);
-  check_cuda(cudaMemsetAsync(output.data(), kPoison, output.size, stream_), "poisoning O");
+  for (const Tensor written : {Tensor::o, Tensor::lse}) {
+    if (const Buffer* held = buffer(written)) poison(*held);
+  }
+  for (const Buffer& held : scratch_) poison(held);
+}
+
+void GpuDevice::marshal(const Argument& argument, std::byte* bytes) const {
+  std::visit(
+      [&](const auto& value) {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, Tensor>) {
+          void* const pointer = address(value);
+          std::memcpy(bytes, &pointer, sizeof(pointer));
+        } else if constexpr (std::is_same_v<Value, ScratchRef>) {
+          void* const pointer = scratch_.at(static_cast<std::size_t>(value.index)).data();
+          std::memcpy(bytes, &pointer, sizeof(pointer));
+        } else if constexpr (std::is_same_v<Value, TensorMap>) {
+          encode_tensor_map(value, problem_.dtype, address(value.tensor), bytes);
+        } else {
+          std::memcpy(bytes, &value, sizeof(value));
+        }
+      },
+      argument);
 }
 
 void GpuDevice::allow_dynamic_shared(const Launch& launch) {
@@ -242,23 +311,18 @@ void GpuDevice::allow_dynamic_shared(const Launch& launch) {
 }
 
 void GpuDevice::launch(const LaunchPlan& plan) {
+  provide_scratch(plan);
   for (const Launch& step : plan.launches) {
     allow_dynamic_shared(step);
-    // The values must outlive the call, each at the address of its own type.
-    std::vector<std::array<std::byte, 8>> values(step.arguments.size());
+    // The values must outlive the call, each aligned for every type there is.
+    struct alignas(64) Value {
+      std::byte bytes[kMaxArgument];
+    };
+    std::vector<Value> values(step.arguments.size());
     std::vector<void*> addresses;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      std::visit(
-          [&](const auto& argument) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, Tensor>) {
-              void* const pointer = address(argument);
-              std::memcpy(values[i].data(), &pointer, sizeof(pointer));
-            } else {
-              std::memcpy(values[i].data(), &argument, sizeof(argument));
-            }
-          },
-          step.arguments[i]);
-      addresses.push_back(values[i].data());
+      marshal(step.arguments[i], values[i].bytes);
+      addresses.push_back(values[i].bytes);
     }
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(grid_extent(step.grid.x, step), grid_extent(step.grid.y, step),
@@ -266,6 +330,15 @@ void GpuDevice::launch(const LaunchPlan& plan) {
     config.blockDim = dim3(static_cast<unsigned>(step.block));
     config.dynamicSmemBytes = step.dynamic_shared;
     config.stream = stream_;
+    cudaLaunchAttribute cluster{};
+    if (step.cluster != Dim3{}) {
+      cluster.id = cudaLaunchAttributeClusterDimension;
+      cluster.val.clusterDim = {grid_extent(step.cluster.x, step),
+                                grid_extent(step.cluster.y, step),
+                                grid_extent(step.cluster.z, step)};
+      config.attrs = &cluster;
+      config.numAttrs = 1;
+    }
     const std::string what = fmt::format("launching {}", step.entry);
     check_cuda(cudaLaunchKernelExC(&config, step.kernel, addresses.data()), what);
     check_cuda(cudaGetLastError(), what);
@@ -298,28 +371,38 @@ void GpuDevice::download(const Buffer& source, void* destination) {
   const auto bytes_of = [&](std::size_t chunk) {
     return std::min(kChunk, source.size - chunk * kChunk);
   };
+  const std::string what = fmt::format("downloading {}", source.name);
   // Chunk c is on its way while chunk c - 1 moves from page-locked memory to its place.
   for (std::size_t c = 0; c <= chunks; ++c) {
     if (c < chunks) {
       check_cuda(cudaMemcpyAsync(pinned_->chunk[c % 2], source.data() + c * kChunk, bytes_of(c),
                                  cudaMemcpyDeviceToHost, stream_),
-                 "downloading O");
-      check_cuda(cudaEventRecord(pinned_->done[c % 2], stream_), "downloading O");
+                 what);
+      check_cuda(cudaEventRecord(pinned_->done[c % 2], stream_), what);
     }
     if (c > 0) {
       const std::size_t previous = c - 1;
-      check_cuda(cudaEventSynchronize(pinned_->done[previous % 2]), "downloading O");
+      check_cuda(cudaEventSynchronize(pinned_->done[previous % 2]), what);
       std::memcpy(to + previous * kChunk, pinned_->chunk[previous % 2], bytes_of(previous));
     }
   }
 }
 
 HostTensor GpuDevice::download_output() {
+  return download(Tensor::o, make_tensor(problem_.dtype, q_shape(problem_)));
+}
+
+HostTensor GpuDevice::download_lse() {
+  return download(Tensor::lse, make_tensor(Dtype::f32, lse_shape(problem_)));
+}
+
+HostTensor GpuDevice::download(Tensor source, HostTensor target) {
+  const Buffer* held = buffer(source);
+  if (!held) throw std::logic_error("the problem did not ask for the LSE");
   synchronize();
-  HostTensor output = make_tensor(problem_.dtype, q_shape(problem_));
-  download(buffer(Tensor::o), output.bytes.data());
+  download(*held, target.bytes.data());
   synchronize();
-  return output;
+  return target;
 }
 
 std::vector<std::string> GpuDevice::damaged_red_zones() {
@@ -327,7 +410,7 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
   std::vector<std::string> damaged;
   if (options_.red_zone == 0) return damaged;
   std::vector<std::byte> copy(options_.red_zone);
-  for (const Buffer& checked : buffers_) {
+  const auto check = [&](const Buffer& checked) {
     bool intact = true;
     for (const std::byte* zone : checked.zones()) {
       check_cuda(cudaMemcpyAsync(copy.data(), zone, checked.zone, cudaMemcpyDeviceToHost, stream_),
@@ -337,7 +420,9 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
                             [](std::byte byte) { return byte == kRedZonePattern; });
     }
     if (!intact) damaged.emplace_back(checked.name);
-  }
+  };
+  for (const Buffer& checked : buffers_) check(checked);
+  for (const Buffer& checked : scratch_) check(checked);
   return damaged;
 }
 

@@ -72,13 +72,14 @@ class GpuDevice final : public Device {
   void poison_output() override;
   void launch(const LaunchPlan& plan) override;
   HostTensor download_output() override;
+  HostTensor download_lse() override;
   std::vector<std::string> damaged_red_zones() override;
 
   const GpuProperties& properties() const { return properties_; }
   GpuStream stream() const { return stream_; }
-  /// Device address of a tensor of the loaded problem.
+  /// Device address of a tensor of the loaded problem; null for an LSE that was not asked for.
   void* address(Tensor tensor) const;
-  /// Bytes of Q, K, V and O on the device, red zones not counted.
+  /// Bytes of the problem's tensors on the device, red zones not counted.
   std::size_t tensor_bytes() const;
   /// Waits for the stream and throws what went wrong on it.
   void synchronize();
@@ -91,15 +92,25 @@ class GpuDevice final : public Device {
   struct Pinned;
 
   void allow_dynamic_shared(const Launch& launch);
+  /// Throws OutOfMemory when buffers of these sizes do not fit; `who` needs them for `what`.
+  void require_free(const std::vector<double>& sizes, const std::string& who,
+                    const std::string& what);
+  Buffer make_buffer(const char* name, std::size_t bytes);
+  void provide_scratch(const LaunchPlan& plan);
+  void poison(const Buffer& held);
+  void marshal(const Argument& argument, std::byte* bytes) const;
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
-  Buffer& buffer(Tensor tensor) const;
+  HostTensor download(Tensor source, HostTensor target);
+  /// Null for an LSE that was not asked for.
+  const Buffer* buffer(Tensor tensor) const;
 
   GpuOptions options_;
   GpuProperties properties_;
   GpuStream stream_ = nullptr;
   Problem problem_;
   std::vector<Buffer> buffers_;  ///< in the order of Tensor; empty until load()
+  std::vector<Buffer> scratch_;  ///< of the last plan that needed any
   std::unique_ptr<Pinned> pinned_;
   std::map<const void*, std::size_t> dynamic_shared_;  ///< limit already set, by kernel
 };

@@ -17,7 +17,7 @@
 namespace fa {
 namespace {
 
-constexpr std::array kNames{"Q", "K", "V", "O"};
+constexpr std::array kNames{"Q", "K", "V", "O", "LSE"};
 
 std::uint32_t extent(std::int64_t value, const Launch& step) {
   if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
@@ -41,6 +41,23 @@ std::size_t read_number(const char* path, const std::string& name) {
     return value;
   }
   return 0;
+}
+
+ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dtype) {
+  const std::array swizzles{ptxvm::Swizzle::kNone, ptxvm::Swizzle::k32B, ptxvm::Swizzle::k64B,
+                            ptxvm::Swizzle::k128B};
+  ptxvm::TensorMap converted;
+  converted.base = base;
+  converted.element_bytes = static_cast<std::uint32_t>(size_of(dtype));
+  converted.rank = static_cast<std::uint32_t>(map.rank);
+  for (std::size_t i = 0; i < map.extents.size(); ++i) {
+    converted.dims[i] = static_cast<std::uint64_t>(map.extents[i]);
+    converted.strides[i] = static_cast<std::uint64_t>(map.strides[i]) * converted.element_bytes;
+    converted.box[i] = static_cast<std::uint32_t>(map.box[i]);
+  }
+  converted.strides[0] = converted.element_bytes;
+  converted.swizzle = swizzles[static_cast<std::size_t>(map.swizzle)];
+  return converted;
 }
 
 std::string describe(const ptxvm::Finding& finding) {
@@ -94,6 +111,7 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
   }
   require_memory(problem);
   addresses_.clear();
+  scratch_.clear();
   auto memory = std::make_unique<ptxvm::Memory>();
   try {
     for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -101,6 +119,10 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
       addresses_.push_back(memory->upload(kNames[i], std::span(bytes.data(), bytes.size())));
     }
     addresses_.push_back(memory->allocate(kNames[3], inputs.q.bytes.size()));
+    if (problem.lse) {
+      const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
+      addresses_.push_back(memory->allocate(kNames[4], bytes));
+    }
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(
         fmt::format("{}: the host has no memory for the virtual machine", to_string(problem)));
@@ -110,9 +132,59 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
 }
 
 void VmDevice::poison_output() {
-  const std::span<std::byte> output = memory_->bytes(addresses_[3]);
-  // All bits set is a NaN in binary16 and in binary32.
-  std::fill(output.begin(), output.end(), std::byte{0xFF});
+  const auto poison = [&](ptxvm::Address address) {
+    // All bits set is a NaN in binary16 and in binary32.
+    std::ranges::fill(memory_->bytes(address), std::byte{0xFF});
+  };
+  poison(address(Tensor::o));
+  if (problem_.lse) poison(address(Tensor::lse));
+  for (const ptxvm::Address scratch : scratch_) poison(scratch);
+}
+
+ptxvm::Address VmDevice::address(Tensor tensor) const {
+  const auto index = static_cast<std::size_t>(tensor);
+  return index < addresses_.size() ? addresses_[index] : 0;
+}
+
+void VmDevice::provide_scratch(const LaunchPlan& plan) {
+  std::size_t held = 0;
+  while (held < plan.scratch.size() && held < scratch_.size() &&
+         memory_->bytes(scratch_[held]).size() ==
+             static_cast<std::size_t>(plan.scratch[held].bytes)) {
+    ++held;
+  }
+  if (held == plan.scratch.size()) return;
+  for (const ptxvm::Address old : scratch_) memory_->release(old);
+  scratch_.clear();
+  double needed = 0;
+  for (const Scratch& wanted : plan.scratch) needed += static_cast<double>(wanted.bytes);
+  const std::size_t free = available_host_memory();
+  if (free > 0 && needed > static_cast<double>(free)) {
+    throw OutOfMemory(
+        fmt::format("{} needs {:.0f} bytes of host memory for its scratch buffers, {} are free",
+                    plan.launches.front().entry, needed, free));
+  }
+  for (const Scratch& wanted : plan.scratch) {
+    scratch_.push_back(memory_->allocate(wanted.name, static_cast<std::size_t>(wanted.bytes)));
+  }
+}
+
+ptxvm::Argument VmDevice::marshal(const Argument& argument) const {
+  return std::visit(
+      [&](const auto& value) {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, Tensor>) {
+          return ptxvm::Argument::pointer(address(value));
+        } else if constexpr (std::is_same_v<Value, ScratchRef>) {
+          return ptxvm::Argument::pointer(scratch_.at(static_cast<std::size_t>(value.index)));
+        } else if constexpr (std::is_same_v<Value, TensorMap>) {
+          return ptxvm::Argument::tensor_map(
+              to_machine(value, address(value.tensor), problem_.dtype));
+        } else {
+          return ptxvm::Argument::scalar(value);
+        }
+      },
+      argument);
 }
 
 ptxvm::LaunchConfig VmDevice::configure(const Launch& step) const {
@@ -120,24 +192,16 @@ ptxvm::LaunchConfig VmDevice::configure(const Launch& step) const {
   config.grid = {extent(step.grid.x, step), extent(step.grid.y, step), extent(step.grid.z, step)};
   config.block = {static_cast<std::uint32_t>(step.block), 1, 1};
   config.dynamic_shared_bytes = static_cast<std::uint32_t>(step.dynamic_shared);
-  for (const Argument& argument : step.arguments) {
-    std::visit(
-        [&](const auto& value) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Tensor>) {
-            config.arguments.push_back(
-                ptxvm::Argument::pointer(addresses_[static_cast<std::size_t>(value)]));
-          } else {
-            config.arguments.push_back(ptxvm::Argument::scalar(value));
-          }
-        },
-        argument);
-  }
+  config.cluster = {extent(step.cluster.x, step), extent(step.cluster.y, step),
+                    extent(step.cluster.z, step)};
+  for (const Argument& argument : step.arguments) config.arguments.push_back(marshal(argument));
   return config;
 }
 
 void VmDevice::launch(const LaunchPlan& plan) {
   if (!memory_) throw std::logic_error("no problem is loaded in the virtual machine");
   counts_.clear();
+  provide_scratch(plan);
   for (const Launch& step : plan.launches) run(step);
 }
 
@@ -177,10 +241,18 @@ void VmDevice::run(const Launch& step) {
 }
 
 HostTensor VmDevice::download_output() {
-  HostTensor output = make_tensor(problem_.dtype, q_shape(problem_));
-  const std::span<std::byte> bytes = memory_->bytes(addresses_[3]);
-  std::memcpy(output.bytes.data(), bytes.data(), bytes.size());
-  return output;
+  return download(Tensor::o, make_tensor(problem_.dtype, q_shape(problem_)));
+}
+
+HostTensor VmDevice::download_lse() {
+  if (!problem_.lse) throw std::logic_error("the problem did not ask for the LSE");
+  return download(Tensor::lse, make_tensor(Dtype::f32, lse_shape(problem_)));
+}
+
+HostTensor VmDevice::download(Tensor source, HostTensor target) const {
+  const std::span<std::byte> bytes = memory_->bytes(address(source));
+  std::memcpy(target.bytes.data(), bytes.data(), bytes.size());
+  return target;
 }
 
 ptxvm::Counts VmDevice::total_counts() const {

@@ -49,6 +49,7 @@ class VmDevice final : public Device {
   void poison_output() override;
   void launch(const LaunchPlan& plan) override;
   HostTensor download_output() override;
+  HostTensor download_lse() override;
   /// Always empty: an access outside a buffer stops the kernel.
   std::vector<std::string> damaged_red_zones() override { return {}; }
 
@@ -56,11 +57,15 @@ class VmDevice final : public Device {
   const std::vector<LaunchCounts>& counts() const { return counts_; }
   /// Their sum.
   ptxvm::Counts total_counts() const;
-  /// Bytes of Q, K, V and O.
+  /// Bytes of the problem's tensors.
   std::size_t tensor_bytes() const;
 
  private:
   ptxvm::LaunchConfig configure(const Launch& step) const;
+  ptxvm::Argument marshal(const Argument& argument) const;
+  void provide_scratch(const LaunchPlan& plan);
+  ptxvm::Address address(Tensor tensor) const;  ///< null for an LSE that was not asked for
+  HostTensor download(Tensor source, HostTensor target) const;
   void run(const Launch& step);
 
   VmOptions options_;
@@ -68,6 +73,7 @@ class VmDevice final : public Device {
   Problem problem_;
   std::unique_ptr<ptxvm::Memory> memory_;  ///< null until load()
   std::vector<ptxvm::Address> addresses_;  ///< in the order of Tensor
+  std::vector<ptxvm::Address> scratch_;    ///< of the last plan that needed any
   std::vector<LaunchCounts> counts_;
 };
 

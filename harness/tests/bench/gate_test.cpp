@@ -11,6 +11,7 @@ struct FakeDevice final : Device {
   Problem problem;
   Inputs inputs;
   HostTensor output;
+  HostTensor lse;
   bool skip_a_row = false, drift = false, write_outside = false;
   int launches = 0;
 
@@ -22,9 +23,11 @@ struct FakeDevice final : Device {
     problem = next;
     inputs = given;
     output = make_tensor(problem.dtype, q_shape(problem), 0.f);
+    lse = make_tensor(Dtype::f32, lse_shape(problem), 0.f);
   }
   void poison_output() override {
     for (std::uint16_t& bits : output.halfs()) bits = 0xFFFF;
+    for (float& value : lse.floats()) value = std::nanf("");
   }
   void launch(const LaunchPlan&) override { launch(); }
   void launch() {
@@ -35,6 +38,7 @@ struct FakeDevice final : Device {
     ++launches;
   }
   HostTensor download_output() override { return output; }
+  HostTensor download_lse() override { return lse; }
   std::vector<std::string> damaged_red_zones() override {
     return write_outside ? std::vector<std::string>{"O"} : std::vector<std::string>{};
   }

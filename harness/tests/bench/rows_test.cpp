@@ -35,6 +35,7 @@ Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
           .dtype = dtype,
           .causal = false,
           .ragged = false,
+          .lse = false,
           .diff_budget = 60,
           .idea = "none",
           .kernels = &kKernels};

@@ -34,6 +34,7 @@ def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
         "dtype": "float16",
         "causal": False,
         "ragged": False,
+        "lse": False,
         "diff_budget": 60,
         "head_dims": [64, 128],
         "idea": f"synthetic idea of {id}",

@@ -9,8 +9,6 @@ namespace {
 
 using namespace ptxvm;
 
-enum class Format { kHalf, kBfloat, kSingle, kDouble };
-
 struct Layout {
   Format format;
   int elements;  // in a word
@@ -34,34 +32,6 @@ Layout layout_of(const Family& f) {
     default:
       return {Format::kSingle, 1};
   }
-}
-
-double decode(uint64_t bits, Format f) {
-  switch (f) {
-    case Format::kDouble:
-      return std::bit_cast<double>(bits);
-    case Format::kSingle:
-      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    case Format::kBfloat:
-      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits << 16)));
-    case Format::kHalf:
-      break;
-  }
-  const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 0x3ff);
-  double x = exponent == 0    ? std::ldexp(fraction, -24)
-             : exponent == 31 ? (fraction ? NAN : INFINITY)
-                              : std::ldexp(1024 + fraction, exponent - 25);
-  return bits & 0x8000 ? -x : x;
-}
-
-bool close(uint64_t a, uint64_t b, Format f, const Bound& bound) {
-  if (a == b) return true;
-  const double x = decode(a, f), y = decode(b, f);
-  if (!std::isfinite(x) || !std::isfinite(y)) return false;
-  const double gap = std::fabs(x - y);
-  if (gap <= bound.absolute || gap <= bound.relative * std::fabs(x)) return true;
-  const double steps = a > b ? static_cast<double>(a - b) : static_cast<double>(b - a);
-  return std::signbit(x) == std::signbit(y) && steps <= bound.ulps;
 }
 
 // Sum of |a*b| and |c| over the element that each lane's result `i` stands for: what a tensor
@@ -91,6 +61,34 @@ double magnitude(const InputSet& set, size_t first, size_t lane, int i, bool dee
 constexpr double kPi = 3.14159274101257324;  // the f32 above pi
 
 }  // namespace
+
+double decode(uint64_t bits, Format f) {
+  switch (f) {
+    case Format::kDouble:
+      return std::bit_cast<double>(bits);
+    case Format::kSingle:
+      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    case Format::kBfloat:
+      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits << 16)));
+    case Format::kHalf:
+      break;
+  }
+  const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 0x3ff);
+  double x = exponent == 0    ? std::ldexp(fraction, -24)
+             : exponent == 31 ? (fraction ? NAN : INFINITY)
+                              : std::ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -x : x;
+}
+
+bool close(uint64_t a, uint64_t b, Format f, const Bound& bound) {
+  if (a == b) return true;
+  const double x = decode(a, f), y = decode(b, f);
+  if (!std::isfinite(x) || !std::isfinite(y)) return false;
+  const double gap = std::fabs(x - y);
+  if (gap <= bound.absolute || gap <= bound.relative * std::fabs(x)) return true;
+  const double steps = a > b ? static_cast<double>(a - b) : static_cast<double>(b - a);
+  return std::signbit(x) == std::signbit(y) && steps <= bound.ulps;
+}
 
 const std::vector<StatedBound>& stated_bounds() {
   static const std::vector<StatedBound> bounds = {

@@ -18,6 +18,12 @@ struct Bound {
   double relative = 0;
 };
 
+/// Formats of numbers in results.
+enum class Format { kHalf, kBfloat, kSingle, kDouble };
+double decode(uint64_t bits, Format f);
+/// Whether two results are within the bound.
+bool close(uint64_t a, uint64_t b, Format f, const Bound& bound);
+
 /// The bound of an approximation, by its mnemonic without .ftz and x2.
 struct StatedBound {
   std::string_view op;
@@ -26,7 +32,8 @@ struct StatedBound {
 };
 const std::vector<StatedBound>& stated_bounds();
 
-/// mma: times the sum of |a*b| and |c|. The hardware truncates the terms at a common exponent.
+/// mma and wgmma: times the sum of |a*b| and |c|. The hardware truncates the terms at a common
+/// exponent.
 constexpr double kProductBound = 0x1p-21;
 
 /// The bound for one row of a family, without that of a product.

@@ -17,12 +17,13 @@ enum class Shape {
   kAddress,   ///< The operand is a generic address, chosen by a number.
   kLdMatrix,  ///< Shared memory is filled by the lanes.
   kStMatrix,  ///< Shared memory is read back by the lanes.
+  kMbarrier,  ///< Each lane takes a barrier of its own through a phase, and says what it sees.
 };
 
 /// One instruction, applied to every row of an input set.
 struct Family {
   const ptxvm::isa::Spelling* spelling = nullptr;
-  std::string form;  ///< Empty, `!p` (negated predicates) or `lut=N`.
+  std::string form;  ///< Empty, `!p` (negated predicates), `optional operand` or `lut=N`.
   Shape shape = Shape::kPlain;
   std::string set;    ///< Kinds of the columns, or the name of a special set.
   int outputs = 1;    ///< Result words of up to 64 bits.
@@ -31,8 +32,11 @@ struct Family {
   std::string op() const { return spelling->text; }
 };
 
-/// All families, in table order.
+/// All families, in table order; wgmma has cases instead (wgmma_case.h).
 std::vector<Family> families();
+
+/// Whether a row of the table runs and computes a value, be it a predicate about a barrier.
+bool has_value(const ptxvm::isa::Row& row);
 
 /// Why a row of the table that computes a value has no vectors; empty when it must have.
 std::string_view not_recorded(const ptxvm::isa::Row& row);

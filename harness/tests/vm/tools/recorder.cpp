@@ -5,19 +5,11 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tools/digest.h"
 #include "tools/vector_kernel.h"
 
 namespace ptxvm_vectors {
 namespace {
-
-// FNV-1a, 64 bits: enough to tell one generator from another.
-struct Digest {
-  uint64_t value = 0xcbf29ce484222325;
-  void add(const void* data, size_t bytes) {
-    const auto* p = static_cast<const unsigned char*>(data);
-    for (size_t i = 0; i < bytes; ++i) value = (value ^ p[i]) * 0x100000001b3;
-  }
-};
 
 struct Work {
   const InputSet* inputs;
@@ -110,10 +102,7 @@ Recording record(Device& device, const std::vector<Family>& families,
     digest.add(text.data(), text.size());
     digest.add(inputs.data(), inputs.size() * 8);
   }
-  char text[32];
-  std::snprintf(text, sizeof text, "fnv1a64:%016llx",
-                static_cast<unsigned long long>(digest.value));
-  result.generator = text;
+  result.generator = digest.text();
 
   std::map<std::string, VectorFile> files;
   for (size_t i = 0; i < families.size(); ++i) {

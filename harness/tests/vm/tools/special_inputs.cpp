@@ -1,4 +1,5 @@
 // Sets whose rows belong together: whole warps, matrices, fragments of tensor products.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -189,6 +190,29 @@ InputSet products(const std::string& name, uint64_t s) {
   return set;
 }
 
+// Arrivals that make a phase, arrivals at once (no more than that), bytes.
+InputSet barriers(uint64_t s) {
+  constexpr uint64_t kMostArrivals = (1 << 20) - 2, kMostBytes = (1 << 20) - 1;
+  InputSet set{"mbarrier", {}};
+  set.rows = {{{1, 1, 0}, "one arrival, no bytes"},
+              {{1, 1, 1}, "one arrival, one byte"},
+              {{1, 1, 16384}, "as a copy of 16 KiB"},
+              {{2, 1, 16}, "half of the arrivals"},
+              {{2, 2, 16}, "all arrivals at once"},
+              {{32, 1, 0}, "a warp"},
+              {{128, 127, 48}, "all but one"},
+              {{kMostArrivals, 1, kMostBytes}, "the most arrivals less one, the most bytes"},
+              {{kMostArrivals, kMostArrivals, kMostBytes}, "the most at once"},
+              {{kMostArrivals, kMostArrivals - 1, 2}, "the most but one"}};
+  while (set.rows.size() < 32) {
+    const uint64_t n = (next_random(s) & 0xfffff) >> (next_random(s) % 20), most = n == 0 ? 1 : n;
+    const uint64_t count = std::min(most, kMostArrivals);
+    set.rows.push_back(
+        {{count, 1 + next_random(s) % count, next_random(s) & kMostBytes}, "random"});
+  }
+  return set;
+}
+
 }  // namespace
 
 InputSet make_special(const std::string& name) {
@@ -202,6 +226,7 @@ InputSet make_special(const std::string& name) {
   if (name == "matrix") return matrices(seed);
   if (name == "lanes") return lanes(seed);
   if (name == "address") return addresses();
+  if (name == "mbarrier") return barriers(seed);
   if (name.substr(0, 3) == "mma") return products(name, seed);
   if (name == "none") return {name, std::vector<Row>(32, Row{{0}, "whole warp"})};
   if (name == "lut") {

@@ -1,96 +1,12 @@
 #include "tools/vector_file.h"
 
-#include <charconv>
 #include <fstream>
 #include <stdexcept>
 
+#include "tools/json_lines.h"
+
 namespace ptxvm_vectors {
 namespace {
-
-std::string hex(uint64_t v) {
-  char text[17];
-  const auto end = std::to_chars(text, text + sizeof text, v, 16).ptr;
-  return std::string(text, end);
-}
-
-std::string join(const std::vector<uint64_t>& values) {
-  std::string text;
-  for (uint64_t v : values) text += (text.empty() ? "" : " ") + hex(v);
-  return text;
-}
-
-std::string quote(const std::string& text) {
-  return '"' + text + '"';
-}
-
-std::string object(const std::map<std::string, std::string>& fields) {
-  std::string text;
-  for (const auto& [key, value] : fields)
-    text += (text.empty() ? "" : ",") + quote(key) + ":" + quote(value);
-  return "{" + text + "}";
-}
-
-// Reads the subset of JSON that is written here: strings without escapes, arrays, objects.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : text_(text) {}
-
-  bool accept(char c) {
-    if (text_.empty() || text_[0] != c) return false;
-    text_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) throw std::runtime_error(std::string("'") + c + "' expected");
-  }
-  std::string string() {
-    expect('"');
-    const size_t end = text_.find('"');
-    if (end == std::string_view::npos) throw std::runtime_error("open string");
-    std::string s(text_.substr(0, end));
-    text_.remove_prefix(end + 1);
-    return s;
-  }
-  std::vector<uint64_t> numbers() {
-    const std::string s = string();
-    std::vector<uint64_t> out;
-    const char* at = s.data();
-    const char* end = at + s.size();
-    while (at < end) {
-      uint64_t v = 0;
-      const auto [next, error] = std::from_chars(at, end, v, 16);
-      if (error != std::errc{}) throw std::runtime_error("not a number: " + s);
-      out.push_back(v);
-      at = next < end ? next + 1 : next;
-    }
-    return out;
-  }
-  // Calls f() for each element, with the commas taken care of.
-  template <class F>
-  void list(char open, char close, F f) {
-    expect(open);
-    if (accept(close)) return;
-    do f();
-    while (accept(','));
-    expect(close);
-  }
-  template <class F>
-  void fields(F f) {
-    list('{', '}', [&] {
-      const std::string key = string();
-      expect(':');
-      f(key);
-    });
-  }
-  std::map<std::string, std::string> strings() {
-    std::map<std::string, std::string> out;
-    fields([&](const std::string& key) { out[key] = string(); });
-    return out;
-  }
-
- private:
-  std::string_view text_;
-};
 
 void read_line(const std::string& line, VectorFile& file) {
   Reader in(line);

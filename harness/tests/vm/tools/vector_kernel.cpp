@@ -65,6 +65,9 @@ class Scope {
         for (int i = 0; i < 4; ++i) store("%back" + number(i), "b32");
         line("bar.warp.sync 0xffffffff");
         break;
+      case Shape::kMbarrier:
+        mbarrier();
+        break;
     }
     return "{\n" + declarations_ + body_ + "}\n";
   }
@@ -214,6 +217,148 @@ class Scope {
     if (kind.empty()) store_results();
   }
 
+  // A barrier of the lane's own goes through a phase and into the next; what its states and waits
+  // say is stored. Columns: arrivals that make a phase, arrivals at once (no more), bytes.
+  void mbarrier() {
+    const std::string_view binder = f_.spelling->row->binder;
+    const std::string& op = f_.spelling->text;
+    const bool drops = op.find("arrive_drop") != std::string::npos;
+    const bool never_completes = op.find(".noComplete") != std::string::npos;
+    const bool optional = !f_.form.empty();
+    declare("b32", "%bar");
+    declare("b64", "%generic");
+    declare("b32", "%n");
+    declare("b32", "%k");
+    declare("b32", "%bytes");
+    declare("b32", "%rest");
+    declare("b32", "%count");
+    declare("b64", "%state");
+    declare("b64", "%later");
+    declare("pred", "%some");
+    declare("pred", "%answer");
+    line("mad.lo.u32 %bar, %lane, 16, %tile");
+    line("cvt.u64.u32 %generic, %bar");
+    line("cvta.shared.u64 %generic, %generic");
+    line("cvt.u32.u64 %n, %q0");
+    line("cvt.u32.u64 %k, %q1");
+    line("cvt.u32.u64 %bytes, %q2");
+    // One more than can be dropped, or than can arrive without completing.
+    if (drops || never_completes) line("add.u32 %n, %n, 1");
+    const std::string at = op.find(".shared") == std::string::npos ? "[%generic]" : "[%bar]";
+    const auto pending = [&](const std::string& state) {
+      line("mbarrier.pending_count.b64 %count, " + state);
+      store("%count", "b32");
+    };
+    const auto test = [&](const std::string& state) {
+      line("mbarrier.test_wait.shared.b64 %answer, [%bar], " + state);
+      store("%answer", "pred");
+    };
+    const auto ask = [&](const std::string& what, const std::string& guard = "") {
+      line(guard + op + " %answer, " + at + ", " + what + (optional ? ", 1000" : ""));
+      store("%answer", "pred");
+    };
+    // What the phase misses after `arrived` arrivals.
+    const auto arrive_rest = [&](const std::string& arrived) {
+      line("sub.u32 %rest, %n, " + arrived);
+      line("setp.ne.u32 %some, %rest, 0");
+      line("@%some mbarrier.arrive.shared.b64 _, [%bar], %rest");
+    };
+    const auto next_phase = [&] {
+      line("mbarrier.arrive.shared.b64 %later, [%bar]");
+      pending("%later");
+    };
+    if (binder != "mbarrier_init") line("mbarrier.init.shared.b64 [%bar], %n");
+    if (binder == "mbarrier_init") {
+      line(op + " " + at + ", %n");
+      line("mbarrier.arrive.shared.b64 %state, [%bar]");
+      pending("%state");
+      test("%state");
+      for (const char* parity : {"0", "1"}) {
+        line("mbarrier.test_wait.parity.shared.b64 %answer, [%bar], " + std::string(parity));
+        store("%answer", "pred");
+      }
+    } else if (binder == "mbarrier_inval") {
+      line(op + " " + at);
+      line("st.shared.b64 [%bar], %q2");
+      line("ld.shared.b64 %later, [%bar]");
+      store("%later", "b64");
+      line("mbarrier.init.shared.b64 [%bar], %k");
+      line("mbarrier.arrive.shared.b64 %state, [%bar]");
+      pending("%state");
+      test("%state");
+      next_phase();
+    } else if (binder == "mbarrier_arrive") {
+      const bool counts = optional || never_completes;
+      line(op + " %state, " + at + (counts ? ", %k" : ""));
+      pending("%state");
+      test("%state");
+      arrive_rest(counts ? "%k" : "1");
+      test("%state");
+      next_phase();
+    } else if (binder == "mbarrier_arrive_tx") {
+      line(op + " %state, " + at + ", %bytes");
+      pending("%state");
+      arrive_rest("1");
+      test("%state");
+      line("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%bar], %bytes");
+      test("%state");
+      next_phase();
+    } else if (binder == "mbarrier_tx") {
+      const bool completes = op.find("complete_tx") != std::string::npos;
+      const std::string expect =
+          completes ? "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%bar]" : op + " " + at;
+      const std::string complete =
+          completes ? op + " " + at : "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%bar]";
+      line(expect + ", %bytes");
+      line("shr.u32 %k, %bytes, 1");
+      line("sub.u32 %bytes, %bytes, %k");
+      line(complete + ", %k");
+      line("mbarrier.arrive.shared.b64 %state, [%bar], %n");
+      pending("%state");
+      test("%state");
+      line(complete + ", %bytes");
+      test("%state");
+      next_phase();
+    } else if (binder == "mbarrier_wait") {
+      // A try_wait for a phase that is never completed takes as long as the hardware likes.
+      const bool tries = op.find("try_wait") != std::string::npos;
+      if (op.find(".parity") != std::string::npos) {
+        ask("1");
+        if (!tries) ask("0");
+        line("mbarrier.arrive.shared.b64 %state, [%bar], %n");
+        ask("0");
+        if (!tries) ask("1");
+        if (tries) pending("%state");
+        if (tries) next_phase();
+      } else {
+        line("mbarrier.arrive.shared.b64 %state, [%bar], %k");
+        tries ? pending("%state") : ask("%state");
+        arrive_rest("%k");
+        ask("%state");
+        line("mbarrier.arrive.shared.b64 %later, [%bar]");
+        line("setp.eq.u32 %some, %n, 1");
+        line("setp.ne.u32 %answer, %n, %n");
+        ask("%later", tries ? "@%some " : "");
+        pending("%later");
+      }
+    } else {  // mbarrier_pending
+      const auto count = [&](const std::string& state) {
+        line(op + " %count, " + state);
+        store("%count", "b32");
+      };
+      line("mbarrier.arrive.shared.b64 %state, [%bar], %k");
+      count("%state");
+      arrive_rest("%k");
+      test("%state");
+      line("mbarrier.arrive.shared.b64 %state, [%bar]");
+      count("%state");
+      line("sub.u32 %n, %n, 1");
+      arrive_rest("0");
+      test("%state");
+    }
+    line("mbarrier.inval.shared.b64 [%bar]");
+  }
+
   const Family& f_;
   size_t offset_, columns_;
   std::string declarations_, body_;
@@ -228,8 +373,8 @@ std::string make_module(const Job& job, const std::string& name) {
   const size_t columns = job.inputs->columns();
   bool tile = false;
   for (const Family* f : job.families)
-    tile |=
-        f->shape == Shape::kAddress || f->shape == Shape::kLdMatrix || f->shape == Shape::kStMatrix;
+    tile |= f->shape == Shape::kAddress || f->shape == Shape::kLdMatrix ||
+            f->shape == Shape::kStMatrix || f->shape == Shape::kMbarrier;
   std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n";
   if (tile) text += ".shared .align 16 .b8 tiles[" + number(job.rows() * 16) + "];\n";
   text += ".visible .entry " + name + "(.param .u64 inputs, .param .u64 results)\n.maxntid " +

@@ -1,18 +1,21 @@
-// vectors --device vm|gpu [--record DIR] [--dump DIR]
+// vectors --device vm|gpu [--record DIR] [--dump DIR] [--groups NAME,...] [--self-check]
 //
-// Runs one kernel for each batch of spellings and writes inputs and results. Only hardware is
-// recorded: vectors made by the machine that they judge would prove nothing.
+// Runs one kernel for each batch of spellings, and for each case of wgmma, and writes inputs and
+// results. Only hardware is recorded: vectors made by the machine that they judge would prove
+// nothing. --self-check takes the virtual machine through everything but the recording.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "tools/recorder.h"
 #include "tools/vector_kernel.h"
+#include "tools/wgmma_recorder.h"
 
 using namespace ptxvm_vectors;
 
@@ -32,6 +35,10 @@ std::map<std::string, std::string> notes(const std::string& group) {
     out["carry"] =
         "the last column sets the carry flag before; the last result is the flag after "
         "(subc of 0 and 0 for borrows: 0 or ffffffff)";
+  if (group == "mbarrier")
+    out["mbarrier"] =
+        "arrivals of a phase, arrivals at once, bytes; what states and waits say, in order "
+        "(vector_kernel.cpp)";
   if (group == "warp") out["members"] = "lanes outside the member mask do not take part: 5a5a";
   if (group == "matrix")
     out["matrix"] =
@@ -40,7 +47,7 @@ std::map<std::string, std::string> notes(const std::string& group) {
 }
 
 void dump(const std::vector<Family>& families, const std::map<std::string, InputSet>& sets,
-          const std::filesystem::path& folder) {
+          const std::vector<WgmmaCase>& cases, const std::filesystem::path& folder) {
   std::map<std::string, std::vector<const Family*>> by_set;
   for (const Family& f : families) by_set[f.set].push_back(&f);
   int number = 0;
@@ -48,59 +55,151 @@ void dump(const std::vector<Family>& families, const std::map<std::string, Input
     std::ofstream(folder / (std::to_string(number++) + ".ptx"))
         << make_module({&sets.at(set), list}, "vectors");
   }
+  for (const WgmmaCase& c : cases)
+    std::ofstream(folder / (std::to_string(number++) + ".ptx")) << wgmma_module(c, "vectors");
 }
 
-int run(const std::string& device_name, const std::string& folder, const std::string& dump_to) {
+struct Request {
+  std::string device = "vm", folder, dump_to, groups;
+  bool self_check = false;
+
+  bool wants(const std::string& group) const {
+    return groups.empty() || ("," + groups + ",").find("," + group + ",") != std::string::npos;
+  }
+};
+
+std::map<std::string, std::string> origin(const Source& source, const std::string& generator) {
+  return {{"gpu", source.gpu}, {"driver", source.driver}, {"assembler", source.assembler},
+          {"date", today()},   {"generator", generator},  {"seed", std::to_string(kSeed)}};
+}
+
+// What is wrong with a wgmma result that is known exactly; hardware and the machine alike.
+int check_products(const WgmmaRecording& r, const std::vector<WgmmaCase>& cases,
+                   const std::map<std::string, Matrix>& matrices) {
+  std::map<std::string, const WgmmaRecord*> records;
+  for (const WgmmaRecord& record : r.file.records) records[record.key()] = &record;
+  int wrong = 0;
+  for (const WgmmaCase& c : cases) {
+    const auto found = records.find(c.spelling->text + ": " + c.name);
+    if (c.data != Data::kSmall || found == records.end()) continue;
+    size_t equal = 0;
+    const std::string text =
+        wgmma_difference(c, matrices, found->second->columns, exact_product(c, matrices), equal);
+    if (text.empty()) continue;
+    ++wrong;
+    std::fprintf(stderr, "%s is not the product: %s\n", found->first.c_str(), text.c_str());
+  }
+  return wrong;
+}
+
+// Files that were written must be read back as they were.
+void check_files(const std::vector<VectorFile>& files, const WgmmaFile& wgmma) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("ptxvm-self-check-" + std::to_string(std::random_device{}()));
+  std::filesystem::create_directory(folder);
+  std::uintmax_t bytes = 0;
+  bool same = true;
+  for (const VectorFile& file : files) {
+    const auto path = folder / file.group;
+    write(file, path);
+    bytes += std::filesystem::file_size(path);
+    const VectorFile back = read(path);
+    same &= back.records.size() == file.records.size();
+    for (size_t i = 0; same && i < file.records.size(); ++i)
+      same = back.records[i].out == file.records[i].out && back.records[i].op == file.records[i].op;
+  }
+  const auto path = folder / "wgmma";
+  write_wgmma(wgmma, path);
+  const std::uintmax_t wgmma_bytes = std::filesystem::file_size(path);
+  const WgmmaFile back = read_wgmma(path);
+  same &= back.records.size() == wgmma.records.size();
+  for (size_t i = 0; same && i < wgmma.records.size(); ++i)
+    same = back.records[i].columns == wgmma.records[i].columns &&
+           back.records[i].key() == wgmma.records[i].key();
+  std::filesystem::remove_all(folder);
+  if (!same) throw std::runtime_error("a file is not read back as it was written");
+  std::printf("self-check: files of %ju and (wgmma) %ju bytes are read back as written\n", bytes,
+              wgmma_bytes);
+}
+
+int run(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Family> all = families();
+  std::vector<Family> all = families();
+  std::erase_if(all, [&](const Family& f) { return !request.wants(group(f)); });
   const auto sets = generate_sets(all);
-  if (!dump_to.empty()) dump(all, sets, dump_to);
-  const auto device = device_name == "gpu" ? make_gpu_device() : make_vm_device();
-  if (!folder.empty() && !device->is_hardware()) {
+  const std::vector<WgmmaCase> cases =
+      request.wants("wgmma") ? wgmma_cases() : std::vector<WgmmaCase>{};
+  const auto matrices = make_matrices();
+  if (all.empty() && cases.empty()) {
+    std::fprintf(stderr, "vectors: no group is named '%s'\n", request.groups.c_str());
+    return 2;
+  }
+  if (!request.dump_to.empty()) dump(all, sets, cases, request.dump_to);
+  const auto device = request.device == "gpu" ? make_gpu_device() : make_vm_device();
+  if (!request.folder.empty() && !device->is_hardware()) {
     std::fputs("vectors: only a GPU is recorded\n", stderr);
     return 2;
   }
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const Recording r = record(*device, all, sets, threads);
+  Recording r = record(*device, all, sets, threads);
+  WgmmaRecording wgmma = record_wgmma(*device, cases, matrices, threads);
   for (const std::string& e : r.errors) std::fprintf(stderr, "%s\n", e.c_str());
+  for (const std::string& e : wgmma.errors) std::fprintf(stderr, "%s\n", e.c_str());
+  const int wrong = check_products(wgmma, cases, matrices);
+
   const Source source = device->source();
+  const std::filesystem::path folder = request.folder;
   size_t count = 0;
-  for (VectorFile file : r.files) {
+  for (VectorFile& file : r.files) {
     count += file.records.size();
-    if (folder.empty()) continue;
-    file.source = {
-        {"gpu", source.gpu}, {"driver", source.driver},  {"assembler", source.assembler},
-        {"date", today()},   {"generator", r.generator}, {"seed", std::to_string(kSeed)}};
+    file.source = origin(source, r.generator);
     file.notes = notes(file.group);
-    write(file, std::filesystem::path(folder) / (file.group + ".jsonl"));
+    if (!request.folder.empty()) write(file, folder / (file.group + ".jsonl"));
   }
+  wgmma.file.source = origin(source, wgmma.generator);
+  if (!request.folder.empty() && !wgmma.file.records.empty())
+    write_wgmma(wgmma.file, folder / "wgmma.jsonl");
+  if (request.self_check) check_files(r.files, wgmma.file);
+
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  std::printf("%zu of %zu families on %s, %zu refused, %.1f s\n", count, all.size(),
-              source.gpu.c_str(), r.errors.size(), took.count());
-  return r.errors.empty() ? 0 : 1;
+  const size_t refused = r.errors.size() + wgmma.errors.size();
+  std::printf(
+      "%zu of %zu families and %zu of %zu cases of wgmma on %s, %zu refused, %d wrong, "
+      "%.1f s; %s\n",
+      count, all.size(), wgmma.file.records.size(), cases.size(), source.gpu.c_str(), refused,
+      wrong, took.count(), request.folder.empty() ? "nothing is recorded" : "recorded");
+  return refused + static_cast<size_t>(wrong) == 0 ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string device = "vm", folder, dump_to;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  Request request;
+  bool good = true;
+  for (int i = 1; good && i < argc; ++i) {
     const std::string option = argv[i];
-    if (option == "--device")
-      device = argv[i + 1];
-    else if (option == "--record")
-      folder = argv[i + 1];
-    else if (option == "--dump")
-      dump_to = argv[i + 1];
-    else
-      argc = 2;
+    if (option == "--self-check") {
+      request.self_check = true;
+      continue;
+    }
+    std::string* value = option == "--device"   ? &request.device
+                         : option == "--record" ? &request.folder
+                         : option == "--dump"   ? &request.dump_to
+                         : option == "--groups" ? &request.groups
+                                                : nullptr;
+    good = value && i + 1 < argc;
+    if (good) *value = argv[++i];
   }
-  if (argc % 2 == 0 || (device != "vm" && device != "gpu")) {
-    std::fputs("usage: vectors --device vm|gpu [--record DIR] [--dump DIR]\n", stderr);
+  if (!good || (request.device != "vm" && request.device != "gpu") ||
+      (request.self_check && (request.device != "vm" || !request.folder.empty()))) {
+    std::fputs(
+        "usage: vectors --device vm|gpu [--record DIR] [--dump DIR] [--groups NAME,...]\n"
+        "       vectors --device vm --self-check [--groups NAME,...]\n",
+        stderr);
     return 2;
   }
   try {
-    return run(device, folder, dump_to);
+    return run(request);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "vectors: %s\n", error.what());
     return 3;

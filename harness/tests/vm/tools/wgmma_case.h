@@ -1,0 +1,91 @@
+// Cases of wgmma.mma_async: an instruction, data, and where the operands stand in shared memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "isa/table.h"
+#include "ptxvm/launch.h"
+
+namespace ptxvm_vectors {
+
+constexpr uint32_t kRegionBytes = 49152;  ///< Shared memory of a case, from a multiple of 1024.
+constexpr uint32_t kRegionB = 16384;      ///< Place of B in it; A stands at 0.
+constexpr int kRows = 64, kDepth = 16;    ///< M and K of every shape.
+constexpr int kMostColumns = 256;
+
+/// Contents of the operands.
+enum class Data {
+  kSmall,    ///< Integers from -4 to 4: every sum is exact.
+  kNormal,   ///< About normally distributed, mean 0, deviation 1.
+  kSpecial,  ///< Infinities, NaN, zeros of both signs, subnormals, cancellation.
+};
+const char* name(Data data);
+
+/// How an operand of `extent` x 16 elements of 16 bits stands in shared memory.
+struct Placement {
+  ptxvm::Swizzle swizzle = ptxvm::Swizzle::k128B;
+  bool mn = false;           ///< M or N contiguous instead of K.
+  uint32_t start = 0;        ///< Bytes from the start of the region.
+  uint32_t leading = 0;      ///< LBO
+  uint32_t stride = 0;       ///< SBO
+  uint32_t base_offset = 0;  ///< In units of 128 bytes.
+
+  /// Byte of element (`row`, `k`) in the region, from the region's start.
+  uint32_t place(int row, int k) const;
+  /// The descriptor without its start address.
+  uint64_t descriptor() const;
+};
+
+/// The densest placement that the descriptor's rules allow.
+Placement packed(ptxvm::Swizzle swizzle, bool mn, int extent);
+
+/// One case. Its name is unique.
+struct WgmmaCase {
+  const ptxvm::isa::Spelling* spelling = nullptr;
+  std::string name, why;
+  int n = 8;
+  bool a_registers = false, half_sums = false, bfloat = false;
+  Data data = Data::kSmall;
+  Placement a, b;
+  bool accumulate = false;  ///< scale-d of the first instruction.
+  int scale_a = 1, scale_b = 1;
+  int issues = 1;    ///< How often; from the second on with scale-d 1.
+  char guard = ' ';  ///< '@' with a true predicate, '!' with a negated true one, or none.
+};
+
+/// All cases: every spelling of wgmma.mma_async, then layouts and forms of some.
+std::vector<WgmmaCase> wgmma_cases();
+
+/// Bits of a number as f16, bf16 or f32.
+uint64_t encode(float x, const std::string& type);
+
+/// An operand's values as bits, by rows.
+struct Matrix {
+  int columns = 0;
+  std::vector<uint64_t> bits;
+};
+
+/// The matrices that cases are made of, by name: `a f16 small` (64 x 16), `b ...` (256 x 16; a case
+/// takes the first N rows) and `c f32 ...` (64 x 16, repeated along N).
+std::map<std::string, Matrix> make_matrices();
+std::string matrix_name(char operand, const WgmmaCase& c);
+
+/// Element of the initial accumulators.
+uint64_t initial(const std::map<std::string, Matrix>& matrices, const WgmmaCase& c, int row,
+                 int column);
+
+/// Input words of the kernel of a case.
+std::vector<uint64_t> wgmma_inputs(const WgmmaCase& c, const std::map<std::string, Matrix>& m);
+size_t wgmma_output_words(const WgmmaCase& c);
+/// A whole module with one entry, `name`, for one block of 128 threads.
+std::string wgmma_module(const WgmmaCase& c, const std::string& name);
+
+/// Bits of D, [column][row], from the kernel's output words.
+std::vector<std::vector<uint64_t>> wgmma_columns(const WgmmaCase& c,
+                                                 const std::vector<uint64_t>& words);
+
+}  // namespace ptxvm_vectors
