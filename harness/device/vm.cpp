@@ -210,6 +210,7 @@ void VmDevice::run(const Launch& step) {
   ptxvm::Options options;
   options.threads = options_.threads;
   options.observers = options_.observers;
+  options.max_warp_steps = options_.max_warp_steps;
   if (options_.reversed) {
     options.warp_order = ptxvm::Order::kReversed;
     options.cta_order = ptxvm::Order::kReversed;

@@ -20,6 +20,8 @@ struct VmOptions {
   bool checkers = true;                ///< watch for races, copies never waited for and the like
   bool counters = false;               ///< count; see VmDevice::counts()
   std::filesystem::path ptx_dir = {};  ///< empty: FA_PTX_DIR, else the folder of this build
+  /// Instructions of one warp before it is stopped.
+  std::uint64_t max_warp_steps = ptxvm::Options{}.max_warp_steps;
   /// Further observers; they must outlive the device.
   std::vector<ptxvm::Observer*> observers = {};
 };

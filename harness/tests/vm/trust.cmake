@@ -1,10 +1,19 @@
 # Trust: golden vectors from hardware, ptxas as the judge of spellings, fuzzing.
 add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/tools)
 
-ptxvm_add_test(vectors_test)
-target_link_libraries(ptxvm_vectors_test PRIVATE ptxvm_vectors_lib)
-target_compile_definitions(ptxvm_vectors_test PRIVATE
-  PTXVM_VECTORS="${CMAKE_CURRENT_LIST_DIR}/vectors")
+foreach(test vectors_test wgmma_vectors_test)
+  ptxvm_add_test(${test})
+  target_link_libraries(ptxvm_${test} PRIVATE ptxvm_vectors_lib)
+  target_compile_definitions(ptxvm_${test} PRIVATE
+    PTXVM_VECTORS="${CMAKE_CURRENT_LIST_DIR}/vectors")
+endforeach()
+
+# The generator and recorder, on the machine: all but the recording.
+add_test(NAME vm.vectors_self_check COMMAND ptxvm_vectors --device vm --self-check)
+add_test(NAME vm.vectors_refuse_the_machine
+  COMMAND ptxvm_vectors --device vm --groups mbarrier --record ${CMAKE_CURRENT_BINARY_DIR})
+set_tests_properties(vm.vectors_refuse_the_machine PROPERTIES
+  PASS_REGULAR_EXPRESSION "only a GPU is recorded")
 
 ptxvm_add_test(isa_mutants_test)
 target_compile_definitions(ptxvm_isa_mutants_test PRIVATE

@@ -16,7 +16,8 @@ namespace {
 std::vector<VectorFile> committed() {
   std::vector<std::filesystem::path> paths;
   for (const auto& e : std::filesystem::directory_iterator(PTXVM_VECTORS)) {
-    if (e.path().extension() == ".jsonl") paths.push_back(e.path());
+    // wgmma has a format of its own: wgmma_vectors_test.
+    if (e.path().extension() == ".jsonl" && e.path().stem() != "wgmma") paths.push_back(e.path());
   }
   std::sort(paths.begin(), paths.end());
   std::vector<VectorFile> files;
@@ -117,7 +118,7 @@ TEST_CASE("every spelling that computes a value has vectors") {
   }
   // What else runs either has no value, or a reason.
   for (const isa::Row& row : isa::rows()) {
-    if (!row.reason.empty() || row.check.kind == isa::CheckKind::kEffect) continue;
+    if (!has_value(row) || row.count == ptxvm::CountClass::kWgmma) continue;
     const bool has = std::any_of(known().begin(), known().end(), [&](const auto& entry) {
       return entry.second.spelling->row == &row;
     });

@@ -86,12 +86,65 @@ void resolve_global(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32
   raise(w, op, FaultKind::kOutOfBounds, lane, std::move(text));
 }
 
+// Shared memory of any block of the cluster. Addresses of the own block lose its rank.
+void resolve_cluster(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32_t alignment,
+                     bool writes, Request& request) {
+  for_lanes(mask, [&](int lane) {
+    const auto address = static_cast<uint32_t>(request.wide[lane]);
+    if (request.wide[lane] > UINT32_MAX) {
+      raise(w, op, FaultKind::kOutOfBounds, lane,
+            access_name(Space::kShared, writes, bytes) +
+                " out of bounds: " + hex(request.wide[lane], 16) + " is no shared address");
+    }
+    Cta& home = block_of(w, op.instruction, lane, address);
+    const uint64_t local = address & kInBlock, offset = local - home.shared_base;
+    if (home.shared_bytes < bytes || offset > home.shared_bytes - bytes) [[unlikely]] {
+      outside_area(w, op, Space::kShared, lane, local, bytes, writes,
+                   {home.shared, home.shared_base, home.shared_bytes});
+    }
+    if (address & (alignment - 1)) [[unlikely]] {
+      misaligned(w, op, Space::kShared, lane, local, bytes, alignment, writes);
+    }
+    request.narrow[lane] = &home == w.cta ? static_cast<uint32_t>(local) : address;
+    request.host[lane] = home.shared + offset;
+  });
+}
+
 }  // namespace
+
+Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address) {
+  const uint32_t rank = rank_of(address, w.cta->rank);
+  const auto blocks = w.cta->cluster->blocks;
+  if (rank >= blocks.size()) {
+    raise(w, instruction, FaultKind::kOutOfBounds, lane,
+          "shared address " + hex(address, 8) + " is of no block of the cluster");
+  }
+  Cta& home = blocks[rank];
+  if (home.live_threads == 0) {
+    raise(w, instruction, FaultKind::kInvalid, lane,
+          "block " + std::to_string(rank) +
+              " of the cluster has exited; its shared memory must not be used any more");
+  }
+  return home;
+}
+
+void require_own_block(const Warp& w, const Op& op, uint32_t mask, const Request& request,
+                       const char* what) {
+  for_lanes(mask, [&](int lane) {
+    if (request.narrow[lane] >> kBlockShift == 0) return;
+    raise(w, op, FaultKind::kInvalid, lane,
+          std::string(what) + " is in the shared memory of another block");
+  });
+}
 
 void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, uint32_t alignment,
              bool writes, Request& request) {
   if (space == Space::kGlobal) {
     resolve_global(w, op, mask, bytes, alignment, writes, request);
+    return;
+  }
+  if (space == Space::kSharedCluster) {
+    resolve_cluster(w, op, mask, bytes, alignment, writes, request);
     return;
   }
   const LaunchState& launch = *w.cta->launch;

@@ -36,13 +36,21 @@ inline void lane_addresses(Warp& w, Ref base, uint32_t offset, uint64_t* out) {
 void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, uint32_t alignment,
              bool writes, Request& request);
 
+/// The block of the cluster that holds a shared address. Raises a fault where there is none, or
+/// where all its threads have exited.
+Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address);
+
+/// Raises a fault unless the addresses are of the block itself.
+void require_own_block(const Warp& w, const Op& op, uint32_t mask, const Request& request,
+                       const char* what);
+
 /// Reports a request to the probes.
 inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
                           uint32_t bytes, const Request& request) {
   AccessEvent e;
   e.warp = id_of(w);
   e.instruction = op.instruction;
-  e.space = space;
+  e.space = space == Space::kSharedCluster ? Space::kShared : space;
   e.kind = kind;
   e.mask = mask;
   e.bytes = bytes;
@@ -55,7 +63,8 @@ inline void report_access(const Warp& w, const Op& op, Space space, AccessKind k
 }
 
 /// Calls f(space, lanes) for a request in `space`; for a generic one, for each space that its
-/// addresses point into, with the window's base taken off.
+/// addresses point into, with the window's base taken off: kSharedCluster for shared memory, which
+/// may be another block's.
 template <class F>
 void for_spaces(Space space, uint32_t mask, Request& request, F f) {
   if (space != Space::kGeneric) {
@@ -69,7 +78,7 @@ void for_spaces(Space space, uint32_t mask, Request& request, F f) {
       if (space_of(request.wide[lane]) == first) same |= 1u << lane;
     });
     for_lanes(same, [&](int lane) { request.wide[lane] -= window_base(first); });
-    f(first, same);
+    f(first == Space::kShared ? Space::kSharedCluster : first, same);
     mask &= ~same;
   }
 }

@@ -46,6 +46,18 @@ std::string describe_poll(Cta& cta, Warp& w) {
     return ", for its warpgroup: only warps " + list_warps(w.index / 4u * 4u, g.arrived) +
            " have arrived";
   }
+  if (base == "barrier") {
+    size_t live = 0, arrived = 0;
+    for (const Cta& block : cta.cluster->blocks) {
+      for (const Warp& other : block.warps) {
+        if (other.status == WarpStatus::kExited) continue;
+        ++live;
+        arrived += other.cluster_arrived && other.cluster_phase == cta.cluster->phase;
+      }
+    }
+    return ", for the cluster: " + std::to_string(arrived) + " of " + std::to_string(live) +
+           " warps have arrived";
+  }
   if (base != "mbarrier") return {};
   const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(w.mask ? w.mask : w.active));
   const uint64_t address = (op.r[1] & kRefWide ? w.at<uint64_t>(op.r[1])[lane] & 0xffffffffu

@@ -58,8 +58,8 @@ std::string describe_poll(Cta& cta, Warp& w);
 void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address,
                           uint32_t bytes);
 
-/// Raises a fault unless a barrier has been initialised at the address.
-void require_mbarrier(Warp& w, const Op& op, int lane, uint32_t address);
+/// Raises a fault unless a barrier has been initialised at an address of a block.
+void require_mbarrier(const Warp& w, const Op& op, int lane, Cta& home, uint32_t address);
 
 /// cp.async: makes the copies of some lanes land that were issued so far.
 void land_copies(Warp& w, uint32_t lanes, bool observed);

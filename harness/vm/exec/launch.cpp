@@ -14,6 +14,7 @@ namespace ptxvm {
 namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
+constexpr uint32_t kMaxCluster = 16;     // 8 where the kernel must run on every GPU
 constexpr uint32_t kMaxShared = 232448;  // of a block on sm_90: 227 KiB
 
 std::string show(Dim3 d) {
@@ -63,9 +64,18 @@ void check(const Program& program, const LaunchConfig& config, const Options& op
     throw Error(who + "a block of " + show(config.block) + " threads; the kernel requires " +
                 show(*program.required_threads));
   }
-  if (config.cluster.count() != 1 ||
-      (program.required_cluster && program.required_cluster->count() != 1)) {
-    throw Error(who + "clusters are not modelled");
+  const Dim3 cluster = config.cluster;
+  if (cluster.count() == 0 || cluster.count() > kMaxCluster) {
+    throw Error(who + "a cluster of " + show(cluster) + " blocks; from 1 to 16 are allowed");
+  }
+  if (config.grid.x % cluster.x != 0 || config.grid.y % cluster.y != 0 ||
+      config.grid.z % cluster.z != 0) {
+    throw Error(who + "the grid " + show(config.grid) + " is not a multiple of the cluster " +
+                show(cluster));
+  }
+  if (program.required_cluster && cluster.count() != 1 && !(*program.required_cluster == cluster)) {
+    throw Error(who + "a cluster of " + show(cluster) + " blocks; the kernel requires " +
+                show(*program.required_cluster));
   }
   const uint64_t shared = uint64_t{program.dynamic_offset} + config.dynamic_shared_bytes;
   if (shared > kMaxShared) {
@@ -158,10 +168,14 @@ uint64_t run_worker(Work& work, LaunchState& state,
 
 }  // namespace
 
-LaunchResult launch(const Module& module, std::string_view entry, const LaunchConfig& config,
+LaunchResult launch(const Module& module, std::string_view entry, const LaunchConfig& wanted,
                     Memory& memory, const Options& options) {
   const Kernel& kernel = module.kernel(entry);
   const Program& program = kernel.program();
+  LaunchConfig config = wanted;
+  // A kernel that says how large its clusters are needs no launch attribute.
+  if (program.required_cluster && config.cluster == Dim3{})
+    config.cluster = *program.required_cluster;
   check(program, config, options);
 
   LaunchState state;

@@ -64,6 +64,7 @@ void ClusterRunner::begin(Cta& cta, uint64_t cluster, uint32_t rank) {
                       launch_.grid.z / launch_.cluster.z};
   const Dim3 at = position_in(clusters, cluster), in = position_in(launch_.cluster, rank);
   cta.launch = &launch_;
+  cta.cluster = &cluster_;
   cta.probes = &probes_;
   cta.rank = static_cast<uint16_t>(rank);
   cta.position = {at.x * launch_.cluster.x + in.x, at.y * launch_.cluster.y + in.y,
@@ -85,9 +86,19 @@ void ClusterRunner::begin(Cta& cta, uint64_t cluster, uint32_t rank) {
     begin(w, static_cast<uint16_t>(i));
   }
   if (launch_.observed) {
-    const CtaEvent e{cta.index, cta.position, warps_per_cta_, cta.shared_base, cta.shared_bytes};
+    const CtaEvent e = event_of(cta);
     for (const auto& probe : probes_) probe->cta_begin(e);
   }
+}
+
+CtaEvent ClusterRunner::event_of(const Cta& cta) const {
+  return {cta.index,
+          cta.position,
+          warps_per_cta_,
+          cta.shared_base,
+          cta.shared_bytes,
+          cta.rank,
+          static_cast<uint16_t>(ctas_.size())};
 }
 
 void ClusterRunner::begin(Warp& w, uint16_t index) {
@@ -112,7 +123,7 @@ void ClusterRunner::begin(Warp& w, uint16_t index) {
   w.copies.committed.fill(0);
   w.bulk_groups.fill(0);
   w.busy.assign(launch_.program->wgmma_lines, 0);
-  w.check_busy = w.waiting = false;
+  w.check_busy = w.waiting = w.cluster_arrived = false;
   fill_specials(w);
 }
 
@@ -258,11 +269,12 @@ void ClusterRunner::fill_specials(Warp& w) {
 }
 
 void ClusterRunner::run(uint64_t index) {
+  cluster_ = {ctas_, 0};
   for (uint32_t rank = 0; rank < ctas_.size(); ++rank) begin(ctas_[rank], index, rank);
   schedule();
   for (const Cta& cta : ctas_) {
     if (launch_.observed) {
-      const CtaEvent e{cta.index, cta.position, warps_per_cta_, cta.shared_base, cta.shared_bytes};
+      const CtaEvent e = event_of(cta);
       for (const auto& probe : probes_) probe->cta_end(e);
     }
     for (const Warp& w : cta.warps) steps_ += w.steps;
@@ -368,6 +380,7 @@ void ClusterRunner::finish(Warp& w) {
     notify(w, [&](Probe& p) { p.exit(e); });
   }
   recheck_barriers(*w.cta);
+  recheck_cluster_barrier(*w.cta, w);
 }
 
 void ClusterRunner::raise_deadlock() {

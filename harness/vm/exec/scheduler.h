@@ -31,6 +31,7 @@ class ClusterRunner {
 
   void begin(Cta& cta, uint64_t cluster, uint32_t rank);
   void begin(Warp& w, uint16_t index);
+  CtaEvent event_of(const Cta& cta) const;
   void fill_specials(Warp& w);
   void schedule();
   bool finish_one_pending();
@@ -42,6 +43,7 @@ class ClusterRunner {
   LaunchState& launch_;
   const std::vector<std::unique_ptr<Probe>>& probes_;
   std::vector<Cta> ctas_;
+  Cluster cluster_;
   Bytes registers_, shared_, local_;
   size_t register_stride_ = 0, shared_stride_ = 0, local_stride_ = 0;
   uint32_t warps_per_cta_ = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,12 @@ struct Barrier {
 
 struct Cta;
 
+/// The blocks of a cluster and their common barrier.
+struct Cluster {
+  std::span<Cta> blocks;
+  uint64_t phase = 0;  ///< Of barrier.cluster.
+};
+
 /// Something that an asynchronous engine still has to do for a block (a bulk copy, say). It is done
 /// as late as allowed: when no warp of the cluster can go on without it, and at the end of the
 /// block.
@@ -107,6 +114,8 @@ struct Warp {
   bool check_busy = false;                 ///< There are some.
   bool waiting = false;                    ///< At wgmma.wait_group.
   uint32_t registers = 0;                  ///< Of each thread, for setmaxnreg.
+  bool cluster_arrived = false;            ///< At barrier.cluster, and has not waited yet.
+  uint64_t cluster_phase = 0;              ///< In which it arrived.
 
   /// Pointer to the 32 lanes (or the mask) of an operand.
   template <class T>
@@ -127,6 +136,7 @@ struct Warp {
 struct Cta {
   LaunchState* launch = nullptr;
   const std::vector<std::unique_ptr<Probe>>* probes = nullptr;
+  Cluster* cluster = nullptr;
   uint32_t index = 0;  ///< In the grid.
   uint16_t rank = 0;   ///< In its cluster.
   Dim3 position;

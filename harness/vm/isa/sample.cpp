@@ -32,6 +32,7 @@ std::string reg(Type t, int index) {
 std::string operand(const OperandSpec& spec, int& next) {
   switch (spec.kind) {
     case OperandKind::kValue: {
+      if (spec.sink_only) return "_";
       std::string text = reg(spec.type, next++);
       if (spec.pair) text += "|" + reg(Type::kPred, next++);
       return text;

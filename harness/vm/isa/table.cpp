@@ -151,6 +151,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   };
   spec.optional = take("?");
   if (take("=")) spec.role = Role::kWrite;
+  spec.sink_only = take("_");
   if (take("+")) spec.role = Role::kReadWrite;
   spec.negatable = take("!");
   spec.register_only = take("r:") || spec.role != Role::kRead;

@@ -47,6 +47,7 @@ struct OperandSpec {
   bool optional = false;           ///< May be left out; only at the end of the list.
   bool pair = false;               ///< Followed by `|q`, a second predicate destination.
   bool register_only = false;      ///< No immediate.
+  bool sink_only = false;          ///< A destination that must be `_`.
   int coordinates = 0;             ///< Memory: `[a, {c0, ...}]` with so many 32-bit coordinates.
   int64_t lo = 0, hi = INT64_MAX;  ///< Range of an immediate.
   int64_t step = 1;                ///< Only lo, lo + step, ...

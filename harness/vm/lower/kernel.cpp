@@ -95,7 +95,8 @@ bool carries_over(CountClass c) {
 }
 
 std::string_view name(Space space) {
-  constexpr std::string_view kNames[] = {"global", "shared", "local", "param", "const", "generic"};
+  constexpr std::string_view kNames[] = {"global", "shared",  "local", "param",
+                                         "const",  "generic", "shared"};
   return kNames[static_cast<size_t>(space)];
 }
 

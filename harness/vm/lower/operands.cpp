@@ -132,6 +132,9 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
 }
 
 Ref OperandLowering::value(const Operand& o, const isa::OperandSpec& spec) {
+  if (spec.sink_only && o.kind != Operand::Kind::kSink) {
+    fail(o.span, "the destination must be '_' here: another block's barrier gives no state");
+  }
   switch (o.kind) {
     case Operand::Kind::kName:
       return name_value(o, spec);
@@ -218,7 +221,7 @@ void OperandLowering::check_space(const Operand& o, const Symbol& symbol,
         t.text == "param") {
       space = t.text;
     }
-    if (t.text == "shared::cta") space = "shared";
+    if (t.text == "shared::cta" || t.text == "shared::cluster") space = "shared";
   }
   // A global address is its own generic address.
   if (space == symbol.space || (space == "generic" && symbol.space == "global")) return;

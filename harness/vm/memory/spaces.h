@@ -55,6 +55,19 @@ inline constexpr Space space_of(Address a) {
   }
 }
 
+// A shared address of another block of the cluster has its rank plus one in the upper bits; without
+// them an address is of the block that uses it.
+inline constexpr int kBlockShift = 24;
+inline constexpr uint32_t kInBlock = (1u << kBlockShift) - 1;
+
+inline constexpr uint32_t cluster_address(uint32_t rank, uint32_t address) {
+  return (rank + 1) << kBlockShift | (address & kInBlock);
+}
+/// Rank of the block that holds an address that block `own` uses.
+inline constexpr uint32_t rank_of(uint32_t address, uint32_t own) {
+  return address >> kBlockShift == 0 ? own : (address >> kBlockShift) - 1;
+}
+
 /// Address of the n-th `.global` variable of this process.
 inline constexpr Address module_variable_address(uint64_t n) {
   return ((kFirstModuleWindow + n) << kWindowShift) + kBufferOffset;

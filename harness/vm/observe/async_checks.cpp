@@ -6,17 +6,18 @@
 namespace ptxvm::observe {
 
 void RaceProbe::check_init(const Mbarrier& m, const MbarrierEvent& e) {
-  const uint32_t w = e.warp.warp;
-  if (!m.known || m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init.number)]) return;
+  const uint32_t w = warp(e.warp);
+  if (!m.known || m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) return;
   log_.next_request();
   Example x;
-  x.address = e.address - cta_.shared_base;
+  x.address = offset(e.address);
+  x.block = block_number(e.home);
   add(Problem::kMbarrierInit, warp_party(w, e.instruction), m.init, x);
 }
 
 void RaceProbe::mbarrier(const MbarrierEvent& e) {
-  const uint32_t w = e.warp.warp;
-  Mbarrier& m = mbarriers_[e.address];
+  const uint32_t w = warp(e.warp), at = place(e.home, e.address);
+  Mbarrier& m = mbarriers_[at];
   switch (e.action) {
     case MbarrierAction::kInit:
       m.first_clock += static_cast<Clock>(m.phase) + 1;
@@ -24,6 +25,7 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       m.arriving.clear();
       m.done.clear();
       m.init = warp_party(w, e.instruction);
+      m.init_warp = w;
       m.init_clock = clocks_.now(w);
       m.known = true;
       m.fenced = false;
@@ -33,7 +35,10 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       break;
     case MbarrierAction::kArrive:
       check_init(m, e);
-      if (e.ordered) clocks_.release(w, m.arriving);
+      if (!e.ordered) break;
+      if (e.home != e.warp.cta_rank)
+        use_remote(e.home, clocks_.warp(w), clocks_.now(w), warp_party(w, e.instruction));
+      clocks_.release(w, m.arriving);
       break;
     case MbarrierAction::kExpect:
     case MbarrierAction::kMiss:
@@ -42,7 +47,7 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
     case MbarrierAction::kComplete:
       break;
     case MbarrierAction::kPhase:
-      clocks_.know(m.arriving, clocks_.bulk_load(e.address),
+      clocks_.know(m.arriving, clocks_.bulk_load(at),
                    m.first_clock + static_cast<Clock>(e.phase) + 1);
       m.done.swap(m.arriving);
       m.arriving.clear();
@@ -57,24 +62,34 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
 }
 
 void RaceProbe::load_bulk(const BulkEvent& e) {
-  const uint32_t w = e.warp.warp;
-  const Mbarrier& m = mbarriers_[e.mbarrier];
+  const uint32_t w = warp(e.warp), at = place(e.home, e.mbarrier);
+  const Mbarrier& m = mbarriers_[at];
   if (m.known && !m.fenced) {
     Example x;
-    x.address = e.mbarrier - cta_.shared_base;
+    x.address = offset(e.mbarrier);
+    x.block = block_number(e.home);
     add(Problem::kMbarrierFence, warp_party(w, e.instruction), m.init, x);
   }
   Actor a;
-  a.agent = clocks_.bulk_load(e.mbarrier);
+  a.agent = clocks_.bulk_load(at);
   a.stamp = m.first_clock + static_cast<Clock>(m.phase) + 1;
   a.seen = clocks_.seen(w);
+  if (e.home != e.warp.cta_rank) {
+    MbarrierEvent use;
+    use.warp = e.warp;
+    use.instruction = e.instruction;
+    use.home = e.home;
+    use.address = e.mbarrier;
+    check_init(m, use);
+    use_remote(e.home, a.agent, a.stamp, warp_party(w, e.instruction));
+  }
   for (const SharedRange& r : e.shared) {
-    shadow_.write(a, e.instruction, r.address - cta_.shared_base, r.bytes, Place::kWarp, 4);
+    shadow_.write(a, e.instruction, place(e.home, r.address), r.bytes, Place::kWarp, 4);
   }
 }
 
 void RaceProbe::bulk(const BulkEvent& e) {
-  const uint32_t w = e.warp.warp;
+  const uint32_t w = warp(e.warp);
   log_.next_request();
   request_bytes_ = 16;
   Stores& stores = stores_[w];
@@ -87,9 +102,9 @@ void RaceProbe::bulk(const BulkEvent& e) {
     a.stamp = static_cast<Clock>(e.group) + 1;
     a.seen = clocks_.seen(w);
     a.published = clocks_.published(w);
-    a.last_warp = clocks_.warp(cta_.warps - 1);
+    a.last_warp = clocks_.warp(blocks() * warps_ - 1);
     for (const SharedRange& r : e.shared) {
-      shadow_.read(a, e.instruction, r.address - cta_.shared_base, r.bytes, Place::kWarp, 4);
+      shadow_.read(a, e.instruction, place(e.warp.cta_rank, r.address), r.bytes, Place::kWarp, 4);
     }
   }
   if (e.action == BulkAction::kCommit) stores.committed = e.group + 1;
@@ -100,19 +115,19 @@ void RaceProbe::bulk(const BulkEvent& e) {
 }
 
 void RaceProbe::wgmma(const WgmmaEvent& e) {
-  const uint32_t w = e.warp.warp;
+  const uint32_t w = warp(e.warp);
   if (e.action == WgmmaAction::kIssue) {
     log_.next_request();
     request_bytes_ = 16;
     last_wgmma_[w] = e.instruction;
     Actor a;
-    a.agent = clocks_.wgmma(e.warpgroup);
+    a.agent = clocks_.wgmma(warpgroup(e));
     a.stamp = static_cast<Clock>(e.group) + 1;
     a.seen = clocks_.seen(w);
     a.published = clocks_.published(w);
-    a.last_warp = clocks_.warp(cta_.warps - 1);
+    a.last_warp = clocks_.warp(blocks() * warps_ - 1);
     for (const SharedRange& r : e.shared) {
-      shadow_.read(a, e.instruction, r.address - cta_.shared_base, r.bytes, Place::kWarp, 4);
+      shadow_.read(a, e.instruction, place(e.warp.cta_rank, r.address), r.bytes, Place::kWarp, 4);
     }
   }
   if (e.action == WgmmaAction::kUnfenced) {
@@ -120,9 +135,9 @@ void RaceProbe::wgmma(const WgmmaEvent& e) {
     add(Problem::kUnfenced, warp_party(w, e.instruction), {}, {});
   }
   if (e.action == WgmmaAction::kComplete) {
-    const uint32_t first = e.warpgroup * 4;
-    for (uint32_t i = first; i < first + 4 && i < cta_.warps; ++i) {
-      clocks_.know(i, clocks_.wgmma(e.warpgroup), static_cast<Clock>(e.group));
+    const uint32_t block = e.warp.cta_rank * warps_, first = e.warpgroup * 4;
+    for (uint32_t i = first; i < first + 4 && i < warps_; ++i) {
+      clocks_.know(block + i, clocks_.wgmma(warpgroup(e)), static_cast<Clock>(e.group));
     }
   }
 }

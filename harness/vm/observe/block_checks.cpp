@@ -1,6 +1,9 @@
 #include "observe/block_checks.h"
 
+#include <algorithm>
 #include <string_view>
+
+#include "memory/spaces.h"
 
 namespace ptxvm::observe {
 namespace {
@@ -24,21 +27,33 @@ RaceProbe::RaceProbe(const Kernel& kernel) : kernel_(kernel), shadow_(*this) {
 }
 
 void RaceProbe::cta_begin(const CtaEvent& e) {
-  cta_ = e;
-  clocks_.reset(e.warps);
-  shadow_.reset(e.shared_bytes);
-  barriers_ = {};
+  if (e.rank != 0) {
+    ctas_[e.rank] = e;
+    return;
+  }
+  ctas_.assign(e.cluster, e);
+  warps_ = e.warps;
+  warpgroups_ = (e.warps + 3) / 4;
+  stride_ = (e.shared_bytes + 15) / 16 * 16;
+  const uint32_t warps = blocks() * warps_;
+  clocks_.reset(warps, blocks() * warpgroups_);
+  shadow_.reset(blocks() * stride_);
+  barriers_.assign(blocks(), {});
+  cluster_arriving_.clear();
+  cluster_done_.clear();
+  remote_.assign(blocks(), {});
+  exited_.assign(blocks(), 0);
   released_.clear();
   mbarriers_.clear();
-  stores_.assign(e.warps, {});
-  last_wgmma_.assign(e.warps, 0);
+  stores_.assign(warps, {});
+  last_wgmma_.assign(warps, 0);
   const size_t local = size_t{32} * kernel_.local_bytes();
-  local_written_.assign(local == 0 ? 0 : e.warps, std::vector<bool>(local));
+  local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
 }
 
-void RaceProbe::cta_end(const CtaEvent&) {
-  for (uint32_t b = 0; b < barriers_.size(); ++b) {
-    for (const Party& p : barriers_[b].parties) {
+void RaceProbe::cta_end(const CtaEvent& end) {
+  for (uint32_t b = 0; b < barriers_[end.rank].size(); ++b) {
+    for (const Party& p : barriers_[end.rank][b].parties) {
       log_.next_request();
       Example e;
       e.address = b;
@@ -48,11 +63,16 @@ void RaceProbe::cta_end(const CtaEvent&) {
 }
 
 Party RaceProbe::party(Agent a, uint32_t place) const {
-  return {clocks_.kind(a), clocks_.number(a), Place::lane(place), Place::instruction(place)};
+  Party p{clocks_.kind(a), clocks_.number(a), Place::lane(place), Place::instruction(place)};
+  if (p.kind == AgentKind::kNobody || p.kind == AgentKind::kBulkLoad) return p;
+  const uint32_t each = p.kind == AgentKind::kWgmma ? warpgroups_ : warps_;
+  p.block = block_number(p.number / each);
+  p.number %= each;
+  return p;
 }
 
 Party RaceProbe::warp_party(uint32_t w, uint32_t instruction) const {
-  return {AgentKind::kWarp, w, Place::kWarp, instruction};
+  return {AgentKind::kWarp, w % warps_, Place::kWarp, instruction, block_number(w / warps_)};
 }
 
 Actor RaceProbe::warp_actor(uint32_t w) const {
@@ -72,9 +92,11 @@ void RaceProbe::add(Problem problem, const Party& here, const Party& there, Exam
   key.other = there.instruction;
   key.kind = here.kind;
   key.other_kind = there.kind;
-  key.same_warp = there.kind != AgentKind::kNobody && here.number == there.number;
-  example.cta = cta_.cta;
-  example.position = cta_.position;
+  key.same_warp =
+      there.kind != AgentKind::kNobody && here.number == there.number && here.block == there.block;
+  const CtaEvent& cta = ctas_[static_cast<size_t>(std::max(here.block, 0))];
+  example.cta = cta.cta;
+  example.position = cta.position;
   example.here = here;
   example.there = there;
   log_.add(key, example);
@@ -85,7 +107,8 @@ void RaceProbe::conflict(const Conflict& c) {
   e.hazard = c.hazard;
   // What the lane asked for, where that is more than the piece that is in conflict.
   e.bytes = request_bytes_;
-  e.address = c.address & ~(request_bytes_ - 1);
+  e.address = c.address % stride_ & ~(request_bytes_ - 1);
+  e.block = block_number(c.address / stride_);
   e.there_copied = c.other_copied;
   const Problem problem = c.hazard == Hazard::kUnwritten ? Problem::kUnwritten
                           : c.hazard == Hazard::kProxy   ? Problem::kProxy
@@ -105,9 +128,12 @@ void RaceProbe::access(const AccessEvent& e) {
 void RaceProbe::access_shared(const AccessEvent& e) {
   log_.next_request();
   request_bytes_ = e.bytes;
-  const uint32_t w = e.warp.warp;
+  const uint32_t w = warp(e.warp);
   const bool strong = strong_[e.instruction], writes = is_write(e.kind);
-  if (strong) access_strong(e, true);
+  Places at;
+  places(e, at);
+  if (at.address == at.moved) check_started(e);
+  if (strong) access_strong(e, true, at);
   Actor actor = warp_actor(w);
   actor.strong = strong;
   if (e.kind == AccessKind::kCopyWrite) {
@@ -117,20 +143,72 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   // A granule cannot tell the lanes of its two bytes apart.
   if (e.bytes == 1) actor.self = Clocks::kNobody;
   if (e.bytes != 16) {
-    access_parts(e, actor, writes);
+    access_parts(e, actor, writes, at);
   } else {
     const bool whole = e.kind == AccessKind::kLdMatrix || e.kind == AccessKind::kStMatrix;
     if (writes) {
-      shadow_.write_rows(actor, e.instruction, e.mask, e.narrow, cta_.shared_base, whole);
+      shadow_.write_rows(actor, e.instruction, e.mask, at.address, at.base, whole);
     } else {
-      shadow_.read_rows(actor, e.instruction, e.mask, e.narrow, cta_.shared_base, whole);
+      shadow_.read_rows(actor, e.instruction, e.mask, at.address, at.base, whole);
     }
   }
-  if (strong) access_strong(e, false);
+  if (strong) access_strong(e, false, at);
+}
+
+void RaceProbe::places(const AccessEvent& e, Places& out) const {
+  out.address = e.narrow;
+  out.base = ctas_[0].shared_base - e.warp.cta_rank * stride_;
+  if (blocks() == 1) return;
+  uint32_t all = 0;
+  for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) all |= e.narrow[__builtin_ctz(rest)];
+  if (all >> kBlockShift == 0) return;
+  for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
+    const uint32_t address = e.narrow[lane];
+    out.moved[lane] = place(rank_of(address, e.warp.cta_rank), address & kInBlock);
+  }
+  out.address = out.moved;
+  out.base = 0;
+}
+
+// A block of the cluster may begin late, and its memory goes when it ends.
+void RaceProbe::check_started(const AccessEvent& e) {
+  const uint32_t w = warp(e.warp);
+  for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
+    const uint32_t rank = rank_of(e.narrow[__builtin_ctz(rest)], e.warp.cta_rank);
+    if (rank == e.warp.cta_rank) continue;
+    const Clock* seen = clocks_.seen(w) + clocks_.warp(rank * warps_);
+    if (std::all_of(seen, seen + warps_, [](Clock c) { return c == 0; })) {
+      Example x;
+      x.block = block_number(rank);
+      add(Problem::kBlockStart, warp_party(w, e.instruction), {}, x);
+    }
+    use_remote(rank, clocks_.warp(w), clocks_.now(w), warp_party(w, e.instruction));
+  }
+}
+
+void RaceProbe::use_remote(uint32_t rank, Agent a, Clock c, const Party& p) {
+  Remote& r = remote_[rank][a];
+  if (c >= r.clock) r = {c, p};
+}
+
+// The last warp of a block has exited: what others did in its memory must have been known.
+void RaceProbe::check_exit(uint32_t rank) {
+  for (const auto& [agent, use] : remote_[rank]) {
+    bool known = false;
+    for (uint32_t w = rank * warps_; w < (rank + 1) * warps_; ++w)
+      known |= clocks_.seen(w)[agent] >= use.clock;
+    if (known) continue;
+    log_.next_request();
+    Example x;
+    x.block = block_number(rank);
+    add(Problem::kBlockExit, use.party, {}, x);
+  }
 }
 
 // Lanes side by side are one piece of memory, and so are lanes at one place.
-void RaceProbe::access_parts(const AccessEvent& e, const Actor& actor, bool writes) {
+void RaceProbe::access_parts(const AccessEvent& e, const Actor& actor, bool writes,
+                             const Places& places) {
   struct Run {
     uint32_t begin = 0, end = 0, lane = 0, next = 0;
     bool open = false;
@@ -146,7 +224,7 @@ void RaceProbe::access_parts(const AccessEvent& e, const Actor& actor, bool writ
   };
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
-    const uint32_t at = e.narrow[lane] - cta_.shared_base;
+    const uint32_t at = places.address[lane] - places.base;
     const bool alone = run.open && run.end - run.begin == e.bytes;
     if (alone && at == run.begin) {
       run.lane = Place::kMany;
@@ -162,17 +240,17 @@ void RaceProbe::access_parts(const AccessEvent& e, const Actor& actor, bool writ
 }
 
 // Atomic, volatile and ordered accesses: reads acquire what writes to the same address released.
-void RaceProbe::access_strong(const AccessEvent& e, bool before) {
+void RaceProbe::access_strong(const AccessEvent& e, bool before, const Places& places) {
   const bool reads = e.kind == AccessKind::kAtomic || e.kind == AccessKind::kLoad;
   const bool writes = is_write(e.kind);
   if (before ? !reads : !writes) return;
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
-    const uint32_t at = e.narrow[__builtin_ctz(rest)];
+    const uint32_t at = places.address[__builtin_ctz(rest)] - places.base;
     if (before) {
       const auto found = released_.find(at);
-      if (found != released_.end()) clocks_.acquire(e.warp.warp, found->second);
+      if (found != released_.end()) clocks_.acquire(warp(e.warp), found->second);
     } else {
-      clocks_.release(e.warp.warp, released_[at]);
+      clocks_.release(warp(e.warp), released_[at]);
     }
   }
 }
@@ -180,7 +258,7 @@ void RaceProbe::access_strong(const AccessEvent& e, bool before) {
 void RaceProbe::access_local(const AccessEvent& e) {
   if (e.kind != AccessKind::kStore && e.kind != AccessKind::kLoad) return;
   log_.next_request();
-  std::vector<bool>& written = local_written_[e.warp.warp];
+  std::vector<bool>& written = local_written_[warp(e.warp)];
   const size_t stride = kernel_.local_bytes();
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
@@ -192,7 +270,7 @@ void RaceProbe::access_local(const AccessEvent& e) {
         Example x;
         x.address = e.narrow[lane] + b;
         x.bytes = 1;
-        Party p = warp_party(e.warp.warp, e.instruction);
+        Party p = warp_party(warp(e.warp), e.instruction);
         p.lane = lane;
         add(Problem::kUnwrittenLocal, p, {}, x);
         break;
@@ -202,13 +280,14 @@ void RaceProbe::access_local(const AccessEvent& e) {
 }
 
 void RaceProbe::barrier(const BarrierEvent& e) {
-  Arrivals& a = barriers_[e.barrier];
+  Arrivals& a = barriers_[e.warp.cta_rank][e.barrier];
   if (e.action != BarrierAction::kComplete) {
-    clocks_.release(e.warp.warp, a.release);
-    a.parties.push_back(warp_party(e.warp.warp, e.instruction));
+    clocks_.release(warp(e.warp), a.release);
+    a.parties.push_back(warp_party(warp(e.warp), e.instruction));
     return;
   }
-  for (uint16_t w : e.waiters) {
+  for (uint16_t local : e.waiters) {
+    const uint32_t w = e.warp.cta_rank * warps_ + local;
     clocks_.acquire(w, a.release);
     clocks_.sync_lanes(w);
   }
@@ -216,44 +295,64 @@ void RaceProbe::barrier(const BarrierEvent& e) {
   a.parties.clear();
 }
 
+void RaceProbe::cluster(const ClusterEvent& e) {
+  const uint32_t w = warp(e.warp);
+  switch (e.action) {
+    case ClusterAction::kArrive:
+      if (e.ordered) clocks_.release(w, cluster_arriving_);
+      break;
+    case ClusterAction::kComplete:
+      cluster_done_.swap(cluster_arriving_);
+      cluster_arriving_.clear();
+      break;
+    case ClusterAction::kPass:
+      clocks_.acquire(w, cluster_done_);
+      clocks_.sync_lanes(w);
+      break;
+  }
+}
+
 void RaceProbe::async(const AsyncEvent& e) {
   if (e.action != AsyncAction::kLand) return;
-  const uint32_t w = e.warp.warp;
+  const uint32_t w = warp(e.warp);
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
     shadow_.land(clocks_.copies(w), e.instruction, clocks_.warp(w), clocks_.now(w),
-                 e.shared[__builtin_ctz(rest)] - cta_.shared_base, e.bytes);
+                 place(e.warp.cta_rank, e.shared[__builtin_ctz(rest)]), e.bytes);
   }
 }
 
 // Partial masks count as the whole warp: which lanes were ordered is not remembered.
 void RaceProbe::warp_sync(const WarpSyncEvent& e) {
-  clocks_.sync_lanes(e.warp.warp);
+  clocks_.sync_lanes(warp(e.warp));
 }
 
 void RaceProbe::fence(const FenceEvent& e) {
-  if (e.kind == FenceKind::kProxyAsync) clocks_.publish(e.warp.warp);
+  const uint32_t w = warp(e.warp);
+  if (e.kind == FenceKind::kProxyAsync) clocks_.publish(w);
   if (e.kind != FenceKind::kProxyAsync && e.kind != FenceKind::kMbarrierInit) return;
   for (auto& [address, m] : mbarriers_) {
-    if (m.init_clock <= clocks_.seen(e.warp.warp)[clocks_.warp(m.init.number)]) m.fenced = true;
+    if (m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) m.fenced = true;
   }
 }
 
 void RaceProbe::exit(const ExitEvent& e) {
+  const uint32_t w = warp(e.warp);
   for (const ExitEvent::Pending& p : e.pending) {
     log_.next_request();
     add(p.committed ? Problem::kCopyNotWaited : Problem::kCopyNotCommitted,
-        warp_party(e.warp.warp, p.instruction), {}, {});
+        warp_party(w, p.instruction), {}, {});
   }
-  const Stores& stores = stores_[e.warp.warp];
+  const Stores& stores = stores_[w];
   if (stores.issued > stores.waited) {
     log_.next_request();
     add(stores.issued > stores.committed ? Problem::kCopyNotCommitted : Problem::kCopyNotWaited,
-        warp_party(e.warp.warp, stores.instruction), {}, {});
+        warp_party(w, stores.instruction), {}, {});
   }
   if (e.wgmma_pending != 0) {
     log_.next_request();
-    add(Problem::kWgmmaNotWaited, warp_party(e.warp.warp, last_wgmma_[e.warp.warp]), {}, {});
+    add(Problem::kWgmmaNotWaited, warp_party(w, last_wgmma_[w]), {}, {});
   }
+  if (++exited_[e.warp.cta_rank] == warps_) check_exit(e.warp.cta_rank);
 }
 
 }  // namespace ptxvm::observe

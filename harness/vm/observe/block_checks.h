@@ -1,4 +1,4 @@
-// The checks of one block: events in, findings out.
+// The checks of one block, or of the blocks of one cluster: events in, findings out.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void cta_end(const CtaEvent& e) override;
   void access(const AccessEvent& e) override;
   void barrier(const BarrierEvent& e) override;
+  void cluster(const ClusterEvent& e) override;
   void async(const AsyncEvent& e) override;
   void warp_sync(const WarpSyncEvent& e) override;
   void fence(const FenceEvent& e) override;
@@ -45,9 +46,38 @@ class RaceProbe : public Probe, private ConflictSink {
     Clock first_clock = 0;  // of phase 0: memory may be initialised again
     uint64_t phase = 0;
     Party init;
+    uint32_t init_warp = 0;  // among all of the cluster
     Clock init_clock = 0;
     bool known = false, fenced = false;
   };
+
+  // The last use of a block's shared memory by an agent of another block.
+  struct Remote {
+    Clock clock = 0;
+    Party party;
+  };
+  // Addresses of a request as offsets in the shared memories of all blocks, one after the other.
+  struct Places {
+    const uint32_t* address = nullptr;
+    uint32_t base = 0;
+    uint32_t moved[32];
+  };
+
+  uint32_t blocks() const { return static_cast<uint32_t>(ctas_.size()); }
+  uint32_t warp(const WarpId& id) const { return id.cta_rank * warps_ + id.warp; }
+  uint32_t warpgroup(const WgmmaEvent& e) const {
+    return e.warp.cta_rank * warpgroups_ + e.warpgroup;
+  }
+  int block_number(uint32_t rank) const { return blocks() > 1 ? static_cast<int>(rank) : -1; }
+  /// Offset of an address in the shared memory of a block.
+  uint32_t place(uint32_t rank, uint32_t address) const {
+    return rank * stride_ + address - ctas_[0].shared_base;
+  }
+  uint32_t offset(uint32_t address) const { return address - ctas_[0].shared_base; }
+  void places(const AccessEvent& e, Places& out) const;
+  void check_started(const AccessEvent& e);
+  void use_remote(uint32_t rank, Agent a, Clock c, const Party& p);
+  void check_exit(uint32_t rank);
 
   void conflict(const Conflict& c) override;
   Party party(Agent a, uint32_t place) const;
@@ -56,8 +86,8 @@ class RaceProbe : public Probe, private ConflictSink {
   void add(Problem problem, const Party& here, const Party& there, Example example);
 
   void access_shared(const AccessEvent& e);
-  void access_parts(const AccessEvent& e, const Actor& actor, bool writes);
-  void access_strong(const AccessEvent& e, bool before);
+  void access_parts(const AccessEvent& e, const Actor& actor, bool writes, const Places& places);
+  void access_strong(const AccessEvent& e, bool before, const Places& places);
   void access_local(const AccessEvent& e);
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
@@ -67,12 +97,16 @@ class RaceProbe : public Probe, private ConflictSink {
   FindingLog log_;
   uint32_t request_bytes_ = 16;  // of each lane; a power of two
 
-  CtaEvent cta_;
+  std::vector<CtaEvent> ctas_;                        // by rank
+  uint32_t warps_ = 0, warpgroups_ = 0, stride_ = 0;  // of each block
   Clocks clocks_;
   Shadow shadow_;
-  std::array<Arrivals, 16> barriers_;
-  std::map<uint32_t, Clocks::Release> released_;  // by address of strong accesses
-  std::map<uint32_t, Mbarrier> mbarriers_;
+  std::vector<std::array<Arrivals, 16>> barriers_;  // by rank
+  Clocks::Release cluster_arriving_, cluster_done_;
+  std::vector<std::map<Agent, Remote>> remote_;   // by rank
+  std::vector<uint32_t> exited_;                  // warps, by rank
+  std::map<uint32_t, Clocks::Release> released_;  // by place of strong accesses
+  std::map<uint32_t, Mbarrier> mbarriers_;        // by place
   std::vector<Stores> stores_;                    // by warp
   std::vector<uint32_t> last_wgmma_;              // by warp
   std::vector<std::vector<bool>> local_written_;  // by warp: lane, byte

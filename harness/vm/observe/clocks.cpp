@@ -4,9 +4,9 @@
 
 namespace ptxvm::observe {
 
-void Clocks::reset(uint32_t warps) {
+void Clocks::reset(uint32_t warps, uint32_t warpgroups) {
   warps_ = warps;
-  first_mbarrier_ = 1 + 3 * warps + (warps + 3) / 4;
+  first_mbarrier_ = 1 + 3 * warps + warpgroups;
   width_ = first_mbarrier_ + kMbarriers;
   rows_.assign(size_t{warps} * 2 * width_, 0);
   lanes_synced_.assign(warps, 0);

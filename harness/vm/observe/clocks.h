@@ -21,7 +21,8 @@ enum class AgentKind : uint8_t {
   kBulkLoad,   ///< cp.async.bulk into shared memory: one agent for each mbarrier it completes on.
 };
 
-/// Vector clocks of one block. A warp's row says up to which clock of each other agent it knows.
+/// Vector clocks of one block, or of the blocks of one cluster, whose warps are numbered one block
+/// after the other. A warp's row says up to which clock of each other agent it knows.
 /// The second half of a row says the same of what the async proxy may see.
 class Clocks {
  public:
@@ -29,17 +30,17 @@ class Clocks {
   /// Of accesses that no clock covers: in flight, or never made.
   static constexpr Clock kNever = UINT32_MAX;
 
-  void reset(uint32_t warps);
+  void reset(uint32_t warps, uint32_t warpgroups);
 
   Agent warp(uint32_t w) const { return static_cast<Agent>(1 + w); }
   Agent copies(uint32_t w) const { return static_cast<Agent>(1 + warps_ + w); }
   Agent bulk_store(uint32_t w) const { return static_cast<Agent>(1 + 2 * warps_ + w); }
   Agent wgmma(uint32_t group) const { return static_cast<Agent>(1 + 3 * warps_ + group); }
-  /// Of the bulk copies that complete on the mbarrier at an address.
+  /// Of the bulk copies that complete on the mbarrier at a place.
   Agent bulk_load(uint32_t mbarrier);
 
   AgentKind kind(Agent a) const;
-  /// Index of the warp or warpgroup, address of the mbarrier.
+  /// Index of the warp or warpgroup, place of the mbarrier.
   uint32_t number(Agent a) const;
 
   const Clock* seen(uint32_t w) const { return rows_.data() + row_of(w); }

@@ -69,8 +69,15 @@ class Writer {
         return "mbarrier";
       case Problem::kUnfenced:
         return "wgmma";
+      case Problem::kBlockStart:
+      case Problem::kBlockExit:
+        return "cluster";
     }
     return {};
+  }
+
+  static std::string of_block(int block) {
+    return block < 0 ? std::string() : " of block " + std::to_string(block);
   }
 
   static bool names_other(Problem problem) {
@@ -99,7 +106,7 @@ class Writer {
   }
 
   static std::string who(const Party& p, bool with_lane) {
-    const std::string n = std::to_string(p.number);
+    const std::string n = std::to_string(p.number) + of_block(p.block);
     switch (p.kind) {
       case AgentKind::kNobody:
         return "nobody";
@@ -114,14 +121,14 @@ class Writer {
       case AgentKind::kWgmma:
         return "wgmma of warpgroup " + n;
       case AgentKind::kBulkLoad:
-        return "a bulk copy";
+        return "a bulk copy";  // of whichever block
     }
     return {};
   }
 
   static std::string memory(const Example& e, const char* space) {
-    return std::string(space) + " +" + std::to_string(e.address) + ", " + std::to_string(e.bytes) +
-           (e.bytes == 1 ? " byte" : " bytes") + ": ";
+    return std::string(space) + " +" + std::to_string(e.address) + of_block(e.block) + ", " +
+           std::to_string(e.bytes) + (e.bytes == 1 ? " byte" : " bytes") + ": ";
   }
 
   // Warps act at a place, engines are given their work there.
@@ -177,16 +184,23 @@ class Writer {
         return "barrier " + std::to_string(e.address) + ": " + who(e.here, false) + " arrives" +
                at + ", and the phase is never complete";
       case Problem::kMbarrierInit:
-        return "mbarrier at shared +" + std::to_string(e.address) + ": " + who(e.here, false) +
-               " uses it" + at + "; nothing orders this after the init by " + who(e.there, false) +
-               " at " + place(key.other, false);
+        return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
+               who(e.here, false) + " uses it" + at + "; nothing orders this after the init by " +
+               who(e.there, false) + " at " + place(key.other, false);
       case Problem::kMbarrierFence:
-        return "mbarrier at shared +" + std::to_string(e.address) + ": a bulk copy uses it" + at +
+        return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) +
+               ": a bulk copy uses it" + at +
                "; no fence.mbarrier_init or fence.proxy.async follows the init at " +
                place(key.other, false);
       case Problem::kUnfenced:
         return who(e.here, false) + " issues a wgmma" + at +
                " on registers that were written after its last wgmma.fence";
+      case Problem::kBlockStart:
+        return who(e.here, false) + " uses shared memory" + of_block(e.block) + at +
+               "; nothing says that this block has started";
+      case Problem::kBlockExit:
+        return who(e.here, false) + " uses shared memory" + of_block(e.block) + at +
+               "; nothing orders this before the exit of that block";
     }
     return {};
   }

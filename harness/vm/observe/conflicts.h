@@ -28,6 +28,8 @@ enum class Problem : uint8_t {
   kMbarrierInit,
   kMbarrierFence,
   kUnfenced,
+  kBlockStart,
+  kBlockExit,
 };
 
 /// An agent of a block that is over, or any other thing that a message names.
@@ -36,12 +38,14 @@ struct Party {
   uint32_t number = 0;
   uint32_t lane = Place::kWarp;
   uint32_t instruction = 0;
+  int block = -1;  ///< Rank in the cluster; -1 where a cluster is one block.
 };
 
 struct Example {
   uint32_t cta = 0;
   Dim3 position;
   uint32_t address = 0, bytes = 0;
+  int block = -1;  ///< Whose shared memory: rank in the cluster, -1 where that is one block.
   Party here, there;
   bool there_copied = false;
   Hazard hazard = Hazard::kReadAfterWrite;

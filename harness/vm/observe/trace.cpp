@@ -25,109 +25,131 @@ class TraceProbe : public Probe {
       : kernel_(kernel), blocks_(blocks) {}
 
   void cta_begin(const CtaEvent& e) override {
-    line_.reset();
+    if (e.rank == 0) {
+      lines_ = std::vector<Line>(e.cluster);
+      mbarriers_.clear();
+      cluster_arriving_ = cluster_done_ = 0;
+    }
     if (std::find(blocks_.begin(), blocks_.end(), e.cta) == blocks_.end()) return;
-    line_.emplace(kernel_, e.cta, "block " + show(e.position), e.warps);
-    cta_ = e.cta;
-    warps_ = e.warps;
-    copies_.clear();
-    bulk_.clear();
-    wgmma_.clear();
-    mbarriers_.clear();
-    barriers_ = {};
+    Line& line = lines_[e.rank];
+    line.time.emplace(kernel_, e.cta, "block " + show(e.position), e.warps);
+    line.warps = e.warps;
   }
 
-  void cta_end(const CtaEvent&) override {
-    if (!line_) return;
-    for (uint32_t w = 0; w < warps_; ++w) line_->flush(w);
-    recorded_[cta_] = line_->events();
-    line_.reset();
+  void cta_end(const CtaEvent& e) override {
+    Line& line = lines_[e.rank];
+    if (!line.time) return;
+    for (uint32_t w = 0; w < line.warps; ++w) line.time->flush(w);
+    recorded_[e.cta] = line.time->events();
+    line.time.reset();
   }
 
   void instruction(const InstructionEvent& e) override {
-    if (line_) line_->step(e.warp.warp, e.instruction);
+    if (Line* line = line_of(e.warp)) line->time->step(e.warp.warp, e.instruction);
   }
 
   void barrier(const BarrierEvent& e) override {
-    if (!line_) return;
+    Line* line = line_of(e.warp);
+    if (!line) return;
+    uint64_t& last = line->barriers[e.barrier];
     if (e.action != BarrierAction::kComplete) {
-      uint64_t& last = barriers_[e.barrier];
-      last = std::max(last, line_->now(e.warp.warp));
+      last = std::max(last, line->time->now(e.warp.warp));
       return;
     }
-    for (uint16_t w : e.waiters) {
-      line_->wait(w, barriers_[e.barrier], e.instruction, "barrier " + std::to_string(e.barrier));
+    for (uint16_t w : e.waiters)
+      line->time->wait(w, last, e.instruction, "barrier " + std::to_string(e.barrier));
+    last = 0;
+  }
+
+  void cluster(const ClusterEvent& e) override {
+    if (e.action == ClusterAction::kComplete) {
+      cluster_done_ = cluster_arriving_;
+      cluster_arriving_ = 0;
+      return;
     }
-    barriers_[e.barrier] = 0;
+    Line* line = line_of(e.warp);
+    if (!line) return;
+    if (e.action == ClusterAction::kArrive)
+      cluster_arriving_ = std::max(cluster_arriving_, line->time->now(e.warp.warp));
+    else
+      line->time->wait(e.warp.warp, cluster_done_, e.instruction, "cluster");
   }
 
   void async(const AsyncEvent& e) override {
-    if (!line_) return;
+    Line* line = line_of(e.warp);
+    if (!line) return;
     const uint32_t w = e.warp.warp;
     const uint64_t bytes = uint64_t{e.bytes} * static_cast<uint64_t>(__builtin_popcount(e.mask));
     if (e.action == AsyncAction::kIssue) {
-      Group& g = copies_[{w, e.group}];
-      if (g.requests++ == 0) g.begin = line_->now(w) - 1;
+      Group& g = line->copies[{w, e.group}];
+      if (g.requests++ == 0) g.begin = line->time->now(w) - 1;
       g.bytes += bytes;
     } else if (e.action == AsyncAction::kLand) {
-      const auto found = copies_.find({w, e.group});
-      if (found == copies_.end()) return;
+      const auto found = line->copies.find({w, e.group});
+      if (found == line->copies.end()) return;
       // Parts of a group land one after the other, in the same wait.
       Group& g = found->second;
       if (--g.requests != 0) return;
-      line_->engine(w, g.begin, line_->now(w), "cp.async",
-                    "cp.async, group " + std::to_string(e.group) + " of warp " + std::to_string(w) +
-                        ": " + std::to_string(g.bytes) + " bytes");
-      copies_.erase(found);
+      line->time->engine(w, g.begin, line->time->now(w), "cp.async",
+                         "cp.async, group " + std::to_string(e.group) + " of warp " +
+                             std::to_string(w) + ": " + std::to_string(g.bytes) + " bytes");
+      line->copies.erase(found);
     }
   }
 
   void bulk(const BulkEvent& e) override {
-    if (!line_ || e.kind == BulkKind::kPrefetch) return;
+    Line* line = line_of(e.warp);
+    if (!line || e.kind == BulkKind::kPrefetch) return;
     const uint32_t w = e.warp.warp;
-    if (e.action == BulkAction::kIssue) bulk_[e.copy] = line_->now(w) - 1;
+    if (e.action == BulkAction::kIssue) line->bulk[e.copy] = line->time->now(w) - 1;
     if (e.action != BulkAction::kLand) return;
-    const uint64_t end = line_->latest();
-    line_->engine(w, bulk_[e.copy], end, "bulk copy",
-                  std::string(e.kind == BulkKind::kLoad ? "bulk load: " : "bulk store: ") +
-                      std::to_string(e.bytes) + " bytes");
+    const uint64_t end = line->time->latest();
+    const std::string to =
+        e.home == e.warp.cta_rank ? "" : ", to block " + std::to_string(e.home) + " of the cluster";
+    line->time->engine(w, line->bulk[e.copy], end, "bulk copy",
+                       std::string(e.kind == BulkKind::kLoad ? "bulk load: " : "bulk store: ") +
+                           std::to_string(e.bytes) + " bytes" + to);
     if (e.kind == BulkKind::kLoad) {
-      uint64_t& last = mbarriers_[e.mbarrier].arriving;
+      uint64_t& last = mbarriers_[{e.home, e.mbarrier}].arriving;
       last = std::max(last, end);
     }
   }
 
   void mbarrier(const MbarrierEvent& e) override {
-    if (!line_) return;
-    Mbarrier& m = mbarriers_[e.address];
-    if (e.action == MbarrierAction::kArrive) {
-      m.arriving = std::max(m.arriving, line_->now(e.warp.warp));
-    } else if (e.action == MbarrierAction::kPhase) {
+    Mbarrier& m = mbarriers_[{e.home, e.address}];
+    if (e.action == MbarrierAction::kPhase) {
       m.done = m.arriving;
       m.arriving = 0;
+    }
+    Line* line = line_of(e.warp);
+    if (!line) return;
+    if (e.action == MbarrierAction::kArrive) {
+      m.arriving = std::max(m.arriving, line->time->now(e.warp.warp));
     } else if (e.action == MbarrierAction::kWait) {
-      line_->wait(e.warp.warp, m.done, e.instruction, "mbarrier +" + std::to_string(e.address));
+      line->time->wait(e.warp.warp, m.done, e.instruction,
+                       "mbarrier +" + std::to_string(e.address));
     }
   }
 
   void wgmma(const WgmmaEvent& e) override {
-    if (!line_) return;
+    Line* line = line_of(e.warp);
+    if (!line) return;
     const uint32_t w = e.warp.warp, first = e.warpgroup * 4;
     if (e.action == WgmmaAction::kIssue && w == first) {
-      Group& g = wgmma_[{e.warpgroup, e.group}];
-      if (g.requests++ == 0) g.begin = line_->now(w) - 1;
+      Group& g = line->wgmma[{e.warpgroup, e.group}];
+      if (g.requests++ == 0) g.begin = line->time->now(w) - 1;
     }
     if (e.action != WgmmaAction::kComplete) return;
     uint64_t last = 0;
-    const uint32_t end = std::min(first + 4, warps_);
-    for (uint32_t i = first; i < end; ++i) last = std::max(last, line_->now(i));
-    for (uint32_t i = first; i < end; ++i) line_->wait(i, last, e.instruction, "wgmma");
-    for (auto it = wgmma_.begin(); it != wgmma_.end();) {
+    const uint32_t end = std::min(first + 4, line->warps);
+    for (uint32_t i = first; i < end; ++i) last = std::max(last, line->time->now(i));
+    for (uint32_t i = first; i < end; ++i) line->time->wait(i, last, e.instruction, "wgmma");
+    for (auto it = line->wgmma.begin(); it != line->wgmma.end();) {
       if (it->first.first == e.warpgroup && it->first.second < e.group) {
-        line_->engine(first, it->second.begin, last, "wgmma",
-                      "wgmma, group " + std::to_string(it->first.second) + ": " +
-                          std::to_string(it->second.requests) + " instructions");
-        it = wgmma_.erase(it);
+        line->time->engine(first, it->second.begin, last, "wgmma",
+                           "wgmma, group " + std::to_string(it->first.second) + ": " +
+                               std::to_string(it->second.requests) + " instructions");
+        it = line->wgmma.erase(it);
       } else {
         ++it;
       }
@@ -143,15 +165,25 @@ class TraceProbe : public Probe {
   struct Mbarrier {
     uint64_t arriving = 0, done = 0;
   };
+  // What is known of one block.
+  struct Line {
+    std::optional<Timeline> time;  // empty where it is not recorded
+    uint32_t warps = 0;
+    std::map<std::pair<uint32_t, uint64_t>, Group> copies, wgmma;  // by warp or warpgroup, group
+    std::map<uint64_t, uint64_t> bulk;                             // issue, by number of the copy
+    std::array<uint64_t, 16> barriers{};                           // last arrival
+  };
+
+  Line* line_of(const WarpId& warp) {
+    Line& line = lines_[warp.cta_rank];
+    return line.time ? &line : nullptr;
+  }
 
   const Kernel kernel_;
   const std::vector<uint32_t>& blocks_;
-  std::optional<Timeline> line_;
-  uint32_t cta_ = 0, warps_ = 0;
-  std::map<std::pair<uint32_t, uint64_t>, Group> copies_, wgmma_;  // by warp or warpgroup, group
-  std::map<uint64_t, uint64_t> bulk_;                              // issue, by number of the copy
-  std::map<uint32_t, Mbarrier> mbarriers_;
-  std::array<uint64_t, 16> barriers_{};  // last arrival
+  std::vector<Line> lines_;                                      // by rank in the cluster
+  std::map<std::pair<uint32_t, uint32_t>, Mbarrier> mbarriers_;  // by rank, address
+  uint64_t cluster_arriving_ = 0, cluster_done_ = 0;
   std::map<uint32_t, std::vector<std::string>> recorded_;
 };
 

@@ -107,6 +107,8 @@ std::string group(const Family& f) {
 }
 
 std::string_view not_recorded(const isa::Row& row) {
+  if (row.count == CountClass::kMbarrier && row.pattern.find("shared::cluster") != row.pattern.npos)
+    return "of another block; judged by cluster kernels";
   if (row.binder == "elect") return "any lane may be elected";
   return {};
 }

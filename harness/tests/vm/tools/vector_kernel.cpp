@@ -341,6 +341,21 @@ class Scope {
         ask("%later", tries ? "@%some " : "");
         pending("%later");
       }
+    } else if (binder == "cp_async_mbarrier") {
+      // The copy arrives when it likes; what has been waited for is seen.
+      line("cp.async.ca.shared.global [%bar+8], [%in], 8");
+      line(op + " " + at);
+      arrive_rest(op.find(".noinc") != std::string::npos ? "1" : "0");
+      body_ += "$wait:\n";
+      line("mbarrier.try_wait.parity.shared.b64 %answer, [%bar], 0");
+      line("@!%answer bra $wait");
+      line("ld.shared.b64 %later, [%bar+8]");
+      store("%later", "b64");
+      next_phase();
+      for (const char* parity : {"0", "1"}) {
+        line("mbarrier.test_wait.parity.shared.b64 %answer, [%bar], " + std::string(parity));
+        store("%answer", "pred");
+      }
     } else {  // mbarrier_pending
       const auto count = [&](const std::string& state) {
         line(op + " %count, " + state);

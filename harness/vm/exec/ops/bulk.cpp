@@ -21,13 +21,19 @@ class BulkCopy : public PendingWork {
   BulkKind kind = BulkKind::kLoad;
   bool tensor = false;
   uint64_t number = 0, group = 0;
-  uint32_t shared = 0, mbarrier = 0;
-  std::byte* global = nullptr;  // base of the tensor, or the source or destination
+  uint16_t home = 0;                  // rank of the block whose shared memory it writes or reads
+  bool first = true;                  // of a multicast
+  uint32_t shared = 0, mbarrier = 0;  // in that block
+  std::byte* global = nullptr;        // base of the tensor, or the source or destination
   BoxCopy box;
   std::vector<BoxRow> rows;
   uint32_t total = 0;  // bytes
 
   void finish(Cta& cta) override {
+    if (home != warp.cta_rank) {
+      block_of(cta.cluster->blocks[warp.cta_rank].warps[warp.warp], instruction,
+               static_cast<int>(lane), cluster_address(home, shared));
+    }
     for (const BoxRow& row : rows) copy_row(cta, row);
     report(cta, BulkAction::kLand);
     if (kind == BulkKind::kLoad) {
@@ -47,10 +53,11 @@ class BulkCopy : public PendingWork {
     e.group = group;
     e.tensor = tensor;
     e.mbarrier = mbarrier;
+    e.home = home;
     e.bytes = total;
     const SharedRange range{shared, total};
     if (kind != BulkKind::kPrefetch) e.shared = {&range, 1};
-    if (action == BulkAction::kIssue) {
+    if (action == BulkAction::kIssue && first) {
       for (const BoxRow& row : rows) e.global_bytes += row.inside;
       e.sectors = sectors_of(box, rows);
     }
@@ -91,15 +98,17 @@ struct Issue {
   raise(i.w, i.op, FaultKind::kInvalid, lane, std::move(message));
 }
 
-// Addresses of an operand, which must be in shared memory.
+// Addresses of an operand, which must be in shared memory: of any block of the cluster for loads.
 void shared_addresses(const Issue& i, size_t position, uint32_t alignment, Request& request) {
   lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
-  resolve(i.w, i.op, Space::kShared, i.w.mask, 8, alignment, true, request);
+  const Space space = i.kind == BulkKind::kLoad ? Space::kSharedCluster : Space::kShared;
+  resolve(i.w, i.op, space, i.w.mask, 8, alignment, true, request);
 }
 
 // The rest of a shared area whose first bytes have been checked.
 void check_shared(const Issue& i, int lane, uint32_t address, uint64_t bytes) {
-  const Cta& cta = *i.w.cta;
+  const Cta& cta = block_of(i.w, i.op.instruction, lane, address);
+  address &= kInBlock;
   if (address - cta.shared_base + bytes > cta.shared_bytes) {
     raise(i.w, i.op, FaultKind::kOutOfBounds, lane,
           "the copy of " + std::to_string(bytes) + " bytes at shared +" +
@@ -114,6 +123,7 @@ std::unique_ptr<BulkCopy> start(const Issue& i, int lane) {
   copy->instruction = i.op.instruction;
   copy->lane = static_cast<uint32_t>(lane);
   copy->kind = i.kind;
+  copy->home = i.w.cta->rank;
   copy->tensor = i.tensor;
   if (i.kind != BulkKind::kPrefetch) copy->number = i.w.cta->async.copies++;
   copy->group = i.w.bulk_groups[static_cast<size_t>(lane)];
@@ -122,7 +132,47 @@ std::unique_ptr<BulkCopy> start(const Issue& i, int lane) {
 
 void launch(const Issue& i, std::unique_ptr<BulkCopy> copy) {
   copy->report(*i.w.cta, BulkAction::kIssue);
-  if (i.kind != BulkKind::kPrefetch) i.w.cta->pending.push_back(std::move(copy));
+  if (i.kind == BulkKind::kPrefetch) return;
+  Cta& home = i.w.cta->cluster->blocks[copy->home];
+  home.pending.push_back(std::move(copy));
+}
+
+// Op::aux, above the kind: the dimensions, and where the mask of a multicast stands in the list.
+constexpr int kDimensions = 8, kMulticast = 16;
+
+// Where a load goes: to one block, which also holds the barrier, or to the same place in several.
+void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint32_t shared,
+                 uint32_t barrier) {
+  Warp& w = i.w;
+  const auto blocks = w.cta->cluster->blocks;
+  copy->shared = shared & kInBlock;
+  copy->mbarrier = barrier & kInBlock;
+  const uint32_t home = rank_of(shared, w.cta->rank);
+  uint32_t mask = 1u << home;
+  if (rank_of(barrier, w.cta->rank) != home) {
+    invalid(i, lane,
+            "the copy goes to block " + std::to_string(home) +
+                " of the cluster, its mbarrier is in another one");
+  }
+  if (const auto at = static_cast<uint32_t>(i.op.aux >> kMulticast); at != 0) {
+    mask = w.at<uint32_t>(i.op.list[at])[lane] & 0xffff;
+    if (mask == 0 || mask >> blocks.size() != 0) {
+      invalid(i, lane,
+              "a multicast to the blocks " + hex(mask, 4) + " of a cluster of " +
+                  std::to_string(blocks.size()));
+    }
+  }
+  bool first = true;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
+    Cta& target = block_of(w, i.op.instruction, lane, cluster_address(rank, copy->shared));
+    require_mbarrier(w, i.op, lane, target, copy->mbarrier);
+    auto own = std::make_unique<BulkCopy>(*copy);
+    own->home = static_cast<uint16_t>(rank);
+    own->first = first;
+    launch(i, std::move(own));
+    first = false;
+  }
 }
 
 // Checks that what the tensor has of the box lies in one buffer.
@@ -179,10 +229,10 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
 }
 
 // Operands: [shared], [map, {d coordinates}], [mbarrier] for a load; [map, ...], [shared] for a
-// store; [map, ...] for a prefetch. Op::aux is the kind, and the dimensions above it.
+// store; [map, ...] for a prefetch.
 Step tensor(Warp& w, const Op& op) {
   const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), true};
-  const auto dimensions = static_cast<uint32_t>(op.aux >> 8);
+  const auto dimensions = static_cast<uint32_t>(op.aux >> kDimensions & 0xff);
   const bool load = i.kind == BulkKind::kLoad;
   auto boxes = std::make_unique<std::array<BoxCopy, 32>>();
   Request map, shared, barrier;
@@ -199,12 +249,12 @@ Step tensor(Warp& w, const Op& op) {
       copy->shared = shared.narrow[lane];
       check_shared(i, lane, copy->shared, copy->total);
     }
-    if (load) {
-      copy->mbarrier = barrier.narrow[lane];
-      require_mbarrier(w, op, lane, copy->mbarrier);
-    }
     resolve_tensor(i, lane, *copy);
-    launch(i, std::move(copy));
+    if (load) {
+      launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
+    } else {
+      launch(i, std::move(copy));
+    }
   });
   return Step::kNext;
 }
@@ -212,7 +262,7 @@ Step tensor(Warp& w, const Op& op) {
 // Operands: [shared], [global], size, [mbarrier] for a load; [global], [shared], size for a store;
 // [global], size for a prefetch.
 Step plain(Warp& w, const Op& op) {
-  const Issue i{w, op, static_cast<BulkKind>(op.aux), false};
+  const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), false};
   const bool load = i.kind == BulkKind::kLoad, prefetch = i.kind == BulkKind::kPrefetch;
   const uint32_t* sizes = w.at<uint32_t>(op.list[prefetch ? 2 : 4]);
   Request shared, barrier;
@@ -240,10 +290,10 @@ Step plain(Warp& w, const Op& op) {
       check_shared(i, lane, copy->shared, bytes);
     }
     if (load) {
-      copy->mbarrier = barrier.narrow[lane];
-      require_mbarrier(w, op, lane, copy->mbarrier);
+      launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
+    } else {
+      launch(i, std::move(copy));
     }
-    launch(i, std::move(copy));
   });
   return Step::kNext;
 }
@@ -307,12 +357,14 @@ void read_space(Modifiers& m) {
 Bound tensor_code(Modifiers& m, BulkKind kind) {
   read_space(m);
   const auto d = static_cast<uint64_t>(m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1);
-  return ops::code(tensor, static_cast<uint64_t>(kind) | d << 8);
+  const uint64_t mask = m.flag("multicast::cluster") ? d + 6 : 0;
+  return ops::code(tensor, static_cast<uint64_t>(kind) | d << kDimensions | mask << kMulticast);
 }
 
 Bound plain_code(Modifiers& m, BulkKind kind) {
   read_space(m);
-  return ops::code(plain, static_cast<uint64_t>(kind));
+  const uint64_t mask = m.flag("multicast::cluster") ? 7 : 0;
+  return ops::code(plain, static_cast<uint64_t>(kind) | mask << kMulticast);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "exec/ops/lanes.h"
+#include "exec/ops/rounding.h"
 #include "num/directed.h"
 #include "num/half.h"
 #include "num/single.h"
@@ -11,21 +12,6 @@ namespace ptxvm::ops {
 namespace {
 
 using num::Rounding;
-
-Rounding rounding_of(Modifiers& m) {
-  switch (m.choice({"rn", "rz", "rm", "rp", "rna"})) {
-    case 1:
-      return Rounding::kZero;
-    case 2:
-      return Rounding::kDown;
-    case 3:
-      return Rounding::kUp;
-    case 4:
-      return Rounding::kNearestAway;
-    default:
-      return Rounding::kNearest;
-  }
-}
 
 // Writes an integer result: extended to the width of the register as its type says.
 template <class D>

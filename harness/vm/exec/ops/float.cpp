@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "exec/ops/lanes.h"
+#include "exec/ops/rounding.h"
 #include "num/approx.h"
 #include "num/directed.h"
 #include "num/single.h"
@@ -11,19 +12,6 @@ namespace ptxvm::ops {
 namespace {
 
 using num::Rounding;
-
-Rounding rounding_of(Modifiers& m) {
-  switch (m.choice({"rn", "rz", "rm", "rp"})) {
-    case 1:
-      return Rounding::kZero;
-    case 2:
-      return Rounding::kDown;
-    case 3:
-      return Rounding::kUp;
-    default:
-      return Rounding::kNearest;
-  }
-}
 
 struct Style {
   Rounding rounding;

@@ -18,11 +18,12 @@ Step load_matrices(Warp& w, const Op& op) {
   Request request;
   lane_addresses(w, op.r[kCount], op.r[kCount + 1], request.wide);
   for_spaces(static_cast<Space>(op.aux), kAddressing, request, [&](Space space, uint32_t lanes) {
-    if (space != Space::kShared) {
+    if (space != Space::kShared && space != Space::kSharedCluster) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "the address is not in shared memory");
     }
     resolve(w, op, space, lanes, 16, 16, false, request);
+    require_own_block(w, op, lanes, request, "a row");
   });
   if constexpr (kObserved) {
     report_access(w, op, Space::kShared, AccessKind::kLdMatrix, kAddressing, 16, request);
@@ -48,11 +49,12 @@ Step store_matrices(Warp& w, const Op& op) {
   Request request;
   lane_addresses(w, op.r[0], op.r[1], request.wide);
   for_spaces(static_cast<Space>(op.aux), kAddressing, request, [&](Space space, uint32_t lanes) {
-    if (space != Space::kShared) {
+    if (space != Space::kShared && space != Space::kSharedCluster) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "the address is not in shared memory");
     }
     resolve(w, op, space, lanes, 16, 16, true, request);
+    require_own_block(w, op, lanes, request, "a row");
   });
   if constexpr (kObserved) {
     report_access(w, op, Space::kShared, AccessKind::kStMatrix, kAddressing, 16, request);

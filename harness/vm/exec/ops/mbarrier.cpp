@@ -14,9 +14,17 @@ std::string at(uint32_t address) {
   return "at shared address " + std::to_string(address);
 }
 
-MbarrierEvent event(const WarpId& by, uint32_t instruction, MbarrierAction action, uint32_t address,
-                    const Mbarrier& b) {
+// A barrier and the block that holds it.
+struct Home {
+  Cta& cta;
+  uint32_t address;  // in that block
+  Mbarrier& barrier;
+};
+
+MbarrierEvent event(const WarpId& by, uint32_t instruction, MbarrierAction action, const Cta& home,
+                    uint32_t address, const Mbarrier& b) {
   MbarrierEvent e;
+  e.home = home.rank;
   e.warp = by;
   e.instruction = instruction;
   e.action = action;
@@ -33,16 +41,15 @@ void report(const Cta& cta, const MbarrierEvent& e) {
 void settle(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address, Mbarrier& b) {
   if (b.complete()) {
     if (cta.launch->observed) {
-      report(cta, event(by, instruction, MbarrierAction::kPhase, address, b));
+      report(cta, event(by, instruction, MbarrierAction::kPhase, cta, address, b));
     }
     b.next_phase();
   }
   store_word(cta, address, b.word());
 }
 
-// The barrier at an address, which must be valid.
-Mbarrier& find(Warp& w, uint32_t instruction, int lane, uint32_t address) {
-  Cta& cta = *w.cta;
+// The barrier at an address of a block, which must be valid.
+Mbarrier& find(const Warp& w, Cta& cta, uint32_t instruction, int lane, uint32_t address) {
   auto it = cta.async.mbarriers.find(address);
   if (it == cta.async.mbarriers.end()) {
     raise(w, instruction, FaultKind::kInvalid, lane,
@@ -57,15 +64,24 @@ Mbarrier& find(Warp& w, uint32_t instruction, int lane, uint32_t address) {
   return it->second;
 }
 
-// Shared addresses of the lanes.
-void addresses(Warp& w, const Op& op, size_t position, Space space, Request& request) {
+// The barrier at an address as an operand gives it, which may be of another block.
+Home find_home(Warp& w, uint32_t instruction, int lane, uint32_t address) {
+  Cta& cta = block_of(w, instruction, lane, address);
+  const uint32_t local = address & kInBlock;
+  return {cta, local, find(w, cta, instruction, lane, local)};
+}
+
+// Shared addresses of the lanes; of other blocks only where `anywhere`.
+void addresses(Warp& w, const Op& op, size_t position, Space space, Request& request,
+               bool anywhere = false) {
   lane_addresses(w, op.r[position], op.r[position + 1], request.wide);
   for_spaces(space, w.mask, request, [&](Space s, uint32_t lanes) {
-    if (s != Space::kShared) {
+    if (s != Space::kShared && s != Space::kSharedCluster) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "the address of an mbarrier is not in shared memory");
     }
     resolve(w, op, s, lanes, 8, 8, true, request);
+    if (!anywhere) require_own_block(w, op, lanes, request, "an mbarrier that is used like this");
   });
 }
 
@@ -77,6 +93,7 @@ constexpr uint64_t kUnordered = 0x100, kNoComplete = 0x200, kDrop = 0x400, kPari
                    kComplete = 0x1000, kNoIncrement = 0x2000;
 
 uint64_t read_space(Modifiers& m) {
+  if (m.flag("shared::cluster")) return static_cast<uint64_t>(Space::kSharedCluster);
   return static_cast<uint64_t>(m.choice({"shared", "shared::cta"}) >= 0 ? Space::kShared
                                                                         : Space::kGeneric);
 }
@@ -108,7 +125,7 @@ Step init(Warp& w, const Op& op) {
     it->second.expected = it->second.pending = count;
     store_word(cta, address, it->second.word());
     if constexpr (kObserved) {
-      auto e = event(id_of(w), op.instruction, MbarrierAction::kInit, address, it->second);
+      auto e = event(id_of(w), op.instruction, MbarrierAction::kInit, cta, address, it->second);
       e.mask = 1u << lane;
       e.count = count;
       report(cta, e);
@@ -124,11 +141,11 @@ Step inval(Warp& w, const Op& op) {
   Cta& cta = *w.cta;
   for_lanes(w.mask, [&](int lane) {
     const uint32_t address = request.narrow[lane];
-    const Mbarrier b = find(w, op.instruction, lane, address);
+    const Mbarrier b = find(w, cta, op.instruction, lane, address);
     cta.async.mbarriers.erase(address);
     store_word(cta, address, ~uint64_t{0});
     if constexpr (kObserved) {
-      auto e = event(id_of(w), op.instruction, MbarrierAction::kInvalidate, address, b);
+      auto e = event(id_of(w), op.instruction, MbarrierAction::kInvalidate, cta, address, b);
       e.mask = 1u << lane;
       report(cta, e);
     }
@@ -136,7 +153,7 @@ Step inval(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-void change_bytes(Warp& w, uint32_t instruction, int lane, Mbarrier& b, uint32_t address,
+void change_bytes(const Warp& w, uint32_t instruction, int lane, Mbarrier& b, uint32_t address,
                   int64_t change) {
   b.bytes += change;
   if (b.bytes > kMbarrierMaxBytes || b.bytes < -kMbarrierMaxBytes) {
@@ -147,10 +164,11 @@ void change_bytes(Warp& w, uint32_t instruction, int lane, Mbarrier& b, uint32_t
 }
 
 template <bool kObserved>
-void expect(Warp& w, const Op& op, int lane, Mbarrier& b, uint32_t address, uint32_t bytes) {
-  change_bytes(w, op.instruction, lane, b, address, bytes);
+void expect(Warp& w, const Op& op, int lane, const Home& home, uint32_t bytes) {
+  change_bytes(w, op.instruction, lane, home.barrier, home.address, bytes);
   if constexpr (kObserved) {
-    auto e = event(id_of(w), op.instruction, MbarrierAction::kExpect, address, b);
+    auto e = event(id_of(w), op.instruction, MbarrierAction::kExpect, home.cta, home.address,
+                   home.barrier);
     e.mask = 1u << lane;
     e.bytes = bytes;
     e.ordered = (op.aux & kUnordered) == 0;
@@ -158,8 +176,10 @@ void expect(Warp& w, const Op& op, int lane, Mbarrier& b, uint32_t address, uint
   }
 }
 
-void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, Mbarrier& b, uint32_t address,
+void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, const Home& home,
             uint32_t count, bool by_copy) {
+  Mbarrier& b = home.barrier;
+  const uint32_t address = home.address;
   if (count == 0 || count > b.pending) {
     raise(w, instruction, FaultKind::kInvalid, lane,
           std::to_string(count) + (count == 1 ? " arrival" : " arrivals") + " at the mbarrier " +
@@ -171,7 +191,7 @@ void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, Mbarrier& b
           "the mbarrier " + at(address) + " has fewer arrivals to drop");
   }
   if (w.cta->launch->observed) {
-    auto e = event(id_of(w), instruction, MbarrierAction::kArrive, address, b);
+    auto e = event(id_of(w), instruction, MbarrierAction::kArrive, home.cta, address, b);
     e.mask = 1u << lane;
     e.count = count;
     e.ordered = (flags & kUnordered) == 0;
@@ -184,22 +204,20 @@ void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, Mbarrier& b
     raise(w, instruction, FaultKind::kInvalid, lane,
           "a .noComplete arrival completes the phase of the mbarrier " + at(address));
   }
-  settle(*w.cta, id_of(w), instruction, address, b);
+  settle(home.cta, id_of(w), instruction, address, b);
 }
 
 template <bool kObserved, bool kExpects>
 Step arrive_op(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 1, space_of_op(op), request);
+  addresses(w, op, 1, space_of_op(op), request, true);
   const uint32_t* values = op.r[3] == kNoRef ? nullptr : w.at<uint32_t>(op.r[3]);
   uint64_t states[32];
   for_lanes(w.mask, [&](int lane) {
-    const uint32_t address = request.narrow[lane];
-    Mbarrier& b = find(w, op.instruction, lane, address);
-    states[lane] = b.state();
-    if constexpr (kExpects) expect<kObserved>(w, op, lane, b, address, values[lane]);
-    arrive(w, op.instruction, op.aux, lane, b, address, kExpects || !values ? 1 : values[lane],
-           false);
+    const Home home = find_home(w, op.instruction, lane, request.narrow[lane]);
+    states[lane] = home.barrier.state();
+    if constexpr (kExpects) expect<kObserved>(w, op, lane, home, values[lane]);
+    arrive(w, op.instruction, op.aux, lane, home, kExpects || !values ? 1 : values[lane], false);
   });
   uint64_t* d = w.at<uint64_t>(op.r[0]);
   for_lanes(w.mask, [&](int lane) { d[lane] = states[lane]; });
@@ -209,17 +227,16 @@ Step arrive_op(Warp& w, const Op& op) {
 template <bool kObserved>
 Step transact(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 0, space_of_op(op), request);
+  addresses(w, op, 0, space_of_op(op), request, true);
   const uint32_t* values = w.at<uint32_t>(op.r[2]);
   for_lanes(w.mask, [&](int lane) {
-    const uint32_t address = request.narrow[lane];
-    Mbarrier& b = find(w, op.instruction, lane, address);
+    const Home home = find_home(w, op.instruction, lane, request.narrow[lane]);
     if (op.aux & kComplete) {
-      complete_transaction(*w.cta, id_of(w), op.instruction, address, values[lane]);
+      complete_transaction(home.cta, id_of(w), op.instruction, home.address, values[lane]);
       return;
     }
-    expect<kObserved>(w, op, lane, b, address, values[lane]);
-    settle(*w.cta, id_of(w), op.instruction, address, b);
+    expect<kObserved>(w, op, lane, home, values[lane]);
+    settle(home.cta, id_of(w), op.instruction, home.address, home.barrier);
   });
   return Step::kNext;
 }
@@ -248,7 +265,7 @@ Step wait(Warp& w, const Op& op) {
   addresses(w, op, 1, space_of_op(op), request);
   uint32_t done = 0;
   for_lanes(w.mask, [&](int lane) {
-    const Mbarrier& b = find(w, op.instruction, lane, request.narrow[lane]);
+    const Mbarrier& b = find(w, *w.cta, op.instruction, lane, request.narrow[lane]);
     if (is_complete(w, op, lane, b, op.r[3])) done |= 1u << lane;
   });
   if (kBlocks && done == 0) return Step::kRetry;  // try_wait suspends the warp
@@ -265,7 +282,8 @@ Step wait(Warp& w, const Op& op) {
       });
       const Mbarrier& b = w.cta->async.mbarriers.at(address);
       auto e = event(id_of(w), op.instruction,
-                     done >> first & 1 ? MbarrierAction::kWait : MbarrierAction::kMiss, address, b);
+                     done >> first & 1 ? MbarrierAction::kWait : MbarrierAction::kMiss, *w.cta,
+                     address, b);
       if (e.action == MbarrierAction::kWait) --e.phase;
       e.mask = same;
       e.ordered = (op.aux & kUnordered) == 0;
@@ -290,8 +308,7 @@ class CopyArrival : public PendingWork {
     Warp& w = cta.warps[warp_];
     land_copies(w, 1u << lane_, cta.launch->observed);
     const int lane = static_cast<int>(lane_);
-    Mbarrier& b = find(w, instruction_, lane, address_);
-    arrive(w, instruction_, flags_, lane, b, address_, 1, true);
+    arrive(w, instruction_, flags_, lane, find_home(w, instruction_, lane, address_), 1, true);
   }
 
  private:
@@ -306,7 +323,7 @@ Step copy_arrive(Warp& w, const Op& op) {
   Cta& cta = *w.cta;
   for_lanes(w.mask, [&](int lane) {
     const uint32_t address = request.narrow[lane];
-    Mbarrier& b = find(w, op.instruction, lane, address);
+    Mbarrier& b = find(w, cta, op.instruction, lane, address);
     // Without .noinc the arrival is one more than the barrier was made for.
     if (!(op.aux & kNoIncrement)) {
       ++b.pending;
@@ -327,16 +344,16 @@ Step pending_count(Warp& w, const Op& op) {
 
 }  // namespace
 
-void require_mbarrier(Warp& w, const Op& op, int lane, uint32_t address) {
-  find(w, op.instruction, lane, address);
+void require_mbarrier(const Warp& w, const Op& op, int lane, Cta& home, uint32_t address) {
+  find(w, home, op.instruction, lane, address);
 }
 
 void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address,
                           uint32_t bytes) {
-  Warp& w = cta.warps[by.warp];
-  Mbarrier& b = find(w, instruction, -1, address);
+  const Warp& w = cta.cluster->blocks[by.cta_rank].warps[by.warp];
+  Mbarrier& b = find(w, cta, instruction, -1, address);
   if (cta.launch->observed) {
-    auto e = event(by, instruction, MbarrierAction::kComplete, address, b);
+    auto e = event(by, instruction, MbarrierAction::kComplete, cta, address, b);
     e.bytes = bytes;
     report(cta, e);
   }

@@ -113,7 +113,8 @@ Step store(Warp& w, const Op& op) {
 }
 
 Space space_of_access(Modifiers& m) {
-  switch (m.choice({"global", "shared", "shared::cta", "local", "const", "param"})) {
+  switch (
+      m.choice({"global", "shared", "shared::cta", "local", "const", "param", "shared::cluster"})) {
     case 0:
       return Space::kGlobal;
     case 1:
@@ -125,6 +126,8 @@ Space space_of_access(Modifiers& m) {
       return Space::kConst;
     case 5:
       return Space::kParam;
+    case 6:
+      return Space::kSharedCluster;
     default:
       return Space::kGeneric;
   }
@@ -136,7 +139,7 @@ Shape shape_of(Modifiers& m) {
   // One block runs on one thread and the host keeps the order of its accesses: the memory model's
   // orders are stronger here than any of these ask for.
   m.choice({"weak", "volatile", "relaxed", "acquire", "release"});
-  m.choice({"cta", "gpu", "sys"});
+  m.choice({"cta", "cluster", "gpu", "sys"});
   m.flag("nc");
   m.ignore_cache_hints();
   const int vector = m.choice({"v2", "v4"});
@@ -153,7 +156,8 @@ Bound ld(Modifiers& m) {
   const Shape s = shape_of(m);
   constexpr CountClass kClasses[] = {CountClass::kLoadGlobal, CountClass::kLoadShared,
                                      CountClass::kLoadLocal,  CountClass::kLoadParam,
-                                     CountClass::kLoadConst,  CountClass::kLoadGeneric};
+                                     CountClass::kLoadConst,  CountClass::kLoadGeneric,
+                                     CountClass::kLoadShared};
   return {load<false>, load<true>, pack(s), kClasses[static_cast<size_t>(s.space)]};
 }
 
@@ -161,7 +165,8 @@ Bound st(Modifiers& m) {
   const Shape s = shape_of(m);
   CountClass count = CountClass::kStoreGeneric;
   if (s.space == Space::kGlobal) count = CountClass::kStoreGlobal;
-  if (s.space == Space::kShared) count = CountClass::kStoreShared;
+  if (s.space == Space::kShared || s.space == Space::kSharedCluster)
+    count = CountClass::kStoreShared;
   if (s.space == Space::kLocal) count = CountClass::kStoreLocal;
   return {store<false>, store<true>, pack(s), count};
 }

@@ -15,8 +15,9 @@
 
 namespace ptxvm {
 
-/// State spaces (PTX ISA 5.1) after generic addresses have been resolved.
-enum class Space : uint8_t { kGlobal, kShared, kLocal, kParam, kConst, kGeneric };
+/// State spaces (PTX ISA 5.1) after generic addresses have been resolved. Events say kShared for
+/// shared memory of any block of the cluster.
+enum class Space : uint8_t { kGlobal, kShared, kLocal, kParam, kConst, kGeneric, kSharedCluster };
 
 std::string_view name(Space space);
 
@@ -50,7 +51,8 @@ struct AccessEvent {
   uint32_t mask = 0;   ///< Lanes that take part; for ldmatrix the lanes that give addresses.
   uint32_t bytes = 0;  ///< Bytes of each lane.
   /// Addresses of the 32 lanes; only those in `mask` are set. Shared, local, parameter and constant
-  /// addresses are offsets in their space and stand in `narrow`; global ones stand in `wide`.
+  /// addresses are offsets in their space and stand in `narrow`; global ones stand in `wide`. A
+  /// shared address of another block of the cluster has its rank plus one in bits 24 and up.
   const uint32_t* narrow = nullptr;
   const uint64_t* wide = nullptr;
 
@@ -86,6 +88,20 @@ struct BarrierEvent {
   uint32_t expected = 0;              ///< Threads.
   std::span<const uint16_t> warps;    ///< For kComplete: warps that arrived.
   std::span<const uint16_t> waiters;  ///< For kComplete: the subset that waited.
+};
+
+enum class ClusterAction : uint8_t {
+  kArrive,    ///< The warp arrived and goes on.
+  kComplete,  ///< All warps of the cluster that have not exited are there; `warp` came last.
+  kPass,      ///< The warp has waited for the phase in which it arrived.
+};
+
+/// barrier.cluster (PTX ISA 9.7.13.4): one barrier for all blocks of a cluster.
+struct ClusterEvent {
+  WarpId warp;
+  uint32_t instruction = 0;
+  ClusterAction action = ClusterAction::kArrive;
+  bool ordered = true;  ///< kArrive: false for .relaxed, which releases nothing.
 };
 
 enum class AsyncAction : uint8_t {
@@ -158,7 +174,8 @@ struct MbarrierEvent {
   uint32_t instruction = 0;  ///< For kComplete and kPhase: what caused it (an arrive, a copy).
   MbarrierAction action = MbarrierAction::kInit;
   uint32_t mask = 0;     ///< Lanes that name this barrier; 0 for kComplete and kPhase.
-  uint32_t address = 0;  ///< Shared address.
+  uint16_t home = 0;     ///< Rank of the block that holds the barrier.
+  uint32_t address = 0;  ///< Shared address in that block.
   uint64_t phase = 0;    ///< Counts from 0 since init.
   uint32_t count = 0;    ///< kInit, kArrive.
   uint32_t bytes = 0;    ///< kExpect, kComplete.
@@ -197,6 +214,9 @@ struct BulkEvent {
   uint64_t global_bytes = 0;  ///< kIssue: those inside the tensor.
   uint64_t sectors = 0;       ///< kIssue: 32-byte sectors of global memory that they touch.
   uint32_t mbarrier = 0;      ///< kLoad: shared address of the barrier that it completes on.
+  /// kIssue, kLand: rank of the block that holds `shared` and the barrier. A multicast load is one
+  /// copy for each block: `global_bytes` and `sectors` are those of the first.
+  uint16_t home = 0;
 };
 
 enum class WgmmaAction : uint8_t {
@@ -251,10 +271,13 @@ struct CtaEvent {
   uint32_t warps = 0;
   uint32_t shared_base = 0;   ///< First valid shared address.
   uint32_t shared_bytes = 0;  ///< Static and dynamic.
+  uint16_t rank = 0;          ///< In its cluster.
+  uint16_t cluster = 1;       ///< Blocks of the cluster.
 };
 
 /// Receives the events of the blocks that one host thread runs. Blocks do not interleave: all
-/// events between `cta_begin` and `cta_end` belong to one block (with clusters: to one cluster).
+/// events between `cta_begin` and `cta_end` belong to one block. Those of a cluster do: all its
+/// blocks begin, in order of rank, before any other event, and end after the last.
 class Probe {
  public:
   virtual ~Probe() = default;
@@ -264,6 +287,7 @@ class Probe {
   virtual void instruction(const InstructionEvent&) {}
   virtual void access(const AccessEvent&) {}
   virtual void barrier(const BarrierEvent&) {}
+  virtual void cluster(const ClusterEvent&) {}
   virtual void async(const AsyncEvent&) {}
   virtual void warp_sync(const WarpSyncEvent&) {}
   virtual void fence(const FenceEvent&) {}

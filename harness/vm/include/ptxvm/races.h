@@ -20,7 +20,13 @@ namespace ptxvm {
 /// `barrier`        bar.arrive in a phase that is never complete.
 /// `proxy`          wgmma or a bulk store reads ordinary writes without fence.proxy.async.
 /// `mbarrier`       use that is not ordered after mbarrier.init.
+/// `cluster`        shared memory of another block is used before that block is known to have
+/// started,
+///                  or without being ordered before its exit.
 /// `wgmma`          registers that were written after the last wgmma.fence.
+///
+/// The blocks of a cluster are checked together. Clocks are those of whole warps, so a missing
+/// bar.warp.sync before one lane's arrival at an mbarrier is not seen.
 ///
 /// Not seen: races in global memory; between lanes of one warp where they access single bytes or
 /// start bulk copies and wgmma; reads of registers that were never written. Memory is remembered in

@@ -1,0 +1,165 @@
+// Every synchronisation instruction of every rung is taken out in turn. The machine must notice, or
+// the site stands on the list of those that the rung does not need, with the reason.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/attention/parallel.h"
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+#include "harness/tests/vm/sync_sites.h"
+
+using namespace fa_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A rung on a problem that is just large enough: every wait of a mutant's loop has something to
+/// wait for.
+struct Subject {
+  const Rung* rung;
+  Problem problem;
+  LaunchPlan plan;
+  std::array<Inputs, 2> inputs;
+};
+
+Subject subject_of(const Rung& rung) {
+  Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
+  s.problem.dtype = rung.dtype;
+  s.problem.causal = rung.causal;
+  s.problem.lse = rung.lse;
+  if (rung.dtype == Dtype::f16) s.problem.seq_q = s.problem.seq_kv = 256;
+  if (rung.family == Family::hopper) {
+    s.problem.heads = 2;
+    s.problem.seq_q = s.problem.seq_kv = 640;
+  }
+  s.plan = plan_of(rung, s.problem);
+  const Launch& launch = s.plan.launches.front();
+  if (rung.family == Family::hopper && launch.grid.y == 1 && launch.grid.z == 1) {
+    // Persistent: few blocks, so that each takes several tiles, and its ring goes round. Causal
+    // tiles all begin left of the diagonal, and it crosses two blocks of most.
+    if (rung.ragged) s.problem.seq_kv = 1290;
+    s.plan = plan_of(rung, s.problem);
+    s.plan.launches.front().grid.x = 2;
+  } else if (rung.family == Family::hopper) {
+    // One block with a long way: nvcc unrolls the producer's loop by four, and the ring has six
+    // slots.
+    s.problem.heads = 1;
+    s.problem.seq_q = 128;
+    s.problem.seq_kv = 1280;
+    s.plan = plan_of(rung, s.problem);
+  }
+  s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
+              make_inputs(s.problem, Distribution::large, 1)};
+  return s;
+}
+
+struct Outputs {
+  decltype(HostTensor::bytes) output, lse;
+  bool operator==(const Outputs&) const = default;
+};
+
+Outputs run(const Subject& s, std::size_t inputs, const VmOptions& options) {
+  VmDevice device(options);
+  device.load(s.problem, s.inputs[inputs]);
+  device.launch(s.plan);
+  Outputs out;
+  out.output = device.download_output().bytes;
+  if (s.problem.lse) out.lse = device.download_lse().bytes;
+  return out;
+}
+
+/// How a mutant was noticed, or an empty text: a finding, a fault, or another output.
+std::string notice(const Subject& s, const std::array<Outputs, 2>& expected,
+                   const fs::path& folder) {
+  for (std::size_t i = 0; i < s.inputs.size(); ++i) {
+    for (const bool reversed : {false, true}) {
+      try {
+        const VmOptions options{
+            .threads = 1, .reversed = reversed, .ptx_dir = folder, .max_warp_steps = 1 << 22};
+        if (run(s, i, options) != expected[i]) return "another output";
+      } catch (const KernelFault& fault) {
+        return fault.what();
+      }
+    }
+  }
+  return {};
+}
+
+const std::vector<std::string> kOpcodes{"bar.",
+                                        "barrier.",
+                                        "cp.async.wait_group",
+                                        "cp.async.wait_all",
+                                        "mbarrier.",
+                                        "fence.",
+                                        "cp.async.commit_group",
+                                        "cp.async.bulk.commit",
+                                        "wgmma.fence",
+                                        "wgmma.commit",
+                                        "wgmma.wait",
+                                        "cp.async.bulk.wait"};
+
+struct Mutant {
+  ptxvm_test::SyncSite site;
+  std::string noticed;
+};
+
+std::vector<Mutant> run_mutants(const Subject& s) {
+  const std::string file = std::string(s.rung->name) + ".ptx";
+  const std::string text = ptxvm_test::read_text(std::string(FA_PTX_DIR) + "/" + file);
+  const ptxvm::Module module = ptxvm::Module::parse(text, file);
+  std::vector<Mutant> mutants;
+  for (const Launch& launch : s.plan.launches) {
+    for (auto& site : ptxvm_test::find_sites(module, text, launch.entry,
+                                             std::string(s.rung->name) + ".cu", kOpcodes)) {
+      mutants.push_back({std::move(site), {}});
+    }
+  }
+  const std::array<Outputs, 2> expected{run(s, 0, {}), run(s, 1, {})};
+  const fs::path root = fs::temp_directory_path() / fmt::format("fa_sync_mutants_{}", getpid());
+  parallel_for(std::ssize(mutants), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const fs::path folder = root / std::to_string(i);
+      fs::create_directories(folder);
+      Mutant& mutant = mutants[static_cast<std::size_t>(i)];
+      std::ofstream(folder / file) << ptxvm_test::without(text, mutant.site);
+      mutant.noticed = notice(s, expected, folder);
+    }
+  });
+  fs::remove_all(root);
+  return mutants;
+}
+
+}  // namespace
+
+TEST_CASE("no synchronisation of a rung can be taken out unnoticed") {
+  ptxvm_test::RedundantSites redundant(FA_REDUNDANT_SITES);
+  int sites = 0, noticed = 0;
+  for (const Rung& rung : catalogue()) {
+    const std::vector<Mutant> mutants = run_mutants(subject_of(rung));
+    CHECK(!mutants.empty());
+    for (const auto& [site, what] : mutants) {
+      const std::string* reason = redundant.find(std::string(rung.name), site);
+      ++sites;
+      noticed += !what.empty();
+      std::printf("%-16s %-34.34s %5d  %-60.60s %.60s\n", std::string(rung.name).c_str(),
+                  site.opcode.c_str(), site.source_line,
+                  !what.empty() ? what.substr(what.find(": ") + 1).c_str()
+                  : reason      ? " redundant"
+                                : " NOTHING",
+                  site.source.c_str());
+      INFO(rung.name << " | " << site.key() << "\n" << what);
+      CHECK(what.empty() == (reason != nullptr));
+      if (reason) CHECK(!reason->empty());
+    }
+  }
+  std::printf("%d sites: %d noticed, %d redundant\n", sites, noticed, sites - noticed);
+  for (const std::string& entry : redundant.unused()) {
+    INFO("redundant_sync_sites.txt: " << entry);
+    CHECK(false);
+  }
+}

@@ -1,0 +1,372 @@
+// Blocks of a cluster: each other's shared memory, remote mbarriers, multicast, the common barrier.
+#include <cstring>
+#include <numeric>
+
+#include "catch.h"
+#include "ptxvm/races.h"
+#include "ptxvm/trace.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+
+namespace {
+
+constexpr uint32_t kBlocks = 2, kTiles = 6;
+
+struct ClusterRun {
+  LaunchResult result;
+  std::vector<uint32_t> out;
+  CountReport counts;
+  std::string trace;
+
+  std::string first() const {
+    if (result.fault) return result.fault->message;
+    return result.findings.empty() ? "" : result.findings[0].checker;
+  }
+};
+
+struct Setup {
+  uint32_t threads = 64, blocks = kBlocks, cluster = kBlocks;
+  Order order = Order::kForward;
+  int host_threads = 1;
+};
+
+// Tile t, half h, word i.
+uint32_t word(uint32_t tile, uint32_t half, uint32_t i) {
+  return tile * 1000 + half * 100 + i;
+}
+
+ClusterRun run(const std::string& text, const Setup& setup = {}) {
+  const Module module = Module::parse(text, "cluster.ptx");
+  Memory memory;
+  std::vector<uint32_t> tensor;
+  for (uint32_t t = 0; t < kTiles; ++t) {
+    for (uint32_t half = 0; half < 2; ++half) {
+      for (uint32_t i = 0; i < 64; ++i) tensor.push_back(word(t, half, i));
+    }
+  }
+  TensorMap map;
+  map.base = memory.upload("tensor", std::as_bytes(std::span(tensor)));
+  map.dims = {128, 2 * kTiles, 1, 1, 1};
+  map.strides = {2, 256, 256, 256, 256};
+  map.box = {128, 1, 1, 1, 1};
+  const Address out = memory.allocate("out", size_t{setup.blocks} * kTiles * 512, Fill::kZero);
+  LaunchConfig config;
+  config.grid = {setup.blocks, 1, 1};
+  config.cluster = {setup.cluster, 1, 1};
+  config.block = {setup.threads, 1, 1};
+  config.arguments = {Argument::tensor_map(map), Argument::pointer(out)};
+  Races races;
+  Counters counters;
+  Trace trace({0, 1});
+  Options options;
+  options.threads = setup.host_threads;
+  options.warp_order = setup.order;
+  options.observers = {&races, &counters, &trace};
+  ClusterRun r;
+  r.result = launch(module, "k", config, memory, options);
+  r.out.resize(memory.bytes(out).size() / 4);
+  std::memcpy(r.out.data(), memory.bytes(out).data(), r.out.size() * 4);
+  r.counts = counters.report();
+  r.trace = trace.json();
+  return r;
+}
+
+// %out is the thread's place in the buffer, 4 bytes each; %rank and %peer are blocks of the
+// cluster.
+std::string kernel(const std::string& body) {
+  return R"(.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out)
+{
+  .reg .b64 %d<8>, %out, %map;
+  .reg .b32 %r<24>, %thread, %lane, %warp, %rank, %peer, %block;
+  .reg .pred %p<8>, %first;
+  .shared .align 1024 .b8 tiles[1024];
+  .shared .align 8 .b8 full[16];
+  .shared .align 8 .b8 empty[16];
+  mov.b64 %map, map;
+  cvta.param.u64 %map, %map;
+  ld.param.u64 %out, [out];
+  mov.u32 %thread, %tid.x;
+  mov.u32 %block, %ctaid.x;
+  and.b32 %lane, %thread, 31;
+  shr.u32 %warp, %thread, 5;
+  mov.u32 %rank, %cluster_ctarank;
+  xor.b32 %peer, %rank, 1;
+  setp.eq.u32 %first, %thread, 0;
+)" + body +
+         "  ret;\n}\n";
+}
+
+const std::string kSync =
+    "  barrier.cluster.arrive.release.aligned;\n  barrier.cluster.wait.acquire.aligned;\n";
+
+// Both blocks load half of each tile for both; a ring of two stages.
+const std::string kRing = R"(
+  @%first mbarrier.init.shared.b64 [full], 1;
+  @%first mbarrier.init.shared.b64 [full+8], 1;
+  @%first mbarrier.init.shared.b64 [empty], 64;
+  @%first mbarrier.init.shared.b64 [empty+8], 64;
+  @%first fence.mbarrier_init.release.cluster;  // sync
+  barrier.cluster.arrive.release.aligned;  // sync
+  barrier.cluster.wait.acquire.aligned;  // sync
+  mov.u32 %r1, 0;
+  setp.ne.u32 %p1, %warp, 0;
+  @%p1 bra $consume;
+  @!%first bra $end;
+$produce:
+  and.b32 %r2, %r1, 1;
+  shr.u32 %r3, %r1, 1;
+  and.b32 %r3, %r3, 1;
+  xor.b32 %r3, %r3, 1;
+  mov.u32 %r4, empty;
+  mad.lo.u32 %r4, %r2, 8, %r4;
+$wait_empty:
+  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r4], %r3;  // sync
+  @!%p2 bra $wait_empty;  // with the line before
+  mov.u32 %r5, full;
+  mad.lo.u32 %r5, %r2, 8, %r5;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 512;  // sync
+  mov.u32 %r6, tiles;
+  mad.lo.u32 %r6, %r2, 512, %r6;
+  mad.lo.u32 %r6, %rank, 256, %r6;
+  mad.lo.u32 %r7, %r1, 2, %rank;
+  mov.u16 %mask, 3;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r6], [%map, {0, %r7}], [%r5], %mask;
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p3, %r1, 6;
+  @%p3 bra $produce;
+  bra $end;
+$consume:
+  and.b32 %r2, %r1, 1;
+  shr.u32 %r3, %r1, 1;
+  and.b32 %r3, %r3, 1;
+  mov.u32 %r5, full;
+  mad.lo.u32 %r5, %r2, 8, %r5;
+$wait_full:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], %r3;  // sync
+  @!%p2 bra $wait_full;  // with the line before
+  mov.u32 %r6, tiles;
+  mad.lo.u32 %r6, %r2, 512, %r6;
+  mad.lo.u32 %r6, %lane, 16, %r6;
+  ld.shared.v4.b32 {%r8, %r9, %r10, %r11}, [%r6];
+  mad.lo.u32 %r12, %block, 6, %r1;
+  mad.lo.u32 %r12, %r12, 32, %lane;
+  mad.wide.u32 %d1, %r12, 16, %out;
+  st.global.v4.b32 [%d1], {%r8, %r9, %r10, %r11};
+  mov.u32 %r4, empty;
+  mad.lo.u32 %r4, %r2, 8, %r4;
+  mapa.shared::cluster.u32 %r13, %r4, %peer;
+  mbarrier.arrive.shared::cta.b64 _, [%r4];  // sync
+  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r13];  // sync
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p3, %r1, 6;
+  @%p3 bra $consume;
+$end:
+  barrier.cluster.arrive.release;  // sync
+  barrier.cluster.wait.acquire;  // sync
+)";
+
+std::string ring(const std::string& body = kRing) {
+  std::string text = kernel(body);
+  const std::string before = "  .reg .pred %p<8>";
+  return text.replace(text.find(before), before.size(), "  .reg .b16 %mask;\n" + before);
+}
+
+void check_ring(const ClusterRun& r, uint32_t blocks) {
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+  for (uint32_t b = 0; b < blocks; ++b) {
+    for (uint32_t t = 0; t < kTiles; ++t) {
+      for (uint32_t i = 0; i < 128; ++i)
+        REQUIRE(r.out[(b * kTiles + t) * 128 + i] == word(t, i / 64, i % 64));
+    }
+  }
+}
+
+// Lines that end in `// sync`, each left out; a wait goes with its loop.
+std::vector<std::string> mutants(std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  const std::string mark = "  // sync\n", more = "  // with the line before\n";
+  for (size_t at = kRing.find(mark); at != std::string::npos; at = kRing.find(mark, at + 1)) {
+    const size_t begin = kRing.rfind('\n', at) + 1;
+    size_t end = at + mark.size();
+    names.push_back(kRing.substr(begin, at - begin));
+    const size_t next = kRing.find('\n', end) + 1;
+    if (kRing.substr(end, next - end).ends_with(more)) end = next;
+    out.push_back(kRing.substr(0, begin) + kRing.substr(end));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("blocks of a cluster know their places") {
+  const ClusterRun r = run(kernel(R"(
+  mov.u32 %r1, %cluster_nctarank;
+  mov.u32 %r2, %clusterid.x;
+  mad.lo.u32 %r3, %r2, 100, %rank;
+  mad.lo.u32 %r3, %r1, 10, %r3;
+  mad.lo.u32 %r4, %block, 64, %thread;
+  mad.wide.u32 %d1, %r4, 4, %out;
+  st.global.u32 [%d1], %r3;
+)"),
+                           {.blocks = 4});
+  REQUIRE(r.result.ok());
+  for (uint32_t b = 0; b < 4; ++b) CHECK(r.out[b * 64 + 7] == b / 2 * 100 + 20 + b % 2);
+}
+
+TEST_CASE("shared memory of another block, by shared and by generic addresses") {
+  for (const bool generic : {false, true}) {
+    const std::string access = generic ? R"(
+  cvt.u64.u32 %d2, %r1;
+  cvta.shared.u64 %d2, %d2;
+  mapa.u64 %d3, %d2, %peer;
+  getctarank.u64 %r5, %d3;
+  ld.u32 %r3, [%d3];
+  add.u32 %r3, %r3, %r5;
+  st.u32 [%d3+512], %r3;
+)"
+                                       : R"(
+  mapa.shared::cluster.u32 %r2, %r1, %peer;
+  getctarank.shared::cluster.u32 %r5, %r2;
+  ld.shared::cluster.u32 %r3, [%r2];
+  add.u32 %r3, %r3, %r5;
+  st.shared::cluster.u32 [%r2+512], %r3;
+)";
+    const std::string text = kernel(
+        "  mov.u32 %r1, tiles;\n  mad.lo.u32 %r1, %thread, 4, %r1;\n"
+        "  mad.lo.u32 %r4, %rank, 1000, %thread;\n"
+        "  st.shared.u32 [%r1], %r4;\n" +
+        kSync + access + kSync + R"(
+  ld.shared.u32 %r6, [%r1+512];
+  mad.lo.u32 %r4, %block, 64, %thread;
+  mad.wide.u32 %d1, %r4, 4, %out;
+  st.global.u32 [%d1], %r6;
+)");
+    for (Order order : {Order::kForward, Order::kReversed}) {
+      const ClusterRun r = run(text, {.order = order});
+      if (r.result.fault) FAIL(r.result.fault->format());
+      for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+      // What was read is the block's own word, and the rank is its own too.
+      for (uint32_t b = 0; b < kBlocks; ++b) CHECK(r.out[b * 64 + 5] == b * 1000 + 5 + b);
+    }
+  }
+}
+
+TEST_CASE("a ring of multicast tiles") {
+  for (const uint32_t blocks : {2u, 6u}) {
+    for (Order order : {Order::kForward, Order::kReversed}) {
+      for (const int threads : {1, 2}) {
+        const ClusterRun r =
+            run(ring(), {.blocks = blocks, .order = order, .host_threads = threads});
+        check_ring(r, blocks);
+        // Each block asks for half of the bytes that come to it.
+        CHECK(r.counts.total.bulk_load.global_bytes == uint64_t{blocks} * kTiles * 256);
+        CHECK(r.counts.total.bulk_load.bytes == uint64_t{blocks} * kTiles * 512);
+      }
+    }
+  }
+  const ClusterRun r = run(ring());
+  CHECK(r.trace.find("bulk load: 256 bytes, to block 1 of the cluster") != std::string::npos);
+  CHECK(r.trace.find("wait: cluster") != std::string::npos);
+}
+
+TEST_CASE("every synchronisation of the ring is needed") {
+  std::vector<std::string> names;
+  const std::vector<std::string> all = mutants(names);
+  REQUIRE(all.size() == 10);
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::string caught;
+    for (Order order : {Order::kForward, Order::kReversed})
+      caught += run(ring(all[i]), {.order = order}).first();
+    INFO(names[i]);
+    CHECK(!caught.empty());
+  }
+}
+
+TEST_CASE("a block that uses another's memory before or after its time is found") {
+  const std::string body = R"(
+  mov.u32 %r1, tiles;
+  mad.lo.u32 %r1, %thread, 4, %r1;
+  mapa.shared::cluster.u32 %r2, %r1, %peer;
+)";
+  const std::string write = "  st.shared::cluster.u32 [%r2], 1;\n";
+  const auto checker = [&](const std::string& rest) {
+    std::string text;
+    for (Order order : {Order::kForward, Order::kReversed}) {
+      const ClusterRun r = run(kernel(body + rest), {.order = order});
+      if (r.result.fault) return r.result.fault->message;
+      for (const Finding& f : r.result.findings) text += f.checker + ": " + f.message + "\n";
+    }
+    return text;
+  };
+  CHECK(checker(kSync + write + kSync) == "");
+  CHECK(checker(write + kSync).find("nothing says that this block has started") !=
+        std::string::npos);
+  const std::string late = checker(kSync + write);
+  const bool found =
+      late.find("nothing orders this before the exit of that block") != std::string::npos ||
+      late.find("of the cluster has exited") != std::string::npos;
+  INFO(late);
+  CHECK(found);
+  // Not ordered with the block's own access.
+  CHECK(checker(kSync + write + "  ld.shared.u32 %r3, [%r1];\n" + kSync)
+            .find("nothing orders them") != std::string::npos);
+  CHECK(checker(kSync + write + kSync + "  ld.shared.u32 %r3, [%r1];\n") == "");
+  // A relaxed arrival releases nothing.
+  CHECK(checker(kSync + write +
+                "  barrier.cluster.arrive.relaxed.aligned;\n"
+                "  barrier.cluster.wait.acquire.aligned;\n  ld.shared.u32 %r3, [%r1];\n")
+            .find("nothing orders them") != std::string::npos);
+}
+
+TEST_CASE("misuse of clusters") {
+  const auto message = [](const std::string& body, Setup setup = {}) {
+    const ClusterRun r = run(ring(body), setup);
+    return r.result.fault ? r.result.fault->message : "";
+  };
+  const auto refused = [](Setup setup, const std::string& body = "") {
+    try {
+      run(kernel(body), setup);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused({.blocks = 3}).find("is not a multiple of the cluster (2, 1, 1)") !=
+        std::string::npos);
+  CHECK(refused({.blocks = 32, .cluster = 32}).find("from 1 to 16 are allowed") !=
+        std::string::npos);
+  CHECK(message("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, 2;\n") ==
+        "there is no block 2 in a cluster of 2");
+  CHECK(message("  ld.shared::cluster.u32 %r1, [167773184];\n") ==
+        "shared address 0x0a000400 is of no block of the cluster");
+  CHECK(message("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, %peer;\n"
+                "  ld.shared.u32 %r3, [%r2];\n")
+            .starts_with("shared read of 4 bytes out of bounds"));
+  CHECK(message("  barrier.cluster.arrive.aligned;\n  barrier.cluster.arrive.aligned;\n") ==
+        "the warp arrives at the barrier of the cluster twice, without a wait between");
+  CHECK(message("  barrier.cluster.wait.aligned;\n") ==
+        "the warp waits at the barrier of the cluster without having arrived");
+  CHECK(message("  @%first mbarrier.init.shared.b64 [full], 1;\n" + kSync +
+                "  mov.u32 %r1, full;\n  cvt.u64.u32 %d1, %r1;\n  cvta.shared.u64 %d1, %d1;\n"
+                "  mapa.u64 %d2, %d1, %peer;\n"
+                "  mbarrier.test_wait.parity.b64 %p1, [%d2], 0;\n") ==
+        "an mbarrier that is used like this is in the shared memory of another block");
+  CHECK(message("  @%first mbarrier.init.shared.b64 [full], 1;\n" + kSync +
+                "  mov.u16 %mask, 5;\n  mov.u32 %r1, tiles;\n  mov.u32 %r2, full;\n"
+                "  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                ".multicast::cluster [%r1], [%out], 16, [%r2], %mask;\n") ==
+        "a multicast to the blocks 0x0005 of a cluster of 2");
+  CHECK(refused({}, "  mbarrier.arrive.shared::cluster.b64 %d1, [full];\n")
+            .find("the destination must be '_' here") != std::string::npos);
+  const ClusterRun dead = run(kernel("  setp.eq.u32 %p1, %rank, 0;\n  @%p1 bra $end;\n" + kSync +
+                                     "$end:\n  bar.sync 1, 96;\n"));
+  REQUIRE(dead.result.fault);
+  CHECK(dead.result.fault->kind == FaultKind::kDeadlock);
+  CHECK(dead.result.fault->format().find("for the cluster: 2 of 4 warps have arrived") !=
+        std::string::npos);
+}
