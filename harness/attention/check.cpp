@@ -41,6 +41,7 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
   ReferenceRows reference = reference_rows(problem, inputs, rows_);
   exact_ = std::move(reference.exact);
   spread_ = std::move(reference.spread);
+  element_spread_ = std::move(reference.element_spread);
   lse_ = std::move(reference.lse_exact);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const auto straightforward = static_cast<double>(reference.lse_straightforward[r]);
@@ -57,10 +58,12 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
   }
 }
 
-double Verifier::tolerance(std::size_t row, double exact, double* floor) const {
-  const double spread = spread_[row], magnitude = std::abs(exact);
-  const double least =
-      problem_.dtype == Dtype::f16 ? 0x1p-10 * spread : 0x1p-24 * (16 * spread + 4 * magnitude);
+double Verifier::tolerance(std::size_t element, double* floor) const {
+  const double spread = spread_[element / static_cast<std::size_t>(problem_.head_dim)];
+  const double magnitude = std::abs(exact_[element]);
+  const double least = problem_.dtype == Dtype::f16
+                           ? 0x1p-10 * std::max(spread, element_spread_[element])
+                           : 0x1p-24 * (16 * spread + 4 * magnitude);
   const double before_rounding = 2 * relative_error_ * spread + least;
   // The kernel's value may lie just across a power of two, where the ulp doubles.
   const double rounding = half_ulp(problem_.dtype, magnitude + before_rounding);
@@ -88,11 +91,12 @@ CheckReport Verifier::check(const HostTensor& output) const {
     const std::int64_t first = (rows_[r].head * problem_.seq_q + rows_[r].row) * d;
     const std::int64_t wrong_before = wrong_elements;
     for (std::int64_t c = 0; c < d; ++c) {
-      const double exact = exact_[r * static_cast<std::size_t>(d) + static_cast<std::size_t>(c)];
+      const std::size_t element = r * static_cast<std::size_t>(d) + static_cast<std::size_t>(c);
+      const double exact = exact_[element];
       const auto got = static_cast<double>(output.at(first + c));
       if (!std::isfinite(got)) continue;  // counted above, named below
       double floor = 0;
-      const double allowed = tolerance(r, exact, &floor);
+      const double allowed = tolerance(element, &floor);
       const double error = std::abs(got - exact);
       if (error > allowed) ++wrong_elements;
       if (worst >= 0 && error <= report.ratio * allowed) continue;
@@ -143,7 +147,8 @@ LseReport Verifier::check_lse(const HostTensor& lse) const {
     const double exact = lse_[r];
     const auto got = static_cast<double>(lse.at(index));
     if (got == exact) continue;  // also -infinity
-    const double floor = problem_.dtype == Dtype::f16 ? 0x1p-11 : 0x1p-22 * (std::abs(exact) + 4);
+    const double magnitude = std::isfinite(exact) ? std::abs(exact) : 0;
+    const double floor = problem_.dtype == Dtype::f16 ? 0x1p-11 : 0x1p-22 * (magnitude + 4);
     const double allowed = 2 * lse_error_ + floor;
     double error = std::abs(got - exact);
     if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();

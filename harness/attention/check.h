@@ -49,9 +49,10 @@ struct VerifierOptions {
 ///   s_i       ReferenceRows::spread, which follows |O| down as the row sees more keys,
 ///   E         the largest |straightforward - exact| / s_i of all verified elements,
 ///   floor_ic  half an ulp of the output dtype at exact_ic (the final rounding, which nobody
-///             escapes and nobody needs twice), plus for f16 2 * 2^-11 s_i (P's own rounding, for
-///             problems with so few elements that E is luck), for f32 2^-24 (16 s_i + 4 |exact_ic|)
-///             (approximate exp2 and reciprocal).
+///             escapes and nobody needs twice), plus for f16 2 * 2^-11 max(s_i, s_ic) with s_ic the
+///             ReferenceRows::element_spread (P's own rounding: the straightforward computation has
+///             the largest P of a row exactly 1, a kernel whose reference is not the maximum has
+///             not), for f32 2^-24 (16 s_i + 4 |exact_ic|) (approximate exp2 and reciprocal).
 class Verifier {
  public:
   /// Computes the reference; multi-threaded. The inputs are not needed afterwards.
@@ -71,15 +72,16 @@ class Verifier {
   const std::vector<RowId>& rows() const { return rows_; }
 
  private:
-  double tolerance(std::size_t row, double exact, double* floor) const;
+  double tolerance(std::size_t element, double* floor) const;
 
   Problem problem_;
   std::vector<RowId> rows_;
   std::vector<double> exact_;   // rows x head_dim
   std::vector<double> spread_;  // per row
-  std::vector<double> lse_;     // per row
-  double lse_error_ = 0;        // largest error of the straightforward LSE
-  double relative_error_ = 0;   // E
+  std::vector<double> element_spread_;
+  std::vector<double> lse_;    // per row
+  double lse_error_ = 0;       // largest error of the straightforward LSE
+  double relative_error_ = 0;  // E
 };
 
 }  // namespace fa

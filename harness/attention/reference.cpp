@@ -57,17 +57,18 @@ class RowGroup {
         p_exact_(rows.size() * idx(stride_)),
         p_(rows.size() * idx(stride_)) {}
 
-  void run(double* exact, float* straightforward, double* spread, double* lse_exact,
-           float* lse_straightforward) {
+  void run(double* exact, float* straightforward, double* spread, double* element_spread,
+           double* lse_exact, float* lse_straightforward) {
     std::fill_n(exact, std::ssize(rows_) * d_, 0.0);
     std::fill_n(straightforward, std::ssize(rows_) * d_, 0.0f);
     std::fill_n(spread, std::ssize(rows_), 0.0);
+    std::fill_n(element_spread, std::ssize(rows_) * d_, 0.0);
     std::fill_n(lse_exact, std::ssize(rows_), -std::numeric_limits<double>::infinity());
     std::fill_n(lse_straightforward, std::ssize(rows_), -std::numeric_limits<float>::infinity());
     if (keys_ == 0) return;
     scores();
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) softmax(r);
-    weighted_sum(exact, straightforward);
+    weighted_sum(exact, straightforward, element_spread);
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
       const double sum = exact_sum_[r];
       const float rounded_sum = sum_[r];
@@ -83,6 +84,7 @@ class RowGroup {
       for (std::int64_t c = 0; c < d_; ++c) {
         exact[r * d_ + c] /= sum;
         straightforward[r * d_ + c] /= rounded_sum;
+        element_spread[r * d_ + c] = std::sqrt(element_spread[r * d_ + c]) / sum;
       }
     }
   }
@@ -161,7 +163,7 @@ class RowGroup {
     exact_sum_[r] = sum_exact;
   }
 
-  void weighted_sum(double* exact, float* straightforward) {
+  void weighted_sum(double* exact, float* straightforward, double* squares) {
     std::vector<float> v(idx(kKeys * d_));
     const bool half = problem_.dtype == Dtype::f16;
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
@@ -178,7 +180,7 @@ class RowGroup {
       }
       for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
         const std::size_t p = idx(r * stride_ + first);
-        add_exact(&p_exact_[p], v.data(), exact + r * d_);
+        add_exact(&p_exact_[p], v.data(), exact + r * d_, squares + r * d_);
         if (half) {
           for (std::int64_t j = 0; j < kKeys; j += kTruncateEvery) {
             add_half(&p_[p + idx(j)], v.data() + j * d_, straightforward + r * d_);
@@ -190,13 +192,16 @@ class RowGroup {
     }
   }
 
-  void add_exact(const double* p, const float* v, double* out) const {
+  void add_exact(const double* p, const float* v, double* out, double* squares) const {
     for (std::int64_t j = 0; j < kKeys; j += 4) {
       const float* v0 = v + j * d_;
       for (std::int64_t c = 0; c < d_; ++c) {
-        out[c] += p[j] * static_cast<double>(v0[c]) + p[j + 1] * static_cast<double>(v0[d_ + c]) +
-                  p[j + 2] * static_cast<double>(v0[2 * d_ + c]) +
-                  p[j + 3] * static_cast<double>(v0[3 * d_ + c]);
+        const double a = p[j] * static_cast<double>(v0[c]);
+        const double b = p[j + 1] * static_cast<double>(v0[d_ + c]);
+        const double e = p[j + 2] * static_cast<double>(v0[2 * d_ + c]);
+        const double f = p[j + 3] * static_cast<double>(v0[3 * d_ + c]);
+        out[c] += a + b + e + f;
+        squares[c] += a * a + b * b + e * e + f * f;
       }
     }
   }
@@ -305,6 +310,7 @@ ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
   result.exact.resize(rows.size() * idx(d));
   result.straightforward.resize(rows.size() * idx(d));
   result.spread.resize(rows.size());
+  result.element_spread.resize(rows.size() * idx(d));
   result.lse_exact.resize(rows.size());
   result.lse_straightforward.resize(rows.size());
 
@@ -322,8 +328,8 @@ ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
       const std::int64_t last = g + 1 < std::ssize(starts) ? starts[idx(g + 1)] : std::ssize(rows);
       RowGroup group(problem, inputs, std::span(rows).subspan(idx(first), idx(last - first)));
       group.run(&result.exact[idx(first * d)], &result.straightforward[idx(first * d)],
-                &result.spread[idx(first)], &result.lse_exact[idx(first)],
-                &result.lse_straightforward[idx(first)]);
+                &result.spread[idx(first)], &result.element_spread[idx(first * d)],
+                &result.lse_exact[idx(first)], &result.lse_straightforward[idx(first)]);
     }
   });
   return result;

@@ -44,6 +44,9 @@ struct ReferenceRows {
   /// Per row, root of sum_j p_j^2 mean_c(v_jc^2): what independent relative errors of the p_j
   /// amount to in O, per unit of error.
   std::vector<double> spread;
+  /// The same per element, root of sum_j p_j^2 v_jc^2: where few keys decide a row, its columns
+  /// differ. Like O, head_dim values a row.
+  std::vector<double> element_spread;
   /// Log-sum-exp of the scaled scores, natural logarithm: FP64, and as the straightforward
   /// computation has it (the maximum plus the logarithm of the FP32 row sum). -infinity for a row
   /// without a visible key.

@@ -27,10 +27,14 @@ class Collector {
     add(1, 2, square(512), {Distribution::normal});
     add(2, 2, {3 * q(), 5 * kv()}, {Distribution::needle});
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});
+    if (causal_) add(1, 2, {q(), 5 * kv()}, {Distribution::needle});
     if (!rung_.ragged) return;
     for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
     add(2, 3, {17, 129}, {Distribution::needle});
     add(2, 3, {129, 17}, {Distribution::normal});
+    // The diagonal one position off the corners of blocks: where loop bounds go wrong by one.
+    add(1, 2, {130, 128}, {Distribution::normal});
+    add(1, 2, {128, 129}, {Distribution::normal});
   }
 
   void full() {

@@ -1,5 +1,6 @@
 #include "harness/attention/check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -13,6 +14,30 @@ using namespace fa;
 namespace {
 
 const Problem kProblem{.batch = 2, .heads = 3, .seq_q = 70, .seq_kv = 90, .head_dim = 64};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// The log-sum-exp of every row by its definition, with scores of this scale.
+HostTensor lse_of(const Problem& p, const Inputs& inputs, double scale) {
+  HostTensor lse = make_tensor(Dtype::f32, lse_shape(p), 0.0f);
+  for (std::int64_t i = 0; i < lse.size(); ++i) {
+    const std::int64_t head = i / p.seq_q;
+    double sum = 0;
+    for (std::int64_t j = 0; j < visible_keys(p, i % p.seq_q); ++j) {
+      double score = 0;
+      for (std::int64_t c = 0; c < p.head_dim; ++c) {
+        score += static_cast<double>(inputs.q.at(i * p.head_dim + c)) *
+                 static_cast<double>(inputs.k.at((head * p.seq_kv + j) * p.head_dim + c));
+      }
+      sum += std::exp(score * scale);
+    }
+    lse.set(i, static_cast<float>(std::log(sum)));
+  }
+  return lse;
+}
+
+HostTensor lse_of(const Problem& p, const Inputs& inputs) {
+  return lse_of(p, inputs, p.scale());
+}
 
 }  // namespace
 
@@ -139,4 +164,106 @@ TEST_CASE("bitwise comparison names the first difference") {
   CHECK(contains(difference, "dtypes differ"));
   CHECK(!bitwise_equal(a, make_tensor(Dtype::f16, {1, 2, 4, 3}, 0.0f), &difference));
   CHECK(contains(difference, "[1, 2, 4, 3]"));
+}
+
+TEST_CASE("the right log-sum-exp passes") {
+  for (const auto& [seq_q, seq_kv] : {std::pair{70, 90}, {90, 70}, {1, 1}, {1, 130}}) {
+    for (const bool causal : {false, true}) {
+      for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+        for (const Distribution distribution : {Distribution::normal, Distribution::uniform}) {
+          const Problem p{.batch = 2,
+                          .heads = 2,
+                          .seq_q = seq_q,
+                          .seq_kv = seq_kv,
+                          .head_dim = 64,
+                          .causal = causal,
+                          .dtype = dtype,
+                          .lse = true};
+          const Inputs inputs = make_inputs(p, distribution, 1);
+          const LseReport report = Verifier(p, inputs).check_lse(lse_of(p, inputs));
+          CAPTURE(to_string(p), to_string(distribution), report.reason);
+          CHECK(report.ok);
+          CHECK(report.reason.empty());
+          CHECK(report.ratio <= 0.5);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a wrong log-sum-exp is rejected and named") {
+  for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+    // The first 20 rows of each head see no key.
+    const Problem p{.batch = 2,
+                    .heads = 3,
+                    .seq_q = 90,
+                    .seq_kv = 70,
+                    .head_dim = 64,
+                    .causal = true,
+                    .dtype = dtype,
+                    .lse = true};
+    const Inputs inputs = make_inputs(p, Distribution::normal, 2);
+    const Verifier verifier(p, inputs);
+    const HostTensor right = lse_of(p, inputs);
+    REQUIRE(verifier.check_lse(right).ok);
+    HostTensor wrong = right;
+    const auto rejected = [&](const char* what, const std::string& part) {
+      const LseReport report = verifier.check_lse(wrong);
+      CAPTURE(what, to_string(p), report.reason);
+      CHECK(!report.ok);
+      CHECK(contains(report.reason, part));
+    };
+    for (std::int64_t i = 0; i < wrong.size(); ++i) wrong.set(i, right.at(i) / std::log(2.0f));
+    rejected("in units of log 2", "checked rows are wrong");
+    wrong = lse_of(p, inputs, 1.0);
+    rejected("scores without the scale", "checked rows are wrong");
+    for (std::int64_t i = 0; i < wrong.size(); ++i)
+      wrong.set(i, right.at(std::max(i, std::int64_t{1}) - 1));
+    rejected("off by one row", "checked rows are wrong");
+
+    // The last row of the last head, then a row without a key.
+    for (const float value : {right.at(right.size() - 1) + 0.01f, kInfinity, -kInfinity,
+                              std::numeric_limits<float>::quiet_NaN()}) {
+      wrong = right;
+      wrong.set(wrong.size() - 1, value);
+      rejected("one row", "LSE at batch 1, head 2, row 89, column 0: got ");
+      rejected("one row", "(1 of 540 checked rows are wrong)");
+    }
+    for (const float value : {0.0f, -1e30f, kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+      wrong = right;
+      wrong.set(90 + 19, value);
+      rejected("no -infinity", "LSE at batch 0, head 1, row 19, column 0: got ");
+      rejected("no -infinity", "expected -inf");
+    }
+  }
+}
+
+TEST_CASE("a NaN in the log-sum-exp is found outside the checked rows") {
+  const Problem p{.batch = 4, .heads = 8, .seq_q = 2048, .seq_kv = 64, .head_dim = 64, .lse = true};
+  const Inputs inputs = make_inputs(p, Distribution::normal, 1);
+  const Verifier verifier(p, inputs, {.budget = 1 << 20});
+  HostTensor lse = make_tensor(Dtype::f32, lse_shape(p), 0.0f);
+  const HostTensor right = lse_of(p, inputs);
+  for (const RowId& row : verifier.rows()) {
+    const std::int64_t index = row.head * p.seq_q + row.row;
+    lse.set(index, right.at(index));
+  }
+  REQUIRE(verifier.check_lse(lse).ok);
+  for (std::int64_t row = 0; row < p.seq_q; ++row) {
+    if (std::binary_search(verifier.rows().begin(), verifier.rows().end(), RowId{5, row})) continue;
+    lse.set(5 * p.seq_q + row, std::numeric_limits<float>::quiet_NaN());
+    break;
+  }
+  const LseReport report = verifier.check_lse(lse);
+  CHECK(!report.ok);
+  CHECK(contains(report.reason, "is not a number"));
+}
+
+TEST_CASE("a log-sum-exp of another shape or dtype is a mistake of the caller") {
+  const Verifier verifier(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  for (const HostTensor& other : {make_tensor(Dtype::f32, {2, 3, 90, 1}, 0.0f),
+                                  make_tensor(Dtype::f16, {2, 3, 70, 1}, 0.0f)}) {
+    CHECK(contains(message_of<std::invalid_argument>([&] { verifier.check_lse(other); }),
+                   "expected float32 [2, 3, 70, 1]"));
+  }
 }

@@ -106,3 +106,27 @@ TEST_CASE("constraints are honoured") {
     CHECK(c.problem.dtype == Dtype::f32);
   }
 }
+
+TEST_CASE("causal suites put the diagonal on both sides of the corner") {
+  RungConstraints rung = kTiled;
+  rung.causal = true;
+  for (const Suite suite : {Suite::quick, Suite::full}) {
+    const std::vector<Case> cases = suite_cases(suite, rung);
+    for (const int d : {64, 128}) {
+      for (const int side : {-1, 0, 1}) {
+        CHECK(any(cases, [&](const Case& c) {
+          const std::int64_t more = c.problem.seq_q - c.problem.seq_kv;
+          return c.problem.causal && c.problem.head_dim == d && (more > 0) - (more < 0) == side;
+        }));
+      }
+    }
+  }
+}
+
+TEST_CASE("every case of a rung that writes the log-sum-exp asks for it, and no other") {
+  RungConstraints rung = kRagged;
+  for (const bool lse : {false, true}) {
+    rung.lse = lse;
+    for (const Case& c : suite_cases(Suite::full, rung)) CHECK(c.problem.lse == lse);
+  }
+}
