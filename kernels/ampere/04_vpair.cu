@@ -13,6 +13,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/tune_tiles.h"
 
 namespace {
 
@@ -220,10 +221,12 @@ __device__ __forceinline__ void attention(const half* Q, const half* K, const ha
   X(fa_04_vpair_d64, 64, 128, 4, 64)
 
 INSTANCES(ENTRY)
+FA_TUNE_TILES(ENTRY, fa_04_vpair_tune)
 
 namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
+const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_04_vpair_tune)};
 
 fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
@@ -245,4 +248,4 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_04_vpair{kInstances, plan};
+const fa::RungKernels fa::kernels_04_vpair{kInstances, plan, kTuned};

@@ -13,6 +13,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/tune_tiles.h"
 
 namespace {
 
@@ -219,10 +220,12 @@ __device__ __forceinline__ void attention(const half* Q, const half* K, const ha
   X(fa_05_exp2f_128x128_d64, 128, 128, 4, 64)
 
 INSTANCES(ENTRY)
+FA_TUNE_TILES(ENTRY, fa_05_exp2f_tune)
 
 namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
+const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_05_exp2f_tune)};
 
 fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
@@ -244,4 +247,4 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_05_exp2f{kInstances, plan};
+const fa::RungKernels fa::kernels_05_exp2f{kInstances, plan, kTuned};

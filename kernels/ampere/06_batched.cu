@@ -13,6 +13,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/tune_tiles.h"
 
 namespace {
 
@@ -222,10 +223,12 @@ __device__ __forceinline__ void attention(const half* Q, const half* K, const ha
   X(fa_06_batched_256x64w8_d128, 256, 64, 8, 128)
 
 INSTANCES(ENTRY)
+FA_TUNE_TILES(ENTRY, fa_06_batched_tune)
 
 namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
+const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_06_batched_tune)};
 
 fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
@@ -247,4 +250,4 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_06_batched{kInstances, plan};
+const fa::RungKernels fa::kernels_06_batched{kInstances, plan, kTuned};

@@ -14,6 +14,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/tune_tiles.h"
 
 namespace {
 
@@ -223,10 +224,12 @@ __device__ __forceinline__ void attention(const half* Q, const half* K, const ha
   X(fa_07_dbuf_d64, 128, 128, 4, 64)
 
 INSTANCES(ENTRY)
+FA_TUNE_TILES(ENTRY, fa_07_dbuf_tune)
 
 namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
+const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_07_dbuf_tune)};
 
 fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
@@ -248,4 +251,4 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_07_dbuf{kInstances, plan};
+const fa::RungKernels fa::kernels_07_dbuf{kInstances, plan, kTuned};

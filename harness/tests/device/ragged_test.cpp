@@ -1,0 +1,158 @@
+// Masks and lengths in the virtual machine, whose buffers end where the tensors end: every access
+// outside is a finding, and a finding fails the gate.
+#include <array>
+#include <limits>
+#include <string>
+
+#include "harness/attention/metamorphic.h"
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+
+using namespace fa_test;
+
+namespace {
+
+constexpr std::array<std::int64_t, 11> kLengths{1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 1000};
+
+/// The rungs that take any length.
+std::vector<const Rung*> ragged_rungs() {
+  std::vector<const Rung*> rungs;
+  for (const Rung& rung : catalogue()) {
+    if (rung.ragged && rung.family == Family::ampere) rungs.push_back(&rung);
+  }
+  return rungs;
+}
+
+void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
+  for (const int dim : rung.head_dims()) {
+    for (const bool causal : {false, true}) {
+      if (causal && !rung.causal) continue;
+      const Problem problem{.batch = 1,
+                            .heads = 2,
+                            .seq_q = seq_q,
+                            .seq_kv = seq_kv,
+                            .head_dim = dim,
+                            .causal = causal,
+                            .dtype = rung.dtype,
+                            .lse = rung.lse};
+      const Inputs inputs = make_inputs(problem, Distribution::normal, 5);
+      const Verifier verifier(problem, inputs);
+      const LaunchPlan plan = plan_of(rung, problem);
+      VmDevice device;
+      device.load(problem, inputs);
+      const Verdict verdict = pass_gate(
+          device, [&] { device.launch(plan); }, verifier);
+      INFO(rung.name << " at " << to_string(problem) << "\n"
+                     << verdict.reason << "\n"
+                     << verdict.details);
+      REQUIRE(verdict.ok);
+    }
+  }
+}
+
+HostTensor forward_of(const Rung& rung, const Problem& problem, const Inputs& inputs) {
+  VmDevice device({.checkers = false});
+  device.load(problem, inputs);
+  device.launch(plan_of(rung, problem));
+  return device.download_output();
+}
+
+}  // namespace
+
+TEST_CASE("ragged rungs take every length, and every pair of lengths both ways") {
+  REQUIRE(!ragged_rungs().empty());
+  for (const Rung* rung : ragged_rungs()) {
+    for (std::size_t i = 0; i < kLengths.size(); ++i) {
+      check_lengths(*rung, kLengths[i], kLengths[i]);
+      for (const std::size_t step : {4u, 7u}) {
+        check_lengths(*rung, kLengths[i], kLengths[(i + step) % kLengths.size()]);
+      }
+    }
+  }
+}
+
+// The relation in `fa check` runs on squares of whole tiles; here the diagonal lies anywhere.
+TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") {
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::ampere || !rung.causal) continue;
+    for (const int dim : rung.head_dims()) {
+      std::vector<std::array<std::int64_t, 2>> shapes{{256, 512}, {512, 256}};
+      if (rung.ragged) shapes.insert(shapes.end(), {{129, 129}, {70, 200}, {200, 70}});
+      for (const auto& [seq_q, seq_kv] : shapes) {
+        Problem problem{.batch = 1,
+                        .heads = 2,
+                        .seq_q = seq_q,
+                        .seq_kv = seq_kv,
+                        .head_dim = dim,
+                        .causal = true,
+                        .dtype = rung.dtype};
+        const Inputs inputs = make_inputs(problem, Distribution::normal, 6);
+        for (const std::int64_t cut : {std::int64_t{1}, seq_kv / 2, seq_kv - 1}) {
+          const Relation relation = causal_prefix_invariance(
+              problem, inputs, cut, [&](const Problem& p, const Inputs& changed) {
+                return forward_of(rung, p, changed);
+              });
+          INFO(rung.name << " at " << to_string(problem) << ", cut " << cut << ": "
+                         << relation.reason);
+          CHECK(relation.ok);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") {
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::ampere || !rung.causal) continue;
+    for (const int dim : rung.head_dims()) {
+      // 192 rows without a key: one whole tile of 128, and half of the next.
+      const Problem problem{.batch = 1,
+                            .heads = 1,
+                            .seq_q = 384,
+                            .seq_kv = dim == 64 && !rung.ragged ? 128 : 192,
+                            .head_dim = dim,
+                            .causal = true,
+                            .dtype = rung.dtype,
+                            .lse = rung.lse};
+      const std::int64_t blind = problem.seq_q - problem.seq_kv;
+      VmDevice device;
+      device.load(problem, make_inputs(problem, Distribution::large, 7));
+      device.poison_output();
+      device.launch(plan_of(rung, problem));
+      const HostTensor output = device.download_output();
+      INFO(rung.name << " at " << to_string(problem));
+      std::int64_t zeros = 0;
+      while (zeros < output.size() && output.at(zeros) == 0) ++zeros;
+      CHECK(zeros == blind * dim);
+      if (!rung.lse) continue;
+      const HostTensor lse = device.download_lse();
+      for (std::int64_t i = 0; i < lse.size(); ++i) {
+        CHECK((lse.at(i) == -std::numeric_limits<float>::infinity()) == (i < blind));
+      }
+    }
+  }
+}
+
+TEST_CASE("causal problems give the same bits in every order of warps") {
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::ampere || !rung.causal) continue;
+    for (const int dim : rung.head_dims()) {
+      Problem problem = square(512, dim, 2, 2);
+      problem.causal = true;
+      problem.dtype = rung.dtype;
+      const Inputs inputs = make_inputs(problem, Distribution::normal, 8);
+      const LaunchPlan plan = plan_of(rung, problem);
+      HostTensor outputs[3];
+      const VmOptions orders[] = {{.threads = 1}, {.threads = 2}, {.threads = 2, .reversed = true}};
+      for (int i = 0; i < 3; ++i) {
+        VmDevice device(orders[i]);
+        device.load(problem, inputs);
+        device.launch(plan);
+        outputs[i] = device.download_output();
+      }
+      INFO(rung.name << " at " << to_string(problem));
+      CHECK(bitwise_equal(outputs[0], outputs[1], nullptr));
+      CHECK(bitwise_equal(outputs[0], outputs[2], nullptr));
+    }
+  }
+}
