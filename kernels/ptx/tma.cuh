@@ -1,0 +1,18 @@
+// TMA: one thread asks for a box of a tensor, the copy engine brings it to shared memory and counts
+// its bytes on an mbarrier.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+/// Starts the copy of the box at (c0, c1, c2, c3), innermost first, to shared memory. What lies
+/// outside the tensor arrives as zeros and is counted. PTX ISA: "cp.async.bulk.tensor".
+__device__ __forceinline__ void tma_load(uint32_t shared, const CUtensorMap& map, int c0, int c1,
+                                         int c2, int c3, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared),
+      "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(barrier)
+      : "memory");
+}

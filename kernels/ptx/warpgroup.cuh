@@ -1,0 +1,35 @@
+// What warps of different roles need: registers to give and take, barriers of their own, one
+// leader.
+#pragma once
+
+#include <cstdint>
+
+/// The warpgroup gives registers back, down to `Registers` a thread. PTX ISA: "setmaxnreg".
+template <int Registers>
+__device__ __forceinline__ void registers_release() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+/// The warpgroup takes registers, up to `Registers` a thread; waits until they are there.
+template <int Registers>
+__device__ __forceinline__ void registers_acquire() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+/// Barrier `id` (1 to 15) among `threads` threads. PTX ISA: "bar.sync".
+__device__ __forceinline__ void barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// Arrives at barrier `id` without waiting. PTX ISA: "bar.arrive".
+__device__ __forceinline__ void barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// True in one lane of a converged warp. PTX ISA: "elect.sync".
+__device__ __forceinline__ bool elect_one() {
+  uint32_t leads;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(leads));
+  return leads != 0;
+}

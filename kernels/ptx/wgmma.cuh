@@ -1,0 +1,112 @@
+// wgmma: a warpgroup (four warps) multiplies in the background. B comes from shared memory, A from
+// there or from registers; FP32 accumulate. Between fence and wait nobody may touch the registers.
+#pragma once
+
+#include <cstdint>
+
+/// Orders earlier accesses to the registers before the next wgmma. PTX ISA: "wgmma.fence".
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/// Closes the group of all wgmma since the last commit. PTX ISA: "wgmma.commit_group".
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// Waits until at most `Pending` of the newest groups are unfinished. PTX ISA: "wgmma.wait_group".
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+/// Descriptor of a tile in panels of 64 columns, 128-byte swizzle; the address is a multiple of
+/// 1024. `panel_bytes` is the distance of two panels; the unit looks at it only where the columns
+/// are n (wgmma_transposed). Plus 2 is the next 16 columns of a panel, plus 128 the next 16 rows.
+/// PTX ISA: "Matrix descriptor format".
+__device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel_bytes) {
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kNextEightRows = uint64_t{1024 >> 4} << 32;
+  return static_cast<uint64_t>((address & 0x3FFFF) >> 4) |
+         static_cast<uint64_t>(panel_bytes >> 4) << 16 | kNextEightRows | kSwizzle128;
+}
+
+// Accumulator lists in the text and as operands.
+#define FA_TEXT_64                                                         \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FA_TEXT_80                                                                   \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39"
+#define FA_TEXT_96                                                                   \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define FA_TEXT_128                                                                  \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FA_EIGHT(d, i)                                                                        \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FA_LIST_64(d) FA_EIGHT(d, 0), FA_EIGHT(d, 8), FA_EIGHT(d, 16), FA_EIGHT(d, 24)
+#define FA_LIST_80(d) \
+  FA_EIGHT(d, 0), FA_EIGHT(d, 8), FA_EIGHT(d, 16), FA_EIGHT(d, 24), FA_EIGHT(d, 32)
+#define FA_LIST_96(d) \
+  FA_EIGHT(d, 0), FA_EIGHT(d, 8), FA_EIGHT(d, 16), FA_EIGHT(d, 24), FA_EIGHT(d, 32), FA_EIGHT(d, 40)
+#define FA_LIST_128(d)                                                               \
+  FA_EIGHT(d, 0), FA_EIGHT(d, 8), FA_EIGHT(d, 16), FA_EIGHT(d, 24), FA_EIGHT(d, 32), \
+      FA_EIGHT(d, 40), FA_EIGHT(d, 48), FA_EIGHT(d, 56)
+
+// wgmma m64nNk16 for N columns of B; a0 to a5 are the operand numbers after the accumulators.
+//   wgmma(d, a, b, accumulate)             D (+)= A B, k runs along the rows of both tiles in
+//   memory wgmma_transposed(d, a, b, accumulate)  the same with k down the rows of B, as V lies in
+//   memory
+// Lane l of warp w holds, with g = 16 w + l / 4 and t = l % 4,
+//   D: d[4j] = (g, 8j + 2t), d[4j+1] = (g, 8j + 2t + 1), d[4j+2] and d[4j+3] = (g + 8, the same)
+//   A in registers, two halves each: a[0] = (g, 2t..), a[1] = (g + 8, 2t..), a[2] and a[3] = (..,
+//   2t + 8..)
+// so that D packed to halves is A of a second product.
+// PTX ISA: "wgmma.mma_async", "Register fragments and shared memory matrix layouts".
+#define FA_WGMMA(N, a0, a1, a2, a3, a4, a5)                                                   \
+  __device__ __forceinline__ void wgmma(float(&d)[N / 2], uint64_t a, uint64_t b,             \
+                                        int accumulate) {                                     \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" a2                                      \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_TEXT_##N \
+                 "}, %" a0 ", %" a1 ", p, 1, 1, 0, 0;\n}"                                     \
+                 : FA_LIST_##N(d)                                                             \
+                 : "l"(a), "l"(b), "r"(accumulate));                                          \
+  }                                                                                           \
+  __device__ __forceinline__ void wgmma(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b,  \
+                                        int accumulate) {                                     \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" a5                                      \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_TEXT_##N \
+                 "}, {%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4 ", p, 1, 1, 0;\n}"           \
+                 : FA_LIST_##N(d)                                                             \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
+  }                                                                                           \
+  __device__ __forceinline__ void wgmma_transposed(float(&d)[N / 2], const uint32_t(&a)[4],   \
+                                                   uint64_t b, int accumulate) {              \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" a5                                      \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_TEXT_##N \
+                 "}, {%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4 ", p, 1, 1, 1;\n}"           \
+                 : FA_LIST_##N(d)                                                             \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
+  }
+
+FA_WGMMA(64, "32", "33", "34", "35", "36", "37")
+FA_WGMMA(80, "40", "41", "42", "43", "44", "45")
+FA_WGMMA(96, "48", "49", "50", "51", "52", "53")
+FA_WGMMA(128, "64", "65", "66", "67", "68", "69")
+
+#undef FA_WGMMA
+#undef FA_EIGHT
+#undef FA_TEXT_64
+#undef FA_LIST_64
+#undef FA_TEXT_80
+#undef FA_LIST_80
+#undef FA_TEXT_96
+#undef FA_LIST_96
+#undef FA_TEXT_128
+#undef FA_LIST_128
