@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
 
 namespace fa {
 
@@ -11,13 +12,36 @@ constexpr std::string_view id_of(std::string_view name) {
   return name.substr(0, name.find('_'));
 }
 
-const Rung kCatalogue[] = {
+const Rung kLadder[] = {
 #define RUNG(name, parent, family, status, min_sm, dtype, causal, ragged, lse, diff_budget, idea) \
   {id_of(#name), #name,  parent, Family::family, Status::status, min_sm,         Dtype::dtype,    \
    causal,       ragged, lse,    diff_budget,    idea,           &kernels_##name},
 #include "kernels/catalogue.def"
 #undef RUNG
 };
+
+// In a function, so that it is there before the static objects that fill it.
+std::vector<Rung>& own_rungs() {
+  static std::vector<Rung> rungs;
+  return rungs;
+}
+
+std::vector<Rung> whole_catalogue() {
+  std::vector<Rung> rungs(std::begin(kLadder), std::end(kLadder));
+  // Static objects of several files are made in an order that is the linker's.
+  std::sort(own_rungs().begin(), own_rungs().end(),
+            [](const Rung& a, const Rung& b) { return a.name < b.name; });
+  for (const Rung& own : own_rungs()) {
+    for (const Rung& other : rungs) {
+      if (own.id != other.id) continue;
+      throw std::runtime_error("the rungs " + std::string(other.name) + " and " +
+                               std::string(own.name) + " have the same id, '" +
+                               std::string(own.id) + "'; rename one of them");
+    }
+    rungs.push_back(own);
+  }
+  return rungs;
+}
 
 // CUDA's limit on grid.y and grid.z, which carry heads and batch.
 constexpr std::int64_t kMaxGridYZ = 65535;
@@ -38,6 +62,8 @@ const char* to_string(Family family) {
       return "ampere";
     case Family::hopper:
       return "hopper";
+    case Family::own:
+      return "own";
   }
   return "";
 }
@@ -65,25 +91,51 @@ std::vector<int> Rung::head_dims() const {
 }
 
 const Instance* Rung::find_instance(int head_dim, bool masked, std::string_view tile) const {
-  for (const Instance& instance : kernels->instances)
-    if (instance.takes(head_dim, masked) && (tile.empty() || to_string(instance.tile) == tile))
-      return &instance;
+  for (const Instance* instance : find_instances(head_dim, masked, /*tuned=*/true))
+    if (tile.empty() || to_string(instance->tile) == tile) return instance;
   return nullptr;
 }
 
+std::vector<const Instance*> Rung::find_instances(int head_dim, bool masked, bool tuned) const {
+  std::vector<const Instance*> found;
+  for (const Instance& instance : kernels->instances)
+    if (instance.takes(head_dim, masked)) found.push_back(&instance);
+  if (!tuned || found.empty()) return found;
+  for (const Instance& instance : kernels->tuned) {
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Instance* other) {
+      return other->tile == instance.tile;
+    });
+    if (instance.takes(head_dim, masked) && !known) found.push_back(&instance);
+  }
+  return found;
+}
+
+bool has_tuned_tiles() {
+#ifdef FA_TUNE
+  return true;
+#else
+  return false;
+#endif
+}
+
 std::span<const Rung> catalogue() {
-  return kCatalogue;
+  static const std::vector<Rung> rungs = whole_catalogue();
+  return rungs;
+}
+
+OwnRung::OwnRung(const Rung& row) {
+  own_rungs().push_back(row);
 }
 
 const Rung* find_rung(std::string_view id) {
-  for (const Rung& rung : kCatalogue)
+  for (const Rung& rung : catalogue())
     if (rung.id == id) return &rung;
   return nullptr;
 }
 
 std::vector<const Rung*> match_rungs(std::string_view word) {
   std::vector<const Rung*> matches;
-  for (const Rung& rung : kCatalogue) {
+  for (const Rung& rung : catalogue()) {
     const std::string_view short_name = rung.name.substr(rung.id.size() + 1);
     int number = 0, id_number = -1;
     const auto parsed = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -91,8 +143,10 @@ std::vector<const Rung*> match_rungs(std::string_view word) {
     const auto id_parsed =
         std::from_chars(rung.id.data(), rung.id.data() + rung.id.size(), id_number);
     const bool id_is_number = id_parsed.ptr == rung.id.data() + rung.id.size();
-    if (word == "all" || word == to_string(rung.family) || word == rung.id || word == rung.name ||
-        word == short_name || (is_number && id_is_number && number == id_number))
+    const bool on_ladder = rung.family != Family::own;
+    if ((word == "all" && on_ladder) || word == to_string(rung.family) || word == rung.id ||
+        word == rung.name || word == short_name ||
+        (is_number && id_is_number && number == id_number))
       matches.push_back(&rung);
   }
   return matches;
@@ -132,9 +186,8 @@ PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view 
     instance = rung.find_instance(problem.head_dim, problem.causal, tile);
     if (instance == nullptr) {
       std::string tiles;
-      for (const Instance& i : rung.kernels->instances)
-        if (i.takes(problem.head_dim, problem.causal))
-          tiles += (tiles.empty() ? "" : ", ") + to_string(i.tile);
+      for (const Instance* i : rung.find_instances(problem.head_dim, problem.causal, true))
+        tiles += (tiles.empty() ? "" : ", ") + to_string(i->tile);
       return refuse("tile " + std::string(tile) + " is not one of " + tiles);
     }
   }

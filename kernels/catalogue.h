@@ -10,7 +10,8 @@
 
 namespace fa {
 
-enum class Family { fp32, ampere, hopper };
+/// `own` holds the reader's kernels (kernels/own), which stand outside the ladder.
+enum class Family { fp32, ampere, hopper, own };
 /// What the measurement said: faster, no difference, slower; or a side branch of the ladder.
 enum class Status { step, flat, regression, branch };
 
@@ -38,6 +39,9 @@ struct Rung {
   /// The instance for this head_dim, with or without the causal mask, with this tile ("64x32w2"),
   /// or for an empty name the rung's own one (ablations come after it); nullptr when there is none.
   const Instance* find_instance(int head_dim, bool masked, std::string_view tile = {}) const;
+  /// All that take this head_dim, with or without the causal mask: its own one, the ablations, and
+  /// with `tuned` the further tiles of a build with FA_TUNE.
+  std::vector<const Instance*> find_instances(int head_dim, bool masked, bool tuned) const;
 };
 
 // Every kernel file defines its kernels_<name>; catalogue.cpp collects them.
@@ -45,14 +49,34 @@ struct Rung {
 #include "kernels/catalogue.def"
 #undef RUNG
 
-/// All rungs in ladder order.
+/// All rungs in ladder order, then those of kernels/own. Throws when two of them share an id.
 std::span<const Rung> catalogue();
+
+/// The catalogue row of a kernel outside the ladder; made by OWN_RUNG.
+class OwnRung {
+ public:
+  explicit OwnRung(const Rung& row);
+};
+
+// The row of a kernel in kernels/own, in the file itself: arguments as in catalogue.def, then the
+// file's instances and its planner.
+#define OWN_RUNG(name, min_sm, dtype, causal, ragged, lse, idea, instances, plan)             \
+  static_assert(std::string_view(#name).find('_') != std::string_view::npos,                  \
+                "a rung's name is its id, '_' and a word: my_first");                         \
+  static const fa::RungKernels own_kernels_##name{instances, plan};                           \
+  static const fa::OwnRung own_row_##name(                                                    \
+      {std::string_view(#name).substr(0, std::string_view(#name).find('_')), #name, "",       \
+       fa::Family::own, fa::Status::branch, min_sm, fa::Dtype::dtype, causal, ragged, lse, 0, \
+       idea, &own_kernels_##name})
+
+/// Whether this build has the tiles of kernels/tune_tiles.h (CMake option FA_TUNE).
+bool has_tuned_tiles();
 
 /// The rung with this id ("06"), nullptr when there is none.
 const Rung* find_rung(std::string_view id);
 
-/// Rungs that a command-line word means: "06", "6", "06_batched", "batched", a family, "all".
-/// Empty when it means none.
+/// Rungs that a command-line word means: "06", "6", "06_batched", "batched", a family, or "all" of
+/// the ladder. Empty when it means none.
 std::vector<const Rung*> match_rungs(std::string_view word);
 
 /// Checks the problem against the catalogue row (head_dim, causal, dtype, sizes), then asks the

@@ -3,7 +3,9 @@
 namespace fa {
 
 std::string to_string(const Tile& tile) {
-  return std::to_string(tile.Br) + "x" + std::to_string(tile.Bc) + "w" + std::to_string(tile.warps);
+  const std::string size =
+      std::to_string(tile.Br) + "x" + std::to_string(tile.Bc) + "w" + std::to_string(tile.warps);
+  return tile.variant.empty() ? size : size + "-" + std::string(tile.variant);
 }
 
 const char* to_string(Mask mask) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -78,13 +79,15 @@ struct Unsupported {
 
 using PlanResult = std::variant<LaunchPlan, Unsupported>;
 
-/// Tile of one block: Br query rows, Bc keys per step, warps.
+/// Tile of one block: Br query rows, Bc keys per step, warps; a word where these three do not tell
+/// two instances apart.
 struct Tile {
   int Br = 0, Bc = 0, warps = 0;
+  std::string_view variant = {};
   bool operator==(const Tile&) const = default;
 };
 
-/// "64x128w4".
+/// "64x128w4", "32x32w4-doubled".
 std::string to_string(const Tile& tile);
 
 /// For rungs that take whole tiles only: why they refuse this problem, if they do.
@@ -113,10 +116,11 @@ struct Instance {
 
 /// What a kernel file exports: its instantiations and its planner. The first instance that takes a
 /// head_dim and mask is the rung itself; further ones are ablations (the same code at another
-/// tile).
+/// tile). Those of `tuned` are for `fa tune` alone, and only a build with FA_TUNE has any.
 struct RungKernels {
   std::span<const Instance> instances;
   PlanResult (*plan)(const Problem& problem, const Instance& instance);
+  std::span<const Instance> tuned = {};
 };
 
 }  // namespace fa

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chart: what every rung spends for each tensor instruction, counted by the virtual machine."""
+"""Chart: what every rung spends for the same tensor work, counted by the virtual machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import style
-from ladder import Catalogue, LadderError, Problem, Results, Rung
+from ladder import Catalogue, LadderError, Problem, Results, Row, Rung, products
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,7 +16,7 @@ PROBLEM = "1,2,1024,128"
 BAR = 0.6  # height of a bar, in rows
 ROW = 0.335  # inches
 WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 1.35, 0.35, 1.35, 0.75  # inches around the panels
+LEFT, RIGHT, TOP, BOTTOM = 1.55, 0.35, 1.35, 0.75  # inches around the panels
 GAP = 0.42  # inches between panels
 ROOM = 1.32  # a panel's width against its longest bar: the label stands behind it
 
@@ -39,30 +39,27 @@ def sectors(counts: Counts) -> float:
     return sum(counts.get(f"global_{kind}_sectors", 0) for kind in ("load", "store", "copy"))
 
 
-def tensor(counts: Counts) -> float:
-    return counts.get("tensor", 0) + counts.get("wgmma", 0)
-
-
 @dataclass(frozen=True)
 class Panel:
     title: str
     value: Callable[[Counts], float]
     wasted: Callable[[Counts], float] = lambda counts: 0.0  # noqa: E731
+    unseen: tuple[str, str] = ("", "")  # a rung with this count does more, which is not counted
 
 
 PANELS = (
-    Panel("shared-memory wavefronts", wavefronts, conflicts),
+    Panel("shared-memory wavefronts", wavefronts, conflicts, ("wgmma", "wgmma's")),
     Panel("ldmatrix", lambda counts: counts.get("ldmatrix", 0)),
     Panel("PTX instructions", lambda counts: counts["instructions"]),
-    Panel("global sectors", sectors),
+    Panel("global sectors", sectors, unseen=("bulk_copy", "the TMA's")),
 )
 
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
     rows = [
-        (rung, row.data["counts"])
+        (rung, row)
         for rung in catalogue.rungs
-        if (row := results.counted(rung.id, problem)) and tensor(row.data["counts"]) > 0
+        if (row := results.counted(rung.id, problem)) and products(row) > 0
     ]
     if not rows:
         raise LadderError(f"{results.name} has no counts of tensor-core rungs at {problem.label}")
@@ -76,36 +73,45 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
         draw_panel(figure.add_axes(size), panel, rows, colours, named=place == 0)
     style.titles(
         figure,
-        "What a tensor instruction costs, rung by rung",
-        f"Warp instructions, wavefronts and sectors for each mma at {problem.label}",
-        "Hatched: wavefronts that bank conflicts add. Exact counts, no times.",
+        "What a tensor product costs, rung by rung",
+        f"Warp instructions, wavefronts and sectors for each m16n8k16 product at {problem.label}",
+        "One mma is one such product; a wgmma does many at once. Hatched: wavefronts that bank"
+        " conflicts add. Exact counts, no times.",
     )
     style.footer(figure, results, note)
     return figure
 
 
+def number_text(value: float) -> str:
+    return f"{value:.2g}" if value < 0.1 else f"{value:.3g}"
+
+
 def draw_panel(
     axes: Axes,
     panel: Panel,
-    rows: list[tuple[Rung, Counts]],
+    rows: list[tuple[Rung, Row]],
     colours: dict[str, style.Colour],
     named: bool,
 ) -> None:
-    values = [panel.value(counts) / tensor(counts) for _, counts in rows]
-    for place, (rung, counts) in enumerate(rows):
-        wasted = panel.wasted(counts) / tensor(counts)
+    counted = [row.data["counts"] for _, row in rows]
+    values = [panel.value(counts) / products(row) for counts, (_, row) in zip(counted, rows)]
+    for place, (rung, row) in enumerate(rows):
+        wasted = panel.wasted(counted[place]) / products(row)
         useful = values[place] - wasted
         axes.barh(place, useful, height=BAR, color=colours[rung.id], zorder=2)
         look = {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "/////", "linewidth": 0.6}
         if wasted > 0:
             axes.barh(place, wasted, left=useful, height=BAR, zorder=2, **look)
+        key, whose = panel.unseen
+        more = key in counted[place]
         axes.annotate(
-            f"{values[place]:.3g}",
+            number_text(values[place]) + (f" + {whose}" if more else ""),
             (values[place], place),
             xytext=(4, 0),
             textcoords="offset points",
             va="center_baseline",
             size=8.5,
+            color=style.MUTED if more else style.INK,
         )
     axes.set_xlim(0, ROOM * max(values) or 1)
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -170,10 +170,19 @@ class Results:
         return self._find("peer", id, problem, lambda row: "matmul" not in row.data)
 
     def matmul(self, problem: Problem | None = None) -> Row | None:
-        """The ceiling, a plain matrix product: timed beside this problem, else the fastest."""
+        """The ceiling, a plain matrix product: timed beside this problem, else the fastest of its
+        dtype."""
         rows = [row for row in self.timed() if row.kind == "peer" and "matmul" in row.data]
+        if problem:
+            rows = [row for row in rows if row.problem.dtype == problem.dtype]
         beside = [row for row in rows if row.problem == problem]
         return max(beside or rows, key=lambda row: row.tflops, default=None)
+
+    def copy(self, problem: Problem | None = None) -> Row | None:
+        """The ceiling of memory traffic: timed beside this problem, else the fastest."""
+        rows = [row for row in self.rows if row.status == "ok" and "copy_bytes" in row.data]
+        beside = [row for row in rows if row.problem == problem]
+        return max(beside or rows, key=lambda row: float(row.data["gbs"]), default=None)
 
     def peers(self) -> list[str]:
         """Ids of the attention peers that have a time, in file order."""
@@ -188,6 +197,8 @@ class Results:
 
 
 # --- catalogue ------------------------------------------------------------------------------------
+
+OWN = "own"  # the family of the reader's kernels
 
 
 @dataclass(frozen=True)
@@ -214,6 +225,8 @@ class Rung:
 
 @dataclass(frozen=True)
 class Catalogue:
+    """The ladder, without the reader's own kernels."""
+
     rungs: tuple[Rung, ...]
 
     @staticmethod
@@ -224,6 +237,7 @@ class Catalogue:
             rungs = tuple(
                 Rung(**{name: rung[name] or "" for name in names}, data=rung)
                 for rung in document["rungs"]
+                if rung["family"] != OWN
             )
         except (ValueError, KeyError, TypeError) as error:
             raise LadderError(f"{source} is not a catalogue: {error!r}") from error
@@ -245,7 +259,7 @@ class Catalogue:
     @property
     def sha256(self) -> str:
         """Of what charts show of the list: one made from another list is out of date."""
-        shown = [(rung.id, rung.name, rung.parent, rung.family) for rung in self.rungs]
+        shown = [(rung.id, rung.name, rung.parent, rung.family, rung.status) for rung in self.rungs]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
@@ -303,10 +317,62 @@ def step_of(rung: Rung, catalogue: Catalogue, results: Results, problem: Problem
     return Step(rung, row, parent, parent_row, at_tile)
 
 
+# --- counts of the virtual machine ----------------------------------------------------------------
+
+PRODUCT = 2 * 16 * 8 * 16  # FLOP of m16n8k16, what one mma.sync does
+
+
+def products(row: Row) -> float:
+    """How much work a row of counts is, in m16n8k16 products; 0 without tensor cores. A wgmma does
+    many of them at once, so there it is the work that the problem asks for."""
+    counts, problem = row.data["counts"], row.problem
+    if "wgmma" not in counts:
+        return float(counts.get("tensor", 0))
+    if problem.causal:
+        raise LadderError(f"the products of wgmma are not known for {problem.label}")
+    scores = problem.batch * problem.heads * problem.seq_q * problem.seq_kv
+    return 4.0 * scores * problem.head_dim / PRODUCT
+
+
+def left_out(rows: Iterable[Mapping[str, int]]) -> str:
+    """What the counts of such rows leave out, for a caption; empty where that is nothing."""
+    keys = {key for counts in rows for key in counts}
+    parts = ["what the TMA moves"] if "bulk_copy" in keys else []
+    parts += ["what wgmma reads of shared memory"] if "wgmma" in keys else []
+    return f"; left out: {', '.join(parts)}" if parts else ""
+
+
+WHOLE_TILES = 64  # what divides a length that rungs with whole tiles take
+
+
+def alike(row: Row, problem: Problem) -> bool:
+    """The same problem at some length; the others are for the chapters of ragged lengths."""
+    square = row.problem.seq_q == row.problem.seq_kv and row.problem.seq_q % WHOLE_TILES == 0
+    return square and row.problem == problem.with_seq(row.problem.seq_q)
+
+
+def by_length(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row.problem.seq_q)
+
+
+def tried_to_the_end(results: Results, problem: Problem) -> dict[tuple[str, str], list[Row]]:
+    """(kind, id) -> rows by length, timed or out of memory, of the rungs and attention peers that
+    were tried at the greatest length."""
+    rows = [row for row in results.rows if alike(row, problem) and not row.ablation]
+    rows = [row for row in rows if row.is_timed or row.status == "out_of_memory"]
+    rows = [row for row in rows if "matmul" not in row.data and "copy_bytes" not in row.data]
+    longest = max((row.problem.seq_q for row in rows), default=0)
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in by_length(rows):
+        found.setdefault((row.kind, row.id), []).append(row)
+    return {who: own for who, own in found.items() if own[-1].problem.seq_q == longest}
+
+
 # --- words that charts and tables share ----------------------------------------------------------
 
 PEER_NAMES = {"fa2": "FlashAttention-2", "fa3": "FlashAttention-3", "cudnn": "cuDNN"}
-PEER_NAMES |= {"triton": "Triton", "cublas": "cuBLAS matmul"}
+PEER_NAMES |= {"triton": "Triton", "cublas": "cuBLAS matmul", "copy": "copy"}
+PEER_NAMES |= {"torch_standard": "PyTorch standard", "torch_efficient": "PyTorch efficient"}
 
 
 def percent(factor: float) -> str:

@@ -16,7 +16,7 @@ from matplotlib.transforms import blended_transform_factory
 BAR = 0.58  # height of a bar, in rows
 ROW = 0.335  # inches
 WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 1.95, 1.72, 1.3, 0.95  # inches around the bars
+LEFT, RIGHT, TOP, BOTTOM = 2.5, 1.72, 1.3, 0.95  # inches around the bars
 KEY = (
     "Solid: the idea, against the parent at the same tile."
     " Hatched: what the new tile alone did to the parent."
@@ -54,7 +54,8 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     set_axes(axes, known)
     style.name_change_columns(axes)
     for place, step in enumerate(known):
-        draw_step(axes, place, step, colours[step.rung.id])
+        colour = colours[step.rung.id]
+        draw_step(axes, place, step, colour if style.is_step(step.rung) else style.pale(colour))
     style.titles(
         figure,
         f"Step by step, {results.gpu}",
@@ -116,7 +117,9 @@ def draw_step(axes: Axes, place: int, step: Step, colour: style.Colour) -> None:
     left = -(LEFT - 0.2) / (WIDTH - LEFT - RIGHT)
     text = {"transform": column, "va": "center_baseline"}
     axes.text(left, place, step.rung.title, weight="bold", **text)
-    axes.text(-0.012, place, f"on {step.parent.id}", ha="right", size=8, color=style.MUTED, **text)
+    status = "" if style.is_step(step.rung) else f", {step.rung.status}"
+    under = {"ha": "right", "size": 8, "color": style.MUTED}
+    axes.text(-0.012, place, f"on {step.parent.id}{status}", **under, **text)
     style.draw_changes(axes, place, step)
 
 

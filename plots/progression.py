@@ -14,10 +14,13 @@ from matplotlib.transforms import blended_transform_factory
 BAR = 0.66  # height of a bar, in rows
 ROW = 0.335  # inches
 WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 1.78, 1.72, 1.46, 0.76  # inches around the bars
+LEFT, RIGHT, TOP, BOTTOM = 2.22, 1.72, 1.46, 0.76  # inches around the bars
 NAME_WIDTH = 86  # points that the name of a reference line takes
 
-KEY = "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."
+KEY = (
+    "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."
+    " Pale: no step up, kept for its lesson."
+)
 
 References = list[tuple[str, Row]]
 
@@ -33,7 +36,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     for place, rung in enumerate(rungs):
         row = results.rung(rung.id, problem)
         assert row is not None
-        draw_bar(axes, place, row, colours[rung.id])
+        draw_bar(axes, place, rung, row, colours[rung.id])
         label_rung(axes, place, rung, row)
         draw_step(axes, place, step_of(rung, catalogue, results, problem))
     axes.set_yticks([])
@@ -65,9 +68,11 @@ def reference_rows(results: Results, problem: Problem) -> References:
     return found + ([(PEER_NAMES.get(ceiling.id, ceiling.id), ceiling)] if ceiling else [])
 
 
-def draw_bar(axes: Axes, place: int, row: Row, colour: style.Colour) -> None:
+def draw_bar(axes: Axes, place: int, rung: Rung, row: Row, colour: style.Colour) -> None:
     slow, fast = row.spread
-    axes.barh(place, row.tflops, height=BAR, color=colour, zorder=2)
+    step = style.is_step(rung)
+    fill = colour if step else style.pale(colour)
+    axes.barh(place, row.tflops, height=BAR, facecolor=fill, edgecolor=colour, zorder=2)
     axes.errorbar(
         row.tflops,
         place,
@@ -79,15 +84,18 @@ def draw_bar(axes: Axes, place: int, row: Row, colour: style.Colour) -> None:
         zorder=4,
     )
     is_long = row.tflops > 0.12 * axes.get_xlim()[1]
+    value = f"{row.tflops:.0f}" if row.tflops >= 99.5 else f"{row.tflops:.1f}"
+    behind = {"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.8}  # a reference line
     axes.annotate(
-        f"{row.tflops:.0f}" if row.tflops >= 99.5 else f"{row.tflops:.1f}",
+        value if step else f"{value}  {rung.status}",
         (0 if is_long else fast, place),
         xytext=(7, 0),
         textcoords="offset points",
         va="center_baseline",
-        color="white" if is_long else style.INK,
+        color="white" if is_long and step else style.INK,
         weight="bold",
         zorder=5,
+        bbox=None if is_long else behind,
     )
 
 

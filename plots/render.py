@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import counts
+import memory
 import parent
 import progression
+import roofline
 import seq_len
 import style
 from ladder import MAIN_PROBLEM, Catalogue, LadderError, Problem, Results
@@ -30,8 +32,13 @@ class Chart:
 CHARTS = (
     Chart("progression", progression.draw),
     Chart("progression_d64", progression.draw, "16,16,8192,64"),
+    Chart("progression_causal", progression.draw, f"{MAIN_PROBLEM},causal"),
+    Chart("progression_fp32", progression.draw, roofline.SINGLE),
     Chart("seq_len", seq_len.draw),
     Chart("parent", parent.draw),
+    Chart("roofline", roofline.draw),
+    Chart("roofline_fp32", roofline.draw, roofline.SINGLE),
+    Chart("memory", memory.draw, memory.PROBLEM),
     Chart("counts", counts.draw, counts.PROBLEM, counted=True),
 )
 
@@ -46,12 +53,19 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def charts_of(results: Results) -> list[Chart]:
-    return [chart for chart in CHARTS if chart.counted == results.is_counted]
+    """Those that this kind of file may have data for; another dtype is another file."""
+    if results.is_counted:
+        return [chart for chart in CHARTS if chart.counted]
+    dtypes = {row.problem.dtype for row in results.rows}
+    charts = (chart for chart in CHARTS if not chart.counted)
+    return [chart for chart in charts if Problem.parse(chart.problem).dtype in dtypes]
 
 
 def render(results: Results, catalogue: Catalogue, out: Path, note: str) -> list[str]:
     """Draws what the file has data for; returns why charts were left out."""
     left_out = []
+    if not charts_of(results):
+        raise LadderError(f"{results.name} has no rows")
     for chart in charts_of(results):
         try:
             figure = chart.draw(results, catalogue, Problem.parse(chart.problem), note)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import style
-from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row
+from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row, alike, by_length
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
@@ -44,8 +44,8 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     style.hairline_grid(axes, "y")
     for line in lines:
         axes.plot(line.seqs, line.values, clip_on=False, zorder=3, **line.look)
-    set_axes(axes, seqs, highest(results, lines))
-    draw_ceiling(axes, results)
+    set_axes(axes, seqs, highest(results, problem, lines))
+    draw_ceiling(axes, results.matmul(problem))
     label_ends(axes, lines)
     shape = problem.label.replace(f"N={problem.seq_q} ", "")
     style.titles(figure, f"Sequence length, {results.gpu}", f"TFLOPS at {shape}", KEY)
@@ -59,12 +59,6 @@ def make_figure(labels: int) -> tuple[Figure, Axes]:
     figure = style.plt.figure(figsize=(WIDTH, height))
     box = (LEFT / WIDTH, BOTTOM / height, (WIDTH - LEFT - RIGHT) / WIDTH, plot / height)
     return figure, figure.add_axes(box)
-
-
-def alike(row: Row, problem: Problem) -> bool:
-    """The same problem at some length."""
-    square = row.problem.seq_q == row.problem.seq_kv
-    return square and row.problem == problem.with_seq(row.problem.seq_q)
 
 
 def rung_lines(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
@@ -89,12 +83,8 @@ def peer_lines(results: Results, problem: Problem) -> list[Line]:
     return [line for line in lines if line.rows]
 
 
-def by_length(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row.problem.seq_q)
-
-
-def highest(results: Results, lines: list[Line]) -> float:
-    ceiling = results.matmul()
+def highest(results: Results, problem: Problem, lines: list[Line]) -> float:
+    ceiling = results.matmul(problem)
     values = [value for line in lines for value in line.values]
     return max(values + ([ceiling.tflops] if ceiling else []))
 
@@ -109,8 +99,7 @@ def set_axes(axes: Axes, seqs: list[int], top: float) -> None:
     axes.set_xlabel("sequence length N (log scale)", size=9)
 
 
-def draw_ceiling(axes: Axes, results: Results) -> None:
-    ceiling = results.matmul()
+def draw_ceiling(axes: Axes, ceiling: Row | None) -> None:
     if ceiling is None:
         return
     axes.axhline(ceiling.tflops, color=style.MUTED, linewidth=0.9, linestyle=(0, (1, 1.5)))

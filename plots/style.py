@@ -45,7 +45,7 @@ PEER_DASHES = {"fa2": (5, 2), "cudnn": (2, 2), "triton": (1, 2), "fa3": (7, 2, 1
 RAMPS = {
     "fp32": ((0.62, 0.05, 320.0), (0.45, 0.12, 295.0), 6),
     "ampere": ((0.74, 0.10, 205.0), (0.43, 0.17, 268.0), 10),
-    "hopper": ((0.76, 0.15, 80.0), (0.45, 0.19, 18.0), 12),
+    "hopper": ((0.76, 0.15, 80.0), (0.45, 0.19, 18.0), 14),
 }
 
 FONT = {
@@ -106,6 +106,18 @@ def ramp_colour(family: str, place: int) -> Colour:
         start + t * (end - start) for start, end in zip(first, turned(first, last))
     )
     return oklch(lightness, chroma, hue)
+
+
+def pale(colour: Colour) -> Colour:
+    """Halfway to the background: for rungs that are no step."""
+    paper = matplotlib.colors.to_rgb(BACKGROUND)
+    red, green, blue = ((0.45 * own + 0.55 * other) for own, other in zip(colour, paper))
+    return red, green, blue
+
+
+def is_step(rung: Rung) -> bool:
+    """False for what is shown for its lesson: a flat step, a branch, a regression."""
+    return rung.status == "step"
 
 
 def turned(first: Colour, last: Colour) -> Colour:

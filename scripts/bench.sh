@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
 # Measures the ladder: set-up, build, check, then rungs and other implementations in turns; charts.
-#   scripts/bench.sh [--json FILE] [--no-build] [options of fa bench]
-# With a GPU: results go to runs/<gpu>-<time>/ladder.json or to FILE, which is resumed if half done.
-# Without options of fa bench: B=16 H=16, D=128 at N=512..16384, then D=64 at N=8192.
+#   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE] [--no-build] [options of fa bench]
+# With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done. The sets:
+#   ladder   ladder.json  float16 rungs, B=16 H=16: N=512..16384 at D=128, N=8192 at D=64
+#   causal   ladder.json  those that mask: N=2048 and 8192 at D=128, N=8192 at D=64
+#   ragged   ladder.json  those that take any length: N=1000 and 8191
+#   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
+#                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
+#                         the scores no longer fit into 144 GB
+#   small    small.json   the same at the shapes of the A10 post: 1x1 and 2x4 heads, N=256 and 1024
+# With options of fa bench, those alone are measured, into ladder.json or FILE.
 # Without a GPU every rung is checked and counted in the virtual machine: the results go to
 # runs/vm/counts.json or to FILE, the chart of them beside it. Nothing is timed; the charts of times
 # are the committed measurements, drawn again and marked as such.
@@ -10,7 +17,11 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SEQS=512,1024,2048,4096,8192,16384
+SETS=ladder,causal,ragged,fp32,small
+HALF_PEERS=fa2,cudnn,cublas,copy,triton,fa3
+TORCH_PEERS=torch_standard,torch_efficient
+SINGLE_PEERS=$TORCH_PEERS,cublas,copy
+FAILED=0
 
 draw_charts() {
   local results="$1" out="$2" note="${3:-}" python
@@ -20,24 +31,125 @@ draw_charts() {
     --note "$note"
 }
 
+# bench_with_peers FILE WORD...: words of fa bench and peers.py. What is wrong (1) or could not run
+# (3) has a row that says so and does not stop the other measurements; FAILED remembers it.
 bench_with_peers() {
-  FA_BUILD_DIR="$BUILD_DIR" python3 "$ROOT/scripts/peers.py" all --json "$@"
+  local json="$1" code=0
+  shift
+  FA_BUILD_DIR="$BUILD_DIR" python3 "$ROOT/scripts/peers.py" "$@" --json "$json" || code=$?
+  case "$code" in
+    0) ;;
+    1 | 3) FAILED=$code ;;
+    *) die "the measurement into $json was refused; the messages above say why" "$code" ;;
+  esac
+}
+
+# rungs_where CONDITION: ids of the rungs `r` for which a Python condition holds.
+rungs_where() {
+  "$(fa_binary)" list --json |
+    python3 -c "import json, sys
+print(*(r['id'] for r in json.load(sys.stdin)['rungs'] if $1))"
+}
+
+# bench_rungs CONDITION FILE WORD...: the rungs for which the condition holds, if there are any.
+bench_rungs() {
+  local rungs
+  read -r -a rungs <<<"$(rungs_where "$1")"
+  [[ ${#rungs[@]} -gt 0 ]] || return 0
+  bench_with_peers "$2" "${rungs[@]}" "${@:3}"
+}
+
+# Tiles that are not a rung's own are timed at one length only.
+measure_ladder() {
+  local half="r['dtype'] == 'float16'" json="$1/$2"
+  bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
+  bench_rungs "$half" "$json" --seqs 8192 --dim 64 --peers $HALF_PEERS
+  bench_rungs "$half" "$json" --seqs 512,1024,2048,4096,16384 --no-ablations --peers $HALF_PEERS
+}
+
+measure_causal() {
+  local masking="r['dtype'] == 'float16' and r['causal']" json="$1/$2"
+  bench_rungs "$masking" "$json" --causal --seqs 512,1024,2048,8192,16384 --no-ablations --peers fa2,cudnn,fa3
+  bench_rungs "$masking" "$json" --causal --seqs 8192 --dim 64 --no-ablations --peers fa2,cudnn,fa3
+}
+
+measure_ragged() {
+  local ragged="r['dtype'] == 'float16' and r['ragged']" json="$1/$2"
+  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers fa2,cudnn,fa3
+}
+
+# The shapes that the chapters of the float32 rungs compare.
+measure_fp32_chapters() {
+  local json="$1" single="r['dtype'] == 'float32'"
+  local four=(--batch 4 --heads 16 --rounds 3)
+  bench_rungs "$single" "$json" "${four[@]}" --dim 64 --seqs 512,1024,2048,4096,8192 \
+    --peers $TORCH_PEERS
+  bench_rungs "$single" "$json" "${four[@]}" --dim 128 --seqs 4096 --peers $TORCH_PEERS
+  bench_rungs "$single" "$json" "${four[@]}" --dim 32 --seqs 4096 --no-ablations \
+    --peers $TORCH_PEERS
+  bench_rungs "$single" "$json" --batch 10 --heads 64 --rounds 3 --dim 32 --seqs 1024 \
+    --no-ablations --peers $TORCH_PEERS
+}
+
+# At the greatest lengths a launch takes seconds: the first and the last rung are enough there, and
+# that S no longer fits is what they are to show. PyTorch's two matrices need the card alone.
+measure_fp32() {
+  local json="$1/fp32.json" single="r['dtype'] == 'float32'" last before
+  local shape=(--batch 1 --heads 16 --dim 64 --rounds 3)
+  last="$(rungs_where "$single" | sed 's/.* //')"
+  local ends="$single and (not r['parent'] or r['id'] == '$last')"
+  measure_fp32_chapters "$json"
+  bench_rungs "$single" "$json" "${shape[@]}" --seqs 512,2048,8192 --peers $SINGLE_PEERS
+  bench_rungs "$ends" "$json" "${shape[@]}" --seqs 16384 --no-ablations \
+    --peers $TORCH_PEERS
+  before=$FAILED
+  bench_rungs "$ends" "$json" "${shape[@]}" --seqs 32768,65536 --no-ablations \
+    --peers torch_efficient
+  bench_with_peers "$json" none --dtype float32 "${shape[@]}" --seqs 32768,65536 \
+    --peers torch_standard
+  [[ $FAILED -ne 3 ]] || FAILED=$before
+}
+
+measure_small() {
+  local json="$1/small.json" single="r['dtype'] == 'float32'" heads mask
+  for heads in "--batch 1 --heads 1" "--batch 2 --heads 4"; do
+    for mask in "" --causal; do
+      # shellcheck disable=SC2086 # words
+      bench_rungs "$single${mask:+ and r['causal']}" "$json" $heads $mask --seqs 256,1024 --dim 64 \
+        --rounds 2 --no-ablations --peers $TORCH_PEERS,copy
+    done
+  done
 }
 
 measure() {
-  local json="$1"
-  shift
-  mkdir -p "$(dirname "$json")"
+  local sets="$1" json="$2" set folder file
+  shift 2
+  folder="$(dirname "$json")"
+  mkdir -p "$folder"
   step "check"
   "$(fa_binary)" check all --suite quick --device gpu >&2
-  step "bench: $json"
   if [[ $# -gt 0 ]]; then
+    step "bench: $json"
     bench_with_peers "$json" "$@"
   else
-    bench_with_peers "$json" --seqs $SEQS
-    bench_with_peers "$json" --seqs 8192 --dim 64
+    for set in ${sets//,/ }; do
+      step "bench: $set"
+      "measure_$set" "$folder" "$(basename "$json")"
+    done
   fi
-  draw_charts "$json" "$(dirname "$json")/charts"
+  for file in "$json" "$folder/fp32.json"; do
+    [[ ! -f $file ]] || draw_charts "$file" "$folder/charts"
+  done
+  [[ $FAILED -eq 0 ]] || die "some rows are not ok; they say why" "$FAILED"
+}
+
+# known_sets LIST: fails with a message when a name is none of SETS.
+known_sets() {
+  local set
+  [[ -n $1 ]] || die "--sets names no set; allowed: ${SETS//,/, }"
+  for set in ${1//,/ }; do
+    [[ ",$SETS," == *",$set,"* ]] || die "unknown set '$set'; allowed: ${SETS//,/, }"
+  done
 }
 
 count_in_vm() {
@@ -66,7 +178,7 @@ redraw_committed() {
 }
 
 main() {
-  local build=yes json="" rest=()
+  local build=yes json="" sets="" rest=()
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) show_usage && return 0 ;;
@@ -76,6 +188,11 @@ main() {
         [[ -n $json ]] || die "--json needs a file name"
         shift
         ;;
+      --sets)
+        sets="${2:-}"
+        known_sets "$sets"
+        shift
+        ;;
       *) rest+=("$1") ;;
     esac
     shift
@@ -83,9 +200,11 @@ main() {
   [[ $build == no ]] || set_up_and_build charts
   fa_binary >/dev/null || die "fa is not built in $BUILD_DIR"
   if have_gpu; then
-    measure "${json:-$ROOT/runs/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
+    [[ -z $sets || ${#rest[@]} -eq 0 ]] || die "--sets cannot be combined with '${rest[*]}'"
+    measure "${sets:-$SETS}" "${json:-$ROOT/runs/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
       ${rest[@]+"${rest[@]}"}
   else
+    [[ -z $sets ]] || die "--sets: nothing can be timed without a GPU"
     [[ ${#rest[@]} -eq 0 ]] || die "'${rest[*]}': nothing can be timed without a GPU"
     count_in_vm "${json:-$ROOT/runs/vm/counts.json}"
     redraw_committed

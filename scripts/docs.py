@@ -4,15 +4,25 @@
   scripts/docs.py --write     fills tables, numbers, navigation; renders the charts
   scripts/docs.py --check     prints a diff of what is out of date and exits 1
 
+A marker whose measurement is missing keeps its text and is an error (exit code 2); all others are
+filled.
+
 Markers, in README.md and docs/**/*.md (FILE is a result file below plots/results without .json;
 PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal][,float32]):
 
   <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, share of FA2, change against parent; peers below
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
+  <!-- table:causal FILE ID -->          its causal problems beside the same ones without a mask
   <!-- table:resources FILE PROBLEM -->  registers, shared memory, spills, blocks per SM
+  <!-- table:tune FILE ID PROBLEM -->    one rung at every tile that fa tune swept, fastest in bold
+  <!-- table:occupancy ID DIM SM,SM... --> blocks per SM of every tile and what limits them
+  <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
+  <!-- table:small FILE FIELD -->        a field at every problem of the file, a column a kernel
+  <!-- table:intensity FILE -->          the post's table of Q K^T, with its A100's ridge and ours
   <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py)
-  <!-- table:counts ID DIM -->           the virtual machine's counts per mma, beside the parent's
+  <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
+                                         one mma (without tensor cores per 32 scores), and the parent's
   <!-- table:ncu -->                     these counts against an H200's hardware counters
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
@@ -20,8 +30,11 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- n:FILE ID PROBLEM FIELD -->value<!-- /n -->             one number
   <!-- n:FILE ID PROBLEM FIELD / ID -->0.92<!-- /n -->         ratio to another row
   <!-- n:FILE ID PROBLEM FIELD % ID -->+4.1 %<!-- /n -->       change against another row
+                                                      (either may end in the other row's PROBLEM)
+  <!-- n:ridge FILE PROBLEM -->190<!-- /n -->              FLOP/byte where both measured ceilings meet
   <!-- n:sass ENTRY KIND -->256<!-- /n -->                      instructions of a kind in the main loop
-  <!-- n:counts ID DIM KEY [REF] -->1 024<!-- /n -->    a count of the machine; REF: mma (for each),
+  <!-- n:counts ID DIM KEY [REF] -->1 024<!-- /n -->    a count of the machine, 0 if nothing of that name
+                                                      happened; REF: mma (for each m16n8k16 product),
                                                       or an ID (times of that rung)
       ID: a rung, ID@TILE for an ablation (01@64x128w4), or a peer (fa2, cudnn, cublas)
       FIELD: see FIELDS below
@@ -39,13 +52,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
+import intensity  # noqa: E402
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError, Problem, Results, Row, Rung  # noqa: E402
 
@@ -56,9 +71,11 @@ NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end
 PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
 MAIN_RESULTS = "h200/ladder"  # docs/assets: charts of this file and of COUNTS
 NOTHING = "\N{EN DASH}"
+SINGLE_RESULTS = "h200/fp32"  # charts too
 COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
 COUNTS_AT = "1,2,1024,{}"
 NCU = "h200/ncu"
+OCCUPANCY = "occupancy"  # fa tune 06 --static --json, for head_dim 64 and 128
 
 
 @dataclass
@@ -102,6 +119,21 @@ def number_in(*path: str) -> Callable[[Row], float | None]:
     return read
 
 
+def launch_ms(index: int) -> Callable[[Row], float | None]:
+    """Median of one launch of a rung that has several."""
+
+    def read(row: Row) -> float | None:
+        launches = row.data.get("launches") or []
+        time = launches[index]["time_ms"] if index < len(launches) else None
+        return None if time is None else float(time["median"])
+
+    return read
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
 # Name -> (where the number is, how it is written)
 FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] = {
     "tflops": (number_in("tflops"), digits),
@@ -117,6 +149,13 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "shared_bytes": (number_in("resources", "shared_bytes"), "{:.0f}".format),
     "spill_bytes": (number_in("resources", "spill_bytes"), "{:.0f}".format),
     "blocks_per_sm": (number_in("resources", "blocks_per_sm"), "{:.0f}".format),
+    "peak_gb": (lambda row: scaled(number_in("peak_bytes")(row), 1e-9), digits),
+    "ms_launch_1": (launch_ms(0), digits),
+    "ms_launch_2": (launch_ms(1), digits),
+    "ms_launch_3": (launch_ms(2), digits),
+    "intensity": (intensity.uncached, digits),
+    "intensity_once": (lambda row: intensity.once(row.problem).intensity, digits),
+    "gbs_uncached": (lambda row: 1e3 * row.tflops / intensity.uncached(row), digits),
     "max_error": (number_in("check", "max_error"), "{:.2g}".format),
     "tolerance": (number_in("check", "tolerance"), "{:.2g}".format),
 }
@@ -135,15 +174,15 @@ def find_row(site: Site, results: Results, who: str, problem: Problem) -> Row:
     elif site.catalogue.find(id):
         row = results.rung(id, problem)
     else:
-        row = results.peer(id, problem) or peer_matmul(results, id, problem)
+        row = results.peer(id, problem) or ceiling(results, id, problem)
     if row is None:
         raise LadderError(f"{results.name} has no time of '{who}' at {problem.label}")
     return row
 
 
-def peer_matmul(results: Results, id: str, problem: Problem) -> Row | None:
-    row = results.matmul(problem)
-    return row if row and row.id == id else None
+def ceiling(results: Results, id: str, problem: Problem) -> Row | None:
+    rows = (results.matmul(problem), results.copy(problem))
+    return next((row for row in rows if row and row.id == id), None)
 
 
 def read_field(row: Row, name: str) -> float:
@@ -162,14 +201,17 @@ def number(site: Site, key: str) -> str:
         return count_number(site, *words[1:])
     if words[0] == "sass" and len(words) == 3:
         return str(instructions(site, words[1], words[2]))
-    if len(words) not in (4, 6) or (len(words) == 6 and words[4] not in "/%"):
+    if words[0] == "ridge" and len(words) == 3:
+        return digits(intensity.ceilings(site.results(words[1]), parse_problem(words[2])).ridge)
+    if len(words) not in (4, 6, 7) or (len(words) > 4 and words[4] not in "/%"):
         raise LadderError(f"n:{key}: expected FILE ID PROBLEM FIELD, or these and '/ ID' or '% ID'")
     results = site.results(words[0])
     problem = parse_problem(words[2])
     value = read_field(find_row(site, results, words[1], problem), words[3])
     if len(words) == 4:
         return FIELDS[words[3]][1](value)
-    other = read_field(find_row(site, results, words[5], problem), words[3])
+    other_problem = parse_problem(words[6]) if len(words) == 7 else problem
+    other = read_field(find_row(site, results, words[5], other_problem), words[3])
     if other == 0:
         raise LadderError(f"n:{key}: {words[3]} of '{words[5]}' is 0")
     return f"{value / other:.2f}" if words[4] == "/" else ladder.percent(value / other)
@@ -187,27 +229,47 @@ def instructions(site: Site, entry: str, kind: str) -> int:
     return int(entries[entry].get(kind, 0))
 
 
-def counts_of(site: Site, who: str, dim: str) -> dict[str, int]:
+def counted_problem(site: Site, id: str, dim: str) -> Problem:
+    """Where a rung is counted, in its own dtype."""
+    problem, rung = Problem.parse(COUNTS_AT.format(dim)), site.catalogue.find(id)
+    return replace(problem, dtype=rung.data.get("dtype", problem.dtype)) if rung else problem
+
+
+def counted_row(site: Site, who: str, dim: str) -> Row:
     """Counts of a rung, or of ID@TILE."""
     results, (id, _, tile) = site.results(COUNTS), who.partition("@")
-    row = results.counted(id, Problem.parse(COUNTS_AT.format(dim)), tile)
+    row = results.counted(id, counted_problem(site, id, dim), tile)
     if row is None:
         raise LadderError(f"{results.name} has no counts of '{who}' at head_dim {dim}")
-    return dict(row.data["counts"])
+    return row
+
+
+def counts_of(site: Site, who: str, dim: str) -> dict[str, int]:
+    return dict(counted_row(site, who, dim).data["counts"])
+
+
+def known_counts(site: Site) -> list[str]:
+    """Names of all counts that any rung has; what never happened to a rung is not in its row."""
+    rows = site.results(COUNTS).rows
+    return sorted({name for row in rows for name in row.data.get("counts") or {}})
 
 
 def count_number(site: Site, who: str, dim: str, key: str, reference: str = "") -> str:
-    counts = counts_of(site, who, dim)
-    if key not in counts:
-        raise LadderError(f"n:counts: '{who}' has no {key}; it has {', '.join(counts)}")
+    row = counted_row(site, who, dim)
+    if key not in known_counts(site):
+        raise LadderError(f"n:counts: no rung has {key}; known: {', '.join(known_counts(site))}")
+    count = row.data["counts"].get(key, 0)
     if not reference:
-        return grouped(counts[key])
+        return grouped(count)
     if reference == "mma":
-        return digits(counts[key] / counts["tensor"])
+        products = ladder.products(row)
+        if not products:
+            raise LadderError(f"n:counts: '{who}' uses no tensor cores")
+        return digits(count / products)
     other = counts_of(site, reference, dim).get(key, 0)
     if other == 0:
         raise LadderError(f"n:counts: {key} of '{reference}' is 0")
-    return f"{counts[key] / other:.2f}"
+    return f"{count / other:.2f}"
 
 
 def grouped(number: int) -> str:
@@ -281,35 +343,91 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
         ladder_row(site, page, results, problem, rung)
         for rung in site.catalogue.rungs
         if rung.data.get("dtype", problem.dtype) == problem.dtype
+        and (rung.data.get("causal") or not problem.causal)
     ]
     others = [[peer_name(row), "", rate(row), share(row, fa2), "", ""] for row in peers if row]
     table = markdown_table(heads, rungs + others, left=2)
     return table + source_line(results, problem)
 
 
+# What a rung is measured against, by dtype; the first is the reference of the last column.
+RUNG_PEERS = {"float16": ("fa2", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
+SHORT_NAMES = {"fa2": "FA2"}
+
+
 def rung_table(site: Site, page: Path, name: str, id: str) -> str:
     results, rung = site.results(name), site.catalogue.find(id)
     if rung is None:
         raise LadderError(f"table:rung: the catalogue has no rung '{id}'")
+    problems = sorted({row.problem for row in results.timed() if row.id == id and not row.ablation})
+    if not problems:
+        raise LadderError(f"{results.name} has no time of '{id}'")
+    several = len({(problem.batch, problem.heads) for problem in problems}) > 1
+    peers = RUNG_PEERS[problems[0].dtype]
     rows = []
-    for problem in sorted({row.problem for row in results.timed() if row.id == id}):
-        row, step = results.rung(id, problem), None
+    for problem in problems:
+        row = results.rung(id, problem)
         step = ladder.step_of(rung, site.catalogue, results, problem)
-        fa2, cudnn = results.peer("fa2", problem), results.peer("cudnn", problem)
+        others = [results.peer(peer, problem) for peer in peers]
         rows.append(
             [
+                *([heads_text(problem)] if several else []),
                 f"{problem.head_dim}{' causal' if problem.causal else ''}",
                 str(problem.seq_q),
                 rate(row),
                 rate(step.parent_row) if step else NOTHING,
                 rate(step.parent_at_tile) if step else NOTHING,
+                *map(rate, others),
+                share(row, others[0]),
+            ]
+        )
+    parent = rung.parent or "parent"
+    names = [SHORT_NAMES.get(peer, ladder.PEER_NAMES[peer]) for peer in peers]
+    heads = [HEADS] if several else []
+    heads += ["D", "N", f"{id}", parent, f"{parent} at this tile", *names, f"of {names[0]}"]
+    return markdown_table(heads, rows, left=1) + source_line(results, None)
+
+
+HEADS = "B\N{MULTIPLICATION SIGN}H"
+
+
+def heads_text(problem: Problem) -> str:
+    return f"{problem.batch}\N{MULTIPLICATION SIGN}{problem.heads}"
+
+
+def part(row: Row | None, whole: Row | None) -> str:
+    """Share of a time."""
+    if row is None or whole is None:
+        return NOTHING
+    return f"{read_field(row, 'ms') / read_field(whole, 'ms'):.3f}"
+
+
+def causal_table(site: Site, page: Path, name: str, id: str) -> str:
+    results = site.results(name)
+    problems = sorted({row.problem for row in results.timed() if row.id == id})
+    rows = []
+    for problem in problems:
+        row, whole = results.rung(id, problem), replace(problem, causal=False)
+        if not problem.causal or row is None:
+            continue
+        fa2, cudnn = results.peer("fa2", problem), results.peer("cudnn", problem)
+        rows.append(
+            [
+                str(problem.head_dim),
+                str(problem.seq_q),
+                digits(read_field(row, "ms")),
+                part(row, results.rung(id, whole)),
+                part(fa2, results.peer("fa2", whole)),
+                part(cudnn, results.peer("cudnn", whole)),
+                rate(row),
                 rate(fa2),
                 rate(cudnn),
                 share(row, fa2),
             ]
         )
-    parent = rung.parent or "parent"
-    heads = ["D", "N", f"{id}", parent, f"{parent} at this tile", "FA2", "cuDNN", "of FA2"]
+    if not rows:
+        raise LadderError(f"{results.name} has no time of '{id}' at a causal problem")
+    heads = ["D", "N", "ms", "of non-causal", "FA2's", "cuDNN's", id, "FA2", "cuDNN", "of FA2"]
     return markdown_table(heads, rows, left=1) + source_line(results, None)
 
 
@@ -327,25 +445,170 @@ def resources_table(site: Site, page: Path, name: str, problem_text: str) -> str
     return markdown_table(heads, rows, left=2) + source_line(results, problem)
 
 
+def tile_key(tile: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", tile)))
+
+
+def limit_names(names: list[str] | None) -> str:
+    return " and ".join(names) if names else NOTHING
+
+
+def tune_table(site: Site, page: Path, name: str, id: str, problem_text: str) -> str:
+    results, problem = site.results(name), parse_problem(problem_text)
+    swept = [row for row in results.rows if (row.id, row.problem) == (id, problem)]
+    timed = [row for row in swept if row.is_timed]
+    if not timed:
+        raise LadderError(f"{results.name} has no time of '{id}' at {problem.label}")
+    best = max(timed, key=lambda row: row.tflops)
+    rows = []
+    for row in sorted(swept, key=lambda row: tile_key(row.variant)):
+        used = row.data.get("resources") or {}
+        tile = row.variant if row.ablation else f"{row.variant} (its own)"
+        if row.is_timed:
+            speed = [FIELDS["ms"][1](row.data["time_ms"]["median"]), rate(row), share(row, best)]
+        else:
+            speed = [row.status, "", ""]
+        cells = [tile, *speed]
+        cells += [str(used.get(key, NOTHING)) for key in ("registers", "spill_bytes")]
+        cells += [f"{used['shared_bytes'] / 1024:.0f}" if used else NOTHING]
+        cells += [str(used.get("blocks_per_sm", NOTHING)), limit_names(used.get("limited_by"))]
+        rows.append([f"**{cell}**" if row is best and cell else cell for cell in cells])
+    heads = ["tile", "ms", "TFLOPS", "of best", "registers", "spilled bytes", "shared KiB"]
+    table = markdown_table([*heads, "blocks per SM", "limited by"], rows)
+    return table + source_line(results, problem)
+
+
+def occupancy_rows(site: Site, id: str, dim: str) -> list[dict[str, Any]]:
+    path = site.results_path(OCCUPANCY)
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        found = [row for row in rows if (row["id"], str(row["head_dim"])) == (id, dim)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LadderError(f"{path} cannot be read ({error}); fa tune --static makes it") from None
+    if not found:
+        raise LadderError(f"{path.name} has no rows of '{id}' at head_dim {dim}")
+    return found
+
+
+def occupancy_table(site: Site, page: Path, id: str, dim: str, sms: str) -> str:
+    rows = {(row["variant"], str(row["sm"])): row for row in occupancy_rows(site, id, dim)}
+    wanted = sms.split(",")
+    lines = []
+    for tile in sorted({tile for tile, _ in rows}, key=tile_key):
+        cards = [rows.get((tile, sm)) for sm in wanted]
+        known = [row for row in cards if row]
+        if not known:
+            raise LadderError(f"table:occupancy: no tile of '{id}' is compiled for {sms}")
+        registers = " / ".join(dict.fromkeys(str(row["registers"]) for row in known))
+        cells = [
+            f"{row['blocks_per_sm']}: {limit_names(row['limited_by'])}" if row else NOTHING
+            for row in cards
+        ]
+        lines.append([tile, registers, f"{known[0]['shared_bytes'] / 1024:.0f}", *cells])
+    versions = [f"{sm[:-1]}.{sm[-1]}" for sm in wanted]
+    table = markdown_table(["tile", "registers", "shared KiB", *versions], lines)
+    source = f"computed from the report of ptxas; `plots/results/{OCCUPANCY}.json`"
+    return f"{table}\nHead_dim {dim}, {source}.\n"
+
+
+def who_is(site: Site, page: Path, kind: str, id: str) -> str:
+    rung = site.catalogue.find(id) if kind == "rung" else None
+    return rung_link(site, rung, page) if rung else ladder.PEER_NAMES.get(id, id)
+
+
+def memory_table(site: Site, page: Path, name: str, problem_text: str) -> str:
+    results, problem = site.results(name), parse_problem(problem_text)
+    tried = ladder.tried_to_the_end(results, problem)
+    lengths = sorted({row.problem.seq_q for rows in tried.values() for row in rows})
+    if not lengths:
+        raise LadderError(f"{results.name} has no time like {problem.label}")
+    lines = []
+    for seq in lengths:
+        cells = [str(seq)]
+        for rows in tried.values():
+            row = next((row for row in rows if row.problem.seq_q == seq), None)
+            cells += [memory_cell(row, "ms"), memory_cell(row, "peak_gb")]
+        lines.append(cells)
+    names = [who_is(site, page, *who) for who in tried]
+    heads = ["N", *(f"{who}, {unit}" for who in names for unit in ("ms", "GB"))]
+    source = source_line(results, problem).replace(f" N={problem.seq_q}", "", 1)
+    return markdown_table(heads, lines, left=0) + source
+
+
+def memory_cell(row: Row | None, name: str) -> str:
+    value = FIELDS[name][0](row) if row else None
+    if value is not None:
+        return FIELDS[name][1](value)
+    return "does not fit" if row and name == "ms" else NOTHING
+
+
+def small_table(site: Site, page: Path, name: str, field_name: str) -> str:
+    results = site.results(name)
+    if field_name not in FIELDS:
+        raise LadderError(f"unknown field '{field_name}'; known: {', '.join(FIELDS)}")
+    rows = [row for row in results.timed() if not row.ablation and "matmul" not in row.data]
+    columns = list(dict.fromkeys((row.kind, row.id) for row in rows))
+    lines = []
+    for problem in sorted({row.problem for row in rows}, key=lambda p: (p.causal, p)):
+        here = {(row.kind, row.id): row for row in rows if row.problem == problem}
+        cells = [heads_text(problem), str(problem.seq_q), "causal" if problem.causal else "all"]
+        for who in columns:
+            value = FIELDS[field_name][0](here[who]) if who in here else None
+            cells.append(NOTHING if value is None else FIELDS[field_name][1](value))
+        lines.append(cells)
+    if not lines:
+        raise LadderError(f"{results.name} has no times")
+    heads = [HEADS, "N", "keys", *(who_is(site, page, *who) for who in columns)]
+    return markdown_table(heads, lines, left=3) + source_line(results, None)
+
+
+# The post's table: lengths and head_dims, and the A100's rate and bandwidth that it divides.
+POST_SHAPES = [(n, d) for d in (64, 128, 256) for n in (256, 2048, 4096)]
+POST_RIDGE = 312e12 / 1555e9
+
+
+def intensity_table(site: Site, page: Path, name: str) -> str:
+    results, problem = site.results(name), Problem.parse(ladder.MAIN_PROBLEM)
+    roof = intensity.ceilings(results, problem)
+    lines = []
+    for n, d in POST_SHAPES:
+        work = intensity.scores_product(n, d)
+        bounds = (intensity.bound(work.intensity, ridge) for ridge in (POST_RIDGE, roof.ridge))
+        amounts = (f"{work.flops / 1e6:.2f} M", f"{work.bytes / 1e3:.1f} K")
+        lines.append([str(n), str(d), *amounts, f"{work.intensity:.0f}", *bounds])
+    heads = ["N", "d", "FLOP", "bytes", "FLOP/byte"]
+    heads += ["the post's A100, ridge 201", f"{results.gpu}, ridge {roof.ridge:.0f}"]
+    source = (
+        f"{results.gpu}: {digits(roof.tflops)} TFLOPS of a matrix product over {digits(roof.gbs)}"
+        f" GB/s of a copy, both measured; `{ladder.source_text(results)}`.\n"
+    )
+    return f"{markdown_table(heads, lines, left=0)}\n{source}"
+
+
 def mutants_table(site: Site, page: Path) -> str:
     """Made on the CPU by the program itself."""
     return ladder.run_fa("check", "--mutants")
 
 
-SASS_KINDS = ("HMMA", "LDSM", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "F2FP")
+# Those that none of a table's loops has are left out of it.
+SASS_KINDS = ("HMMA", "HGMMA", "LDSM", "LDGSTS", "UTMALDG", "SYNCS", "MUFU", "FFMA", "FMUL")
+SASS_KINDS += ("FADD", "HADD2", "FMNMX", "F2FP", "R2UR")
 
 
 def sass_table(site: Site, page: Path, entries: str) -> str:
+    names = entries.split(",")
+    kinds = [kind for kind in SASS_KINDS if any(instructions(site, name, kind) for name in names)]
     rows = []
-    for entry in entries.split(","):
-        counts = [instructions(site, entry, kind) for kind in SASS_KINDS]
-        total = instructions(site, entry, "total")
-        rows.append([f"`{entry}`", *map(str, counts), str(total - sum(counts)), str(total)])
-    return markdown_table(["main loop of", *SASS_KINDS, "other", "all"], rows)
+    for name in names:
+        counts = [instructions(site, name, kind) for kind in kinds]
+        total = instructions(site, name, "total")
+        rows.append([f"`{name}`", *map(str, counts), str(total - sum(counts)), str(total)])
+    return markdown_table(["main loop of", *kinds, "other", "all"], rows)
 
 
 # Heading -> keys whose sum it is.
 COUNT_ROWS = {
+    "`wgmma`, fences and waits with it": ("wgmma",),
     "`ldmatrix`": ("ldmatrix",),
     "wavefronts of `ldmatrix`": ("ldmatrix_wavefronts",),
     "of these, bank conflicts": ("ldmatrix_wavefronts", "-ldmatrix_ideal"),
@@ -353,7 +616,10 @@ COUNT_ROWS = {
         "shared_load_wavefronts",
         "shared_store_wavefronts",
     ),
+    "bank conflicts of `ld.shared`": ("shared_load_wavefronts", "-shared_load_ideal"),
     "`cp.async`": ("cp_async",),
+    "bulk copies": ("bulk_copy",),
+    "mbarrier operations": ("mbarrier",),
     "global sectors": ("global_load_sectors", "global_copy_sectors", "global_store_sectors"),
     "float instructions": ("float",),
     "`ex2`": ("exp",),
@@ -369,27 +635,44 @@ def count_sum(counts: dict[str, int], keys: tuple[str, ...]) -> int:
     )
 
 
-def counts_table(site: Site, page: Path, id: str, dim: str) -> str:
-    results, rung = site.results(COUNTS), site.catalogue.find(id)
+def ratio_text(ratio: float) -> str:
+    return f"{ratio:.2g}" if 0 < ratio < 0.01 else f"{ratio:.3f}"
+
+
+def count_columns(site: Site, id: str, dim: str) -> dict[str, Row]:
+    """The parent, the parent at this tile where the tile changed, the rung."""
+    rung = site.catalogue.find(id)
     if rung is None:
         raise LadderError(f"table:counts: the catalogue has no rung '{id}'")
-    problem = Problem.parse(COUNTS_AT.format(dim))
-    columns = {id: counts_of(site, id, dim)}
-    parent = results.counted(rung.parent, problem) if rung.parent else None
-    own = results.counted(id, problem)
-    if parent and own:
+    results, problem = site.results(COUNTS), counted_problem(site, id, dim)
+    own = counted_row(site, id, dim)
+    columns = {}
+    if rung.parent and (parent := results.counted(rung.parent, problem)):
+        columns[rung.parent] = parent
         at_tile = results.counted(rung.parent, problem, own.variant)
         if at_tile and at_tile.variant != parent.variant:
-            columns = {f"{rung.parent} at this tile": dict(at_tile.data["counts"]), **columns}
-        columns = {rung.parent: dict(parent.data["counts"]), **columns}
+            columns[f"{rung.parent} at this tile"] = at_tile
+    return {**columns, id: own}
+
+
+def counts_table(site: Site, page: Path, id: str, dim: str) -> str:
+    columns, problem = count_columns(site, id, dim), counted_problem(site, id, dim)
+    counted = [row.data["counts"] for row in columns.values()]
+    heading, units = "for each `mma`", [ladder.products(row) for row in columns.values()]
+    if any("wgmma" in counts for counts in counted):
+        heading = "for each m16n8k16 product"
+    if not units[-1]:
+        heading = "for each 32 scores"
+        units = [problem.batch * problem.heads * problem.seq_q * problem.seq_kv / 32] * len(columns)
     rows = []
-    for heading, keys in COUNT_ROWS.items():
-        sums = [count_sum(counts, keys) for counts in columns.values()]
+    for name, keys in COUNT_ROWS.items():
+        sums = [count_sum(counts, keys) for counts in counted]
         if any(sums):
-            ratios = (value / c["tensor"] for value, c in zip(sums, columns.values(), strict=True))
-            rows.append([heading, *(f"{ratio:.3f}" for ratio in ratios)])
-    table = markdown_table(["for each `mma`", *columns], rows)
-    return f"{table}\nPTX virtual machine, {problem.label}; `{results.name}`.\n"
+            ratios = (value / unit for value, unit in zip(sums, units, strict=True) if unit)
+            rows.append([name, *map(ratio_text, ratios)])
+    table = markdown_table([heading, *columns], rows)
+    unseen = ladder.left_out(counted)
+    return f"{table}\nPTX virtual machine, {problem.label}{unseen}; `{site.results(COUNTS).name}`.\n"
 
 
 # Heading -> (counters of ncu, counts of the machine), each summed.
@@ -411,6 +694,20 @@ NCU_COLUMNS = {
 }
 
 
+# Columns that leave something out of a rung with this count.
+NCU_UNSEEN = {"tensor": "wgmma", "load sectors": "bulk_copy", "shared wavefronts": "wgmma"}
+
+
+def deviation(counted: int, measured: int) -> str:
+    if counted == measured:
+        return "equal" if measured else NOTHING
+    if measured == 0:
+        return f"{grouped(counted)} against 0"
+    factor = counted / measured
+    sign = "\N{MINUS SIGN}" if factor < 1 else "+"
+    return f"{sign}{abs(100 * (factor - 1)):.2f} %"
+
+
 def ncu_table(site: Site, page: Path) -> str:
     """Machine / hardware, from counts at one problem scaled to the other: whole blocks repeat."""
     try:
@@ -427,11 +724,10 @@ def ncu_table(site: Site, page: Path) -> str:
     for row in rows:
         counts = counts_of(site, f"{row['id']}@{row['variant']}", str(there.head_dim))
         cells = []
-        for counters, keys in NCU_COLUMNS.values():
+        for column, (counters, keys) in NCU_COLUMNS.items():
             measured = sum(row["counters"][name] for name in counters)
-            factor = scale * count_sum(counts, keys) / measured
-            sign = "\N{MINUS SIGN}" if factor < 1 else "+"
-            cells.append("equal" if factor == 1 else f"{sign}{abs(100 * (factor - 1)):.2f} %")
+            compared = NCU_UNSEEN.get(column) not in counts
+            cells.append(deviation(scale * count_sum(counts, keys), measured) if compared else NOTHING)
         lines.append([f"`{row['entry']}`", *cells])
     table = markdown_table(["machine against hardware", *NCU_COLUMNS], lines)
     return f"{table}\n{device}, {there.label}; counts scaled from {counted.label}.\n"
@@ -441,7 +737,13 @@ TABLES: dict[str, Callable[..., str]] = {
     "chapters": chapters_table,
     "ladder": ladder_table,
     "rung": rung_table,
+    "causal": causal_table,
     "resources": resources_table,
+    "tune": tune_table,
+    "occupancy": occupancy_table,
+    "memory": memory_table,
+    "small": small_table,
+    "intensity": intensity_table,
     "mutants": mutants_table,
     "sass": sass_table,
     "counts": counts_table,
@@ -553,7 +855,7 @@ def chart_problems(site: Site) -> list[str]:
 
 
 def render_charts(site: Site, catalogue: Path | None) -> None:
-    for name in (MAIN_RESULTS, COUNTS):
+    for name in (MAIN_RESULTS, SINGLE_RESULTS, COUNTS):
         results = site.results_path(name)
         if not results.is_file():
             continue

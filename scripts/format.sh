@@ -22,7 +22,7 @@ find_clang_format() {
 }
 
 sources() {
-  find "$ROOT/kernels" "$ROOT/harness" -type f \
+  find "$ROOT/kernels" "$ROOT/harness" "$ROOT/docs" -path "$ROOT/kernels/own" -prune -o -type f \
     \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z
 }
 

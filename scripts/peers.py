@@ -10,9 +10,11 @@ to launch a peer on given pointers. Runs under the python3 that has PyTorch.
   --peers fa2,cudnn   only these (default: all; "--peers list" prints what is available here)
   --library FILE      libfa.so (default: in the build folder)
 
-Peers: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), cublas (a float16 matrix
-product, the ceiling), triton (its fused-attention tutorial kernel, where it can be imported), fa3
-(flash_attn_interface). A peer that is not installed gives rows that say so.
+Peers in float16: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), triton (its
+fused-attention tutorial kernel, where it can be imported), fa3 (flash_attn_interface). In float32:
+torch_efficient (the memory-efficient backend). In both: torch_standard (matrix product, softmax,
+matrix product) and the ceilings, cublas (a matrix product) and copy (device memory to device
+memory). A peer that is not installed gives rows that say so.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 # --- the C interface (harness/bench/capi.h) -------------------------------------------------------
 
-API_VERSION = 1
+API_VERSION = 2
 OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
 FLOAT16, FLOAT32 = range(2)
 USAGE, ENVIRONMENT = 2, 3  # exit codes of fa
@@ -90,7 +92,8 @@ class PeerStruct(ctypes.Structure):
         ("launch", LaunchCallback),
         ("user", ctypes.c_void_p),
         ("matmul", ctypes.c_int64 * 3),
-        ("reserved", ctypes.c_int64),
+        ("copy_bytes", ctypes.c_int64),
+        ("device_bytes", ctypes.POINTER(ctypes.c_int64)),
     ]
 
 
@@ -135,10 +138,12 @@ class Peer:
     check: Callable[[PeerProblem], None] = lambda problem: None  # raises Unsupported
     forward: Forward | None = None
     matmul: tuple[int, int, int] = (0, 0, 0)
+    copy_bytes: int = 0
 
     @property
-    def is_matmul(self) -> bool:
-        return any(self.matmul)
+    def is_ceiling(self) -> bool:
+        """Runs no attention."""
+        return any(self.matmul) or self.copy_bytes > 0
 
 
 def require_half(problem: PeerProblem) -> None:
@@ -157,7 +162,25 @@ def require_half_square_causal(problem: PeerProblem) -> None:
     require_square_causal(problem)
 
 
-def sdpa_peer(torch: Any, id: str, backend_name: str, version: str) -> Peer:
+def require_single_square_causal(problem: PeerProblem) -> None:
+    if problem.dtype != FLOAT32:
+        raise Unsupported("timed in float32 only")
+    require_square_causal(problem)
+
+
+def require_visible_keys(problem: PeerProblem) -> None:
+    """For a softmax of the masked scores: a row without a visible key has none."""
+    if problem.causal and problem.seq_q > problem.seq_kv:
+        raise Unsupported("its softmax of a row without a visible key is NaN")
+
+
+def sdpa_peer(
+    torch: Any,
+    id: str,
+    backend_name: str,
+    version: str,
+    check: Callable[[PeerProblem], None] = require_half_square_causal,
+) -> Peer:
     """One backend of PyTorch's scaled_dot_product_attention."""
     attention = importlib.import_module("torch.nn.attention")
     backend = getattr(attention.SDPBackend, backend_name, None)
@@ -175,7 +198,7 @@ def sdpa_peer(torch: Any, id: str, backend_name: str, version: str) -> Peer:
                 scale=problem.scale,
             )
 
-    return Peer(id, version, check=require_half_square_causal, forward=forward)
+    return Peer(id, version, check=check, forward=forward)
 
 
 def fa2_peer(torch: Any) -> Peer:
@@ -194,23 +217,88 @@ def dotted_cudnn_version(number: int) -> str:
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
+def efficient_peer(torch: Any) -> Peer:
+    version = f"torch {torch.__version__}"
+    check = require_single_square_causal
+    return sdpa_peer(torch, "torch_efficient", "EFFICIENT_ATTENTION", version, check)
+
+
+def standard_peer(torch: Any) -> Peer:
+    """Attention as its formula reads: S and P are matrices in device memory."""
+    masks: dict[tuple[Any, ...], Any] = {}
+
+    def mask_of(problem: PeerProblem, like: Any) -> Any:
+        """True where a key is hidden; one at a time, made before anything is timed."""
+        key = (problem.seq_q, problem.seq_kv, like.device)
+        if key not in masks:
+            masks.clear()
+            ones = torch.ones(problem.seq_q, problem.seq_kv, dtype=torch.bool, device=like.device)
+            masks[key] = ones.triu(problem.seq_kv - problem.seq_q + 1)
+        return masks[key]
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        with torch.no_grad():
+            scores = torch.matmul(tensors.q, tensors.k.transpose(-2, -1)).mul_(problem.scale)
+            if problem.causal:
+                scores.masked_fill_(mask_of(problem, scores), -torch.inf)
+            probabilities = torch.softmax(scores, dim=-1)
+            del scores
+            return torch.matmul(probabilities, tensors.v)
+
+    version = f"torch {torch.__version__}"
+    return Peer("torch_standard", version, check=require_visible_keys, forward=forward)
+
+
+def torch_dtype(torch: Any, problem: PeerProblem) -> Any:
+    return torch.float16 if problem.dtype == FLOAT16 else torch.float32
+
+
 MATMUL_SIZE = 8192
-MATMULS = {"cublas": (MATMUL_SIZE, MATMUL_SIZE, MATMUL_SIZE)}
+COPY_BYTES = 1 << 30
+# What identifies the row of a ceiling, also where it is not installed.
+CEILINGS: dict[str, dict[str, Any]] = {
+    "cublas": {"matmul": (MATMUL_SIZE, MATMUL_SIZE, MATMUL_SIZE)},
+    "copy": {"copy_bytes": COPY_BYTES},
+}
 
 
 def cublas_peer(torch: Any) -> Peer:
-    """A large float16 matrix product on normal inputs: what the card sustains on dense tiles."""
-    generator = torch.Generator(device="cuda").manual_seed(1)
-    options = {"device": "cuda", "dtype": torch.float16}
-    a = torch.randn(MATMUL_SIZE, MATMUL_SIZE, generator=generator, **options)
-    b = torch.randn(MATMUL_SIZE, MATMUL_SIZE, generator=generator, **options)
-    c = torch.empty(MATMUL_SIZE, MATMUL_SIZE, **options)
+    """A large matrix product on normal inputs: what the card sustains on dense tiles. In float32
+    that is IEEE arithmetic on the CUDA cores, not TF32."""
+    buffers: dict[Any, tuple[Any, Any, Any]] = {}
+    torch.set_float32_matmul_precision("highest")
+
+    def operands(dtype: Any) -> tuple[Any, Any, Any]:
+        if dtype not in buffers:
+            buffers.clear()
+            generator = torch.Generator(device="cuda").manual_seed(1)
+            options = {"device": "cuda", "dtype": dtype}
+            a, b = (
+                torch.randn(MATMUL_SIZE, MATMUL_SIZE, generator=generator, **options)
+                for _ in range(2)
+            )
+            buffers[dtype] = (a, b, torch.empty(MATMUL_SIZE, MATMUL_SIZE, **options))
+        return buffers[dtype]
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        a, b, c = operands(torch_dtype(torch, problem))
         return torch.matmul(a, b, out=c)
 
     version = f"cuda {torch.version.cuda}"
-    return Peer("cublas", version, forward=forward, matmul=MATMULS["cublas"])
+    return Peer("cublas", version, forward=forward, **CEILINGS["cublas"])
+
+
+def copy_peer(torch: Any) -> Peer:
+    """Device memory to device memory: what the card moves when nothing else is done."""
+    buffers: list[Any] = []
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        if not buffers:
+            options = {"dtype": torch.uint8, "device": "cuda"}
+            buffers.extend(torch.zeros(COPY_BYTES, **options) for _ in range(2))
+        return buffers[1].copy_(buffers[0])
+
+    return Peer("copy", f"torch {torch.__version__}", forward=forward, **CEILINGS["copy"])
 
 
 def import_or_unavailable(name: str) -> Any:
@@ -275,11 +363,14 @@ FACTORIES: dict[str, Callable[[Any], Peer]] = {
     "cublas": cublas_peer,
     "triton": triton_peer,
     "fa3": fa3_peer,
+    "torch_standard": standard_peer,
+    "torch_efficient": efficient_peer,
+    "copy": copy_peer,
 }
 
 
 def unavailable_peer(id: str, reason: str) -> Peer:
-    return Peer(id, unavailable=reason, matmul=MATMULS.get(id, (0, 0, 0)))
+    return Peer(id, unavailable=reason, **CEILINGS.get(id, {}))
 
 
 def load_torch() -> Any:
@@ -330,6 +421,7 @@ class Launcher:
     peer: Peer
     inputs_key: tuple[Any, ...] = ()
     inputs: Tensors | None = None
+    device_bytes: ctypes.c_int64 = field(default_factory=lambda: ctypes.c_int64(-1))
 
     def tensor(self, address: int, shape: tuple[int, ...], problem: PeerProblem) -> Any:
         array = DeviceArray(address, shape, problem.dtype)
@@ -348,8 +440,11 @@ class Launcher:
         return self.inputs
 
     def supports(self, problem: PeerProblem) -> None:
-        """Raises Unsupported."""
-        if not self.peer.is_matmul:
+        """Raises Unsupported. Asked before the library allocates a problem's buffers, so what
+        PyTorch keeps of the problem before is given back here."""
+        self.inputs = None
+        self.torch.cuda.empty_cache()
+        if not self.peer.is_ceiling:
             self.peer.check(problem)
 
     def launch(
@@ -357,13 +452,26 @@ class Launcher:
     ) -> None:
         assert self.peer.forward is not None
         inputs = Tensors(None, None, None)
-        if not self.peer.is_matmul:
+        if not self.peer.is_ceiling:
             inputs = self.tensors(problem, q, k, v)
         external = self.torch.cuda.ExternalStream(stream, device=f"cuda:{problem.device}")
         with self.torch.cuda.stream(external):
-            result = self.peer.forward(problem, inputs)
-            if o and not self.peer.is_matmul:
-                self.tensor(o, problem.q_shape, problem).copy_(result)
+            if not o or self.peer.is_ceiling:
+                self.peer.forward(problem, inputs)
+                return
+            result = self.watched(problem, inputs)
+            self.tensor(o, problem.q_shape, problem).copy_(result)
+
+    def watched(self, problem: PeerProblem, inputs: Tensors) -> Any:
+        """A forward pass; device_bytes becomes what PyTorch allocated for it at most, its result
+        included. The allocator counts on the host, so nothing waits for the device."""
+        cuda = self.torch.cuda
+        before = cuda.memory_allocated(problem.device)
+        cuda.reset_peak_memory_stats(problem.device)
+        assert self.peer.forward is not None
+        result = self.peer.forward(problem, inputs)
+        self.device_bytes.value = cuda.max_memory_allocated(problem.device) - before
+        return result
 
 
 def guarded(
@@ -390,6 +498,7 @@ def out_of_memory_types(torch: Any) -> tuple[type[BaseException], ...]:
 def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
     """The C form of a peer. It owns its callbacks, so keep it until fa_bench returns."""
     struct = PeerStruct(id=peer.id.encode(), matmul=(ctypes.c_int64 * 3)(*peer.matmul))
+    struct.copy_bytes = peer.copy_bytes
     struct.variant = peer.variant.encode() or None
     if peer.unavailable:
         struct.unavailable_reason = peer.unavailable.encode()
@@ -419,6 +528,8 @@ def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
         write_message(message, size, text)
         return code
 
+    if not peer.is_ceiling:
+        struct.device_bytes = ctypes.pointer(launcher.device_bytes)
     struct.supports = SupportsCallback(supports)
     struct.launch = LaunchCallback(launch)
     return struct
@@ -504,7 +615,7 @@ def run_bench(library: ctypes.CDLL, argv: Sequence[str], structs: Sequence[PeerS
 
 def print_availability(peers: Sequence[Peer]) -> None:
     for peer in peers:
-        print(f"{peer.id:8} {peer.unavailable or peer.variant}")
+        print(f"{peer.id:15} {peer.unavailable or peer.variant}")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -3,9 +3,11 @@
 
   scripts/sass.py --out plots/results/sass.json [--binary build/fa]
 
-The main loop is the innermost one with the most tensor instructions; nested loops inside it count
-once. Needs cuobjdump of the CUDA toolkit, but no GPU. The counts depend on the compiler, whose
-version is in the file.
+The main loop is an innermost loop with tensor instructions: the one with the most of them, and of
+equals the shortest. So of a kernel with roles it is the loop of a consumer, and of one with a masked
+or a repeated pass the lean loop. The retries of a wait, which ptxas puts at the end of the function,
+are not in it. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs
+cuobjdump of the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version is in the file.
 """
 
 from __future__ import annotations
@@ -31,10 +33,14 @@ from sanitize import source_state  # noqa: E402
 ARCHITECTURE = re.compile(r"^\s*arch = (sm_\w+)", re.M)
 FUNCTION = re.compile(r"^\s*Function : (\S+)$", re.M)
 INSTRUCTION = re.compile(
-    r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)([^;]*);", re.M
+    r"^\s*/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9]*)([^;]*);", re.M
 )
 BRANCH_TARGET = re.compile(r"\b0x([0-9a-f]+)\s*$")
+ALWAYS = re.compile(r"\s*0x[0-9a-f]+\s*$")  # a branch without a condition among its operands
+LEAVES = ("EXIT", "RET", "KILL")
 TENSOR = ("HMMA", "HGMMA")
+ALL_DONE = re.compile(r"^\.DEPBAR\S* gsb\d+, 0x0\b")  # of WARPGROUP: no product is left in flight
+IN_FLIGHT = ("MUFU", "FMNMX")
 
 
 @dataclass(frozen=True)
@@ -42,32 +48,86 @@ class Instruction:
     address: int
     kind: str
     operands: str
+    predicated: bool = False
+
+    @property
+    def target(self) -> int | None:
+        """Where a branch goes."""
+        found = BRANCH_TARGET.search(self.operands) if self.kind == "BRA" else None
+        return int(found[1], 16) if found else None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next instruction may follow this one."""
+        if self.predicated:
+            return True
+        return self.kind not in LEAVES and not (self.kind == "BRA" and ALWAYS.match(self.operands))
 
 
 def functions(listing: str) -> Iterator[tuple[str, list[Instruction]]]:
     """(entry, instructions) of each function of one cuobjdump -sass listing."""
     parts = FUNCTION.split(listing)
     for name, body in zip(parts[1::2], parts[2::2], strict=True):
-        found = (Instruction(int(m[1], 16), m[2], m[3]) for m in INSTRUCTION.finditer(body))
-        yield name, list(found)
+        matches = INSTRUCTION.finditer(body)
+        yield name, [Instruction(int(m[1], 16), m[3], m[4], bool(m[2])) for m in matches]
 
 
-def loops(code: list[Instruction]) -> Iterator[list[Instruction]]:
-    """The body of every loop: from the target of a backward branch to the branch."""
-    for branch in code:
-        target = BRANCH_TARGET.search(branch.operands) if branch.kind == "BRA" else None
-        if target and (start := int(target[1], 16)) < branch.address:
-            yield [i for i in code if start <= i.address <= branch.address]
+def reaches(code: list[Instruction], goal: int, around: int) -> bool:
+    """Whether control can come from the entry to the instruction `goal` without `around`."""
+    places = {instruction.address: place for place, instruction in enumerate(code)}
+    seen, waiting = {around}, [0]
+    while waiting:
+        place = waiting.pop()
+        if place in seen or place >= len(code):
+            continue
+        seen.add(place)
+        instruction = code[place]
+        if instruction.goes_on:
+            waiting.append(place + 1)
+        if instruction.target in places:
+            waiting.append(places[instruction.target])
+    return goal in seen
 
 
-def main_loop(code: list[Instruction]) -> Counter[str]:
-    """Instructions by kind; of loops with equally many tensor instructions the shortest counts."""
+def loops(code: list[Instruction]) -> Iterator[range]:
+    """The places of every loop: from the target of a backward branch to the branch. A jump back into
+    the middle, from code that was put aside, closes no loop: its target is reached without it."""
+    places = {instruction.address: place for place, instruction in enumerate(code)}
+    for last, branch in enumerate(code):
+        first = places.get(branch.target, last) if branch.target is not None else last
+        if first < last and not reaches(code, last, first):
+            yield range(first, last + 1)
 
-    def weight(body: list[Instruction]) -> tuple[int, int]:
-        return sum(i.kind in TENSOR for i in body), -len(body)
 
-    body = max(loops(code), key=weight, default=[])
-    return Counter(i.kind for i in body)
+def main_loop(code: list[Instruction]) -> list[Instruction]:
+    """The loop that is counted; empty where there is none with tensor instructions."""
+
+    def tensor(loop: range) -> int:
+        return sum(code[place].kind in TENSOR for place in loop)
+
+    found = [loop for loop in set(loops(code)) if tensor(loop)]
+    inner = [
+        loop
+        for loop in found
+        if not any(other != loop and set(other) <= set(loop) for other in found)
+    ]
+    best = max(inner, key=lambda loop: (tensor(loop), -len(loop)), default=range(0))
+    return [code[place] for place in best]
+
+
+def in_flight(body: list[Instruction]) -> Iterator[str]:
+    """KIND_in_flight for every instruction of these kinds between a wgmma and the wait for all."""
+    running = False
+    for _ in range(2):  # what is in flight at the end of a step is so at the start of the next
+        found = []
+        for instruction in body:
+            if instruction.kind == "HGMMA":
+                running = True
+            elif instruction.kind == "WARPGROUP" and ALL_DONE.match(instruction.operands):
+                running = False
+            elif running and instruction.kind in IN_FLIGHT:
+                found.append(f"{instruction.kind}_in_flight")
+    yield from found
 
 
 def disassemble(binary: Path) -> str:
@@ -91,9 +151,12 @@ def count(binary: Path, architecture: str) -> dict[str, dict[str, int]]:
     entries = {}
     for text in wanted:
         for name, code in functions(text):
-            loop = main_loop(code)
-            if name.startswith("fa_") and any(loop[kind] for kind in TENSOR):
-                entries[name] = {"total": loop.total(), **dict(loop.most_common())}
+            body = main_loop(code)
+            kinds = Counter(i.kind for i in body)
+            if name.startswith("fa_") and body:
+                counts = (kinds, Counter(in_flight(body)))
+                entries[name] = {"total": len(body)}
+                entries[name].update(pair for count in counts for pair in count.most_common())
     return dict(sorted(entries.items()))
 
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "harness/bench/nvml.h"
@@ -145,30 +148,44 @@ class ProblemRun {
 
   void verify(std::size_t i) {
     const BenchItem& item = items_[i];
-    if (item.peer && item.peer->is_matmul()) {
+    if (item.peer && item.peer->is_ceiling()) {
       launch(item, false);
       device_.synchronize();
       return;
     }
     if (!item.peer) {
-      const Launch& main = item.plan.launches.front();
-      rows_[i]["resources"] =
-          resources_json(device_.resources(main), ptxas_entry(main.entry, device_.sm()));
-      rows_[i]["peak_bytes"] = device_.tensor_bytes();
+      put_resources(rows_[i], item.plan, [this](const Launch& launch) {
+        return resources_json(device_.resources(launch), ptxas_entry(launch.entry, device_.sm()));
+      });
     }
     const Verdict verdict = pass_gate(
         device_, [&] { launch(item, true); }, *verifier_);
     if (verdict.check.rows_total > 0) rows_[i]["check"] = check_json(verdict);
     if (!verdict.ok) settle(i, "incorrect", verdict.reason);
+    if (!item.peer || !item.peer->device_bytes) return;
+    const std::int64_t elements = item.problem.q_elements() + 2 * item.problem.kv_elements();
+    const auto inputs = static_cast<std::int64_t>(size_of(item.problem.dtype)) * elements;
+    if (const std::optional<std::int64_t> extra = item.peer->device_bytes()) {
+      rows_[i]["peak_bytes"] = inputs + *extra;
+    }
   }
 
   void time_correct() {
-    std::vector<std::size_t> timed;
+    const std::function<void(const LaunchPlan&)> launch_plan = [this](const LaunchPlan& plan) {
+      device_.launch(plan);
+    };
+    // Each item, and behind it the launches of its plan where there are several.
+    struct Timed {
+      std::size_t row, work, parts;
+    };
+    std::vector<Timed> timed;
     std::vector<TimedItem> work;
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (!pending(i)) continue;
-      timed.push_back(i);
+      std::vector<TimedItem> parts = part_items(items_[i], launch_plan);
+      timed.push_back({i, work.size(), parts.size()});
       work.push_back({items_[i].name, [this, i] { launch(items_[i], false); }});
+      std::move(parts.begin(), parts.end(), std::back_inserter(work));
     }
     if (work.empty()) return;
     ClockSampler sampler(nvml_, work.size());
@@ -176,18 +193,24 @@ class ProblemRun {
                     to_string(items_.front().problem));
     const std::vector<ItemTimes> times =
         time_interleaved(work, options_.policy, stopwatch_, &watcher);
-    for (std::size_t t = 0; t < timed.size(); ++t) {
-      const std::size_t i = timed[t];
-      if (times[t].error) {
-        settle(i, "error", *times[t].error);
-        continue;
-      }
-      put_times(rows_[i], items_[i], times[t]);
-      const ClockReading clock = sampler.reading(t);
-      if (clock.clock_mhz) rows_[i]["clock_mhz"] = std::round(*clock.clock_mhz);
-      if (clock.power_w) rows_[i]["power_w"] = std::round(*clock.power_w * 10) / 10;
-      settle(i, "ok", "");
+    for (const Timed& each : timed) {
+      const std::span all(times);
+      settle_timed(each.row, all[each.work], all.subspan(each.work + 1, each.parts),
+                   sampler.reading(each.work));
     }
+  }
+
+  void settle_timed(std::size_t i, const ItemTimes& times, std::span<const ItemTimes> parts,
+                    const ClockReading& clock) {
+    if (times.error) {
+      settle(i, "error", *times.error);
+      return;
+    }
+    put_times(rows_[i], items_[i], times);
+    put_part_times(rows_[i], parts);
+    if (clock.clock_mhz) rows_[i]["clock_mhz"] = std::round(*clock.clock_mhz);
+    if (clock.power_w) rows_[i]["power_w"] = std::round(*clock.power_w * 10) / 10;
+    settle(i, "ok", "");
   }
 
   GpuDevice& device_;
@@ -211,7 +234,7 @@ void count(BenchOutcome& outcome, const std::vector<Json>& rows) {
   }
 }
 
-/// Each problem once per dtype that the rungs have; float16 when there are only peers.
+/// Each problem once per dtype that the rungs have.
 std::vector<Problem> typed_problems(const BenchOptions& options) {
   std::vector<Dtype> dtypes;
   for (const Rung* rung : options.rungs) {
@@ -219,7 +242,7 @@ std::vector<Problem> typed_problems(const BenchOptions& options) {
       dtypes.push_back(rung->dtype);
     }
   }
-  if (dtypes.empty()) dtypes.push_back(Dtype::f16);
+  if (dtypes.empty()) dtypes.push_back(options.dtype.value_or(Dtype::f16));
   std::vector<Problem> problems;
   for (Problem problem : options.problems) {
     for (const Dtype dtype : dtypes) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,8 +26,10 @@ struct Peer {
   std::string id;       ///< "fa2"
   std::string variant;  ///< version or backend; may be empty
   std::string unavailable_reason;
-  /// {M, N, K} of a float16 matrix product, the ceiling; zeros for attention.
+  /// Ceilings run no attention: {M, N, K} of a matrix product in the problem's dtype, or how many
+  /// bytes are copied from one place of the device's memory to another; zeros for attention.
   std::array<std::int64_t, 3> matmul{};
+  std::int64_t copy_bytes = 0;
 
   /// Why the problem is not supported, empty when it is.
   std::function<std::string(const Problem&)> unsupported;
@@ -34,8 +37,12 @@ struct Peer {
   std::function<void(const Problem&, const void* q, const void* k, const void* v, void* o,
                      GpuStream stream)>
       launch;
+  /// Device memory that the last launch took besides Q, K and V; nothing when it is not known.
+  std::function<std::optional<std::int64_t>()> device_bytes;
 
   bool is_matmul() const { return matmul[0] > 0; }
+  bool is_copy() const { return copy_bytes > 0; }
+  bool is_ceiling() const { return is_matmul() || is_copy(); }
 };
 
 /// Thrown by Peer::launch when a problem turns out to be unsupported.
@@ -47,7 +54,10 @@ struct BenchOptions {
   std::vector<const Rung*> rungs;
   std::vector<Peer> peers;
   std::vector<Problem> problems;  ///< dtype is set per rung
+  std::optional<Dtype> dtype;     ///< of the peers where there are no rungs; float16 without it
   bool ablations = true;
+  bool tuned = false;              ///< also the tiles of fa tune
+  std::vector<std::string> tiles;  ///< only these; empty: all
   TimingPolicy policy;
   Distribution inputs = Distribution::normal;
   std::uint64_t seed = 1;
@@ -102,6 +112,7 @@ bool is_complete(const ResultsFile& file, const std::vector<BenchItem>& items);
 std::string utc_now();
 
 /// Row of an item with every field, those that are measured null; status is unsupported or error.
+/// A rung's plan already says peak_bytes.
 Json empty_row(const BenchItem& item, const std::string& run);
 
 /// check, status and reason of a row. A kernel that stopped has no check.
@@ -112,6 +123,23 @@ Json check_json(const Verdict& verdict);
 
 /// resources{...} of a kernel; spill_bytes (stores and loads) is null without ptxas' report.
 Json resources_json(const KernelResources& used, const std::optional<PtxasEntry>& ptxas);
+
+/// A plan for each launch of a plan, with the same scratch; none where there is a single launch.
+std::vector<LaunchPlan> launch_parts(const LaunchPlan& plan);
+
+/// The parts as timed items behind the whole plan, each after one pass of it, so that it finds the
+/// inputs it has there. `launch` must outlive them.
+std::vector<TimedItem> part_items(const BenchItem& item,
+                                  const std::function<void(const LaunchPlan&)>& launch);
+
+/// resources of a plan with one launch; of one with several, launches[] with those of each, and
+/// resources stay null until put_part_times().
+void put_resources(Json& row, const LaunchPlan& plan,
+                   const std::function<Json(const Launch&)>& resources);
+
+/// Times of launches[], in the order of part_items(); resources become those of the launch that
+/// takes longest. A part that could not be timed has none.
+void put_part_times(Json& row, std::span<const ItemTimes> parts);
 
 /// Fills time_ms, tflops, tflops_back_to_back and gbs.
 void put_times(Json& row, const BenchItem& item, const ItemTimes& times);

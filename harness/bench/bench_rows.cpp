@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "harness/bench/bench.h"
+#include "harness/bench/occupancy.h"
 #include "harness/bench/statistics.h"
 #include "harness/device/make_device.h"
 
@@ -21,19 +22,43 @@ Json rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
+double product(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(a) * static_cast<double>(b);
+}
+
+/// 0 for a copy.
 double item_flops(const BenchItem& item) {
-  if (!item.peer || !item.peer->is_matmul()) return item.problem.flops();
+  if (!item.peer || !item.peer->is_ceiling()) return item.problem.flops();
   const auto& [m, n, k] = item.peer->matmul;
-  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return 2.0 * product(m, n) * static_cast<double>(k);
 }
 
 double item_bytes(const BenchItem& item) {
-  if (!item.peer || !item.peer->is_matmul()) return item.problem.bytes();
+  if (!item.peer || !item.peer->is_ceiling()) return item.problem.bytes();
+  // Each byte is read and written.
+  if (item.peer->is_copy()) return 2.0 * static_cast<double>(item.peer->copy_bytes);
   const auto& [m, n, k] = item.peer->matmul;
-  return static_cast<double>(size_of(Dtype::f16)) *
-         (static_cast<double>(m) * static_cast<double>(k) +
-          static_cast<double>(k) * static_cast<double>(n) +
-          static_cast<double>(m) * static_cast<double>(n));
+  return static_cast<double>(size_of(item.problem.dtype)) *
+         (product(m, k) + product(k, n) + product(m, n));
+}
+
+/// Null where it is beyond what a result file can hold exactly.
+Json peak_bytes(const BenchItem& item) {
+  double bytes = item.problem.bytes();
+  for (const Scratch& scratch : item.plan.scratch) bytes += static_cast<double>(scratch.bytes);
+  constexpr double kExact = std::int64_t{1} << 53;
+  return bytes <= kExact ? Json(static_cast<std::int64_t>(bytes)) : Json();
+}
+
+Json time_json(const ItemTimes& times) {
+  const Summary spaced = summarize(times.spaced);
+  const Summary sustained = summarize(times.back_to_back);
+  return {{"median", rounded(spaced.median)},
+          {"p10", rounded(spaced.p10)},
+          {"p90", rounded(spaced.p90)},
+          {"min", rounded(spaced.min)},
+          {"n", spaced.n},
+          {"back_to_back", times.back_to_back.empty() ? Json() : rounded(sustained.median)}};
 }
 
 BenchItem peer_item(const Peer& peer, const Problem& problem) {
@@ -77,12 +102,14 @@ std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& p
   std::vector<BenchItem> items;
   for (const Rung* rung : options.rungs) {
     if (rung->dtype != problem.dtype) continue;
-    const Instance* own = rung->find_instance(problem.head_dim, problem.causal);
-    items.push_back(rung_item(*rung, problem, own, device));
-    if (!own || !options.ablations) continue;
-    for (const Instance& instance : rung->kernels->instances) {
-      if (!instance.takes(problem.head_dim, problem.causal) || &instance == own) continue;
-      items.push_back(rung_item(*rung, problem, &instance, device));
+    auto instances = rung->find_instances(problem.head_dim, problem.causal, options.tuned);
+    if (instances.empty()) instances = {nullptr};
+    if (!options.ablations) instances.resize(1);
+    for (const Instance* instance : instances) {
+      const bool wanted =
+          options.tiles.empty() || !instance ||
+          std::count(options.tiles.begin(), options.tiles.end(), to_string(instance->tile)) > 0;
+      if (wanted) items.push_back(rung_item(*rung, problem, instance, device));
     }
   }
   for (const Peer& peer : options.peers) items.push_back(peer_item(peer, problem));
@@ -122,12 +149,15 @@ Json empty_row(const BenchItem& item, const std::string& run) {
     row["ablation"] = item.ablation;
   } else if (item.peer && item.peer->is_matmul()) {
     row["matmul"] = item.peer->matmul;
+  } else if (item.peer && item.peer->is_copy()) {
+    row["copy_bytes"] = item.peer->copy_bytes;
   }
   row["run"] = run;
   for (const char* measured : {"check", "time_ms", "tflops", "tflops_back_to_back", "gbs",
                                "clock_mhz", "power_w", "resources", "peak_bytes"}) {
     row[measured] = nullptr;
   }
+  if (item.rung && item.refused.empty()) row["peak_bytes"] = peak_bytes(item);
   return row;
 }
 
@@ -148,29 +178,71 @@ void put_verdict(Json& row, const Verdict& verdict) {
 }
 
 Json resources_json(const KernelResources& used, const std::optional<PtxasEntry>& ptxas) {
+  const std::size_t shared = used.static_shared + used.dynamic_shared;
   return {{"registers", used.registers},
-          {"shared_bytes", used.static_shared + used.dynamic_shared},
+          {"shared_bytes", shared},
           {"spill_bytes", ptxas ? Json(ptxas->spill_stores + ptxas->spill_loads) : Json()},
           {"local_bytes", used.local_bytes},
-          {"blocks_per_sm", used.blocks_per_sm}};
+          {"blocks_per_sm", used.blocks_per_sm},
+          {"limited_by", limits_json(used.sm, {used.threads, used.registers, shared})}};
+}
+
+std::vector<LaunchPlan> launch_parts(const LaunchPlan& plan) {
+  std::vector<LaunchPlan> parts;
+  if (plan.launches.size() < 2) return parts;
+  for (const Launch& launch : plan.launches) parts.push_back({{launch}, plan.scratch});
+  return parts;
+}
+
+std::vector<TimedItem> part_items(const BenchItem& item,
+                                  const std::function<void(const LaunchPlan&)>& launch) {
+  std::vector<TimedItem> items;
+  for (LaunchPlan& part : launch_parts(item.plan)) {
+    const std::string name = fmt::format("{}: {}", item.name, part.launches.front().entry);
+    items.push_back({.name = name,
+                     .launch = [&launch, part = std::move(part)] { launch(part); },
+                     .prepare = [&launch, &item] { launch(item.plan); },
+                     .spaced_only = true});
+  }
+  return items;
+}
+
+void put_resources(Json& row, const LaunchPlan& plan,
+                   const std::function<Json(const Launch&)>& resources) {
+  if (plan.launches.size() == 1) {
+    row["resources"] = resources(plan.launches.front());
+    return;
+  }
+  row["launches"] = Json::array();
+  for (const Launch& launch : plan.launches) {
+    row["launches"].push_back(
+        {{"entry", launch.entry}, {"time_ms", nullptr}, {"resources", resources(launch)}});
+  }
+}
+
+void put_part_times(Json& row, std::span<const ItemTimes> parts) {
+  double longest = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].error || parts[i].spaced.empty()) continue;
+    Json& launch = row["launches"].at(i);
+    launch["time_ms"] = time_json(parts[i]);
+    const double median = summarize(parts[i].spaced).median;
+    if (median <= longest) continue;
+    longest = median;
+    row["resources"] = launch["resources"];
+  }
 }
 
 void put_times(Json& row, const BenchItem& item, const ItemTimes& times) {
-  const Summary spaced = summarize(times.spaced);
-  const Summary sustained = summarize(times.back_to_back);
-  const auto tflops = [&](double ms) {
-    return ms > 0 ? rounded(item_flops(item) / (ms * 1e-3) / 1e12) : Json();
+  const double median = summarize(times.spaced).median;
+  const auto per_second = [&](double amount, double ms, double unit) {
+    return amount > 0 && ms > 0 ? rounded(amount / (ms * 1e-3) / unit) : Json();
   };
-  row["time_ms"] = {{"median", rounded(spaced.median)},
-                    {"p10", rounded(spaced.p10)},
-                    {"p90", rounded(spaced.p90)},
-                    {"min", rounded(spaced.min)},
-                    {"n", spaced.n},
-                    {"back_to_back", rounded(sustained.median)}};
-  row["tflops"] = tflops(spaced.median);
-  row["tflops_back_to_back"] = tflops(sustained.median);
-  row["gbs"] =
-      spaced.median > 0 ? rounded(item_bytes(item) / (spaced.median * 1e-3) / 1e9) : Json();
+  row["time_ms"] = time_json(times);
+  row["tflops"] = per_second(item_flops(item), median, 1e12);
+  row["tflops_back_to_back"] =
+      per_second(item_flops(item), summarize(times.back_to_back).median, 1e12);
+  row["gbs"] = per_second(item_bytes(item), median, 1e9);
 }
 
 }  // namespace fa

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,13 +18,14 @@ static_assert(offsetof(fa_peer_problem, causal) == 36);
 static_assert(offsetof(fa_peer_problem, scale) == 40);
 static_assert(offsetof(fa_peer_problem, dtype) == 48);
 static_assert(offsetof(fa_peer_problem, device) == 52);
-static_assert(sizeof(fa_peer) == 80);
+static_assert(sizeof(fa_peer) == 88);
 static_assert(offsetof(fa_peer, unavailable_reason) == 16);
 static_assert(offsetof(fa_peer, supports) == 24);
 static_assert(offsetof(fa_peer, launch) == 32);
 static_assert(offsetof(fa_peer, user) == 40);
 static_assert(offsetof(fa_peer, matmul) == 48);
-static_assert(offsetof(fa_peer, reserved) == 72);
+static_assert(offsetof(fa_peer, copy_bytes) == 72);
+static_assert(offsetof(fa_peer, device_bytes) == 80);
 
 namespace {
 
@@ -74,6 +76,7 @@ fa::Peer to_peer(const fa_peer& given) {
   peer.id = given.id;
   peer.variant = given.variant ? given.variant : "";
   peer.matmul = {given.matmul[0], given.matmul[1], given.matmul[2]};
+  peer.copy_bytes = given.copy_bytes;
   if (given.unavailable_reason) {
     peer.unavailable_reason = given.unavailable_reason;
     return peer;
@@ -82,6 +85,11 @@ fa::Peer to_peer(const fa_peer& given) {
   if (given.supports) {
     peer.unsupported = [&given](const fa::Problem& problem) {
       return unsupported_by_peer(given, problem);
+    };
+  }
+  if (given.device_bytes) {
+    peer.device_bytes = [&given]() -> std::optional<std::int64_t> {
+      return *given.device_bytes < 0 ? std::nullopt : std::optional(*given.device_bytes);
     };
   }
   peer.launch = [&given](const fa::Problem& problem, const void* q, const void* k, const void* v,

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_api_version() must return it. */
-#define FA_API_VERSION 1
+#define FA_API_VERSION 2
 
 /* Element types, as in fa_peer_problem.dtype. */
 enum { FA_FLOAT16 = 0, FA_FLOAT32 = 1 };
@@ -71,7 +71,7 @@ typedef int (*fa_peer_launch)(void* user, const fa_peer_problem* problem, const 
                               const void* k, const void* v, void* o, void* stream, char* message,
                               int32_t size);
 
-/* One peer. 80 bytes. */
+/* One peer. 88 bytes. */
 typedef struct fa_peer {
   /* offset 0: row id in the results: "fa2", "cudnn", "cublas", "triton", "fa3". */
   const char* id;
@@ -81,18 +81,25 @@ typedef struct fa_peer {
    * ("flash_attn_interface is not installed") and the callbacks, which may be NULL, are not used.
    */
   const char* unavailable_reason;
-  /* offset 24: may be NULL: every problem is taken. */
+  /* offset 24: may be NULL: every problem is taken. Called before the problem's buffers are
+   * allocated: what is kept of the problem before this one can be freed here. */
   fa_peer_supports supports;
   /* offset 32 */
   fa_peer_launch launch;
   /* offset 40: handed to the callbacks; may be NULL. */
   void* user;
-  /* offset 48: {0, 0, 0} for attention. {M, N, K}: the peer is a float16 matrix product of its own
-   * buffers, the ceiling beside the attention rows. It counts 2*M*N*K operations, ignores q, k, v
-   * and o, is not verified against attention, and its rows carry "matmul": [M, N, K]. */
+  /* offset 48: {0, 0, 0} for attention. {M, N, K}: the peer is a matrix product of its own buffers
+   * in the problem's dtype, the ceiling beside the attention rows. It counts 2*M*N*K operations,
+   * ignores q, k, v and o, is not verified against attention, and its rows carry "matmul":
+   * [M, N, K]. */
   int64_t matmul[3];
-  /* offset 72: must be 0. */
-  int64_t reserved;
+  /* offset 72: 0 for attention. Else the peer copies this many bytes from one of its own buffers to
+   * another, the ceiling of memory traffic: each byte is read and written. Its rows carry
+   * "copy_bytes" and no TFLOPS. */
+  int64_t copy_bytes;
+  /* offset 80: NULL: nothing is known. Else read after launches with an o: the device memory in
+   * bytes that the last one took besides q, k, v and o, its own result included; -1: not known. */
+  const int64_t* device_bytes;
 } fa_peer;
 
 /* FA_API_VERSION of the library. */

@@ -154,7 +154,8 @@ std::optional<PtxasEntry> find_ptxas_entry(const Json& report, const std::string
   return PtxasEntry{.registers = best->value("registers", 0),
                     .spill_stores = best->value("spill_stores", 0),
                     .spill_loads = best->value("spill_loads", 0),
-                    .stack = best->value("stack", 0)};
+                    .stack = best->value("stack", 0),
+                    .static_shared = best->value("static_shared", 0)};
 }
 
 std::optional<PtxasEntry> ptxas_entry(const std::string& entry, int sm) {

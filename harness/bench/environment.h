@@ -56,6 +56,7 @@ struct PtxasEntry {
   int spill_stores = 0;  ///< bytes
   int spill_loads = 0;   ///< bytes
   int stack = 0;
+  int static_shared = 0;  ///< bytes
 };
 
 /// ptxas on this entry point, compiled for this device; nothing where the report is missing.

@@ -29,6 +29,7 @@ class ItemRun {
       : item_(item), policy_(policy), stopwatch_(stopwatch), times_(times) {}
 
   void warm_up() {
+    prepare();
     double spent = 0;
     int launches = 0;
     // The first launch may load code or tune: it says nothing about the duration.
@@ -42,6 +43,7 @@ class ItemRun {
   }
 
   void spaced() {
+    prepare();
     double spent = 0;
     for (int i = 0; i < policy_.spaced_max && (i == 0 || spent < policy_.spaced_ms); ++i) {
       const double gap = idle_gap_ms(policy_, duration_ms_);
@@ -65,6 +67,10 @@ class ItemRun {
     double ms;
     int launches;
   };
+
+  void prepare() {
+    if (item_.prepare) stopwatch_.untimed(item_.prepare);
+  }
 
   Train run_train(double at_least_ms, int at_least) {
     Train done{0, 0};
@@ -138,6 +144,7 @@ std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
       // Every second round backwards, so that no kernel always follows the same neighbour's heat.
       const std::size_t i = round % 2 == 0 ? step : items.size() - 1 - step;
       observed(i, Phase::spaced, round, [](ItemRun& run) { run.spaced(); });
+      if (items[i].spaced_only) continue;
       guarded(i, [](ItemRun& run) { run.lead(); });
       observed(i, Phase::back_to_back, round, [](ItemRun& run) { run.back_to_back(); });
     }

@@ -75,6 +75,9 @@ class TimingObserver {
 struct TimedItem {
   std::string name;
   Stopwatch::Launch launch;
+  /// Launched once, untimed, before each visit: what `launch` needs to find on the device.
+  Stopwatch::Launch prepare = {};
+  bool spaced_only = false;  ///< no back-to-back launches
 };
 
 struct ItemTimes {

@@ -75,6 +75,8 @@ Exit dispatch(const std::vector<std::string>& words, std::vector<Peer> peers) {
       {"compare", "Two rungs' counts and times side by side", make_compare_command()});
   entries.push_back(
       {"bench", "Verify and time rungs on the GPU", make_bench_command(std::move(peers), words)});
+  entries.push_back(
+      {"tune", "Sweep a rung's tiles: time, registers, occupancy", make_tune_command(words)});
   for (Entry& entry : entries) {
     entry.app = app.add_subcommand(entry.name, entry.about);
     entry.app->allow_extras();

@@ -41,6 +41,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 [[noreturn]] void unknown_rung(const std::string& word) {
+  if (word == to_string(Family::own)) {
+    throw UsageError(
+        "no rung is of the family 'own': kernels/own had no .cu file with an OWN_RUNG row");
+  }
   std::vector<std::string> ids;
   std::vector<std::string> words{"all"};
   for (const Rung& rung : catalogue()) {
@@ -153,17 +157,16 @@ std::string nearest(std::string_view word, const std::vector<std::string>& words
 }
 
 std::vector<const Rung*> select_rungs(const std::vector<std::string>& words) {
+  const std::vector<std::string> all{"all"};
   std::vector<const Rung*> meant;
-  for (const std::string& word : words) {
+  for (const std::string& word : words.empty() ? all : words) {
     const std::vector<const Rung*> matches = match_rungs(word);
     if (matches.empty()) unknown_rung(word);
     meant.insert(meant.end(), matches.begin(), matches.end());
   }
   std::vector<const Rung*> selected;
   for (const Rung& rung : catalogue()) {
-    if (words.empty() || std::find(meant.begin(), meant.end(), &rung) != meant.end()) {
-      selected.push_back(&rung);
-    }
+    if (std::find(meant.begin(), meant.end(), &rung) != meant.end()) selected.push_back(&rung);
   }
   return selected;
 }

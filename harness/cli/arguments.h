@@ -53,7 +53,7 @@ void add_vm_options(CLI::App& app, VmOptions& options);
 /// Entry of `words` that `word` was probably meant to be; empty when none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& words);
 
-/// The rungs that the words mean, in ladder order, each once. No words mean all of them. Throws
+/// The rungs that the words mean, in ladder order, each once. No words mean "all". Throws
 /// UsageError for a word that means none.
 std::vector<const Rung*> select_rungs(const std::vector<std::string>& words);
 

@@ -3,21 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "harness/cli/arguments.h"
 #include "harness/cli/command.h"
-#include "harness/cli/terminal.h"
-#include "harness/device/make_device.h"
+#include "harness/cli/measure.h"
 
 namespace fa::cli {
 namespace {
 
 constexpr const char* kDefaultSeqs = "512,1024,2048,4096,8192,16384";
-
-std::string number(const Json& value, const char* format) {
-  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
-}
 
 void print_rows(const Problem& problem, const std::vector<Json>& rows) {
   fmt::print("\n{}\n", to_string(problem));
@@ -25,20 +18,15 @@ void print_rows(const Problem& problem, const std::vector<Json>& rows) {
              "p10", "p90", "TFLOPS", "sustained", "MHz", "W", "status");
   for (const Json& row : rows) {
     const Json ms = row["time_ms"].is_object() ? row["time_ms"] : Json::object();
-    const std::string status = row["status"];
-    const std::string reason = row["reason"];
-    fmt::print("{:8} {:20} {:>10} {:>10} {:>10} {:>9} {:>9} {:>6} {:>6}  {}{}{}\n",
+    fmt::print("{:8} {:20} {:>10} {:>10} {:>10} {:>9} {:>9} {:>6} {:>6}  {}\n",
                row["id"].get<std::string>(), row["variant"].get<std::string>(),
-               number(ms.value("median", Json()), "{:.4f}"),
-               number(ms.value("p10", Json()), "{:.4f}"), number(ms.value("p90", Json()), "{:.4f}"),
-               number(row["tflops"], "{:.1f}"), number(row["tflops_back_to_back"], "{:.1f}"),
-               number(row["clock_mhz"], "{:.0f}"), number(row["power_w"], "{:.0f}"),
-               coloured(status, status == "ok"          ? Colour::green
-                                : status == "incorrect" ? Colour::red
-                                                        : Colour::yellow),
-               reason.empty() ? "" : ": ", reason);
+               number_cell(ms.value("median", Json()), "{:.4f}"),
+               number_cell(ms.value("p10", Json()), "{:.4f}"),
+               number_cell(ms.value("p90", Json()), "{:.4f}"), number_cell(row["tflops"], "{:.1f}"),
+               number_cell(row["tflops_back_to_back"], "{:.1f}"),
+               number_cell(row["clock_mhz"], "{:.0f}"), number_cell(row["power_w"], "{:.0f}"),
+               status_cell(row));
   }
-  std::fflush(stdout);
 }
 
 class BenchCommand final : public Command {
@@ -50,7 +38,8 @@ class BenchCommand final : public Command {
 
   void declare(CLI::App& app) override {
     app.add_option("rungs", words_,
-                   "Rungs: ids, names, a family, all (default), or none (peers alone)");
+                   "Rungs: ids, names, a family, all, or none (peers alone); default: all of "
+                   "--dtype");
     app.add_option_function<std::string>(
            "--seqs",
            [this](const std::string& text) {
@@ -62,22 +51,25 @@ class BenchCommand final : public Command {
     add_integer(app, "--heads", shape_.heads, 1, kMaxBatchOrHeads, "Heads (default 16)");
     add_integer(app, "--dim", shape_.head_dim, 1, kMaxHeadDim, "head_dim (default 128)");
     app.add_flag("--causal", shape_.causal, "Query i sees keys j <= i only");
+    app.add_option_function<std::string>(
+           "--dtype",
+           [this](const std::string& text) {
+             for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+               if (text == to_string(dtype)) options_.dtype = dtype;
+             }
+             if (!options_.dtype) {
+               throw UsageError(
+                   fmt::format("--dtype '{}' is unknown; allowed: float16, float32", text));
+             }
+           },
+           "float16 or float32: only rungs that take it (default: those that are named; float16 "
+           "when none is)")
+        ->type_name("NAME");
     add_inputs(app, options_.inputs);
     add_seed(app, options_.seed);
-    add_integer(app, "--rounds", options_.policy.rounds, 1, 1000,
-                "Visits of every kernel (default 5)");
-    app.add_option_function<std::string>(
-           "--l2",
-           [this](const std::string& text) {
-             if (text != "flush" && text != "warm") {
-               throw UsageError(fmt::format("--l2 '{}' is unknown; allowed: flush, warm", text));
-             }
-             options_.policy.l2 = text == "flush" ? L2Policy::flush : L2Policy::warm;
-           },
-           "L2 before spaced launches: flush (default) or warm")
-        ->type_name("NAME");
+    add_timing_options(app, options_.policy);
     app.add_flag("--no-ablations", no_ablations_, "Only each rung's own tile");
-    app.add_option("--json", json_, "Result file; rows of a problem that it has are kept")
+    app.add_option("--json", options_.json, "Result file; rows of a problem that it has are kept")
         ->type_name("FILE");
     app.add_flag("--overwrite", options_.overwrite, "Start the --json file afresh");
   }
@@ -87,72 +79,34 @@ class BenchCommand final : public Command {
     if (none && options_.peers.empty()) {
       throw UsageError("'none' leaves nothing to measure: there are no peers here");
     }
-    if (!none) options_.rungs = select_rungs(words_);
+    if (words_.empty() && !options_.dtype) options_.dtype = Dtype::f16;
+    if (!none) select();
     options_.ablations = !no_ablations_;
-    options_.json = json_;
     if (seqs_.empty()) seqs_ = parse_integers("--seqs", kDefaultSeqs, 1, kMaxSequence);
     for (const std::int64_t seq : seqs_) {
       shape_.seq_q = shape_.seq_kv = seq;
       options_.problems.push_back(shape_);
     }
-    if (!none) require_some_support();
-    if (!json_.empty()) {
-      require_writable_path("--json", json_);
-      if (!options_.overwrite) read_results(json_);
-    }
-
-    std::string why;
-    if (gpu_count(&why) == 0) make_device("gpu");  // throws, in the words of the other commands
-    GpuDevice device;
-    print_note(fmt::format("device: {} (gpu)", device.name()));
-    return measure(device);
+    if (!none) require_some_support(options_);
+    require_results_path(options_);
+    return measure_on_gpu(options_, print_rows);
   }
 
  private:
-  /// Problems that no rung takes are a mistake on the command line, not rows of a result.
-  void require_some_support() const {
-    std::string reason;
-    for (const Problem& problem : options_.problems) {
-      for (const Rung* rung : options_.rungs) {
-        Problem typed = problem;
-        typed.dtype = rung->dtype;
-        const PlanResult plan = make_plan(*rung, typed);
-        const auto* unsupported = std::get_if<Unsupported>(&plan);
-        if (!unsupported) return;
-        if (reason.empty()) reason = unsupported->reason;
-      }
+  void select() {
+    options_.rungs = select_rungs(words_);
+    if (!options_.dtype) return;
+    std::erase_if(options_.rungs,
+                  [this](const Rung* rung) { return rung->dtype != *options_.dtype; });
+    if (options_.rungs.empty()) {
+      throw UsageError(fmt::format("none of the rungs takes {}", to_string(*options_.dtype)));
     }
-    throw UsageError(fmt::format("no rung takes any of these problems; {}", reason));
-  }
-
-  Exit measure(GpuDevice& device) {
-    Progress progress;
-    const BenchReport report{.note =
-                                 [&](const std::string& text) {
-                                   progress.clear();
-                                   print_note(text);
-                                 },
-                             .progress = [&](const std::string& text) { progress.show(text); },
-                             .finished =
-                                 [&](const Problem& problem, const std::vector<Json>& rows) {
-                                   progress.clear();
-                                   print_rows(problem, rows);
-                                 }};
-    const BenchOutcome outcome = run_bench(device, options_, report);
-    progress.clear();
-    print_note(fmt::format(
-        "{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before", outcome.ok,
-        outcome.incorrect, outcome.failed, outcome.unsupported, outcome.kept));
-    if (outcome.incorrect > 0) return Exit::wrong;
-    if (outcome.failed > 0) return Exit::environment;
-    return outcome.ok > 0 ? Exit::ok : Exit::usage;
   }
 
   BenchOptions options_;
   Problem shape_{.batch = 16, .heads = 16};
   std::vector<std::int64_t> seqs_;
   std::vector<std::string> words_;
-  std::string json_;
   bool no_ablations_ = false;
 };
 

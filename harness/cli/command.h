@@ -27,6 +27,7 @@ std::unique_ptr<Command> make_check_command();
 /// `words` is the command line, for the result file.
 std::unique_ptr<Command> make_explain_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_compare_command();
+std::unique_ptr<Command> make_tune_command(std::vector<std::string> words);
 
 std::unique_ptr<Command> make_bench_command(std::vector<Peer> peers,
                                             std::vector<std::string> words);

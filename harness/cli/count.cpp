@@ -61,7 +61,6 @@ Json counted_row(const Counted& counted, const std::string& run) {
   Json row = empty_row(counted.item, run);
   if (!counted.item.refused.empty()) return row;
   put_verdict(row, counted.verdict);
-  row["peak_bytes"] = static_cast<std::uint64_t>(counted.item.problem.bytes());
   row["counts"] = counted.verdict.ok ? counts_json(counted.total) : Json();
   return row;
 }

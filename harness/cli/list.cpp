@@ -20,22 +20,23 @@ Json rung_json(const Rung& rung) {
                          {"mask", to_string(instance.mask)},
                          {"ablation", &instance != own}});
   }
-  return {{"id", rung.id},
-          {"name", rung.name},
-          {"parent", rung.parent.empty() ? Json() : Json(rung.parent)},
-          {"family", to_string(rung.family)},
-          {"status", to_string(rung.status)},
-          {"min_sm", rung.min_sm},
-          {"dtype", to_string(rung.dtype)},
-          {"causal", rung.causal},
-          {"ragged", rung.ragged},
-          {"lse", rung.lse},
-          {"head_dims", rung.head_dims()},
-          {"idea", rung.idea},
-          {"diff_budget", rung.diff_budget},
-          {"file", fmt::format("kernels/{}/{}.cu", to_string(rung.family), rung.name)},
-          {"chapter", fmt::format("docs/{}.md", rung.name)},
-          {"instances", std::move(instances)}};
+  return {
+      {"id", rung.id},
+      {"name", rung.name},
+      {"parent", rung.parent.empty() ? Json() : Json(rung.parent)},
+      {"family", to_string(rung.family)},
+      {"status", to_string(rung.status)},
+      {"min_sm", rung.min_sm},
+      {"dtype", to_string(rung.dtype)},
+      {"causal", rung.causal},
+      {"ragged", rung.ragged},
+      {"lse", rung.lse},
+      {"head_dims", rung.head_dims()},
+      {"idea", rung.idea},
+      {"diff_budget", rung.diff_budget},
+      {"file", fmt::format("kernels/{}/{}.cu", to_string(rung.family), rung.name)},
+      {"chapter", rung.family == Family::own ? Json() : Json(fmt::format("docs/{}.md", rung.name))},
+      {"instances", std::move(instances)}};
 }
 
 std::string properties(const Rung& rung) {

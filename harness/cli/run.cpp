@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 
 #include "harness/attention/npy.h"
 #include "harness/bench/bench.h"
@@ -203,7 +205,6 @@ class RunCommand final : public Command {
   }
 
   void finish_on_vm(const VmDevice& vm, Json& row) {
-    row["peak_bytes"] = vm.tensor_bytes();
     if (json_.empty()) return;
     const std::string source = q_.empty() ? to_string(inputs_) : "files";
     ResultsFile file(json_,
@@ -215,16 +216,26 @@ class RunCommand final : public Command {
 
   void time(GpuDevice& gpu, const BenchItem& item, Json& row) {
     GpuStopwatch stopwatch(gpu, kRunPolicy.l2);
-    const std::vector<TimedItem> work{{item.name, [&] { gpu.launch(item.plan); }}};
-    const ItemTimes times = time_interleaved(work, kRunPolicy, stopwatch).front();
-    if (times.error) throw DeviceError(*times.error);
-    put_times(row, item, times);
+    const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
+      gpu.launch(plan);
+    };
+    std::vector<TimedItem> work = part_items(item, launch);
+    work.insert(work.begin(), {item.name, [&] { launch(item.plan); }});
+    const std::vector<ItemTimes> times = time_interleaved(work, kRunPolicy, stopwatch);
+    if (times.front().error) throw DeviceError(*times.front().error);
+    put_times(row, item, times.front());
+    put_part_times(row, std::span(times).subspan(1));
     const Json& ms = row["time_ms"];
     fmt::print(
         "{:.4g} ms, {:.1f} TFLOPS (median of {} launches; back-to-back {:.4g} ms, {:.1f} "
         "TFLOPS)\n",
         ms["median"].get<double>(), row["tflops"].get<double>(), ms["n"].get<int>(),
         ms["back_to_back"].get<double>(), row["tflops_back_to_back"].get<double>());
+    for (const Json& part : row.value("launches", Json::array())) {
+      if (part["time_ms"].is_null()) continue;
+      fmt::print("  {:.4g} ms {}\n", part["time_ms"]["median"].get<double>(),
+                 part["entry"].get<std::string>());
+    }
   }
 
   std::string rung_word_, tile_, q_, k_, v_, output_, json_, trace_path_;

@@ -22,6 +22,7 @@ constexpr std::byte kRedZonePattern{0xA5};
 constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
+constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
 // Without asking, a kernel gets this much dynamic shared memory.
 constexpr std::size_t kDefaultDynamicShared = 48 << 10;
 constexpr std::array kNames{"Q", "K", "V", "O", "LSE"};
@@ -91,35 +92,34 @@ std::vector<double> tensor_sizes(const Problem& problem) {
   return sizes;
 }
 
-/// One allocation: red zone, tensor, red zone.
-struct GpuDevice::Buffer {
+/// Red zone, tensor, red zone.
+struct GpuDevice::Region {
   const char* name;
   std::byte* base = nullptr;
   std::size_t zone = 0;
   std::size_t size = 0;
 
+  std::size_t allocated() const { return size + 2 * zone; }
+  std::byte* data() const { return base + zone; }
+  std::array<std::byte*, 2> zones() const { return {base, base + zone + size}; }
+};
+
+/// A region that is an allocation of its own.
+struct GpuDevice::Buffer : Region {
   Buffer(const char* label, std::size_t zone_bytes, std::size_t bytes)
-      : name(label), zone(zone_bytes), size(bytes) {
+      : Region{label, nullptr, zone_bytes, bytes} {
     void* memory = nullptr;
     check_cuda(cudaMalloc(&memory, allocated()),
                fmt::format("allocating {} bytes for {}", allocated(), label));
     base = static_cast<std::byte*>(memory);
   }
-  Buffer(Buffer&& other) noexcept
-      : name(other.name),
-        base(std::exchange(other.base, nullptr)),
-        zone(other.zone),
-        size(other.size) {}
+  Buffer(Buffer&& other) noexcept : Region(other) { other.base = nullptr; }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer() {
     if (base) ignore_cuda(cudaFree(base));
   }
-
-  std::size_t allocated() const { return size + 2 * zone; }
-  std::byte* data() const { return base + zone; }
-  std::array<std::byte*, 2> zones() const { return {base, base + zone + size}; }
 };
 
 /// Two page-locked chunks, so that one is filled while the other is on its way.
@@ -179,6 +179,8 @@ void GpuDevice::require_free(const std::vector<double>& sizes, const std::string
   std::size_t free = 0;
   std::size_t total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  // Scratch memory is freed before there is more of it.
+  for (const Buffer& held : scratch_memory_) free += held.allocated();
   if (needed <= static_cast<double>(free)) return;
   throw OutOfMemory(
       fmt::format("{} needs {:.0f} bytes of GPU memory for {}; {} of {} bytes are free on {}", who,
@@ -187,12 +189,16 @@ void GpuDevice::require_free(const std::vector<double>& sizes, const std::string
 
 GpuDevice::Buffer GpuDevice::make_buffer(const char* name, std::size_t bytes) {
   Buffer made(name, options_.red_zone, bytes);
-  if (made.zone == 0) return made;
-  for (std::byte* zone : made.zones()) {
-    check_cuda(cudaMemsetAsync(zone, std::to_integer<int>(kRedZonePattern), made.zone, stream_),
+  write_red_zones(made);
+  return made;
+}
+
+void GpuDevice::write_red_zones(const Region& region) {
+  if (region.zone == 0) return;
+  for (std::byte* zone : region.zones()) {
+    check_cuda(cudaMemsetAsync(zone, std::to_integer<int>(kRedZonePattern), region.zone, stream_),
                "writing a red zone");
   }
-  return made;
 }
 
 void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
@@ -229,6 +235,7 @@ void GpuDevice::unload() {
   synchronize();
   buffers_.clear();
   scratch_.clear();
+  scratch_memory_.clear();
 }
 
 const GpuDevice::Buffer* GpuDevice::buffer(Tensor tensor) const {
@@ -242,24 +249,66 @@ void* GpuDevice::address(Tensor tensor) const {
   return held ? held->data() : nullptr;
 }
 
-void GpuDevice::provide_scratch(const LaunchPlan& plan) {
-  const auto fits = [&](std::size_t i) {
-    return i < scratch_.size() &&
-           scratch_[i].size >= static_cast<std::size_t>(plan.scratch[i].bytes);
-  };
-  std::size_t held = 0;
-  while (held < plan.scratch.size() && fits(held)) ++held;
-  if (held == plan.scratch.size()) return;
-  // Freed first: the old and the new ones may not fit together.
-  synchronize();
-  scratch_.clear();
+bool GpuDevice::scratch_is_of(const LaunchPlan& plan) const {
+  return std::equal(plan.scratch.begin(), plan.scratch.end(), scratch_.begin(), scratch_.end(),
+                    [](const Scratch& wanted, const Region& held) {
+                      return static_cast<std::size_t>(wanted.bytes) == held.size &&
+                             wanted.name == held.name;
+                    });
+}
+
+/// All plans share one block of memory, the largest that any of them needed so far: two that take
+/// turns while they are timed then cost the GPU nothing when they change, neither an allocation nor
+/// a red zone, and hold no more memory than the larger one. Without red zones every buffer is an
+/// allocation of its own, so that compute-sanitizer sees an access beside it.
+void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
+  const bool exact = options_.red_zone == 0;
+  std::vector<Region> regions;
   std::vector<double> sizes;
-  for (const Scratch& wanted : plan.scratch) sizes.push_back(static_cast<double>(wanted.bytes));
-  require_free(sizes, plan.launches.front().entry, "its scratch buffers");
+  std::size_t total = 0;
   for (const Scratch& wanted : plan.scratch) {
-    scratch_.push_back(make_buffer(wanted.name, static_cast<std::size_t>(wanted.bytes)));
-    poison(scratch_.back());
+    const auto bytes = static_cast<std::size_t>(wanted.bytes);
+    regions.push_back({wanted.name, nullptr, options_.red_zone, bytes});
+    sizes.push_back(static_cast<double>(bytes));
+    total += (regions.back().allocated() + kScratchAlignment - 1) / kScratchAlignment *
+             kScratchAlignment;
   }
+  scratch_zoned_ = false;
+  if (exact || scratch_memory_.empty() || scratch_memory_.front().size < total) {
+    require_free(exact ? sizes : std::vector<double>{static_cast<double>(total)},
+                 plan.launches.front().entry, "its scratch buffers");
+    // Freed first: the old and the new memory may not fit together.
+    synchronize();
+    scratch_.clear();
+    scratch_memory_.clear();
+    scratch_due_ = true;
+    if (exact) {
+      for (const Region& region : regions) {
+        scratch_memory_.emplace_back(region.name, 0, region.size);
+        scratch_.push_back(static_cast<const Region&>(scratch_memory_.back()));
+      }
+      return;
+    }
+    scratch_memory_.emplace_back("scratch", 0, total);
+  }
+  std::byte* next = scratch_memory_.front().base;
+  for (Region& region : regions) {
+    region.base = next;
+    next += (region.allocated() + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  }
+  scratch_ = std::move(regions);
+}
+
+void GpuDevice::provide_scratch(const LaunchPlan& plan) {
+  if (plan.scratch.empty()) return;
+  if (!scratch_is_of(plan)) lay_out_scratch(plan);
+  if (!scratch_due_) return;
+  if (!scratch_zoned_) {
+    for (const Region& region : scratch_) write_red_zones(region);
+  }
+  for (const Region& region : scratch_) poison(region);
+  scratch_zoned_ = true;
+  scratch_due_ = false;
 }
 
 std::size_t GpuDevice::tensor_bytes() const {
@@ -268,7 +317,7 @@ std::size_t GpuDevice::tensor_bytes() const {
   return sum;
 }
 
-void GpuDevice::poison(const Buffer& held) {
+void GpuDevice::poison(const Region& held) {
   check_cuda(cudaMemsetAsync(held.data(), kPoison, held.size, stream_),
              fmt::format("poisoning {}", held.name));
 }
@@ -277,7 +326,7 @@ void GpuDevice::poison_output() {
   for (const Tensor written : {Tensor::o, Tensor::lse}) {
     if (const Buffer* held = buffer(written)) poison(*held);
   }
-  for (const Buffer& held : scratch_) poison(held);
+  scratch_due_ = true;
 }
 
 void GpuDevice::marshal(const Argument& argument, std::byte* bytes) const {
@@ -410,7 +459,7 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
   std::vector<std::string> damaged;
   if (options_.red_zone == 0) return damaged;
   std::vector<std::byte> copy(options_.red_zone);
-  const auto check = [&](const Buffer& checked) {
+  const auto check = [&](const Region& checked) {
     bool intact = true;
     for (const std::byte* zone : checked.zones()) {
       check_cuda(cudaMemcpyAsync(copy.data(), zone, checked.zone, cudaMemcpyDeviceToHost, stream_),
@@ -422,7 +471,10 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
     if (!intact) damaged.emplace_back(checked.name);
   };
   for (const Buffer& checked : buffers_) check(checked);
-  for (const Buffer& checked : scratch_) check(checked);
+  // The memory of a plan that was launched since the last poisoning only has other contents.
+  if (scratch_zoned_) {
+    for (const Region& checked : scratch_) check(checked);
+  }
   return damaged;
 }
 
@@ -435,7 +487,9 @@ KernelResources GpuDevice::resources(const Launch& launch) {
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, launch.block,
                                                            launch.dynamic_shared),
              what);
-  return {.registers = attributes.numRegs,
+  return {.sm = properties_.sm,
+          .threads = launch.block,
+          .registers = attributes.numRegs,
           .static_shared = attributes.sharedSizeBytes,
           .dynamic_shared = launch.dynamic_shared,
           .local_bytes = attributes.localSizeBytes,

@@ -36,6 +36,8 @@ struct GpuProperties {
 
 /// What one entry point uses, by the runtime's account.
 struct KernelResources {
+  int sm = 0;       ///< compute capability x 10 of the card
+  int threads = 0;  ///< of a block
   int registers = 0;
   std::size_t static_shared = 0;
   std::size_t dynamic_shared = 0;
@@ -88,6 +90,7 @@ class GpuDevice final : public Device {
   void unload();
 
  private:
+  struct Region;
   struct Buffer;
   struct Pinned;
 
@@ -97,7 +100,10 @@ class GpuDevice final : public Device {
                     const std::string& what);
   Buffer make_buffer(const char* name, std::size_t bytes);
   void provide_scratch(const LaunchPlan& plan);
-  void poison(const Buffer& held);
+  bool scratch_is_of(const LaunchPlan& plan) const;
+  void lay_out_scratch(const LaunchPlan& plan);
+  void write_red_zones(const Region& region);
+  void poison(const Region& held);
   void marshal(const Argument& argument, std::byte* bytes) const;
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
@@ -109,8 +115,11 @@ class GpuDevice final : public Device {
   GpuProperties properties_;
   GpuStream stream_ = nullptr;
   Problem problem_;
-  std::vector<Buffer> buffers_;  ///< in the order of Tensor; empty until load()
-  std::vector<Buffer> scratch_;  ///< of the last plan that needed any
+  std::vector<Buffer> buffers_;         ///< in the order of Tensor; empty until load()
+  std::vector<Buffer> scratch_memory_;  ///< one block for all plans; grows, never shrinks
+  std::vector<Region> scratch_;         ///< in it: the buffers of the last plan that needed any
+  bool scratch_due_ = false;            ///< the next plan with scratch finds it poisoned
+  bool scratch_zoned_ = false;          ///< scratch_ has its red zones
   std::unique_ptr<Pinned> pinned_;
   std::map<const void*, std::size_t> dynamic_shared_;  ///< limit already set, by kernel
 };

@@ -1,6 +1,8 @@
 // The gate on a device of our own that misbehaves on demand.
 #include "harness/device/gate.h"
 
+#include <cmath>
+
 #include "harness/attention/mutants.h"
 #include "harness/tests/catch.h"
 
@@ -12,7 +14,9 @@ struct FakeDevice final : Device {
   Inputs inputs;
   HostTensor output;
   HostTensor lse;
+  HostTensor honest_lse;
   bool skip_a_row = false, drift = false, write_outside = false;
+  bool wrong_lse = false, skip_lse = false, drift_lse = false;
   int launches = 0;
 
   std::string kind() const override { return "fake"; }
@@ -35,6 +39,11 @@ struct FakeDevice final : Device {
     const std::int64_t kept = skip_a_row ? problem.head_dim : 0;
     for (std::int64_t i = 0; i < honest.size() - kept; ++i) output.set(i, honest.at(i));
     if (drift && launches > 0) output.halfs()[0] ^= 1;
+    if (problem.lse && !skip_lse) {
+      lse = honest_lse;
+      if (wrong_lse) lse.floats()[3] += 0.01f;
+      if (drift_lse && launches > 0) lse.floats()[0] = std::nextafter(lse.floats()[0], 100.f);
+    }
     ++launches;
   }
   HostTensor download_output() override { return output; }
@@ -86,6 +95,62 @@ TEST_CASE_METHOD(Fixture, "a write outside the tensors is refused and named") {
   const Verdict verdict = pass();
   CHECK_FALSE(verdict.ok);
   CHECK(verdict.reason == "memory outside O was overwritten");
+}
+
+/// The same with the log-sum-exp.
+struct LseFixture : Fixture {
+  LseFixture() {
+    problem.lse = true;
+    verifier = Verifier(problem, inputs);
+    device.load(problem, inputs);
+    device.honest_lse = make_tensor(Dtype::f32, lse_shape(problem), 0.f);
+    const ReferenceRows reference = reference_rows(problem, inputs, verifier.rows());
+    for (std::size_t r = 0; r < verifier.rows().size(); ++r) {
+      const RowId& row = verifier.rows()[r];
+      device.honest_lse.set(row.head * problem.seq_q + row.row,
+                            static_cast<float>(reference.lse_exact[r]));
+    }
+  }
+};
+
+TEST_CASE_METHOD(LseFixture, "an honest device with the log-sum-exp passes") {
+  const Verdict verdict = pass();
+  CHECK(verdict.ok);
+  CHECK(verdict.lse.ok);
+  CHECK(verdict.repeatable);
+}
+
+TEST_CASE_METHOD(LseFixture, "a wrong log-sum-exp is refused, though the output is right") {
+  device.wrong_lse = true;
+  const Verdict verdict = pass();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.check.ok);
+  CHECK_FALSE(verdict.lse.ok);
+  CHECK(verdict.reason.find("LSE at batch 0, head 0, row 3") != std::string::npos);
+}
+
+TEST_CASE_METHOD(LseFixture,
+                 "a log-sum-exp that nobody writes is seen, even after a run that did") {
+  REQUIRE(pass().ok);
+  device.skip_lse = true;
+  const Verdict verdict = pass();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.check.ok);
+  CHECK_FALSE(verdict.lse.ok);
+}
+
+TEST_CASE_METHOD(LseFixture, "a log-sum-exp with other bits in the second launch is refused") {
+  device.drift_lse = true;
+  const Verdict verdict = pass();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.lse.ok);
+  CHECK_FALSE(verdict.repeatable);
+  CHECK(verdict.reason.find("second launch") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "a log-sum-exp that the problem does not ask for is not looked at") {
+  device.wrong_lse = device.skip_lse = true;
+  CHECK(pass().ok);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "harness/bench/bench.h"
+#include "harness/bench/timing.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
@@ -116,6 +118,64 @@ TEST_CASE_METHOD(Fixture,
   CHECK(row("waiting")["reason"].get<std::string>().find("waits for the device") !=
         std::string::npos);
   CHECK(row("06")["status"] == "ok");
+}
+
+/// A rung of two launches, neither of which does anything useful, with scratch of its own.
+PlanResult spin_plan(const Problem&, const Instance&) {
+  Launch first = test::single_block(test::kSpin, {std::int64_t{200'000}});
+  Launch second = test::single_block(test::kSpin, {std::int64_t{500'000}});
+  first.entry = "first";
+  second.entry = "second";
+  return LaunchPlan{{first, second}, {{"S", 1 << 20}}};
+}
+
+/// Asks for more scratch than any card has.
+PlanResult greedy_plan(const Problem& problem, const Instance& instance) {
+  LaunchPlan plan = std::get<LaunchPlan>(spin_plan(problem, instance));
+  plan.scratch.front().bytes = std::int64_t{1} << 50;
+  return plan;
+}
+
+const Instance kSpinInstance[] = {{"first", test::kSpin, 128, {64, 64, 1}, 0}};
+const RungKernels kGreedy{kSpinInstance, greedy_plan};
+
+TEST_CASE_METHOD(Fixture, "scratch that does not fit is a row, and the rungs beside it are timed") {
+  if (test::no_gpu()) return;
+  GpuDevice device;
+  Rung greedy = *options.rungs.front();
+  greedy.id = "90";
+  greedy.kernels = &kGreedy;
+  options.rungs.insert(options.rungs.begin(), &greedy);
+  const BenchOutcome outcome = run_bench(device, options, report);
+  CHECK(outcome.failed == 1);
+  CHECK(row("90")["status"] == "out_of_memory");
+  CHECK(row("90")["peak_bytes"].get<std::int64_t>() > std::int64_t{1} << 50);
+  CHECK(row("90")["launches"].size() == 2);
+  CHECK(row("06")["status"] == "ok");
+}
+
+TEST_CASE("the launches of a plan are timed one by one") {
+  if (test::no_gpu()) return;
+  GpuDevice device;
+  const Problem problem{.batch = 1, .heads = 1, .seq_q = 64, .seq_kv = 64, .head_dim = 128};
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  BenchItem item;
+  item.name = "spin";
+  item.plan = std::get<LaunchPlan>(spin_plan(problem, kSpinInstance[0]));
+  const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
+    device.launch(plan);
+  };
+  GpuStopwatch stopwatch(device, L2Policy::warm);
+  const std::vector<ItemTimes> times =
+      time_interleaved(part_items(item, launch), {.rounds = 2, .warmup_ms = 1}, stopwatch);
+  Json row;
+  put_resources(row, item.plan, [&](const Launch& each) {
+    return resources_json(device.resources(each), std::nullopt);
+  });
+  put_part_times(row, times);
+  CHECK(row["launches"][0]["time_ms"]["median"].get<double>() == Approx(0.2).epsilon(0.1));
+  CHECK(row["launches"][1]["time_ms"]["median"].get<double>() == Approx(0.5).epsilon(0.1));
+  CHECK(row["resources"]["registers"].get<int>() > 0);
 }
 
 TEST_CASE_METHOD(Fixture, "a problem beyond the card's memory is a row, not a crash") {

@@ -1,8 +1,12 @@
 // The device and the stopwatch on a real GPU; skipped where there is none.
+#include <cuda_runtime_api.h>
+
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "harness/bench/nvml.h"
+#include "harness/bench/occupancy.h"
 #include "harness/bench/timing.h"
 #include "harness/device/gate.h"
 #include "harness/device/make_device.h"
@@ -64,6 +68,92 @@ TEST_CASE("a write just outside O is found on both sides, inside it is not") {
   CHECK(write_at(-1) == std::vector<std::string>{"O"});
   device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
   CHECK(write_at(kProblem.q_elements()) == std::vector<std::string>{"O"});
+}
+
+/// One launch that writes one element of a scratch buffer of a plan with these sizes.
+LaunchPlan scratch_plan(std::vector<Scratch> scratch, int index, std::int64_t offset) {
+  return {{single_block(test::kStrayWrite, {ScratchRef{index}, offset})}, std::move(scratch)};
+}
+
+std::size_t free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cudaMemGetInfo(&free, &total);
+  return free;
+}
+
+TEST_CASE("a write beside a scratch buffer is found, and names it") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  const std::vector<Scratch> two{{"first", 1000}, {"second", 2048}};
+  const auto damaged_by = [&](const std::vector<Scratch>& scratch, int index, std::int64_t offset) {
+    device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+    device.launch(scratch_plan(scratch, index, offset));
+    return device.damaged_red_zones();
+  };
+  CHECK(damaged_by(two, 0, 0).empty());
+  CHECK(damaged_by(two, 1, 1023).empty());
+  CHECK(damaged_by(two, 0, -1) == std::vector<std::string>{"first"});
+  CHECK(damaged_by(two, 0, 500) == std::vector<std::string>{"first"});
+  CHECK(damaged_by(two, 1, -1) == std::vector<std::string>{"second"});
+  CHECK(damaged_by(two, 1, 1024) == std::vector<std::string>{"second"});
+}
+
+TEST_CASE("plans share their scratch memory, whoever comes first, and each has its red zones") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  const std::vector<Scratch> small{{"l", 64}, {"m", 64}};
+  const std::vector<Scratch> large{{"S", 64 << 20}};
+  device.launch(scratch_plan(small, 0, 0));
+  device.launch(scratch_plan(large, 0, 0));
+  device.synchronize();
+  const std::size_t free = free_memory();
+  for (int turn = 0; turn < 4; ++turn) {
+    device.launch(scratch_plan(small, 1, 0));
+    device.launch(scratch_plan(large, 0, (32 << 20) - 1));
+  }
+  device.synchronize();
+  CHECK(free_memory() == free);
+
+  // What the turns left in the memory is no damage; after a poisoning it is looked at again.
+  CHECK(device.damaged_red_zones().empty());
+  device.poison_output();
+  device.launch(scratch_plan(small, 1, 0));
+  CHECK(device.damaged_red_zones().empty());
+  device.poison_output();
+  device.launch(scratch_plan(small, 1, 32));
+  CHECK(device.damaged_red_zones() == std::vector<std::string>{"m"});
+}
+
+TEST_CASE("scratch that does not fit is refused, and the next plan runs") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  const std::vector<Scratch> fits{{"l", 4096}};
+  device.launch(scratch_plan(fits, 0, 0));
+  const std::size_t free = free_memory();
+  try {
+    device.launch(scratch_plan({{"S", std::int64_t{1} << 50}}, 0, 0));
+    FAIL("not refused");
+  } catch (const OutOfMemory& error) {
+    CHECK(std::string(error.what()).find("for its scratch buffers") != std::string::npos);
+  }
+  CHECK_NOTHROW(device.launch(scratch_plan(fits, 0, 0)));
+  CHECK_NOTHROW(device.synchronize());
+  CHECK(free_memory() == free);
+}
+
+TEST_CASE("without red zones each scratch buffer is an allocation of its own") {
+  if (no_gpu()) return;
+  GpuDevice device({.red_zone = 0});
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  for (const std::int64_t bytes : {1000, 3000, 1000}) {
+    device.launch(scratch_plan({{"a", bytes}, {"b", 64}}, 1, 0));
+    device.synchronize();
+  }
+  CHECK(device.damaged_red_zones().empty());
 }
 
 TEST_CASE("dynamic shared memory beyond 48 KiB is asked for") {
@@ -135,6 +225,44 @@ TEST_CASE("every rung passes the gate at a small shape") {
       CHECK(verdict.reason == "");
     }
   }
+}
+
+TEST_CASE("computed occupancy is the driver's") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  const SmLimits* limits = sm_limits(device.sm());
+  if (!limits) {
+    WARN("the limits of this card are not known");
+    return;
+  }
+  int compared = 0;
+  for (const Rung& rung : catalogue()) {
+    if (device_refusal(device, rung)) continue;
+    for (const auto kernels : {rung.kernels->instances, rung.kernels->tuned}) {
+      for (const Instance& instance : kernels) {
+        CAPTURE(instance.entry);
+        const Problem problem{.batch = 1,
+                              .heads = 1,
+                              .seq_q = 512,
+                              .seq_kv = 512,
+                              .head_dim = instance.head_dim,
+                              .causal = instance.mask == Mask::causal,
+                              .dtype = rung.dtype};
+        const PlanResult plan = make_plan(rung, problem, to_string(instance.tile));
+        if (!std::holds_alternative<LaunchPlan>(plan)) continue;
+        for (const Launch& launch : std::get<LaunchPlan>(plan).launches) {
+          const KernelResources used = device.resources(launch);
+          const Occupancy computed =
+              occupancy(*limits, {.threads = used.threads,
+                                  .registers = used.registers,
+                                  .shared = used.static_shared + used.dynamic_shared});
+          CHECK(computed.blocks == used.blocks_per_sm);
+          ++compared;
+        }
+      }
+    }
+  }
+  CHECK(compared >= 7);
 }
 
 TEST_CASE("the stopwatch measures the kernel, not the host") {

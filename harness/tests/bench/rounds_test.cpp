@@ -1,6 +1,7 @@
 // The timing policy on a stopwatch of our own: no GPU, no real time.
 #include "harness/bench/rounds.h"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 
@@ -101,6 +102,37 @@ TEST_CASE("a fast kernel gets many samples, and long trains in pieces") {
   double launches = 0;
   for (const int count : stopwatch.trains) launches += count;
   CHECK(launches * 0.05 >= policy.lead_ms + policy.back_to_back_ms - 1e-6);
+}
+
+TEST_CASE("what an item needs is launched untimed before each visit, and nothing runs after it") {
+  FakeStopwatch stopwatch;
+  Log log;
+  std::string calls;
+  const std::vector<TimedItem> items{{.name = "part",
+                                      .launch =
+                                          [&] {
+                                            stopwatch.running = 60;
+                                            calls += 'p';
+                                          },
+                                      .prepare =
+                                          [&] {
+                                            stopwatch.running = 500;
+                                            calls += 'W';
+                                          },
+                                      .spaced_only = true},
+                                     {"other", [&] {
+                                        stopwatch.running = 100;
+                                        calls += 'o';
+                                      }}};
+  const auto times = time_interleaved(items, {.rounds = 2}, stopwatch, &log);
+  CHECK(log.lines == std::vector<std::string>{"0:0s", "0:1s", "0:1b", "1:1s", "1:1b", "1:0s"});
+  CHECK(times[0].spaced == std::vector<double>{60, 60, 60, 60});
+  CHECK(times[0].back_to_back.empty());
+  CHECK(times[1].back_to_back == std::vector<double>{100, 100});
+  // Warm-up and two visits; nothing of the other item comes between a pass and what it prepares.
+  CHECK(calls.substr(0, 5) == "Wpppo");
+  CHECK(std::count(calls.begin(), calls.end(), 'W') == 3);
+  CHECK(calls.find("op") == std::string::npos);
 }
 
 TEST_CASE("a sample whose hold expired is taken again, a peer that always waits is an error") {

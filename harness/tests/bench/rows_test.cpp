@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
+#include <string_view>
+#include <utility>
 
 #include "harness/bench/bench.h"
 #include "harness/tests/bench/json_printer.h"
@@ -63,12 +66,38 @@ struct Fixture {
     matmul.id = "cublas";
     matmul.matmul = {8192, 8192, 8192};
     options.peers.push_back(matmul);
+    Peer copy;
+    copy.id = "copy";
+    copy.copy_bytes = 1 << 20;
+    options.peers.push_back(copy);
+  }
+
+  /// The first item with a plan of three launches and two scratch buffers.
+  BenchItem item_of_several() const {
+    BenchItem item = bench_items(options, problem, nullptr).front();
+    const Launch one = item.plan.launches.front();
+    for (const char* entry : {"fake_softmax", "fake_values"}) {
+      Launch next = one;
+      next.entry = entry;
+      item.plan.launches.push_back(next);
+    }
+    item.plan.scratch = {{"S", 1000}, {"l", 24}};
+    return item;
   }
 };
 
+ItemTimes spaced(std::vector<double> ms) {
+  return {.spaced = std::move(ms), .back_to_back = {}, .expired = 0, .error = {}};
+}
+
+Json fake_resources(const Launch& launch) {
+  const auto registers = static_cast<int>(std::string_view(launch.entry).size());
+  return resources_json({.registers = registers}, std::nullopt);
+}
+
 TEST_CASE_METHOD(Fixture, "items: own tile, its ablations, then the peers") {
   const auto items = bench_items(options, problem, nullptr);
-  REQUIRE(items.size() == 5);
+  REQUIRE(items.size() == 6);
   CHECK(items[0].variant == "64x64w4");
   CHECK_FALSE(items[0].ablation);
   CHECK(items[1].variant == "128x64w4");
@@ -79,15 +108,39 @@ TEST_CASE_METHOD(Fixture, "items: own tile, its ablations, then the peers") {
   CHECK(items[4].peer->is_matmul());
 
   options.ablations = false;
-  CHECK(bench_items(options, problem, nullptr).size() == 4);
+  CHECK(bench_items(options, problem, nullptr).size() == 5);
   problem.dtype = Dtype::f32;
   CHECK(bench_items(options, problem, nullptr).front().id == "91");
+}
+
+TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each once, or a choice") {
+  const Instance tuned[] = {{"fake_d64_again", nullptr, 64, {64, 64, 4}, 1024},
+                            {"fake_d64_small", nullptr, 64, {32, 64, 2}, 512},
+                            {"fake_d128_small", nullptr, 128, {32, 64, 2}, 512}};
+  const RungKernels kernels{kInstances, fake_plan, tuned};
+  half.kernels = &kernels;
+  options.peers.clear();
+  CHECK(bench_items(options, problem, nullptr).size() == 2);
+  options.tuned = true;
+  const auto items = bench_items(options, problem, nullptr);
+  REQUIRE(items.size() == 3);
+  CHECK(items[0].instance->entry == std::string("fake_d64"));
+  CHECK(items[2].variant == "32x64w2");
+  CHECK(items[2].ablation);
+  CHECK(items[2].plan.launches.front().entry == std::string("fake_d64_small"));
+  CHECK(half.find_instance(64, false, "32x64w2") == &tuned[1]);
+
+  options.tiles = {"32x64w2", "64x64w4"};
+  const auto chosen = bench_items(options, problem, nullptr);
+  REQUIRE(chosen.size() == 2);
+  CHECK(chosen[0].variant == "64x64w4");
+  CHECK(chosen[1].variant == "32x64w2");
 }
 
 TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
   problem.head_dim = 96;
   auto items = bench_items(options, problem, nullptr);
-  REQUIRE(items.size() == 4);
+  REQUIRE(items.size() == 5);
   CHECK(items[0].variant.empty());
   CHECK(items[0].refused.find("head_dim 96 is not one of 64, 128") != std::string::npos);
 
@@ -124,7 +177,93 @@ TEST_CASE_METHOD(Fixture, "rows: every field is there, rates follow from the tim
   CHECK(product["tflops"].get<double>() ==
         Approx(2.0 * 8192 * 8192 * 8192 / 1.6e-3 / 1e12).epsilon(1e-5));
 
+  Json copy = empty_row(items[5], "r");
+  CHECK(copy["copy_bytes"] == 1 << 20);
+  put_times(copy, items[5], {.spaced = {0.5}, .back_to_back = {1}, .expired = 0, .error = {}});
+  CHECK(copy["tflops"].is_null());
+  CHECK(copy["gbs"].get<double>() == Approx(2.0 * (1 << 20) / 0.5e-3 / 1e9).epsilon(1e-5));
+
   CHECK(empty_row(items[3], "r")["status"] == "unsupported");
+}
+
+TEST_CASE_METHOD(Fixture, "a matrix product has the problem's dtype") {
+  for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+    problem.dtype = dtype;
+    const auto items = bench_items(options, problem, nullptr);
+    const BenchItem& item = items[items.size() - 2];
+    REQUIRE(item.id == "cublas");
+    Json row = empty_row(item, "r");
+    put_times(row, item, {.spaced = {2}, .back_to_back = {2}, .expired = 0, .error = {}});
+    const double bytes = 3.0 * 8192 * 8192 * static_cast<double>(size_of(dtype));
+    CHECK(row["gbs"].get<double>() == Approx(bytes / 2e-3 / 1e9).epsilon(1e-5));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "peak bytes are the tensors and the plan's scratch") {
+  const auto tensors = static_cast<std::int64_t>(problem.bytes());
+  CHECK(tensors == 4 * 2 * 3 * 128 * 64 * 2);
+  const BenchItem plain = bench_items(options, problem, nullptr).front();
+  CHECK(empty_row(plain, "r")["peak_bytes"] == tensors);
+  CHECK(empty_row(item_of_several(), "r")["peak_bytes"] == tensors + 1024);
+
+  BenchItem beyond = item_of_several();
+  beyond.plan.scratch.front().bytes = std::int64_t{1} << 60;
+  CHECK(empty_row(beyond, "r")["peak_bytes"].is_null());
+  problem.head_dim = 96;
+  CHECK(empty_row(bench_items(options, problem, nullptr).front(), "r")["peak_bytes"].is_null());
+}
+
+TEST_CASE_METHOD(Fixture, "a plan of one launch has its resources and no parts") {
+  const BenchItem item = bench_items(options, problem, nullptr).front();
+  CHECK(launch_parts(item.plan).empty());
+  CHECK(part_items(item, [](const LaunchPlan&) {}).empty());
+  Json row = empty_row(item, "r");
+  put_resources(row, item.plan, fake_resources);
+  put_part_times(row, {});
+  CHECK(row["resources"]["registers"] == 8);
+  CHECK_FALSE(row.contains("launches"));
+}
+
+TEST_CASE_METHOD(Fixture, "each launch of a plan is timed alone, after a pass of the whole plan") {
+  const BenchItem item = item_of_several();
+  std::vector<LaunchPlan> launched;
+  const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
+    launched.push_back(plan);
+  };
+  const std::vector<TimedItem> parts = part_items(item, launch);
+  REQUIRE(parts.size() == 3);
+  for (const TimedItem& part : parts) {
+    CHECK(part.spaced_only);
+    part.prepare();
+    part.launch();
+  }
+  REQUIRE(launched.size() == 6);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    CHECK(launched[2 * i].launches.size() == 3);
+    REQUIRE(launched[2 * i + 1].launches.size() == 1);
+    CHECK(launched[2 * i + 1].launches.front().entry == item.plan.launches[i].entry);
+    CHECK(launched[2 * i + 1].scratch.size() == 2);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "the resources of several launches are those of the longest") {
+  const BenchItem item = item_of_several();
+  Json row = empty_row(item, "r");
+  put_resources(row, item.plan, fake_resources);
+  CHECK(row["resources"].is_null());
+  REQUIRE(row["launches"].size() == 3);
+  CHECK(row["launches"][1]["entry"] == "fake_softmax");
+  CHECK(row["launches"][1]["time_ms"].is_null());
+  CHECK(row["launches"][1]["resources"]["registers"] == 12);
+
+  ItemTimes failed = spaced({});
+  failed.error = "no luck";
+  put_part_times(row, std::vector<ItemTimes>{spaced({2, 2, 9}), spaced({3}), failed});
+  CHECK(row["launches"][0]["time_ms"]["median"] == 2);
+  CHECK(row["launches"][0]["time_ms"]["n"] == 3);
+  CHECK(row["launches"][0]["time_ms"]["back_to_back"].is_null());
+  CHECK(row["launches"][2]["time_ms"].is_null());
+  CHECK(row["resources"] == row["launches"][1]["resources"]);
 }
 
 TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final") {
@@ -179,11 +318,19 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   verdict.check.max_error = 1.0 / 3;
   rows[0]["check"] = check_json(verdict);
   rows[0]["resources"] = resources_json({.registers = 255, .blocks_per_sm = 1}, std::nullopt);
+  CHECK(rows[0]["resources"]["limited_by"].is_null());
+  const KernelResources known{.sm = 90, .threads = 128, .registers = 255, .dynamic_shared = 65536};
+  rows[0]["resources"] = resources_json(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
+  CHECK(rows[0]["resources"]["limited_by"] == Json::array({"registers"}));
   rows[0]["peak_bytes"] = 1234;
   rows[0]["clock_mhz"] = 1500.0;
   rows[0]["status"] = "ok";
   put_times(rows[0], items[0],
             {.spaced = {1.25}, .back_to_back = {1.5}, .expired = 0, .error = {}});
+  put_resources(rows[0], item_of_several().plan, [&](const Launch&) {
+    return resources_json(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
+  });
+  put_part_times(rows[0], std::vector<ItemTimes>{spaced({1}), spaced({0.5}), spaced({})});
   verdict.check.finite = false;
   verdict.check.max_error = NAN;
   rows[1]["check"] = check_json(verdict);
@@ -191,6 +338,8 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   rows[1]["reason"] = "one NaN";
   put_times(rows[4], items[4], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
   rows[4]["status"] = "ok";
+  put_times(rows[5], items[5], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
+  rows[5]["status"] = "ok";
 
   const SourceState source{.git_sha = std::string(40, 'a'), .git_dirty = false, .warning = {}};
   const FileIdentity identity{

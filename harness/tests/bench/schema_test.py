@@ -38,6 +38,13 @@ def main() -> int:
     damaged("rows", 0, "reason", "ok has no reason")
     damaged("rows", 0, "problem", "heads", 0)
     damaged("rows", 0, "time_ms", "median", 0)
+    damaged("rows", 0, "launches", 1, "time_ms", "median", -1)
+    damaged("rows", 0, "launches", 1, "resources", None)
+    damaged("rows", 0, "launches", sample["rows"][0]["launches"][:1])
+    damaged("rows", 1, "launches", sample["rows"][0]["launches"])  # it was not timed
+    damaged("rows", 4, "copy_bytes", 1)  # a matrix product is no copy
+    damaged("rows", 5, "tflops", 1.0)
+    damaged("rows", 5, "gbs", None)
     damaged("rows", 1, "reason", "")
     damaged("rows", 1, "tflops", 12.0)
     damaged("device", "kind", "vm")  # a VM row never has a time

@@ -84,6 +84,34 @@ class Bench(CliCase):
         self.assertEqual((row["status"], row["id"]), ("ok", "06"))
 
 
+class Tune(CliCase):
+    def test_sweep(self) -> None:
+        words = ("tune", "06", "--seq", 512, "--batch", 1, "--heads", 2, "--rounds", 1,
+                 "--json", "t.json")  # fmt: skip
+        out = self.fa(*words, code=OK, out=r".*tile .*limited by.*", err=r".*, 0 incorrect, .*")
+        self.assertEqual(out.count(", best"), 1)
+        self.assertEqual(out.count("the rung's own"), 1)
+        rows = json.loads((self.folder / "t.json").read_text())["rows"]
+        self.assertGreaterEqual(len(rows), 3)
+        self.assertEqual(len({row["variant"] for row in rows}), len(rows))
+        for row in rows:
+            self.assertEqual(row["status"], "ok")
+            self.assertGreater(row["time_ms"]["median"], 0)
+            self.assertGreaterEqual(row["resources"]["blocks_per_sm"], 1)
+        (fastest,) = (line for line in out.splitlines() if ", best" in line)
+        best = min(rows, key=lambda row: row["time_ms"]["median"])
+        self.assertTrue(fastest.startswith(best["variant"]), fastest)
+
+    def test_one_tile(self) -> None:
+        out = self.fa(
+            *("tune", "06", "--seq", 512, "--batch", 1, "--rounds", 1, "--tiles", "256x64w8"),
+            code=OK,
+            out=r".*256x64w8.*ok, best\n",
+            err=r".*1 ok, 0 incorrect.*",
+        )
+        self.assertNotIn("128x64w4", out)
+
+
 if __name__ == "__main__":
     probe = subprocess.run(
         [FA, "run", "01", "--device", "gpu", "--launch-only"], capture_output=True, text=True

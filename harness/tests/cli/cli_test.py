@@ -33,15 +33,15 @@ def rungs() -> list[dict]:
 
 class Basics(CliCase):
     def test_help(self) -> None:
-        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*Exit codes.*")
-        for command in ("list", "run", "check", "explain", "compare", "bench"):
+        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*tune.*Exit codes.*")
+        for command in ("list", "run", "check", "explain", "compare", "bench", "tune"):
             self.fa(command, "--help", code=OK, out=rf".*{command}.*")
 
     def test_version(self) -> None:
         self.fa("--version", code=OK, out=r"\d+\.\d+\.\d+\n")
 
     def test_no_command(self) -> None:
-        self.refused(says="no command given; allowed: list, run, check, explain, compare, bench")
+        self.refused(says="no command given; allowed: list, run, check, explain, compare, bench, tune")
 
     def test_unknown_command(self) -> None:
         self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
@@ -92,7 +92,7 @@ class List(CliCase):
 
 class RungWords(CliCase):
     def test_unknown_rung(self) -> None:
-        self.refused("run", "99", says=r"rung '99' is unknown; allowed: 01, 02.*all")
+        self.refused("run", "99", says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: a0, a1.*01, 02.*all")
         self.refused("run", "batchd", says=r"rung 'batchd' is unknown \(did you mean 'batched'\?\)")
         self.refused("check", "06x", says="rung '06x' is unknown")
         self.refused("bench", "06", "", says="rung '' is unknown")
@@ -158,6 +158,58 @@ class NoGpu(CliCase):
         on_gpu = ("run", "06", "--device", "gpu", "--json", path, "--output", "o.npy")
         self.refused(*on_gpu, code=ENVIRONMENT, says=NO_GPU)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Tune(CliCase):
+    STATIC = ("tune", "06", "--static")
+    LIMITS = ("registers", "shared memory", "warps", "blocks")
+
+    def test_without_a_gpu(self) -> None:
+        self.fa(
+            *("tune", "06", "--json", "t.json"),
+            code=ENVIRONMENT,
+            err=rf"(fa: [^\n]*\n)*fa: fa tune 06 --static [^\n]*\nfa: error: {NO_GPU}[^\n]*\n",
+        )
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_usage(self) -> None:
+        self.refused("tune", says="rung")
+        self.refused("tune", "99", says="rung '99' is unknown")
+        self.refused("tune", "all", says="'all' means")
+        self.refused("tune", "06", "07", says="unexpected argument '07'")
+        self.refused("tune", "06", "--tiles", "1x2w3", says="tile 1x2w3 is not one of 128x64w4, ")
+        self.refused("tune", "06", "--tiles", "128x64w4,", says="--tiles '128x64w4,' has an empty entry")
+        self.refused("tune", "06", "--tiles", "128x64w4,128x64w4", says="names 128x64w4 twice")
+        self.refused("tune", "06", "--dim", "96", says="head_dim 96 is not one of 64, 128")
+        self.refused("tune", "06", "--seq", "500", says="500 is not a multiple")
+        self.refused("tune", "06", "--causal", says="causal")
+        self.refused("tune", "06", "--rounds", "0", says="--rounds '0'")
+        self.refused("tune", "06", "--sm", "90", says="--sm goes with --static")
+        self.refused(*self.STATIC, "--sm", "75", says="--sm '75' is unknown; allowed: 80, 86")
+        self.refused(*self.STATIC, "--sm", "9x", says="--sm '9x' is not a whole number")
+
+    def test_static_table(self) -> None:
+        out = self.fa(*self.STATIC, "--dim", 128, code=OK, out=r".+", err=r"(fa: [^\n]*\n)?")
+        own = [line for line in out.splitlines() if line.endswith("the rung's own")]
+        self.assertEqual(len(own), out.count("compute capability"))
+        for line in own:
+            self.assertRegex(line, r"^128 +128x64w4 +\d+ +\d+ +64 ")
+
+    def test_static_file(self) -> None:
+        words = (*self.STATIC, "--json", "o.json")
+        self.fa(*words, code=OK, out=r".+", err=r"(fa: [^\n]*\n)?")
+        document = json.loads((self.folder / "o.json").read_text())
+        self.assertEqual((document["schema"], document["kind"]), (1, "occupancy"))
+        rows = document["rows"]
+        self.assertEqual({row["head_dim"] for row in rows}, {64, 128})
+        for row in rows:
+            allowed = row["blocks_allowed"]
+            self.assertEqual(row["blocks_per_sm"], min(allowed.values()))
+            least = [name for name in self.LIMITS if allowed[name] == row["blocks_per_sm"]]
+            self.assertEqual(row["limited_by"], least)
+            self.assertNotIn("time_ms", row)
+        self.fa(*words, code=USAGE, err=r"(fa: [^\n]*\n)?fa: error: [^\n]*--overwrite replaces it\n")
+        self.fa(*words, "--overwrite", code=OK, out=r".+", err=r"(fa: [^\n]*\n)?")
 
 
 class Files(CliCase):
@@ -269,7 +321,7 @@ class Library(CliCase):
         return self.library.fa_bench(len(words), argv, None, 0)
 
     def test_version(self) -> None:
-        self.assertEqual(self.library.fa_api_version(), 1)
+        self.assertEqual(self.library.fa_api_version(), 2)
 
     def test_codes(self) -> None:
         self.assertEqual(self.bench("--seqs", "12abc"), USAGE)

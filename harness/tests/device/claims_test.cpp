@@ -133,3 +133,125 @@ TEST_CASE("tensor instructions, bytes and sectors equal their closed forms in ev
     }
   }
 }
+
+namespace {
+
+// What the loop bounds of 08 and 09 promise, from the mask's definition alone.
+struct Visits {
+  std::uint64_t blocks = 0;  // key blocks
+  std::uint64_t masked = 0;  // of these, with a key that some row of the tile must not see
+  std::uint64_t rows = 0;    // of K, and as many of V
+};
+
+Visits visits_of(const Problem& p, const Tile& tile) {
+  Visits visits;
+  for (std::int64_t first = 0; first < p.seq_q; first += tile.Br) {
+    const std::int64_t last = std::min(first + tile.Br, p.seq_q) - 1;
+    // A tile without a visible key takes one block, so that its zeros come out of the same code.
+    const std::int64_t seen = std::max<std::int64_t>(1, visible_keys(p, last));
+    const std::int64_t blocks = (seen + tile.Bc - 1) / tile.Bc;
+    visits.blocks += static_cast<std::uint64_t>(blocks);
+    visits.masked += static_cast<std::uint64_t>(blocks - visible_keys(p, first) / tile.Bc);
+    visits.rows += static_cast<std::uint64_t>(std::min(p.seq_kv, blocks * tile.Bc));
+  }
+  const auto heads = static_cast<std::uint64_t>(p.batch * p.heads);
+  return {visits.blocks * heads, visits.masked * heads, visits.rows * heads};
+}
+
+Problem causal(Problem problem) {
+  problem.causal = true;
+  return problem;
+}
+
+Problem lengths(std::int64_t seq_q, std::int64_t seq_kv, int head_dim) {
+  return {.batch = 1, .heads = kHeads, .seq_q = seq_q, .seq_kv = seq_kv, .head_dim = head_dim};
+}
+
+std::uint64_t executed(std::string_view id, const Problem& problem, std::string_view opcode) {
+  VmDevice device({.checkers = false, .counters = true});
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  device.launch(plan_of(*find_rung(id), problem));
+  std::uint64_t sum = 0;
+  for (const LaunchCounts& launch : device.counts()) {
+    for (const ptxvm::LineCounts& line : launch.report.by_instruction) {
+      if (line.opcode == opcode) sum += line.counts.total_instructions();
+    }
+  }
+  return sum;
+}
+
+void check_visits(std::string_view id, const Problem& p) {
+  INFO(id << " at " << to_string(p));
+  const Tile tile = find_rung(id)->find_instance(p.head_dim, p.causal)->tile;
+  const Visits visits = visits_of(p, tile);
+  const Counts counts = count(id, p);
+  const auto dim = static_cast<std::uint64_t>(p.head_dim);
+  const auto scores = static_cast<std::uint64_t>(tile.Br) * static_cast<std::uint64_t>(tile.Bc);
+  const auto q_rows = static_cast<std::uint64_t>(p.q_rows());
+  CHECK(counts.of(CountClass::kTensor) == visits.blocks * 2 * scores * dim / 2048);
+  CHECK(counts.global_copy.bytes == (q_rows + 2 * visits.rows) * dim * 2);
+  CHECK(counts.global_store.bytes == q_rows * (dim * 2 + (p.lse ? 4 : 0)));
+  CHECK(counts.global_load.bytes == 0);
+  // One select for each score of a masked block, and nowhere else.
+  CHECK(executed(id, p, "selp.f32") == visits.masked * scores / 32);
+}
+
+}  // namespace
+
+TEST_CASE("08 visits the blocks up to the diagonal, and masks only those that it crosses") {
+  for (const int dim : {64, 128}) {
+    check_visits("08", lengths(512, 512, dim));
+    for (const auto& [seq_q, seq_kv] :
+         {std::pair{512, 512}, {128, 512}, {512, 128}, {384, 256}, {256, 640}}) {
+      check_visits("08", causal(lengths(seq_q, seq_kv, dim)));
+    }
+  }
+  // Whole tiles of 128 rows: n (n + 1) / 2 of n^2, of which each masks one square on the diagonal.
+  const Visits square_visits = visits_of(causal(square(8192, 128)), {128, 64, 4});
+  CHECK(square_visits.blocks == 2 * 64 * 65 / 2);
+  CHECK(square_visits.masked == 2 * 64);
+}
+
+TEST_CASE("08 does not pay for the mask where there is none") {
+  for (const int dim : {64, 128}) {
+    const Problem problem = square(kSeq, dim, kHeads);
+    const Counts before = count("06", problem), after = count("08", problem);
+    CHECK(before.ldmatrix == after.ldmatrix);
+    CHECK(before.global_copy == after.global_copy);
+    for (const auto which : {CountClass::kTensor, CountClass::kExp, CountClass::kFloat}) {
+      CHECK(before.of(which) == after.of(which));
+    }
+  }
+}
+
+TEST_CASE("09 visits the same blocks, reads the rows that exist and writes no others") {
+  for (const int dim : {64, 128}) {
+    for (const bool masked : {false, true}) {
+      for (const auto& [seq_q, seq_kv] :
+           {std::pair{1, 1}, {129, 1000}, {1000, 129}, {257, 255}, {63, 65}, {512, 512}}) {
+        for (const bool lse : {false, true}) {
+          Problem p = lengths(seq_q, seq_kv, dim);
+          p.causal = masked;
+          p.lse = lse;
+          check_visits("09", p);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("09 does the work of 08 on whole tiles") {
+  for (const int dim : {64, 128}) {
+    for (const bool masked : {false, true}) {
+      Problem problem = square(kSeq, dim, kHeads);
+      problem.causal = masked;
+      const Counts before = count("08", problem), after = count("09", problem);
+      CHECK(before.ldmatrix == after.ldmatrix);
+      CHECK(before.global_copy == after.global_copy);
+      CHECK(before.global_store == after.global_store);
+      for (const auto which : {CountClass::kTensor, CountClass::kExp, CountClass::kCpAsync}) {
+        CHECK(before.of(which) == after.of(which));
+      }
+    }
+  }
+}

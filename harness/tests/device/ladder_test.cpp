@@ -1,6 +1,7 @@
 // Every instance passes the gate in the virtual machine, with the same bits however it is run.
-#include <array>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
@@ -9,9 +10,65 @@ using namespace fa_test;
 
 namespace {
 
-/// Several batches and heads where the problem is small, one of each where it is large.
-constexpr std::array<std::array<std::int64_t, 3>, 3> kShapes{
-    {{256, 2, 3}, {512, 1, 2}, {1024, 1, 1}}};
+struct Shape {
+  std::int64_t batch, heads, seq_q, seq_kv;
+};
+
+/// Several batches and heads where the problem is small, one of each where it is large. Products on
+/// CUDA cores are many more instructions, so those problems are smaller.
+std::vector<Shape> shapes(Dtype dtype) {
+  if (dtype == Dtype::f16) return {{2, 3, 256, 256}, {1, 2, 512, 512}, {1, 1, 1024, 1024}};
+  return {{2, 3, 128, 128}, {1, 2, 256, 256}, {1, 2, 256, 64}, {1, 1, 128, 192}};
+}
+
+struct Subject {
+  const Rung* rung;
+  const Instance* instance;
+};
+
+/// Instances that compute the problem.
+std::vector<Subject> subjects(const Problem& problem) {
+  std::vector<Subject> found;
+  for (const Rung& rung : catalogue()) {
+    const bool takes =
+        rung.dtype == problem.dtype && rung.lse == problem.lse && (rung.causal || !problem.causal);
+    if (!takes) continue;
+    for (const Instance& instance : rung.kernels->instances) {
+      if (instance.takes(problem.head_dim, problem.causal)) found.push_back({&rung, &instance});
+    }
+  }
+  return found;
+}
+
+/// head_dims of all rungs, ascending.
+std::vector<int> all_head_dims() {
+  std::vector<int> dims;
+  for (const Rung& rung : catalogue()) {
+    for (const int dim : rung.head_dims()) dims.push_back(dim);
+  }
+  std::sort(dims.begin(), dims.end());
+  dims.erase(std::unique(dims.begin(), dims.end()), dims.end());
+  return dims;
+}
+
+/// Every problem that some rung takes.
+std::vector<Problem> problems() {
+  std::vector<Problem> all;
+  for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+    for (const Shape& shape : shapes(dtype)) {
+      for (const int dim : all_head_dims()) {
+        for (const bool causal : {false, true}) {
+          for (const bool lse : {false, true}) {
+            const Problem problem{shape.batch, shape.heads, shape.seq_q, shape.seq_kv,
+                                  dim,         causal,      dtype,       lse};
+            if (!subjects(problem).empty()) all.push_back(problem);
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
 
 HostTensor run(const VmOptions& options, const LaunchPlan& plan, const Problem& problem,
                const Inputs& inputs) {
@@ -24,32 +81,44 @@ HostTensor run(const VmOptions& options, const LaunchPlan& plan, const Problem& 
 }  // namespace
 
 TEST_CASE("every instance passes the gate and gives the same bits in every order of warps") {
-  for (const auto& [seq, batch, heads] : kShapes) {
-    for (const int dim : {64, 128}) {
-      const Problem problem = square(seq, dim, heads, batch);
-      const Inputs inputs = make_inputs(problem, Distribution::normal, 7);
-      const Verifier verifier(problem, inputs);
-      for (const Rung& rung : catalogue()) {
-        if (rung.dtype != problem.dtype) continue;
-        for (const Instance& instance : rung.kernels->instances) {
-          if (instance.head_dim != dim) continue;
-          INFO(instance.entry << " at " << to_string(problem));
-          const LaunchPlan plan = plan_of(rung, problem, to_string(instance.tile));
-          VmDevice device({.threads = 1});
-          device.load(problem, inputs);
-          HostTensor first;
-          const Verdict verdict = pass_gate(
-              device, [&] { device.launch(plan); }, verifier, &first);
-          INFO(verdict.reason << "\n" << verdict.details);
-          REQUIRE(verdict.ok);
-          for (const bool reversed : {false, true}) {
-            const VmOptions other{.threads = 2, .reversed = reversed};
-            std::string difference;
-            const bool same = bitwise_equal(first, run(other, plan, problem, inputs), &difference);
-            INFO("reversed " << reversed << ": " << difference);
-            REQUIRE(same);
-          }
-        }
+  for (const Problem& problem : problems()) {
+    const Inputs inputs = make_inputs(problem, Distribution::normal, 7);
+    const Verifier verifier(problem, inputs);
+    for (const auto& [rung, instance] : subjects(problem)) {
+      INFO(instance->entry << " at " << to_string(problem));
+      const LaunchPlan plan = plan_of(*rung, problem, to_string(instance->tile));
+      VmDevice device({.threads = 1});
+      device.load(problem, inputs);
+      HostTensor first;
+      const Verdict verdict = pass_gate(
+          device, [&, &steps = plan] { device.launch(steps); }, verifier, &first);
+      INFO(verdict.reason << "\n" << verdict.details);
+      REQUIRE(verdict.ok);
+      for (const bool reversed : {false, true}) {
+        const VmOptions other{.threads = 2, .reversed = reversed};
+        std::string difference;
+        const bool same = bitwise_equal(first, run(other, plan, problem, inputs), &difference);
+        INFO("reversed " << reversed << ": " << difference);
+        REQUIRE(same);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "every rung is among the subjects at one of its head_dims, with each mask that it takes") {
+  const std::vector<Problem> all = problems();
+  for (const Rung& rung : catalogue()) {
+    for (const Instance& instance : rung.kernels->instances) {
+      INFO(instance.entry);
+      for (const bool causal : {false, true}) {
+        if ((causal && !rung.causal) || !instance.takes(instance.head_dim, causal)) continue;
+        CHECK(std::any_of(all.begin(), all.end(), [&](const Problem& problem) {
+          const std::vector<Subject> found = subjects(problem);
+          return problem.causal == causal &&
+                 std::any_of(found.begin(), found.end(),
+                             [&](const Subject& each) { return each.instance == &instance; });
+        }));
       }
     }
   }

@@ -15,7 +15,9 @@ support.need("numpy")
 support.need("matplotlib")
 
 import ladder  # noqa: E402
+import memory  # noqa: E402
 import render  # noqa: E402
+import roofline  # noqa: E402
 import style  # noqa: E402
 
 SIZES = {7: (("ampere",), 7), 25: (("fp32", "ampere", "hopper"), 11)}
@@ -75,6 +77,35 @@ class DrawingTest(support.FolderTest):
                 self.assertIn(word, words, name)
 
 
+class StatusTest(support.FolderTest):
+    def test_what_is_no_step_says_so_and_is_pale(self) -> None:
+        results, catalogue = inputs(self.folder, 7)
+        figure = render.CHARTS[0].draw(results, catalogue, MAIN, "")
+        self.addCleanup(style.plt.close, figure)
+        words = [text.get_text() for text in visible_texts(figure)]
+        self.assertTrue(any(re.fullmatch(r"\d+  regression", word) for word in words), words)
+        self.assertEqual(sum("  " in word for word in words), 1)
+        colour = style.rung_colours(catalogue)[catalogue.find("07").id]
+        fills = [bar.get_facecolor()[:3] for bar in figure.axes[0].patches]
+        self.assertIn(style.pale(colour), fills)
+        self.assertNotIn(colour, fills)
+
+
+class HopperCountsTest(support.FolderTest):
+    def test_wgmma_is_drawn_against_the_same_work_and_what_is_left_out_is_named(self) -> None:
+        listing = synthetic.catalogue(("hopper",), 2)
+        path = self.folder / "counts.json"
+        path.write_text(ladder.json.dumps(synthetic.counted()), encoding="utf-8")
+        (chart,) = (chart for chart in render.CHARTS if chart.counted)
+        catalogue = ladder.Catalogue.from_json(ladder.json.dumps(listing), "synthetic")
+        problem = ladder.Problem.parse(chart.problem)
+        figure = chart.draw(ladder.Results.load(path), catalogue, problem, "")
+        self.addCleanup(style.plt.close, figure)
+        words = [text.get_text() for text in visible_texts(figure)]
+        for word in ("4", "2", "0 + wgmma's", "0 + the TMA's"):  # 4 and 2 PTX instructions
+            self.assertIn(word, words)
+
+
 class CountsChartTest(DrawingTest):
     """The same of the chart of counts, drawn from the committed ones."""
 
@@ -92,6 +123,78 @@ class CountsChartTest(DrawingTest):
             words = "\n".join(text.get_text() for text in visible_texts(figure))
             for word in ("vm/counts.json", "not timed", "wavefronts", "01 base", "a note"):
                 self.assertIn(word, words)
+
+
+class SingleChartTest(DrawingTest):
+    """The charts of float32, whose longest problems do not all fit."""
+
+    def results(self) -> tuple[ladder.Results, ladder.Catalogue]:
+        listing = synthetic.catalogue(("fp32", "ampere"), 6)
+        for name, document in (("catalogue", listing), ("results", synthetic.single_results(listing))):
+            path = self.folder / f"synthetic_{name}.json"
+            path.write_text(ladder.json.dumps(document), encoding="utf-8")
+        results = ladder.Results.load(self.folder / "synthetic_results.json")
+        return results, ladder.Catalogue.load(self.folder / "synthetic_catalogue.json")
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        results, catalogue = self.results()
+        charts = render.charts_of(results)
+        self.assertEqual([chart.name for chart in charts], ["progression_fp32", "roofline_fp32", "memory"])
+        for chart in charts:
+            figure = chart.draw(results, catalogue, ladder.Problem.parse(chart.problem), "a note")
+            self.addCleanup(style.plt.close, figure)
+            yield chart.name, figure
+
+    def test_words_that_must_be_there(self) -> None:
+        wanted = {
+            "progression_fp32": ("PyTorch efficient\n12", "cuBLAS matmul\n50", "a2 kvpipe"),
+            "roofline_fp32": ("50 TFLOPS", "4000 GB/s", "12.5 FLOP/byte", "a5 batched", "a1 swizzle"),
+            "memory": ("a0 base", "out of memory at 65536", "144 GB", "PyTorch standard"),
+        }
+        for name, figure in self.figures():
+            words = "\n".join(text.get_text() for text in visible_texts(figure))
+            for word in (*wanted[name], "Synthetic GPU", "float32", "a note"):
+                self.assertIn(word, words, name)
+
+    def test_memory_draws_those_that_were_tried_at_the_greatest_length(self) -> None:
+        results, catalogue = self.results()
+        problem = ladder.Problem.parse(memory.PROBLEM)
+        lines = {line.name: line for line in memory.lines_of(results, catalogue, problem)}
+        first, last = (catalogue.find(id).title for id in ("a0", "a5"))
+        self.assertEqual(list(lines), [first, last, "PyTorch efficient", "PyTorch standard"])
+        self.assertEqual(lines[first].limit, 65536)
+        self.assertEqual(len(lines[first].timed), 5)
+        self.assertIsNone(lines[last].limit)
+
+    def test_memory_needs_a_length_that_does_not_fit(self) -> None:
+        results, catalogue = self.results()
+        fitting = tuple(row for row in results.rows if row.status == "ok")
+        without = ladder.Results(results.path, "", results.document, fitting)
+        with self.assertRaisesRegex(ladder.LadderError, "does not fit"):
+            memory.draw(without, catalogue, ladder.Problem.parse(memory.PROBLEM), "")
+
+    def test_roofline_needs_both_ceilings(self) -> None:
+        results, catalogue = self.results()
+        for peer, words in (("cublas", "float32 matrix product"), ("copy", "time of a copy")):
+            rows = tuple(row for row in results.rows if row.id != peer)
+            without = ladder.Results(results.path, "", results.document, rows)
+            with self.assertRaisesRegex(ladder.LadderError, words):
+                roofline.draw(without, catalogue, ladder.Problem.parse(roofline.SINGLE), "")
+
+    def test_places_under_the_roof(self) -> None:
+        results, catalogue = self.results()
+        problem = ladder.Problem.parse(roofline.SINGLE)
+        points = {point.name: point for point in roofline.rung_points(results, catalogue, problem)}
+        standard = points[catalogue.find("a0").title]
+        self.assertEqual(standard.low, standard.high)
+        self.assertAlmostEqual(standard.low, 64 / 4, delta=0.3)
+        fused = points[catalogue.find("a5").title]
+        self.assertAlmostEqual(fused.low, 32 / 2, delta=0.1)
+        self.assertAlmostEqual(fused.high, 8192 / 4)
+        (efficient,) = (
+            point for point in roofline.peer_points(results, problem) if "efficient" in point.name
+        )
+        self.assertIsNone(efficient.low)
 
 
 class FileTest(support.FolderTest):

@@ -31,9 +31,8 @@ nav:
 class DocsTest(support.FolderTest):
     def setUp(self) -> None:
         super().setUp()
-        for name in ("scripts/docs.py", "plots/ladder.py", "plots/style.py", "plots/render.py",
-                     "plots/progression.py", "plots/seq_len.py", "plots/parent.py",
-                     "plots/counts.py"):  # fmt: skip
+        charts = (support.REPOSITORY / "plots").glob("*.py")
+        for name in ("scripts/docs.py", *(f"plots/{path.name}" for path in charts)):
             self.put(name, (support.REPOSITORY / name).read_text(encoding="utf-8"))
         self.put("README.md", README)
         self.put("mkdocs.yml", CONFIG)
@@ -126,6 +125,57 @@ class FillTest(DocsTest):
         self.assertEqual(text.count("\n| 128 | "), 3)
 
 
+class CausalTest(DocsTest):
+    """Rows of the same problem with a mask: rungs 01 and 02 of three take it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        listing = synthetic.catalogue(("ampere",), 3)
+        for rung in listing["rungs"][:2]:
+            rung["causal"] = True
+        self.put("catalogue.json", json.dumps(listing))
+        document = synthetic.results(listing)
+        shape = synthetic.problem(8192, causal=True)
+        document["rows"] += synthetic.rung_rows(listing["rungs"][:2], shape, 0.9)
+        document["rows"].append(synthetic.timed_row("peer", "fa2", shape, 300, variant="torch 0.0"))
+        self.put("plots/results/synthetic/ladder.json", json.dumps(document))
+
+    def write(self, text: str) -> tuple[int, str]:
+        self.put("docs/page.md", text)
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/page.md")
+
+    def test_table(self) -> None:
+        code, text = self.write("<!-- table:causal synthetic/ladder 02 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0)
+        (line,) = (line for line in text.splitlines() if line.startswith("| 128 |"))
+        cells = line.strip("| ").split(" | ")
+        # 290 * 8192 / 8692 TFLOPS without the mask, 261 with it, at half the work.
+        self.assertEqual(cells[1], "8192")
+        self.assertEqual(cells[3], f"{0.5 * 290 * 8192 / 8692 / 261:.3f}")
+        self.assertEqual(cells[4], f"{0.5 * 352 * 8192 / 8692 / 300:.3f}")
+        self.assertEqual(cells[5], "\N{EN DASH}")
+        self.assertEqual(cells[6:], ["261", "300", "\N{EN DASH}", "87 %"])
+
+    def test_table_of_a_rung_without_the_mask(self) -> None:
+        code, text = self.write("<!-- table:causal synthetic/ladder 03 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 2)
+        self.assertIn("has no time of '03' at a causal problem", text)
+
+    def test_the_ladder_table_leaves_out_rungs_without_the_mask(self) -> None:
+        table = "<!-- table:ladder synthetic/ladder 16,16,8192,128,causal -->\n<!-- /table -->\n"
+        code, text = self.write(table)
+        self.assertEqual(code, 0)
+        self.assertIn("[02 swizzle]", text)
+        self.assertNotIn("[03 kvpipe]", text)
+
+    def test_a_number_against_another_problem(self) -> None:
+        key = "synthetic/ladder 02 16,16,8192,128,causal ms / 02 8192"
+        code, text = self.write(f"<!-- n:{key} -->x<!-- /n -->\n")
+        self.assertEqual(code, 0)
+        self.assertIn(f"{key} -->{0.5 * 290 * 8192 / 8692 / 261:.2f}<!-- /n -->", text)
+
+
 class NumberTest(DocsTest):
     def number(self, key: str) -> str:
         self.put("docs/page.md", f"<!-- n:{key} -->x<!-- /n -->")
@@ -180,6 +230,147 @@ class NumberTest(DocsTest):
         self.assertIn("docs/page.md: a table: or n: marker has no end", text)
 
 
+class SingleTest(DocsTest):
+    """The tables of memory, small shapes and intensity."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        listing = synthetic.catalogue(("fp32", "ampere"), 6)
+        self.put("catalogue.json", json.dumps(listing))
+        for rung in listing["rungs"]:
+            self.put(rung["chapter"], f"# {rung['name']}\n")
+        document = synthetic.single_results(listing)
+        self.put("plots/results/synthetic/fp32.json", json.dumps(document))
+
+    def write(self, text: str) -> tuple[int, str]:
+        self.put("docs/page.md", text)
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/page.md")
+
+    def table(self, key: str) -> tuple[int, str]:
+        return self.write(f"<!-- table:{key} -->\n<!-- /table -->\n")
+
+    def test_memory(self) -> None:
+        code, text = self.table("memory synthetic/fp32 1,16,8192,64,float32")
+        self.assertEqual(code, 0, text)
+        self.assertIn("| N | [a0 base](a0_base.md), ms | [a0 base](a0_base.md), GB |", text)
+        self.assertNotIn("a1", text)
+        needed = (65536 * synthetic.TENSORS + 65536**2 * synthetic.SCORES) / 1e9
+        self.assertIn(f"| 65536 | does not fit | {needed:.0f} | ", text)
+        self.assertIn("| does not fit | \N{EN DASH} |", text)  # a peer says nothing
+        self.assertIn("B=1 H=16 D=64, float32", text)  # all lengths
+
+    def test_small(self) -> None:
+        code, text = self.table("small synthetic/fp32 gbs")
+        self.assertEqual(code, 0, text)
+        self.assertIn("| 1\N{MULTIPLICATION SIGN}16 | 512 | all | 100 | 100 |", text)
+        self.assertIn("| \N{EN DASH} |", text)  # a1 at 65536
+
+    def test_intensity(self) -> None:
+        code, text = self.table("intensity synthetic/ladder")
+        self.assertEqual(code, 0, text)
+        self.assertIn("ridge 201 | Synthetic GPU, ridge 172 |", text)
+        self.assertIn("| 2048 | 256 | 2147.48 M | 10485.8 K | 205 | compute | compute |", text)
+        self.assertIn("| 4096 | 64 | 2147.48 M | 34603.0 K | 62 | memory | memory |", text)
+
+    def test_rung_beside_the_peers_of_its_dtype(self) -> None:
+        code, text = self.table("rung synthetic/fp32 a1")
+        self.assertEqual(code, 0, text)
+        head = "| D | N | a1 | a0 | a0 at this tile | PyTorch efficient | PyTorch standard | of PyTorch"
+        self.assertIn(head, text)
+        dash = "\N{EN DASH}"
+        self.assertIn(f"| 64 | 512 | 4.00 | 3.00 | {dash} | 12.0 | 8.00 | 33 % |", text)
+
+    def test_rung_says_how_many_heads_where_that_differs(self) -> None:
+        path = self.folder / "plots/results/synthetic/fp32.json"
+        document = json.loads(path.read_text())
+        shape = synthetic.single(512) | {"batch": 4}
+        document["rows"].append(synthetic.timed_row("rung", "a1", shape, 5.0, variant="32x32w4"))
+        path.write_text(json.dumps(document))
+        code, text = self.table("rung synthetic/fp32 a1")
+        self.assertEqual(code, 0, text)
+        times = "\N{MULTIPLICATION SIGN}"
+        self.assertIn(f"| B{times}H | D | N | a1 |", text)
+        self.assertIn(f"| 1{times}16 | 64 | 512 | 4.00 |", text)
+        self.assertIn(f"| 4{times}16 | 64 | 512 | 5.00 |", text)
+
+    def test_ceilings_are_numbers(self) -> None:
+        keys = ("cublas 1,16,8192,64,float32 tflops", "copy 1,16,8192,64,float32 gbs")
+        code, text = self.write("".join(f"<!-- n:synthetic/fp32 {key} --><!-- /n -->\n" for key in keys))
+        self.assertEqual(code, 0, text)
+        self.assertIn("-->50.0<!--", text)
+        self.assertIn("-->4000<!--", text)
+
+    def test_numbers_of_the_roofline(self) -> None:
+        shape = "1,16,8192,64,float32"
+        marks = {f"ridge synthetic/fp32 {shape}": "12.5", "ridge synthetic/ladder 8192": "172"}
+        marks |= {
+            f"synthetic/fp32 a0 {shape} intensity": "15.9",  # S and P written and read
+            f"synthetic/fp32 a1 {shape} intensity": "15.9",  # tiles of 32 rows
+            f"synthetic/fp32 a1 {shape} intensity_once": "2048",
+            f"synthetic/fp32 a1 {shape} gbs_uncached": "251",  # 4 TFLOPS
+            "synthetic/ladder 02 8192 intensity": "63.5",
+        }
+        code, text = self.write("".join(f"<!-- n:{key} --><!-- /n -->\n" for key in marks))
+        self.assertEqual(code, 0, text)
+        for key, value in marks.items():
+            self.assertIn(f"<!-- n:{key} -->{value}<!-- /n -->", text)
+        code, text = self.write("<!-- n:synthetic/ladder fa2 8192 intensity --><!-- /n -->")
+        self.assertEqual(code, 2)
+        self.assertIn("'torch 0.0' is not a tile", text)
+
+    def test_mistakes(self) -> None:
+        for key, says in (
+            ("memory synthetic/fp32 8192", "has no time like"),
+            ("rung synthetic/fp32 01", "has no time of '01'"),
+            ("small synthetic/fp32 speed", "unknown field 'speed'"),
+            ("intensity synthetic/fp32", "no time of a float16 matrix product"),
+        ):
+            code, text = self.table(key)
+            self.assertEqual(code, 2)
+            self.assertIn(says, text)
+
+
+class SweepTest(DocsTest):
+    """table:tune and table:occupancy."""
+
+    def write(self, text: str) -> tuple[int, str]:
+        self.put("plots/results/synthetic/tune.json", json.dumps(synthetic.sweep()))
+        self.put("plots/results/occupancy.json", json.dumps(synthetic.occupancy()))
+        self.put("docs/sweep.md", f"<!-- table:{text} -->\n<!-- /table -->\n")
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/sweep.md")
+
+    def test_sweep(self) -> None:
+        code, text = self.write("tune synthetic/tune 06 8192")
+        self.assertEqual(code, 0)
+        rows = [line for line in text.splitlines() if "x" in line and line.startswith("| ")]
+        self.assertEqual(
+            [row.split(" | ")[0] for row in rows],
+            ["| 32x32w2", "| 64x64w4", "| **128x64w4 (its own)**", "| 256x64w8"],
+        )
+        self.assertIn("| 90 % | 128 | 8 | 64 | 2 | registers and shared memory |", rows[1])
+        self.assertIn("| **310** | **100 %** | **255** |", rows[2])
+        self.assertIn("| incorrect |", rows[3])
+
+    def test_occupancy(self) -> None:
+        code, text = self.write("occupancy 06 128 80,86,90")
+        self.assertEqual(code, 0)
+        self.assertIn("| tile | registers | shared KiB | 8.0 | 8.6 | 9.0 |", text)
+        line = "| 128x64w4 | 255 | 64 | 2: registers and shared memory | 1: shared memory | "
+        self.assertIn(line + "\N{EN DASH} |", text)
+
+    def test_mistakes(self) -> None:
+        for key, says in (
+            ("tune synthetic/tune 05 8192", "has no time of '05'"),
+            ("occupancy 05 128 80", "no rows of '05' at head_dim 128"),
+            ("occupancy 06 128 89", "no tile of '06' is compiled for 89"),
+        ):
+            code, text = self.write(key)
+            self.assertEqual(code, 2)
+            self.assertIn(says, text)
+
+
 class CountsTest(DocsTest):
     """Counts of the virtual machine; the committed ones, on the synthetic ladder."""
 
@@ -210,13 +401,117 @@ class CountsTest(DocsTest):
 
     def test_mistakes(self) -> None:
         for key, says in (
-            ("n:counts 02 128 sparkle -->1<!-- /n -->", "'02' has no sparkle"),
+            ("n:counts 02 128 sparkle -->1<!-- /n -->", "no rung has sparkle; known: barrier, "),
             ("n:counts 02 96 tensor -->1<!-- /n -->", "no counts of '02' at head_dim 96"),
             ("table:counts 99 128 -->\n<!-- /table -->", "no rung '99'"),
         ):
             code, text = self.write(f"<!-- {key}\n")
             self.assertEqual(code, 2)
             self.assertIn(says, text)
+
+
+class HopperCountsTest(DocsTest):
+    """Counts of rungs that use mma, wgmma, and no tensor cores at all."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        listing = synthetic.catalogue(("fp32", "hopper"), 2)
+        self.put("catalogue.json", json.dumps(listing))
+        for rung in listing["rungs"]:
+            self.put(rung["chapter"], f"# {rung['name']}\n")
+        self.put("plots/results/vm/counts.json", json.dumps(synthetic.counted()))
+
+    def write(self, text: str) -> tuple[int, str]:
+        self.put("README.md", "")
+        self.put("docs/counts.md", text)
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/counts.md")
+
+    def test_wgmma_is_counted_against_the_same_work(self) -> None:
+        code, text = self.write("<!-- table:counts 21 128 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0, text)
+        self.assertIn("| for each m16n8k16 product | 20 | 21 |", text)
+        self.assertIn("| `wgmma`, fences and waits with it | 0.000 | 0.086 |", text)
+        self.assertIn("| PTX instructions | 4.000 | 2.000 |", text)
+        self.assertIn("| mbarrier operations | 0.0049 | 0.0098 |", text)
+        words = "non-causal; left out: what the TMA moves, what wgmma reads of shared memory; `"
+        self.assertIn(words, text)
+
+    def test_without_wgmma_the_unit_is_the_instruction(self) -> None:
+        code, text = self.write("<!-- table:counts 20 128 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0, text)
+        self.assertIn("| for each `mma` | 20 |", text)
+        self.assertIn("non-causal; left out: what the TMA moves; `", text)
+
+    def test_without_tensor_cores_the_unit_is_32_scores(self) -> None:
+        code, text = self.write("<!-- table:counts a0 128 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0, text)
+        self.assertIn("| for each 32 scores | a0 |", text)
+        self.assertNotIn("left out", text)
+
+    def test_numbers(self) -> None:
+        marks = {"21 128 instructions mma": "2.00", "21 128 mbarrier 20": "2.00"}
+        marks |= {"21 128 ldmatrix": "0", "21 128 ldmatrix 20": "0.00"}
+        code, text = self.write("".join(f"<!-- n:counts {key} -->?<!-- /n -->\n" for key in marks))
+        self.assertEqual(code, 0, text)
+        for key, value in marks.items():
+            self.assertIn(f"<!-- n:counts {key} -->{value}<!-- /n -->", text)
+
+    def test_mistakes(self) -> None:
+        for key, says in (
+            ("a0 128 float mma", "'a0' uses no tensor cores"),
+            ("20 128 wgmma 20", "wgmma of '20' is 0"),
+        ):
+            code, text = self.write(f"<!-- n:counts {key} -->1<!-- /n -->\n")
+            self.assertEqual(code, 2)
+            self.assertIn(says, text)
+
+
+    def test_hardware_counters_are_compared_where_both_count(self) -> None:
+        rows = []
+        for id, tensor in (("20", 262_000), ("21", 4096)):
+            counters = {"tensor": tensor, "ldmatrix": 0 if id == "21" else 81920, "cp_async": 0}
+            counters |= {f"global_{kind}_sectors": 0 for kind in ("load", "store")}
+            counters |= {f"shared_{kind}_wavefronts": 7 for kind in ("load", "store")}
+            counters = {name: 128 * value for name, value in counters.items()}
+            row = {"id": id, "variant": "128x128w8", "entry": f"fa_{id}", "counters": counters}
+            rows.append(row)
+        profile = {"problem": synthetic.problem(1024), "rows": rows, "device": {"name": "Synthetic"}}
+        self.put("plots/results/h200/ncu.json", json.dumps(profile))
+        code, text = self.write("<!-- table:ncu -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0, text)
+        dash, minus = "\N{EN DASH}", "\N{MINUS SIGN}"
+        line = f"| `fa_20` | +0.05 % | equal | {dash} | {dash} | {dash} | {minus}100.00 % |"
+        self.assertIn(line, text)
+        self.assertIn(f"| `fa_21` | {dash} | {dash} | {dash} | {dash} | {dash} | {dash} |", text)
+
+
+class SassTableTest(DocsTest):
+    ENTRIES = {
+        "fa_one": {"total": 20, "HMMA": 8, "MUFU": 4, "BRA": 1},
+        "fa_two": {"total": 12, "HGMMA": 2, "MUFU": 4, "R2UR": 3},
+    }
+
+    def write(self, text: str) -> tuple[int, str]:
+        self.put("plots/results/sass.json", json.dumps({"entries": self.ENTRIES}))
+        self.put("docs/sass.md", text)
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/sass.md")
+
+    def test_only_the_kinds_that_are_there_have_a_column(self) -> None:
+        code, text = self.write("<!-- table:sass fa_one,fa_two -->\n<!-- /table -->\n")
+        self.assertEqual(code, 0, text)
+        self.assertIn("| main loop of | HMMA | HGMMA | MUFU | R2UR | other | all |", text)
+        self.assertIn("| `fa_one` | 8 | 0 | 4 | 0 | 8 | 20 |", text)
+        self.assertIn("| `fa_two` | 0 | 2 | 4 | 3 | 3 | 12 |", text)
+
+    def test_an_instruction_that_is_not_there_is_0_and_an_entry_that_is_not_there_an_error(self) -> None:
+        code, text = self.write("<!-- n:sass fa_two UTMALDG -->?<!-- /n -->\n")
+        self.assertEqual(code, 0, text)
+        self.assertIn("UTMALDG -->0<!-- /n -->", text)
+        code, text = self.write("<!-- n:sass fa_three total -->?<!-- /n -->\n")
+        self.assertEqual(code, 2)
+        self.assertIn("sass.json has no entry point 'fa_three'", text)
 
 
 class ChartTest(DocsTest):

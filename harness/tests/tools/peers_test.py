@@ -38,6 +38,8 @@ class FakeTorch:
         self.streams: list[int] = []
         self.cuda = mock.Mock()
         self.cuda.OutOfMemoryError = type("OutOfMemoryError", (RuntimeError,), {})
+        self.cuda.memory_allocated.return_value = 1000
+        self.cuda.max_memory_allocated.return_value = 1000
         self.cuda.ExternalStream.side_effect = lambda stream, device: stream
         self.cuda.stream.side_effect = self.enter
 
@@ -83,7 +85,7 @@ class LayoutTest(unittest.TestCase):
             fields = [getattr(struct, field[0]).offset for field in struct._fields_]
             self.assertEqual(offsets, fields, name)
         self.assertEqual(ctypes.sizeof(peers.PeerProblem), 56)
-        self.assertEqual(ctypes.sizeof(peers.PeerStruct), 80)
+        self.assertEqual(ctypes.sizeof(peers.PeerStruct), 88)
 
     def test_message_is_cut_at_a_character(self) -> None:
         buffer = ctypes.create_string_buffer(b"\xff" * 5, 6)
@@ -125,6 +127,36 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(calls.torch.made, [])
         self.assertIsNone(seen[0].q)
         self.assertEqual(list(calls.struct.matmul), [8, 8, 8])
+        self.assertFalse(calls.struct.device_bytes)
+
+    def test_a_copy_gets_no_tensors_either(self) -> None:
+        calls = Callbacks(peers.Peer("c", forward=mock.Mock(), copy_bytes=64))
+        self.assertEqual(calls.supports(problem(causal=1)), peers.OK)
+        self.assertEqual(calls.launch(problem(), 0x4000), peers.OK)
+        self.assertEqual(calls.torch.made, [])
+        self.assertEqual((calls.struct.copy_bytes, list(calls.struct.matmul)), (64, [0, 0, 0]))
+
+    def test_memory_of_a_launch_is_that_of_the_last_one_with_an_output(self) -> None:
+        calls = Callbacks(peers.Peer("x", forward=lambda shape, tensors: "result"))
+        told = calls.struct.device_bytes
+        self.assertEqual(told[0], -1)
+        for peak in (1300, 1700):
+            calls.torch.cuda.max_memory_allocated.return_value = peak
+            calls.launch(problem(), 0x4000)
+            self.assertEqual(told[0], peak - 1000)
+        calls.torch.cuda.max_memory_allocated.return_value = 9999
+        calls.launch(problem(), None)
+        self.assertEqual(told[0], 700)
+        self.assertEqual(calls.torch.cuda.reset_peak_memory_stats.call_count, 2)
+
+    def test_what_was_kept_of_a_problem_is_given_back_before_the_next(self) -> None:
+        calls = Callbacks(peers.Peer("x", forward=lambda shape, tensors: "result"))
+        calls.launch(problem(), None)
+        calls.torch.cuda.empty_cache.assert_not_called()
+        calls.supports(problem())
+        calls.torch.cuda.empty_cache.assert_called_once()
+        calls.launch(problem(), None)
+        self.assertEqual(len(calls.torch.made), 6)
 
     def test_errors_become_codes(self) -> None:
         def fail(error: BaseException) -> Callbacks:
@@ -155,6 +187,65 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(calls.supports(problem(causal=1, seq_kv=64)), peers.OK)
 
 
+class Array:
+    """The part of a torch tensor that the standard attention uses, on numpy."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.device = "cpu"
+
+    def transpose(self, a: int, b: int) -> Array:
+        return Array(self.values.swapaxes(a, b))
+
+    def mul_(self, factor: float) -> Array:
+        self.values *= factor
+        return self
+
+    def masked_fill_(self, mask: Array, value: float) -> Array:
+        self.values[..., mask.values] = value
+        return self
+
+    def triu(self, diagonal: int) -> Array:
+        return Array(support.need("numpy").triu(self.values, diagonal))
+
+
+class StandardTest(unittest.TestCase):
+    """torch_standard computes attention: its formula on numpy, row by row against a plain sum."""
+
+    def setUp(self) -> None:
+        self.numpy = numpy = support.need("numpy")
+        softmax = lambda s: numpy.exp(s) / numpy.exp(s).sum(-1, keepdims=True)  # noqa: E731
+        torch = mock.Mock(__version__="0", inf=numpy.inf, bool=bool)
+        torch.no_grad = nullcontext
+        torch.matmul = lambda a, b: Array(a.values @ b.values)
+        torch.softmax = lambda s, dim: Array(softmax(s.values))
+        torch.ones = lambda *shape, dtype, device: Array(numpy.ones(shape, dtype))
+        self.peer = peers.standard_peer(torch)
+
+    def check(self, shape: peers.PeerProblem) -> None:
+        numpy, random = self.numpy, self.numpy.random.default_rng(1)
+        q = random.standard_normal(shape.q_shape)
+        k, v = random.standard_normal((2, *shape.kv_shape))
+        out = self.peer.forward(shape, peers.Tensors(Array(q), Array(k), Array(v))).values
+        for row in range(shape.seq_q):
+            seen = row + 1 + shape.seq_kv - shape.seq_q if shape.causal else shape.seq_kv
+            weights = numpy.exp(shape.scale * (k[1, 2, :seen] @ q[1, 2, row]))
+            expected = weights @ v[1, 2, :seen] / weights.sum()
+            numpy.testing.assert_allclose(out[1, 2, row], expected)
+
+    def test_attention(self) -> None:
+        self.check(problem(seq_q=5, seq_kv=7))
+
+    def test_the_mask_is_aligned_bottom_right_and_follows_the_problem(self) -> None:
+        self.check(problem(seq_q=5, seq_kv=7, causal=1))
+        self.check(problem(seq_q=6, seq_kv=6, causal=1))
+
+    def test_a_row_without_a_key_is_refused(self) -> None:
+        with self.assertRaisesRegex(peers.Unsupported, "without a visible key"):
+            self.peer.check(problem(seq_q=8, seq_kv=7, causal=1))
+        self.peer.check(problem(seq_q=8, seq_kv=7))
+
+
 class AvailabilityTest(unittest.TestCase):
     def test_without_torch_every_peer_says_so(self) -> None:
         with mock.patch.dict("sys.modules", {"torch": None}):
@@ -167,9 +258,11 @@ class AvailabilityTest(unittest.TestCase):
             self.assertFalse(struct.launch)
             self.assertIn(b"torch", struct.unavailable_reason)
 
-    def test_a_matrix_product_stays_one_when_it_is_unavailable(self) -> None:
-        self.assertTrue(peers.unavailable_peer("cublas", "no torch").is_matmul)
-        self.assertFalse(peers.unavailable_peer("fa2", "no torch").is_matmul)
+    def test_a_ceiling_stays_one_when_it_is_unavailable(self) -> None:
+        self.assertEqual(peers.unavailable_peer("cublas", "no torch").matmul, (8192, 8192, 8192))
+        self.assertGreater(peers.unavailable_peer("copy", "no torch").copy_bytes, 0)
+        self.assertTrue(peers.unavailable_peer("copy", "no torch").is_ceiling)
+        self.assertFalse(peers.unavailable_peer("fa2", "no torch").is_ceiling)
 
     def test_a_module_that_breaks_while_loading_is_unavailable(self) -> None:
         with mock.patch("importlib.import_module", side_effect=OSError("libx.so is missing")):

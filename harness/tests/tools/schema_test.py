@@ -19,6 +19,7 @@ SCHEMAS = {
     "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
     "ncu": support.REPOSITORY / "scripts" / "profile.schema.json",
     "sass": support.REPOSITORY / "scripts" / "sass.schema.json",
+    "occupancy": support.REPOSITORY / "harness" / "bench" / "occupancy.schema.json",
 }
 COMMITTED = support.REPOSITORY / "plots" / "results"
 
@@ -39,6 +40,29 @@ class SchemaTest(unittest.TestCase):
 
     def test_synthetic_results_are_valid(self) -> None:
         self.assertEqual(errors("results", synthetic.results(synthetic.catalogue())), [])
+
+
+class SweepTest(unittest.TestCase):
+    """What fa tune writes: rows of one rung at many tiles, and the static file."""
+
+    def test_sweep_rows(self) -> None:
+        document = synthetic.sweep()
+        self.assertEqual(errors("results", document), [])
+        used = document["rows"][0]["resources"]
+        for limited_by in (None, ["warps", "blocks"]):
+            used["limited_by"] = limited_by
+            self.assertEqual(errors("results", document), [])
+        for limited_by in ([], ["luck"], ["warps", "warps"], "warps"):
+            used["limited_by"] = limited_by
+            self.assertNotEqual(errors("results", document), [], limited_by)
+
+    def test_occupancy_file(self) -> None:
+        document = synthetic.occupancy()
+        self.assertEqual(errors("occupancy", document), [])
+        for name, value in (("time_ms", {}), ("sm", 8), ("limited_by", []), ("variant", "64x64")):
+            damaged = copy.deepcopy(document)
+            damaged["rows"][0][name] = value
+            self.assertNotEqual(errors("occupancy", damaged), [], name)
 
 
 class RefusalTest(unittest.TestCase):

@@ -9,7 +9,7 @@ from typing import Any
 
 FAMILIES = {"fp32": "a0 a1 a2 a3 a4 a5", "ampere": "01 02 03 04 05 06 07 08 09 10 11"}
 FAMILIES |= {"hopper": "20 21 22 23 24 25 26 27"}
-WORDS = "base swizzle kvpipe vpair exp2f batched dbuf causal ragged static peeled".split()
+WORDS = "base swizzle kvpipe vpair exp2f batched dbuf wide_stores ragged static peeled".split()
 TILES = ("64x32w2", "64x128w4", "64x128w4", "64x128w4", "64x128w4", "128x64w4")
 SPEEDS = (45, 290, 291, 288, 303, 310, 297, 305, 312, 330, 352)
 
@@ -22,7 +22,7 @@ POLICY = {"rounds": 5, "l2": "flush", "inputs": "normal", "seed": 1, "flops": "4
 
 def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
     name = f"{id}_{WORDS[place % len(WORDS)]}"
-    tile = TILES[min(place, len(TILES) - 1)]
+    tile = "128x128w12" if family == "hopper" else TILES[min(place, len(TILES) - 1)]
     instances = [{"entry": f"fa_{name}_d128", "head_dim": 128, "tile": tile, "ablation": False}]
     return {
         "id": id,
@@ -31,7 +31,7 @@ def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
         "family": family,
         "status": "regression" if name.endswith("dbuf") else "step",
         "min_sm": 90 if family == "hopper" else 80,
-        "dtype": "float16",
+        "dtype": "float32" if family == "fp32" else "float16",
         "causal": False,
         "ragged": False,
         "lse": False,
@@ -131,6 +131,63 @@ def results(listing: dict[str, Any], seqs: tuple[int, ...] = (512, 1024, 8192)) 
         rows.append(empty_row("peer", "triton", shape, "not installed"))
     matmul = {"matmul": [8192, 8192, 8192], "variant": "cuda 0.0"}
     rows.append(timed_row("peer", "cublas", problem(seqs[-1]), 690, **matmul))
+    rows.append(copy_row(problem(seqs[-1])))
+    return document(rows)
+
+
+def copy_row(shape: dict[str, Any]) -> dict[str, Any]:
+    mark = {"variant": "torch 0.0", "copy_bytes": 1 << 30, "gbs": 4000.0, "check": None}
+    none = {"tflops": None, "tflops_back_to_back": None}
+    return timed_row("peer", "copy", shape, 1.0, **mark) | none
+
+
+def single(seq: int) -> dict[str, Any]:
+    return {"batch": 1, "heads": 16, "head_dim": 64, "dtype": "float32", "causal": False} | {
+        "seq_q": seq,
+        "seq_kv": seq,
+    }
+
+
+TENSORS, SCORES = 16 * 4 * 64 * 4, 16 * 4  # bytes for N and for N * N, at that shape
+
+
+def peak(seq: int, scores: int) -> dict[str, Any]:
+    return {"peak_bytes": seq * TENSORS + scores * seq * seq * SCORES}
+
+
+def single_results(listing: dict[str, Any], longest: int = 65536) -> dict[str, Any]:
+    """float32: the first rung and torch_standard hold scores and do not fit at the greatest length,
+    where only they, the last rung and torch_efficient are tried."""
+    rungs = [entry for entry in listing["rungs"] if entry["dtype"] == "float32"]
+    rows: list[dict] = []
+    for seq in (512, 2048, 8192, 16384, 32768, longest):
+        shape, fits = single(seq), seq < longest
+        for place, entry in enumerate(rungs):
+            if seq > 8192 and entry not in (rungs[0], rungs[-1]):
+                continue
+            tile = {"variant": "32x32w4", **peak(seq, 1 if place == 0 else 0)}
+            if place == 0 and not fits:
+                refused = {"status": "out_of_memory", "reason": "needs more than there is"}
+                rows.append(empty_row("rung", entry["id"], shape, "") | refused | tile)
+            else:
+                rows.append(timed_row("rung", entry["id"], shape, 3.0 + place, **tile))
+        version = {"variant": "torch 0.0"}
+        fused = version | peak(seq, 0)
+        rows.append(timed_row("peer", "torch_efficient", shape, 12.0, **fused))
+        if fits:
+            rows.append(timed_row("peer", "torch_standard", shape, 8.0, **version, **peak(seq, 2)))
+        else:
+            refused = {"status": "out_of_memory", "reason": "tried to allocate"}
+            rows.append(empty_row("peer", "torch_standard", shape, "") | refused | version)
+    matmul = {"matmul": [8192, 8192, 8192], "variant": "cuda 0.0"}
+    rows.append(timed_row("peer", "cublas", single(8192), 50.0, **matmul))
+    rows.append(copy_row(single(8192)))
+    whole = document(rows)
+    whole["device"]["memory"] = 144_000_000_000
+    return whole
+
+
+def document(rows: list[dict]) -> dict[str, Any]:
     return {
         "schema": 1,
         "generator": {
@@ -154,6 +211,64 @@ def results(listing: dict[str, Any], seqs: tuple[int, ...] = (512, 1024, 8192)) 
         "policy": POLICY,
         "rows": rows,
     }
+
+
+def counted() -> dict[str, Any]:
+    """What `fa explain all --json` writes: a rung with FP32 arithmetic, one with mma, one with wgmma."""
+    shape = problem(1024) | {"batch": 1, "heads": 2}
+    products = 2 * 4 * 1024 * 1024 * 128 // (2 * 16 * 8 * 16)
+    common = {"float": 4096, "mbarrier": 1280, "bulk_copy": 288}
+    counts = {
+        "a0": {"instructions": 27_000_000, "float": 9_000_000},
+        "20": common | {"instructions": 4 * products, "tensor": products, "ldmatrix": 81920},
+        "21": common | {"instructions": 2 * products, "wgmma": 22528, "mbarrier": 2560},
+    }
+    rows = []
+    for id, each in counts.items():
+        dtype = {"dtype": "float32"} if id == "a0" else {}
+        row = empty_row("rung", id, shape | dtype, "")
+        rows.append(row | {"status": "ok", "variant": "128x128w8", "check": CHECK, "counts": each})
+    whole = document(rows)
+    whole["device"] |= {"kind": "vm", "name": "Synthetic machine"}
+    return whole
+
+
+SWEPT = {"128x64w4": 310.0, "32x32w2": 190.0, "64x64w4": 280.0}
+
+
+def used(tile: str) -> dict[str, Any]:
+    registers = 255 if tile == "128x64w4" else 128
+    limited_by = ["registers"] if tile == "128x64w4" else ["registers", "shared memory"]
+    resources = {"registers": registers, "shared_bytes": 65536, "spill_bytes": 8}
+    return resources | {"local_bytes": 0, "blocks_per_sm": 2, "limited_by": limited_by}
+
+
+def sweep() -> dict[str, Any]:
+    """What `fa tune 06 --json` writes: three tiles, and one that was wrong."""
+    rows = []
+    for tile, speed in SWEPT.items():
+        mark = {"variant": tile, "ablation": tile != "128x64w4", "entry": "fa_06_batched_d128"}
+        rows.append(timed_row("rung", "06", problem(8192), speed, **mark, resources=used(tile)))
+    wrong = empty_row("rung", "06", problem(8192), "an element is not finite")
+    rows.append(wrong | {"status": "incorrect", "variant": "256x64w8", "ablation": True})
+    return results(catalogue()) | {"rows": rows}
+
+
+def occupancy() -> dict[str, Any]:
+    """What `fa tune 06 --static --json` writes."""
+    rows = []
+    for tile in SWEPT:
+        for sm, shared in ((80, 2), (86, 1)):
+            allowed = {"registers": 2, "shared memory": shared, "warps": 12, "blocks": 16}
+            resources = used(tile)
+            del resources["local_bytes"]
+            least = [name for name in allowed if allowed[name] == min(allowed.values())]
+            row = {"id": "06", "variant": tile, "entry": "fa_06_x", "ablation": False}
+            row |= {"head_dim": 128, "sm": sm, "threads": 128, "blocks_allowed": allowed}
+            row |= resources | {"blocks_per_sm": min(allowed.values()), "limited_by": least}
+            rows.append(row)
+    document = {"schema": 1, "kind": "occupancy", "rows": rows}
+    return document | {"generator": results(catalogue())["generator"]}
 
 
 def write(folder: Path, families: tuple[str, ...], limit: int, **options: Any) -> tuple[Path, Path]:

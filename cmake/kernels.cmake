@@ -1,0 +1,64 @@
+# How kernel files are built: their PTX for the virtual machine, and kernels outside the ladder.
+include_guard(GLOBAL)
+get_filename_component(fa_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+set(fa_ptxas_tool ${fa_root}/scripts/ptxas_report.py)
+
+# fa_add_ptx(FOLDER ARCHITECTURE SOURCES...): FOLDER/NAME.ptx of each; appends them to fa_ptx_files.
+function(fa_add_ptx folder architecture)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(name ${source} NAME_WE)
+    set(output ${folder}/${name}.ptx)
+    if(output IN_LIST fa_ptx_files)
+      message(FATAL_ERROR "${source}: there is another kernel file named ${name}; rename this one")
+    endif()
+    add_custom_command(OUTPUT ${output}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+      COMMAND ${CMAKE_CUDA_COMPILER} -ptx -lineinfo -std=c++20 -O3 -DNDEBUG -arch=${architecture}
+              "$<$<BOOL:${CMAKE_CUDA_HOST_COMPILER}>:-ccbin=${CMAKE_CUDA_HOST_COMPILER}>"
+              "$<$<BOOL:${FA_TUNE}>:-DFA_TUNE>" -I${fa_root} -MD -MF ${output}.d ${source} -o ${output}
+      DEPENDS ${source} DEPFILE ${output}.d
+      COMMENT "PTX of ${name}" COMMAND_EXPAND_LISTS VERBATIM)
+    list(APPEND fa_ptx_files ${output})
+  endforeach()
+  set(fa_ptx_files ${fa_ptx_files} PARENT_SCOPE)
+endfunction()
+
+# fa_add_own(TARGET PTX_FOLDER FOLDER): the kernels FOLDER/*.cu, and FOLDER/hopper/*.cu for sm_90a
+# alone, each with its OWN_RUNG row. Link TARGET to a program and its catalogue has them. Appends to
+# fa_ptx_files.
+function(fa_add_own target ptx_folder folder)
+  add_library(${target} INTERFACE)
+  file(GLOB any CONFIGURE_DEPENDS ${folder}/*.cu)
+  file(GLOB hopper CONFIGURE_DEPENDS ${folder}/hopper/*.cu)
+  if(NOT any AND NOT hopper)
+    return()
+  endif()
+  set(kernels ${target}_kernels)
+  set(objects)
+  foreach(kind any hopper)
+    if(${kind})
+      add_library(${kernels}_${kind} OBJECT ${${kind}})
+      target_link_libraries(${kernels}_${kind} PRIVATE fa_options)
+      target_compile_options(${kernels}_${kind} PRIVATE -Xptxas=-v)
+      set_target_properties(${kernels}_${kind} PROPERTIES
+        CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${fa_ptxas_tool};compile")
+      list(APPEND objects $<TARGET_OBJECTS:${kernels}_${kind}>)
+    endif()
+  endforeach()
+  if(hopper)
+    set_target_properties(${kernels}_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real)
+  endif()
+  add_library(${kernels} STATIC ${objects})
+  set_target_properties(${kernels} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(${kernels} PRIVATE fa_kernels)
+  # Nothing refers to a row: without this the linker would leave its file out.
+  target_link_libraries(${target} INTERFACE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${kernels}>")
+
+  set(others ${fa_ptx_files})
+  fa_add_ptx(${ptx_folder} compute_80 ${any})
+  fa_add_ptx(${ptx_folder} compute_90a ${hopper})
+  set(fa_ptx_files ${fa_ptx_files} PARENT_SCOPE)
+  list(REMOVE_ITEM fa_ptx_files ${others})
+  add_custom_target(${target}_ptx ALL DEPENDS ${fa_ptx_files})
+  add_dependencies(${target} ${target}_ptx)
+endfunction()

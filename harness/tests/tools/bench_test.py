@@ -1,0 +1,149 @@
+"""scripts/bench.sh with a GPU, a fa and a PyTorch that only write down how they were called."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import support
+
+SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
+LISTING = """{"rungs": [
+ {"id": "a0", "dtype": "float32", "causal": true, "ragged": false, "parent": ""},
+ {"id": "a1", "dtype": "float32", "causal": false, "ragged": false, "parent": "a0"},
+ {"id": "a2", "dtype": "float32", "causal": true, "ragged": false, "parent": "a1"},
+ {"id": "01", "dtype": "float16", "causal": false, "ragged": false, "parent": ""},
+ {"id": "02", "dtype": "float16", "causal": true, "ragged": true, "parent": "01"}]}"""
+
+FA = f"""#!/bin/sh
+[ "$1" != list ] || cat <<'END'
+{LISTING}
+END
+"""
+GPU = """#!/bin/sh
+echo "GPU 0: none"
+"""
+# What is in $CODES answers the calls of peers.py one after the other; then they succeed.
+PYTHON = f"""#!/bin/sh
+case "$1" in
+  *peers.py) shift ;;
+  *) exec {sys.executable} "$@" ;;
+esac
+echo "$*" >>"$LOG"
+code=$(sed -n "$(wc -l <"$LOG")p" "$CODES")
+exit "${{code:-0}}"
+"""
+
+
+@unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+class BenchTest(support.FolderTest):
+    def bench(self, *words: str, codes: str = "") -> tuple[int, list[list[str]], str]:
+        """(exit code, what peers.py was called with, stderr)"""
+        for name, text in (("fa", FA), ("nvidia-smi", GPU), ("python3", PYTHON)):
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
+        log, answers = self.folder / "log", self.folder / "codes"
+        log.write_text("")
+        answers.write_text(codes)
+        environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(log)}
+        environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}", "CODES": str(answers)}
+        command = [SCRIPT, "--no-build", "--json", self.folder / "out" / "main.json", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, [line.split() for line in log.read_text().splitlines()], done.stderr
+
+    def rungs(self, call: list[str]) -> list[str]:
+        return call[: next(place for place, word in enumerate(call) if word.startswith("--"))]
+
+    def option(self, call: list[str], name: str) -> str:
+        return call[call.index(name) + 1] if name in call else ""
+
+    def file(self, call: list[str]) -> str:
+        return Path(self.option(call, "--json")).name
+
+    def test_the_ladder_has_no_float32_rung_and_one_policy(self) -> None:
+        code, calls, err = self.bench("--sets", "ladder,causal,ragged")
+        self.assertEqual(code, 0, err)
+        for call in calls:
+            self.assertEqual(self.file(call), "main.json")
+            self.assertNotIn("--rounds", call)
+            self.assertFalse(set(self.rungs(call)) & {"a0", "a1", "a2"}, call)
+            if "--causal" in call or "1000,8191" in call:
+                self.assertEqual(self.rungs(call), ["02"])
+            else:
+                self.assertEqual(self.rungs(call), ["01", "02"])
+        self.assertTrue(any("--causal" in call for call in calls))
+        self.assertTrue(any("1000,8191" in call for call in calls))
+
+    def test_float32_has_files_of_its_own(self) -> None:
+        code, calls, err = self.bench("--sets", "fp32,small")
+        self.assertEqual(code, 0, err)
+        self.assertEqual({self.file(call) for call in calls}, {"fp32.json", "small.json"})
+        for file in ("fp32.json", "small.json"):
+            rounds = {self.option(call, "--rounds") for call in calls if self.file(call) == file}
+            self.assertEqual(len(rounds), 1, "a file has one policy")
+        for call in calls:
+            self.assertFalse(set(self.rungs(call)) & {"01", "02"}, call)
+            if "--causal" in call:
+                self.assertEqual(self.rungs(call), ["a0", "a2"])
+        longest = [call for call in calls if "65536" in self.option(call, "--seqs")]
+        self.assertEqual([self.rungs(call) for call in longest], [["a0", "a2"], ["none"]])
+
+    def test_a_wrong_row_does_not_stop_the_others_and_is_told_at_the_end(self) -> None:
+        expected = self.bench("--sets", "ladder,small")[1]
+        code, calls, err = self.bench("--sets", "ladder,small", codes="1\n")
+        self.assertEqual(calls, expected)
+        self.assertEqual(code, 1)
+        self.assertIn("some rows are not ok", err)
+
+    def test_what_does_not_fit_is_no_failure_where_it_is_looked_for(self) -> None:
+        calls = self.bench("--sets", "fp32")[1]
+        sizes = [self.option(call, "--seqs") for call in calls]
+        before = "0\n" * sizes.index("32768,65536")
+        self.assertEqual(self.bench("--sets", "fp32", codes=before + "3\n3\n")[0], 0)
+        self.assertEqual(self.bench("--sets", "fp32", codes="3\n")[0], 3)
+        self.assertEqual(self.bench("--sets", "fp32", codes=before + "1\n")[0], 1)
+
+    def test_what_the_chapters_quote_of_float32_is_measured(self) -> None:
+        """Every row of h200/fp32 and h200/small that a marker names."""
+        measured = set()
+        for call in self.bench("--sets", "fp32,small")[1]:
+            words = [self.option(call, name) for name in ("--batch", "--heads", "--dim")]
+            for seq in self.option(call, "--seqs").split(","):
+                measured.add((self.file(call), words[0], words[1], seq, words[2]))
+        shape = r"(\d+),(\d+),(\d+),(\d+)"
+        marker = re.compile(rf"<!-- (?:n|table):(?:memory )?h200/(fp32|small) (?:\S+ )?{shape}")
+        quoted = set()
+        for page in (support.REPOSITORY / "docs").glob("*.md"):
+            for file, *shape in marker.findall(page.read_text(encoding="utf-8")):
+                quoted.add((f"{file}.json", *shape))
+        self.assertTrue(quoted)
+        self.assertEqual(quoted - measured, set())
+
+    def test_a_refusal_stops(self) -> None:
+        code, calls, err = self.bench("--sets", "small,ladder", codes="2\n")
+        self.assertEqual((code, len(calls)), (2, 1))
+        self.assertIn("was refused", err)
+
+    def test_options_of_fa_bench_are_all_that_is_measured(self) -> None:
+        code, calls, _ = self.bench("02", "--seqs", "512")
+        self.assertEqual(code, 0)
+        self.assertEqual([call[:3] for call in calls], [["02", "--seqs", "512"]])
+
+    def test_bad_sets(self) -> None:
+        allowed = "allowed: ladder, causal, ragged, fp32, small"
+        for words in (("--sets", "ladder,nonsense"), ("--sets",), ("--sets", "")):
+            code, calls, err = self.bench(*words)
+            self.assertEqual((code, calls), (2, []), words)
+            self.assertIn(allowed, err)
+        code, calls, err = self.bench("--sets", "small", "06")
+        self.assertEqual((code, calls), (2, []))
+        self.assertIn("--sets cannot be combined with '06'", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,103 @@
+"""Arithmetic intensity: the post's table, and traffic counted element by element."""
+
+from __future__ import annotations
+
+import unittest
+
+import support
+
+import intensity
+from ladder import LadderError, Problem
+
+# The table of the post "Flash Attention Series - Implementing Flash Attention 1": Q K^T in FP16 on an
+# A100. N, d, FLOPs, bytes, FLOP/byte, bound.
+POST = """
+ 256  64  8.39M 196.6K  43 memory
+2048  64 536.87M  8.91M  60 memory
+4096  64  2.15G 34.60M  62 memory
+ 256 128 16.78M 262.1K  64 memory
+2048 128  1.07G  9.44M 114 memory
+4096 128  4.29G 35.65M 120 memory
+ 256 256 33.55M 393.2K  85 memory
+2048 256  2.15G 10.49M 205 compute
+4096 256  8.59G 37.75M 228 compute
+"""
+POST_RIDGE = 312e12 / 1555e9  # the post's A100: FLOP/s over B/s
+
+
+def in_the_posts_words(value: float, like: str) -> str:
+    """With the digits and the unit of another number."""
+    digits, unit = like[:-1], like[-1]
+    return f"{value / {'K': 1e3, 'M': 1e6, 'G': 1e9}[unit]:.{len(digits.partition('.')[2])}f}{unit}"
+
+
+class PostTest(unittest.TestCase):
+    def test_the_posts_table(self) -> None:
+        for line in POST.split("\n")[1:-1]:
+            n, d, flops, size, ratio, bound = line.split()
+            work = intensity.scores_product(int(n), int(d))
+            self.assertEqual(in_the_posts_words(work.flops, flops), flops, line)
+            self.assertEqual(in_the_posts_words(work.bytes, size), size, line)
+            self.assertEqual(f"{work.intensity:.0f}", ratio, line)
+            self.assertEqual(intensity.bound(work.intensity, POST_RIDGE), bound, line)
+
+    def test_the_posts_ridge_and_formula(self) -> None:
+        self.assertEqual(round(POST_RIDGE), 201)
+        for n, d in ((100, 7), (4096, 64)):
+            self.assertAlmostEqual(
+                intensity.scores_product(n, d).intensity, n * d / (2 * d + n)
+            )
+
+
+class AttentionTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.problem = Problem(2, 3, 8, 20, 4, False, "float32")
+
+    def test_every_tensor_once(self) -> None:
+        work = intensity.once(self.problem)
+        self.assertEqual(work.flops, 6 * (2 * 8 * 20 * 4) * 2)
+        self.assertEqual(work.bytes, 6 * 4 * (8 * 4 + 20 * 4 + 20 * 4 + 8 * 4))
+        self.assertEqual(work.bytes, intensity.tensor_bytes(self.problem))
+
+    def test_standard_moves_two_matrices_twice(self) -> None:
+        extra = intensity.standard(self.problem).bytes - intensity.once(self.problem).bytes
+        self.assertEqual(extra, 6 * 4 * 4 * 8 * 20)
+
+    def test_fused_reads_k_and_v_for_every_tile(self) -> None:
+        for rows, tiles in ((8, 1), (4, 2), (3, 3), (100, 1)):
+            expected = 6 * 4 * 4 * (8 + 8 + tiles * (20 + 20))
+            self.assertEqual(intensity.fused(self.problem, rows).bytes, expected)
+        self.assertEqual(intensity.fused(self.problem, 8), intensity.once(self.problem))
+
+    def test_half_the_element_is_twice_the_intensity(self) -> None:
+        half = Problem(2, 3, 8, 20, 4, False, "float16")
+        for model in (intensity.once, intensity.standard, lambda p: intensity.fused(p, 4)):
+            self.assertEqual(model(half).intensity, 2 * model(self.problem).intensity)
+
+    def test_long_sequences(self) -> None:
+        """What the chapter says: d/4 and Br/2 FLOP/byte in FP32, twice that in FP16."""
+        for dtype, factor in (("float32", 1), ("float16", 2)):
+            long = Problem(1, 1, 1 << 20, 1 << 20, 64, False, dtype)
+            self.assertAlmostEqual(intensity.standard(long).intensity, factor * 64 / 4, delta=0.01)
+            self.assertAlmostEqual(intensity.fused(long, 32).intensity, factor * 32 / 2, delta=0.01)
+
+    def test_what_is_not_modelled(self) -> None:
+        causal = Problem(1, 1, 64, 64, 64, True, "float16")
+        for model in (intensity.once, intensity.standard, lambda p: intensity.fused(p, 64)):
+            with self.assertRaisesRegex(LadderError, "not modelled.*causal"):
+                model(causal)
+        with self.assertRaises(LadderError):
+            intensity.fused(self.problem, 0)
+
+    def test_tiles(self) -> None:
+        self.assertEqual(intensity.tile_rows({"variant": "64x128w4"}), 64)
+        for wrong in ("", "x", "64", "torch 2.11"):
+            with self.assertRaisesRegex(LadderError, "is not a tile"):
+                intensity.tile_rows({"variant": wrong})
+
+    def test_the_ridge(self) -> None:
+        self.assertEqual(intensity.Ceilings(tflops=50, gbs=4000).ridge, 12.5)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+"""A page of the documentation, followed to the letter: its code, its commands, their output.
+
+FA_HOWTO=write fills the output in instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import support
+
+BLOCK = re.compile(r"(```(bash|console|cuda)\n)(.*?)(```)", re.S)
+RELEASE = "13.0"  # of nvcc: another one makes other PTX, with other counts and lines
+BUILD = Path(os.environ.get("FA_BUILD_DIR", support.REPOSITORY / "build"))
+
+
+def find_nvcc() -> str | None:
+    folders = [str(support.REPOSITORY / ".venv/cuda/bin"), os.environ.get("PATH", "")]
+    folders.append("/usr/local/cuda/bin")
+    return shutil.which("nvcc", path=os.pathsep.join(folders))
+
+
+class PageTest(support.FolderTest):
+    """Commands run in the test's folder, with what `environment` says."""
+
+    environment: dict[str, str]
+
+    def need_nvcc(self) -> Path:
+        """nvcc of the release that the pages were written with; without it the test is skipped."""
+        nvcc = find_nvcc()
+        if nvcc is None:
+            self.skipTest("nvcc is not there")
+        version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
+        if f"release {RELEASE}," not in version.stdout:
+            self.skipTest(f"nvcc is not of release {RELEASE}")
+        return Path(nvcc)
+
+    def run_command(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Both streams as one, without spaces at the ends of lines."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            cwd=self.folder,
+            env=self.environment,
+        )
+        done.stdout = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+        return done
+
+    def follow(self, page: Path, write_code: Callable[[str], None]) -> None:
+        """Blocks in their order: bash must succeed, console print what the page says, cuda is
+        handed to write_code."""
+        text = page.read_text(encoding="utf-8")
+
+        def followed(block: re.Match[str]) -> str:
+            head, kind, body, tail = block.groups()
+            if kind == "cuda":
+                write_code(body)
+            elif kind == "bash":
+                done = self.run_command(f"set -e\n{body}")
+                self.assertEqual(done.returncode, 0, f"{body}{done.stdout}")
+            else:
+                lines = []
+                for command in re.findall(r"^\$ (.*)$", body, re.M):
+                    lines.append(f"$ {command}")
+                    lines += self.run_command(command).stdout.splitlines()
+                body = "\n".join(lines) + "\n"
+            return head + body + tail
+
+        now = BLOCK.sub(followed, text)
+        if os.environ.get("FA_HOWTO") == "write":
+            page.write_text(now, encoding="utf-8")
+        self.assertEqual(text.splitlines(), now.splitlines())
