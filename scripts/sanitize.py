@@ -16,7 +16,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,44 +36,55 @@ BATCH, HEADS = 2, 3
 
 @dataclass(frozen=True)
 class Target:
-    """One kernel instance."""
+    """One kernel instance and its problem; lse: with that second output."""
 
     rung: str
     head_dim: int
     tile: str
+    seq: int
+    causal: bool = False
+    lse: bool = False
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Target):
     """What one tool said of one kernel; errors is null when the run itself failed."""
 
-    rung: str
-    head_dim: int
-    tile: str
-    tool: str
-    errors: int | None
-    reason: str
+    tool: str = ""
+    errors: int | None = None
+    reason: str = ""
 
     @property
     def is_clean(self) -> bool:
         return self.errors == 0
 
 
-def targets(catalogue: Catalogue, dims: Iterable[int], with_ablations: bool) -> list[Target]:
+def targets(
+    catalogue: Catalogue, dims: Iterable[int], seq: int, with_ablations: bool
+) -> list[Target]:
+    """Every rung at all that it claims: masked, with the LSE, and at lengths that end in a tile."""
     wanted = set(dims)
     return [
-        Target(rung.id, instance["head_dim"], instance["tile"])
+        Target(
+            rung=rung.id,
+            head_dim=instance["head_dim"],
+            tile=instance["tile"],
+            seq=seq - 5 if rung.data["ragged"] else seq,
+            causal=rung.data["causal"] and instance["mask"] != "full",
+            lse=rung.data["lse"],
+        )
         for rung in catalogue.rungs
         for instance in rung.data["instances"]
         if instance["head_dim"] in wanted and (with_ablations or not instance["ablation"])
     ]
 
 
-def run_command(fa: Path, target: Target, seq: int) -> list[str]:
+def run_command(fa: Path, target: Target) -> list[str]:
     """One bare launch on buffers without red zones, so that the tool sees every access outside."""
-    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim} --seq {seq}"
+    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim} --seq {target.seq}"
     shape = f"--batch {BATCH} --heads {HEADS} --device gpu --launch-only --exact-buffers"
-    return [str(fa), *words.split(), *shape.split()]
+    more = ["--causal"] * target.causal + ["--lse"] * target.lse
+    return [str(fa), *words.split(), *shape.split(), *more]
 
 
 def count_errors(output: str) -> int | None:
@@ -103,8 +115,8 @@ def run_process(command: list[str]) -> tuple[str, int]:
     return done.stdout + done.stderr, done.returncode
 
 
-def examine(run: Run, sanitizer: str, fa: Path, target: Target, tool: str, seq: int) -> Finding:
-    command = [sanitizer, "--tool", tool, *run_command(fa, target, seq)]
+def examine(run: Run, sanitizer: str, fa: Path, target: Target, tool: str) -> Finding:
+    command = [sanitizer, "--tool", tool, *run_command(fa, target)]
     errors, reason = judge(*run(command))
     return Finding(**asdict(target), tool=tool, errors=errors, reason=reason)
 
@@ -137,7 +149,7 @@ def gpu_info() -> dict[str, str]:
     }
 
 
-def document(findings: list[Finding], sanitizer: str, build: Path, seq: int) -> dict[str, Any]:
+def document(findings: list[Finding], sanitizer: str, build: Path) -> dict[str, Any]:
     sha, dirty = source_state(build)
     return {
         "schema": 1,
@@ -145,30 +157,35 @@ def document(findings: list[Finding], sanitizer: str, build: Path, seq: int) -> 
         "generator": {"git_sha": sha, "git_dirty": dirty},
         "device": gpu_info(),
         "sanitizer": first_match([sanitizer, "--version"], r"[Vv]ersion ([\w.]+)"),
-        "problem": {"batch": BATCH, "heads": HEADS, "seq": seq},
+        "problem": {"batch": BATCH, "heads": HEADS},
         "rows": [asdict(finding) for finding in findings],
     }
 
 
 def markdown(summary: dict[str, Any], findings: list[Finding]) -> str:
     """A table: one line a kernel, one column a tool."""
-    cells: dict[tuple[str, int, str], dict[str, str]] = {}
+    cells: dict[Target, dict[str, str]] = {}
     for finding in findings:
         text = "failed" if finding.errors is None else str(finding.errors)
-        cells.setdefault((finding.rung, finding.head_dim, finding.tile), {})[finding.tool] = text
+        target = Target(*(getattr(finding, field.name) for field in fields(Target)))
+        cells.setdefault(target, {})[finding.tool] = text
     tools = [tool for tool in TOOLS if any(tool in line for line in cells.values())]
     problem, device = summary["problem"], summary["device"]
     lines = [
         f"compute-sanitizer {summary['sanitizer']} on {device['name']}, driver {device['driver']}; "
-        f"commit {summary['generator']['git_sha'][:9]}; B={problem['batch']} H={problem['heads']} "
-        f"N={problem['seq']}. Errors reported:",
+        f"commit {summary['generator']['git_sha'][:9]}; B={problem['batch']} H={problem['heads']}. "
+        "Errors reported:",
         "",
-        "| rung | D | tile | " + " | ".join(tools) + " |",
-        "| --- | --- | --- |" + " --: |" * len(tools),
+        "| rung | D | tile | N | | " + " | ".join(tools) + " |",
+        "| --- | --- | --- | --: | --- |" + " --: |" * len(tools),
     ]
-    for (rung, head_dim, tile), by_tool in cells.items():
+    for target, by_tool in cells.items():
         columns = " | ".join(by_tool.get(tool, "") for tool in tools)
-        lines.append(f"| {rung} | {head_dim} | {tile} | {columns} |")
+        options = ", ".join(["causal"] * target.causal + ["LSE"] * target.lse)
+        lines.append(
+            f"| {target.rung} | {target.head_dim} | {target.tile} | {target.seq} | {options} | "
+            f"{columns} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -218,14 +235,15 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all)")
     parser.add_argument("--dims", type=parse_list, default=[64, 128], help="default 64,128")
-    parser.add_argument("--seq", type=int, default=256, help="queries and keys (default 256)")
+    parser.add_argument("--seq", type=int, default=256, help="queries and keys; 5 fewer for ragged rungs (default 256)")
     parser.add_argument("--tools", type=parse_tools, default=list(TOOLS), help="default: all four")
+    parser.add_argument("--jobs", type=int, default=8, help="runs at once (default 8)")
     parser.add_argument("--ablations", action="store_true", help="also tiles not the rung's own")
     return parser.parse_args(argv)
 
 
 def select(catalogue: Catalogue, arguments: argparse.Namespace) -> list[Target]:
-    chosen = targets(catalogue, arguments.dims, arguments.ablations)
+    chosen = targets(catalogue, arguments.dims, arguments.seq, arguments.ablations)
     ids = {word for word in arguments.rungs.split(",") if word}
     unknown = ids - {rung.id for rung in catalogue.rungs}
     if unknown:
@@ -241,14 +259,14 @@ def main(argv: list[str] | None = None) -> int:
     findings = []
     try:
         fa, sanitizer = ladder.find_fa(), find_sanitizer()
-        for target in select(Catalogue.load(None), arguments):
-            for tool in arguments.tools:
-                finding = examine(run_process, sanitizer, fa, target, tool, arguments.seq)
+        runs = [(t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools]
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            for finding in pool.map(lambda r: examine(run_process, sanitizer, fa, *r), runs):
                 findings.append(finding)
                 verdict = "failed" if finding.errors is None else f"{finding.errors} errors"
-                print(f"{tool:10} {target.rung} D={target.head_dim} {target.tile}: {verdict} "
-                      f"{finding.reason}".rstrip(), flush=True)  # fmt: skip
-        summary = document(findings, sanitizer, fa.parent, arguments.seq)
+                print(f"{finding.tool:10} {finding.rung} D={finding.head_dim} {finding.tile}: "
+                      f"{verdict} {finding.reason}".rstrip(), flush=True)  # fmt: skip
+        summary = document(findings, sanitizer, fa.parent)
         save(arguments.out, summary, findings)
     except LadderError as error:
         print(f"sanitize.py: error: {error}", file=sys.stderr)

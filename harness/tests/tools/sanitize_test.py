@@ -40,13 +40,22 @@ class OutputTest(unittest.TestCase):
 
 class TargetsTest(unittest.TestCase):
     def test_own_tiles_of_the_wanted_dims(self) -> None:
-        found = sanitize.targets(catalogue(), [128], with_ablations=False)
+        found = sanitize.targets(catalogue(), [128], 256, with_ablations=False)
         self.assertEqual([target.rung for target in found], ["01", "02", "03"])
-        self.assertEqual(sanitize.targets(catalogue(), [64], with_ablations=False), [])
+        self.assertEqual(sanitize.targets(catalogue(), [64], 256, with_ablations=False), [])
+
+    def test_a_rung_runs_all_that_it_claims(self) -> None:
+        claims = synthetic.catalogue(("ampere",), 1)
+        claims["rungs"][0] |= {"causal": True, "ragged": True, "lse": True}
+        found = ladder.Catalogue.from_json(json.dumps(claims), "synthetic")
+        (target,) = sanitize.targets(found, [128], 256, with_ablations=False)
+        command = " ".join(sanitize.run_command(Path("fa"), target))
+        self.assertIn("--seq 251 ", command)
+        self.assertTrue(command.endswith(" --causal --lse"))
 
     def test_command(self) -> None:
-        target = sanitize.Target("06", 64, "128x64w4")
-        command = " ".join(sanitize.run_command(Path("fa"), target, 256))
+        target = sanitize.Target("06", 64, "128x64w4", 256)
+        command = " ".join(sanitize.run_command(Path("fa"), target))
         self.assertTrue(command.startswith("fa run 06 --tile 128x64w4 --dim 64 --seq 256 "))
         self.assertIn("--launch-only --exact-buffers", command)
 
@@ -58,13 +67,13 @@ class SummaryTest(support.FolderTest):
         sha = "1" * 40
         header.write_text(f'#define FA_BUILD_GIT_SHA "{sha}"\n#define FA_BUILD_GIT_DIRTY 0\n')
         findings = [
-            sanitize.examine(lambda _: (output, 0), "tool", Path("fa"), target, tool, 256)
-            for target in sanitize.targets(catalogue(), [128], False)
+            sanitize.examine(lambda _: (output, 0), "tool", Path("fa"), target, tool)
+            for target in sanitize.targets(catalogue(), [128], 256, False)
             for tool in sanitize.TOOLS
         ]
         with mock.patch.object(sanitize, "gpu_info", return_value={"name": "S", "driver": "0"}):
             with mock.patch.object(sanitize, "first_match", return_value="0.0"):
-                return sanitize.document(findings, "tool", self.folder, 256), findings
+                return sanitize.document(findings, "tool", self.folder), findings
 
     def test_summary_follows_its_schema(self) -> None:
         jsonschema = support.need("jsonschema")
@@ -77,8 +86,8 @@ class SummaryTest(support.FolderTest):
     def test_markdown(self) -> None:
         summary, findings = self.summary(DIRTY)
         text = sanitize.markdown(summary, findings)
-        self.assertIn("| rung | D | tile | memcheck | racecheck | synccheck | initcheck |", text)
-        self.assertIn("| 02 | 128 | 64x128w4 | 3 | 3 | 3 | 3 |", text)
+        self.assertIn("| rung | D | tile | N | | memcheck | racecheck | synccheck | initcheck |", text)
+        self.assertIn("| 02 | 128 | 64x128w4 | 256 |  | 3 | 3 | 3 | 3 |", text)
         self.assertFalse(any(finding.is_clean for finding in findings))
 
 
