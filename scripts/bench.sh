@@ -69,8 +69,9 @@ measure_ladder() {
 
 measure_causal() {
   local masking="r['dtype'] == 'float16' and r['causal']" json="$1/$2"
-  bench_rungs "$masking" "$json" --causal --seqs 512,1024,2048,8192,16384 --no-ablations --peers fa2,cudnn,fa3
-  bench_rungs "$masking" "$json" --causal --seqs 8192 --dim 64 --no-ablations --peers fa2,cudnn,fa3
+  local shape=(--causal --no-ablations --peers fa2,cudnn,fa3)
+  bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
+  bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 
 measure_ragged() {
@@ -81,13 +82,13 @@ measure_ragged() {
 # The shapes that the chapters of the float32 rungs compare.
 measure_fp32_chapters() {
   local json="$1" single="r['dtype'] == 'float32'"
-  local four=(--batch 4 --heads 16 --rounds 3)
+  local four=(--batch 4 --heads 16)
   bench_rungs "$single" "$json" "${four[@]}" --dim 64 --seqs 512,1024,2048,4096,8192 \
     --peers $TORCH_PEERS
   bench_rungs "$single" "$json" "${four[@]}" --dim 128 --seqs 4096 --peers $TORCH_PEERS
   bench_rungs "$single" "$json" "${four[@]}" --dim 32 --seqs 4096 --no-ablations \
     --peers $TORCH_PEERS
-  bench_rungs "$single" "$json" --batch 10 --heads 64 --rounds 3 --dim 32 --seqs 1024 \
+  bench_rungs "$single" "$json" --batch 10 --heads 64 --dim 32 --seqs 1024 \
     --no-ablations --peers $TORCH_PEERS
 }
 
@@ -95,7 +96,7 @@ measure_fp32_chapters() {
 # that S no longer fits is what they are to show. PyTorch's two matrices need the card alone.
 measure_fp32() {
   local json="$1/fp32.json" single="r['dtype'] == 'float32'" last before
-  local shape=(--batch 1 --heads 16 --dim 64 --rounds 3)
+  local shape=(--batch 1 --heads 16 --dim 64)
   last="$(rungs_where "$single" | sed 's/.* //')"
   local ends="$single and (not r['parent'] or r['id'] == '$last')"
   measure_fp32_chapters "$json"

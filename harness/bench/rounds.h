@@ -28,7 +28,7 @@ enum class L2Policy { flush, warm };
 const char* to_string(L2Policy policy);
 
 struct TimingPolicy {
-  int rounds = 5;                ///< every kernel is visited once per round
+  int rounds = 3;                ///< every kernel is visited once per round
   double warmup_ms = 100;        ///< per kernel, before the first round
   double spaced_ms = 150;        ///< per kernel and round, gaps included; at least one sample
   int spaced_max = 40;           ///< samples per kernel and round

@@ -9,7 +9,7 @@
 namespace fa::cli {
 
 void add_timing_options(CLI::App& app, TimingPolicy& policy) {
-  add_integer(app, "--rounds", policy.rounds, 1, 1000, "Visits of every kernel (default 5)");
+  add_integer(app, "--rounds", policy.rounds, 1, 1000, "Visits of every kernel (default 3)");
   app.add_option_function<std::string>(
          "--l2",
          [&policy](const std::string& text) {
