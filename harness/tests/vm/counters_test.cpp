@@ -15,7 +15,7 @@ template <class F>
 Wavefronts banks(uint32_t bytes, F address, uint32_t mask = 0xffffffff) {
   std::array<uint32_t, 32> a{};
   for (uint32_t i = 0; i < 32; ++i) a[i] = address(i);
-  return shared_wavefronts(mask, a.data(), bytes);
+  return shared_wavefronts(mask, a.data(), bytes, true);
 }
 
 template <class F>

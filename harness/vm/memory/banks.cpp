@@ -32,7 +32,7 @@ Wavefronts group_wavefronts(uint32_t lanes, const uint32_t* addresses, uint32_t 
   return {most, (static_cast<uint32_t>(count) + places - 1) / places};
 }
 
-// Every lane reads what lane ^ step reads.
+// Every lane reads what lane ^ step reads; a lane that takes no part agrees with any.
 bool are_twins(uint32_t mask, const uint32_t* addresses, uint32_t step) {
   for (uint32_t left = mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(left)), other = lane ^ step;
@@ -43,10 +43,13 @@ bool are_twins(uint32_t mask, const uint32_t* addresses, uint32_t step) {
 
 }  // namespace
 
-Wavefronts shared_wavefronts(uint32_t mask, const uint32_t* addresses, uint32_t bytes) {
+Wavefronts shared_wavefronts(uint32_t mask, const uint32_t* addresses, uint32_t bytes,
+                             bool is_load) {
   const uint32_t unit = std::max(bytes, 4u);
   uint32_t group = kRow / unit;
-  if (group < 32 && (are_twins(mask, addresses, 1) || are_twins(mask, addresses, 2))) group *= 2;
+  if (is_load && group < 32 && (are_twins(mask, addresses, 1) || are_twins(mask, addresses, 2))) {
+    group *= 2;
+  }
   Wavefronts sum;
   for (uint32_t begin = 0; begin < 32; begin += group) {
     const uint32_t lanes = mask & (group == 32 ? 0xffffffffu : ((1u << group) - 1) << begin);

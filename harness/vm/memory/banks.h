@@ -11,10 +11,11 @@ struct Wavefronts {
 };
 
 /// Passes over the banks that one request needs. Lanes of up to 4 bytes go together; of 8 bytes in
-/// two groups of 16 lanes, of 16 bytes in four groups of 8; groups of twice as many lanes where
-/// every lane has the address of lane ^ 1, or every lane that of lane ^ 2. Within a group the same
-/// word is read once; two words of one bank take two passes. Found with ncu on an H200: see
-/// vectors/wavefronts.jsonl of the tests.
-Wavefronts shared_wavefronts(uint32_t mask, const uint32_t* addresses, uint32_t bytes);
+/// two groups of 16 lanes, of 16 bytes in four groups of 8. Groups of a load (`ld`) are twice as
+/// large where every lane has the address of lane ^ 1, or every lane that of lane ^ 2. Within a
+/// group the same word takes part once; two words of one bank take two passes. This is what the
+/// hardware counters of an H200 say for every pattern of harness/tests/vm/wavefronts.jsonl.
+Wavefronts shared_wavefronts(uint32_t mask, const uint32_t* addresses, uint32_t bytes,
+                             bool is_load);
 
 }  // namespace ptxvm

@@ -120,7 +120,7 @@ class CounterProbe : public Probe {
     const uint32_t phase = e.narrow[__builtin_ctz(e.mask)] & 3;
     if (!memo.matches(e.mask, e.bytes, phase, delta)) {
       memo.set(e.mask, e.bytes, phase, delta);
-      memo.shared = shared_wavefronts(e.mask, e.narrow, e.bytes);
+      memo.shared = shared_wavefronts(e.mask, e.narrow, e.bytes, e.kind == AccessKind::kLoad);
     }
     return memo.shared;
   }
