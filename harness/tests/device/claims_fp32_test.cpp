@@ -20,10 +20,11 @@ constexpr Count kSeq = 256, kHeads = 2;
 constexpr Count kSector = 8;  // floats
 constexpr std::array<int, 3> kHeadDims{32, 64, 128};
 constexpr Count kWarp = 32;
-// Wavefronts of a warp's load of float4, which goes eight lanes at a time: four, both when the
-// lanes read 512 bytes in a row and when all read the same 16, a broadcast. A load of single floats
-// takes one in both cases.
-constexpr Count kFloat4 = 4;
+// Wavefronts of a warp's load of float4. It goes eight lanes at a time: four for 512 bytes in a
+// row. Where every lane has its neighbour's address, as when half a warp or all of it reads the
+// same 16 bytes, it goes sixteen lanes at a time. A load of single floats takes one in all these
+// cases.
+constexpr Count kFloat4 = 4, kFloat4Broadcast = 2;
 
 /// What the launches of one plan did, in order.
 std::vector<LaunchCounts> launches(std::string_view id, int dim, std::string_view tile = {}) {
@@ -74,7 +75,7 @@ ptxvm::SharedTraffic loads_beside_k(Count width, Count D) {
   const Count q = kWarpTiles * width / 4 * 8, v = kWarpTiles * D, p = kWarpTiles * 8 * 8;
   ptxvm::SharedTraffic sum;
   sum.requests = q + v + p;
-  sum.wavefronts = sum.ideal = kFloat4 * (q + p) + v;
+  sum.wavefronts = sum.ideal = kFloat4Broadcast * (q + p) + v;
   return sum;
 }
 
@@ -95,14 +96,19 @@ TEST_CASE("a0 writes S three times and reads it four times") {
     CHECK(softmax.global_store.sectors == 2 * S / kSector);
     CHECK(values.global_load.sectors == S / kSector + kHeads * tiles * kSeq * D / kSector);
     CHECK(values.global_store.sectors == kHeads * kSeq * D / kSector);
-    // For each step along the sum a warp reads a float4 of four rows, and a float of each 16th
-    // column: 4 of a tile of S, D / 16 of O. The eight warps of a tile take D and kSeq steps.
+    // For each step along the sum a half-warp reads a float4 of its four rows, and a float of each
+    // 16th column: 4 of a tile of S, D / 16 of O. The eight warps of a tile take D and kSeq steps.
     const Count score_steps = kHeads * tiles * tiles * 8 * D,
                 value_steps = kHeads * tiles * 8 * kSeq;
     CHECK(scores.shared_load.requests == score_steps * (1 + 4));
-    CHECK(scores.shared_load.wavefronts == score_steps * (kFloat4 + 4));
+    CHECK(scores.shared_load.wavefronts == score_steps * (kFloat4Broadcast + 4));
     CHECK(values.shared_load.requests == value_steps * (1 + D / 16));
-    CHECK(values.shared_load.wavefronts == value_steps * (kFloat4 + D / 16));
+    CHECK(values.shared_load.wavefronts == value_steps * (kFloat4Broadcast + D / 16));
+    // For 16 steps 64 x 16 floats are stored as a transposed slice, with 2-way conflicts: two of a
+    // tile of S, one of O. The slice of V lies as it comes.
+    CHECK(scores.shared_store.wavefronts == score_steps / 8 / 16 * 2 * (2 * 64 * 16 / 32));
+    CHECK(values.shared_store.wavefronts ==
+          value_steps / 8 / 16 * (2 * 64 * 16 / 32 + 16 * D / 32));
     // One exponential and one division for each score.
     CHECK(softmax.of(CountClass::kExp) == S / kWarp);
     CHECK(executed(steps[1], "div.approx") == S / kWarp);
@@ -133,7 +139,8 @@ TEST_CASE("a1 reads Q and writes O once, two sectors for every 32 bytes, and str
     // For four columns of 16 keys: one float4 of Q that is the lane's own, 16 of K and 16 of V.
     const Count warp_tiles = kHeads * kSeq / kWarp * (kSeq / 16);
     CHECK(counts.shared_load.requests == warp_tiles * (D / 4) * 33);
-    CHECK(counts.shared_load.wavefronts == warp_tiles * (D / 4) * 33 * kFloat4);
+    CHECK(counts.shared_load.wavefronts ==
+          warp_tiles * (D / 4) * (kFloat4 + 32 * kFloat4Broadcast));
     CHECK(counts.shared_load.conflicts() == 0);
   }
 }
@@ -167,6 +174,10 @@ TEST_CASE("a3 reads Q once and K and V once a block, writes O once and divides o
       CHECK(counts.global_store.bytes == tensor * 32);
       CHECK(executed(launch, "div.approx") == kHeads * kSeq * D / kWarp);
       CHECK(counts.of(CountClass::kExp) == 2 * kRowTiles);
+      // Into shared memory go a row of P, and the tiles as they were loaded, four sectors at once.
+      CHECK(counts.shared_store.wavefronts == kRowTiles + counts.global_load.sectors / 4);
+      // Five steps for the maximum of a row in a tile, and for its sum at the end.
+      CHECK(counts.of(CountClass::kShuffle) == 5 * (kRowTiles + kHeads * kSeq));
     }
   }
 }
@@ -194,7 +205,7 @@ TEST_CASE("K is read with 8-way bank conflicts in a2 and a3, with none in a4 and
       // a5 reads four rows of K^T, a float of each, where a4 reads a float4 of K.
       const Count k_requests = id == std::string_view("a5") ? 4 * loads : loads;
       CHECK(counts.shared_load.requests == k_requests + others.requests);
-      CHECK(counts.shared_load.wavefronts == 4 * loads + others.wavefronts);
+      CHECK(counts.shared_load.wavefronts == kFloat4 * loads + others.wavefronts);
       CHECK(counts.shared_load.conflicts() == 0);
       CHECK(counts.shared_store.conflicts() == 0);
     }

@@ -53,6 +53,24 @@ TEST_CASE("wavefronts of wide accesses go in groups") {
             .actual == 1);
 }
 
+TEST_CASE("a wide load that pairs of lanes share goes in groups twice as large") {
+  CHECK(banks(16, [](uint32_t) { return 64u; }).actual == 2);             // 16 lanes, one unit each
+  CHECK(banks(16, [](uint32_t i) { return i / 16 * 64; }).actual == 2);   // half a warp each
+  CHECK(banks(16, [](uint32_t i) { return i / 2 * 16; }).actual == 2);    // 8 units for 16 lanes
+  CHECK(banks(16, [](uint32_t i) { return i % 2 * 16; }).actual == 2);    // lane ^ 2 has the same
+  CHECK(banks(16, [](uint32_t i) { return i / 2 * 128; }).actual == 16);  // 8 ways, twice
+  CHECK(banks(8, [](uint32_t) { return 64u; }).actual == 1);
+  CHECK(banks(8, [](uint32_t i) { return i / 2 * 8; }).actual == 1);  // 16 units, all banks once
+  CHECK(banks(4, [](uint32_t i) { return i / 2 * 4; }).actual == 1);  // one group already
+  // One lane off, in either half of the warp, and all go in the small groups.
+  CHECK(banks(16, [](uint32_t i) { return i == 5 ? 16u : 0u; }).actual == 4);
+  CHECK(banks(16, [](uint32_t i) { return i == 31 ? 16u : 0u; }).actual == 4);
+  CHECK(banks(8, [](uint32_t i) { return i == 5 ? 8u : 0u; }).actual == 2);
+  CHECK(banks(16, [](uint32_t i) { return i % 8 / 4 * 16; }).actual == 2);
+  CHECK(banks(16, [](uint32_t i) { return i % 4 * 16; }).actual ==
+        4);  // only lane ^ 4 has the same
+}
+
 TEST_CASE("sectors") {
   CHECK(sectors(4, [](uint64_t i) { return i * 4; }) == 4);
   CHECK(sectors(4, [](uint64_t i) { return i * 4 + 16; }) == 5);
