@@ -211,6 +211,20 @@ class NumberTest(DocsTest):
             self.assertTrue(line.startswith("docs.py: error: docs/page.md: "), line)
             self.assertIn(message, line)
 
+    def test_a_file_that_is_not_measured_yet_is_said_to_be_so(self) -> None:
+        page = (
+            "<!-- n:h200/fp32 a3 4,16,4096,64,float32 ms -->x<!-- /n -->\n"
+            "<!-- table:chart h200/fp32 memory -->\nx\n<!-- /table -->\n"
+        )
+        self.put("docs/page.md", page)
+        code, text = self.docs("--write")
+        self.assertEqual(code, 0)
+        self.assertIn("plots/results/h200/fp32.json is not measured yet", text)
+        filled = self.read("docs/page.md")
+        self.assertIn("ms -->\N{EN DASH}<!-- /n -->", filled)
+        self.assertIn("*Not measured yet.*", filled)
+        self.assertEqual(self.docs("--check")[0], 0)
+
     def number_error(self, key: str) -> tuple[int, str]:
         self.put("docs/page.md", f"<!-- n:{key} -->x<!-- /n -->")
         return self.docs("--write")
