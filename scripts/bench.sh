@@ -69,7 +69,7 @@ measure_ladder() {
 
 measure_causal() {
   local masking="r['dtype'] == 'float16' and r['causal']" json="$1/$2"
-  local shape=(--causal --no-ablations --peers fa2,cudnn,fa3)
+  local shape=(--causal --no-ablations --peers "fa2,cudnn,fa3")
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }

@@ -168,15 +168,15 @@ uint64_t run_worker(Work& work, LaunchState& state,
 
 }  // namespace
 
-LaunchResult launch(const Module& module, std::string_view entry, const LaunchConfig& wanted,
+LaunchResult launch(const Module& module, std::string_view entry, const LaunchConfig& config,
                     Memory& memory, const Options& options) {
   const Kernel& kernel = module.kernel(entry);
   const Program& program = kernel.program();
-  LaunchConfig config = wanted;
+  LaunchConfig complete = config;
   // A kernel that says how large its clusters are needs no launch attribute.
-  if (program.required_cluster && config.cluster == Dim3{})
-    config.cluster = *program.required_cluster;
-  check(program, config, options);
+  if (program.required_cluster && complete.cluster == Dim3{})
+    complete.cluster = *program.required_cluster;
+  check(program, complete, options);
 
   LaunchState state;
   state.module = &module;
@@ -184,27 +184,27 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   state.options = &options;
   state.kernels = &num::kernels(options.portable_math);
   state.memory = &memory;
-  state.grid = config.grid;
-  state.block = config.block;
-  state.cluster = config.cluster;
-  state.dynamic_shared_bytes = config.dynamic_shared_bytes;
-  state.parameters = parameter_bytes(program, config);
+  state.grid = complete.grid;
+  state.block = complete.block;
+  state.cluster = complete.cluster;
+  state.dynamic_shared_bytes = complete.dynamic_shared_bytes;
+  state.parameters = parameter_bytes(program, complete);
   state.pool = patched_pool(program, options.shared_base);
   state.observed = !options.observers.empty();
   memory.attach(module);
 
   LaunchInfo info;
   info.kernel = kernel;
-  info.grid = config.grid;
-  info.block = config.block;
-  info.cluster = config.cluster;
-  info.dynamic_shared_bytes = config.dynamic_shared_bytes;
+  info.grid = complete.grid;
+  info.block = complete.block;
+  info.cluster = complete.cluster;
+  info.dynamic_shared_bytes = complete.dynamic_shared_bytes;
   for (Observer* o : options.observers) {
     state.every_instruction |= o->wants_instructions();
     o->begin(info);
   }
 
-  const uint64_t clusters = config.grid.count() / config.cluster.count();
+  const uint64_t clusters = complete.grid.count() / complete.cluster.count();
   uint64_t threads = options.threads != 0 ? static_cast<uint64_t>(options.threads)
                                           : std::max(1u, std::thread::hardware_concurrency());
   threads = std::min(threads, clusters);
