@@ -23,6 +23,15 @@ function(fa_add_ptx folder architecture)
   set(fa_ptx_files ${fa_ptx_files} PARENT_SCOPE)
 endfunction()
 
+# fa_compile_kernels(TARGET): its .cu files as the ladder's are compiled, ptxas' report beside each
+# object.
+function(fa_compile_kernels target)
+  target_link_libraries(${target} PUBLIC fa_options)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-v>)
+  set_target_properties(${target} PROPERTIES
+    CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${fa_ptxas_tool};compile")
+endfunction()
+
 # fa_add_own(TARGET PTX_FOLDER FOLDER): the kernels FOLDER/*.cu, and FOLDER/hopper/*.cu for sm_90a
 # alone, each with its OWN_RUNG row. Link TARGET to a program and its catalogue has them. Appends to
 # fa_ptx_files.
@@ -38,10 +47,7 @@ function(fa_add_own target ptx_folder folder)
   foreach(kind any hopper)
     if(${kind})
       add_library(${kernels}_${kind} OBJECT ${${kind}})
-      target_link_libraries(${kernels}_${kind} PRIVATE fa_options)
-      target_compile_options(${kernels}_${kind} PRIVATE -Xptxas=-v)
-      set_target_properties(${kernels}_${kind} PROPERTIES
-        CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${fa_ptxas_tool};compile")
+      fa_compile_kernels(${kernels}_${kind})
       list(APPEND objects $<TARGET_OBJECTS:${kernels}_${kind}>)
     endif()
   endforeach()

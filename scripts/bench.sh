@@ -3,7 +3,7 @@
 #   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE] [--no-build] [options of fa bench]
 # With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done. The sets:
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=512..16384 at D=128, N=8192 at D=64
-#   causal   ladder.json  those that mask: N=2048 and 8192 at D=128, N=8192 at D=64
+#   causal   ladder.json  those that mask: N=512..16384 without 4096 at D=128, N=8192 at D=64
 #   ragged   ladder.json  those that take any length: N=1000 and 8191
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where

@@ -246,8 +246,9 @@ def check_speed_ups(module: ModuleType) -> Finding:
         made_row("slow", 512, 10.0), made_row("fast", 512, 4.0, status="incorrect"),
         made_row("slow", 1024, 1.0, status="out_of_memory", time_ms=None),
         made_row("fast", 1024, 8.0), made_row("other", 256, 1.0),
+        made_row("fast", 256, 1.0, problem={"batch": 4}),
     ]  # fmt: skip
-    wanted = {(256, 64, False): 3.0, (256, 128, False): 4.5}
+    wanted = {(1, 2, 256, 64, False): 3.0, (1, 2, 256, 128, False): 4.5}
     found = module.speed_ups(rows, "slow", "fast")
     near = found.keys() == wanted.keys() and all(
         math.isclose(found[key], wanted[key]) for key in wanted

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the rungs beside other people's kernels: `fa bench` with PyTorch in the same process.
 
-  python3 scripts/peers.py all --seqs 512,8192 --json runs/ladder.json
+  python3 scripts/peers.py --seqs 512,8192 --json runs/ladder.json
 
 The arguments are those of `fa bench` (see `fa bench --help`). Rungs and peers share device buffers,
 timing policy, interleaved rounds and result file; libfa.so does all of it and calls back here only

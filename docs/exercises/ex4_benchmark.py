@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 Problem = dict[str, Any]  # batch, heads, seq_q, seq_kv, head_dim, causal
-Key = tuple[int, int, bool]  # seq_q, head_dim, causal
+Key = tuple[int, int, int, int, bool]  # batch, heads, seq_q, head_dim, causal
 Row = dict[str, Any]  # id, problem, status, ablation, time_ms, tflops...
 
 
@@ -34,8 +34,8 @@ def rate(row: Row) -> float | None:
 
 def speed_ups(rows: list[Row], standard: str, flash: str) -> dict[Key, float]:
     """How many times as fast the rung with id `flash` is as the one with id `standard`, for each
-    (seq_q, head_dim, causal) at which both have a valid row. Rows with "ablation" true are of
-    another tile and do not count."""
+    (batch, heads, seq_q, head_dim, causal) at which both have a valid row. Rows with "ablation"
+    true are of another tile and do not count."""
     # Your code: begin.
     raise NotImplementedError("speed_ups")
     # Your code: end.
@@ -53,8 +53,9 @@ def main(path: str, standard: str = "a0", flash: str = "a3") -> None:
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)["rows"]
     print(f"{flash} against {standard}")
-    for (seq, dim, causal), times in speed_ups(rows, standard, flash).items():
-        print(f"N={seq} d={dim}{' causal' if causal else ''}: {times:.2f} times as fast")
+    for (batch, heads, seq, dim, causal), times in speed_ups(rows, standard, flash).items():
+        mask = " causal" if causal else ""
+        print(f"B={batch} H={heads} N={seq} d={dim}{mask}: {times:.2f} times as fast")
 
 
 if __name__ == "__main__":

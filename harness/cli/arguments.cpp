@@ -81,16 +81,27 @@ std::uint64_t parse_seed(std::string_view name, std::string_view text) {
   return value;
 }
 
+std::vector<std::string> split_list(std::string_view name, std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    if (words.back().empty()) {
+      throw UsageError(fmt::format("{} '{}' has an empty entry", name, text));
+    }
+    if (std::count(words.begin(), words.end(), words.back()) > 1) {
+      throw UsageError(fmt::format("{} '{}' names {} twice", name, text, words.back()));
+    }
+    begin = end + 1;
+  }
+  return words;
+}
+
 std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view text,
                                          std::int64_t min, std::int64_t max) {
   std::vector<std::int64_t> values;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    values.push_back(parse_integer(name, text.substr(begin, end - begin), min, max));
-    if (std::count(values.begin(), values.end(), values.back()) > 1) {
-      throw UsageError(fmt::format("{} '{}' names {} twice", name, text, values.back()));
-    }
-    begin = end + 1;
+  for (const std::string& word : split_list(name, text)) {
+    values.push_back(parse_integer(name, word, min, max));
   }
   return values;
 }

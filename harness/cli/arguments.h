@@ -21,6 +21,8 @@ namespace fa::cli {
 std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t min,
                            std::int64_t max);
 std::uint64_t parse_seed(std::string_view name, std::string_view text);
+/// "a,b": at least one word, none empty, no repeats.
+std::vector<std::string> split_list(std::string_view name, std::string_view text);
 /// "512,1024": at least one number, no repeats.
 std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view text,
                                          std::int64_t min, std::int64_t max);

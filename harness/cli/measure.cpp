@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "harness/cli/arguments.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/make_device.h"
@@ -9,7 +11,8 @@
 namespace fa::cli {
 
 void add_timing_options(CLI::App& app, TimingPolicy& policy) {
-  add_integer(app, "--rounds", policy.rounds, 1, 1000, "Visits of every kernel (default 3)");
+  add_integer(app, "--rounds", policy.rounds, 1, 1000,
+              fmt::format("Visits of every kernel (default {})", policy.rounds));
   app.add_option_function<std::string>(
          "--l2",
          [&policy](const std::string& text) {
@@ -44,8 +47,7 @@ void require_results_path(const BenchOptions& options) {
 }
 
 Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
-  std::string why;
-  if (gpu_count(&why) == 0) make_device("gpu");  // throws, in the words of the other commands
+  if (gpu_count() == 0) make_device("gpu");  // throws, in the words of the other commands
   GpuDevice device;
   print_note(fmt::format("device: {} (gpu)", device.name()));
 

@@ -190,9 +190,9 @@ class RunCommand final : public Command {
 
   void finish_on_gpu(GpuDevice& gpu, const BenchItem& item, bool correct, Json& row) {
     const std::unique_ptr<Nvml> nvml = Nvml::open(gpu.properties().pci_bus_id);
-    const Launch& main = item.plan.launches.front();
-    row["resources"] = resources_json(gpu.resources(main), ptxas_entry(main.entry, gpu.sm()));
-    row["peak_bytes"] = gpu.tensor_bytes();
+    put_resources(row, item.plan, [&gpu](const Launch& launch) {
+      return resources_json(gpu.resources(launch), ptxas_entry(launch.entry, gpu.sm()));
+    });
     if (correct && !no_time_) time(gpu, item, row);
     if (json_.empty()) return;
     const std::string source = q_.empty() ? to_string(inputs_) : "files";

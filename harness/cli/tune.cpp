@@ -19,16 +19,17 @@ namespace {
 
 constexpr std::int64_t kDefaultSeq = 8192;
 
-/// An instance as one card would run it.
+/// A launch of an instance as one card would run it.
 struct StaticRow {
   const BenchItem* item = nullptr;
+  const Launch* launch = nullptr;
   PtxasEntry compiled;
   BlockNeeds needs;
   Occupancy result;
 };
 
-std::tuple<int, int, int> tile_order_key(const Tile& tile) {
-  return {tile.Br, tile.Bc, tile.warps};
+std::tuple<int, int, int, std::string_view> tile_order_key(const Tile& tile) {
+  return {tile.Br, tile.Bc, tile.warps, tile.variant};
 }
 
 std::string kib(std::size_t bytes) {
@@ -86,22 +87,6 @@ void print_sweep(const Rung& rung, const Problem& problem, std::vector<Json> row
   }
 }
 
-std::vector<std::string> parse_tiles(const std::string& text) {
-  std::vector<std::string> tiles;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    tiles.push_back(text.substr(begin, end - begin));
-    if (tiles.back().empty()) {
-      throw UsageError(fmt::format("--tiles '{}' has an empty entry", text));
-    }
-    if (std::count(tiles.begin(), tiles.end(), tiles.back()) > 1) {
-      throw UsageError(fmt::format("--tiles '{}' names {} twice", text, tiles.back()));
-    }
-    begin = end + 1;
-  }
-  return tiles;
-}
-
 class TuneCommand final : public Command {
  public:
   explicit TuneCommand(std::vector<std::string> words) { options_.argv = std::move(words); }
@@ -116,7 +101,8 @@ class TuneCommand final : public Command {
                        "head_dim (default 128; with --static all of the rung)");
     app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i only");
     app.add_option_function<std::string>(
-           "--tiles", [this](const std::string& text) { options_.tiles = parse_tiles(text); },
+           "--tiles",
+           [this](const std::string& text) { options_.tiles = split_list("--tiles", text); },
            "Only these tiles (default: all that the build has)")
         ->type_name("TILE,...");
     add_inputs(app, options_.inputs);
@@ -180,8 +166,10 @@ class TuneCommand final : public Command {
         continue;
       }
       const PlanResult plan = make_plan(rung, problem_, tile);
-      throw UsageError(std::get<Unsupported>(plan).reason +
-                       (has_tuned_tiles() ? "" : "; a build with FA_TUNE=ON has more"));
+      const bool only_the_tile = rung.find_instance(problem_.head_dim, problem_.causal) != nullptr;
+      throw UsageError(
+          std::get<Unsupported>(plan).reason +
+          (has_tuned_tiles() || !only_the_tile ? "" : "; a build with FA_TUNE=ON has more"));
     }
   }
 
@@ -268,14 +256,15 @@ class TuneCommand final : public Command {
     std::vector<StaticRow> rows;
     for (const BenchItem& item : items) {
       if (limits.sm < item.rung->min_sm) continue;
-      const Launch& main = item.plan.launches.front();
-      const auto compiled = ptxas_entry(main.entry, limits.sm);
-      if (!compiled) continue;
-      const BlockNeeds needs{
-          .threads = main.block,
-          .registers = compiled->registers,
-          .shared = main.dynamic_shared + static_cast<std::size_t>(compiled->static_shared)};
-      rows.push_back({&item, *compiled, needs, occupancy(limits, needs)});
+      for (const Launch& launch : item.plan.launches) {
+        const auto compiled = ptxas_entry(launch.entry, limits.sm);
+        if (!compiled) continue;
+        const BlockNeeds needs{
+            .threads = launch.block,
+            .registers = compiled->registers,
+            .shared = launch.dynamic_shared + static_cast<std::size_t>(compiled->static_shared)};
+        rows.push_back({&item, &launch, *compiled, needs, occupancy(limits, needs)});
+      }
     }
     return rows;
   }
@@ -293,12 +282,14 @@ class TuneCommand final : public Command {
                "warps/SM", "limited by");
     for (const StaticRow& row : rows) {
       const Occupancy& found = row.result;
-      fmt::print("{:<8} {:12} {:>9} {:>9} {:>5}   {:>5} {:>5} {:>5}   {:>9} {:>9}  {}{}\n",
+      const bool several = row.item->plan.launches.size() > 1;
+      fmt::print("{:<8} {:12} {:>9} {:>9} {:>5}   {:>5} {:>5} {:>5}   {:>9} {:>9}  {}{}{}\n",
                  row.item->problem.head_dim, row.item->variant, row.compiled.registers,
                  spilled(row), kib(row.needs.shared), found.by_registers, found.by_shared_memory,
                  found.by_warps, found.blocks, found.blocks * row.needs.threads / 32,
                  joined(limits_json(limits.sm, row.needs)),
-                 row.item->ablation ? "" : "; the rung's own");
+                 row.item->ablation ? "" : "; the rung's own",
+                 several ? fmt::format("; {}", row.launch->entry) : "");
     }
   }
 
@@ -309,7 +300,7 @@ class TuneCommand final : public Command {
   static Json static_json(const SmLimits& limits, const StaticRow& row) {
     return {{"id", row.item->id},
             {"variant", row.item->variant},
-            {"entry", row.item->instance->entry},
+            {"entry", row.launch->entry},
             {"ablation", row.item->ablation},
             {"head_dim", row.item->problem.head_dim},
             {"sm", limits.sm},

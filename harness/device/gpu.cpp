@@ -311,12 +311,6 @@ void GpuDevice::provide_scratch(const LaunchPlan& plan) {
   scratch_due_ = false;
 }
 
-std::size_t GpuDevice::tensor_bytes() const {
-  std::size_t sum = 0;
-  for (const Buffer& held : buffers_) sum += held.size;
-  return sum;
-}
-
 void GpuDevice::poison(const Region& held) {
   check_cuda(cudaMemsetAsync(held.data(), kPoison, held.size, stream_),
              fmt::format("poisoning {}", held.name));

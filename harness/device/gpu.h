@@ -81,8 +81,6 @@ class GpuDevice final : public Device {
   GpuStream stream() const { return stream_; }
   /// Device address of a tensor of the loaded problem; null for an LSE that was not asked for.
   void* address(Tensor tensor) const;
-  /// Bytes of the problem's tensors on the device, red zones not counted.
-  std::size_t tensor_bytes() const;
   /// Waits for the stream and throws what went wrong on it.
   void synchronize();
   KernelResources resources(const Launch& launch);

@@ -262,8 +262,4 @@ ptxvm::Counts VmDevice::total_counts() const {
   return sum;
 }
 
-std::size_t VmDevice::tensor_bytes() const {
-  return static_cast<std::size_t>(problem_.bytes());
-}
-
 }  // namespace fa

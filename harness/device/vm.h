@@ -59,8 +59,6 @@ class VmDevice final : public Device {
   const std::vector<LaunchCounts>& counts() const { return counts_; }
   /// Their sum.
   ptxvm::Counts total_counts() const;
-  /// Bytes of the problem's tensors.
-  std::size_t tensor_bytes() const;
 
  private:
   ptxvm::LaunchConfig configure(const Launch& step) const;

@@ -1,6 +1,7 @@
 // 24_overlap        parent: 22_specialized
 // Idea: inside a warpgroup, the next Q K^T and this P V are in flight together: the softmax of step
-// j runs while the tensor cores are at P V of step j - 1.
+// j runs while the tensor cores are at P V of step j - 1. (What ptxas makes of that: see
+// 29_pinned.)
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 Problem = dict[str, Any]  # batch, heads, seq_q, seq_kv, head_dim, causal
-Key = tuple[int, int, bool]  # seq_q, head_dim, causal
+Key = tuple[int, int, int, int, bool]  # batch, heads, seq_q, head_dim, causal
 Row = dict[str, Any]  # id, problem, status, ablation, time_ms, tflops...
 
 
@@ -37,8 +37,8 @@ def rate(row: Row) -> float | None:
 
 def speed_ups(rows: list[Row], standard: str, flash: str) -> dict[Key, float]:
     """How many times as fast the rung with id `flash` is as the one with id `standard`, for each
-    (seq_q, head_dim, causal) at which both have a valid row. Rows with "ablation" true are of
-    another tile and do not count."""
+    (batch, heads, seq_q, head_dim, causal) at which both have a valid row. Rows with "ablation"
+    true are of another tile and do not count."""
     # Your code: begin.
     rates: dict[str, dict[Key, float]] = {standard: {}, flash: {}}
     for row in rows:
@@ -46,8 +46,8 @@ def speed_ups(rows: list[Row], standard: str, flash: str) -> dict[Key, float]:
             continue
         value, problem = rate(row), row["problem"]
         if value is not None:
-            key = problem["seq_q"], problem["head_dim"], problem["causal"]
-            rates[row["id"]][key] = value
+            shape = problem["batch"], problem["heads"], problem["seq_q"], problem["head_dim"]
+            rates[row["id"]][(*shape, problem["causal"])] = value
     both = rates[standard].keys() & rates[flash].keys()
     return {key: rates[flash][key] / rates[standard][key] for key in sorted(both)}
     # Your code: end.
@@ -67,8 +67,9 @@ def main(path: str, standard: str = "a0", flash: str = "a3") -> None:
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)["rows"]
     print(f"{flash} against {standard}")
-    for (seq, dim, causal), times in speed_ups(rows, standard, flash).items():
-        print(f"N={seq} d={dim}{' causal' if causal else ''}: {times:.2f} times as fast")
+    for (batch, heads, seq, dim, causal), times in speed_ups(rows, standard, flash).items():
+        mask = " causal" if causal else ""
+        print(f"B={batch} H={heads} N={seq} d={dim}{mask}: {times:.2f} times as fast")
 
 
 if __name__ == "__main__":

@@ -62,6 +62,17 @@ class Run(CliCase):
         )
 
 
+    def test_a_rung_of_several_launches(self) -> None:
+        for rung, launches in (("a0", 3), ("a5", 2)):
+            path = self.folder / f"{rung}.json"
+            self.fa(*("run", rung, "--batch", 1, "--heads", 2, "--seq", 512, "--dim", 64),
+                    *("--json", path), code=OK, out=r".*correct.*TFLOPS.* ms fa_.*",
+                    err=DEVICE)  # fmt: skip
+            (row,) = json.loads(path.read_text())["rows"]
+            self.assertEqual(len(row["launches"]), launches)
+            self.assertGreater(row["peak_bytes"], 4 * 2 * 512 * 64 * 4)
+
+
 class Check(CliCase):
     def test_one_rung(self) -> None:
         self.fa(

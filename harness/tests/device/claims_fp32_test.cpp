@@ -30,24 +30,12 @@ constexpr Count kFloat4 = 4, kFloat4Broadcast = 2;
 std::vector<LaunchCounts> launches(std::string_view id, int dim, std::string_view tile = {}) {
   Problem problem = square(kSeq, dim, kHeads);
   problem.dtype = Dtype::f32;
-  VmDevice device({.checkers = false, .counters = true});
-  device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  device.launch(plan_of(*find_rung(id), problem, tile));
-  return device.counts();
+  return fa_test::launches(id, problem, tile);
 }
 
 /// The same of a rung's last launch: its attention kernel, where it has one.
 LaunchCounts attention(std::string_view id, int dim, std::string_view tile = {}) {
   return launches(id, dim, tile).back();
-}
-
-/// Executed instructions whose opcode starts like this.
-Count executed(const LaunchCounts& launch, std::string_view opcode) {
-  Count sum = 0;
-  for (const LineCounts& line : launch.report.by_instruction) {
-    if (line.opcode.starts_with(opcode)) sum += line.counts.total_instructions();
-  }
-  return sum;
 }
 
 /// The shared loads that meet conflicts.

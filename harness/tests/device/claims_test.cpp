@@ -14,11 +14,8 @@ constexpr std::int64_t kSeq = 512, kHeads = 2;
 
 /// ldmatrix on V: the ones with .trans, by the line that issues them.
 std::uint64_t v_loads(std::string_view id, const Problem& problem) {
-  VmDevice device({.checkers = false, .counters = true});
-  device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  device.launch(plan_of(*find_rung(id), problem));
   std::uint64_t sum = 0;
-  for (const LaunchCounts& launch : device.counts()) {
+  for (const LaunchCounts& launch : launches(id, problem)) {
     for (const ptxvm::LineCounts& line : launch.report.by_instruction) {
       const bool transposed =
           line.opcode.starts_with("ldmatrix") && line.opcode.find(".trans") != std::string::npos;
@@ -34,7 +31,7 @@ double per_tensor(const Counts& counts, std::uint64_t value) {
 
 }  // namespace
 
-TEST_CASE("01 meets 8-way bank conflicts in ldmatrix, the later rungs none") {
+TEST_CASE("01 meets 8-way bank conflicts in ldmatrix, the later Ampere rungs none") {
   for (const int dim : {64, 128}) {
     for (const Rung& rung : catalogue()) {
       if (rung.family != Family::ampere) continue;
@@ -111,7 +108,8 @@ TEST_CASE("07 does the same work as 06 in another order") {
   }
 }
 
-TEST_CASE("tensor instructions, bytes and sectors equal their closed forms in every instance") {
+TEST_CASE(
+    "tensor instructions, bytes and sectors equal their closed forms in every Ampere instance") {
   for (const Rung& rung : catalogue()) {
     if (rung.family != Family::ampere) continue;
     for (const Instance& instance : rung.kernels->instances) {
@@ -165,19 +163,6 @@ Problem causal(Problem problem) {
 
 Problem lengths(std::int64_t seq_q, std::int64_t seq_kv, int head_dim) {
   return {.batch = 1, .heads = kHeads, .seq_q = seq_q, .seq_kv = seq_kv, .head_dim = head_dim};
-}
-
-std::uint64_t executed(std::string_view id, const Problem& problem, std::string_view opcode) {
-  VmDevice device({.checkers = false, .counters = true});
-  device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  device.launch(plan_of(*find_rung(id), problem));
-  std::uint64_t sum = 0;
-  for (const LaunchCounts& launch : device.counts()) {
-    for (const ptxvm::LineCounts& line : launch.report.by_instruction) {
-      if (line.opcode == opcode) sum += line.counts.total_instructions();
-    }
-  }
-  return sum;
 }
 
 void check_visits(std::string_view id, const Problem& p) {

@@ -27,14 +27,38 @@ inline Problem square(std::int64_t seq, int head_dim, std::int64_t heads = 1,
   return {.batch = batch, .heads = heads, .seq_q = seq, .seq_kv = seq, .head_dim = head_dim};
 }
 
-/// Counts of one launch of a rung's plan.
+/// What the launches of a rung's plan did, in order.
+inline std::vector<LaunchCounts> launches(std::string_view id, const Problem& problem,
+                                          std::string_view tile = {}) {
+  VmDevice device({.checkers = false, .counters = true});
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  device.launch(plan_of(*find_rung(id), problem, tile));
+  return device.counts();
+}
+
+/// Their counts together.
 inline ptxvm::Counts count(std::string_view id, const Problem& problem,
                            std::string_view tile = {}) {
-  VmDevice device({.checkers = false, .counters = true});
-  const Rung& rung = *find_rung(id);
-  device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  device.launch(plan_of(rung, problem, tile));
-  return device.total_counts();
+  ptxvm::Counts sum;
+  for (const LaunchCounts& launch : launches(id, problem, tile)) sum.add(launch.report.total);
+  return sum;
+}
+
+/// Executed instructions of a launch whose opcode starts like this.
+inline std::uint64_t executed(const LaunchCounts& launch, std::string_view opcode) {
+  std::uint64_t sum = 0;
+  for (const ptxvm::LineCounts& line : launch.report.by_instruction) {
+    if (line.opcode.starts_with(opcode)) sum += line.counts.total_instructions();
+  }
+  return sum;
+}
+
+/// The same of all launches of a rung's plan.
+inline std::uint64_t executed(std::string_view id, const Problem& problem,
+                              std::string_view opcode) {
+  std::uint64_t sum = 0;
+  for (const LaunchCounts& launch : launches(id, problem)) sum += executed(launch, opcode);
+  return sum;
 }
 
 }  // namespace fa_test

@@ -323,6 +323,19 @@ TEST_CASE("a block that uses another's memory before or after its time is found"
             .find("nothing orders them") != std::string::npos);
 }
 
+// The checker remembers 64 readers of a place apart; the warps of a large cluster are more.
+TEST_CASE("blocks that keep to themselves have no races, however many warps read") {
+  const ClusterRun r = run(kernel("  mov.u32 %r1, tiles;\n"
+                                  "  @%first st.shared.u32 [%r1], %thread;\n"
+                                  "  bar.sync 0;\n"
+                                  "  ld.shared.u32 %r3, [%r1];\n"
+                                  "  bar.sync 0;\n"
+                                  "  @%first st.shared.u32 [%r1], %r3;\n"),
+                           {.threads = 1024, .blocks = 4, .cluster = 4});
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+}
+
 TEST_CASE("misuse of clusters") {
   const auto message = [](const std::string& body, Setup setup = {}) {
     const ClusterRun r = run(ring(body), setup);

@@ -18,7 +18,8 @@ Agent Clocks::bulk_load(uint32_t mbarrier) {
   const auto found = std::find(mbarriers_.begin(), mbarriers_.end(), mbarrier);
   size_t index = static_cast<size_t>(found - mbarriers_.begin());
   if (found == mbarriers_.end()) {
-    // More barriers than any kernel has share the last agent; that only makes reports coarser.
+    // More barriers than agents for them (those of a large cluster) share the last; that only makes
+    // reports coarser.
     if (mbarriers_.size() < kMbarriers) mbarriers_.push_back(mbarrier);
     index = mbarriers_.size() - 1;
   }

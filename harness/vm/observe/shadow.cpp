@@ -22,7 +22,7 @@ uint32_t Shadow::slot_of(Agent a) {
     if (slots_.size() < kSlots) {
       slots_.push_back({a, std::vector<Stamp>(lines_.size()), {}});
     } else {
-      slots_.back().agent = a;
+      slots_.back().agent = Clocks::kNobody;
     }
     slot = static_cast<int8_t>(slots_.size() - 1);
   }
@@ -101,6 +101,7 @@ void Shadow::check_readers(const Cell& c, std::vector<Stamp> Slot::*stamps, size
                            uint32_t bytes) {
   for (uint64_t rest = c.readers; rest != 0; rest &= rest - 1) {
     const auto s = static_cast<uint32_t>(__builtin_ctzll(rest));
+    if (slots_[s].agent == Clocks::kNobody) continue;  // shared
     const Stamp& r = (slots_[s].*stamps)[index];
     if (r.clock > a.seen[slots_[s].agent]) {
       report(Hazard::kWriteAfterRead, false, c, a, place, slots_[s].agent, r.place, address);

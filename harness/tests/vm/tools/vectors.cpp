@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -65,6 +67,20 @@ struct Request {
 
   bool wants(const std::string& group) const {
     return groups.empty() || ("," + groups + ",").find("," + group + ",") != std::string::npos;
+  }
+
+  // Says which one is not, and what there is.
+  bool groups_are_of(const std::set<std::string>& known) const {
+    std::istringstream words(groups);
+    for (std::string word; std::getline(words, word, ',');) {
+      if (known.count(word) != 0) continue;
+      std::string allowed;
+      for (const std::string& name : known) allowed += (allowed.empty() ? "" : ", ") + name;
+      std::fprintf(stderr, "vectors: --groups '%s' is unknown; allowed: %s\n", word.c_str(),
+                   allowed.c_str());
+      return false;
+    }
+    return true;
   }
 };
 
@@ -125,15 +141,14 @@ void check_files(const std::vector<VectorFile>& files, const WgmmaFile& wgmma) {
 int run(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<Family> all = families();
+  std::set<std::string> known{"wgmma"};
+  for (const Family& f : all) known.insert(group(f));
+  if (!request.groups_are_of(known)) return 2;
   std::erase_if(all, [&](const Family& f) { return !request.wants(group(f)); });
   const auto sets = generate_sets(all);
   const std::vector<WgmmaCase> cases =
       request.wants("wgmma") ? wgmma_cases() : std::vector<WgmmaCase>{};
   const auto matrices = make_matrices();
-  if (all.empty() && cases.empty()) {
-    std::fprintf(stderr, "vectors: no group is named '%s'\n", request.groups.c_str());
-    return 2;
-  }
   if (!request.dump_to.empty()) dump(all, sets, cases, request.dump_to);
   const auto device = request.device == "gpu" ? make_gpu_device() : make_vm_device();
   if (!request.folder.empty() && !device->is_hardware()) {

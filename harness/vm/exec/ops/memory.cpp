@@ -136,8 +136,8 @@ Space space_of_access(Modifiers& m) {
 Shape shape_of(Modifiers& m) {
   Shape s{};
   s.space = space_of_access(m);
-  // One block runs on one thread and the host keeps the order of its accesses: the memory model's
-  // orders are stronger here than any of these ask for.
+  // The blocks of a cluster run on one thread and the host keeps the order of its accesses: the
+  // memory model's orders are stronger here than any of these ask for.
   m.choice({"weak", "volatile", "relaxed", "acquire", "release"});
   m.choice({"cta", "cluster", "gpu", "sys"});
   m.flag("nc");

@@ -21,8 +21,7 @@ namespace ptxvm {
 /// `proxy`          wgmma or a bulk store reads ordinary writes without fence.proxy.async.
 /// `mbarrier`       use that is not ordered after mbarrier.init.
 /// `cluster`        shared memory of another block is used before that block is known to have
-/// started,
-///                  or without being ordered before its exit.
+///                  started, or without being ordered before its exit.
 /// `wgmma`          registers that were written after the last wgmma.fence.
 ///
 /// The blocks of a cluster are checked together. Clocks are those of whole warps, so a missing

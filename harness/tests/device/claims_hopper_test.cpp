@@ -1,0 +1,103 @@
+// What the chapters of 20 to 32 say about the kernels, as counts.
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+
+using namespace fa_test;
+using ptxvm::CountClass;
+using Count = std::uint64_t;
+
+namespace {
+
+constexpr Count kSeq = 512, kHeads = 2;
+
+struct Claim {
+  const char* id;
+  bool q_in_registers = false;  // ldmatrix once a tile, and wgmma reads no Q
+  bool one_reference = false;   // alpha is computed for the first block of keys alone
+  bool wide_stores = false;     // O in stores of 16 bytes, else of 4
+};
+
+constexpr Claim kClaims[] = {
+    {"21"},
+    {"22"},
+    {"23"},
+    {"24"},
+    {"25"},
+    {"26"},
+    {.id = "27", .q_in_registers = true},
+    {.id = "28", .q_in_registers = true, .one_reference = true},
+    {.id = "29", .q_in_registers = true, .one_reference = true},
+    {.id = "30", .q_in_registers = true, .one_reference = true, .wide_stores = true},
+    {.id = "31", .q_in_registers = true, .one_reference = true, .wide_stores = true},
+    {.id = "32", .one_reference = true, .wide_stores = true},
+};
+
+/// The work of a rung without a mask: how often what happens.
+struct Work {
+  Count D, Br, Bc, tiles, steps, warps;  // warps: those that compute, of a block
+
+  Work(std::string_view id, int dim) : D(static_cast<Count>(dim)) {
+    const Tile tile = find_rung(id)->find_instance(dim, false)->tile;
+    Br = static_cast<Count>(tile.Br);
+    Bc = static_cast<Count>(tile.Bc);
+    tiles = kHeads * ((kSeq + Br - 1) / Br);
+    steps = (kSeq + Bc - 1) / Bc;
+    warps = Br / 16;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every claim of a Hopper rung is made") {
+  std::size_t hopper = 0;
+  for (const Rung& rung : catalogue()) hopper += rung.family == Family::hopper;
+  CHECK(std::size(kClaims) + 1 == hopper);  // and 20
+}
+
+TEST_CASE("the TMA brings Q once a tile, and K and V once for each tile of queries") {
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::hopper) continue;
+    for (const int dim : {64, 128}) {
+      INFO(rung.name << " at head_dim " << dim);
+      const Work w(rung.id, dim);
+      const ptxvm::Counts counts = count(rung.id, square(kSeq, dim, kHeads));
+      CHECK(counts.bulk_load.bytes == w.tiles * (w.Br + 2 * w.steps * w.Bc) * w.D * 2);
+      CHECK(counts.global_load.bytes + counts.global_copy.bytes == 0);
+      CHECK(counts.global_store.bytes == kHeads * kSeq * w.D * 2);
+    }
+  }
+}
+
+TEST_CASE("20 multiplies as 06 does, with the same ldmatrix and no conflicts") {
+  for (const int dim : {64, 128}) {
+    const ptxvm::Counts parent = count("06", square(kSeq, dim, kHeads));
+    const ptxvm::Counts counts = count("20", square(kSeq, dim, kHeads));
+    CHECK(counts.of(CountClass::kTensor) == parent.of(CountClass::kTensor));
+    CHECK(counts.ldmatrix == parent.ldmatrix);
+    CHECK(counts.ldmatrix.conflicts() == 0);
+  }
+}
+
+TEST_CASE("wgmma does both products; what it reads, and exponentials and stores") {
+  for (const Claim& claim : kClaims) {
+    for (const int dim : {64, 128}) {
+      INFO(claim.id << " at head_dim " << dim);
+      const Work w(claim.id, dim);
+      const Problem problem = square(kSeq, dim, kHeads);
+      const ptxvm::Counts counts = count(claim.id, problem);
+      // Four warps issue each, for 64 rows: D / 16 for Q K^T, Bc / 16 for P V.
+      const Count issued = w.tiles * w.warps * w.steps;
+      CHECK(executed(claim.id, problem, "wgmma.mma_async") == issued * (w.D + w.Bc) / 16);
+      CHECK(counts.of(CountClass::kTensor) == 0);
+      const Count q_bytes = claim.q_in_registers ? 0 : 64 * w.D * 2;
+      CHECK(counts.wgmma_bytes == issued / 4 * (q_bytes + 2 * w.Bc * w.D * 2));
+      CHECK(counts.of(CountClass::kLdMatrix) ==
+            (claim.q_in_registers ? w.tiles * w.warps * w.D / 16 : 0));
+      // One a score, and one for alpha of each of the two rows of a lane.
+      const Count alphas = w.tiles * w.warps * 2 * (claim.one_reference ? 1 : w.steps);
+      CHECK(counts.of(CountClass::kExp) == w.tiles * w.steps * w.Br * w.Bc / 32 + alphas);
+      const Count lanes = kHeads * kSeq * w.D * 2 / (claim.wide_stores ? 16 : 4);
+      CHECK(counts.global_store.requests == lanes / 32);
+    }
+  }
+}
