@@ -211,6 +211,14 @@ class Tune(CliCase):
         self.fa(*words, code=USAGE, err=r"(fa: [^\n]*\n)?fa: error: [^\n]*--overwrite replaces it\n")
         self.fa(*words, "--overwrite", code=OK, out=r".+", err=r"(fa: [^\n]*\n)?")
 
+    def test_every_launch_of_a_plan_has_its_row(self) -> None:
+        self.fa("tune", "a5", "--static", "--dim", 64, "--json", "a5.json", code=OK, out=r".+",
+                err=r"(fa: [^\n]*\n)?")  # fmt: skip
+        rows = json.loads((self.folder / "a5.json").read_text())["rows"]
+        own = {row["entry"]: row["shared_bytes"] for row in rows if not row["ablation"]}
+        self.assertEqual(len(own), 2)
+        self.assertGreater(own["fa_a5_transposed_k_d64"], own["fa_a5_transposed_k_transpose"])
+
 
 class Files(CliCase):
     def write(self, name: str, data: bytes) -> Path:
