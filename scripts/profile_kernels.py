@@ -35,6 +35,8 @@ METRICS = {
     "tensor": "sm__inst_executed_pipe_tensor_op_hmma.sum",
     "ldmatrix": "smsp__inst_executed_op_ldsm.sum",
     "cp_async": "smsp__inst_executed_op_ldgsts.sum",
+    "wgmma": "sm__inst_executed_pipe_tensor_op_gmma.sum",
+    "bulk_load": "smsp__inst_executed_op_tma_ld.sum",
     "xu": "smsp__inst_executed_pipe_xu.sum",
     "instructions": "smsp__inst_executed.sum",
     # ld.global and cp.async
@@ -43,6 +45,9 @@ METRICS = {
     "shared_load_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "shared_store_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
     "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+    "bulk_load_bytes": "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
+    "wgmma_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum",
+    "wgmma_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",
     "shared_load_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
     "shared_store_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
 }

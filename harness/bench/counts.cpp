@@ -22,6 +22,14 @@ void add_global(std::vector<Measure>& list, const std::string& name,
   list.push_back({Group::global, name + "_bytes", traffic.bytes});
 }
 
+void add_bulk(std::vector<Measure>& list, const std::string& name,
+              const ptxvm::BulkTraffic& traffic) {
+  list.push_back({Group::bulk, name + "_copies", traffic.copies});
+  list.push_back({Group::bulk, name + "_sectors", traffic.sectors});
+  list.push_back({Group::bulk, name + "_bytes", traffic.bytes});
+  list.push_back({Group::bulk, name + "_global_bytes", traffic.global_bytes});
+}
+
 }  // namespace
 
 std::vector<Measure> measures(const ptxvm::Counts& counts) {
@@ -41,6 +49,10 @@ std::vector<Measure> measures(const ptxvm::Counts& counts) {
   add_global(list, "global_store", counts.global_store);
   add_global(list, "global_atomic", counts.global_atomic);
   add_global(list, "global_copy", counts.global_copy);
+  add_bulk(list, "bulk_load", counts.bulk_load);
+  add_bulk(list, "bulk_store", counts.bulk_store);
+  add_bulk(list, "bulk_prefetch", counts.bulk_prefetch);
+  list.push_back({Group::shared, "wgmma_bytes", counts.wgmma_bytes});
   list.push_back({Group::local, "local_bytes", counts.local_bytes, false});
   return list;
 }

@@ -12,7 +12,7 @@ namespace fa {
 
 /// One number of a count.
 struct Measure {
-  enum class Group : std::uint8_t { instructions, shared, global, local };
+  enum class Group : std::uint8_t { instructions, shared, global, bulk, local };
 
   Group group;
   std::string key;  ///< "tensor", "ldmatrix_wavefronts", "global_copy_sectors"

@@ -12,9 +12,9 @@ namespace fa {
 namespace {
 
 constexpr int kMaxExpired = 3;
-// Queued launches per hold. The driver's queue takes about a thousand; a launch that blocks on a
-// full queue while the stream is held would wait for the hold to expire.
-constexpr int kMaxTrain = 200;
+// Launches per hold. The driver's queue takes about a thousand kernels, and a launch of a peer may
+// be ten; one that blocks on a full queue while the stream is held waits for the hold to expire.
+constexpr int kMaxTrain = 100;
 
 struct HoldExpired : std::runtime_error {
   HoldExpired()

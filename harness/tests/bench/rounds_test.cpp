@@ -98,7 +98,7 @@ TEST_CASE("a fast kernel gets many samples, and long trains in pieces") {
   const TimingPolicy policy{.rounds = 1};
   const auto times = time_interleaved(items, policy, stopwatch);
   CHECK(times[0].spaced.size() == static_cast<std::size_t>(policy.spaced_max));
-  for (const int count : stopwatch.trains) CHECK(count <= 200);
+  for (const int count : stopwatch.trains) CHECK(count <= 100);
   double launches = 0;
   for (const int count : stopwatch.trains) launches += count;
   CHECK(launches * 0.05 >= policy.lead_ms + policy.back_to_back_ms - 1e-6);
