@@ -22,21 +22,24 @@ ROOM = 1.32  # a panel's width against its longest bar: the label stands behind 
 
 Counts = Mapping[str, float]
 
-# Wavefronts of ldmatrix, ld and st; the writes of cp.async are left out, because the hardware's
-# counters show one wavefront for each of its instructions, whatever the addresses.
-KINDS = ("ldmatrix", "stmatrix", "shared_load", "shared_store")
+# The writes of cp.async are left out, because the hardware's counters show one wavefront for each
+# of its instructions, whatever the addresses; wgmma's reads have no conflicts.
+REQUESTS = ("ldmatrix", "stmatrix", "shared_load", "shared_store")
+SECTORS = ("global_load", "global_store", "global_copy", "bulk_load", "bulk_store")
 
 
 def wavefronts(counts: Counts) -> float:
-    return sum(counts.get(f"{kind}_wavefronts", 0) for kind in KINDS)
+    return sum(counts.get(f"{kind}_wavefronts", 0) for kind in (*REQUESTS, "wgmma"))
 
 
 def conflicts(counts: Counts) -> float:
-    return wavefronts(counts) - sum(counts.get(f"{kind}_ideal", 0) for kind in KINDS)
+    return sum(
+        counts.get(f"{kind}_wavefronts", 0) - counts.get(f"{kind}_ideal", 0) for kind in REQUESTS
+    )
 
 
 def sectors(counts: Counts) -> float:
-    return sum(counts.get(f"global_{kind}_sectors", 0) for kind in ("load", "store", "copy"))
+    return sum(counts.get(f"{kind}_sectors", 0) for kind in SECTORS)
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,13 @@ class Panel:
     title: str
     value: Callable[[Counts], float]
     wasted: Callable[[Counts], float] = lambda counts: 0.0  # noqa: E731
-    unseen: tuple[str, str] = ("", "")  # a rung with this count does more, which is not counted
 
 
 PANELS = (
-    Panel("shared-memory wavefronts", wavefronts, conflicts, ("wgmma", "wgmma's")),
+    Panel("shared-memory wavefronts", wavefronts, conflicts),
     Panel("ldmatrix", lambda counts: counts.get("ldmatrix", 0)),
     Panel("PTX instructions", lambda counts: counts["instructions"]),
-    Panel("global sectors", sectors, unseen=("bulk_copy", "the TMA's")),
+    Panel("global sectors", sectors),
 )
 
 
@@ -102,16 +104,14 @@ def draw_panel(
         look = {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "/////", "linewidth": 0.6}
         if wasted > 0:
             axes.barh(place, wasted, left=useful, height=BAR, zorder=2, **look)
-        key, whose = panel.unseen
-        more = key in counted[place]
         axes.annotate(
-            number_text(values[place]) + (f" + {whose}" if more else ""),
+            number_text(values[place]),
             (values[place], place),
             xytext=(4, 0),
             textcoords="offset points",
             va="center_baseline",
             size=8.5,
-            color=style.MUTED if more else style.INK,
+            color=style.INK,
         )
     axes.set_xlim(0, ROOM * max(values) or 1)
     axes.set_ylim(len(rows) - 0.5, -0.5)

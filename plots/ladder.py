@@ -334,14 +334,6 @@ def products(row: Row) -> float:
     return 4.0 * scores * problem.head_dim / PRODUCT
 
 
-def left_out(rows: Iterable[Mapping[str, int]]) -> str:
-    """What the counts of such rows leave out, for a caption; empty where that is nothing."""
-    keys = {key for counts in rows for key in counts}
-    parts = ["what the TMA moves"] if "bulk_copy" in keys else []
-    parts += ["what wgmma reads of shared memory"] if "wgmma" in keys else []
-    return f"; left out: {', '.join(parts)}" if parts else ""
-
-
 WHOLE_TILES = 64  # what divides a length that rungs with whole tiles take
 
 

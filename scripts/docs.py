@@ -52,7 +52,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from html import unescape
 from pathlib import Path
@@ -622,7 +622,8 @@ def sass_table(site: Site, page: Path, entries: str) -> str:
 
 # Heading -> keys whose sum it is.
 COUNT_ROWS = {
-    "`wgmma`, fences and waits with it": ("wgmma",),
+    "`wgmma`": ("wgmma",),
+    "wavefronts of `wgmma`": ("wgmma_wavefronts",),
     "`ldmatrix`": ("ldmatrix",),
     "wavefronts of `ldmatrix`": ("ldmatrix_wavefronts",),
     "of these, bank conflicts": ("ldmatrix_wavefronts", "-ldmatrix_ideal"),
@@ -634,7 +635,13 @@ COUNT_ROWS = {
     "`cp.async`": ("cp_async",),
     "bulk copies": ("bulk_copy",),
     "mbarrier operations": ("mbarrier",),
-    "global sectors": ("global_load_sectors", "global_copy_sectors", "global_store_sectors"),
+    "global sectors": (
+        "global_load_sectors",
+        "global_copy_sectors",
+        "global_store_sectors",
+        "bulk_load_sectors",
+        "bulk_store_sectors",
+    ),
     "float instructions": ("float",),
     "`ex2`": ("exp",),
     "shuffles": ("shuffle",),
@@ -685,31 +692,25 @@ def counts_table(site: Site, page: Path, id: str, dim: str) -> str:
             ratios = (value / unit for value, unit in zip(sums, units, strict=True) if unit)
             rows.append([name, *map(ratio_text, ratios)])
     table = markdown_table([heading, *columns], rows)
-    unseen = ladder.left_out(counted)
-    return f"{table}\nPTX virtual machine, {problem.label}{unseen}; `{site.results(COUNTS).name}`.\n"
+    return f"{table}\nPTX virtual machine, {problem.label}; `{site.results(COUNTS).name}`.\n"
 
 
 # Heading -> (counters of ncu, counts of the machine), each summed.
 NCU_COLUMNS = {
-    "tensor": (("tensor",), ("tensor",)),
-    "ldmatrix": (("ldmatrix",), ("ldmatrix",)),
-    "cp.async": (("cp_async",), ("cp_async",)),
+    "`mma`, `wgmma`": (("tensor_pipe", "-tensor_pipe_hfma2"), ("tensor", "wgmma")),
+    "`ldmatrix`": (("ldmatrix",), ("ldmatrix",)),
+    "`cp.async`": (("cp_async",), ("cp_async",)),
+    "bulk copies": (("bulk_load",), ("bulk_load_copies",)),
+    "their bytes": (("bulk_load_bytes",), ("bulk_load_bytes",)),
     "load sectors": (("global_load_sectors",), ("global_copy_sectors", "global_load_sectors")),
     "store sectors": (("global_store_sectors",), ("global_store_sectors",)),
-    "shared wavefronts": (
-        ("shared_load_wavefronts", "shared_store_wavefronts"),
-        (
-            "ldmatrix_wavefronts",
-            "stmatrix_wavefronts",
-            "shared_load_wavefronts",
-            "shared_store_wavefronts",
-        ),
+    "wavefronts of `wgmma`": (("wgmma_wavefronts",), ("wgmma_wavefronts",)),
+    "of loads": (("shared_load_wavefronts",), ("ldmatrix_wavefronts", "shared_load_wavefronts")),
+    "of stores": (
+        ("shared_store_wavefronts",),
+        ("stmatrix_wavefronts", "shared_store_wavefronts"),
     ),
 }
-
-
-# Columns that leave something out of a rung with this count.
-NCU_UNSEEN = {"tensor": "wgmma", "load sectors": "bulk_copy", "shared wavefronts": "wgmma"}
 
 
 def deviation(counted: int, measured: int) -> str:
@@ -722,29 +723,37 @@ def deviation(counted: int, measured: int) -> str:
     return f"{sign}{abs(100 * (factor - 1)):.2f} %"
 
 
+def profiled(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, int]]:
+    """Hardware counters of each kernel instance, those of its launches added up."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rows:
+        own = sums.setdefault((row["id"], row["variant"]), {})
+        for name, value in row["counters"].items():
+            own[name] = own.get(name, 0) + value
+    return sums
+
+
 def ncu_table(site: Site, page: Path) -> str:
-    """Machine / hardware, from counts at one problem scaled to the other: whole blocks repeat."""
+    """Machine / hardware, at the same problem."""
     try:
         profile = json.loads(site.results_path(NCU).read_text(encoding="utf-8"))
-        counted = Problem.parse(COUNTS_AT.format(profile["problem"]["head_dim"]))
-        there = Problem.from_json(profile["problem"])
-        device, rows = profile["device"]["name"], profile["rows"]
-    except (OSError, ValueError, KeyError) as error:
+        problem = Problem.from_json(profile["problem"])
+        device, counters = profile["device"]["name"], profiled(profile["rows"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise LadderError(f"{NCU}.json cannot be read ({error})") from None
-    if (there.seq_q, there.seq_kv) != (counted.seq_q, counted.seq_kv):
-        raise LadderError(f"{NCU}.json: counts scale with batch and heads only")
-    scale = there.batch * there.heads // (counted.batch * counted.heads)
+    if problem != Problem.parse(COUNTS_AT.format(problem.head_dim)):
+        raise LadderError(f"{NCU}.json: profiled at {problem.label}, which is not what was counted")
     lines = []
-    for row in rows:
-        counts = counts_of(site, f"{row['id']}@{row['variant']}", str(there.head_dim))
-        cells = []
-        for column, (counters, keys) in NCU_COLUMNS.items():
-            measured = sum(row["counters"][name] for name in counters)
-            compared = NCU_UNSEEN.get(column) not in counts
-            cells.append(deviation(scale * count_sum(counts, keys), measured) if compared else NOTHING)
-        lines.append([f"`{row['entry']}`", *cells])
+    for (id, variant), measured in counters.items():
+        counts = counts_of(site, f"{id}@{variant}", str(problem.head_dim))
+        cells = [
+            deviation(count_sum(counts, keys), count_sum(measured, names))
+            for names, keys in NCU_COLUMNS.values()
+        ]
+        lines.append([f"{id} {variant}", *cells])
     table = markdown_table(["machine against hardware", *NCU_COLUMNS], lines)
-    return f"{table}\n{device}, {there.label}; counts scaled from {counted.label}.\n"
+    shape = f"B={problem.batch} H={problem.heads} N={problem.seq_q} D={problem.head_dim}"
+    return f"{table}\n{device}, {shape}.\n"
 
 
 def chart_image(site: Site, page: Path, name: str, chart: str) -> str:

@@ -52,7 +52,7 @@ std::vector<Measure> measures(const ptxvm::Counts& counts) {
   add_bulk(list, "bulk_load", counts.bulk_load);
   add_bulk(list, "bulk_store", counts.bulk_store);
   add_bulk(list, "bulk_prefetch", counts.bulk_prefetch);
-  list.push_back({Group::shared, "wgmma_bytes", counts.wgmma_bytes});
+  list.push_back({Group::shared, "wgmma_wavefronts", counts.wgmma_wavefronts()});
   list.push_back({Group::local, "local_bytes", counts.local_bytes, false});
   return list;
 }

@@ -10,6 +10,7 @@
 namespace fa::cli {
 namespace {
 
+using ptxvm::BulkTraffic;
 using ptxvm::CountClass;
 using ptxvm::Counts;
 using ptxvm::GlobalTraffic;
@@ -24,6 +25,11 @@ struct GlobalKind {
   GlobalTraffic Counts::*traffic;
 };
 
+struct BulkKind {
+  const char* name;
+  BulkTraffic Counts::*traffic;
+};
+
 constexpr std::array<SharedKind, 6> kShared{{{"ldmatrix", &Counts::ldmatrix},
                                              {"stmatrix", &Counts::stmatrix},
                                              {"ld.shared", &Counts::shared_load},
@@ -34,6 +40,9 @@ constexpr std::array<GlobalKind, 4> kGlobal{{{"ld.global", &Counts::global_load}
                                              {"st.global", &Counts::global_store},
                                              {"atom.global", &Counts::global_atomic},
                                              {"cp.async", &Counts::global_copy}}};
+constexpr std::array<BulkKind, 3> kBulk{{{"bulk load", &Counts::bulk_load},
+                                         {"bulk store", &Counts::bulk_store},
+                                         {"bulk prefetch", &Counts::bulk_prefetch}}};
 
 std::uint64_t tensor_instructions(const Counts& counts) {
   return counts.of(CountClass::kTensor) + counts.of(CountClass::kWgmma);
@@ -74,6 +83,11 @@ std::string shared_rows(const Counts& counts) {
         grouped(traffic.wavefronts), grouped(traffic.ideal), grouped(traffic.conflicts()),
         fmt::format("{:.3g}", ways(traffic)), per_tensor(traffic.wavefronts, counts));
   }
+  if (const std::uint64_t wavefronts = counts.wgmma_wavefronts(); wavefronts != 0) {
+    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>16}{:>8}{:>12}\n", "wgmma", "",
+                        grouped(wavefronts), grouped(wavefronts), "0", "1",
+                        per_tensor(wavefronts, counts));
+  }
   return text;
 }
 
@@ -85,6 +99,13 @@ std::string global_rows(const Counts& counts) {
     if (traffic.requests == 0) continue;
     text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>12}\n", kind.name, grouped(traffic.requests),
                         grouped(traffic.sectors), grouped(traffic.bytes),
+                        per_tensor(traffic.sectors, counts));
+  }
+  for (const BulkKind& kind : kBulk) {
+    const BulkTraffic& traffic = counts.*kind.traffic;
+    if (traffic.copies == 0) continue;
+    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>12}\n", kind.name, grouped(traffic.copies),
+                        grouped(traffic.sectors), grouped(traffic.global_bytes),
                         per_tensor(traffic.sectors, counts));
   }
   if (counts.local_bytes != 0) {

@@ -21,13 +21,7 @@ std::string header() {
 }
 
 std::string cells(const Counts& counts) {
-  ptxvm::SharedTraffic shared;
-  for (const auto* each : {&counts.ldmatrix, &counts.stmatrix, &counts.shared_load,
-                           &counts.shared_store, &counts.shared_atomic, &counts.shared_copy}) {
-    shared.add(*each);
-  }
-  const std::uint64_t sectors = counts.global_load.sectors + counts.global_store.sectors +
-                                counts.global_atomic.sectors + counts.global_copy.sectors;
+  const ptxvm::SharedTraffic shared = counts.shared_requests();
   const std::uint64_t tensor =
       counts.of(ptxvm::CountClass::kTensor) + counts.of(ptxvm::CountClass::kWgmma);
   // Most lines have no conflict; the ones that do should stand out.
@@ -37,7 +31,8 @@ std::string cells(const Counts& counts) {
                                                             static_cast<double>(shared.ideal));
   return fmt::format("{} {} {} {} {:>5} {} |", cell(counts.total_instructions(), 10),
                      cell(tensor, 8), cell(counts.of(ptxvm::CountClass::kExp), 8),
-                     cell(shared.wavefronts, 11), ways, cell(sectors, 9));
+                     cell(shared.wavefronts + counts.wgmma_wavefronts(), 11), ways,
+                     cell(counts.global_sectors(), 9));
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ class StatusTest(support.FolderTest):
 
 
 class HopperCountsTest(support.FolderTest):
-    def test_wgmma_is_drawn_against_the_same_work_and_what_is_left_out_is_named(self) -> None:
+    def test_wgmma_is_drawn_against_the_same_work(self) -> None:
         listing = synthetic.catalogue(("hopper",), 2)
         path = self.folder / "counts.json"
         path.write_text(ladder.json.dumps(synthetic.counted()), encoding="utf-8")
@@ -102,8 +102,9 @@ class HopperCountsTest(support.FolderTest):
         figure = chart.draw(ladder.Results.load(path), catalogue, problem, "")
         self.addCleanup(style.plt.close, figure)
         words = [text.get_text() for text in visible_texts(figure)]
-        for word in ("4", "2", "0 + wgmma's", "0 + the TMA's"):  # 4 and 2 PTX instructions
-            self.assertIn(word, words)
+        # PTX instructions of 20 and 21, wgmma's wavefronts, the TMA's sectors of both.
+        self.assertLessEqual({"4", "2", "0.5"}, set(words))
+        self.assertEqual(words.count("3"), 2)
 
 
 class CountsChartTest(DrawingTest):

@@ -23,7 +23,7 @@ class ReportTest(unittest.TestCase):
         values = ["33,554,432", *(str(i) for i in range(1, len(profile_kernels.METRICS)))]
         (row,) = profile_kernels.parse_report(table(["0", "fa", "fa_06_batched_d128", *values]))
         self.assertEqual(row["entry"], "fa_06_batched_d128")
-        self.assertEqual(row["counters"]["tensor"], 33554432)
+        self.assertEqual(row["counters"]["tensor_pipe"], 33554432)
         self.assertEqual(list(row["counters"]), list(profile_kernels.METRICS))
 
     def test_several_launches_and_signatures(self) -> None:

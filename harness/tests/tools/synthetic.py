@@ -218,11 +218,12 @@ def counted() -> dict[str, Any]:
     """What `fa explain all --json` writes: a rung with FP32 arithmetic, one with mma, one with wgmma."""
     shape = problem(1024) | {"batch": 1, "heads": 2}
     products = 2 * 4 * 1024 * 1024 * 128 // (2 * 16 * 8 * 16)
-    common = {"float": 4096, "mbarrier": 1280, "bulk_copy": 288}
+    common = {"float": 4096, "mbarrier": 1280, "bulk_copy": 288, "bulk_load_sectors": 3 * products}
     counts = {
         "a0": {"instructions": 27_000_000, "float": 9_000_000},
         "20": common | {"instructions": 4 * products, "tensor": products, "ldmatrix": 81920},
-        "21": common | {"instructions": 2 * products, "wgmma": 22528, "mbarrier": 2560},
+        "21": common | {"instructions": 2 * products, "wgmma": 22528, "mbarrier": 2560}
+        | {"wgmma_wavefronts": products // 2},
     }
     rows = []
     for id, each in counts.items():

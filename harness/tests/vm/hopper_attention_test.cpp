@@ -53,7 +53,8 @@ TEST_CASE("counts equal their closed forms") {
   const Counts& c = counters.report().total;
   const uint64_t blocks = kLength / 128 * kHeads, tiles = kLength / 64;
   // By each of 8 consumer warps and tile: 8 + 4 multiplications, 2 fences, 2 commits, 2 waits.
-  CHECK(c.of(CountClass::kWgmma) == blocks * 8 * tiles * 18);
+  CHECK(c.of(CountClass::kWgmma) == blocks * 8 * tiles * 12);
+  CHECK(c.of(CountClass::kWgmmaSync) == blocks * 8 * tiles * 6);
   // Q, K and V in panels of 64 columns by the producer; O by each consumer.
   CHECK(c.of(CountClass::kBulkCopy) == blocks * (2 + 4 * tiles + 2 * 2));
   CHECK(c.bulk_load.bytes == blocks * (128 + 2 * kLength) * kRow);

@@ -62,13 +62,13 @@ Diagnostic Kernel::point_at(uint32_t instruction, std::string message) const {
 
 std::string_view name(CountClass c) {
   constexpr std::string_view kNames[] = {
-      "integer",        "float",        "half",          "double",      "exp",
-      "special",        "convert",      "compare",       "move",        "tensor",
-      "wgmma",          "ldmatrix",     "stmatrix",      "load_shared", "store_shared",
-      "load_global",    "store_global", "load_local",    "store_local", "load_param",
-      "load_const",     "load_generic", "store_generic", "atomic",      "cp_async",
-      "cp_async_group", "bulk_copy",    "mbarrier",      "shuffle",     "vote",
-      "barrier",        "fence",        "branch",        "control"};
+      "integer",      "float",          "half",         "double",        "exp",
+      "special",      "convert",        "compare",      "move",          "tensor",
+      "wgmma",        "wgmma_sync",     "ldmatrix",     "stmatrix",      "load_shared",
+      "store_shared", "load_global",    "store_global", "load_local",    "store_local",
+      "load_param",   "load_const",     "load_generic", "store_generic", "atomic",
+      "cp_async",     "cp_async_group", "bulk_copy",    "mbarrier",      "shuffle",
+      "vote",         "barrier",        "fence",        "branch",        "control"};
   static_assert(std::size(kNames) == static_cast<size_t>(CountClass::kCount));
   return kNames[static_cast<size_t>(c)];
 }
@@ -83,6 +83,7 @@ bool carries_over(CountClass c) {
     case CountClass::kConvert:
     case CountClass::kCompare:
     case CountClass::kMove:
+    case CountClass::kWgmmaSync:
     case CountClass::kLoadParam:
     case CountClass::kLoadConst:
     case CountClass::kBranch:

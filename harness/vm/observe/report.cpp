@@ -34,6 +34,20 @@ uint64_t Counts::total_instructions() const {
   return sum;
 }
 
+SharedTraffic Counts::shared_requests() const {
+  SharedTraffic sum;
+  for (const auto* kind :
+       {&shared_load, &shared_store, &shared_atomic, &ldmatrix, &stmatrix, &shared_copy}) {
+    sum.add(*kind);
+  }
+  return sum;
+}
+
+uint64_t Counts::global_sectors() const {
+  return global_load.sectors + global_store.sectors + global_atomic.sectors + global_copy.sectors +
+         bulk_load.sectors + bulk_store.sectors + bulk_prefetch.sectors;
+}
+
 void Counts::add(const Counts& o) {
   for (size_t i = 0; i < instructions.size(); ++i) instructions[i] += o.instructions[i];
   shared_load.add(o.shared_load);
@@ -130,7 +144,8 @@ std::string format(const Counts& c) {
     heading = true;
     out += row(what, {number(t->copies), number(t->sectors), number(t->bytes)});
   }
-  if (c.wgmma_bytes != 0) out += "wgmma\n" + row("shared bytes", {number(c.wgmma_bytes)});
+  if (c.wgmma_bytes != 0)
+    out += "wgmma\n" + row("shared wavefronts", {number(c.wgmma_wavefronts())});
   if (c.local_bytes != 0) out += "local memory\n" + row("bytes", {number(c.local_bytes)});
   return out;
 }

@@ -27,6 +27,7 @@ Activity activity_of(const InstructionInfo& instruction) {
   switch (instruction.count_class) {
     case CountClass::kTensor:
     case CountClass::kWgmma:
+    case CountClass::kWgmmaSync:
     case CountClass::kLdMatrix:
       return Activity::kMatrix;
     case CountClass::kFloat:

@@ -80,13 +80,7 @@ void print_lines(const CountReport& report) {
   for (const SourceCounts& each : report.by_source(LineView::kInnermost)) {
     const Counts& c = each.counts;
     if (c.total_instructions() == 0) continue;
-    SharedTraffic shared;
-    for (const auto* kind : {&c.ldmatrix, &c.stmatrix, &c.shared_load, &c.shared_store,
-                             &c.shared_atomic, &c.shared_copy}) {
-      shared.add(*kind);
-    }
-    const uint64_t sectors = c.global_load.sectors + c.global_store.sectors +
-                             c.global_atomic.sectors + c.global_copy.sectors;
+    const SharedTraffic shared = c.shared_requests();
     const uint64_t tensor = c.of(CountClass::kTensor) + c.of(CountClass::kWgmma);
     const auto number = [](uint64_t n) { return n == 0 ? std::string() : std::to_string(n); };
     std::string ways;
@@ -97,8 +91,8 @@ void print_lines(const CountReport& report) {
       ways = text;
     }
     std::printf("%12s %10s %12s %6s %10s  %s:%d  %s\n", number(c.total_instructions()).c_str(),
-                number(tensor).c_str(), number(shared.wavefronts).c_str(), ways.c_str(),
-                number(sectors).c_str(),
+                number(tensor).c_str(), number(shared.wavefronts + c.wgmma_wavefronts()).c_str(),
+                ways.c_str(), number(c.global_sectors()).c_str(),
                 std::filesystem::path(each.where.file).filename().string().c_str(), each.where.line,
                 source_line(each.where).c_str());
   }

@@ -32,8 +32,9 @@ enum class CountClass : uint8_t {
   kConvert,
   kCompare,
   kMove,
-  kTensor,  ///< mma.sync
-  kWgmma,
+  kTensor,     ///< mma.sync
+  kWgmma,      ///< wgmma.mma_async
+  kWgmmaSync,  ///< wgmma.fence, commit_group, wait_group
   kLdMatrix,
   kStMatrix,
   kLoadShared,

@@ -53,12 +53,18 @@ struct Counts {
   SharedTraffic shared_load, shared_store, shared_atomic, ldmatrix, stmatrix, shared_copy;
   GlobalTraffic global_load, global_store, global_atomic, global_copy;
   BulkTraffic bulk_load, bulk_store, bulk_prefetch;
-  uint64_t wgmma_bytes =
-      0;  ///< Of shared memory, read by wgmma; overlapping reads count once each.
+  /// Of shared memory, read by wgmma; overlapping reads count once each.
+  uint64_t wgmma_bytes = 0;
   uint64_t local_bytes = 0;
 
   uint64_t of(CountClass c) const { return instructions[static_cast<size_t>(c)]; }
   uint64_t total_instructions() const;
+  /// All kinds of requests to shared memory together; without those of wgmma and bulk copies.
+  SharedTraffic shared_requests() const;
+  /// wgmma reads 128 bytes in each. Its layouts have no bank conflicts.
+  uint64_t wgmma_wavefronts() const { return wgmma_bytes / 128; }
+  /// Of global memory, by all instructions and bulk copies.
+  uint64_t global_sectors() const;
   void add(const Counts& o);
   bool operator==(const Counts&) const = default;
 };
