@@ -14,7 +14,6 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, share of FA2, change against parent; peers below
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
   <!-- table:causal FILE ID -->          its causal problems beside the same ones without a mask
-  <!-- table:resources FILE PROBLEM -->  registers, shared memory, spills, blocks per SM
   <!-- table:tune FILE ID PROBLEM -->    one rung at every tile that fa tune swept, fastest in bold
   <!-- table:occupancy ID DIM SM,SM... --> blocks per SM of every tile and what limits them
   <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
@@ -24,7 +23,6 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
                                          one mma (without tensor cores per 32 scores), and the parent's
   <!-- table:ncu -->                     these counts against an H200's hardware counters
-  <!-- table:chart FILE NAME -->         docs/assets/NAME.svg, drawn from that file
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
@@ -77,11 +75,6 @@ COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --jso
 COUNTS_AT = "1,2,1024,{}"
 NCU = "h200/ncu"
 OCCUPANCY = "occupancy"  # fa tune 06 --static --json, for head_dim 64 and 128
-MADE_LATER = (SINGLE_RESULTS, "h200/small", "h200/tune", OCCUPANCY)  # files that may be absent
-
-
-class Unmeasured(LadderError):
-    """A result file that does not exist yet: what it would say stays open, and says so."""
 
 
 @dataclass
@@ -91,7 +84,6 @@ class Site:
     root: Path
     catalogue: Catalogue
     errors: list[str] = field(default_factory=list)
-    unmeasured: set[str] = field(default_factory=set)
     loaded: dict[str, Results] = field(default_factory=dict)
 
     def results_path(self, name: str) -> Path:
@@ -99,14 +91,8 @@ class Site:
 
     def results(self, name: str) -> Results:
         if name not in self.loaded:
-            self.require(name)
             self.loaded[name] = Results.load(self.results_path(name))
         return self.loaded[name]
-
-    def require(self, name: str) -> None:
-        """Raises Unmeasured when a file is absent that may be; any other name is a mistake."""
-        if name in MADE_LATER and not self.results_path(name).is_file():
-            raise Unmeasured(name)
 
     def pages(self) -> list[Path]:
         readme = self.root / "README.md"
@@ -444,20 +430,6 @@ def causal_table(site: Site, page: Path, name: str, id: str) -> str:
     return markdown_table(heads, rows, left=1) + source_line(results, None)
 
 
-def resources_table(site: Site, page: Path, name: str, problem_text: str) -> str:
-    results, problem = site.results(name), parse_problem(problem_text)
-    fields = ("registers", "shared_bytes", "spill_bytes", "blocks_per_sm")
-    rows = []
-    for rung in site.catalogue.rungs:
-        row = results.rung(rung.id, problem)
-        if row:
-            values = [FIELDS[name][0](row) for name in fields]
-            cells = [NOTHING if value is None else f"{value:.0f}" for value in values]
-            rows.append([rung_link(site, rung, page), row.variant, *cells])
-    heads = ["rung", "tile", "registers", "shared bytes", "spilled bytes", "blocks per SM"]
-    return markdown_table(heads, rows, left=2) + source_line(results, problem)
-
-
 def tile_key(tile: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", tile)))
 
@@ -493,7 +465,6 @@ def tune_table(site: Site, page: Path, name: str, id: str, problem_text: str) ->
 
 def occupancy_rows(site: Site, id: str, dim: str) -> list[dict[str, Any]]:
     path = site.results_path(OCCUPANCY)
-    site.require(OCCUPANCY)
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         found = [row for row in rows if (row["id"], str(row["head_dim"])) == (id, dim)]
@@ -756,17 +727,11 @@ def ncu_table(site: Site, page: Path) -> str:
     return f"{table}\n{device}, {shape}.\n"
 
 
-def chart_image(site: Site, page: Path, name: str, chart: str) -> str:
-    site.require(name)
-    return f"![{chart.replace('_', ' ')}](assets/{chart}.svg)\n"
-
-
 TABLES: dict[str, Callable[..., str]] = {
     "chapters": chapters_table,
     "ladder": ladder_table,
     "rung": rung_table,
     "causal": causal_table,
-    "resources": resources_table,
     "tune": tune_table,
     "occupancy": occupancy_table,
     "memory": memory_table,
@@ -776,7 +741,6 @@ TABLES: dict[str, Callable[..., str]] = {
     "sass": sass_table,
     "counts": counts_table,
     "ncu": ncu_table,
-    "chart": chart_image,
 }
 
 
@@ -801,21 +765,18 @@ def fill_page(site: Site, page: Path, text: str) -> str:
         site.errors.append(f"{name}: a table: or n: marker has no end, or stands inside another")
         return text
 
-    def filler(generate: Callable[[str], str], absent: str) -> Callable[[re.Match[str]], str]:
+    def filler(generate: Callable[[str], str]) -> Callable[[re.Match[str]], str]:
         def fill(match: re.Match[str]) -> str:
             try:
                 return match[1] + generate(match[2]) + match[4]
-            except Unmeasured as missing:
-                site.unmeasured.add(str(missing))
-                return match[1] + absent + match[4]
             except LadderError as error:
                 site.errors.append(f"{name}: {error}")
                 return match[0]
 
         return fill
 
-    text = TABLE.sub(filler(lambda key: table(site, page, key), "*Not measured yet.*\n"), text)
-    return NUMBER.sub(filler(lambda key: number(site, key), NOTHING), text)
+    text = TABLE.sub(filler(lambda key: table(site, page, key)), text)
+    return NUMBER.sub(filler(lambda key: number(site, key)), text)
 
 
 def fill_navigation(site: Site, text: str) -> str:
@@ -949,8 +910,6 @@ def main(argv: list[str] | None = None) -> int:
     except (LadderError, OSError) as error:
         print(f"docs.py: error: {error}", file=sys.stderr)
         return 2
-    for missing in sorted(site.unmeasured):
-        print(f"docs.py: plots/results/{missing}.json is not measured yet", file=sys.stderr)
     for line in dict.fromkeys(site.errors):
         print(f"docs.py: error: {line}", file=sys.stderr)
     return 2 if site.errors else code

@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 import unittest
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,6 @@ LOOSE = {"instructions", "integer", "float", "half", "convert", "compare", "move
 LOOSE |= {"control", "load_param", "special", "double"}
 
 Counts = dict[str, int]
-SHARED = ("ldmatrix", "stmatrix", "shared_load", "shared_store")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -32,10 +33,6 @@ def rows_by_key(document: dict[str, Any]) -> dict[tuple, Counts]:
         for row in document["rows"]
         if row["counts"]
     }
-
-
-def total(counts: Counts, suffix: str) -> int:
-    return sum(counts.get(f"{kind}_{suffix}", 0) for kind in SHARED)
 
 
 class CountsTest(unittest.TestCase):
@@ -55,70 +52,73 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(comparable(now), comparable(then), again)
 
 
-FIRST = ("01", "02", "03", "04", "05", "06", "07")
-
-
 class HardwareTest(unittest.TestCase):
-    """Counts at 2 heads, scaled to the profiled number of blocks, against hardware counters."""
+    """The committed counts against hardware counters of the same kernels at the same problem."""
 
-    def pairs(self) -> list[tuple[str, Counts, Counts]]:
+    def pairs(self) -> Iterator[tuple[Counts, Counts]]:
+        """(counted, measured) of each kernel instance; its launches are added up."""
         committed = load(COMMITTED)
         counts = rows_by_key(committed)
         here = committed["rows"][0]["problem"]
-        found = []
         for path in PROFILES:
             profile = load(path)
             there = profile["problem"]
-            self.assertEqual((there["seq_q"], there["seq_kv"]), (here["seq_q"], here["seq_kv"]))
-            scale = there["batch"] * there["heads"] // (here["batch"] * here["heads"])
+            for name in ("batch", "heads", "seq_q", "seq_kv", "causal"):
+                self.assertEqual(there[name], here[name], name)
+            sums: dict[tuple, Counts] = defaultdict(Counter)
             for row in profile["rows"]:
-                own = counts[row["id"], row["variant"], there["head_dim"]]
-                scaled = {name: value * scale for name, value in own.items()}
-                found.append((row["entry"], scaled, row["counters"]))
-        return found
+                sums[row["id"], row["variant"], there["head_dim"]].update(row["counters"])
+            for key, measured in sums.items():
+                with self.subTest(kernel=key):
+                    yield defaultdict(int, counts[key]), measured
 
-    def test_a_profile_is_committed_and_has_the_first_ladder(self) -> None:
-        """Rungs 01 to 07, at all their tiles; later ones may have been profiled as well."""
-        entries = {entry for entry, _, _ in self.pairs()}
-        rows = [row for row in load(COMMITTED)["rows"] if row["problem"]["head_dim"] == 128]
-        first = {row["entry"] for row in rows if row["id"] in FIRST}
-        self.assertGreater(len(first), len(FIRST))
-        self.assertLessEqual(first, entries)
+    def test_all_kernels_are_profiled(self) -> None:
+        counted = {key for key in rows_by_key(load(COMMITTED)) if key[-1] == 128}
+        for path in PROFILES:
+            profiled = {(row["id"], row["variant"], 128) for row in load(path)["rows"]}
+            self.assertEqual(counted, profiled)
+        self.assertTrue(PROFILES)
 
-    def test_instructions_and_sectors_are_equal(self) -> None:
-        for entry, own, measured in self.pairs():
-            with self.subTest(entry=entry):
-                for name in ("tensor", "ldmatrix", "cp_async", "global_store_sectors"):
-                    self.assertEqual(own.get(name, 0), measured[name], name)
-                loads = own.get("global_copy_sectors", 0) + own.get("global_load_sectors", 0)
-                self.assertEqual(loads, measured["global_load_sectors"])
+    def test_instructions_sectors_and_bytes_are_equal(self) -> None:
+        for own, measured in self.pairs():
+            products = measured["tensor_pipe"] - measured["tensor_pipe_hfma2"]
+            self.assertEqual(own["tensor"] + own["wgmma"], products)
+            for name in ("wgmma", "ldmatrix", "cp_async", "global_store_sectors"):
+                self.assertEqual(own[name], measured[name], name)
+            loads = own["global_copy_sectors"] + own["global_load_sectors"]
+            self.assertEqual(loads, measured["global_load_sectors"])
+            self.assertEqual(own["bulk_load_copies"], measured["bulk_load"])
+            self.assertEqual(own["bulk_load_bytes"], measured["bulk_load_bytes"])
 
-    def test_shared_wavefronts(self) -> None:
-        """Loads, and loads with stores. Stores alone differ by up to a third (docs/machine.md)."""
-        for entry, own, measured in self.pairs():
-            with self.subTest(entry=entry):
-                there = measured["shared_load_wavefronts"] + measured["shared_store_wavefronts"]
-                self.assertLess(abs(total(own, "wavefronts") / there - 1), 0.02)
-                loads = own["ldmatrix_wavefronts"] + own.get("shared_load_wavefronts", 0)
-                self.assertLess(abs(loads / measured["shared_load_wavefronts"] - 1), 0.02)
+    def test_wavefronts(self) -> None:
+        """Those of loads and stores within a thousandth. Beside wgmma the hardware repeats some, as
+        its arbitration has it; there they are a few in a hundred thousand of wgmma's."""
+        for own, measured in self.pairs():
+            loads = own["ldmatrix_wavefronts"] + own["shared_load_wavefronts"]
+            stores = own["stmatrix_wavefronts"] + own["shared_store_wavefronts"]
+            wgmma = own["wgmma_wavefronts"]
+            self.assertEqual(wgmma, measured["wgmma_wavefronts"])
+            self.assertEqual(measured["wgmma_conflicts"], 0)
+            self.assertEqual(stores, measured["shared_store_wavefronts"])
+            there = measured["shared_load_wavefronts"]
+            self.assertLessEqual(loads, there)
+            self.assertLessEqual(there - loads, 0.005 * wgmma if wgmma else 0.001 * loads)
 
     def test_wavefronts_without_conflicts_are_equal(self) -> None:
-        """The hardware's conflict counter holds all of the difference; docs/machine.md says more."""
-        for entry, own, measured in self.pairs():
-            with self.subTest(entry=entry):
-                for kind in ("load", "store"):
-                    wavefronts = measured[f"shared_{kind}_wavefronts"]
-                    needed = wavefronts - measured[f"shared_{kind}_conflicts"]
-                    ideal = own.get(f"shared_{kind}_ideal", 0)
-                    ideal += own["ldmatrix_ideal"] if kind == "load" else 0
-                    self.assertEqual(ideal, needed, kind)
+        for own, measured in self.pairs():
+            if own["wgmma"]:
+                continue
+            for kind in ("load", "store"):
+                needed = measured[f"shared_{kind}_wavefronts"] - measured[f"shared_{kind}_conflicts"]
+                matrices = own["ldmatrix_ideal" if kind == "load" else "stmatrix_ideal"]
+                self.assertEqual(own[f"shared_{kind}_ideal"] + matrices, needed, kind)
 
     def test_exponentials(self) -> None:
-        """The XU pipe also takes the reciprocal at the end of each row."""
-        for entry, own, measured in self.pairs():
-            with self.subTest(entry=entry):
-                self.assertLessEqual(own["exp"], measured["xu"])
-                self.assertLess(measured["xu"] / own["exp"] - 1, 0.01)
+        """The XU pipe also takes reciprocals, of which float32 rungs have more, and conversions."""
+        for own, measured in self.pairs():
+            self.assertLessEqual(own["exp"], measured["xu"])
+            if own["tensor"] or own["wgmma"]:
+                self.assertLess(measured["xu"] / own["exp"] - 1, 0.02)
 
 
 if __name__ == "__main__":

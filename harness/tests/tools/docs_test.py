@@ -115,9 +115,8 @@ class FillTest(DocsTest):
         self.docs("--write")
         self.assertIn("[01 base](../01_base.md)", self.read("docs/how/page.md"))
 
-    def test_rung_and_resources_tables(self) -> None:
+    def test_rung_table(self) -> None:
         page = "<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n"
-        page += "<!-- table:resources synthetic/ladder 8192 -->\n<!-- /table -->\n"
         self.put("docs/02_swizzle.md", page)
         self.assertEqual(self.docs("--write")[0], 0)
         text = self.read("docs/02_swizzle.md")
@@ -210,20 +209,6 @@ class NumberTest(DocsTest):
             (line,) = (line for line in text.splitlines() if " error: " in line)
             self.assertTrue(line.startswith("docs.py: error: docs/page.md: "), line)
             self.assertIn(message, line)
-
-    def test_a_file_that_is_not_measured_yet_is_said_to_be_so(self) -> None:
-        page = (
-            "<!-- n:h200/fp32 a3 4,16,4096,64,float32 ms -->x<!-- /n -->\n"
-            "<!-- table:chart h200/fp32 memory -->\nx\n<!-- /table -->\n"
-        )
-        self.put("docs/page.md", page)
-        code, text = self.docs("--write")
-        self.assertEqual(code, 0)
-        self.assertIn("plots/results/h200/fp32.json is not measured yet", text)
-        filled = self.read("docs/page.md")
-        self.assertIn("ms -->\N{EN DASH}<!-- /n -->", filled)
-        self.assertIn("*Not measured yet.*", filled)
-        self.assertEqual(self.docs("--check")[0], 0)
 
     def number_error(self, key: str) -> tuple[int, str]:
         self.put("docs/page.md", f"<!-- n:{key} -->x<!-- /n -->")
