@@ -11,16 +11,18 @@ to launch a peer on given pointers. Runs under the python3 that has PyTorch.
   --library FILE      libfa.so (default: in the build folder)
 
 Peers in float16: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), triton (its
-fused-attention tutorial kernel, where it can be imported), fa3 (flash_attn_interface). In float32:
-torch_efficient (the memory-efficient backend). In both: torch_standard (matrix product, softmax,
-matrix product) and the ceilings, cublas (a matrix product) and copy (device memory to device
-memory). A peer that is not installed gives rows that say so.
+fused-attention tutorial kernel, where it can be imported), fa3 (FlashAttention-3, from its own
+package or from xformers 0.0.34). In float32: torch_efficient (the memory-efficient backend). In
+both: torch_standard (matrix product, softmax, matrix product) and the ceilings, cublas (a matrix
+product) and copy (device memory to device memory). A peer that is not installed gives rows that say
+so.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.metadata
 import os
 import sys
 import traceback
@@ -342,19 +344,40 @@ def triton_peer(torch: Any) -> Peer:
     return Peer("triton", f"triton {version}", check=check, forward=forward)
 
 
+# Packages with a module that registers FlashAttention-3's operator: its own, and xformers, whose
+# wheels up to 0.0.34 contain a build of it.
+FA3_MODULES = {"flash_attn_3": "flash_attn_3._C", "xformers": "xformers.flash_attn_3._C"}
+
+
+def fa3_version() -> str:
+    """Imports the first package that has the operator; its name and version."""
+    missing = []
+    for package, module in FA3_MODULES.items():
+        try:
+            import_or_unavailable(module)
+        except Unavailable as reason:
+            missing.append(str(reason))
+            continue
+        try:
+            return f"{package} {importlib.metadata.version(package)}"
+        except importlib.metadata.PackageNotFoundError:
+            return package
+    raise Unavailable("; ".join(missing))
+
+
 def fa3_peer(torch: Any) -> Peer:
-    module = import_or_unavailable("flash_attn_interface")
-    version = getattr(module, "__version__", "3")
+    version = fa3_version()
+    attention = torch.ops.flash_attn_3.fwd
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
         q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
         with torch.no_grad():
-            out = module.flash_attn_func(
-                q, k, v, softmax_scale=problem.scale, causal=bool(problem.causal)
+            out, *_ = attention(
+                q, k, v, softmax_scale=problem.scale, is_causal=bool(problem.causal), num_splits=1
             )
-        return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
+        return out.transpose(1, 2)
 
-    return Peer("fa3", f"flash_attn {version}", check=require_half, forward=forward)
+    return Peer("fa3", version, check=require_half, forward=forward)
 
 
 FACTORIES: dict[str, Callable[[Any], Peer]] = {

@@ -269,6 +269,25 @@ class AvailabilityTest(unittest.TestCase):
             with self.assertRaisesRegex(peers.Unavailable, "libx.so is missing"):
                 peers.import_or_unavailable("flash_attn_interface")
 
+    def test_flash_attention_3_from_either_package(self) -> None:
+        torch, tensors = mock.MagicMock(), mock.Mock()
+        torch.ops.flash_attn_3.fwd.return_value = (tensors.out, tensors.lse)
+        with mock.patch.dict("sys.modules", {"flash_attn_3": None, "xformers": None}):
+            with self.assertRaisesRegex(peers.Unavailable, "flash_attn_3.*; .*xformers"):
+                peers.fa3_peer(torch)
+        with (
+            mock.patch.dict("sys.modules", {"flash_attn_3": None}),
+            mock.patch.dict("sys.modules", {"xformers.flash_attn_3._C": mock.Mock()}),
+            mock.patch("importlib.metadata.version", return_value="0.0.34"),
+        ):
+            peer = peers.fa3_peer(torch)
+        self.assertEqual(peer.variant, "xformers 0.0.34")
+        out = peer.forward(problem(causal=1), tensors)
+        self.assertIs(out, tensors.out.transpose(1, 2))
+        (q, _, _), options = torch.ops.flash_attn_3.fwd.call_args
+        self.assertIs(q, tensors.q.transpose(1, 2))
+        self.assertEqual(options, {"softmax_scale": 0.25, "is_causal": True, "num_splits": 1})
+
     def test_versions(self) -> None:
         self.assertEqual(peers.dotted_cudnn_version(91900), "9.19.0")
 
