@@ -350,8 +350,12 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
 
 
 # What a rung is measured against, by dtype; the first is the reference of the last column.
-RUNG_PEERS = {"float16": ("fa2", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
-SHORT_NAMES = {"fa2": "FA2"}
+RUNG_PEERS = {"float16": ("fa2", "fa3", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
+SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3"}
+
+
+def short_names(peers: Iterable[str]) -> list[str]:
+    return [SHORT_NAMES.get(peer, ladder.PEER_NAMES[peer]) for peer in peers]
 
 
 def rung_table(site: Site, page: Path, name: str, id: str) -> str:
@@ -381,7 +385,7 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
             ]
         )
     parent = rung.parent or "parent"
-    names = [SHORT_NAMES.get(peer, ladder.PEER_NAMES[peer]) for peer in peers]
+    names = short_names(peers)
     heads = [HEADS] if several else []
     heads += ["D", "N", f"{id}", parent, f"{parent} at this tile", *names, f"of {names[0]}"]
     return markdown_table(heads, rows, left=1) + source_line(results, None)
@@ -402,31 +406,30 @@ def part(row: Row | None, whole: Row | None) -> str:
 
 
 def causal_table(site: Site, page: Path, name: str, id: str) -> str:
-    results = site.results(name)
+    results, peers = site.results(name), RUNG_PEERS["float16"]
     problems = sorted({row.problem for row in results.timed() if row.id == id})
     rows = []
     for problem in problems:
         row, whole = results.rung(id, problem), replace(problem, causal=False)
         if not problem.causal or row is None:
             continue
-        fa2, cudnn = results.peer("fa2", problem), results.peer("cudnn", problem)
+        others = [results.peer(peer, problem) for peer in peers]
+        unmasked = [results.rung(id, whole), *(results.peer(peer, whole) for peer in peers)]
         rows.append(
             [
                 str(problem.head_dim),
                 str(problem.seq_q),
                 digits(read_field(row, "ms")),
-                part(row, results.rung(id, whole)),
-                part(fa2, results.peer("fa2", whole)),
-                part(cudnn, results.peer("cudnn", whole)),
-                rate(row),
-                rate(fa2),
-                rate(cudnn),
-                share(row, fa2),
+                *map(part, [row, *others], unmasked),
+                *map(rate, [row, *others]),
+                share(row, others[0]),
             ]
         )
     if not rows:
         raise LadderError(f"{results.name} has no time of '{id}' at a causal problem")
-    heads = ["D", "N", "ms", "of non-causal", "FA2's", "cuDNN's", id, "FA2", "cuDNN", "of FA2"]
+    names = short_names(peers)
+    shares = ["of non-causal", *(f"{name}'s" for name in names)]
+    heads = ["D", "N", "ms", *shares, id, *names, f"of {names[0]}"]
     return markdown_table(heads, rows, left=1) + source_line(results, None)
 
 

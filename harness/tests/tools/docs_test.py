@@ -120,7 +120,7 @@ class FillTest(DocsTest):
         self.put("docs/02_swizzle.md", page)
         self.assertEqual(self.docs("--write")[0], 0)
         text = self.read("docs/02_swizzle.md")
-        self.assertIn("| D | N | 02 | 01 | 01 at this tile | FA2 | cuDNN | of FA2 |", text)
+        self.assertIn("| D | N | 02 | 01 | 01 at this tile | FA2 | FA3 | cuDNN | of FA2 |", text)
         self.assertEqual(text.count("\n| 128 | "), 3)
 
 
