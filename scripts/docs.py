@@ -338,10 +338,12 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
     fa2 = results.peer("fa2", problem)
     peers = [results.peer(id, problem) for id in results.peers()] + [results.matmul(problem)]
     heads = ["rung", "the one idea", "TFLOPS", "of FA2", "against parent", "at equal tile"]
+    tried = {row.id for row in results.rows}
     rungs = [
         ladder_row(site, page, results, problem, rung)
         for rung in site.catalogue.rungs
-        if rung.data.get("dtype", problem.dtype) == problem.dtype
+        if rung.id in tried
+        and rung.data.get("dtype", problem.dtype) == problem.dtype
         and (rung.data.get("causal") or not problem.causal)
     ]
     others = [[peer_name(row), "", rate(row), share(row, fa2), "", ""] for row in peers if row]

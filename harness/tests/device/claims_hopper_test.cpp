@@ -1,4 +1,4 @@
-// What the chapters of 20 to 32 say about the kernels, as counts.
+// What the chapters of 20 to 33 say about the kernels, as counts.
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 
@@ -30,6 +30,7 @@ constexpr Claim kClaims[] = {
     {.id = "30", .q_in_registers = true, .one_reference = true, .wide_stores = true},
     {.id = "31", .q_in_registers = true, .one_reference = true, .wide_stores = true},
     {.id = "32", .one_reference = true, .wide_stores = true},
+    {.id = "33", .q_in_registers = true, .one_reference = true, .wide_stores = true},
 };
 
 /// The work of a rung without a mask: how often what happens.
@@ -99,5 +100,49 @@ TEST_CASE("wgmma does both products; what it reads, and exponentials and stores"
       const Count lanes = kHeads * kSeq * w.D * 2 / (claim.wide_stores ? 16 : 4);
       CHECK(counts.global_store.requests == lanes / 32);
     }
+  }
+}
+
+TEST_CASE("33 asks once for each tile, clears the counter, and has the bits of 31") {
+  const Problem problem = square(kSeq, 128, kHeads);
+  const Work w("33", 128);
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  VmDevice parent;
+  parent.load(problem, inputs);
+  parent.launch(plan_of(*find_rung("31"), problem));
+  const HostTensor expected = parent.download_output();
+  LaunchPlan plan = plan_of(*find_rung("33"), problem);
+  for (const Count blocks : {w.tiles, Count{3}, Count{1}}) {
+    plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
+    VmDevice device({.checkers = false, .counters = true});
+    device.load(problem, inputs);
+    for (const int launch : {1, 2}) {
+      device.poison_output();
+      device.launch(plan);
+      std::string difference;
+      const bool same = bitwise_equal(expected, device.download_output(), &difference);
+      INFO(blocks << " blocks, launch " << launch << ": " << difference);
+      CHECK(same);
+      // A question for each tile beyond the first ones and one in vain, and the end, of each block.
+      const Count asked = w.tiles - blocks + blocks, ends = blocks;
+      CHECK(device.total_counts().of(CountClass::kAtomic) == asked + ends + 1);
+    }
+  }
+}
+
+TEST_CASE("33 repeats the tiles that it remembers, and needs to repeat no other") {
+  // One block with 400 tiles, where it remembers 384. With large inputs, which overflow.
+  const Problem problem = square(256, 64, 200);
+  for (const Distribution distribution : {Distribution::normal, Distribution::large}) {
+    const Inputs inputs = make_inputs(problem, distribution, 3);
+    const Verifier verifier(problem, inputs);
+    LaunchPlan plan = plan_of(*find_rung("33"), problem);
+    plan.launches.front().grid.x = 1;
+    VmDevice device;
+    device.load(problem, inputs);
+    const Verdict verdict = pass_gate(
+        device, [&] { device.launch(plan); }, verifier);
+    INFO(verdict.reason << "\n" << verdict.details);
+    CHECK(verdict.ok);
   }
 }
