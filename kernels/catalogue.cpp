@@ -90,22 +90,22 @@ std::vector<int> Rung::head_dims() const {
   return dims;
 }
 
-const Instance* Rung::find_instance(int head_dim, bool masked, std::string_view tile) const {
-  for (const Instance* instance : find_instances(head_dim, masked, /*tuned=*/true))
+const Instance* Rung::find_instance(int head_dim, std::string_view tile) const {
+  for (const Instance* instance : find_instances(head_dim, /*tuned=*/true))
     if (tile.empty() || to_string(instance->tile) == tile) return instance;
   return nullptr;
 }
 
-std::vector<const Instance*> Rung::find_instances(int head_dim, bool masked, bool tuned) const {
+std::vector<const Instance*> Rung::find_instances(int head_dim, bool tuned) const {
   std::vector<const Instance*> found;
   for (const Instance& instance : kernels->instances)
-    if (instance.takes(head_dim, masked)) found.push_back(&instance);
+    if (instance.head_dim == head_dim) found.push_back(&instance);
   if (!tuned || found.empty()) return found;
   for (const Instance& instance : kernels->tuned) {
     const bool known = std::any_of(found.begin(), found.end(), [&](const Instance* other) {
       return other->tile == instance.tile;
     });
-    if (instance.takes(head_dim, masked) && !known) found.push_back(&instance);
+    if (instance.head_dim == head_dim && !known) found.push_back(&instance);
   }
   return found;
 }
@@ -178,15 +178,15 @@ PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view 
                   to_string(rung.dtype));
   if (problem.causal && !rung.causal) return refuse("causal is not what this rung computes");
   if (problem.lse && !rung.lse) return refuse("the log-sum-exp is not what this rung writes");
-  const Instance* instance = rung.find_instance(problem.head_dim, problem.causal);
+  const Instance* instance = rung.find_instance(problem.head_dim);
   if (instance == nullptr)
     return refuse("head_dim " + std::to_string(problem.head_dim) + " is not one of " +
                   join(rung.head_dims()));
   if (!tile.empty()) {
-    instance = rung.find_instance(problem.head_dim, problem.causal, tile);
+    instance = rung.find_instance(problem.head_dim, tile);
     if (instance == nullptr) {
       std::string tiles;
-      for (const Instance* i : rung.find_instances(problem.head_dim, problem.causal, true))
+      for (const Instance* i : rung.find_instances(problem.head_dim, true))
         tiles += (tiles.empty() ? "" : ", ") + to_string(i->tile);
       return refuse("tile " + std::string(tile) + " is not one of " + tiles);
     }

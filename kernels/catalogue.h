@@ -36,12 +36,12 @@ struct Rung {
 
   /// head_dims with an instance, ascending.
   std::vector<int> head_dims() const;
-  /// The instance for this head_dim, with or without the causal mask, with this tile ("64x32w2"),
-  /// or for an empty name the rung's own one (ablations come after it); nullptr when there is none.
-  const Instance* find_instance(int head_dim, bool masked, std::string_view tile = {}) const;
-  /// All that take this head_dim, with or without the causal mask: its own one, the ablations, and
-  /// with `tuned` the further tiles of a build with FA_TUNE.
-  std::vector<const Instance*> find_instances(int head_dim, bool masked, bool tuned) const;
+  /// The instance for this head_dim with this tile ("64x32w2"), or for an empty name the rung's own
+  /// one (ablations come after it); nullptr when there is none.
+  const Instance* find_instance(int head_dim, std::string_view tile = {}) const;
+  /// All for this head_dim: its own one, the ablations, and with `tuned` the further tiles of a
+  /// build with FA_TUNE.
+  std::vector<const Instance*> find_instances(int head_dim, bool tuned) const;
 };
 
 // Every kernel file defines its kernels_<name>; catalogue.cpp collects them.

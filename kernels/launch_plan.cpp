@@ -8,18 +8,6 @@ std::string to_string(const Tile& tile) {
   return tile.variant.empty() ? size : size + "-" + std::string(tile.variant);
 }
 
-const char* to_string(Mask mask) {
-  switch (mask) {
-    case Mask::any:
-      return "any";
-    case Mask::full:
-      return "full";
-    case Mask::causal:
-      return "causal";
-  }
-  return "";
-}
-
 std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Tile& tile) {
   const auto refuse = [](const char* what, std::int64_t value, int multiple) {
     return Unsupported{std::string(what) + " " + std::to_string(value) +

@@ -93,12 +93,6 @@ std::string to_string(const Tile& tile);
 /// For rungs that take whole tiles only: why they refuse this problem, if they do.
 std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Tile& tile);
 
-/// Which problems an instance computes: a rung has one kernel for both masks or one for each.
-enum class Mask { any, full, causal };
-
-/// "any", "full", "causal".
-const char* to_string(Mask mask);
-
 /// One compiled instantiation of a rung.
 struct Instance {
   const char* entry = nullptr;
@@ -106,16 +100,10 @@ struct Instance {
   int head_dim = 0;
   Tile tile;
   std::size_t shared_bytes = 0;  ///< dynamic shared memory per block
-  Mask mask = Mask::any;
-
-  /// Whether it computes problems of this head_dim with this mask.
-  bool takes(int dim, bool causal) const {
-    return head_dim == dim && mask != (causal ? Mask::full : Mask::causal);
-  }
 };
 
-/// What a kernel file exports: its instantiations and its planner. The first instance that takes a
-/// head_dim and mask is the rung itself; further ones are ablations (the same code at another
+/// What a kernel file exports: its instantiations and its planner. The first instance of a
+/// head_dim is the rung itself; further ones are ablations (the same code at another
 /// tile). Those of `tuned` are for `fa tune` alone, and only a build with FA_TUNE has any.
 struct RungKernels {
   std::span<const Instance> instances;

@@ -70,7 +70,7 @@ def targets(
             head_dim=instance["head_dim"],
             tile=instance["tile"],
             seq=seq - 5 if rung.data["ragged"] else seq,
-            causal=rung.data["causal"] and instance["mask"] != "full",
+            causal=rung.data["causal"],
             lse=rung.data["lse"],
         )
         for rung in catalogue.rungs

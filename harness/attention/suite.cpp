@@ -65,7 +65,7 @@ class Collector {
   std::int64_t q() const { return std::max(1, dim_.multiple_q); }
   std::int64_t kv() const { return std::max(1, dim_.multiple_kv); }
   std::int64_t longest() const { return std::max(q(), kv()); }
-  Lengths tile() const { return rung_.cross ? Lengths{q(), kv()} : square(1); }
+  Lengths tile() const { return {q(), kv()}; }
   static std::vector<Distribution> all() {
     return {all_distributions().begin(), all_distributions().end()};
   }
@@ -79,7 +79,6 @@ class Collector {
 
   void add(std::int64_t batch, std::int64_t heads, Lengths n,
            const std::vector<Distribution>& distributions) {
-    if (n.q != n.kv && (!rung_.cross || (causal_ && !rung_.causal_cross))) return;
     const Problem problem{batch, heads, n.q, n.kv, dim_.head_dim, causal_, rung_.dtype, rung_.lse};
     for (const Distribution distribution : distributions) {
       const Case added{problem, distribution};
@@ -109,7 +108,7 @@ std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints) {
   std::vector<Case> cases;
   for (const RungConstraints::HeadDim& dim : constraints.head_dims) {
     for (const bool causal : {false, true}) {
-      if (causal ? !constraints.causal : !constraints.non_causal) continue;
+      if (causal && !constraints.causal) continue;
       Collector collector(constraints, dim, causal, cases);
       suite == Suite::quick ? collector.quick() : collector.full();
     }

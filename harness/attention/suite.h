@@ -25,12 +25,9 @@ struct RungConstraints {
     int multiple_kv = 64;  ///< seq_kv must be a multiple of this (Bc); ignored when ragged
   };
   std::vector<HeadDim> head_dims;
-  bool non_causal = true;
   bool causal = false;
-  bool causal_cross = true;  ///< causal with seq_q != seq_kv
-  bool cross = true;         ///< seq_q != seq_kv at all
-  bool ragged = false;       ///< any seq_len from 1
-  bool lse = false;          ///< writes the LSE; every case then asks for it
+  bool ragged = false;  ///< any seq_len from 1
+  bool lse = false;     ///< writes the LSE; every case then asks for it
   Dtype dtype = Dtype::f16;
 };
 

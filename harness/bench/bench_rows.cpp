@@ -86,7 +86,7 @@ BenchItem rung_item(const Rung& rung, const Problem& problem, const Instance* in
   item.instance = instance;
   if (instance) item.variant = to_string(instance->tile);
   item.name = fmt::format("{}{}{}", rung.name, instance ? " " : "", item.variant);
-  item.ablation = instance && instance != rung.find_instance(problem.head_dim, problem.causal);
+  item.ablation = instance && instance != rung.find_instance(problem.head_dim);
   PlanResult result = make_plan(rung, problem, item.variant);
   if (auto* unsupported = std::get_if<Unsupported>(&result)) {
     item.refused = std::move(unsupported->reason);
@@ -102,7 +102,7 @@ std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& p
   std::vector<BenchItem> items;
   for (const Rung* rung : options.rungs) {
     if (rung->dtype != problem.dtype) continue;
-    auto instances = rung->find_instances(problem.head_dim, problem.causal, options.tuned);
+    auto instances = rung->find_instances(problem.head_dim, options.tuned);
     if (instances.empty()) instances = {nullptr};
     if (!options.ablations) instances.resize(1);
     for (const Instance* instance : instances) {

@@ -42,8 +42,7 @@ RungConstraints constraints_of(const Subject& subject) {
   constraints.head_dims = {{.head_dim = subject.instance->head_dim,
                             .multiple_q = subject.instance->tile.Br,
                             .multiple_kv = subject.instance->tile.Bc}};
-  constraints.non_causal = subject.instance->mask != Mask::causal;
-  constraints.causal = subject.rung->causal && subject.instance->mask != Mask::full;
+  constraints.causal = subject.rung->causal;
   constraints.ragged = subject.rung->ragged;
   constraints.lse = subject.rung->lse;
   constraints.dtype = subject.rung->dtype;
@@ -155,15 +154,13 @@ class CheckRun {
       }
     };
     Problem problem = relation_problem(subject);
-    if (subject.instance->mask != Mask::causal) {
-      relate(problem, "joint key permutation", [&](const Problem& p, const Inputs& inputs) {
-        return joint_permutation(p, inputs, seed_, forward);
-      });
-      relate(problem, "constant score shift", [&](const Problem& p, const Inputs& inputs) {
-        return constant_shift(p, inputs, forward);
-      });
-    }
-    if (!subject.rung->causal || subject.instance->mask == Mask::full) return;
+    relate(problem, "joint key permutation", [&](const Problem& p, const Inputs& inputs) {
+      return joint_permutation(p, inputs, seed_, forward);
+    });
+    relate(problem, "constant score shift", [&](const Problem& p, const Inputs& inputs) {
+      return constant_shift(p, inputs, forward);
+    });
+    if (!subject.rung->causal) return;
     problem.causal = true;
     relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
       return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);
@@ -259,12 +256,11 @@ class CheckCommand final : public Command {
         continue;
       }
       for (const Instance& instance : rung->kernels->instances) {
-        const bool causal = instance.mask == Mask::causal;
-        const bool own = &instance == rung->find_instance(instance.head_dim, causal);
+        const bool own = &instance == rung->find_instance(instance.head_dim);
         if (!own && no_ablations_) continue;
-        subjects.push_back({rung, &instance,
-                            fmt::format("{} {} d{}{}", rung->name, to_string(instance.tile),
-                                        instance.head_dim, causal ? " causal" : "")});
+        subjects.push_back(
+            {rung, &instance,
+             fmt::format("{} {} d{}", rung->name, to_string(instance.tile), instance.head_dim)});
       }
     }
     if (subjects.empty()) throw DeviceError("no rung runs on " + device->name());

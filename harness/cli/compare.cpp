@@ -102,8 +102,7 @@ class CompareCommand final : public Command {
     if (const auto* unsupported = std::get_if<Unsupported>(&plan)) {
       throw UsageError(unsupported->reason);
     }
-    const Instance* instance =
-        side.rung->find_instance(problem.head_dim, problem.causal, side.tile);
+    const Instance* instance = side.rung->find_instance(problem.head_dim, side.tile);
     Counted counted = counting.count(rung_item(*side.rung, problem, instance, nullptr));
     if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
     return counted;

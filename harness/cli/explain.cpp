@@ -80,7 +80,7 @@ class ExplainCommand final : public Command {
       for (const Rung* rung : select_rungs(words_)) {
         Problem problem = shape;
         problem.dtype = rung->dtype;
-        const Instance* own = rung->find_instance(problem.head_dim, problem.causal, tile_);
+        const Instance* own = rung->find_instance(problem.head_dim, tile_);
         add(items, *rung, problem, own);
         if (!ablations_ || !tile_.empty()) continue;
         for (const Instance& instance : rung->kernels->instances) {

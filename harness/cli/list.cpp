@@ -13,11 +13,10 @@ namespace {
 Json rung_json(const Rung& rung) {
   Json instances = Json::array();
   for (const Instance& instance : rung.kernels->instances) {
-    const Instance* own = rung.find_instance(instance.head_dim, instance.mask == Mask::causal);
+    const Instance* own = rung.find_instance(instance.head_dim);
     instances.push_back({{"entry", instance.entry},
                          {"head_dim", instance.head_dim},
                          {"tile", to_string(instance.tile)},
-                         {"mask", to_string(instance.mask)},
                          {"ablation", &instance != own}});
   }
   return {

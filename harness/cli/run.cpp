@@ -96,8 +96,7 @@ class RunCommand final : public Command {
     if (!from_files()) inputs = make_inputs(problem_, inputs_, seed_);
     device->load(problem_, inputs);
     const BenchItem item =
-        rung_item(rung, problem_, rung.find_instance(problem_.head_dim, problem_.causal, tile_),
-                  device.get());
+        rung_item(rung, problem_, rung.find_instance(problem_.head_dim, tile_), device.get());
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
     if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
     return result;

@@ -56,7 +56,7 @@ std::size_t fastest(const std::vector<Json>& rows) {
 void print_sweep(const Rung& rung, const Problem& problem, std::vector<Json> rows) {
   const auto tile_of = [&](const Json& row) {
     const std::string tile = row["variant"];
-    return rung.find_instance(problem.head_dim, problem.causal, tile)->tile;
+    return rung.find_instance(problem.head_dim, tile)->tile;
   };
   std::sort(rows.begin(), rows.end(), [&](const Json& a, const Json& b) {
     return tile_order_key(tile_of(a)) < tile_order_key(tile_of(b));
@@ -160,13 +160,12 @@ class TuneCommand final : public Command {
   void require_tiles(const Rung& rung) const {
     const std::vector<int> dims = head_dims(rung);
     for (const std::string& tile : options_.tiles) {
-      if (std::any_of(dims.begin(), dims.end(), [&](int dim) {
-            return rung.find_instance(dim, problem_.causal, tile) != nullptr;
-          })) {
+      if (std::any_of(dims.begin(), dims.end(),
+                      [&](int dim) { return rung.find_instance(dim, tile) != nullptr; })) {
         continue;
       }
       const PlanResult plan = make_plan(rung, problem_, tile);
-      const bool only_the_tile = rung.find_instance(problem_.head_dim, problem_.causal) != nullptr;
+      const bool only_the_tile = rung.find_instance(problem_.head_dim) != nullptr;
       throw UsageError(
           std::get<Unsupported>(plan).reason +
           (has_tuned_tiles() || !only_the_tile ? "" : "; a build with FA_TUNE=ON has more"));

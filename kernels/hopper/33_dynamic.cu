@@ -198,7 +198,7 @@ __device__ __forceinline__ void attention(const CUtensorMap& Q, const CUtensorMa
   if (threadIdx.x <= A::kTurns / 32) overflow[threadIdx.x] = 0;
   __syncthreads();
 
-  // The second pass repeats what overflowed; tiles that share a bit are repeated together.
+  // The second pass repeats what overflowed.
   const auto begins = [&](int pass) {
     if (pass == 1) mbarrier_wait(done, 0);
     return pass == 0 || overflow[0] != 0;

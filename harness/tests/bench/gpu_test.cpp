@@ -246,7 +246,6 @@ TEST_CASE("computed occupancy is the driver's") {
                               .seq_q = 512,
                               .seq_kv = 512,
                               .head_dim = instance.head_dim,
-                              .causal = instance.mask == Mask::causal,
                               .dtype = rung.dtype};
         const PlanResult plan = make_plan(rung, problem, to_string(instance.tile));
         if (!std::holds_alternative<LaunchPlan>(plan)) continue;

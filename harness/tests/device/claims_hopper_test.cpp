@@ -38,7 +38,7 @@ struct Work {
   Count D, Br, Bc, tiles, steps, warps;  // warps: those that compute, of a block
 
   Work(std::string_view id, int dim) : D(static_cast<Count>(dim)) {
-    const Tile tile = find_rung(id)->find_instance(dim, false)->tile;
+    const Tile tile = find_rung(id)->find_instance(dim)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
     tiles = kHeads * ((kSeq + Br - 1) / Br);

@@ -23,8 +23,7 @@ POLICY = {"rounds": 5, "l2": "flush", "inputs": "normal", "seed": 1, "flops": "4
 def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
     name = f"{id}_{WORDS[place % len(WORDS)]}"
     tile = "128x128w12" if family == "hopper" else TILES[min(place, len(TILES) - 1)]
-    instances = [{"entry": f"fa_{name}_d128", "head_dim": 128, "tile": tile, "mask": "any",
-                  "ablation": False}]
+    instances = [{"entry": f"fa_{name}_d128", "head_dim": 128, "tile": tile, "ablation": False}]
     return {
         "id": id,
         "name": name,
