@@ -139,9 +139,6 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "tflops_back_to_back": (number_in("tflops_back_to_back"), digits),
     "gbs": (number_in("gbs"), digits),
     "ms": (number_in("time_ms", "median"), digits),
-    "ms_p10": (number_in("time_ms", "p10"), digits),
-    "ms_p90": (number_in("time_ms", "p90"), digits),
-    "ms_back_to_back": (number_in("time_ms", "back_to_back"), digits),
     "clock_mhz": (number_in("clock_mhz"), "{:.0f}".format),
     "power_w": (number_in("power_w"), "{:.0f}".format),
     "registers": (number_in("resources", "registers"), "{:.0f}".format),
@@ -155,8 +152,6 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "intensity": (intensity.uncached, digits),
     "intensity_once": (lambda row: intensity.once(row.problem).intensity, digits),
     "gbs_uncached": (lambda row: 1e3 * row.tflops / intensity.uncached(row), digits),
-    "max_error": (number_in("check", "max_error"), "{:.2g}".format),
-    "tolerance": (number_in("check", "tolerance"), "{:.2g}".format),
 }
 
 

@@ -5,29 +5,27 @@
 namespace fa {
 namespace {
 
-using Group = Measure::Group;
-
 void add_shared(std::vector<Measure>& list, const std::string& name,
                 const ptxvm::SharedTraffic& traffic) {
-  list.push_back({Group::shared, name + "_requests", traffic.requests});
-  list.push_back({Group::shared, name + "_wavefronts", traffic.wavefronts});
-  list.push_back({Group::shared, name + "_ideal", traffic.ideal});
-  list.push_back({Group::shared, name + "_bytes", traffic.bytes});
+  list.push_back({name + "_requests", traffic.requests});
+  list.push_back({name + "_wavefronts", traffic.wavefronts});
+  list.push_back({name + "_ideal", traffic.ideal});
+  list.push_back({name + "_bytes", traffic.bytes});
 }
 
 void add_global(std::vector<Measure>& list, const std::string& name,
                 const ptxvm::GlobalTraffic& traffic) {
-  list.push_back({Group::global, name + "_requests", traffic.requests});
-  list.push_back({Group::global, name + "_sectors", traffic.sectors});
-  list.push_back({Group::global, name + "_bytes", traffic.bytes});
+  list.push_back({name + "_requests", traffic.requests});
+  list.push_back({name + "_sectors", traffic.sectors});
+  list.push_back({name + "_bytes", traffic.bytes});
 }
 
 void add_bulk(std::vector<Measure>& list, const std::string& name,
               const ptxvm::BulkTraffic& traffic) {
-  list.push_back({Group::bulk, name + "_copies", traffic.copies});
-  list.push_back({Group::bulk, name + "_sectors", traffic.sectors});
-  list.push_back({Group::bulk, name + "_bytes", traffic.bytes});
-  list.push_back({Group::bulk, name + "_global_bytes", traffic.global_bytes});
+  list.push_back({name + "_copies", traffic.copies});
+  list.push_back({name + "_sectors", traffic.sectors});
+  list.push_back({name + "_bytes", traffic.bytes});
+  list.push_back({name + "_global_bytes", traffic.global_bytes});
 }
 
 }  // namespace
@@ -36,8 +34,8 @@ std::vector<Measure> measures(const ptxvm::Counts& counts) {
   std::vector<Measure> list;
   for (std::size_t i = 0; i < counts.instructions.size(); ++i) {
     const auto which = static_cast<ptxvm::CountClass>(i);
-    list.push_back({Group::instructions, std::string(ptxvm::name(which)), counts.instructions[i],
-                    ptxvm::carries_over(which)});
+    list.push_back({std::string(ptxvm::name(which)), counts.instructions[i],
+                    /*is_instruction=*/true, ptxvm::carries_over(which)});
   }
   add_shared(list, "ldmatrix", counts.ldmatrix);
   add_shared(list, "stmatrix", counts.stmatrix);
@@ -52,8 +50,8 @@ std::vector<Measure> measures(const ptxvm::Counts& counts) {
   add_bulk(list, "bulk_load", counts.bulk_load);
   add_bulk(list, "bulk_store", counts.bulk_store);
   add_bulk(list, "bulk_prefetch", counts.bulk_prefetch);
-  list.push_back({Group::shared, "wgmma_wavefronts", counts.wgmma_wavefronts()});
-  list.push_back({Group::local, "local_bytes", counts.local_bytes, false});
+  list.push_back({"wgmma_wavefronts", counts.wgmma_wavefronts()});
+  list.push_back({"local_bytes", counts.local_bytes, false, false});
   return list;
 }
 

@@ -12,11 +12,9 @@ namespace fa {
 
 /// One number of a count.
 struct Measure {
-  enum class Group : std::uint8_t { instructions, shared, global, bulk, local };
-
-  Group group;
   std::string key;  ///< "tensor", "ldmatrix_wavefronts", "global_copy_sectors"
   std::uint64_t value = 0;
+  bool is_instruction = false;
   /// Carries over to machine code; false for arithmetic and moves, which ptxas rewrites.
   bool exact = true;
 };

@@ -64,7 +64,7 @@ double ways(const SharedTraffic& traffic) {
 std::string instruction_rows(const Counts& counts) {
   std::string text = fmt::format("{:24}{:>16}{:>12}\n", "warp instructions", "", "per mma");
   for (const Measure& each : measures(counts)) {
-    if (each.group != Measure::Group::instructions || each.value == 0) continue;
+    if (!each.is_instruction || each.value == 0) continue;
     text += fmt::format("  {:22}{:>16}{:>12}\n", each.key + (each.exact ? " *" : ""),
                         grouped(each.value), per_tensor(each.value, counts));
   }
@@ -139,7 +139,7 @@ std::string compare_table(const std::string& first_name, const Counts& first,
     text += fmt::format("{:28}{:>20}{:>20}{:>10}\n", name, grouped(a), grouped(b), ratio);
   };
   for (std::size_t i = 0; i < left.size(); ++i) {
-    const bool marked = left[i].exact && left[i].group == Measure::Group::instructions;
+    const bool marked = left[i].exact && left[i].is_instruction;
     add(left[i].key + (marked ? " *" : ""), left[i].value, right[i].value);
   }
   add("instructions", first.total_instructions(), second.total_instructions());

@@ -103,19 +103,31 @@ TEST_CASE("wgmma does both products; what it reads, and exponentials and stores"
   }
 }
 
-TEST_CASE("33 asks once for each tile, clears the counter, and has the bits of 31") {
+namespace {
+
+/// Output of a plan in the virtual machine, for inputs that are always the same.
+HostTensor output_of(const LaunchPlan& plan, const Problem& problem) {
+  VmDevice device({.checkers = false});
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  device.poison_output();
+  device.launch(plan);
+  return device.download_output();
+}
+
+// Where the arguments of 33's launches stand.
+constexpr std::size_t kLaunchHeads = 5, kFirstHead = 6, kTogether = 7;
+
+}  // namespace
+
+TEST_CASE("33 asks once for each tile, and clears the counter for the next launch") {
   const Problem problem = square(kSeq, 128, kHeads);
   const Work w("33", 128);
-  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
-  VmDevice parent;
-  parent.load(problem, inputs);
-  parent.launch(plan_of(*find_rung("31"), problem));
-  const HostTensor expected = parent.download_output();
+  const HostTensor expected = output_of(plan_of(*find_rung("31"), problem), problem);
   LaunchPlan plan = plan_of(*find_rung("33"), problem);
   for (const Count blocks : {w.tiles, Count{3}, Count{1}}) {
     plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
     VmDevice device({.checkers = false, .counters = true});
-    device.load(problem, inputs);
+    device.load(problem, make_inputs(problem, Distribution::normal, 1));
     for (const int launch : {1, 2}) {
       device.poison_output();
       device.launch(plan);
@@ -123,26 +135,56 @@ TEST_CASE("33 asks once for each tile, clears the counter, and has the bits of 3
       const bool same = bitwise_equal(expected, device.download_output(), &difference);
       INFO(blocks << " blocks, launch " << launch << ": " << difference);
       CHECK(same);
-      // A question for each tile beyond the first ones and one in vain, and the end, of each block.
-      const Count asked = w.tiles - blocks + blocks, ends = blocks;
+      // A block asks for all its tiles but the first, and once in vain; then it says that it ends.
+      const Count asked = w.tiles, ends = blocks;
       CHECK(device.total_counts().of(CountClass::kAtomic) == asked + ends + 1);
     }
   }
 }
 
-TEST_CASE("33 repeats the tiles that it remembers, and needs to repeat no other") {
-  // One block with 400 tiles, where it remembers 384. With large inputs, which overflow.
-  const Problem problem = square(256, 64, 200);
+TEST_CASE("33 has the bits of 31, however many heads are dealt together or by one launch") {
+  Problem problem = square(700, 128, 6);
+  problem.causal = true;
+  const HostTensor expected = output_of(plan_of(*find_rung("31"), problem), problem);
+  for (const std::int32_t together : {1, 2, 3}) {
+    for (const bool split : {false, true}) {
+      LaunchPlan plan = plan_of(*find_rung("33"), problem);
+      plan.launches.front().arguments[kTogether] = together;
+      if (split) {
+        plan.launches.push_back(plan.launches.front());
+        plan.launches[0].arguments[kLaunchHeads] = plan.launches[1].arguments[kFirstHead] = 3;
+        plan.launches[1].arguments[kLaunchHeads] = 3;
+      }
+      std::string difference;
+      const bool same = bitwise_equal(expected, output_of(plan, problem), &difference);
+      INFO(together << " together, split " << split << ": " << difference);
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("33 gives no block more tiles than it remembers") {
+  // The first block of the machine runs alone, takes 384 of 600, and leaves the others the rest.
+  const Problem problem = square(128, 64, 600);
   for (const Distribution distribution : {Distribution::normal, Distribution::large}) {
     const Inputs inputs = make_inputs(problem, distribution, 3);
     const Verifier verifier(problem, inputs);
-    LaunchPlan plan = plan_of(*find_rung("33"), problem);
-    plan.launches.front().grid.x = 1;
-    VmDevice device;
+    const LaunchPlan plan = plan_of(*find_rung("33"), problem);
+    VmDevice device({.threads = 1});
     device.load(problem, inputs);
     const Verdict verdict = pass_gate(
         device, [&] { device.launch(plan); }, verifier);
     INFO(verdict.reason << "\n" << verdict.details);
     CHECK(verdict.ok);
   }
+  // 132 blocks with 384 tiles each, of 128 rows.
+  const Problem larger = square(128, 64, 60000);
+  const LaunchPlan plan = plan_of(*find_rung("33"), larger);
+  REQUIRE(plan.launches.size() == 2);
+  CHECK(std::get<std::int32_t>(plan.launches[0].arguments[kLaunchHeads]) == 132 * 384);
+  CHECK(std::get<std::int32_t>(plan.launches[1].arguments[kFirstHead]) == 132 * 384);
+  CHECK(std::get<std::int32_t>(plan.launches[1].arguments[kLaunchHeads]) == 60000 - 132 * 384);
+  const PlanResult refused = make_plan(*find_rung("33"), square(6'500'000, 64));
+  REQUIRE(std::holds_alternative<Unsupported>(refused));
+  CHECK(std::get<Unsupported>(refused).reason.find("seq_q 6500000") != std::string::npos);
 }

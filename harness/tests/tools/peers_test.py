@@ -267,7 +267,7 @@ class AvailabilityTest(unittest.TestCase):
     def test_a_module_that_breaks_while_loading_is_unavailable(self) -> None:
         with mock.patch("importlib.import_module", side_effect=OSError("libx.so is missing")):
             with self.assertRaisesRegex(peers.Unavailable, "libx.so is missing"):
-                peers.import_or_unavailable("flash_attn_interface")
+                peers.import_or_unavailable("flash_attn_3._C")
 
     def test_flash_attention_3_from_either_package(self) -> None:
         torch, tensors = mock.MagicMock(), mock.Mock()
