@@ -345,7 +345,7 @@ def triton_peer(torch: Any) -> Peer:
 
 
 # Packages with a module that registers FlashAttention-3's operator: its own, and xformers, whose
-# wheels up to 0.0.34 contain a build of it.
+# wheel of version 0.0.34 contains a build of it.
 FA3_MODULES = {"flash_attn_3": "flash_attn_3._C", "xformers": "xformers.flash_attn_3._C"}
 
 

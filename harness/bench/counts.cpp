@@ -1,31 +1,29 @@
 #include "harness/bench/counts.h"
 
 #include <utility>
+#include <vector>
 
 namespace fa {
 namespace {
 
-void add_shared(std::vector<Measure>& list, const std::string& name,
-                const ptxvm::SharedTraffic& traffic) {
-  list.push_back({name + "_requests", traffic.requests});
-  list.push_back({name + "_wavefronts", traffic.wavefronts});
-  list.push_back({name + "_ideal", traffic.ideal});
-  list.push_back({name + "_bytes", traffic.bytes});
+using Parts = std::vector<std::pair<std::string, std::uint64_t>>;
+
+Parts parts_of(const ptxvm::SharedTraffic& t) {
+  return {{"requests", t.requests},
+          {"wavefronts", t.wavefronts},
+          {"ideal", t.ideal},
+          {"bytes", t.bytes}};
 }
 
-void add_global(std::vector<Measure>& list, const std::string& name,
-                const ptxvm::GlobalTraffic& traffic) {
-  list.push_back({name + "_requests", traffic.requests});
-  list.push_back({name + "_sectors", traffic.sectors});
-  list.push_back({name + "_bytes", traffic.bytes});
+Parts parts_of(const ptxvm::GlobalTraffic& t) {
+  return {{"requests", t.requests}, {"sectors", t.sectors}, {"bytes", t.bytes}};
 }
 
-void add_bulk(std::vector<Measure>& list, const std::string& name,
-              const ptxvm::BulkTraffic& traffic) {
-  list.push_back({name + "_copies", traffic.copies});
-  list.push_back({name + "_sectors", traffic.sectors});
-  list.push_back({name + "_bytes", traffic.bytes});
-  list.push_back({name + "_global_bytes", traffic.global_bytes});
+Parts parts_of(const ptxvm::BulkTraffic& t) {
+  return {{"copies", t.copies},
+          {"sectors", t.sectors},
+          {"bytes", t.bytes},
+          {"global_bytes", t.global_bytes}};
 }
 
 }  // namespace
@@ -37,19 +35,22 @@ std::vector<Measure> measures(const ptxvm::Counts& counts) {
     list.push_back({std::string(ptxvm::name(which)), counts.instructions[i],
                     /*is_instruction=*/true, ptxvm::carries_over(which)});
   }
-  add_shared(list, "ldmatrix", counts.ldmatrix);
-  add_shared(list, "stmatrix", counts.stmatrix);
-  add_shared(list, "shared_load", counts.shared_load);
-  add_shared(list, "shared_store", counts.shared_store);
-  add_shared(list, "shared_atomic", counts.shared_atomic);
-  add_shared(list, "shared_copy", counts.shared_copy);
-  add_global(list, "global_load", counts.global_load);
-  add_global(list, "global_store", counts.global_store);
-  add_global(list, "global_atomic", counts.global_atomic);
-  add_global(list, "global_copy", counts.global_copy);
-  add_bulk(list, "bulk_load", counts.bulk_load);
-  add_bulk(list, "bulk_store", counts.bulk_store);
-  add_bulk(list, "bulk_prefetch", counts.bulk_prefetch);
+  const auto add = [&list](const std::string& name, const auto& traffic) {
+    for (const auto& [part, value] : parts_of(traffic)) list.push_back({name + "_" + part, value});
+  };
+  add("ldmatrix", counts.ldmatrix);
+  add("stmatrix", counts.stmatrix);
+  add("shared_load", counts.shared_load);
+  add("shared_store", counts.shared_store);
+  add("shared_atomic", counts.shared_atomic);
+  add("shared_copy", counts.shared_copy);
+  add("global_load", counts.global_load);
+  add("global_store", counts.global_store);
+  add("global_atomic", counts.global_atomic);
+  add("global_copy", counts.global_copy);
+  add("bulk_load", counts.bulk_load);
+  add("bulk_store", counts.bulk_store);
+  add("bulk_prefetch", counts.bulk_prefetch);
   list.push_back({"wgmma_wavefronts", counts.wgmma_wavefronts()});
   list.push_back({"local_bytes", counts.local_bytes, false, false});
   return list;

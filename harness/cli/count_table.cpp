@@ -94,19 +94,19 @@ std::string shared_rows(const Counts& counts) {
 std::string global_rows(const Counts& counts) {
   std::string text = fmt::format("{:24}{:>16}{:>16}{:>16}{:>12}\n", "global memory", "requests",
                                  "sectors", "bytes", "per mma");
-  for (const GlobalKind& kind : kGlobal) {
-    const GlobalTraffic& traffic = counts.*kind.traffic;
-    if (traffic.requests == 0) continue;
-    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>12}\n", kind.name, grouped(traffic.requests),
-                        grouped(traffic.sectors), grouped(traffic.bytes),
-                        per_tensor(traffic.sectors, counts));
+  const auto add = [&](const char* name, std::uint64_t requests, std::uint64_t sectors,
+                       std::uint64_t bytes) {
+    if (requests == 0) return;
+    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>12}\n", name, grouped(requests),
+                        grouped(sectors), grouped(bytes), per_tensor(sectors, counts));
+  };
+  for (const auto& [name, member] : kGlobal) {
+    const GlobalTraffic& traffic = counts.*member;
+    add(name, traffic.requests, traffic.sectors, traffic.bytes);
   }
-  for (const BulkKind& kind : kBulk) {
-    const BulkTraffic& traffic = counts.*kind.traffic;
-    if (traffic.copies == 0) continue;
-    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>12}\n", kind.name, grouped(traffic.copies),
-                        grouped(traffic.sectors), grouped(traffic.global_bytes),
-                        per_tensor(traffic.sectors, counts));
+  for (const auto& [name, member] : kBulk) {
+    const BulkTraffic& traffic = counts.*member;
+    add(name, traffic.copies, traffic.sectors, traffic.global_bytes);
   }
   if (counts.local_bytes != 0) {
     text += fmt::format("local memory\n  {:22}{:>16}\n", "bytes", grouped(counts.local_bytes));

@@ -5,8 +5,7 @@
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128, the numbers of the tiles 1.5 KB
-// Expected effect   causal: +2.5 % from N = 2048 on, which dealing forth and back loses, and -1 %
-// at
+// Expected effect   causal: +2.5 % from N = 2048 on, what dealing forth and back loses; -1 % at
 //                   N = 512. Without the mask all tiles are alike, and nothing changes.
 
 #include <cuda_fp16.h>
