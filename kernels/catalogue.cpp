@@ -6,6 +6,11 @@
 
 namespace fa {
 
+// Every kernel file defines its kernels_<name> (FA_RUNG of kernels/rung.h).
+#define RUNG(name, ...) extern const RungKernels kernels_##name;
+#include "kernels/catalogue.def"
+#undef RUNG
+
 namespace {
 
 constexpr std::string_view id_of(std::string_view name) {
@@ -152,7 +157,8 @@ std::vector<const Rung*> match_rungs(std::string_view word) {
   return matches;
 }
 
-PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view tile) {
+PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
+                     std::string_view tile) {
   const auto refuse = [&](const std::string& why) {
     return Unsupported{std::string(rung.name) + ": " + why};
   };
@@ -191,7 +197,7 @@ PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view 
       return refuse("tile " + std::string(tile) + " is not one of " + tiles);
     }
   }
-  PlanResult result = rung.kernels->plan(problem, *instance);
+  PlanResult result = rung.kernels->plan(problem, *instance, device);
   if (const auto* unsupported = std::get_if<Unsupported>(&result))
     return refuse(unsupported->reason);
   return result;

@@ -44,11 +44,6 @@ struct Rung {
   std::vector<const Instance*> find_instances(int head_dim, bool tuned) const;
 };
 
-// Every kernel file defines its kernels_<name>; catalogue.cpp collects them.
-#define RUNG(name, ...) extern const RungKernels kernels_##name;
-#include "kernels/catalogue.def"
-#undef RUNG
-
 /// All rungs in ladder order, then those of kernels/own. Throws when two of them share an id.
 std::span<const Rung> catalogue();
 
@@ -81,6 +76,7 @@ std::vector<const Rung*> match_rungs(std::string_view word);
 
 /// Checks the problem against the catalogue row (head_dim, causal, dtype, sizes), then asks the
 /// rung. `tile` selects an ablation instance; empty means the rung's own tile.
-PlanResult make_plan(const Rung& rung, const Problem& problem, std::string_view tile = {});
+PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
+                     std::string_view tile = {});
 
 }  // namespace fa

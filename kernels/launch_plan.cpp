@@ -2,6 +2,14 @@
 
 namespace fa {
 
+DeviceDescription h200_description() {
+  return {.name = "NVIDIA H200",
+          .sm = 90,
+          .sms = 132,
+          .l2_bytes = std::int64_t{60} << 20,
+          .shared_bytes = 227 * 1024};
+}
+
 std::string to_string(const Tile& tile) {
   const std::string size =
       std::to_string(tile.Br) + "x" + std::to_string(tile.Bc) + "w" + std::to_string(tile.warps);

@@ -60,10 +60,13 @@ struct Launch {
 };
 
 /// Device memory that a plan needs besides the problem's tensors, such as S and P of the standard
-/// attention.
+/// attention. It belongs to the plan: two plans in flight at the same time have two of it.
 struct Scratch {
   const char* name = nullptr;  ///< for messages
   std::int64_t bytes = 0;
+  /// Zero before the first launch, and every launch leaves zeros behind (a counter). Else its
+  /// contents are undefined before each launch.
+  bool zeroed = false;
 };
 
 /// The launches of one forward pass, in stream order.
@@ -93,6 +96,18 @@ std::string to_string(const Tile& tile);
 /// For rungs that take whole tiles only: why they refuse this problem, if they do.
 std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Tile& tile);
 
+/// What a plan may know of the device it is made for.
+struct DeviceDescription {
+  std::string name;
+  int sm = 0;                    ///< compute capability x 10
+  int sms = 1;                   ///< streaming multiprocessors
+  std::int64_t l2_bytes = 0;     ///< size of the L2 cache
+  std::size_t shared_bytes = 0;  ///< shared memory that one block may have
+};
+
+/// What the virtual machine stands for, and what plans are made for where no card is: an H200.
+DeviceDescription h200_description();
+
 /// One compiled instantiation of a rung.
 struct Instance {
   const char* entry = nullptr;
@@ -107,7 +122,8 @@ struct Instance {
 /// tile). Those of `tuned` are for `fa tune` alone, and only a build with FA_TUNE has any.
 struct RungKernels {
   std::span<const Instance> instances;
-  PlanResult (*plan)(const Problem& problem, const Instance& instance);
+  PlanResult (*plan)(const Problem& problem, const Instance& instance,
+                     const DeviceDescription& device);
   std::span<const Instance> tuned = {};
 };
 

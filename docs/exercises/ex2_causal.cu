@@ -64,7 +64,8 @@ namespace {
 const fa::Instance kInstances[] = {{"fa_ex2_causal", reinterpret_cast<const void*>(fa_ex2_causal),
                                     kHeadDim, fa::Tile{kRows, kKeys, kRows / 32}, 0}};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;

@@ -75,7 +75,8 @@ const fa::Instance kInstances[] = {{"fa_ex3_conflict",
                                     reinterpret_cast<const void*>(fa_ex3_conflict), kHeadDim,
                                     fa::Tile{kWarps, kKeys, kWarps}, 0}};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;

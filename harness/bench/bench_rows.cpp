@@ -87,7 +87,8 @@ BenchItem rung_item(const Rung& rung, const Problem& problem, const Instance* in
   if (instance) item.variant = to_string(instance->tile);
   item.name = fmt::format("{}{}{}", rung.name, instance ? " " : "", item.variant);
   item.ablation = instance && instance != rung.find_instance(problem.head_dim);
-  PlanResult result = make_plan(rung, problem, item.variant);
+  PlanResult result =
+      make_plan(rung, problem, device ? device->description() : h200_description(), item.variant);
   if (auto* unsupported = std::get_if<Unsupported>(&result)) {
     item.refused = std::move(unsupported->reason);
   } else {

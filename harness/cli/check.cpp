@@ -106,7 +106,8 @@ class CheckRun {
     std::vector<std::pair<std::size_t, LaunchPlan>> plans;
     for (const std::size_t i : shared.subjects) {
       const Subject& subject = subjects_[i];
-      PlanResult plan = make_plan(*subject.rung, problem, to_string(subject.instance->tile));
+      PlanResult plan = make_plan(*subject.rung, problem, device_.description(),
+                                  to_string(subject.instance->tile));
       if (auto* ready = std::get_if<LaunchPlan>(&plan)) {
         plans.emplace_back(i, std::move(*ready));
       } else {
@@ -134,7 +135,7 @@ class CheckRun {
   void check_relations(Subject& subject) {
     const std::string tile = to_string(subject.instance->tile);
     const Forward forward = [&](const Problem& problem, const Inputs& inputs) {
-      const PlanResult plan = make_plan(*subject.rung, problem, tile);
+      const PlanResult plan = make_plan(*subject.rung, problem, device_.description(), tile);
       if (const auto* unsupported = std::get_if<Unsupported>(&plan)) {
         throw UsageError(unsupported->reason);
       }

@@ -98,7 +98,7 @@ class CompareCommand final : public Command {
   Counted count(Counting& counting, const Side& side) const {
     Problem problem = problem_.problems().front();
     problem.dtype = side.rung->dtype;
-    const PlanResult plan = make_plan(*side.rung, problem, side.tile);
+    const PlanResult plan = make_plan(*side.rung, problem, h200_description(), side.tile);
     if (const auto* unsupported = std::get_if<Unsupported>(&plan)) {
       throw UsageError(unsupported->reason);
     }

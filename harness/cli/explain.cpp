@@ -99,7 +99,7 @@ class ExplainCommand final : public Command {
     items.push_back(rung_item(rung, problem, instance, nullptr));
     if (!instance && !tile_.empty()) {
       // The planner says it in the same words as for fa run.
-      const PlanResult refused = make_plan(rung, problem, tile_);
+      const PlanResult refused = make_plan(rung, problem, h200_description(), tile_);
       if (const auto* why = std::get_if<Unsupported>(&refused)) items.back().refused = why->reason;
     }
   }

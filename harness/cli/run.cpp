@@ -81,7 +81,7 @@ class RunCommand final : public Command {
     check_options();
     Inputs inputs = load_files(rung);
     if (!from_files()) problem_.dtype = rung.dtype;
-    PlanResult planned = make_plan(rung, problem_, tile_);
+    PlanResult planned = make_plan(rung, problem_, h200_description(), tile_);
     if (const auto* unsupported = std::get_if<Unsupported>(&planned)) {
       throw UsageError(unsupported->reason);
     }

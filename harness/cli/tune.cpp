@@ -164,7 +164,7 @@ class TuneCommand final : public Command {
                       [&](int dim) { return rung.find_instance(dim, tile) != nullptr; })) {
         continue;
       }
-      const PlanResult plan = make_plan(rung, problem_, tile);
+      const PlanResult plan = make_plan(rung, problem_, h200_description(), tile);
       const bool only_the_tile = rung.find_instance(problem_.head_dim) != nullptr;
       throw UsageError(
           std::get<Unsupported>(plan).reason +

@@ -38,10 +38,11 @@ class Device {
 
   /// "gpu" or "vm".
   virtual std::string kind() const = 0;
-  /// "NVIDIA H200", for messages.
-  virtual std::string name() const = 0;
+  /// What plans are made for. Its name is for messages: "NVIDIA H200".
+  virtual const DeviceDescription& description() const = 0;
+  const std::string& name() const { return description().name; }
   /// Compute capability x 10.
-  virtual int sm() const = 0;
+  int sm() const { return description().sm; }
 
   /// Throws OutOfMemory when the problem's tensors cannot fit. Asked before inputs are made, which
   /// take as much memory on the host.

@@ -47,6 +47,7 @@ GpuProperties read_properties() {
   properties.sms = prop.multiProcessorCount;
   properties.memory = prop.totalGlobalMem;
   properties.l2 = static_cast<std::size_t>(prop.l2CacheSize);
+  properties.shared_bytes = prop.sharedMemPerBlockOptin;
   std::array<char, 32> bus{};
   check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), properties.ordinal),
              "reading the GPU's PCI bus id");
@@ -98,6 +99,7 @@ struct GpuDevice::Region {
   std::byte* base = nullptr;
   std::size_t zone = 0;
   std::size_t size = 0;
+  bool zeroed = false;  ///< Scratch::zeroed
 
   std::size_t allocated() const { return size + 2 * zone; }
   std::byte* data() const { return base + zone; }
@@ -147,7 +149,14 @@ struct GpuDevice::Pinned {
   }
 };
 
-GpuDevice::GpuDevice(GpuOptions options) : options_(options), properties_(read_properties()) {
+GpuDevice::GpuDevice(GpuOptions options)
+    : options_(options),
+      properties_(read_properties()),
+      description_{.name = properties_.name,
+                   .sm = properties_.sm,
+                   .sms = properties_.sms,
+                   .l2_bytes = static_cast<std::int64_t>(properties_.l2),
+                   .shared_bytes = properties_.shared_bytes} {
   // Work that the host program has queued elsewhere, such as the inputs of a peer, is complete
   // before anything runs on our stream, which no other stream waits for.
   check_cuda(cudaDeviceSynchronize(), "starting the GPU");
@@ -253,8 +262,23 @@ bool GpuDevice::scratch_is_of(const LaunchPlan& plan) const {
   return std::equal(plan.scratch.begin(), plan.scratch.end(), scratch_.begin(), scratch_.end(),
                     [](const Scratch& wanted, const Region& held) {
                       return static_cast<std::size_t>(wanted.bytes) == held.size &&
-                             wanted.name == held.name;
+                             wanted.name == held.name && wanted.zeroed == held.zeroed;
                     });
+}
+
+/// A counter is an allocation of its own and keeps its zeros whatever other plans do: the next plan
+/// with one of that name and size finds it as the last one left it.
+const GpuDevice::Region& GpuDevice::zeroed_scratch(const Scratch& wanted) {
+  const auto bytes = static_cast<std::size_t>(wanted.bytes);
+  for (const Buffer& held : zeroed_)
+    if (std::string_view(held.name) == wanted.name && held.size == bytes) return held;
+  require_free({static_cast<double>(bytes)}, wanted.name, "its zeros");
+  Buffer& made = zeroed_.emplace_back(wanted.name, options_.red_zone, bytes);
+  made.zeroed = true;
+  write_red_zones(made);
+  check_cuda(cudaMemsetAsync(made.data(), 0, made.size, stream_),
+             fmt::format("zeroing {}", wanted.name));
+  return made;
 }
 
 /// All plans share one block of memory, the largest that any of them needed so far: two that take
@@ -267,6 +291,10 @@ void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
   std::vector<double> sizes;
   std::size_t total = 0;
   for (const Scratch& wanted : plan.scratch) {
+    if (wanted.zeroed) {
+      regions.push_back(zeroed_scratch(wanted));
+      continue;
+    }
     const auto bytes = static_cast<std::size_t>(wanted.bytes);
     regions.push_back({wanted.name, nullptr, options_.red_zone, bytes});
     sizes.push_back(static_cast<double>(bytes));
@@ -274,6 +302,10 @@ void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
              kScratchAlignment;
   }
   scratch_zoned_ = false;
+  if (total == 0) {
+    scratch_ = std::move(regions);
+    return;
+  }
   if (exact || scratch_memory_.empty() || scratch_memory_.front().size < total) {
     require_free(exact ? sizes : std::vector<double>{static_cast<double>(total)},
                  plan.launches.front().entry, "its scratch buffers");
@@ -284,6 +316,10 @@ void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
     scratch_due_ = true;
     if (exact) {
       for (const Region& region : regions) {
+        if (region.zeroed) {
+          scratch_.push_back(region);
+          continue;
+        }
         scratch_memory_.emplace_back(region.name, 0, region.size);
         scratch_.push_back(static_cast<const Region&>(scratch_memory_.back()));
       }
@@ -293,6 +329,7 @@ void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
   }
   std::byte* next = scratch_memory_.front().base;
   for (Region& region : regions) {
+    if (region.zeroed) continue;
     region.base = next;
     next += (region.allocated() + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
   }
@@ -304,9 +341,11 @@ void GpuDevice::provide_scratch(const LaunchPlan& plan) {
   if (!scratch_is_of(plan)) lay_out_scratch(plan);
   if (!scratch_due_) return;
   if (!scratch_zoned_) {
-    for (const Region& region : scratch_) write_red_zones(region);
+    for (const Region& region : scratch_)
+      if (!region.zeroed) write_red_zones(region);
   }
-  for (const Region& region : scratch_) poison(region);
+  for (const Region& region : scratch_)
+    if (!region.zeroed) poison(region);
   scratch_zoned_ = true;
   scratch_due_ = false;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,8 +31,9 @@ struct GpuProperties {
   int sms = 0;  ///< multiprocessors
   std::size_t memory = 0;
   std::size_t l2 = 0;
-  std::string pci_bus_id;  ///< "00000000:19:00.0", the key under which NVML knows the card
-  int cuda_driver = 0;     ///< CUDA version of the driver, 13000 for 13.0
+  std::size_t shared_bytes = 0;  ///< shared memory that one block may have
+  std::string pci_bus_id;        ///< "00000000:19:00.0", the key under which NVML knows the card
+  int cuda_driver = 0;           ///< CUDA version of the driver, 13000 for 13.0
 };
 
 /// What one entry point uses, by the runtime's account.
@@ -66,8 +68,7 @@ class GpuDevice final : public Device {
   GpuDevice& operator=(const GpuDevice&) = delete;
 
   std::string kind() const override { return "gpu"; }
-  std::string name() const override { return properties_.name; }
-  int sm() const override { return properties_.sm; }
+  const DeviceDescription& description() const override { return description_; }
 
   void require_memory(const Problem& problem) override;
   void load(const Problem& problem, const Inputs& inputs) override;
@@ -99,6 +100,7 @@ class GpuDevice final : public Device {
   Buffer make_buffer(const char* name, std::size_t bytes);
   void provide_scratch(const LaunchPlan& plan);
   bool scratch_is_of(const LaunchPlan& plan) const;
+  const Region& zeroed_scratch(const Scratch& wanted);
   void lay_out_scratch(const LaunchPlan& plan);
   void write_red_zones(const Region& region);
   void poison(const Region& held);
@@ -111,10 +113,12 @@ class GpuDevice final : public Device {
 
   GpuOptions options_;
   GpuProperties properties_;
+  DeviceDescription description_;
   GpuStream stream_ = nullptr;
   Problem problem_;
   std::vector<Buffer> buffers_;         ///< in the order of Tensor; empty until load()
   std::vector<Buffer> scratch_memory_;  ///< one block for all plans; grows, never shrinks
+  std::list<Buffer> zeroed_;            ///< scratch buffers that every launch leaves zero
   std::vector<Region> scratch_;         ///< in it: the buffers of the last plan that needed any
   bool scratch_due_ = false;            ///< the next plan with scratch finds it poisoned
   bool scratch_zoned_ = false;          ///< scratch_ has its red zones

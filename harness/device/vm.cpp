@@ -79,7 +79,10 @@ std::size_t available_host_memory() {
   return free;
 }
 
-VmDevice::VmDevice(VmOptions options) : options_(std::move(options)), library_(options_.ptx_dir) {}
+VmDevice::VmDevice(VmOptions options)
+    : options_(std::move(options)), description_(h200_description()), library_(options_.ptx_dir) {
+  description_.name = "PTX virtual machine";
+}
 
 VmDevice::~VmDevice() = default;
 
@@ -138,7 +141,8 @@ void VmDevice::poison_output() {
   };
   poison(address(Tensor::o));
   if (problem_.lse) poison(address(Tensor::lse));
-  for (const ptxvm::Address scratch : scratch_) poison(scratch);
+  for (const HeldScratch& held : scratch_)
+    if (!held.zeroed) poison(held.address);
 }
 
 ptxvm::Address VmDevice::address(Tensor tensor) const {
@@ -149,12 +153,13 @@ ptxvm::Address VmDevice::address(Tensor tensor) const {
 void VmDevice::provide_scratch(const LaunchPlan& plan) {
   std::size_t held = 0;
   while (held < plan.scratch.size() && held < scratch_.size() &&
-         memory_->bytes(scratch_[held]).size() ==
-             static_cast<std::size_t>(plan.scratch[held].bytes)) {
+         memory_->bytes(scratch_[held].address).size() ==
+             static_cast<std::size_t>(plan.scratch[held].bytes) &&
+         scratch_[held].zeroed == plan.scratch[held].zeroed) {
     ++held;
   }
   if (held == plan.scratch.size()) return;
-  for (const ptxvm::Address old : scratch_) memory_->release(old);
+  for (const HeldScratch& old : scratch_) memory_->release(old.address);
   scratch_.clear();
   double needed = 0;
   for (const Scratch& wanted : plan.scratch) needed += static_cast<double>(wanted.bytes);
@@ -165,7 +170,9 @@ void VmDevice::provide_scratch(const LaunchPlan& plan) {
                     plan.launches.front().entry, needed, free));
   }
   for (const Scratch& wanted : plan.scratch) {
-    scratch_.push_back(memory_->allocate(wanted.name, static_cast<std::size_t>(wanted.bytes)));
+    const auto bytes = static_cast<std::size_t>(wanted.bytes);
+    const ptxvm::Fill fill = wanted.zeroed ? ptxvm::Fill::kZero : ptxvm::Fill::kPoison;
+    scratch_.push_back({memory_->allocate(wanted.name, bytes, fill), wanted.zeroed});
   }
 }
 
@@ -176,7 +183,8 @@ ptxvm::Argument VmDevice::marshal(const Argument& argument) const {
         if constexpr (std::is_same_v<Value, Tensor>) {
           return ptxvm::Argument::pointer(address(value));
         } else if constexpr (std::is_same_v<Value, ScratchRef>) {
-          return ptxvm::Argument::pointer(scratch_.at(static_cast<std::size_t>(value.index)));
+          return ptxvm::Argument::pointer(
+              scratch_.at(static_cast<std::size_t>(value.index)).address);
         } else if constexpr (std::is_same_v<Value, TensorMap>) {
           return ptxvm::Argument::tensor_map(
               to_machine(value, address(value.tensor), problem_.dtype));

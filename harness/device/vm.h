@@ -42,9 +42,8 @@ class VmDevice final : public Device {
   VmDevice& operator=(const VmDevice&) = delete;
 
   std::string kind() const override { return "vm"; }
-  std::string name() const override { return "PTX virtual machine"; }
-  /// The newest target that the machine runs, so that no rung is refused for its age.
-  int sm() const override { return 90; }
+  /// An H200 under another name, so that no rung is refused.
+  const DeviceDescription& description() const override { return description_; }
 
   void require_memory(const Problem& problem) override;
   void load(const Problem& problem, const Inputs& inputs) override;
@@ -69,11 +68,16 @@ class VmDevice final : public Device {
   void run(const Launch& step);
 
   VmOptions options_;
+  DeviceDescription description_;
   PtxLibrary library_;
   Problem problem_;
   std::unique_ptr<ptxvm::Memory> memory_;  ///< null until load()
   std::vector<ptxvm::Address> addresses_;  ///< in the order of Tensor
-  std::vector<ptxvm::Address> scratch_;    ///< of the last plan that needed any
+  struct HeldScratch {
+    ptxvm::Address address;
+    bool zeroed;
+  };
+  std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any
   std::vector<LaunchCounts> counts_;
 };
 

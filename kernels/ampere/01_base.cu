@@ -214,7 +214,8 @@ namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;
@@ -234,4 +235,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_01_base{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_01_base;
+const RungKernels kernels_01_base{kInstances, plan};
+}  // namespace fa

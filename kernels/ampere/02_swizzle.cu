@@ -218,7 +218,8 @@ namespace {
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_02_swizzle_tune)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;
@@ -238,4 +239,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_02_swizzle{kInstances, plan, kTuned};
+namespace fa {
+extern const RungKernels kernels_02_swizzle;
+const RungKernels kernels_02_swizzle{kInstances, plan, kTuned};
+}  // namespace fa

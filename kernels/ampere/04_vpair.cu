@@ -228,7 +228,8 @@ namespace {
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_04_vpair_tune)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;
@@ -248,4 +249,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_04_vpair{kInstances, plan, kTuned};
+namespace fa {
+extern const RungKernels kernels_04_vpair;
+const RungKernels kernels_04_vpair{kInstances, plan, kTuned};
+}  // namespace fa

@@ -230,7 +230,8 @@ namespace {
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_06_batched_tune)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;
@@ -250,4 +251,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_06_batched{kInstances, plan, kTuned};
+namespace fa {
+extern const RungKernels kernels_06_batched;
+const RungKernels kernels_06_batched{kInstances, plan, kTuned};
+}  // namespace fa

@@ -243,7 +243,8 @@ namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   // Bottom right: the last query sees the last key. Without the mask the first one does as well.
   const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 1);
@@ -266,4 +267,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_08_causal{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_08_causal;
+const RungKernels kernels_08_causal{kInstances, plan};
+}  // namespace fa

@@ -253,7 +253,8 @@ namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   // Bottom right: the last query sees the last key. Without the mask the first one does as well.
   const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 1);
   fa::Launch launch;
@@ -277,4 +278,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_09_ragged{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_09_ragged;
+const RungKernels kernels_09_ragged{kInstances, plan};
+}  // namespace fa

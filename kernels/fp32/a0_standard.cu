@@ -170,7 +170,8 @@ struct ValuesEntry {
 };
 const ValuesEntry kValues[] = {INSTANCES(VALUES)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   const std::int64_t query_tiles = problem.seq_q / kTile, key_tiles = problem.seq_kv / kTile;
   const auto seq_q = static_cast<std::int32_t>(problem.seq_q);
@@ -209,4 +210,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_a0_standard{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_a0_standard;
+const RungKernels kernels_a0_standard{kInstances, plan};
+}  // namespace fa

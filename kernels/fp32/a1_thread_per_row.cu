@@ -130,7 +130,8 @@ namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   const auto seq_q = static_cast<std::int32_t>(problem.seq_q);
   const auto seq_kv = static_cast<std::int32_t>(problem.seq_kv);
@@ -149,4 +150,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_a1_thread_per_row{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_a1_thread_per_row;
+const RungKernels kernels_a1_thread_per_row{kInstances, plan};
+}  // namespace fa

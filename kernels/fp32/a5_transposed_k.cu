@@ -189,7 +189,8 @@ namespace {
 
 const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   const auto seq_q = static_cast<std::int32_t>(problem.seq_q);
   const auto seq_kv = static_cast<std::int32_t>(problem.seq_kv);
@@ -215,4 +216,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_a5_transposed_k{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_a5_transposed_k;
+const RungKernels kernels_a5_transposed_k{kInstances, plan};
+}  // namespace fa

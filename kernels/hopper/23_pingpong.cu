@@ -244,7 +244,8 @@ fa::TensorMap tile_map(fa::Tensor tensor, const fa::Problem& problem, int64_t se
           .swizzle = fa::Swizzle::b128};
 }
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;
@@ -265,4 +266,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_23_pingpong{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_23_pingpong;
+const RungKernels kernels_23_pingpong{kInstances, plan};
+}  // namespace fa

@@ -250,7 +250,8 @@ fa::TensorMap tile_map(fa::Tensor tensor, const fa::Problem& problem, int64_t se
           .swizzle = fa::Swizzle::b128};
 }
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;
@@ -271,4 +272,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_24_overlap{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_24_overlap;
+const RungKernels kernels_24_overlap{kInstances, plan};
+}  // namespace fa

@@ -395,7 +395,8 @@ fa::TensorMap tile_map(fa::Tensor tensor, const fa::Problem& problem, int64_t se
           .swizzle = fa::Swizzle::b128};
 }
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   fa::Launch launch;
   launch.entry = instance.entry;
   launch.kernel = instance.kernel;
@@ -419,4 +420,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_31_causal{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_31_causal;
+const RungKernels kernels_31_causal{kInstances, plan};
+}  // namespace fa

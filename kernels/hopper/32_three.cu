@@ -387,7 +387,8 @@ fa::TensorMap tile_map(fa::Tensor tensor, const fa::Problem& problem, int64_t se
           .swizzle = fa::Swizzle::b128};
 }
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   fa::Launch launch;
   launch.entry = instance.entry;
   launch.kernel = instance.kernel;
@@ -411,4 +412,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_32_three{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_32_three;
+const RungKernels kernels_32_three{kInstances, plan};
+}  // namespace fa

@@ -427,7 +427,8 @@ fa::TensorMap tile_map(fa::Tensor tensor, const fa::Problem& problem, int64_t se
 }
 
 // One launch, unless there are more tiles than the blocks of one can take.
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   const int64_t heads = problem.batch * problem.heads;
   const int64_t row_tiles = (problem.seq_q + instance.tile.Br - 1) / instance.tile.Br;
   const int64_t most_heads = kMultiprocessors * kTurns / row_tiles;
@@ -465,4 +466,7 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
 
 }  // namespace
 
-const fa::RungKernels fa::kernels_33_dynamic{kInstances, plan};
+namespace fa {
+extern const RungKernels kernels_33_dynamic;
+const RungKernels kernels_33_dynamic{kInstances, plan};
+}  // namespace fa

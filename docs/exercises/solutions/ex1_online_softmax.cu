@@ -53,7 +53,8 @@ const fa::Instance kInstances[] = {{"fa_ex1_online_softmax",
                                     reinterpret_cast<const void*>(fa_ex1_online_softmax), kHeadDim,
                                     fa::Tile{kRows, 1, kRows / 32}, 0}};
 
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance) {
+fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                    const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
   fa::Launch launch;
   launch.entry = instance.entry;

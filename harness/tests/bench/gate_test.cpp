@@ -20,8 +20,8 @@ struct FakeDevice final : Device {
   int launches = 0;
 
   std::string kind() const override { return "fake"; }
-  std::string name() const override { return "fake"; }
-  int sm() const override { return 80; }
+  DeviceDescription traits{.name = "fake", .sm = 80};
+  const DeviceDescription& description() const override { return traits; }
   void require_memory(const Problem&) override {}
   void load(const Problem& next, const Inputs& given) override {
     problem = next;

@@ -215,7 +215,8 @@ TEST_CASE("every rung passes the gate at a small shape") {
                             .seq_kv = 512,
                             .head_dim = instance.head_dim,
                             .dtype = rung.dtype};
-      const PlanResult plan = make_plan(rung, problem, to_string(instance.tile));
+      const PlanResult plan =
+          make_plan(rung, problem, device.description(), to_string(instance.tile));
       if (!std::holds_alternative<LaunchPlan>(plan)) continue;
       const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
       device.load(problem, inputs);
@@ -247,7 +248,8 @@ TEST_CASE("computed occupancy is the driver's") {
                               .seq_kv = 512,
                               .head_dim = instance.head_dim,
                               .dtype = rung.dtype};
-        const PlanResult plan = make_plan(rung, problem, to_string(instance.tile));
+        const PlanResult plan =
+            make_plan(rung, problem, device.description(), to_string(instance.tile));
         if (!std::holds_alternative<LaunchPlan>(plan)) continue;
         for (const Launch& launch : std::get<LaunchPlan>(plan).launches) {
           const KernelResources used = device.resources(launch);

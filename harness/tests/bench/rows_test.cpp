@@ -18,7 +18,7 @@ const Instance kInstances[] = {{"fake_d64", nullptr, 64, {64, 64, 4}, 1024},
                                {"fake_d64_wide", nullptr, 64, {128, 64, 4}, 2048},
                                {"fake_d128", nullptr, 128, {64, 32, 2}, 4096}};
 
-PlanResult fake_plan(const Problem& problem, const Instance& instance) {
+PlanResult fake_plan(const Problem& problem, const Instance& instance, const DeviceDescription&) {
   if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
   Launch launch;
   launch.entry = instance.entry;

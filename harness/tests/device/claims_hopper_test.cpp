@@ -185,7 +185,7 @@ TEST_CASE("33 gives no block more tiles than it remembers") {
   CHECK(std::get<std::int32_t>(plan.launches[0].arguments[kLaunchHeads]) == 132 * 384);
   CHECK(std::get<std::int32_t>(plan.launches[1].arguments[kFirstHead]) == 132 * 384);
   CHECK(std::get<std::int32_t>(plan.launches[1].arguments[kLaunchHeads]) == 60000 - 132 * 384);
-  const PlanResult refused = make_plan(*find_rung("33"), square(6'500'000, 64));
+  const PlanResult refused = make_plan(*find_rung("33"), square(6'500'000, 64), h200_description());
   REQUIRE(std::holds_alternative<Unsupported>(refused));
   CHECK(std::get<Unsupported>(refused).reason.find("seq_q 6500000") != std::string::npos);
 }

@@ -1,0 +1,96 @@
+// What the kernel files share: parameters of a family, entry points, instances, launches. Below its
+// device code a kernel file lists its instances, says how to plan a problem, and names itself:
+//
+//   #define INSTANCES(X) X(fa_06_batched_d128, Attention<128, 64, 4, 128>) ...
+//   INSTANCES(FA_HALF_ENTRY)
+//   static fa::PlanResult plan(problem, instance, device) { ... }
+//   FA_RUNG(06_batched, INSTANCES, plan);
+//
+// The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm and kSharedBytes,
+// and a static member function run() with the family's parameters.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/launch_plan.h"
+
+namespace fa {
+
+/// What the kernels from 20 on are given.
+struct TmaParameters {
+  const CUtensorMap &Q, &K, &V;  ///< boxes of 64 columns, all panels of a tile in one copy
+  half* O;                       ///< [batch, heads, seq_q, head_dim]
+  float* LSE;                    ///< [batch, heads, seq_q], or null
+  const half* keys;              ///< K once more, for loads of single elements (28 and up)
+  unsigned* counter;             ///< zeros, and zeros again after the launch; null before 33
+  int heads;                     ///< batch x heads
+  int group;                     ///< heads whose tiles are handed out together (33 and up)
+  int seq_q, seq_kv;
+  int causal;        ///< 0 or 1, bottom-right aligned (31 and up)
+  float scale_log2;  ///< softmax scale times log2(e)
+};
+
+/// An instance of the kernel class `Kernel` under this entry point.
+template <class Kernel>
+Instance instance_of(const char* entry, const void* kernel) {
+  return {entry, kernel, Kernel::kHeadDim, Kernel::kTile, Kernel::kSharedBytes};
+}
+
+/// One launch of an instance: its threads and its shared memory, this grid, these arguments.
+Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> arguments);
+
+/// The arguments of FA_FLOAT_ENTRY, FA_HALF_ENTRY and FA_TMA_ENTRY for a problem. The box of Q has
+/// `query_rows` rows, those of K and V the tile's Bc.
+std::vector<Argument> float_arguments(const Problem& problem);
+std::vector<Argument> half_arguments(const Problem& problem);
+std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile, int query_rows = 64);
+
+/// A block for each tile of Br query rows: {row tiles, heads, batch}.
+Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
+
+}  // namespace fa
+
+// --- entry points: extern "C", so that PTX, profilers and messages name the rung -----------------
+
+#define FA_FLOAT_ENTRY(name, ...)                                                                \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const float* Q, const float* K, const float* V, float* O, int seq_q, int seq_kv,      \
+           float scale, int diagonal) {                                                          \
+    __VA_ARGS__::run(Q, K, V, O, seq_q, seq_kv, scale, diagonal);                                \
+  }
+
+#define FA_HALF_ENTRY(name, ...)                                                                 \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const half* Q, const half* K, const half* V, half* O, float* LSE, int seq_q,          \
+           int seq_kv, int causal, float scale_log2) {                                           \
+    __VA_ARGS__::run(Q, K, V, O, LSE, seq_q, seq_kv, causal, scale_log2);                        \
+  }
+
+#define FA_TMA_ENTRY(name, ...)                                                                  \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,         \
+           const __grid_constant__ CUtensorMap V, half* O, float* LSE, const half* keys,         \
+           unsigned* counter, int heads, int group, int seq_q, int seq_kv, int causal,           \
+           float scale_log2) {                                                                   \
+    __VA_ARGS__::run(fa::TmaParameters{Q, K, V, O, LSE, keys, counter, heads, group, seq_q,      \
+                                       seq_kv, causal, scale_log2});                             \
+  }
+
+// --- the rung ------------------------------------------------------------------------------------
+
+#define FA_INSTANCE(name, ...) \
+  fa::instance_of<__VA_ARGS__>(#name, reinterpret_cast<const void*>(name)),
+
+/// Defines what catalogue.cpp looks for. INSTANCES as above, the rung's own instance of a head_dim
+/// before its ablations; a planner; and where the rung takes part in `fa tune`, the further ones.
+#define FA_RUNG(name, INSTANCES, plan, ...)                          \
+  static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)}; \
+  namespace fa {                                                     \
+  extern const RungKernels kernels_##name;                           \
+  const RungKernels kernels_##name{kInstances, plan, ##__VA_ARGS__}; \
+  }                                                                  \
+  static_assert(true)
