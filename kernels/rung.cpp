@@ -1,5 +1,6 @@
 #include "kernels/rung.h"
 
+#include <algorithm>
 #include <numbers>
 #include <utility>
 
@@ -64,17 +65,19 @@ std::vector<Argument> half_arguments(const Problem& problem) {
           scale_log2(problem)};
 }
 
-std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile, int query_rows) {
+std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
+                                    const TmaOptions& options) {
   const std::int64_t heads = problem.batch * problem.heads;
-  return {tile_map(Tensor::q, problem, problem.seq_q, query_rows),
+  return {tile_map(Tensor::q, problem, problem.seq_q, options.query_rows),
           tile_map(Tensor::k, problem, problem.seq_kv, tile.Bc),
           tile_map(Tensor::v, problem, problem.seq_kv, tile.Bc),
+          tile_map(Tensor::o, problem, problem.seq_q, 16),
           Tensor::o,
           Tensor::lse,
           Tensor::k,
-          std::int64_t{0},  // no counter
+          options.counter,
           int32(heads),
-          int32(1),  // a group of one head
+          int32(options.group),
           int32(problem.seq_q),
           int32(problem.seq_kv),
           int32(problem.causal),
@@ -83,6 +86,18 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile, in
 
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile) {
   return {(problem.seq_q + tile.Br - 1) / tile.Br, problem.heads, problem.batch};
+}
+
+Dim3 persistent_grid(const Problem& problem, const Tile& tile, const DeviceDescription& device) {
+  const Dim3 tiles = row_tile_grid(problem, tile);
+  return {std::min<std::int64_t>(tiles.x * tiles.y * tiles.z, device.sms)};
+}
+
+int heads_in_l2(const Problem& problem, const DeviceDescription& device) {
+  const auto head_bytes =
+      2 * problem.seq_kv * problem.head_dim * static_cast<std::int64_t>(size_of(problem.dtype));
+  const std::int64_t heads = problem.batch * problem.heads;
+  return static_cast<int>(std::clamp<std::int64_t>(device.l2_bytes / 2 / head_bytes, 1, heads));
 }
 
 }  // namespace fa

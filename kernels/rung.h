@@ -20,9 +20,12 @@
 
 namespace fa {
 
+constexpr float kLn2 = 0.6931471805599453f;  ///< the LSE is in natural units
+
 /// What the kernels from 20 on are given.
 struct TmaParameters {
   const CUtensorMap &Q, &K, &V;  ///< boxes of 64 columns, all panels of a tile in one copy
+  const CUtensorMap& O_rows;     ///< O in such boxes of 16 rows (34 and up)
   half* O;                       ///< [batch, heads, seq_q, head_dim]
   float* LSE;                    ///< [batch, heads, seq_q], or null
   const half* keys;              ///< K once more, for loads of single elements (28 and up)
@@ -43,14 +46,26 @@ Instance instance_of(const char* entry, const void* kernel) {
 /// One launch of an instance: its threads and its shared memory, this grid, these arguments.
 Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> arguments);
 
-/// The arguments of FA_FLOAT_ENTRY, FA_HALF_ENTRY and FA_TMA_ENTRY for a problem. The box of Q has
-/// `query_rows` rows, those of K and V the tile's Bc.
+struct TmaOptions {
+  int query_rows = 64;  ///< rows in the box of Q; those of K and V have the tile's Bc
+  int group = 1;        ///< see TmaParameters
+  Argument counter = std::int64_t{0};  ///< none
+};
+
+/// The arguments of FA_FLOAT_ENTRY, FA_HALF_ENTRY and FA_TMA_ENTRY for a problem.
 std::vector<Argument> float_arguments(const Problem& problem);
 std::vector<Argument> half_arguments(const Problem& problem);
-std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile, int query_rows = 64);
+std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
+                                    const TmaOptions& options = {});
 
-/// A block for each tile of Br query rows: {row tiles, heads, batch}.
+/// A thread block for each tile of Br query rows: {row tiles, heads, batch}.
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
+
+/// A thread block an SM, but no more than there are tiles.
+Dim3 persistent_grid(const Problem& problem, const Tile& tile, const DeviceDescription& device);
+
+/// The number of heads whose K and V fill half of the L2, at least one and at most all.
+int heads_in_l2(const Problem& problem, const DeviceDescription& device);
 
 }  // namespace fa
 
@@ -73,11 +88,11 @@ Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
 #define FA_TMA_ENTRY(name, ...)                                                                  \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
       name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,         \
-           const __grid_constant__ CUtensorMap V, half* O, float* LSE, const half* keys,         \
-           unsigned* counter, int heads, int group, int seq_q, int seq_kv, int causal,           \
-           float scale_log2) {                                                                   \
-    __VA_ARGS__::run(fa::TmaParameters{Q, K, V, O, LSE, keys, counter, heads, group, seq_q,      \
-                                       seq_kv, causal, scale_log2});                             \
+           const __grid_constant__ CUtensorMap V, const __grid_constant__ CUtensorMap O_rows,    \
+           half* O, float* LSE, const half* keys, unsigned* counter, int heads, int group,       \
+           int seq_q, int seq_kv, int causal, float scale_log2) {                                \
+    __VA_ARGS__::run(fa::TmaParameters{Q, K, V, O_rows, O, LSE, keys, counter, heads, group,     \
+                                       seq_q, seq_kv, causal, scale_log2});                      \
   }
 
 // --- the rung ------------------------------------------------------------------------------------

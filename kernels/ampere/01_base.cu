@@ -15,6 +15,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared.cuh"
 
 namespace {
 

@@ -1,48 +1,73 @@
 // 22_specialized    parent: 21_wgmma
-// Idea: warps with different roles. One producer warpgroup only asks the TMA for tiles and gives
-// its registers away; two consumer warpgroups only compute. Between them a ring of shared-memory
-// slots (K0 V0 K1 V1 ...) with one "full" and one "empty" mbarrier a slot.
+// Idea: warps with different roles. A producer warpgroup only starts the TMA loads and gives up its
+// registers; two consumer warpgroups only compute. An "empty" mbarrier beside the "full" one of
+// each slot tells the producer when it may load again.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
-// Expected effect   the tensor cores no longer wait for loads, nor for a block barrier: while one
-//                   consumer is at its softmax, the other multiplies.
+// Expected effect   the tensor cores no longer wait for loads, nor for a block-wide barrier: while
+//                   one consumer computes its softmax, the other multiplies.
 
-#include <cuda_fp16.h>
-
-#include "kernels/catalogue.h"
-#include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 #include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
 template <int Br, int Bc, int Slots, int D>
 struct Attention {
-  static constexpr int kConsumers = Br / 64;  // warpgroups of 64 query rows
-  static constexpr int kThreads = 128 * (1 + kConsumers);
-  static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
-  static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
-  static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
+  static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
+  static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer
+  static constexpr int kQueryBytes = 64 * D * 2;                  // Q of one consumer
+  static constexpr int kTileBytes = Bc * D * 2;                   // a slot: K or V of one step
+  static constexpr int kAlign = 1024;  // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes =
       kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (1 + 2 * Slots);
-  static_assert(Br % 64 == 0, "a consumer warpgroup owns the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
   static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one wgmma");
   static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
 
-  // A place in the ring, and the parity of the round there.
-  struct Place {
-    int slot = 0, phase = 0;
-    __device__ void next() {
-      if (++slot == Slots) slot = 0, phase ^= 1;
+  struct RowTile {
+    int head, first_row, steps;
+  };
+
+  // A slot of the ring K0 V0 K1 V1 ..., and the parity of its barriers' phase.
+  struct Position {
+    int slot = 0, parity = 0;
+
+    __device__ void advance() {
+      if (++slot == Slots) slot = 0, parity ^= 1;
     }
   };
 
-  // What a thread knows of its two rows, lane/4 and lane/4 + 8 of the warp's 16; the maximum times
-  // scale * log2(e), the sum over the thread's own columns.
+  // Addresses in shared memory; an mbarrier has 8 bytes.
+  struct Shared {
+    uint32_t query, ring, query_full, full, empty;
+
+    __device__ explicit Shared(uint32_t memory) {
+      query = (memory + kAlign - 1) & ~(kAlign - 1);
+      ring = query + kConsumers * kQueryBytes;
+      query_full = ring + Slots * kTileBytes;
+      full = query_full + 8;
+      empty = full + 8 * Slots;
+    }
+    __device__ void wait_full(Position at) const { mbarrier_wait(full + 8 * at.slot, at.parity); }
+    __device__ uint64_t tile(Position at) const {
+      return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
+    }
+    __device__ void release(Position at) const {
+      if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
+    }
+  };
+
+  // The state of a thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: the maximum times
+  // scale * log2(e), the sum over the thread's own columns, the factor of all that came before.
   struct Rows {
     float max[2] = {-INFINITY, -INFINITY}, sum[2] = {}, alpha[2];
   };
@@ -56,25 +81,35 @@ struct Attention {
     wgmma_commit();
   }
 
-  // S becomes the exponentials; alpha is the factor of all that was summed before.
+  // The largest S of row r; four adjacent lanes hold a row.
+  __device__ static float row_max(const float (&S)[Bc / 2], int r) {
+    float x = -INFINITY;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+  }
+
+  // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
+  __device__ static float exponentials(float (&S)[Bc / 2], int r, float scale_log2, float max) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) {
+      S[i] = ex2_approx(fmaf(S[i], scale_log2, -max));
+      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -max));
+      sum += S[i] + S[i + 1];
+    }
+    return sum;
+  }
+
+  // S becomes P.
   __device__ static void softmax(float (&S)[Bc / 2], Rows& rows, float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float tile_max = -INFINITY;
-#pragma unroll
-      for (int i = 2 * r; i < Bc / 2; i += 4) tile_max = fmaxf(tile_max, fmaxf(S[i], S[i + 1]));
-      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
-      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
-      const float new_max = fmaxf(rows.max[r], tile_max * scale_log2);
+      const float new_max = fmaxf(rows.max[r], row_max(S, r) * scale_log2);
       rows.alpha[r] = ex2_approx(rows.max[r] - new_max);
       rows.max[r] = new_max;
-      rows.sum[r] *= rows.alpha[r];
-#pragma unroll
-      for (int i = 2 * r; i < Bc / 2; i += 4) {
-        S[i] = ex2_approx(fmaf(S[i], scale_log2, -new_max));
-        S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -new_max));
-        rows.sum[r] += S[i] + S[i + 1];
-      }
+      rows.sum[r] = rows.sum[r] * rows.alpha[r] + exponentials(S, r, scale_log2, new_max);
     }
   }
 
@@ -99,166 +134,128 @@ struct Attention {
     for (int i = 0; i < Bc / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
     wgmma_commit();
   }
+
+  // One thread: Q of a tile.
+  __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
+                                    const RowTile& tile) {
+    mbarrier_expect(shared.query_full, kConsumers * kQueryBytes);
+    for (int i = 0; i < kConsumers; ++i)
+      tma_load(shared.query + i * kQueryBytes, in.Q, 0, tile.first_row + i * 64, 0, tile.head,
+               shared.query_full);
+  }
+
+  // One thread: K and V of step j, into two slots.
+  __device__ static void load_step(const fa::TmaParameters& in, const Shared& shared,
+                                   const RowTile& tile, int j, Position& at) {
+    const auto load = [&](const CUtensorMap& map) {
+      const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
+      mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
+      mbarrier_expect(full, kTileBytes);
+      tma_load(slot, map, 0, j * Bc, 0, tile.head, full);
+      at.advance();
+    };
+    load(in.K);
+    load(in.V);
+  }
+
+  // A consumer: its 64 rows of a tile.
+  __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
+                                      const RowTile& tile, int consumer, Position& at) {
+    const int row = tile.first_row + consumer * 64 + threadIdx.x % 128 / 32 * 16 +
+                    threadIdx.x % 32 / 4;  // the thread's first
+    const uint64_t q = wgmma_descriptor(shared.query + consumer * kQueryBytes, 64 * 128);
+    float O[D / 2] = {}, S[Bc / 2];
+    uint32_t P[Bc / 16][4];
+    Rows rows;
+    mbarrier_wait(shared.query_full, 0);
+    for (int j = 0; j < tile.steps; ++j) {
+      shared.wait_full(at);
+      wgmma_fence();
+      multiply_qk(S, q, shared.tile(at));
+      wgmma_wait<0>();
+      shared.release(at);
+      softmax(S, rows, in.scale_log2);
+      rescale(O, rows);
+      pack(P, S);
+      at.advance();
+      shared.wait_full(at);
+      wgmma_fence();
+      multiply_pv(O, P, shared.tile(at));
+      wgmma_wait<0>();
+      shared.release(at);
+      at.advance();
+    }
+    store_rows(in, O, rows, tile.head, row);
+  }
+
+  // O / l and the LSE of the thread's two rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
+                                    const Rows& rows, int head, int first_row) {
+    const int lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float sum = rows.sum[r];
+      sum += __shfl_xor_sync(0xffffffff, sum, 1);
+      sum += __shfl_xor_sync(0xffffffff, sum, 2);
+      inverse[r] = __fdividef(1.f, sum);
+      const int row = first_row + r * 8;
+      if (in.LSE && lane % 4 == 0)
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * fa::kLn2;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first_row + r * 8;
+      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n)
+        *reinterpret_cast<half2*>(out + n * 8) =
+            __floats2half2_rn(O[4 * n + 2 * r] * inverse[r], O[4 * n + 2 * r + 1] * inverse[r]);
+    }
+  }
+
+  __device__ static void run(const fa::TmaParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const Shared shared(shared_address(memory));
+    if (threadIdx.x == 0) {
+      mbarrier_init(shared.query_full, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kConsumers);
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+
+    const int head = blockIdx.z * gridDim.y + blockIdx.y, first_row = blockIdx.x * Br;
+    const RowTile tile{head, first_row, in.seq_kv / Bc};
+    // The shuffle tells the compiler that all lanes agree: descriptors stay in uniform registers.
+    const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
+    Position at;
+    if (consumer < 0) {  // the producer
+      registers_release<32>();
+      if (threadIdx.x >= 32 || !elect_one()) return;
+      load_query(in, shared, tile);
+#pragma unroll 1
+      for (int j = 0; j < tile.steps; ++j) load_step(in, shared, tile, j, at);
+    } else {
+      registers_acquire<kRegisters>();
+      compute_tile(in, shared, tile, consumer, at);
+    }
+  }
 };
 
-template <int Br, int Bc, int Slots, int D>
-__device__ __forceinline__ void attention(const CUtensorMap& Q, const CUtensorMap& K,
-                                          const CUtensorMap& V, half* O_out, float* LSE, int seq_q,
-                                          int seq_kv, float scale_log2) {
-  using A = Attention<Br, Bc, Slots, D>;
-  extern __shared__ unsigned char shared[];
-  const uint32_t q_tile = (shared_address(shared) + A::kAlign - 1) & ~(A::kAlign - 1);
-  const uint32_t ring = q_tile + A::kConsumers * A::kQueryBytes;
-  const uint32_t q_full = ring + Slots * A::kTileBytes;
-  const uint32_t full = q_full + 8, empty = full + 8 * Slots;  // mbarriers, 8 bytes each
-  const int head = blockIdx.z * gridDim.y + blockIdx.y;
-  const int first_row = blockIdx.x * Br;
-  const int steps = seq_kv / Bc;
-
-  if (threadIdx.x == 0) {
-    mbarrier_init(q_full, 1);
-    for (int i = 0; i < Slots; ++i) {
-      mbarrier_init(full + 8 * i, 1);
-      mbarrier_init(empty + 8 * i, A::kConsumers);
-    }
-    mbarrier_init_fence();
-  }
-  __syncthreads();
-
-  // The shuffle tells the compiler that all lanes agree: descriptors stay in uniform registers.
-  const int group = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
-  if (group < 0) {  // the producer
-    registers_release<24>();
-    if (threadIdx.x >= 32 || !elect_one()) return;
-    mbarrier_expect(q_full, A::kConsumers * A::kQueryBytes);
-    for (int i = 0; i < A::kConsumers; ++i)
-      tma_load(q_tile + i * A::kQueryBytes, Q, 0, first_row + i * 64, 0, head, q_full);
-    typename A::Place at;
-    const auto load = [&](const CUtensorMap& map, int j) {
-      mbarrier_wait(empty + 8 * at.slot, at.phase ^ 1);
-      mbarrier_expect(full + 8 * at.slot, A::kTileBytes);
-      tma_load(ring + at.slot * A::kTileBytes, map, 0, j * Bc, 0, head, full + 8 * at.slot);
-      at.next();
-    };
-#pragma unroll 1
-    for (int j = 0; j < steps; ++j) {
-      load(K, j);
-      load(V, j);
-    }
-    return;
-  }
-
-  registers_acquire<240>();
-  const int thread = threadIdx.x % 128, lane = thread % 32;
-  typename A::Place at;
-  const auto await = [&](const typename A::Place& p) { mbarrier_wait(full + 8 * p.slot, p.phase); };
-  const auto release = [&](const typename A::Place& p) {
-    if (thread == 0) mbarrier_arrive(empty + 8 * p.slot);
-  };
-  const auto tile = [&](const typename A::Place& p) {
-    return wgmma_descriptor(ring + p.slot * A::kTileBytes, Bc * 128);
-  };
-
-  float O[D / 2] = {};
-  typename A::Rows rows;
-  const uint64_t q = wgmma_descriptor(q_tile + group * A::kQueryBytes, 64 * 128);
-  mbarrier_wait(q_full, 0);
-
-  float S[Bc / 2];
-  uint32_t P[Bc / 16][4];
-  for (int j = 0; j < steps; ++j) {
-    await(at);
-    wgmma_fence();
-    A::multiply_qk(S, q, tile(at));
-    wgmma_wait<0>();
-    release(at);
-    A::softmax(S, rows, scale_log2);
-    A::rescale(O, rows);
-    A::pack(P, S);
-    at.next();
-    await(at);
-    wgmma_fence();
-    A::multiply_pv(O, P, tile(at));
-    wgmma_wait<0>();
-    release(at);
-    at.next();
-  }
-
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float sum = rows.sum[r];
-    sum += __shfl_xor_sync(0xffffffff, sum, 1);
-    sum += __shfl_xor_sync(0xffffffff, sum, 2);
-    const float inverse = __fdividef(1.f, sum);
-    const int row = first_row + group * 64 + thread / 32 * 16 + r * 8 + lane / 4;
-    half* out = O_out + (int64_t{head} * seq_q + row) * D + lane % 4 * 2;
-#pragma unroll
-    for (int n = 0; n < D / 8; ++n)
-      *reinterpret_cast<half2*>(out + n * 8) =
-          __floats2half2_rn(O[4 * n + 2 * r] * inverse, O[4 * n + 2 * r + 1] * inverse);
-    if (LSE && lane % 4 == 0)
-      LSE[int64_t{head} * seq_q + row] = (rows.max[r] + __log2f(sum)) * 0.6931471805599453f;
-  }
-}
-
 }  // namespace
 
-#define ENTRY(name, Br, Bc, slots, D)                                                         \
-  extern "C" __global__ void __launch_bounds__(Attention<Br, Bc, slots, D>::kThreads, 1)      \
-      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,      \
-           const __grid_constant__ CUtensorMap V, half* O, float* LSE, int seq_q, int seq_kv, \
-           float scale_log2) {                                                                \
-    attention<Br, Bc, slots, D>(Q, K, V, O, LSE, seq_q, seq_kv, scale_log2);                  \
-  }
-#define INSTANCE(name, Br, Bc, slots, D)                         \
-  {#name, reinterpret_cast<const void*>(name), D,                \
-   fa::Tile{Br, Bc, Attention<Br, Bc, slots, D>::kThreads / 32}, \
-   Attention<Br, Bc, slots, D>::kSharedBytes},
+#define INSTANCES(X)                                     \
+  X(fa_22_specialized_d128, Attention<128, 128, 6, 128>) \
+  X(fa_22_specialized_d64, Attention<128, 128, 10, 64>)
 
-#define INSTANCES(X)                          \
-  X(fa_22_specialized_d128, 128, 128, 6, 128) \
-  X(fa_22_specialized_d64, 128, 128, 10, 64)
+INSTANCES(FA_TMA_ENTRY)
 
-INSTANCES(ENTRY)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-
-// {64 columns, sequence, panels, batch and heads}: one copy brings all panels of a tile.
-fa::TensorMap tile_map(fa::Tensor tensor, const fa::Problem& problem, int64_t seq, int rows) {
-  const int64_t D = problem.head_dim;
-  return {.tensor = tensor,
-          .rank = 4,
-          .extents = {64, seq, D / 64, problem.batch * problem.heads},
-          .strides = {1, D, 64, seq * D},
-          .box = {64, rows, problem.head_dim / 64, 1},
-          .swizzle = fa::Swizzle::b128};
-}
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {problem.seq_q / instance.tile.Br, problem.heads, problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {tile_map(fa::Tensor::q, problem, problem.seq_q, 64),
-                      tile_map(fa::Tensor::k, problem, problem.seq_kv, instance.tile.Bc),
-                      tile_map(fa::Tensor::v, problem, problem.seq_kv, instance.tile.Bc),
-                      fa::Tensor::o,
-                      fa::Tensor::lse,
-                      static_cast<std::int32_t>(problem.seq_q),
-                      static_cast<std::int32_t>(problem.seq_kv),
-                      static_cast<float>(problem.scale() * 1.4426950408889634)};
-  return fa::LaunchPlan{{launch}};
+  return fa::LaunchPlan{{fa::launch_of(instance, fa::row_tile_grid(problem, instance.tile),
+                                       fa::tma_arguments(problem, instance.tile))}};
 }
 
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_22_specialized;
-const RungKernels kernels_22_specialized{kInstances, plan};
-}  // namespace fa
+FA_RUNG(22_specialized, INSTANCES, plan);

@@ -1,8 +1,13 @@
-// Loads from shared memory of a width that the compiler does not change.
+// Shared memory: addresses, and loads of a width that the compiler does not change.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+
+/// Shared-memory address as instructions take it: 32 bits, relative to the window.
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
 
 /// Four neighbouring floats, 16-byte aligned, in one instruction (PTX ISA: "ld"). Read as a float4,
 /// they would be four loads to nvcc, which joins loads again: not always all of them, and not the

@@ -1,0 +1,434 @@
+// 34_tma_store      parent: 33_dynamic
+// Idea: O leaves through the TMA. A warp writes its 16 rows to shared memory with stmatrix and
+// starts one copy; it goes on with the next tile while the copy runs. Rows beyond the end are cut
+// off by the tensor map.
+//
+// Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows;
+//                   at head_dim 64 three consumers, Br = 192, Bc = 96
+// Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
+// Expected effect   8 stmatrix in place of 64 shuffles and 16 stores a thread: some hundred clocks
+//                   a tile, 2 to 3 % at N = 512 and 1024, nothing at 8192.
+
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/stmatrix.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Br, int Bc, int Slots, int D>
+struct Attention {
+  static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
+  static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer
+  static constexpr int kQueryBytes = 64 * D * 2;                  // Q of one consumer
+  static constexpr int kTileBytes = Bc * D * 2;                   // a slot: K or V of one step
+  static constexpr float kLargest = 1 << 15;                      // bound of P, a half
+  static constexpr int kAlign = 1024;  // of tiles with the 128-byte swizzle
+  static constexpr std::size_t kSharedBytes = kAlign + 2 * kConsumers * kQueryBytes +
+                                              Slots * kTileBytes +
+                                              8 * (2 * kConsumers + 2 * Slots + 4);
+  static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one wgmma");
+  static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
+
+  struct RowTile {
+    int head, first_row, full_steps, steps;  // steps without a mask, and all
+  };
+
+  // A slot of the ring K0 V0 K1 V1 ..., and the parity of its barriers' phase.
+  struct Position {
+    int slot = 0, parity = 0;
+
+    __device__ void advance() {
+      if (++slot == Slots) slot = 0, parity ^= 1;
+    }
+    __device__ Position next() const {
+      Position at = *this;
+      at.advance();
+      return at;
+    }
+  };
+
+  // Addresses in shared memory; an mbarrier has 8 bytes.
+  struct Shared {
+    uint32_t query, output, ring, query_full, query_empty, full, empty, dealt, taken;
+
+    __device__ explicit Shared(uint32_t memory) {
+      query = (memory + kAlign - 1) & ~(kAlign - 1);
+      output = query + kConsumers * kQueryBytes;
+      ring = output + kConsumers * kQueryBytes;
+      query_full = ring + Slots * kTileBytes;
+      query_empty = query_full + 8 * kConsumers;
+      full = query_empty + 8 * kConsumers;
+      empty = full + 8 * Slots;
+      dealt = empty + 8 * Slots;
+      taken = dealt + 8 * 2;
+    }
+    __device__ void wait_full(Position at) const { mbarrier_wait(full + 8 * at.slot, at.parity); }
+    __device__ uint64_t tile(Position at) const {
+      return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
+    }
+    __device__ void release(Position at) const {
+      if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
+    }
+  };
+
+  // The state of a thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: the reference near
+  // the maximum, the sum over the thread's own columns, the factor of all that came before.
+  struct Rows {
+    float max[2], sum[2] = {}, block_sum[2] = {}, alpha[2];
+  };
+
+  // The warp's 16 rows of Q as A operands; the tile is swizzled.
+  using Query = uint32_t[D / 16][4];
+  __device__ static void load_fragments(Query& q, uint32_t query) {
+    const int lane = threadIdx.x % 32;
+    const uint32_t row = query + (threadIdx.x % 128 / 32 * 16 + lane % 16) * 128;
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i)
+      ldmatrix_x4(q[i], row + i / 4 * (64 * 128) + ((i % 4 * 2 + lane / 16 ^ lane % 8) << 4));
+  }
+
+  // S = Q K^T, in the background.
+  __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
+    wgmma_commit();
+  }
+
+  // The largest S of row r; four adjacent lanes hold a row.
+  __device__ static float row_max(const float (&S)[Bc / 2], int r) {
+    float x = -INFINITY;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+  }
+
+  // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
+  __device__ static float exponentials(float (&S)[Bc / 2], int r, float scale_log2, float max) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) {
+      S[i] = ex2_approx(fmaf(S[i], scale_log2, -max));
+      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -max));
+      sum += S[i] + S[i + 1];
+    }
+    return sum;
+  }
+
+  // The keys that a row sees; the causal mask is aligned bottom-right.
+  __device__ static int visible(const fa::TmaParameters& in, int row) {
+    const int hidden = in.causal ? max(0, in.seq_q - 1 - row) : 0;
+    return max(0, in.seq_kv - hidden);
+  }
+
+  // Hides the keys of block j that the thread's rows do not see.
+  __device__ static void mask(float (&S)[Bc / 2], const fa::TmaParameters& in, int row, int j) {
+    const int first_key = j * Bc + threadIdx.x % 4 * 2;
+    const int limits[] = {visible(in, row) - first_key, visible(in, row + 8) - first_key};
+#pragma unroll
+    for (int i = 0; i < Bc / 2; ++i)
+      if (i / 4 * 8 + i % 2 >= limits[i / 2 % 2]) S[i] = -INFINITY;
+  }
+
+  // S becomes P.
+  __device__ static void softmax(float (&S)[Bc / 2], Rows& rows, float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      rows.sum[r] += rows.block_sum[r];
+      rows.block_sum[r] = exponentials(S, r, scale_log2, rows.max[r]);
+    }
+  }
+
+  // The exponents of P once more, with mma.sync, in the rows where P is infinite; 0 stays 0.
+  __device__ static void restore(float (&S)[Bc / 2], const Rows& rows, const bool (&infinite)[2],
+                                 const Query& q, const fa::TmaParameters& in, int head, int j) {
+    const half* keys = in.keys + (int64_t{head} * in.seq_kv + j * Bc) * D;
+#pragma unroll
+    for (int n = 0; n < Bc / 8; ++n) {
+      const int row = min(n * 8 + static_cast<int>(threadIdx.x % 32 / 4), in.seq_kv - 1 - j * Bc);
+      const half* key = keys + row * D + threadIdx.x % 4 * 2;
+      const auto* k = reinterpret_cast<const volatile uint32_t*>(key);
+      float s[4] = {};
+      __syncwarp();  // and volatile: else all of K is loaded first, and spilled
+#pragma unroll
+      for (int i = 0; i < D / 16; ++i) mma_m16n8k16(s, q[i], k[i * 8], k[i * 8 + 4]);
+      for (int i = 0; i < 4; ++i)
+        if (infinite[i / 2])
+          S[4 * n + i] =
+              S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.max[i / 2]);
+    }
+  }
+
+  // Raises the reference where a P may be too large; no P exceeds the sum that it is part of.
+  __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
+                                const fa::TmaParameters& in, int head, int j) {
+    if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
+    const bool infinite[] = {row_max(S, 0) == INFINITY, row_max(S, 1) == INFINITY};
+    if (__any_sync(0xffffffff, infinite[0] || infinite[1]))
+      restore(S, rows, infinite, q, in, head, j);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float top = row_max(S, r);  // of P, or of its exponent
+      const float e = infinite[r] ? ceilf(top) : top > kLargest ? floorf(__log2f(top)) - 2 : 0;
+      rows.alpha[r] = infinite[r] ? 0 : __int_as_float((127 - static_cast<int>(e)) << 23);
+      rows.max[r] += e;
+      rows.sum[r] *= rows.alpha[r];
+      rows.block_sum[r] = 0;
+#pragma unroll
+      for (int i = 2 * r; i < Bc / 2; i += 4) {
+        for (int k = i; k < i + 2; ++k)
+          S[k] = infinite[r] ? ex2_approx(S[k] - e) : S[k] * rows.alpha[r];
+        rows.block_sum[r] += S[i] + S[i + 1];
+      }
+    }
+    rescale(O, rows);
+  }
+
+  __device__ static void rescale(float (&O)[D / 2], const Rows& rows) {
+    if (!__any_sync(0xffffffff, rows.alpha[0] != 1.f || rows.alpha[1] != 1.f)) return;
+#pragma unroll
+    for (int i = 0; i < D / 2; ++i) O[i] *= rows.alpha[i / 2 % 2];
+  }
+
+  // The accumulator layout, packed to halves, is the layout of an A operand.
+  __device__ static void pack(uint32_t (&P)[Bc / 16][4], const float (&S)[Bc / 2]) {
+#pragma unroll
+    for (int i = 0; i < Bc / 4; ++i) {
+      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
+      P[i / 4][i % 4] = reinterpret_cast<const uint32_t&>(p);
+    }
+  }
+
+  // O += P V, in the background.
+  __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[Bc / 16][4],
+                                     uint64_t v) {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
+    wgmma_commit();
+  }
+
+  __device__ static int tile_count(const fa::TmaParameters& in) {
+    return (in.seq_q + Br - 1) / Br * in.heads;
+  }
+  __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
+    const int row_tiles = (in.seq_q + Br - 1) / Br;
+    const int last = t - (in.heads - in.group) * row_tiles;  // its place among the last heads
+    const int head = last < 0 ? t / row_tiles : in.heads - in.group + last % in.group;
+    const int first_row = (row_tiles - 1 - (last < 0 ? t % row_tiles : last / in.group)) * Br;
+    const int keys = visible(in, min(first_row + Br, in.seq_q) - 1);
+    // A tile that sees no key has one step, all masked.
+    return {head, first_row, visible(in, first_row) / Bc, max(1, (keys + Bc - 1) / Bc)};
+  }
+
+  // Two tile numbers for the warps of the thread block.
+  __device__ static int& tile_number(int turn) {
+    __shared__ int numbers[2];
+    return numbers[turn % 2];
+  }
+
+  // One thread: fetches the number of each tile, and the first that is no tile.
+  __device__ static void deal_tiles(const fa::TmaParameters& in, const Shared& shared) {
+    for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn) {
+      mbarrier_wait(shared.taken + turn % 2 * 8, turn / 2 % 2 ^ 1);
+      if (turn > 0) t = gridDim.x + atomicAdd(in.counter, 1);
+      tile_number(turn) = t;
+      mbarrier_arrive(shared.dealt + turn % 2 * 8);
+    }
+    // The last thread block of all leaves zeros for the next launch.
+    __threadfence();
+    if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
+  }
+  __device__ static int wait_tile(const Shared& shared, int turn) {
+    mbarrier_wait(shared.dealt + turn % 2 * 8, turn / 2 % 2);
+    return tile_number(turn);
+  }
+
+  // One thread: Q of a tile, for each consumer as soon as its part is empty.
+  __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
+                                    const RowTile& tile, int parity) {
+    for (int i = 0; i < kConsumers; ++i) {
+      mbarrier_wait(shared.query_empty + 8 * i, parity ^ 1);
+      mbarrier_expect(shared.query_full + 8 * i, kQueryBytes);
+      tma_load(shared.query + i * kQueryBytes, in.Q, 0, tile.first_row + i * 64, 0, tile.head,
+               shared.query_full + 8 * i);
+    }
+  }
+
+  // One thread: K and V of step j, into two slots.
+  __device__ static void load_step(const fa::TmaParameters& in, const Shared& shared,
+                                   const RowTile& tile, int j, Position& at) {
+    const auto load = [&](const CUtensorMap& map) {
+      const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
+      mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
+      mbarrier_expect(full, kTileBytes);
+      tma_load(slot, map, 0, j * Bc, 0, tile.head, full);
+      at.advance();
+    };
+    load(in.K);
+    load(in.V);
+  }
+
+  // A consumer: its 64 rows of a tile.
+  __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
+                                      const RowTile& tile, int consumer, int parity, Position& at) {
+    const int row = tile.first_row + consumer * 64 + threadIdx.x % 128 / 32 * 16 +
+                    threadIdx.x % 32 / 4;  // the thread's first
+    float O[D / 2] = {}, S[Bc / 2];
+    Query q;
+    uint32_t P[Bc / 16][4];
+    Rows rows;
+    mbarrier_wait(shared.query_full + 8 * consumer, parity);
+    load_fragments(q, shared.query + consumer * kQueryBytes);
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_qk(S, q, shared.tile(at));
+    wgmma_wait<0>();
+    shared.release(at);
+    // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
+    barrier_sync(1 + consumer, 128);
+    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
+    if (tile.full_steps == 0) mask(S, in, row, 0);
+    for (int r = 0; r < 2; ++r)  // finite even where all scores are -INFINITY
+      rows.max[r] = fmaxf(ceilf(row_max(S, r) * in.scale_log2), -1e30f);
+    softmax(S, rows, in.scale_log2);
+    pack(P, S);
+    at.advance();
+    if (tile.steps > 1) shared.wait_full(at.next());  // the next K
+    for (int j = 1; j < tile.steps; ++j) {
+      const Position v = at;
+      at.advance();
+      wgmma_fence();
+      multiply_qk(S, q, shared.tile(at));  // of this step
+      shared.wait_full(v);
+      wgmma_fence();
+      multiply_pv(O, P, shared.tile(v));  // of the step before
+      wgmma_wait<1>();
+      shared.release(at);
+      if (j >= tile.full_steps) mask(S, in, row, j);
+      softmax(S, rows, in.scale_log2);
+      if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
+      wgmma_wait<0>();                                             // P may be written, O be read
+      shared.release(v);
+      repair(S, O, rows, q, in, tile.head, j);
+      pack(P, S);
+      at.advance();
+    }
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_pv(O, P, shared.tile(at));
+    wgmma_wait<0>();
+    shared.release(at);
+    at.advance();
+    store_rows(in, shared, O, rows, tile.head, row);
+  }
+
+  // O / l and the LSE of the warp's 16 rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const Shared& shared,
+                                    const float (&O)[D / 2], const Rows& rows, int head,
+                                    int first_row) {
+    const int lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float sum = rows.sum[r] + rows.block_sum[r];
+      sum += __shfl_xor_sync(0xffffffff, sum, 1);
+      sum += __shfl_xor_sync(0xffffffff, sum, 2);
+      inverse[r] = sum == 0 ? 0 : __fdividef(1.f, sum);
+      const int row = first_row + r * 8;
+      if (in.LSE && lane % 4 == 0 && row < in.seq_q)
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * fa::kLn2;
+    }
+    const uint32_t output = shared.output + (threadIdx.x / 32 - 4) * (16 * D * 2);
+    bulk_wait_read();  // the warp's copy of the tile before
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < D / 8; n += 2) {
+      uint32_t piece[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const half2 two = __floats2half2_rn(O[4 * n + 2 * i] * inverse[i % 2],
+                                            O[4 * n + 2 * i + 1] * inverse[i % 2]);
+        piece[i] = reinterpret_cast<const uint32_t&>(two);
+      }
+      const int chunk = n % 8 + lane / 16;  // of 8 columns, in its panel
+      stmatrix_x4(output + (n / 8 * 16 + lane % 16) * 128 + ((chunk ^ lane % 8) << 4), piece);
+    }
+    fence_async_proxy();
+    __syncwarp();
+    if (lane == 0) {
+      tma_store(in.O_rows, output, 0, first_row, 0, head);
+      bulk_commit();
+    }
+  }
+
+  __device__ static void run(const fa::TmaParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const Shared shared(shared_address(memory));
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kConsumers);
+      for (int i = 0; i < 2; ++i) {
+        mbarrier_init(shared.dealt + 8 * i, 1);
+        mbarrier_init(shared.taken + 8 * i, 2 + 4 * kConsumers);
+      }
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+
+    // The shuffle tells the compiler that all lanes agree: descriptors stay in uniform registers.
+    const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
+    Position at;
+    if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q; warp 2 deals
+      registers_release<32>();
+      if (threadIdx.x >= 96 || !elect_one()) return;
+      if (threadIdx.x >= 64) return deal_tiles(in, shared);
+      for (int turn = 0, t; (t = wait_tile(shared, turn)) < tile_count(in); ++turn) {
+        mbarrier_arrive(shared.taken + turn % 2 * 8);
+        const RowTile tile = tile_at(in, t);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
+#pragma unroll 1
+        for (int j = 0; threadIdx.x < 32 && j < tile.steps; ++j) load_step(in, shared, tile, j, at);
+      }
+    } else {
+      registers_acquire<kRegisters>();
+      for (int turn = 0;; ++turn) {
+        const int t = __shfl_sync(0xffffffff, wait_tile(shared, turn), 0);
+        if (t >= tile_count(in)) break;
+        if (threadIdx.x % 32 == 0) mbarrier_arrive(shared.taken + turn % 2 * 8);
+        compute_tile(in, shared, tile_at(in, t), consumer, turn % 2, at);
+      }
+      bulk_wait_read();
+    }
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                                   \
+  X(fa_34_tma_store_d128, Attention<128, 128, 5, 128>) \
+  X(fa_34_tma_store_d64, Attention<192, 96, 12, 64>)
+
+INSTANCES(FA_TMA_ENTRY)
+
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription& device) {
+  const fa::TmaOptions options{.group = problem.causal ? fa::heads_in_l2(problem, device) : 1,
+                               .counter = fa::ScratchRef{0}};
+  return fa::LaunchPlan{
+      {fa::launch_of(instance, fa::persistent_grid(problem, instance.tile, device),
+                     fa::tma_arguments(problem, instance.tile, options))},
+      {{.name = "tile counter", .bytes = 8, .zeroed = true}}};
+}
+
+FA_RUNG(34_tma_store, INSTANCES, plan);
