@@ -1,5 +1,6 @@
 #include "kernels/rung.h"
 
+#include <algorithm>
 #include <numbers>
 #include <utility>
 
@@ -26,6 +27,11 @@ float scale_log2(const Problem& problem) {
   return static_cast<float>(problem.scale() * std::numbers::log2e);
 }
 
+LaunchPlan plan_rows(const Problem& problem, const Instance& instance,
+                     std::vector<Argument> arguments) {
+  return {{launch_of(instance, row_tile_grid(problem, instance.tile), std::move(arguments))}};
+}
+
 }  // namespace
 
 Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> arguments) {
@@ -39,13 +45,19 @@ Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> argu
   return launch;
 }
 
-std::vector<Argument> float_arguments(const Problem& problem) {
+const Instance& instance_for(std::span<const Instance> instances, int head_dim) {
+  return *std::find_if(instances.begin(), instances.end(),
+                       [&](const Instance& i) { return i.head_dim == head_dim; });
+}
+
+std::vector<Argument> float_arguments(const Problem& problem, Argument scratch) {
   // The last key that query 0 sees; without a mask, one past the end.
   const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 0);
   return {Tensor::q,
           Tensor::k,
           Tensor::v,
           Tensor::o,
+          scratch,
           int32(problem.seq_q),
           int32(problem.seq_kv),
           static_cast<float>(problem.scale()),
@@ -83,6 +95,31 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile, in
 
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile) {
   return {(problem.seq_q + tile.Br - 1) / tile.Br, problem.heads, problem.batch};
+}
+
+PlanResult plan_float_tiles(const Problem& problem, const Instance& instance,
+                            const DeviceDescription&) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_rows(problem, instance, float_arguments(problem));
+}
+
+PlanResult plan_half_tiles(const Problem& problem, const Instance& instance,
+                           const DeviceDescription&) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_rows(problem, instance, half_arguments(problem));
+}
+
+PlanResult plan_half_rows(const Problem& problem, const Instance& instance,
+                          const DeviceDescription&) {
+  return plan_rows(problem, instance, half_arguments(problem));
+}
+
+LaunchPlan float_steps(const Problem& problem, std::initializer_list<Step> steps, Scratch scratch) {
+  LaunchPlan plan{.scratch = {scratch}};
+  for (const Step& step : steps)
+    plan.launches.push_back(launch_of(step.instance, {step.blocks, problem.heads, problem.batch},
+                                      float_arguments(problem, ScratchRef{0})));
+  return plan;
 }
 
 }  // namespace fa

@@ -14,6 +14,8 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "kernels/launch_plan.h"
@@ -43,14 +45,32 @@ Instance instance_of(const char* entry, const void* kernel) {
 /// One launch of an instance: its threads and its shared memory, this grid, these arguments.
 Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> arguments);
 
+/// The instance for a head_dim among the further kernels of a rung. There must be one.
+const Instance& instance_for(std::span<const Instance> instances, int head_dim);
+
 /// The arguments of FA_FLOAT_ENTRY, FA_HALF_ENTRY and FA_TMA_ENTRY for a problem. The box of Q has
 /// `query_rows` rows, those of K and V the tile's Bc.
-std::vector<Argument> float_arguments(const Problem& problem);
+std::vector<Argument> float_arguments(const Problem& problem,
+                                      Argument scratch = std::int64_t{0} /* none */);
 std::vector<Argument> half_arguments(const Problem& problem);
 std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile, int query_rows = 64);
 
 /// A block for each tile of Br query rows: {row tiles, heads, batch}.
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
+
+/// Planners of rungs with one launch and a block for each row tile: whole tiles only, any length.
+PlanResult plan_float_tiles(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_half_tiles(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_half_rows(const Problem&, const Instance&, const DeviceDescription&);
+
+/// One of several launches: grid.x is `blocks`, heads and batch are grid.y and grid.z.
+struct Step {
+  const Instance& instance;
+  std::int64_t blocks;
+};
+
+/// Launches of FA_FLOAT_ENTRY, one after another, with one scratch buffer for all of them.
+LaunchPlan float_steps(const Problem& problem, std::initializer_list<Step> steps, Scratch scratch);
 
 }  // namespace fa
 
@@ -58,9 +78,9 @@ Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
 
 #define FA_FLOAT_ENTRY(name, ...)                                                                \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
-      name(const float* Q, const float* K, const float* V, float* O, int seq_q, int seq_kv,      \
-           float scale, int diagonal) {                                                          \
-    __VA_ARGS__::run(Q, K, V, O, seq_q, seq_kv, scale, diagonal);                                \
+      name(const float* Q, const float* K, const float* V, float* O, float* scratch, int seq_q,  \
+           int seq_kv, float scale, int diagonal) {                                              \
+    __VA_ARGS__::run(Q, K, V, O, scratch, seq_q, seq_kv, scale, diagonal);                       \
   }
 
 #define FA_HALF_ENTRY(name, ...)                                                                 \

@@ -1,8 +1,8 @@
 // a2_kv_outer       parent: a1
-// Idea: Algorithm 1 of FlashAttention as printed: K/V tiles outside, Q tiles inside. O and the row
-// statistics l and m live in HBM and are read and written once for every K/V tile.
+// Idea: Algorithm 1 of FlashAttention: K/V tiles in the outer loop, Q tiles in the inner one. O and
+// the row statistics m and l are in HBM and are read and written once for every K/V tile.
 //
-// Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane owns one key of S and every 32nd
+// Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
 //                   column of O; one block for a head
 // Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
 // Expected effect   slower than a1: seq_kv / 32 trips of O to HBM and back, one block a head, and
@@ -10,24 +10,27 @@
 
 #include <cfloat>
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
-constexpr int Bc = 32;  // keys of a tile: one a lane
+constexpr int Bc = 32;  // keys of a tile: one for each lane
 
 template <int Br, int Warps, int D>
 struct Attention {
+  static constexpr fa::Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kRows = Br / Warps;  // rows a warp owns
-  static constexpr int kColumns = D / 32;   // columns of O a lane owns
+  static constexpr int kBlocksPerSm = 0;
+  static constexpr int kRows = Br / Warps;  // rows of a warp
+  static constexpr int kColumns = D / 32;   // columns of O of a lane
   static constexpr int kPitch = D;          // floats from one row of the K tile to the next
   static constexpr std::size_t kSharedBytes =
       (Br * D + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
-  static_assert(kRows * Warps == Br, "each warp owns whole rows");
-  static_assert(kColumns * 32 == D, "the lanes of a warp share the columns of O");
+  static_assert(kRows * Warps == Br, "each warp computes whole rows");
+  static_assert(kColumns * 32 == D, "the lanes of a warp divide the columns of O evenly");
 
   // Copies Rows rows of D floats; in shared memory they are Pitch apart.
   template <int Rows, int Pitch>
@@ -54,6 +57,36 @@ struct Attention {
     }
   }
 
+  __device__ static float warp_max(float x) {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
+    return x;
+  }
+  __device__ static float warp_sum(float x) {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
+    return x;
+  }
+
+  // Online softmax: writes P, and rescales O and row_sum, each lane's part of the sum, to the new
+  // maximum. `last` is the last visible key of the first row, from the lane's key.
+  __device__ static void softmax(float* p, float (&S)[kRows], float (&O)[kRows][kColumns],
+                                 float (&row_max)[kRows], float (&row_sum)[kRows], float scale,
+                                 int last) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      S[r] = last + r >= 0 ? S[r] * scale : -INFINITY;
+      const float new_max = fmaxf(row_max[r], warp_max(S[r]));
+      const float alpha = exp_approx(row_max[r] - new_max);
+      const float x = exp_approx(S[r] - new_max);
+      p[r * Bc + threadIdx.x % 32] = x;
+      row_max[r] = new_max;
+      row_sum[r] = row_sum[r] * alpha + x;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) O[r][c] *= alpha;
+    }
+  }
+
   // O += P V for the warp's rows; `v` is at the lane's first column.
   __device__ static void multiply_pv(float (&O)[kRows][kColumns], const float* p, const float* v) {
 #pragma unroll
@@ -76,135 +109,94 @@ struct Attention {
     }
   }
 
-  __device__ static float warp_max(float x) {
+  // O, m and l of the warp's rows. O was divided by l when it was written; lane 0 gets all of l.
+  __device__ static void load_rows(float (&O)[kRows][kColumns], float (&row_max)[kRows],
+                                   float (&row_sum)[kRows], const float* O_out, const float* m,
+                                   const float* l) {
+    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
-    return x;
+    for (int r = 0; r < kRows; ++r) {
+      row_max[r] = m[r];
+      row_sum[r] = lane == 0 ? l[r] : 0.f;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) O[r][c] = O_out[r * D + lane + 32 * c] * l[r];
+    }
   }
-  __device__ static float warp_sum(float x) {
+
+  // Writes O / row_sum, m and l.
+  __device__ static void store_rows(float* O_out, float* m, float* l,
+                                    const float (&O)[kRows][kColumns],
+                                    const float (&row_max)[kRows], const float (&row_sum)[kRows]) {
+    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
-    return x;
+    for (int r = 0; r < kRows; ++r) {
+      const float sum = warp_sum(row_sum[r]);
+      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      const float divisor = fmaxf(sum, 1.f);
+      // Rounded, not approximate: the error would return with the same sign in every tile.
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) O_out[r * D + lane + 32 * c] = O[r][c] / divisor;
+      if (lane == 0) {
+        m[r] = row_max[r];
+        l[r] = sum;
+      }
+    }
+  }
+
+  __device__ static void run(const float* Q, const float* K, const float* V, float* O_out, float* m,
+                             int seq_q, int seq_kv, float scale, int diagonal) {
+    extern __shared__ __align__(16) float shared[];
+    float* const q_tile = shared;
+    float* const k_tile = q_tile + Br * D;
+    float* const v_tile = k_tile + Bc * kPitch;
+    float* const p_tile = v_tile + Bc * D;
+    const int lane = threadIdx.x % 32;
+    const int warp_row = threadIdx.x / 32 * kRows;
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    Q += head * seq_q * D;
+    O_out += head * seq_q * D;
+    K += head * seq_kv * D;
+    V += head * seq_kv * D;
+    m += head * 2 * seq_q;
+    float* const l = m + seq_q;
+
+    for (int64_t i = threadIdx.x; i < int64_t{seq_q} * D; i += kThreads) O_out[i] = 0.f;
+    for (int i = threadIdx.x; i < seq_q; i += kThreads) {
+      m[i] = -FLT_MAX;  // not -INFINITY: -INFINITY minus itself is NaN
+      l[i] = 0.f;
+    }
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      load_tile<Bc, kPitch>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D>(v_tile, V + int64_t{j} * D);
+      for (int i = 0; i < seq_q; i += Br) {
+        load_tile<Br, D>(q_tile, Q + int64_t{i} * D);
+        __syncthreads();  // the tiles have arrived, and what the block wrote last is visible
+        const int row = i + warp_row;
+        float S[kRows] = {}, O[kRows][kColumns], row_max[kRows], row_sum[kRows];
+        load_rows(O, row_max, row_sum, O_out + int64_t{row} * D, m + row, l + row);
+        multiply_qk(S, q_tile + warp_row * D, k_tile + lane * kPitch);
+        softmax(p_tile + warp_row * Bc, S, O, row_max, row_sum, scale, row + diagonal - j - lane);
+        __syncwarp();  // the warp's rows of P are complete
+        multiply_pv(O, p_tile + warp_row * Bc, v_tile + lane);
+        store_rows(O_out + int64_t{row} * D, m + row, l + row, O, row_max, row_sum);
+        __syncthreads();  // the last read of the tiles
+      }
+    }
   }
 };
 
-template <int Br, int Warps, int D>
-__device__ __forceinline__ void attention(const float* Q, const float* K, const float* V,
-                                          float* O_out, float* row_max, float* row_sum, int seq_q,
-                                          int seq_kv, float scale, int diagonal) {
-  using A = Attention<Br, Warps, D>;
-  extern __shared__ __align__(16) float shared[];
-  float* const q_tile = shared;
-  float* const k_tile = q_tile + Br * D;
-  float* const v_tile = k_tile + Bc * A::kPitch;
-  float* const p_tile = v_tile + Bc * D;
-  const int lane = threadIdx.x % 32;
-  const int warp_row = threadIdx.x / 32 * A::kRows;
-
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  Q += head * seq_q * D;
-  O_out += head * seq_q * D;
-  row_max += head * seq_q;
-  row_sum += head * seq_q;
-  K += head * seq_kv * D;
-  V += head * seq_kv * D;
-
-  for (int64_t i = threadIdx.x; i < int64_t{seq_q} * D; i += A::kThreads) O_out[i] = 0.f;
-  for (int i = threadIdx.x; i < seq_q; i += A::kThreads) {
-    row_max[i] = -FLT_MAX;  // not -INFINITY: -INFINITY minus itself is NaN
-    row_sum[i] = 0.f;
-  }
-
-  for (int j = 0; j < seq_kv; j += Bc) {
-    A::template load_tile<Bc, A::kPitch>(k_tile, K + int64_t{j} * D);
-    A::template load_tile<Bc, D>(v_tile, V + int64_t{j} * D);
-    for (int i = 0; i < seq_q; i += Br) {
-      A::template load_tile<Br, D>(q_tile, Q + int64_t{i} * D);
-      __syncthreads();  // the tiles have landed, and what the block wrote last can be read
-
-      float S[A::kRows] = {}, O[A::kRows][A::kColumns] = {};
-      float new_max[A::kRows], new_sum[A::kRows], old_share[A::kRows], new_share[A::kRows];
-      A::multiply_qk(S, q_tile + warp_row * D, k_tile + lane * A::kPitch);
-#pragma unroll
-      for (int r = 0; r < A::kRows; ++r) {
-        const int row = i + warp_row + r;
-        S[r] = j + lane <= row + diagonal ? S[r] * scale : -INFINITY;
-        const float tile_max = fmaxf(A::warp_max(S[r]), -FLT_MAX);
-        const float p = exp_approx(S[r] - tile_max);
-        p_tile[(warp_row + r) * Bc + lane] = p;
-        new_max[r] = fmaxf(row_max[row], tile_max);
-        old_share[r] = exp_approx(row_max[row] - new_max[r]) * row_sum[row];
-        new_share[r] = exp_approx(tile_max - new_max[r]);
-        new_sum[r] = old_share[r] + new_share[r] * A::warp_sum(p);
-      }
-      __syncwarp();  // the warp's rows of P are complete
-      A::multiply_pv(O, p_tile + warp_row * Bc, v_tile + lane);
-#pragma unroll
-      for (int r = 0; r < A::kRows; ++r) {
-        const int row = i + warp_row + r;
-        // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
-        const float divisor = fmaxf(new_sum[r], 1.f);
-#pragma unroll
-        for (int c = 0; c < A::kColumns; ++c) {
-          float& o = O_out[int64_t{row} * D + lane + 32 * c];
-          // Rounded, not approximate: an error would come back in every tile, with the same sign.
-          o = (old_share[r] * o + new_share[r] * O[r][c]) / divisor;
-        }
-        if (lane == 0) {
-          row_max[row] = new_max[r];
-          row_sum[row] = new_sum[r];
-        }
-      }
-      __syncthreads();  // nobody reads the tiles any more
-    }
-  }
-}
-
 }  // namespace
 
-#define ENTRY(name, Br, Warps, D)                                                          \
-  extern "C" __global__ void __launch_bounds__(Warps * 32)                                 \
-      name(const float* Q, const float* K, const float* V, float* O, float* row_max,       \
-           float* row_sum, int seq_q, int seq_kv, float scale, int diagonal) {             \
-    attention<Br, Warps, D>(Q, K, V, O, row_max, row_sum, seq_q, seq_kv, scale, diagonal); \
-  }
-#define INSTANCE(name, Br, Warps, D)                                       \
-  {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, Warps}, \
-   Attention<Br, Warps, D>::kSharedBytes},
+#define INSTANCES(X)                            \
+  X(fa_a2_kv_outer_d128, Attention<32, 4, 128>) \
+  X(fa_a2_kv_outer_d64, Attention<32, 4, 64>)   \
+  X(fa_a2_kv_outer_d32, Attention<32, 4, 32>)
 
-#define INSTANCES(X)                 \
-  X(fa_a2_kv_outer_d128, 32, 4, 128) \
-  X(fa_a2_kv_outer_d64, 32, 4, 64)   \
-  X(fa_a2_kv_outer_d32, 32, 4, 32)
-
-INSTANCES(ENTRY)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
+INSTANCES(FA_FLOAT_ENTRY)
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription&) {
   if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  const auto seq_q = static_cast<std::int32_t>(problem.seq_q);
-  const auto seq_kv = static_cast<std::int32_t>(problem.seq_kv);
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {1, problem.heads, problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {fa::Tensor::q, fa::Tensor::k, fa::Tensor::v, fa::Tensor::o, fa::ScratchRef{0},
-                      fa::ScratchRef{1}, seq_q, seq_kv, static_cast<float>(problem.scale()),
-                      // The last key that query 0 sees; without a mask, one past the end.
-                      problem.causal ? seq_kv - seq_q : seq_kv};
-  const std::int64_t bytes = problem.q_rows() * 4;
-  return fa::LaunchPlan{{launch}, {{"m", bytes}, {"l", bytes}}};
+  return fa::float_steps(problem, {{instance, 1}}, {"m and l", problem.q_rows() * 2 * 4});
 }
-
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_a2_kv_outer;
-const RungKernels kernels_a2_kv_outer{kInstances, plan};
-}  // namespace fa
+FA_RUNG(a2_kv_outer, INSTANCES, plan);

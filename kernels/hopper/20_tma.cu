@@ -15,6 +15,7 @@
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/tma.cuh"
 
 namespace {

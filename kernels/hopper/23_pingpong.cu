@@ -13,6 +13,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 #include "kernels/ptx/wgmma.cuh"

@@ -3,11 +3,6 @@
 
 #include <cstdint>
 
-/// Shared-memory address as ldmatrix and cp.async want it: 32 bits, relative to the window.
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
 // Lanes 8i..8i+7 give the row addresses (16 bytes each) of tile i; after the load lane l holds, of
 // tile i in r[i], row l / 4, columns 2(l % 4) and 2(l % 4) + 1. With .trans each tile arrives
 // transposed: lane l holds column l / 4. PTX ISA: "ldmatrix".
