@@ -114,7 +114,9 @@ PlanResult plan_half_rows(const Problem& problem, const Instance& instance,
   return plan_rows(problem, instance, half_arguments(problem));
 }
 
-LaunchPlan float_steps(const Problem& problem, std::initializer_list<Step> steps, Scratch scratch) {
+PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
+                            std::initializer_list<Step> steps, Scratch scratch) {
+  if (auto refused = refuse_partial_tiles(problem, tile)) return *refused;
   LaunchPlan plan{.scratch = {scratch}};
   for (const Step& step : steps)
     plan.launches.push_back(launch_of(step.instance, {step.blocks, problem.heads, problem.batch},

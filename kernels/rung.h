@@ -6,8 +6,8 @@
 //   static fa::PlanResult plan(problem, instance, device) { ... }
 //   FA_RUNG(06_batched, INSTANCES, plan);
 //
-// The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm and kSharedBytes,
-// and a static member function run() with the family's parameters.
+// The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm (0: ptxas chooses
+// the registers) and kSharedBytes, and a static member function run() with the family's parameters.
 #pragma once
 
 #include <cuda.h>
@@ -69,8 +69,18 @@ struct Step {
   std::int64_t blocks;
 };
 
-/// Launches of FA_FLOAT_ENTRY, one after another, with one scratch buffer for all of them.
-LaunchPlan float_steps(const Problem& problem, std::initializer_list<Step> steps, Scratch scratch);
+/// Launches of FA_FLOAT_ENTRY, one after another, with one scratch buffer for all of them; whole
+/// tiles of `tile` only.
+PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
+                            std::initializer_list<Step> steps, Scratch scratch);
+
+/// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
+template <int Br, int Bc, int Warps, int D>
+struct StaticKernel {
+  static constexpr Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D, kThreads = Warps * 32, kBlocksPerSm = 0;
+  static constexpr std::size_t kSharedBytes = 0;
+};
 
 }  // namespace fa
 

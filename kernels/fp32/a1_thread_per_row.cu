@@ -1,7 +1,6 @@
 // a1_thread_per_row parent: a0
-// Idea: one kernel for all three steps. A thread computes one query row: its scores of one tile,
-// its row of O, its maximum and sum are registers, the online softmax needs no other thread, and S
-// is never written.
+// Idea: one kernel for all three steps. A thread computes one query row, with its part of S, O and
+// the row statistics in registers: the online softmax needs no other thread, S is never written.
 //
 // Tile              128 rows, Bc = 16, 4 warps
 // Shared memory     Q 64 KB + K 8 KB + V 8 KB at head_dim 128
@@ -22,7 +21,12 @@ struct Attention {
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Br;
   static constexpr int kBlocksPerSm = 0;
-  static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(float);
+  static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D) * sizeof(float);
+
+  // The thread's row.
+  struct State {
+    float O[D], row_max, row_sum;
+  };
 
   // Copies Rows rows of D floats.
   template <int Rows>
@@ -32,45 +36,43 @@ struct Attention {
       *reinterpret_cast<float4*>(shared + i) = *reinterpret_cast<const float4*>(global + i);
   }
 
-  // S = Q K^T for the thread's row.
+  // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[Bc], const float* q, const float* k) {
 #pragma unroll 2
     for (int d = 0; d < D; d += 4) {
       const float4 x = load_shared_v4(q + d * Br);
 #pragma unroll
-      for (int n = 0; n < Bc; ++n) {
-        const float4 y = load_shared_v4(k + n * D + d);
-        S[n] += x.x * y.x;
-        S[n] += x.y * y.y;
-        S[n] += x.z * y.z;
-        S[n] += x.w * y.w;
+      for (int i = 0; i < Bc; ++i) {
+        const float4 y = load_shared_v4(k + i * D + d);
+        S[i] += x.x * y.x;
+        S[i] += x.y * y.y;
+        S[i] += x.z * y.z;
+        S[i] += x.w * y.w;
       }
     }
   }
 
-  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum. `last` is the
-  // last visible key of the tile.
-  __device__ static void softmax(float (&S)[Bc], float (&O)[D], float& row_max, float& row_sum,
-                                 float scale, int last) {
-    float new_max = row_max;
+  // Online softmax: P replaces S, and O and row_sum are rescaled to the new maximum.
+  __device__ static void softmax(float (&S)[Bc], State& s, float scale, int last) {
+    float new_max = s.row_max;
 #pragma unroll
     for (int n = 0; n < Bc; ++n) {
       S[n] = n <= last ? S[n] * scale : -INFINITY;
       new_max = fmaxf(new_max, S[n]);
     }
-    const float alpha = exp_approx(row_max - new_max);
-    row_max = new_max;
-    row_sum *= alpha;
+    const float alpha = exp_approx(s.row_max - new_max);
+    s.row_max = new_max;
+    s.row_sum *= alpha;
 #pragma unroll
-    for (int d = 0; d < D; ++d) O[d] *= alpha;
+    for (int d = 0; d < D; ++d) s.O[d] *= alpha;
 #pragma unroll
     for (int n = 0; n < Bc; ++n) {
       S[n] = exp_approx(S[n] - new_max);
-      row_sum += S[n];
+      s.row_sum += S[n];
     }
   }
 
-  // O += P V for the thread's row.
+  // O += P V.
   __device__ static void multiply_pv(float (&O)[D], const float (&P)[Bc], const float* v) {
 #pragma unroll
     for (int n = 0; n < Bc; ++n) {
@@ -83,6 +85,26 @@ struct Attention {
         O[d + 3] += P[n] * y.w;
       }
     }
+  }
+
+  // One K/V tile. `last` is its last key that the row sees.
+  __device__ static void add_tile(State& s, const float* q, const float* k, const float* v,
+                                  float scale, int last) {
+    float S[Bc] = {};
+    multiply_qk(S, q, k);
+    softmax(S, s, scale, last);
+    multiply_pv(s.O, S, v);
+  }
+
+  // Writes O / row_sum.
+  __device__ static void store_rows(const State& s, float* O_out) {
+    // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+    const float divisor = fmaxf(s.row_sum, 1.f);
+#pragma unroll
+    for (int d = 0; d < D; d += 4)
+      *reinterpret_cast<float4*>(O_out + d) =
+          float4{__fdividef(s.O[d], divisor), __fdividef(s.O[d + 1], divisor),
+                 __fdividef(s.O[d + 2], divisor), __fdividef(s.O[d + 3], divisor)};
   }
 
   __device__ static void run(const float* Q, const float* K, const float* V, float* O_out, float*,
@@ -98,32 +120,19 @@ struct Attention {
     K += head * seq_kv * D;
     V += head * seq_kv * D;
 
-    // Each thread keeps its row of Q as a column of float4, so that lanes read adjacent addresses:
-    // O alone needs D registers.
-    float* const q = q_tile + threadIdx.x * 4;
+    float* const q = q_tile + threadIdx.x * 4;  // a column of float4: lanes read adjacent ones
     for (int d = 0; d < D; d += 4)
       *reinterpret_cast<float4*>(q + d * Br) = *reinterpret_cast<const float4*>(Q + d);
-    float O[D] = {};
-    float row_max = -FLT_MAX, row_sum = 0.f;  // not -INFINITY: -INFINITY minus itself is NaN
+    State s{.row_max = -FLT_MAX};  // not -INFINITY: -INFINITY minus itself is NaN
 
     for (int j = 0; j < seq_kv; j += Bc) {
       load_tile<Bc>(k_tile, K + int64_t{j} * D);
       load_tile<Bc>(v_tile, V + int64_t{j} * D);
       __syncthreads();  // the tiles have arrived
-      float S[Bc] = {};
-      multiply_qk(S, q, k_tile);
-      softmax(S, O, row_max, row_sum, scale, row + diagonal - j);
-      multiply_pv(O, S, v_tile);
+      add_tile(s, q, k_tile, v_tile, scale, row + diagonal - j);
       __syncthreads();  // the last read of the tiles
     }
-
-    // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
-    const float divisor = fmaxf(row_sum, 1.f);
-#pragma unroll
-    for (int d = 0; d < D; d += 4)
-      *reinterpret_cast<float4*>(O_out + d) =
-          float4{__fdividef(O[d], divisor), __fdividef(O[d + 1], divisor),
-                 __fdividef(O[d + 2], divisor), __fdividef(O[d + 3], divisor)};
+    store_rows(s, O_out);
   }
 };
 

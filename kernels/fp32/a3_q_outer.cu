@@ -12,82 +12,68 @@
 
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
 #include "kernels/rung.h"
 
 namespace {
 
-constexpr int Bc = 32;  // keys of a tile: one for each lane
-
-template <int Br, int Warps, int D>
+template <int Br, int Bc, int D>
 struct Attention {
-  static constexpr fa::Tile kTile{Br, Bc, Warps};
+  static constexpr fa::Tile kTile{Br, Bc, Br / 8};
   static constexpr int kHeadDim = D;
-  static constexpr int kThreads = Warps * 32;
+  static constexpr int kThreads = Br / 8 * 32;
   static constexpr int kBlocksPerSm = 0;
-  static constexpr int kRows = Br / Warps;  // rows of a warp
-  static constexpr int kColumns = D / 32;   // columns of O of a lane
-  static constexpr int kPitch = D;          // floats from one row of the K tile to the next
-  static constexpr std::size_t kSharedBytes =
-      (Br * D + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
-  static_assert(kRows * Warps == Br, "each warp computes whole rows");
-  static_assert(kColumns * 32 == D, "the lanes of a warp divide the columns of O evenly");
+  static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D + Br * Bc) * sizeof(float);
+  static constexpr int kRows = 8;          // of a warp
+  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // Copies Rows rows of D floats; in shared memory they are Pitch apart.
-  template <int Rows, int Pitch>
+  // The warp's rows: the lane's columns of O, the maximum, the lane's part of the sum.
+  struct State {
+    float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
+  };
+
+  // Copies Rows rows of D floats.
+  template <int Rows>
   __device__ static void load_tile(float* shared, const float* global) {
 #pragma unroll
     for (int i = threadIdx.x * 4; i < Rows * D; i += kThreads * 4)
-      *reinterpret_cast<float4*>(shared + i / D * Pitch + i % D) =
-          *reinterpret_cast<const float4*>(global + i);
+      *reinterpret_cast<float4*>(shared + i) = *reinterpret_cast<const float4*>(global + i);
   }
 
-  // S = Q K^T for the warp's rows; `k` is the row of the lane's key.
+  // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows], const float* q, const float* k) {
 #pragma unroll 8
     for (int d = 0; d < D; d += 4) {
       const float4 y = load_shared_v4(k + d);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const float4 x = load_shared_v4(q + r * D + d);
-        S[r] += x.x * y.x;
-        S[r] += x.y * y.y;
-        S[r] += x.z * y.z;
-        S[r] += x.w * y.w;
+      for (int i = 0; i < kRows; ++i) {
+        const float4 x = load_shared_v4(q + i * D + d);
+        S[i] += x.x * y.x;
+        S[i] += x.y * y.y;
+        S[i] += x.z * y.z;
+        S[i] += x.w * y.w;
       }
     }
   }
 
-  __device__ static float warp_max(float x) {
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
-    return x;
-  }
-  __device__ static float warp_sum(float x) {
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
-    return x;
-  }
-
-  // Online softmax: writes P, and rescales O and row_sum, each lane's part of the sum, to the new
-  // maximum. `last` is the last visible key of the first row, from the lane's key.
-  __device__ static void softmax(float* p, float (&S)[kRows], float (&O)[kRows][kColumns],
-                                 float (&row_max)[kRows], float (&row_sum)[kRows], float scale,
-                                 int last) {
+  // Online softmax: writes P, and O and row_sum are rescaled to the new maximum.
+  __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       S[r] = last + r >= 0 ? S[r] * scale : -INFINITY;
-      const float new_max = fmaxf(row_max[r], warp_max(S[r]));
-      const float alpha = exp_approx(row_max[r] - new_max);
+      const float new_max = fmaxf(s.row_max[r], warp_max(S[r]));
+      const float alpha = exp_approx(s.row_max[r] - new_max);
       const float x = exp_approx(S[r] - new_max);
       p[r * Bc + threadIdx.x % 32] = x;
-      row_max[r] = new_max;
-      row_sum[r] = row_sum[r] * alpha + x;
+      s.row_max[r] = new_max;
+      s.row_sum[r] = s.row_sum[r] * alpha + x;
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) O[r][c] *= alpha;
+      for (int c = 0; c < kColumns; ++c) s.O[r][c] *= alpha;
     }
   }
 
-  // O += P V for the warp's rows; `v` is at the lane's first column.
+  // O += P V.
   __device__ static void multiply_pv(float (&O)[kRows][kColumns], const float* p, const float* v) {
 #pragma unroll
     for (int j = 0; j < Bc; j += 4) {
@@ -109,17 +95,27 @@ struct Attention {
     }
   }
 
+  // One K/V tile. `last` is the last key that the first row sees, from the lane's key; q and p are
+  // at the first row, k is at the lane's key, v at its first column.
+  __device__ static void add_tile(State& s, const float* q, const float* k, const float* v,
+                                  float* p, float scale, int last) {
+    float S[kRows] = {};
+    multiply_qk(S, q, k);
+    softmax(p, S, s, scale, last);
+    __syncwarp();  // the warp's rows of P are complete
+    multiply_pv(s.O, p, v);
+  }
+
   // Writes O / row_sum.
-  __device__ static void store_rows(float* O_out, const float (&O)[kRows][kColumns],
-                                    const float (&row_sum)[kRows]) {
+  __device__ static void store_rows(const State& s, float* O_out) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
-      const float divisor = fmaxf(warp_sum(row_sum[r]), 1.f);
+      const float divisor = fmaxf(warp_sum(s.row_sum[r]), 1.f);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c)
-        O_out[r * D + lane + 32 * c] = __fdividef(O[r][c], divisor);
+        O_out[r * D + lane + 32 * c] = __fdividef(s.O[r][c], divisor);
     }
   }
 
@@ -128,46 +124,39 @@ struct Attention {
     extern __shared__ __align__(16) float shared[];
     float* const q_tile = shared;
     float* const k_tile = q_tile + Br * D;
-    float* const v_tile = k_tile + Bc * kPitch;
+    float* const v_tile = k_tile + Bc * D;
     float* const p_tile = v_tile + Bc * D;
-    const int lane = threadIdx.x % 32;
-    const int warp_row = threadIdx.x / 32 * kRows;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const int first_row = blockIdx.x * Br, row = first_row + warp_row;
-    Q += (head * seq_q + first_row) * D;
+    const int lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * kRows;
+    const int row = blockIdx.x * Br + warp_row;
+    Q += (head * seq_q + blockIdx.x * Br) * D;
     O_out += (head * seq_q + row) * D;
     K += head * seq_kv * D;
     V += head * seq_kv * D;
 
-    float O[kRows][kColumns] = {}, row_max[kRows], row_sum[kRows];
+    State s = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      row_max[r] = -FLT_MAX;  // not -INFINITY: -INFINITY minus itself is NaN
-      row_sum[r] = 0.f;
-    }
-    load_tile<Br, D>(q_tile, Q);
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    load_tile<Br>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {
-      load_tile<Bc, kPitch>(k_tile, K + int64_t{j} * D);
-      load_tile<Bc, D>(v_tile, V + int64_t{j} * D);
+      load_tile<Bc>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc>(v_tile, V + int64_t{j} * D);
       __syncthreads();  // the tiles have arrived
-      float S[kRows] = {};
-      multiply_qk(S, q_tile + warp_row * D, k_tile + lane * kPitch);
-      softmax(p_tile + warp_row * Bc, S, O, row_max, row_sum, scale, row + diagonal - j - lane);
-      __syncwarp();  // the warp's rows of P are complete
-      multiply_pv(O, p_tile + warp_row * Bc, v_tile + lane);
+      add_tile(s, q_tile + warp_row * D, k_tile + lane * D, v_tile + lane, p_tile + warp_row * Bc,
+               scale, row + diagonal - j - lane);
       __syncthreads();  // the last read of the tiles
     }
-    store_rows(O_out, O, row_sum);
+    store_rows(s, O_out);
   }
 };
 
 }  // namespace
 
-#define INSTANCES(X)                           \
-  X(fa_a3_q_outer_d128, Attention<32, 4, 128>) \
-  X(fa_a3_q_outer_d64, Attention<32, 4, 64>)   \
-  X(fa_a3_q_outer_d32, Attention<32, 4, 32>)
+#define INSTANCES(X)                            \
+  X(fa_a3_q_outer_d128, Attention<32, 32, 128>) \
+  X(fa_a3_q_outer_d64, Attention<32, 32, 64>)   \
+  X(fa_a3_q_outer_d32, Attention<32, 32, 32>)
 
 INSTANCES(FA_FLOAT_ENTRY)
 FA_RUNG(a3_q_outer, INSTANCES, fa::plan_float_tiles);
