@@ -1,5 +1,6 @@
 // What the chapters a0 to a5 say about the kernels, as counts in closed form.
 #include <array>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -225,7 +226,7 @@ TEST_CASE("a5 transposes K in a launch of its own: one read, one write, no confl
     INFO("head_dim " << dim);
     const std::vector<LaunchCounts> steps = launches("a5", dim);
     REQUIRE(steps.size() == 2);
-    CHECK(steps[0].entry == "fa_a5_transposed_k_transpose");
+    CHECK(steps[0].entry == "fa_a5_transposed_k_transpose_d" + std::to_string(dim));
     const Counts& counts = steps[0].report.total;
     const Count tensor = kHeads * kSeq * dim_of(dim) / kSector;
     CHECK(counts.global_load.sectors == tensor);
