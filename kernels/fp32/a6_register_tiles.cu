@@ -6,9 +6,8 @@
 // Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
 //                   16 lanes a row and 8 warps x 16 rows at head_dim 128
 // Shared memory     Q 34 KB + K 17 KB + V 16 KB + P 36 KB at head_dim 64
-// Expected effect   shared memory is no longer the limit: 48 wavefronts for 64 cycles of FMA in
-// each
-//                   product at head_dim 64.
+// Expected effect   shared memory is no longer the limit: at head_dim 64, 48 wavefronts for each 64
+//                   cycles of FMA in both products.
 
 #include <cfloat>
 

@@ -266,3 +266,14 @@ TEST_CASE("no FP32 rung spills") {
   }
   CHECK(known > 0);
 }
+
+TEST_CASE("a6: no shared access has a conflict, and shared memory is idle part of the time") {
+  for (const int dim : kHeadDims) {
+    INFO("head_dim " << dim);
+    const Counts& counts = attention("a6", dim).report.total;
+    CHECK(counts.shared_load.conflicts() == 0);
+    CHECK(counts.shared_store.conflicts() == 0);
+    // Four warp instructions with FMA a cycle, one wavefront a cycle.
+    CHECK(counts.shared_load.wavefronts < counts.of(CountClass::kFloat) / 4);
+  }
+}
