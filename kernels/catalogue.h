@@ -30,7 +30,7 @@ struct Rung {
   bool causal;            ///< takes causal problems
   bool ragged;            ///< takes any seq_len
   bool lse;               ///< can also write the log-sum-exp
-  int diff_budget;        ///< changed code lines allowed against the parent (a test counts them)
+  int diff_budget;        ///< lines of git diff allowed against the parent, added plus removed
   std::string_view idea;  ///< one sentence
   const RungKernels* kernels;
 

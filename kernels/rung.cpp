@@ -27,6 +27,11 @@ float scale_log2(const Problem& problem) {
   return static_cast<float>(problem.scale() * std::numbers::log2e);
 }
 
+LaunchPlan plan_rows(const Problem& problem, const Instance& instance,
+                     std::vector<Argument> arguments) {
+  return {{launch_of(instance, row_tile_grid(problem, instance.tile), std::move(arguments))}};
+}
+
 }  // namespace
 
 Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> arguments) {
@@ -40,13 +45,19 @@ Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> argu
   return launch;
 }
 
-std::vector<Argument> float_arguments(const Problem& problem) {
+const Instance& instance_for(std::span<const Instance> instances, int head_dim) {
+  return *std::find_if(instances.begin(), instances.end(),
+                       [&](const Instance& i) { return i.head_dim == head_dim; });
+}
+
+std::vector<Argument> float_arguments(const Problem& problem, Argument scratch) {
   // The last key that query 0 sees; without a mask, one past the end.
   const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 0);
   return {Tensor::q,
           Tensor::k,
           Tensor::v,
           Tensor::o,
+          scratch,
           int32(problem.seq_q),
           int32(problem.seq_kv),
           static_cast<float>(problem.scale()),
@@ -98,6 +109,33 @@ int heads_in_l2(const Problem& problem, const DeviceDescription& device) {
       2 * problem.seq_kv * problem.head_dim * static_cast<std::int64_t>(size_of(problem.dtype));
   const std::int64_t heads = problem.batch * problem.heads;
   return static_cast<int>(std::clamp<std::int64_t>(device.l2_bytes / 2 / head_bytes, 1, heads));
+}
+
+PlanResult plan_float_tiles(const Problem& problem, const Instance& instance,
+                            const DeviceDescription&) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_rows(problem, instance, float_arguments(problem));
+}
+
+PlanResult plan_half_tiles(const Problem& problem, const Instance& instance,
+                           const DeviceDescription&) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_rows(problem, instance, half_arguments(problem));
+}
+
+PlanResult plan_half_rows(const Problem& problem, const Instance& instance,
+                          const DeviceDescription&) {
+  return plan_rows(problem, instance, half_arguments(problem));
+}
+
+PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
+                            std::initializer_list<Step> steps, Scratch scratch) {
+  if (auto refused = refuse_partial_tiles(problem, tile)) return *refused;
+  LaunchPlan plan{.scratch = {scratch}};
+  for (const Step& step : steps)
+    plan.launches.push_back(launch_of(step.instance, {step.blocks, problem.heads, problem.batch},
+                                      float_arguments(problem, ScratchRef{0})));
+  return plan;
 }
 
 }  // namespace fa

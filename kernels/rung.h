@@ -6,21 +6,21 @@
 //   static fa::PlanResult plan(problem, instance, device) { ... }
 //   FA_RUNG(06_batched, INSTANCES, plan);
 //
-// The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm and kSharedBytes,
-// and a static member function run() with the family's parameters.
+// The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm (0: ptxas chooses
+// the registers) and kSharedBytes, and a static member function run() with the family's parameters.
 #pragma once
 
 #include <cuda.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "kernels/launch_plan.h"
 
 namespace fa {
-
-constexpr float kLn2 = 0.6931471805599453f;  ///< the LSE is in natural units
 
 /// What the kernels from 20 on are given.
 struct TmaParameters {
@@ -52,8 +52,12 @@ struct TmaOptions {
   Argument counter = std::int64_t{0};  ///< none
 };
 
+/// The instance for a head_dim among the further kernels of a rung. There must be one.
+const Instance& instance_for(std::span<const Instance> instances, int head_dim);
+
 /// The arguments of FA_FLOAT_ENTRY, FA_HALF_ENTRY and FA_TMA_ENTRY for a problem.
-std::vector<Argument> float_arguments(const Problem& problem);
+std::vector<Argument> float_arguments(const Problem& problem,
+                                      Argument scratch = std::int64_t{0} /* none */);
 std::vector<Argument> half_arguments(const Problem& problem);
 std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
                                     const TmaOptions& options = {});
@@ -67,15 +71,39 @@ Dim3 persistent_grid(const Problem& problem, const Tile& tile, const DeviceDescr
 /// The number of heads whose K and V fill half of the L2, at least one and at most all.
 int heads_in_l2(const Problem& problem, const DeviceDescription& device);
 
+/// Planners of rungs with one launch and a block for each row tile: whole tiles only, any length.
+PlanResult plan_float_tiles(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_half_tiles(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_half_rows(const Problem&, const Instance&, const DeviceDescription&);
+
+/// One of several launches: grid.x is `blocks`, heads and batch are grid.y and grid.z.
+struct Step {
+  const Instance& instance;
+  std::int64_t blocks;
+};
+
+/// Launches of FA_FLOAT_ENTRY, one after another, with one scratch buffer for all of them; whole
+/// tiles of `tile` only.
+PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
+                            std::initializer_list<Step> steps, Scratch scratch);
+
+/// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
+template <int Br, int Bc, int Warps, int D>
+struct StaticKernel {
+  static constexpr Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D, kThreads = Warps * 32, kBlocksPerSm = 0;
+  static constexpr std::size_t kSharedBytes = 0;
+};
+
 }  // namespace fa
 
 // --- entry points: extern "C", so that PTX, profilers and messages name the rung -----------------
 
 #define FA_FLOAT_ENTRY(name, ...)                                                                \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
-      name(const float* Q, const float* K, const float* V, float* O, int seq_q, int seq_kv,      \
-           float scale, int diagonal) {                                                          \
-    __VA_ARGS__::run(Q, K, V, O, seq_q, seq_kv, scale, diagonal);                                \
+      name(const float* Q, const float* K, const float* V, float* O, float* scratch, int seq_q,  \
+           int seq_kv, float scale, int diagonal) {                                              \
+    __VA_ARGS__::run(Q, K, V, O, scratch, seq_q, seq_kv, scale, diagonal);                       \
   }
 
 #define FA_HALF_ENTRY(name, ...)                                                                 \

@@ -1,6 +1,6 @@
 // The tiles that `fa tune` sweeps a rung over. They are compiled only with -DFA_TUNE=ON: the ladder
-// needs none of them. A kernel file takes part by naming the list twice, where its own instances
-// are defined and where they are listed.
+// needs none of them. A kernel file with a class Attention<Br, Bc, warps, head_dim> takes part by
+// naming the list twice, for FA_HALF_ENTRY and for FA_INSTANCE.
 #pragma once
 
 #ifdef FA_TUNE
@@ -15,9 +15,9 @@
   FA_TUNE_KEYS(X, name, 128, 2, D) FA_TUNE_KEYS(X, name, 128, 4, D) FA_TUNE_KEYS(X, name, 128, 8, D) \
   FA_TUNE_KEYS(X, name, 256, 4, D) FA_TUNE_KEYS(X, name, 256, 8, D)
 #define FA_TUNE_KEYS(X, name, Br, warps, D) \
-  X(name##_##Br##x32w##warps##_d##D,  Br,  32, warps, D) \
-  X(name##_##Br##x64w##warps##_d##D,  Br,  64, warps, D) \
-  X(name##_##Br##x128w##warps##_d##D, Br, 128, warps, D)
+  X(name##_##Br##x32w##warps##_d##D, Attention<Br, 32, warps, D>) \
+  X(name##_##Br##x64w##warps##_d##D, Attention<Br, 64, warps, D>) \
+  X(name##_##Br##x128w##warps##_d##D, Attention<Br, 128, warps, D>)
 // clang-format on
 
 #else

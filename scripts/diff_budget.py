@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""One idea a rung: counts the code lines that differ between each rung and its parent.
+"""One idea a rung: the size of each rung's difference to its parent, and what stands beside the idea.
 
-Comments and blank lines do not count, nor does the rung's own name. A changed block counts as many
-lines as the longer of its two sides. Fails where the count is above the diff_budget of the
-catalogue row.
+Three checks; the exit status is 1 where one fails.
+- `git diff --no-index --numstat PARENT RUNG`: added and removed lines together, with comments,
+  includes and blank lines, are at most the diff_budget of the catalogue row.
+- Host code of a kernel file, the lines after the first `}  // namespace` (blank ones aside): at most
+  20.
+- No six lines of host code in a row, spaces aside, stand in two kernel files.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
-import re
+import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,29 +23,44 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 
 from ladder import Catalogue, LadderError, Rung  # noqa: E402
 
-# Strings first, so that "//" inside one is not taken for a comment.
-STRING_OR_COMMENT = re.compile(
-    r'("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|//[^\n]*|/\*.*?\*/', re.S
-)
+END_OF_DEVICE_CODE = "}  // namespace"
+MAX_HOST_LINES = 20
+REPEATED_LINES = 6
 
 
-def without_comments(text: str) -> str:
-    return STRING_OR_COMMENT.sub(lambda match: match[1] or " ", text)
+def changed_lines(parent: Path, child: Path) -> int:
+    """Added plus removed lines, as git counts them with its default algorithm."""
+    for path in (parent, child):
+        if not path.is_file():
+            raise LadderError(f"cannot read {path}: no such file")
+    command = ["git", "diff", "--no-index", "--numstat", "--diff-algorithm=myers", "--no-renames"]
+    done = subprocess.run([*command, parent, child], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise LadderError(f"git diff of {parent} and {child} failed: {done.stderr.strip()}")
+    if not done.stdout:
+        return 0
+    added, removed = done.stdout.split("\t")[:2]
+    return int(added) + int(removed)
 
 
-def code_lines(text: str, name: str) -> list[str]:
-    """Code without comments, blank lines, extra spaces and the rung's name (06_batched)."""
-    code = without_comments(text).replace(name, "RUNG")
-    lines = (" ".join(line.split()) for line in code.splitlines())
-    return [line for line in lines if line]
+def host_lines(text: str) -> list[str]:
+    """The lines after the device code without their spaces; blank lines are left out."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    first = lines.index(END_OF_DEVICE_CODE) + 1 if END_OF_DEVICE_CODE in lines else 0
+    return [" ".join(line.split()) for line in lines[first:] if line]
 
 
-def changed_lines(old: list[str], new: list[str]) -> int:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    blocks = (block for block in matcher.get_opcodes() if block[0] != "equal")
-    return sum(
-        max(old_end - old_start, end - start) for _, old_start, old_end, start, end in blocks
-    )
+def repetitions(files: dict[str, list[str]]) -> Iterator[tuple[str, str, str]]:
+    """(file, earlier file, first line) of the first lines in a row that two files have in common."""
+    seen: dict[tuple[str, ...], str] = {}
+    for name, lines in files.items():
+        rows = range(len(lines) - REPEATED_LINES + 1)
+        blocks = [tuple(lines[i : i + REPEATED_LINES]) for i in rows]
+        known = next((block for block in blocks if block in seen), None)
+        if known:
+            yield name, seen[known], known[0]
+        for block in blocks:
+            seen.setdefault(block, name)
 
 
 @dataclass(frozen=True)
@@ -60,13 +78,6 @@ class Comparison:
         return self.changed > self.budget
 
 
-def read_code(root: Path, rung: Rung) -> list[str]:
-    try:
-        return code_lines((root / rung.file).read_text(encoding="utf-8"), rung.name)
-    except OSError as error:
-        raise LadderError(f"cannot read {rung.file}: {error.strerror}") from error
-
-
 def compare(root: Path, catalogue: Catalogue) -> list[Comparison]:
     """Every rung that has a parent."""
     comparisons = []
@@ -76,16 +87,38 @@ def compare(root: Path, catalogue: Catalogue) -> list[Comparison]:
         parent = catalogue.find(rung.parent)
         if parent is None:
             raise LadderError(f"{rung.name}: its parent '{rung.parent}' is not in the catalogue")
-        changed = changed_lines(read_code(root, parent), read_code(root, rung))
+        changed = changed_lines(root / parent.file, root / rung.file)
         comparisons.append(Comparison(rung, parent, changed))
     return comparisons
 
 
-def print_table(comparisons: list[Comparison]) -> None:
+def read_hosts(root: Path, catalogue: Catalogue) -> dict[str, list[str]]:
+    """The host code of each rung's file."""
+    hosts = {}
+    for rung in catalogue.rungs:
+        try:
+            hosts[rung.name] = host_lines((root / rung.file).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise LadderError(f"cannot read {rung.file}: {error.strerror}") from error
+    return hosts
+
+
+def print_report(comparisons: list[Comparison], hosts: dict[str, list[str]]) -> bool:
+    """Prints what was counted; true if all of it is allowed."""
+    good = True
     for item in comparisons:
+        good &= not item.is_over
         mark = "  OVER BUDGET" if item.is_over else ""
-        print(f"{item.rung.name:16} {item.changed:4} of {item.budget:3} lines against "
+        print(f"{item.rung.name:18} {item.changed:4} of {item.budget:3} lines against "
               f"{item.parent.name}{mark}")  # fmt: skip
+    for name, lines in hosts.items():
+        if len(lines) > MAX_HOST_LINES:
+            good = False
+            print(f"{name:18} {len(lines):4} lines of host code, above {MAX_HOST_LINES}")
+    for name, other, line in repetitions(hosts):
+        good = False
+        print(f"{name:18} repeats {REPEATED_LINES} lines of {other}, from: {line}")
+    return good
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -98,12 +131,13 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
-        comparisons = compare(arguments.root, Catalogue.load(arguments.catalogue))
+        catalogue = Catalogue.load(arguments.catalogue)
+        comparisons = compare(arguments.root, catalogue)
+        hosts = read_hosts(arguments.root, catalogue)
     except LadderError as error:
         print(f"diff_budget.py: error: {error}", file=sys.stderr)
         return 2
-    print_table(comparisons)
-    return 1 if any(item.is_over for item in comparisons) else 0
+    return 0 if print_report(comparisons, hosts) else 1
 
 
 if __name__ == "__main__":

@@ -1,36 +1,37 @@
-// 02_swizzle        parent: 01_base
-// Idea: XOR the 16-byte chunk index with the row, so that ldmatrix meets no bank conflict.
+// 02_swizzle        parent: 02_swizzle
+// Idea: XOR the 16-byte chunk index with the row, so that ldmatrix has no bank conflicts.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
 // Shared memory     Q 16 KB + K 32 KB + V 32 KB at head_dim 128
 // Expected effect   shared-memory wavefronts fall to an eighth. The tile grows as well, as in the
-//                   post; the ablation at 64x32 and 01's at 64x128 separate the two.
+//                   post; the ablation at 64x32 and 01's at 64x128 separate the two effects.
 
-#include <cuda_fp16.h>
-
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
 #include "kernels/tune_tiles.h"
 
 namespace {
 
 template <int Br, int Bc, int Warps, int D>
 struct Attention {
+  static constexpr fa::Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles a warp owns
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows the block copies at a time
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static_assert(kMTiles * Warps * 16 == Br, "each warp owns whole 16-row mma tiles");
-  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one mma");
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
-  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows that one
-  // ldmatrix phase reads over all 32 banks.
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
   __device__ static uint32_t offset(int row, int chunk) {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
@@ -64,6 +65,43 @@ struct Attention {
     }
   }
 
+  // Online softmax of one row tile, rows lane/4 and lane/4 + 8: P = exp(scale S - row_max), and O
+  // and row_sum are rescaled to the new maximum.
+  __device__ static void softmax(uint32_t (&P)[Bc / 16][4], float (&S)[Bc / 8][4],
+                                 float (&O)[D / 8][4], float (&row_max)[2], float (&row_sum)[2],
+                                 float scale) {
+#pragma unroll
+    for (int n = 0; n < Bc / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) S[n][i] *= scale;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float tile_max = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n)
+        tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
+      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
+      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
+      const float new_max = fmaxf(row_max[r], tile_max);
+      const float alpha = exp_approx(row_max[r] - new_max);
+      row_max[r] = new_max;
+      row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n) {
+        const float p0 = exp_approx(S[n][2 * r] - new_max);
+        const float p1 = exp_approx(S[n][2 * r + 1] - new_max);
+        row_sum[r] += p0 + p1;
+        const half2 p = __floats2half2_rn(p0, p1);
+        P[n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
+      }
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        O[n][2 * r] *= alpha;
+        O[n][2 * r + 1] *= alpha;
+      }
+    }
+  }
+
   // O += P V for one row tile.
   __device__ static void multiply_pv(float (&O)[D / 8][4], const uint32_t (&P)[Bc / 16][4],
                                      uint32_t v) {
@@ -77,170 +115,107 @@ struct Attention {
       }
     }
   }
-};
 
-template <int Br, int Bc, int Warps, int D>
-__device__ __forceinline__ void attention(const half* Q, const half* K, const half* V, half* O_out,
-                                          int seq_q, int seq_kv, float scale) {
-  using A = Attention<Br, Bc, Warps, D>;
-  constexpr int kMTiles = A::kMTiles, kChunks = A::kChunks;
-  extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t q_tile = shared_address(shared);
-  const uint32_t k_tile = q_tile + Br * D * 2;
-  const uint32_t v_tile = k_tile + Bc * D * 2;
-  const int lane = threadIdx.x % 32;
-  const int warp_row = threadIdx.x / 32 * kMTiles * 16;
-
-  // Where this thread copies from and to.
-  const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
-  const uint32_t copy_offset = A::offset(copy_row, copy_chunk);
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  const int64_t query_row = head * seq_q + int64_t{blockIdx.x} * Br;
-  const int64_t copy_element = copy_row * D + copy_chunk * 8;
-  Q += query_row * D + copy_element;
-  K += head * seq_kv * D + copy_element;
-  V += head * seq_kv * D + copy_element;
-
-  // Where this lane points ldmatrix: Q as the A operand; K as two adjacent B fragments, in the
-  // order that leaves the two registers of a fragment next to each other; V as one B fragment.
-  const uint32_t q_lane = q_tile + A::offset(warp_row + lane % 16, lane / 16);
-  const uint32_t k_lane = k_tile + A::offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-  const uint32_t v_lane = v_tile + A::offset(lane % 16, 0);
-
-  float O[kMTiles][D / 8][4] = {};
-  float row_max[kMTiles][2], row_sum[kMTiles][2];  // rows lane/4 and lane/4 + 8 of each row tile
-#pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-    row_max[m][0] = row_max[m][1] = -INFINITY;
-    row_sum[m][0] = row_sum[m][1] = 0.f;
-  }
-
-  A::template load_tile<Br>(q_tile + copy_offset, Q);
-
-  for (int j = 0; j < seq_kv; j += Bc) {
-    A::template load_tile<Bc>(k_tile + copy_offset, K);
-    A::template load_tile<Bc>(v_tile + copy_offset, V);
-    cp_async_commit();
-    K += Bc * D;
-    V += Bc * D;
-    cp_async_wait_group<0>();
-    __syncthreads();  // K_j and V_j have landed
-
+  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
+  // to global memory are 16 bytes wide.
+  __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
+                                    const float (&O)[kMTiles][D / 8][4],
+                                    const float (&row_sum)[kMTiles][2]) {
+    const int lane = threadIdx.x % 32;
+    __syncwarp();
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m) {
-      if (m > 0) __syncwarp();  // else ptxas shares the K loads of the row tiles: 06's idea
-      uint32_t P[Bc / 16][4];
-      float S[Bc / 8][4] = {};
-      A::multiply_qk(S, A::shift(q_lane, m * 16, 0), k_lane);
-#pragma unroll
-      for (int n = 0; n < Bc / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) S[n][i] *= scale;
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        float tile_max = -INFINITY;
+        float sum = row_sum[m][r];
+        sum += __shfl_xor_sync(0xffffffff, sum, 1);
+        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float inverse = __fdividef(1.f, sum);
+        const int row = warp_row + m * 16 + r * 8 + lane / 4;
 #pragma unroll
-        for (int n = 0; n < Bc / 8; ++n)
-          tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
-        const float new_max = fmaxf(row_max[m][r], tile_max);
-        const float alpha = exp_approx(row_max[m][r] - new_max);
-        row_max[m][r] = new_max;
-        row_sum[m][r] *= alpha;
-#pragma unroll
-        for (int n = 0; n < Bc / 8; ++n) {
-          const float p0 = exp_approx(S[n][2 * r] - new_max);
-          const float p1 = exp_approx(S[n][2 * r + 1] - new_max);
-          row_sum[m][r] += p0 + p1;
-          const half2 p = __floats2half2_rn(p0, p1);
-          P[n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
-        }
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          O[m][n][2 * r] *= alpha;
-          O[m][n][2 * r + 1] *= alpha;
-        }
+        for (int n = 0; n < D / 8; ++n)
+          *reinterpret_cast<half2*>(shared + offset(row, n) + lane % 4 * 4) =
+              __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
       }
-      A::multiply_pv(O[m], P, v_lane);
     }
-    __syncthreads();  // nobody reads K_j and V_j any more
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
+      const int row = warp_row + i / kChunks, chunk = i % kChunks;
+      *reinterpret_cast<uint4*>(O_out + row * D + chunk * 8) =
+          *reinterpret_cast<const uint4*>(shared + offset(row, chunk));
+    }
   }
 
-  // O / l goes through the warp's own rows of the Q tile, so that the stores are 16 bytes wide.
-  __syncwarp();
+  // The block's Br query rows.
+  __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
+                             int seq_q, int seq_kv, int, float scale_log2) {
+    extern __shared__ __align__(128) unsigned char shared[];
+    const uint32_t q_tile = shared_address(shared);
+    const uint32_t k_tile = q_tile + Br * D * 2;
+    const uint32_t v_tile = k_tile + Bc * D * 2;
+    const int lane = threadIdx.x % 32;
+    const int warp_row = threadIdx.x / 32 * kMTiles * 16;
+
+    // Where this thread copies from and to.
+    const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
+    const uint32_t copy_offset = offset(copy_row, copy_chunk);
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int64_t query_row = head * seq_q + int64_t{blockIdx.x} * Br;
+    const int64_t copy_element = copy_row * D + copy_chunk * 8;
+    Q += query_row * D + copy_element;
+    K += head * seq_kv * D + copy_element;
+    V += head * seq_kv * D + copy_element;
+
+    // This lane's ldmatrix addresses: Q as the A operand; K as two adjacent B fragments, in the
+    // order that puts the two registers of a fragment next to each other; V as one B fragment.
+    const uint32_t q_lane = q_tile + offset(warp_row + lane % 16, lane / 16);
+    const uint32_t k_lane = k_tile + offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    const uint32_t v_lane = v_tile + offset(lane % 16, 0);
+
+    float O[kMTiles][D / 8][4] = {};
+    float row_max[kMTiles][2], row_sum[kMTiles][2];
 #pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float sum = row_sum[m][r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      const float inverse = __fdividef(1.f, sum);
-      const int row = warp_row + m * 16 + r * 8 + lane / 4;
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n)
-        *reinterpret_cast<half2*>(shared + A::offset(row, n) + lane % 4 * 4) =
-            __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
+    for (int m = 0; m < kMTiles; ++m) {
+      row_max[m][0] = row_max[m][1] = -INFINITY;
+      row_sum[m][0] = row_sum[m][1] = 0.f;
     }
-  }
-  __syncwarp();
+    const float scale = scale_log2 * kLn2;
+    load_tile<Br>(q_tile + copy_offset, Q);
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      load_tile<Bc>(k_tile + copy_offset, K);
+      load_tile<Bc>(v_tile + copy_offset, V);
+      cp_async_commit();
+      K += Bc * D;
+      V += Bc * D;
+      cp_async_wait_group<0>();
+      __syncthreads();  // K_j and V_j have arrived
+
 #pragma unroll
-  for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
-    const int row = warp_row + i / kChunks, chunk = i % kChunks;
-    *reinterpret_cast<uint4*>(O_out + (query_row + row) * D + chunk * 8) =
-        *reinterpret_cast<const uint4*>(shared + A::offset(row, chunk));
+      for (int m = 0; m < kMTiles; ++m) {
+        if (m > 0) __syncwarp();  // otherwise ptxas loads K once for all row tiles: 06's idea
+        uint32_t P[Bc / 16][4];
+        float S[Bc / 8][4] = {};
+        multiply_qk(S, shift(q_lane, m * 16, 0), k_lane);
+        softmax(P, S, O[m], row_max[m], row_sum[m], scale);
+        multiply_pv(O[m], P, v_lane);
+      }
+      __syncthreads();  // the last read of K_j and V_j
+    }
+    store_rows(O_out + query_row * D, shared, warp_row, O, row_sum);
   }
-}
+};
 
 }  // namespace
 
-// 8 warps per SM: the budget is 255 registers a thread, which ptxas would otherwise not use up.
-#define ENTRY(name, Br, Bc, warps, D)                                                             \
-  extern "C" __global__ void __launch_bounds__(warps * 32, 8 / warps) name(                       \
-      const half* Q, const half* K, const half* V, half* O, int seq_q, int seq_kv, float scale) { \
-    attention<Br, Bc, warps, D>(Q, K, V, O, seq_q, seq_kv, scale);                                \
-  }
-#define INSTANCE(name, Br, Bc, warps, D)                                   \
-  {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, warps}, \
-   Attention<Br, Bc, warps, D>::kSharedBytes},
+#define INSTANCES(X)                                     \
+  X(fa_02_swizzle_d128, Attention<64, 128, 4, 128>)      \
+  X(fa_02_swizzle_d64, Attention<64, 128, 4, 64>)        \
+  X(fa_02_swizzle_64x32_d128, Attention<64, 32, 2, 128>) \
+  X(fa_02_swizzle_64x32_d64, Attention<64, 32, 2, 64>)
 
-#define INSTANCES(X)                          \
-  X(fa_02_swizzle_d128, 64, 128, 4, 128)      \
-  X(fa_02_swizzle_d64, 64, 128, 4, 64)        \
-  X(fa_02_swizzle_64x32_d128, 64, 32, 2, 128) \
-  X(fa_02_swizzle_64x32_d64, 64, 32, 2, 64)
-
-INSTANCES(ENTRY)
-FA_TUNE_TILES(ENTRY, fa_02_swizzle_tune)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(INSTANCE, fa_02_swizzle_tune)};
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {problem.seq_q / instance.tile.Br, problem.heads, problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {fa::Tensor::q,
-                      fa::Tensor::k,
-                      fa::Tensor::v,
-                      fa::Tensor::o,
-                      static_cast<std::int32_t>(problem.seq_q),
-                      static_cast<std::int32_t>(problem.seq_kv),
-                      static_cast<float>(problem.scale())};
-  return fa::LaunchPlan{{launch}};
-}
-
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_02_swizzle;
-const RungKernels kernels_02_swizzle{kInstances, plan, kTuned};
-}  // namespace fa
+INSTANCES(FA_HALF_ENTRY)
+FA_TUNE_TILES(FA_HALF_ENTRY, fa_02_swizzle_tune)
+static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_02_swizzle_tune)};
+FA_RUNG(02_swizzle, INSTANCES, fa::plan_half_tiles, kTuned);

@@ -1,36 +1,37 @@
 // 09_ragged         parent: 08_causal
-// Idea: any seq_q and seq_kv from 1: rows outside the tensors arrive as zeros (cp.async reads none
-//       of their bytes), keys outside are masked like those right of the diagonal, and stores are
+// Idea: any seq_q and seq_kv from 1: rows outside the tensors become zeros (cp.async reads none of
+//       their bytes), keys outside are masked like those right of the diagonal, and stores are
 //       predicated. The log-sum-exp of each row is an optional second output.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + K 16 KB + V 16 KB at head_dim 128
-// Expected effect   None on whole tiles but for a comparison at each copy.
+// Expected effect   none on whole tiles, apart from one comparison for each copy.
 
-#include <cuda_fp16.h>
-
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
 template <int Br, int Bc, int Warps, int D>
 struct Attention {
+  static constexpr fa::Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles a warp owns
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows the block copies at a time
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static_assert(kMTiles * Warps * 16 == Br, "each warp owns whole 16-row mma tiles");
-  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one mma");
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
-  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows that one
-  // ldmatrix phase reads over all 32 banks.
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
   __device__ static uint32_t offset(int row, int chunk) {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
@@ -42,7 +43,7 @@ struct Attention {
   }
 
   // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
-  // Of a tile with fewer rows the others become zeros.
+  // Beyond `rows` it writes zeros.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global, int rows) {
 #pragma unroll
@@ -51,21 +52,7 @@ struct Attention {
                   r + static_cast<int>(threadIdx.x) / kChunks < rows ? 16 : 0);
   }
 
-  // Hides the keys that a row must not see. `last` is the last key that the lane's first row sees,
-  // `keys` the number of keys, both from the lane's first column of this block; everything else is
-  // known when this is compiled.
-  __device__ static void mask(float (&S)[kMTiles][Bc / 8][4], int last, int keys) {
-#pragma unroll
-    for (int m = 0; m < kMTiles; ++m)
-#pragma unroll
-      for (int n = 0; n < Bc / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          if (n * 8 + i % 2 - m * 16 - i / 2 * 8 > last || n * 8 + i % 2 >= keys)
-            S[m][n][i] = -INFINITY;
-  }
-
-  // S = Q K^T: each K fragment serves every row tile.
+  // S = Q K^T: each K fragment feeds every row tile.
   __device__ static void multiply_qk(float (&S)[kMTiles][Bc / 8][4], uint32_t q, uint32_t k) {
 #pragma unroll
     for (int d = 0; d < kChunks; d += 2) {
@@ -85,7 +72,53 @@ struct Attention {
     }
   }
 
-  // O += P V: each V fragment serves every row tile.
+  // Hides the keys that a row must not see. `last` is the last visible key of the lane's first row,
+  // `keys` the number of keys, both from the lane's first column; everything else is a constant.
+  __device__ static void mask(float (&S)[kMTiles][Bc / 8][4], int last, int keys) {
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m)
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (n * 8 + i % 2 - m * 16 - i / 2 * 8 > last || n * 8 + i % 2 >= keys)
+            S[m][n][i] = -INFINITY;
+  }
+
+  // Online softmax of one row tile, rows lane/4 and lane/4 + 8: P = 2^(scale_log2 S - row_max),
+  // and O and row_sum are rescaled to the new maximum.
+  __device__ static void softmax(uint32_t (&P)[Bc / 16][4], float (&S)[Bc / 8][4],
+                                 float (&O)[D / 8][4], float (&row_max)[2], float (&row_sum)[2],
+                                 float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float tile_max = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n)
+        tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
+      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
+      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
+      const float new_max = fmaxf(row_max[r], tile_max * scale_log2);
+      const float alpha = ex2_approx(row_max[r] - new_max);
+      row_max[r] = new_max;
+      row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n) {
+        const float p0 = ex2_approx(fmaf(S[n][2 * r], scale_log2, -new_max));
+        const float p1 = ex2_approx(fmaf(S[n][2 * r + 1], scale_log2, -new_max));
+        row_sum[r] += p0 + p1;
+        const half2 p = __floats2half2_rn(p0, p1);
+        P[n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
+      }
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        O[n][2 * r] *= alpha;
+        O[n][2 * r + 1] *= alpha;
+      }
+    }
+  }
+
+  // O += P V: each V fragment feeds every row tile.
   __device__ static void multiply_pv(float (&O)[kMTiles][D / 8][4],
                                      const uint32_t (&P)[kMTiles][Bc / 16][4], uint32_t v) {
 #pragma unroll
@@ -102,184 +135,120 @@ struct Attention {
       }
     }
   }
-};
 
-template <int Br, int Bc, int Warps, int D>
-__device__ __forceinline__ void attention(const half* Q, const half* K, const half* V, half* O_out,
-                                          float* LSE, int seq_q, int seq_kv, int diagonal,
-                                          float scale_log2) {
-  using A = Attention<Br, Bc, Warps, D>;
-  constexpr int kMTiles = A::kMTiles, kChunks = A::kChunks;
-  extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t q_tile = shared_address(shared);
-  const uint32_t k_tile = q_tile + Br * D * 2;
-  const uint32_t v_tile = k_tile + Bc * D * 2;
-  const int lane = threadIdx.x % 32;
-  const int warp_row = threadIdx.x / 32 * kMTiles * 16;
-
-  // Where this thread copies from and to.
-  const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
-  const uint32_t copy_offset = A::offset(copy_row, copy_chunk);
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  const int query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Br;  // long rows start first
-  const int64_t query_row = head * seq_q + query;
-  const int64_t copy_element = copy_row * D + copy_chunk * 8;
-  Q += query_row * D + copy_element;
-  int64_t kv = head * seq_kv * D + copy_element;
-
-  // Where this lane points ldmatrix: Q as the A operand; K and V as two adjacent B fragments each,
-  // in the order that leaves the two registers of a fragment next to each other.
-  const uint32_t q_lane = q_tile + A::offset(warp_row + lane % 16, lane / 16);
-  const uint32_t k_lane = k_tile + A::offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-  const uint32_t v_lane = v_tile + A::offset(lane % 16, lane / 16);
-
-  // Query i sees keys up to i + diagonal. All rows of this tile see the keys before `unmasked`,
-  // none those from `end` on. A tile that sees no key still visits one block, fully masked.
-  const int unmasked = min(seq_kv, query + diagonal + 1);
-  const int end = max(Bc, min(seq_kv, query + Br + diagonal));
-  const int last_key = query + diagonal + warp_row + lane / 4 - lane % 4 * 2;
-
-  float O[kMTiles][D / 8][4] = {};
-  float row_max[kMTiles][2], row_sum[kMTiles][2];  // rows lane/4 and lane/4 + 8 of each row tile
-#pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-    row_max[m][0] = row_max[m][1] = -1e30f;  // finite: a row that sees no key has no inf - inf
-    row_sum[m][0] = row_sum[m][1] = 0.f;
-  }
-
-  A::template load_tile<Br>(q_tile + copy_offset, Q, seq_q - query);
-  A::template load_tile<Bc>(k_tile + copy_offset, K + kv, seq_kv);
-  cp_async_commit();
-
-  for (int j = 0; j < end; j += Bc) {
-    cp_async_wait_group<0>();
-    __syncthreads();  // K_j has landed; nobody reads V_{j-1} any more
-    A::template load_tile<Bc>(v_tile + copy_offset, V + kv, seq_kv - j);
-    cp_async_commit();
-
-    float S[kMTiles][Bc / 8][4] = {};
-    A::multiply_qk(S, q_lane, k_lane);
-    if (j + Bc > unmasked) A::mask(S, last_key - j, seq_kv - j - lane % 4 * 2);
-
-    uint32_t P[kMTiles][Bc / 16][4];
+  // Writes O / row_sum and the log-sum-exp of `rows` rows. The warp's rows go through its own part
+  // of the Q tile, so that the stores to global memory are 16 bytes wide.
+  __device__ static void store_rows(half* O_out, float* LSE, int rows, unsigned char* shared,
+                                    int warp_row, const float (&O)[kMTiles][D / 8][4],
+                                    const float (&row_max)[kMTiles][2],
+                                    const float (&row_sum)[kMTiles][2]) {
+    const int lane = threadIdx.x % 32;
+    __syncwarp();
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        float tile_max = -INFINITY;
+        float sum = row_sum[m][r];
+        sum += __shfl_xor_sync(0xffffffff, sum, 1);
+        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+        const int row = warp_row + m * 16 + r * 8 + lane / 4;
+        if (LSE != nullptr && lane % 4 == 0 && row < rows)  // no visible key: log 0 is -infinity
+          LSE[row] = row_max[m][r] * kLn2 + __logf(sum);
 #pragma unroll
-        for (int n = 0; n < Bc / 8; ++n)
-          tile_max = fmaxf(tile_max, fmaxf(S[m][n][2 * r], S[m][n][2 * r + 1]));
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
-        const float new_max = fmaxf(row_max[m][r], tile_max * scale_log2);
-        const float alpha = ex2_approx(row_max[m][r] - new_max);
-        row_max[m][r] = new_max;
-        row_sum[m][r] *= alpha;
-#pragma unroll
-        for (int n = 0; n < Bc / 8; ++n) {
-          const float p0 = ex2_approx(fmaf(S[m][n][2 * r], scale_log2, -new_max));
-          const float p1 = ex2_approx(fmaf(S[m][n][2 * r + 1], scale_log2, -new_max));
-          row_sum[m][r] += p0 + p1;
-          const half2 p = __floats2half2_rn(p0, p1);
-          P[m][n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
-        }
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          O[m][n][2 * r] *= alpha;
-          O[m][n][2 * r + 1] *= alpha;
-        }
+        for (int n = 0; n < D / 8; ++n)
+          *reinterpret_cast<half2*>(shared + offset(row, n) + lane % 4 * 4) =
+              __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
       }
     }
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
+      const int row = warp_row + i / kChunks, chunk = i % kChunks;
+      if (row >= rows) break;
+      *reinterpret_cast<uint4*>(O_out + row * D + chunk * 8) =
+          *reinterpret_cast<const uint4*>(shared + offset(row, chunk));
+    }
+  }
 
-    cp_async_wait_group<0>();
-    __syncthreads();  // V_j has landed; nobody reads K_j any more
-    if (j + Bc < end) {
-      kv += Bc * D;
-      A::template load_tile<Bc>(k_tile + copy_offset, K + kv, seq_kv - j - Bc);
+  // The block's Br query rows.
+  __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float* LSE,
+                             int seq_q, int seq_kv, int causal, float scale_log2) {
+    extern __shared__ __align__(128) unsigned char shared[];
+    const uint32_t q_tile = shared_address(shared);
+    const uint32_t k_tile = q_tile + Br * D * 2;
+    const uint32_t v_tile = k_tile + Bc * D * 2;
+    const int lane = threadIdx.x % 32;
+    const int warp_row = threadIdx.x / 32 * kMTiles * 16;
+
+    // Where this thread copies from and to.
+    const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
+    const uint32_t copy_offset = offset(copy_row, copy_chunk);
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Br;  // long rows start first
+    const int64_t query_row = head * seq_q + query;
+    const int64_t copy_element = copy_row * D + copy_chunk * 8;
+    Q += query_row * D + copy_element;
+    int64_t kv = head * seq_kv * D + copy_element;
+
+    // This lane's ldmatrix addresses: Q as the A operand; K and V as two adjacent B fragments each,
+    // in the order that puts the two registers of a fragment next to each other.
+    const uint32_t q_lane = q_tile + offset(warp_row + lane % 16, lane / 16);
+    const uint32_t k_lane = k_tile + offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    const uint32_t v_lane = v_tile + offset(lane % 16, lane / 16);
+
+    // Query i sees keys up to i + diagonal. All rows of this tile see the keys before `unmasked`,
+    // none sees those from `end` on. A tile without a visible key still visits one key tile.
+    const int diagonal = seq_kv - (causal ? seq_q : 1);
+    const int unmasked = min(seq_kv, query + diagonal + 1);
+    const int end = max(Bc, min(seq_kv, query + Br + diagonal));
+    const int last_key = query + diagonal + warp_row + lane / 4 - lane % 4 * 2;
+
+    float O[kMTiles][D / 8][4] = {};
+    float row_max[kMTiles][2], row_sum[kMTiles][2];
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+      row_max[m][0] = row_max[m][1] =
+          -1e30f;  // finite: no inf - inf in a row without a visible key
+      row_sum[m][0] = row_sum[m][1] = 0.f;
+    }
+    load_tile<Br>(q_tile + copy_offset, Q, seq_q - query);
+    load_tile<Bc>(k_tile + copy_offset, K + kv, seq_kv);
+    cp_async_commit();
+
+    for (int j = 0; j < end; j += Bc) {
+      cp_async_wait_group<0>();
+      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      load_tile<Bc>(v_tile + copy_offset, V + kv, seq_kv - j);
       cp_async_commit();
-    }
-    A::multiply_pv(O, P, v_lane);
-  }
 
-  // O / l goes through the warp's own rows of the Q tile, so that the stores are 16 bytes wide.
-  __syncwarp();
+      float S[kMTiles][Bc / 8][4] = {};
+      multiply_qk(S, q_lane, k_lane);
+      if (j + Bc > unmasked) mask(S, last_key - j, seq_kv - j - lane % 4 * 2);
+      uint32_t P[kMTiles][Bc / 16][4];
 #pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float sum = row_sum[m][r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-      const int row = warp_row + m * 16 + r * 8 + lane / 4;
-      if (LSE != nullptr && lane % 4 == 0 && query + row < seq_q)  // no key: log 0 is -infinity
-        LSE[query_row + row] = row_max[m][r] * 0.6931471805599453f + __logf(sum);
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n)
-        *reinterpret_cast<half2*>(shared + A::offset(row, n) + lane % 4 * 4) =
-            __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
+      for (int m = 0; m < kMTiles; ++m)
+        softmax(P[m], S[m], O[m], row_max[m], row_sum[m], scale_log2);
+
+      cp_async_wait_group<0>();
+      __syncthreads();  // V_j has arrived; the last read of K_j
+      if (j + Bc < end) {
+        kv += Bc * D;
+        load_tile<Bc>(k_tile + copy_offset, K + kv, seq_kv - j - Bc);
+        cp_async_commit();
+      }
+      multiply_pv(O, P, v_lane);
     }
+    store_rows(O_out + query_row * D, LSE == nullptr ? nullptr : LSE + query_row, seq_q - query,
+               shared, warp_row, O, row_max, row_sum);
   }
-  __syncwarp();
-#pragma unroll
-  for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
-    const int row = warp_row + i / kChunks, chunk = i % kChunks;
-    if (query + row >= seq_q) break;
-    *reinterpret_cast<uint4*>(O_out + (query_row + row) * D + chunk * 8) =
-        *reinterpret_cast<const uint4*>(shared + A::offset(row, chunk));
-  }
-}
+};
 
 }  // namespace
 
-// 8 warps per SM: the budget is 255 registers a thread, which ptxas would otherwise not use up.
-#define ENTRY(name, Br, Bc, warps, D)                                                   \
-  extern "C" __global__ void __launch_bounds__(warps * 32, 8 / warps)                   \
-      name(const half* Q, const half* K, const half* V, half* O, float* LSE, int seq_q, \
-           int seq_kv, int diagonal, float scale_log2) {                                \
-    attention<Br, Bc, warps, D>(Q, K, V, O, LSE, seq_q, seq_kv, diagonal, scale_log2);  \
-  }
-#define INSTANCE(name, Br, Bc, warps, D)                                   \
-  {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, warps}, \
-   Attention<Br, Bc, warps, D>::kSharedBytes},
+#define INSTANCES(X)                               \
+  X(fa_09_ragged_d128, Attention<128, 64, 4, 128>) \
+  X(fa_09_ragged_d64, Attention<128, 128, 4, 64>)
 
-#define INSTANCES(X)                    \
-  X(fa_09_ragged_d128, 128, 64, 4, 128) \
-  X(fa_09_ragged_d64, 128, 128, 4, 64)
-
-INSTANCES(ENTRY)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
-  // Bottom right: the last query sees the last key. Without the mask the first one does as well.
-  const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 1);
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {(problem.seq_q + instance.tile.Br - 1) / instance.tile.Br, problem.heads,
-                 problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {fa::Tensor::q,
-                      fa::Tensor::k,
-                      fa::Tensor::v,
-                      fa::Tensor::o,
-                      fa::Tensor::lse,
-                      static_cast<std::int32_t>(problem.seq_q),
-                      static_cast<std::int32_t>(problem.seq_kv),
-                      static_cast<std::int32_t>(diagonal),
-                      static_cast<float>(problem.scale() * 1.4426950408889634)};
-  return fa::LaunchPlan{{launch}};
-}
-
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_09_ragged;
-const RungKernels kernels_09_ragged{kInstances, plan};
-}  // namespace fa
+INSTANCES(FA_HALF_ENTRY)
+FA_RUNG(09_ragged, INSTANCES, fa::plan_half_rows);

@@ -1,59 +1,99 @@
 // a5_transposed_k   parent: a3
 // Idea: a first kernel transposes K in HBM. The K tile then has a row for each column of K, and the
-// lanes, a key each, read neighbouring floats.
+// lanes, a key each, read adjacent floats.
 //
-// Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane owns one key of S and every 32nd
-//                   column of O; the transposition 32 x 32, 256 threads
-// Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128; the transposition 4.1 KB
-// Expected effect   the 8-way conflict of the K reads is gone without padding, for one more trip of
-//                   K to HBM and back and as much memory as K takes.
+// Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
+//                   column of O; seq_q / 32 blocks for a head
+// Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
+// Expected effect   the 8-way conflict of the K reads is gone without padding, at the cost of one
+//                   more round trip of K to HBM and as much memory as K.
 
 #include <cfloat>
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
-constexpr int Bc = 32;  // keys of a tile: one a lane
-constexpr int kTransposeThreads = 256;
+// Writes K^T: [seq_kv, D] of each head becomes [D, seq_kv].
+template <int D>
+struct Transpose : fa::StaticKernel<32, 32, 8, D> {
+  __device__ static void run(const float*, const float* K, const float*, float*, float* K_t, int,
+                             int seq_kv, float, int) {
+    __shared__ float tile[32][33];  // padded, so that the columns lie in different banks
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int first_key = blockIdx.x / (D / 32) * 32, first_d = blockIdx.x % (D / 32) * 32;
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    K += (head * seq_kv + first_key) * D + first_d;
+    K_t += (head * D + first_d) * seq_kv + first_key;
+#pragma unroll
+    for (int i = y; i < 32; i += 8) tile[i][x] = K[i * D + x];
+    __syncthreads();
+#pragma unroll
+    for (int i = y; i < 32; i += 8) K_t[int64_t{i} * seq_kv + x] = tile[x][i];
+  }
+};
 
-template <int Br, int Warps, int D>
+template <int Br, int Bc, int D>
 struct Attention {
-  static constexpr int kThreads = Warps * 32;
-  static constexpr int kRows = Br / Warps;  // rows a warp owns
-  static constexpr int kColumns = D / 32;   // columns of O a lane owns
-  static constexpr std::size_t kSharedBytes = (Br * D + D * Bc + Bc * D + Br * Bc) * sizeof(float);
-  static_assert(kRows * Warps == Br, "each warp owns whole rows");
-  static_assert(kColumns * 32 == D, "the lanes of a warp share the columns of O");
+  static constexpr fa::Tile kTile{Br, Bc, Br / 8};
+  static constexpr int kHeadDim = D;
+  static constexpr int kThreads = Br / 8 * 32;
+  static constexpr int kBlocksPerSm = 0;
+  static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D + Br * Bc) * sizeof(float);
+  static constexpr int kRows = 8;          // of a warp
+  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
+
+  // The warp's rows: the lane's columns of O, the maximum, the lane's part of the sum.
+  struct State {
+    float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
+  };
 
   // Copies Rows rows of Columns floats, `stride` apart in global memory.
-  template <int Rows, int Columns>
-  __device__ static void load_tile(float* shared, const float* global, int64_t stride) {
+  template <int Rows, int Columns = D>
+  __device__ static void load_tile(float* shared, const float* global, int64_t stride = D) {
 #pragma unroll
     for (int i = threadIdx.x * 4; i < Rows * Columns; i += kThreads * 4)
       *reinterpret_cast<float4*>(shared + i) =
           *reinterpret_cast<const float4*>(global + i / Columns * stride + i % Columns);
   }
 
-  // S = Q K^T for the warp's rows; `k` is the column of the lane's key.
+  // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows], const float* q, const float* k) {
 #pragma unroll 8
     for (int d = 0; d < D; d += 4) {
       const float4 y = {k[d * Bc], k[(d + 1) * Bc], k[(d + 2) * Bc], k[(d + 3) * Bc]};
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const float4 x = load_shared_v4(q + r * D + d);
-        S[r] += x.x * y.x;
-        S[r] += x.y * y.y;
-        S[r] += x.z * y.z;
-        S[r] += x.w * y.w;
+      for (int i = 0; i < kRows; ++i) {
+        const float4 x = load_shared_v4(q + i * D + d);
+        S[i] += x.x * y.x;
+        S[i] += x.y * y.y;
+        S[i] += x.z * y.z;
+        S[i] += x.w * y.w;
       }
     }
   }
 
-  // O += P V for the warp's rows; `v` is at the lane's first column.
+  // Online softmax: writes P, and O and row_sum are rescaled to the new maximum.
+  __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      S[r] = last + r >= 0 ? S[r] * scale : -INFINITY;
+      const float new_max = fmaxf(s.row_max[r], warp_max(S[r]));
+      const float alpha = exp_approx(s.row_max[r] - new_max);
+      const float x = exp_approx(S[r] - new_max);
+      p[r * Bc + threadIdx.x % 32] = x;
+      s.row_max[r] = new_max;
+      s.row_sum[r] = s.row_sum[r] * alpha + x;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) s.O[r][c] *= alpha;
+    }
+  }
+
+  // O += P V.
   __device__ static void multiply_pv(float (&O)[kRows][kColumns], const float* p, const float* v) {
 #pragma unroll
     for (int j = 0; j < Bc; j += 4) {
@@ -75,148 +115,82 @@ struct Attention {
     }
   }
 
-  __device__ static float warp_max(float x) {
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
-    return x;
+  // One K/V tile. `last` is the last key that the first row sees, from the lane's key; q and p are
+  // at the first row, k is at the lane's key, v at its first column.
+  __device__ static void add_tile(State& s, const float* q, const float* k, const float* v,
+                                  float* p, float scale, int last) {
+    float S[kRows] = {};
+    multiply_qk(S, q, k);
+    softmax(p, S, s, scale, last);
+    __syncwarp();  // the warp's rows of P are complete
+    multiply_pv(s.O, p, v);
   }
-  __device__ static float warp_sum(float x) {
+
+  // Writes O / row_sum.
+  __device__ static void store_rows(const State& s, float* O_out) {
+    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
-    return x;
+    for (int r = 0; r < kRows; ++r) {
+      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      const float divisor = fmaxf(warp_sum(s.row_sum[r]), 1.f);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c)
+        O_out[r * D + lane + 32 * c] = __fdividef(s.O[r][c], divisor);
+    }
+  }
+
+  __device__ static void run(const float* Q, const float*, const float* V, float* O_out, float* K_t,
+                             int seq_q, int seq_kv, float scale, int diagonal) {
+    extern __shared__ __align__(16) float shared[];
+    float* const q_tile = shared;
+    float* const k_tile = q_tile + Br * D;
+    float* const v_tile = k_tile + Bc * D;
+    float* const p_tile = v_tile + Bc * D;
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * kRows;
+    const int row = blockIdx.x * Br + warp_row;
+    Q += (head * seq_q + blockIdx.x * Br) * D;
+    O_out += (head * seq_q + row) * D;
+    K_t += head * seq_kv * D;
+    V += head * seq_kv * D;
+
+    State s = {};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    load_tile<Br>(q_tile, Q);
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      load_tile<D, Bc>(k_tile, K_t + j, seq_kv);
+      load_tile<Bc>(v_tile, V + int64_t{j} * D);
+      __syncthreads();  // the tiles have arrived
+      add_tile(s, q_tile + warp_row * D, k_tile + lane, v_tile + lane, p_tile + warp_row * Bc,
+               scale, row + diagonal - j - lane);
+      __syncthreads();  // the last read of the tiles
+    }
+    store_rows(s, O_out);
   }
 };
 
-template <int Br, int Warps, int D>
-__device__ __forceinline__ void attention(const float* Q, const float* K_t, const float* V,
-                                          float* O_out, int seq_q, int seq_kv, float scale,
-                                          int diagonal) {
-  using A = Attention<Br, Warps, D>;
-  extern __shared__ __align__(16) float shared[];
-  float* const q_tile = shared;
-  float* const k_tile = q_tile + Br * D;
-  float* const v_tile = k_tile + D * Bc;
-  float* const p_tile = v_tile + Bc * D;
-  const int lane = threadIdx.x % 32;
-  const int warp_row = threadIdx.x / 32 * A::kRows;
-
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  const int first_row = blockIdx.x * Br;
-  Q += (head * seq_q + first_row) * D;
-  O_out += (head * seq_q + first_row) * D;
-  K_t += head * seq_kv * D;
-  V += head * seq_kv * D;
-
-  float O[A::kRows][A::kColumns] = {}, row_max[A::kRows], row_sum[A::kRows];
-#pragma unroll
-  for (int r = 0; r < A::kRows; ++r) {
-    row_max[r] = -FLT_MAX;  // not -INFINITY: -INFINITY minus itself is NaN
-    row_sum[r] = 0.f;
-  }
-  A::template load_tile<Br, D>(q_tile, Q, D);
-
-  for (int j = 0; j < seq_kv; j += Bc) {
-    A::template load_tile<D, Bc>(k_tile, K_t + j, seq_kv);
-    A::template load_tile<Bc, D>(v_tile, V + int64_t{j} * D, D);
-    __syncthreads();  // the tiles have landed
-
-    float S[A::kRows] = {};
-    A::multiply_qk(S, q_tile + warp_row * D, k_tile + lane);
-#pragma unroll
-    for (int r = 0; r < A::kRows; ++r) {
-      const int row = first_row + warp_row + r;
-      S[r] = j + lane <= row + diagonal ? S[r] * scale : -INFINITY;
-      const float new_max = fmaxf(row_max[r], A::warp_max(S[r]));
-      const float alpha = exp_approx(row_max[r] - new_max);
-      const float p = exp_approx(S[r] - new_max);
-      p_tile[(warp_row + r) * Bc + lane] = p;
-      row_max[r] = new_max;
-      row_sum[r] = row_sum[r] * alpha + p;
-#pragma unroll
-      for (int c = 0; c < A::kColumns; ++c) O[r][c] *= alpha;
-    }
-    __syncwarp();  // the warp's rows of P are complete
-    A::multiply_pv(O, p_tile + warp_row * Bc, v_tile + lane);
-    __syncthreads();  // nobody reads the tiles any more
-  }
-
-#pragma unroll
-  for (int r = 0; r < A::kRows; ++r) {
-    // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
-    const float divisor = fmaxf(A::warp_sum(row_sum[r]), 1.f);
-#pragma unroll
-    for (int c = 0; c < A::kColumns; ++c)
-      O_out[(warp_row + r) * D + lane + 32 * c] = __fdividef(O[r][c], divisor);
-  }
-}
-
 }  // namespace
 
-// The transposition: K, [seq_kv, dim] for each head, becomes [dim, seq_kv].
-extern "C" __global__ void __launch_bounds__(kTransposeThreads)
-    fa_a5_transposed_k_transpose(const float* K, float* K_t, int seq_kv, int dim) {
-  __shared__ float tile[32][33];  // padded, so that its columns lie in different banks
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  const int first_key = blockIdx.x / (dim / 32) * 32, first_d = blockIdx.x % (dim / 32) * 32;
-  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-  K += (head * seq_kv + first_key) * dim + first_d;
-  K_t += (head * dim + first_d) * seq_kv + first_key;
-#pragma unroll
-  for (int i = y; i < 32; i += kTransposeThreads / 32) tile[i][x] = K[i * dim + x];
-  __syncthreads();
-#pragma unroll
-  for (int i = y; i < 32; i += kTransposeThreads / 32) K_t[int64_t{i} * seq_kv + x] = tile[x][i];
+#define INSTANCES(X)                                 \
+  X(fa_a5_transposed_k_d128, Attention<32, 32, 128>) \
+  X(fa_a5_transposed_k_d64, Attention<32, 32, 64>)   \
+  X(fa_a5_transposed_k_d32, Attention<32, 32, 32>)
+#define TRANSPOSES(X)                                  \
+  X(fa_a5_transposed_k_transpose_d128, Transpose<128>) \
+  X(fa_a5_transposed_k_transpose_d64, Transpose<64>)   \
+  X(fa_a5_transposed_k_transpose_d32, Transpose<32>)
+
+INSTANCES(FA_FLOAT_ENTRY)
+TRANSPOSES(FA_FLOAT_ENTRY)
+static const fa::Instance kTransposes[] = {TRANSPOSES(FA_INSTANCE)};
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& attention,
+                           const fa::DeviceDescription&) {
+  const int D = problem.head_dim;
+  return fa::plan_float_steps(problem, attention.tile,
+                              {{fa::instance_for(kTransposes, D), problem.seq_kv / 32 * (D / 32)},
+                               {attention, problem.seq_q / attention.tile.Br}},
+                              {"K^T", problem.kv_elements() * 4});
 }
-
-#define ENTRY(name, Br, Warps, D)                                                             \
-  extern "C" __global__ void __launch_bounds__(Warps * 32)                                    \
-      name(const float* Q, const float* K_t, const float* V, float* O, int seq_q, int seq_kv, \
-           float scale, int diagonal) {                                                       \
-    attention<Br, Warps, D>(Q, K_t, V, O, seq_q, seq_kv, scale, diagonal);                    \
-  }
-#define INSTANCE(name, Br, Warps, D)                                       \
-  {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, Warps}, \
-   Attention<Br, Warps, D>::kSharedBytes},
-
-#define INSTANCES(X)                     \
-  X(fa_a5_transposed_k_d128, 32, 4, 128) \
-  X(fa_a5_transposed_k_d64, 32, 4, 64)   \
-  X(fa_a5_transposed_k_d32, 32, 4, 32)
-
-INSTANCES(ENTRY)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  const auto seq_q = static_cast<std::int32_t>(problem.seq_q);
-  const auto seq_kv = static_cast<std::int32_t>(problem.seq_kv);
-  fa::Launch transpose;
-  transpose.entry = "fa_a5_transposed_k_transpose";
-  transpose.kernel = reinterpret_cast<const void*>(fa_a5_transposed_k_transpose);
-  transpose.grid = {problem.seq_kv / 32 * (problem.head_dim / 32), problem.heads, problem.batch};
-  transpose.block = kTransposeThreads;
-  transpose.arguments = {fa::Tensor::k, fa::ScratchRef{0}, seq_kv,
-                         static_cast<std::int32_t>(problem.head_dim)};
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {problem.seq_q / instance.tile.Br, problem.heads, problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {fa::Tensor::q, fa::ScratchRef{0}, fa::Tensor::v, fa::Tensor::o, seq_q, seq_kv,
-                      static_cast<float>(problem.scale()),
-                      // The last key that query 0 sees; without a mask, one past the end.
-                      problem.causal ? seq_kv - seq_q : seq_kv};
-  return fa::LaunchPlan{{transpose, launch}, {{"K^T", problem.kv_elements() * 4}}};
-}
-
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_a5_transposed_k;
-const RungKernels kernels_a5_transposed_k{kInstances, plan};
-}  // namespace fa
+FA_RUNG(a5_transposed_k, INSTANCES, plan);

@@ -198,7 +198,7 @@ struct Attention {
       inverse[r] = __fdividef(1.f, sum);
       const int row = first_row + r * 8;
       if (in.LSE && lane % 4 == 0)
-        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * fa::kLn2;
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -346,7 +346,7 @@ struct Attention {
       inverse[r] = sum == 0 ? 0 : __fdividef(1.f, sum);
       const int row = first_row + r * 8;
       if (in.LSE && lane % 4 == 0 && row < in.seq_q)
-        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * fa::kLn2;
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
     }
     const uint32_t output = shared.output + (threadIdx.x / 32 - 4) * (16 * D * 2);
     bulk_wait_read();  // the warp's copy of the tile before

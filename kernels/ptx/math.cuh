@@ -1,6 +1,8 @@
 // Special-function instructions.
 #pragma once
 
+constexpr float kLn2 = 0.6931471805599453f;
+
 /// 2^x on the special-function unit, denormals flushed; ex2(-inf) = 0. PTX ISA: "ex2".
 __device__ __forceinline__ float ex2_approx(float x) {
   float y;

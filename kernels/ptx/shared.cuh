@@ -1,17 +1,18 @@
-// Shared memory: addresses, and loads of a width that the compiler does not change.
+// Shared memory: its addresses, and loads of a width that the compiler does not change.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-/// Shared-memory address as instructions take it: 32 bits, relative to the window.
+/// Address in the shared window, 32 bits: the operand of ldmatrix, cp.async, mbarrier and the TMA.
+/// PTX ISA: "cvta".
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Four neighbouring floats, 16-byte aligned, in one instruction (PTX ISA: "ld"). Read as a float4,
-/// they would be four loads to nvcc, which joins loads again: not always all of them, and not the
-/// same ones in every run. 128 bits in one piece stay together.
+/// Four adjacent floats, 16-byte aligned, in one instruction (PTX ISA: "ld"). nvcc splits a float4
+/// into four loads and merges loads later: not always all four, and not the same ones in every run.
+/// A value of 128 bits stays one load.
 __device__ __forceinline__ float4 load_shared_v4(const float* pointer) {
   __extension__ using Bits = unsigned __int128;
   Bits bits;

@@ -1,4 +1,4 @@
-"""scripts/diff_budget.py: what counts as a changed line."""
+"""scripts/diff_budget.py: changed lines, host lines and repetition of the kernel files."""
 
 from __future__ import annotations
 
@@ -10,67 +10,97 @@ import synthetic
 
 import diff_budget
 
-PARENT = """\
+DEVICE = """\
 // 01_base: the header
-__global__ void fa_01_base_d64(int n) {
-  int a = 1;  /* a comment
-                 of two lines */
-  const char* url = "http://x";
-
-  work(a, n);
+namespace {
+__device__ int f(int n) {
+  return n + 1;
 }
+
+}  // namespace
+"""
+HOST = """\
+
+#define INSTANCES(X) \\
+  X(fa_01_base_d64, Attention<64>)
+
+INSTANCES(FA_HALF_ENTRY)
+FA_RUNG(01_base, INSTANCES, fa::plan_half_tiles);
 """
 
 
-class CountTest(unittest.TestCase):
-    def changed(self, child: str) -> int:
-        old = diff_budget.code_lines(PARENT, "01_base")
-        return diff_budget.changed_lines(old, diff_budget.code_lines(child, "02_swizzle"))
+class HostTest(unittest.TestCase):
+    def test_host_code_starts_after_the_device_code_and_blank_lines_do_not_count(self) -> None:
+        lines = diff_budget.host_lines(DEVICE + HOST)
+        self.assertEqual(lines[0], "#define INSTANCES(X) \\")
+        self.assertEqual(len(lines), 4)
 
-    def test_the_rung_s_name_comments_and_blank_lines_do_not_count(self) -> None:
-        child = PARENT.replace("01_base", "02_swizzle").replace("of two lines", "otherwise put")
-        self.assertEqual(self.changed(child.replace("  int a", "\n\n    // new\n  int   a")), 0)
+    def test_a_file_without_device_code_is_all_host_code(self) -> None:
+        self.assertEqual(diff_budget.host_lines("int a;\n\nint b;\n"), ["int a;", "int b;"])
 
-    def test_changed_added_and_removed_lines(self) -> None:
-        child = PARENT.replace("01_base", "02_swizzle")
-        self.assertEqual(self.changed(child.replace("a = 1", "a = 2")), 1)
-        self.assertEqual(self.changed(child.replace("  work", "  one();\n  two();\n  work")), 2)
-        self.assertEqual(self.changed(child.replace("  work(a, n);\n", "")), 1)
-
-    def test_a_string_is_no_comment(self) -> None:
-        child = PARENT.replace("01_base", "02_swizzle")
-        self.assertEqual(self.changed(child.replace("http://x", "http://y")), 1)
+    def test_six_equal_lines_in_a_row_are_a_repetition_and_five_are_not(self) -> None:
+        same = [f"line {i};" for i in range(6)]
+        self.assertEqual(
+            list(diff_budget.repetitions({"a": ["x", *same], "b": [*same, "y"], "c": same[1:]})),
+            [("b", "a", "line 0;")],
+        )
 
 
 class CommandTest(support.FolderTest):
-    def run_with(self, child: str, budget: int) -> tuple[int, str, str]:
+    def run_with(self, child: str, budget: int, host: str = HOST) -> tuple[int, str, str]:
         listing = synthetic.catalogue(("ampere",), 2)
         listing["rungs"][1]["diff_budget"] = budget
         path = self.folder / "synthetic_catalogue.json"
         path.write_text(json.dumps(listing))
         kernels = self.folder / "kernels" / "ampere"
         kernels.mkdir(parents=True, exist_ok=True)
-        (kernels / "01_base.cu").write_text(PARENT)
+        (kernels / "01_base.cu").write_text(DEVICE + host)
         (kernels / "02_swizzle.cu").write_text(child)
         options = ("--root", self.folder, "--catalogue", path)
         return support.run_main(diff_budget.main, *options)
 
-    def test_over_and_under_budget(self) -> None:
-        child = PARENT.replace("01_base", "02_swizzle").replace("a = 1", "a = 2")
-        self.assertEqual(self.run_with(child, 1)[0], 0)
-        code, out, _ = self.run_with(child, 0)
+    def test_added_and_removed_lines_count_together(self) -> None:
+        child = DEVICE.replace("n + 1", "n + 2") + HOST
+        self.assertEqual(self.run_with(child, 2)[0], 0)
+        code, out, _ = self.run_with(child, 1)
         self.assertEqual(code, 1)
+        self.assertIn("2 of   1 lines", out)
         self.assertIn("OVER BUDGET", out)
 
+    def test_comments_blank_lines_and_indentation_count(self) -> None:
+        for child in (
+            DEVICE.replace("header", "head"),
+            DEVICE.replace("  return", "    return"),
+            DEVICE.replace("}\n\n", "}\n\n\n\n"),
+        ):
+            self.assertEqual(self.run_with(child + HOST, 1)[0], 1, child)
+            self.assertEqual(self.run_with(child + HOST, 2)[0], 0, child)
+
+    def test_an_equal_file_has_no_difference(self) -> None:
+        self.assertEqual(self.run_with(DEVICE + HOST, 0)[0], 0)
+
+    def test_at_most_twenty_lines_of_host_code(self) -> None:
+        for lines, code in ((20, 0), (21, 1)):
+            host = "".join(f"int a{i};\n" for i in range(lines))
+            actual, out, _ = self.run_with(DEVICE + HOST, 100, host)
+            self.assertEqual(actual, code)
+            self.assertEqual(f"{lines} lines of host code" in out, code == 1)
+
+    def test_repeated_host_code(self) -> None:
+        host = "".join(f"int a{i};\n" for i in range(6))
+        code, out, _ = self.run_with(DEVICE + "int b;\n" + host, 100, host)
+        self.assertEqual(code, 1)
+        self.assertIn("repeats 6 lines of 01_base", out)
+
     def test_missing_kernel(self) -> None:
-        self.run_with(PARENT, 1)
+        self.run_with(DEVICE, 100)
         (self.folder / "kernels" / "ampere" / "01_base.cu").unlink()
         path = self.folder / "synthetic_catalogue.json"
         code, _, err = support.run_main(
             diff_budget.main, "--root", self.folder, "--catalogue", path
         )
         self.assertEqual(code, 2)
-        self.assertIn("cannot read kernels/ampere/01_base.cu", err)
+        self.assertIn("01_base.cu: no such file", err)
 
 
 if __name__ == "__main__":
