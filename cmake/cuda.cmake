@@ -9,21 +9,23 @@ if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   endif()
 endif()
 
-# The card that is here, else the two targets that the ladder is written for. sm_90 must be sm_90a:
-# wgmma and setmaxnreg exist only in the architecture-specific target.
-set(FA_CUDA_ARCHITECTURES "" CACHE STRING "CUDA architectures; empty: the GPUs present, else 80;90a")
+# Empty: for the cards that are here (cmake/architectures.cmake).
+include(${CMAKE_CURRENT_LIST_DIR}/architectures.cmake)
+set(FA_CUDA_ARCHITECTURES "" CACHE STRING
+  "CUDA architectures; empty: the GPUs present, else 80, 90a and PTX for later ones")
 set(fa_architectures ${FA_CUDA_ARCHITECTURES})
 if(NOT fa_architectures)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
-    OUTPUT_VARIABLE fa_caps OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE fa_smi)
-  if(fa_smi EQUAL 0 AND fa_caps MATCHES "^[0-9]+\\.[0-9]+")
-    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" fa_architectures "${fa_caps}")
-    list(REMOVE_DUPLICATES fa_architectures)
-    string(REPLACE "." "" fa_architectures "${fa_architectures}")
-    list(TRANSFORM fa_architectures REPLACE "^90$" "90a")
-  else()
-    set(fa_architectures 80 90a)
+    OUTPUT_VARIABLE fa_caps ERROR_QUIET RESULT_VARIABLE fa_smi)
+  if(NOT fa_smi EQUAL 0)
+    set(fa_caps "")
   endif()
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]+" fa_caps "${fa_caps}")
+  set(fa_nvcc ${CMAKE_CUDA_COMPILER} $ENV{CUDACXX})
+  list(GET fa_nvcc 0 fa_nvcc)
+  execute_process(COMMAND ${fa_nvcc} --list-gpu-code
+    OUTPUT_VARIABLE fa_known OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  fa_architectures(fa_architectures "${fa_known}" ${fa_caps})
 endif()
 list(TRANSFORM fa_architectures REPLACE "^([0-9]+a?)$" "\\1-real")
 set(CMAKE_CUDA_ARCHITECTURES ${fa_architectures})

@@ -17,10 +17,12 @@ constexpr std::string_view id_of(std::string_view name) {
   return name.substr(0, name.find('_'));
 }
 
+using enum Capabilities;  // for the rows
+
 const Rung kLadder[] = {
-#define RUNG(name, parent, family, status, min_sm, dtype, causal, ragged, lse, diff_budget, idea) \
-  {id_of(#name), #name,  parent, Family::family, Status::status, min_sm,         Dtype::dtype,    \
-   causal,       ragged, lse,    diff_budget,    idea,           &kernels_##name},
+#define RUNG(name, parent, family, status, target, dtype, capabilities, diff_budget, idea)  \
+  {id_of(#name), #name,        parent,      Family::family, Status::status, Target::target, \
+   Dtype::dtype, capabilities, diff_budget, idea,           &kernels_##name},
 #include "kernels/catalogue.def"
 #undef RUNG
 };
@@ -57,6 +59,37 @@ std::string join(const std::vector<int>& values) {
   return text;
 }
 
+std::string capability_text(int sm) {
+  return std::to_string(sm / 10) + "." + std::to_string(sm % 10);
+}
+
+/// "; 08, 09 do": the rungs of the ladder that have all this for the problem and run on the device,
+/// with the verb for one or for several; empty when there is none.
+std::string rungs_with(Capabilities wanted, const Problem& problem, const DeviceDescription& device,
+                       const char* one, const char* several) {
+  std::string ids;
+  int count = 0;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family == Family::own || rung.dtype != problem.dtype ||
+        !runs_on(rung.target, device.sm) || !has(rung.capabilities, wanted) ||
+        !rung.find_instance(problem.head_dim))
+      continue;
+    ids += (count++ == 0 ? "; " : ", ") + std::string(rung.id);
+  }
+  return count == 0 ? "" : ids + (count == 1 ? one : several);
+}
+
+/// Where the problem needs what the rung lacks: "06_batched computes no causal mask; 08, 09 do".
+std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
+                                   const DeviceDescription& device) {
+  const Capabilities needed = needs_of(problem);
+  if (has(rung.capabilities, needed)) return std::nullopt;
+  const bool no_mask = has(needed, causal) && !has(rung.capabilities, causal);
+  return std::string(rung.name) +
+         (no_mask ? " computes no causal mask" : " writes no log-sum-exp") +
+         rungs_with(needed, problem, device, " does", " do");
+}
+
 }  // namespace
 
 const char* to_string(Family family) {
@@ -85,6 +118,14 @@ const char* to_string(Status status) {
       return "branch";
   }
   return "";
+}
+
+const char* to_string(Target target) {
+  return target == Target::sm_80 ? "sm_80" : "sm_90a";
+}
+
+bool runs_on(Target target, int sm) {
+  return target == Target::sm_80 ? sm >= 80 : sm == 90;
 }
 
 std::vector<int> Rung::head_dims() const {
@@ -157,8 +198,29 @@ std::vector<const Rung*> match_rungs(std::string_view word) {
   return matches;
 }
 
+std::optional<std::string> device_refusal(const Rung& rung, const DeviceDescription& device,
+                                          const Instance* instance) {
+  const std::string name(rung.name);
+  if (!runs_on(rung.target, device.sm))
+    return name +
+           (rung.target == Target::sm_80
+                ? " needs compute capability 8.0 or newer; "
+                : " runs on compute capability 9.0 alone, because its code is for sm_90a; ") +
+           device.name + " has " + capability_text(device.sm);
+  const auto fits = [&](const Instance* each) { return each->shared_bytes <= device.shared_bytes; };
+  if (instance == nullptr || fits(instance)) return std::nullopt;
+  const std::vector<const Instance*> tiles = rung.find_instances(instance->head_dim, true);
+  const auto other = std::find_if(tiles.begin(), tiles.end(), fits);
+  return name + ": tile " + to_string(instance->tile) + " needs " +
+         std::to_string(instance->shared_bytes) + " bytes of shared memory a block, " +
+         device.name + " allows " + std::to_string(device.shared_bytes) +
+         (other == tiles.end() ? "" : "; --tile " + to_string((*other)->tile) + " fits");
+}
+
 PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
                      std::string_view tile) {
+  const Instance* instance = rung.find_instance(problem.head_dim, tile);
+  if (auto why = device_refusal(rung, device, instance)) return Unsupported{std::move(*why)};
   const auto refuse = [&](const std::string& why) {
     return Unsupported{std::string(rung.name) + ": " + why};
   };
@@ -182,24 +244,25 @@ PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescr
   if (problem.dtype != rung.dtype)
     return refuse(std::string("dtype ") + to_string(problem.dtype) + " is not its " +
                   to_string(rung.dtype));
-  if (problem.causal && !rung.causal) return refuse("causal is not what this rung computes");
-  if (problem.lse && !rung.lse) return refuse("the log-sum-exp is not what this rung writes");
-  const Instance* instance = rung.find_instance(problem.head_dim);
-  if (instance == nullptr)
+  if (auto why = lacking(rung, problem, device)) return Unsupported{std::move(*why)};
+  if (rung.find_instance(problem.head_dim) == nullptr)
     return refuse("head_dim " + std::to_string(problem.head_dim) + " is not one of " +
                   join(rung.head_dims()));
-  if (!tile.empty()) {
-    instance = rung.find_instance(problem.head_dim, tile);
-    if (instance == nullptr) {
-      std::string tiles;
-      for (const Instance* i : rung.find_instances(problem.head_dim, true))
-        tiles += (tiles.empty() ? "" : ", ") + to_string(i->tile);
-      return refuse("tile " + std::string(tile) + " is not one of " + tiles);
-    }
+  if (instance == nullptr) {
+    std::string tiles;
+    for (const Instance* each : rung.find_instances(problem.head_dim, true))
+      tiles += (tiles.empty() ? "" : ", ") + to_string(each->tile);
+    return refuse("tile " + std::string(tile) + " is not one of " + tiles);
   }
   PlanResult result = rung.kernels->plan(problem, *instance, device);
-  if (const auto* unsupported = std::get_if<Unsupported>(&result))
-    return refuse(unsupported->reason);
+  if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
+    const bool partial = !has(rung.capabilities, ragged) &&
+                         refuse_partial_tiles(problem, instance->tile).has_value();
+    return refuse(unsupported->reason +
+                  (partial ? rungs_with(needs_of(problem) | ragged, problem, device,
+                                        " takes any length", " take any length")
+                           : ""));
+  }
   return result;
 }
 

@@ -1,11 +1,13 @@
 // The list of rungs. Everything that names a rung reads it: CLI, tests, bench, charts, docs.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/attention/capabilities.h"
 #include "kernels/launch_plan.h"
 
 namespace fa {
@@ -15,8 +17,18 @@ enum class Family { fp32, ampere, hopper, own };
 /// What the measurement said: faster, no difference, slower; or a side branch of the ladder.
 enum class Status { step, flat, regression, branch };
 
+/// What a rung's code is compiled for.
+enum class Target {
+  sm_80,  ///< runs on compute capability 8.0 and newer
+  sm_90a  ///< runs on 9.0 and on nothing newer: 10.x has no wgmma
+};
+
 const char* to_string(Family family);
 const char* to_string(Status status);
+/// "sm_80", "sm_90a".
+const char* to_string(Target target);
+/// Whether a card of this compute capability (x 10) runs the code.
+bool runs_on(Target target, int sm);
 
 /// One row of the catalogue.
 struct Rung {
@@ -25,11 +37,9 @@ struct Rung {
   std::string_view parent;  ///< id of the parent, empty for the first of a family
   Family family;
   Status status;
-  int min_sm;  ///< compute capability x 10: 80, 90
+  Target target;
   Dtype dtype;
-  bool causal;            ///< takes causal problems
-  bool ragged;            ///< takes any seq_len
-  bool lse;               ///< can also write the log-sum-exp
+  Capabilities capabilities;
   int diff_budget;        ///< lines of git diff allowed against the parent, added plus removed
   std::string_view idea;  ///< one sentence
   const RungKernels* kernels;
@@ -55,14 +65,25 @@ class OwnRung {
 
 // The row of a kernel in kernels/own, in the file itself: arguments as in catalogue.def, then the
 // file's instances and its planner.
-#define OWN_RUNG(name, min_sm, dtype, causal, ragged, lse, idea, instances, plan)             \
-  static_assert(std::string_view(#name).find('_') != std::string_view::npos,                  \
-                "a rung's name is its id, '_' and a word: my_first");                         \
-  static const fa::RungKernels own_kernels_##name{instances, plan};                           \
-  static const fa::OwnRung own_row_##name(                                                    \
-      {std::string_view(#name).substr(0, std::string_view(#name).find('_')), #name, "",       \
-       fa::Family::own, fa::Status::branch, min_sm, fa::Dtype::dtype, causal, ragged, lse, 0, \
-       idea, &own_kernels_##name})
+#define OWN_RUNG(name, target, dtype, capabilities, idea, instances, plan)   \
+  static_assert(std::string_view(#name).find('_') != std::string_view::npos, \
+                "a rung's name is its id, '_' and a word: my_first");        \
+  static const fa::RungKernels own_kernels_##name{instances, plan};          \
+  static const fa::OwnRung own_row_##name([] {                               \
+    using enum fa::Capabilities;                                             \
+    constexpr std::string_view kName = #name;                                \
+    return fa::Rung{kName.substr(0, kName.find('_')),                        \
+                    kName,                                                   \
+                    "",                                                      \
+                    fa::Family::own,                                         \
+                    fa::Status::branch,                                      \
+                    fa::Target::target,                                      \
+                    fa::Dtype::dtype,                                        \
+                    capabilities,                                            \
+                    0,                                                       \
+                    idea,                                                    \
+                    &own_kernels_##name};                                    \
+  }())
 
 /// Whether this build has the tiles of kernels/tune_tiles.h (CMake option FA_TUNE).
 bool has_tuned_tiles();
@@ -74,8 +95,13 @@ const Rung* find_rung(std::string_view id);
 /// the ladder. Empty when it means none.
 std::vector<const Rung*> match_rungs(std::string_view word);
 
-/// Checks the problem against the catalogue row (head_dim, causal, dtype, sizes), then asks the
-/// rung. `tile` selects an ablation instance; empty means the rung's own tile.
+/// Why the device cannot run the rung, or this instance of it: code for another architecture, more
+/// shared memory than a block may have. One sentence; nothing when it can.
+std::optional<std::string> device_refusal(const Rung& rung, const DeviceDescription& device,
+                                          const Instance* instance = nullptr);
+
+/// Checks device and problem against the catalogue row, then asks the rung. `tile` selects another
+/// instance; empty means the rung's own tile. This decides what runs where, in every command.
 PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
                      std::string_view tile = {});
 

@@ -71,5 +71,4 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
 
 }  // namespace
 
-OWN_RUNG(ex1_online_softmax, 80, f32, false, false, false, "online softmax, a key at a time",
-         kInstances, plan);
+OWN_RUNG(ex1_online_softmax, sm_80, f32, none, "online softmax, a key at a time", kInstances, plan);

@@ -85,5 +85,4 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
 
 }  // namespace
 
-OWN_RUNG(ex2_causal, 80, f32, true, false, false, "a causal mask that skips what it can",
-         kInstances, plan);
+OWN_RUNG(ex2_causal, sm_80, f32, causal, "a causal mask that skips what it can", kInstances, plan);

@@ -28,7 +28,7 @@ class Collector {
     add(2, 2, {3 * q(), 5 * kv()}, {Distribution::needle});
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});
     if (causal_) add(1, 2, {q(), 5 * kv()}, {Distribution::needle});
-    if (!rung_.ragged) return;
+    if (!can(Capabilities::ragged)) return;
     for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
     add(2, 3, {17, 129}, {Distribution::needle});
     add(2, 3, {129, 17}, {Distribution::normal});
@@ -49,7 +49,7 @@ class Collector {
     add(2, 3, {4 * q(), 9 * kv()}, all());
     add(2, 3, {9 * q(), 2 * kv()}, {Distribution::normal, Distribution::needle});
     add(1, 2, {q(), square(8192).kv}, {Distribution::uniform, Distribution::needle});
-    if (!rung_.ragged) return;
+    if (!can(Capabilities::ragged)) return;
     for (std::size_t i = 0; i < kRaggedLengths.size(); ++i) {
       const std::int64_t n = kRaggedLengths[i];
       add(1, 2, {n, n}, {Distribution::normal});
@@ -62,6 +62,7 @@ class Collector {
   }
 
  private:
+  bool can(Capabilities wanted) const { return has(rung_.capabilities, wanted); }
   std::int64_t q() const { return std::max(1, dim_.multiple_q); }
   std::int64_t kv() const { return std::max(1, dim_.multiple_kv); }
   std::int64_t longest() const { return std::max(q(), kv()); }
@@ -79,7 +80,8 @@ class Collector {
 
   void add(std::int64_t batch, std::int64_t heads, Lengths n,
            const std::vector<Distribution>& distributions) {
-    const Problem problem{batch, heads, n.q, n.kv, dim_.head_dim, causal_, rung_.dtype, rung_.lse};
+    const Problem problem{batch,         heads,   n.q,         n.kv,
+                          dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
     for (const Distribution distribution : distributions) {
       const Case added{problem, distribution};
       if (std::find(cases_.begin(), cases_.end(), added) == cases_.end()) cases_.push_back(added);
@@ -108,7 +110,7 @@ std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints) {
   std::vector<Case> cases;
   for (const RungConstraints::HeadDim& dim : constraints.head_dims) {
     for (const bool causal : {false, true}) {
-      if (causal && !constraints.causal) continue;
+      if (causal && !has(constraints.capabilities, Capabilities::causal)) continue;
       Collector collector(constraints, dim, causal, cases);
       suite == Suite::quick ? collector.quick() : collector.full();
     }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/attention/capabilities.h"
 #include "harness/attention/inputs.h"
 #include "harness/attention/problem.h"
 
@@ -21,13 +22,11 @@ std::optional<Suite> parse_suite(std::string_view text);
 struct RungConstraints {
   struct HeadDim {
     int head_dim = 128;
-    int multiple_q = 64;   ///< seq_q must be a multiple of this (Br); ignored when ragged
-    int multiple_kv = 64;  ///< seq_kv must be a multiple of this (Bc); ignored when ragged
+    int multiple_q = 64;   ///< seq_q must be a multiple of this (Br) unless ragged
+    int multiple_kv = 64;  ///< seq_kv must be a multiple of this (Bc) unless ragged
   };
   std::vector<HeadDim> head_dims;
-  bool causal = false;
-  bool ragged = false;  ///< any seq_len from 1
-  bool lse = false;     ///< writes the LSE; every case then asks for it
+  Capabilities capabilities = Capabilities::none;  ///< with lse, every case asks for it
   Dtype dtype = Dtype::f16;
 };
 

@@ -288,7 +288,7 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
   const std::string run = utc_now();
   GpuStopwatch stopwatch(device, options.policy.l2);
   for (const Problem& problem : typed_problems(options)) {
-    const std::vector<BenchItem> items = bench_items(options, problem, &device);
+    const std::vector<BenchItem> items = bench_items(options, problem, device.description());
     if (items.empty()) continue;
     if (file && is_complete(*file, items)) {
       const std::vector<Json> rows = kept_rows(*file, items);

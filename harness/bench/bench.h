@@ -97,13 +97,13 @@ struct BenchItem {
   const Peer* peer = nullptr;
 };
 
-/// A rung at one problem; a null instance stands for a head_dim that the rung does not have.
-BenchItem rung_item(const Rung& rung, const Problem& problem, const Instance* instance,
-                    const Device* device);
+/// A rung at one problem, planned for this device; an empty tile means the rung's own.
+BenchItem rung_item(const Rung& rung, const Problem& problem, std::string_view tile,
+                    const DeviceDescription& device);
 
 /// The items of one problem in ladder order, rungs with their own tile first, then peers.
 std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& problem,
-                                   const Device* device);
+                                   const DeviceDescription& device);
 
 /// True when the file holds a final row for each item: ok, out of memory, or unsupported as now.
 bool is_complete(const ResultsFile& file, const std::vector<BenchItem>& items);

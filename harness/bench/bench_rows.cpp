@@ -9,7 +9,6 @@
 #include "harness/bench/bench.h"
 #include "harness/bench/occupancy.h"
 #include "harness/bench/statistics.h"
-#include "harness/device/make_device.h"
 
 namespace fa {
 namespace {
@@ -76,41 +75,40 @@ BenchItem peer_item(const Peer& peer, const Problem& problem) {
 
 }  // namespace
 
-BenchItem rung_item(const Rung& rung, const Problem& problem, const Instance* instance,
-                    const Device* device) {
+BenchItem rung_item(const Rung& rung, const Problem& problem, std::string_view tile,
+                    const DeviceDescription& device) {
   BenchItem item;
   item.kind = "rung";
   item.id = rung.id;
   item.problem = problem;
   item.rung = &rung;
-  item.instance = instance;
-  if (instance) item.variant = to_string(instance->tile);
-  item.name = fmt::format("{}{}{}", rung.name, instance ? " " : "", item.variant);
-  item.ablation = instance && instance != rung.find_instance(problem.head_dim);
-  PlanResult result =
-      make_plan(rung, problem, device ? device->description() : h200_description(), item.variant);
+  item.instance = rung.find_instance(problem.head_dim, tile);
+  item.variant = item.instance ? to_string(item.instance->tile) : std::string(tile);
+  item.name = fmt::format("{}{}{}", rung.name, item.variant.empty() ? "" : " ", item.variant);
+  item.ablation = item.instance && item.instance != rung.find_instance(problem.head_dim);
+  PlanResult result = make_plan(rung, problem, device, tile);
   if (auto* unsupported = std::get_if<Unsupported>(&result)) {
     item.refused = std::move(unsupported->reason);
   } else {
     item.plan = std::move(std::get<LaunchPlan>(result));
-    if (device) item.refused = device_refusal(*device, rung).value_or("");
   }
   return item;
 }
 
 std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& problem,
-                                   const Device* device) {
+                                   const DeviceDescription& device) {
   std::vector<BenchItem> items;
   for (const Rung* rung : options.rungs) {
     if (rung->dtype != problem.dtype) continue;
-    auto instances = rung->find_instances(problem.head_dim, options.tuned);
-    if (instances.empty()) instances = {nullptr};
-    if (!options.ablations) instances.resize(1);
-    for (const Instance* instance : instances) {
-      const bool wanted =
-          options.tiles.empty() || !instance ||
-          std::count(options.tiles.begin(), options.tiles.end(), to_string(instance->tile)) > 0;
-      if (wanted) items.push_back(rung_item(*rung, problem, instance, device));
+    std::vector<std::string> tiles;
+    for (const Instance* instance : rung->find_instances(problem.head_dim, options.tuned))
+      tiles.push_back(to_string(instance->tile));
+    if (tiles.empty()) tiles = {""};  // a head_dim that the rung does not have: one refusal
+    if (!options.ablations) tiles.resize(1);
+    for (const std::string& tile : tiles) {
+      const bool wanted = options.tiles.empty() || tile.empty() ||
+                          std::count(options.tiles.begin(), options.tiles.end(), tile) > 0;
+      if (wanted) items.push_back(rung_item(*rung, problem, tile, device));
     }
   }
   for (const Peer& peer : options.peers) items.push_back(peer_item(peer, problem));

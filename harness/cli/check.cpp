@@ -42,9 +42,7 @@ RungConstraints constraints_of(const Subject& subject) {
   constraints.head_dims = {{.head_dim = subject.instance->head_dim,
                             .multiple_q = subject.instance->tile.Br,
                             .multiple_kv = subject.instance->tile.Bc}};
-  constraints.causal = subject.rung->causal;
-  constraints.ragged = subject.rung->ragged;
-  constraints.lse = subject.rung->lse;
+  constraints.capabilities = subject.rung->capabilities;
   constraints.dtype = subject.rung->dtype;
   return constraints;
 }
@@ -161,7 +159,7 @@ class CheckRun {
     relate(problem, "constant score shift", [&](const Problem& p, const Inputs& inputs) {
       return constant_shift(p, inputs, forward);
     });
-    if (!subject.rung->causal) return;
+    if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;
     relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
       return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);
@@ -250,25 +248,30 @@ class CheckCommand final : public Command {
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     std::vector<Subject> subjects;
     for (const Rung* rung : rungs) {
-      if (const auto refusal = device_refusal(*device, *rung)) {
-        // Asked for by name it is an error; as one of many it is left out, and that is said.
-        if (rungs.size() == 1) throw DeviceError(*refusal);
-        print_note("not checked: " + *refusal);
-        continue;
-      }
+      if (left_out(device_refusal(*rung, device->description()), rungs.size() == 1)) continue;
       for (const Instance& instance : rung->kernels->instances) {
         const bool own = &instance == rung->find_instance(instance.head_dim);
         if (!own && no_ablations_) continue;
+        if (left_out(device_refusal(*rung, device->description(), &instance), false)) continue;
         subjects.push_back(
             {rung, &instance,
              fmt::format("{} {} d{}", rung->name, to_string(instance.tile), instance.head_dim)});
       }
     }
-    if (subjects.empty()) throw DeviceError("no rung runs on " + device->name());
+    if (subjects.empty()) throw DeviceError("none of these rungs runs on " + device->name());
     return CheckRun(*device, std::move(subjects), suite_, seed_).execute();
   }
 
  private:
+  /// A rung that is asked for by name and cannot run is an error; as one of many, or a tile of
+  /// several, it is left out, and that is said.
+  static bool left_out(const std::optional<std::string>& refusal, bool by_name) {
+    if (!refusal) return false;
+    if (by_name) throw DeviceError(*refusal);
+    print_note("not checked: " + *refusal);
+    return true;
+  }
+
   Exit check_mutants() const {
     Progress progress;
     const std::vector<Problem> problems = mutant_problems();

@@ -98,12 +98,9 @@ class CompareCommand final : public Command {
   Counted count(Counting& counting, const Side& side) const {
     Problem problem = problem_.problems().front();
     problem.dtype = side.rung->dtype;
-    const PlanResult plan = make_plan(*side.rung, problem, h200_description(), side.tile);
-    if (const auto* unsupported = std::get_if<Unsupported>(&plan)) {
-      throw UsageError(unsupported->reason);
-    }
-    const Instance* instance = side.rung->find_instance(problem.head_dim, side.tile);
-    Counted counted = counting.count(rung_item(*side.rung, problem, instance, nullptr));
+    BenchItem item = rung_item(*side.rung, problem, side.tile, counting.device().description());
+    if (!item.refused.empty()) throw UsageError(item.refused);
+    Counted counted = counting.count(std::move(item));
     if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
     return counted;
   }

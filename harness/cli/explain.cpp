@@ -44,8 +44,8 @@ class ExplainCommand final : public Command {
   }
 
   Exit execute() override {
-    const std::vector<BenchItem> items = select();
     Counting counting(vm_);
+    const std::vector<BenchItem> items = select(counting.device().description());
     Progress progress;
     std::vector<Json> rows;
     const std::string run = utc_now();
@@ -73,35 +73,25 @@ class ExplainCommand final : public Command {
   }
 
  private:
-  std::vector<BenchItem> select() const {
+  std::vector<BenchItem> select(const DeviceDescription& machine) const {
     std::vector<BenchItem> items;
     bool any = false;
     for (const Problem& shape : problem_.problems()) {
       for (const Rung* rung : select_rungs(words_)) {
         Problem problem = shape;
         problem.dtype = rung->dtype;
-        const Instance* own = rung->find_instance(problem.head_dim, tile_);
-        add(items, *rung, problem, own);
+        items.push_back(rung_item(*rung, problem, tile_, machine));
         if (!ablations_ || !tile_.empty()) continue;
-        for (const Instance& instance : rung->kernels->instances) {
-          if (instance.head_dim != problem.head_dim || &instance == own) continue;
-          add(items, *rung, problem, &instance);
+        const Instance* own = items.back().instance;
+        for (const Instance* instance : rung->find_instances(problem.head_dim, false)) {
+          if (instance == own) continue;
+          items.push_back(rung_item(*rung, problem, to_string(instance->tile), machine));
         }
       }
     }
     for (const BenchItem& item : items) any |= item.refused.empty();
     if (!any) throw UsageError(items.front().refused);
     return items;
-  }
-
-  void add(std::vector<BenchItem>& items, const Rung& rung, const Problem& problem,
-           const Instance* instance) const {
-    items.push_back(rung_item(rung, problem, instance, nullptr));
-    if (!instance && !tile_.empty()) {
-      // The planner says it in the same words as for fa run.
-      const PlanResult refused = make_plan(rung, problem, h200_description(), tile_);
-      if (const auto* why = std::get_if<Unsupported>(&refused)) items.back().refused = why->reason;
-    }
   }
 
   void print(const Counted& counted) const {

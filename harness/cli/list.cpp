@@ -19,30 +19,36 @@ Json rung_json(const Rung& rung) {
                          {"tile", to_string(instance.tile)},
                          {"ablation", &instance != own}});
   }
-  return {
+  Json row{
       {"id", rung.id},
       {"name", rung.name},
       {"parent", rung.parent.empty() ? Json() : Json(rung.parent)},
       {"family", to_string(rung.family)},
       {"status", to_string(rung.status)},
-      {"min_sm", rung.min_sm},
+      {"target", to_string(rung.target)},
       {"dtype", to_string(rung.dtype)},
-      {"causal", rung.causal},
-      {"ragged", rung.ragged},
-      {"lse", rung.lse},
       {"head_dims", rung.head_dims()},
       {"idea", rung.idea},
       {"diff_budget", rung.diff_budget},
       {"file", fmt::format("kernels/{}/{}.cu", to_string(rung.family), rung.name)},
       {"chapter", rung.family == Family::own ? Json() : Json(fmt::format("docs/{}.md", rung.name))},
       {"instances", std::move(instances)}};
+  for (const auto& [capability, name] : kCapabilities) {
+    row[name] = has(rung.capabilities, capability);
+  }
+  return row;
+}
+
+/// Compute capabilities that run it: this one and newer, or this one alone.
+const char* runs_where(Target target) {
+  return target == Target::sm_80 ? "8.0+" : "9.0a";
 }
 
 std::string properties(const Rung& rung) {
   std::string text = to_string(rung.dtype);
-  if (rung.causal) text += " causal";
-  if (rung.ragged) text += " ragged";
-  if (rung.lse) text += " LSE";
+  for (const auto& [capability, name] : kCapabilities) {
+    if (has(rung.capabilities, capability)) text += fmt::format(" {}", name);
+  }
   if (rung.status != Status::step) text += fmt::format(" {}", to_string(rung.status));
   return text;
 }
@@ -67,8 +73,8 @@ class ListCommand final : public Command {
     for (const Rung& rung : catalogue()) {
       fmt::print("{:{}}  {:6}  {:6}  {:5}  {:8}  {:24}  {}\n", rung.name, width,
                  rung.parent.empty() ? "-" : rung.parent, to_string(rung.family),
-                 fmt::format("{}.{}+", rung.min_sm / 10, rung.min_sm % 10),
-                 fmt::format("{}", fmt::join(rung.head_dims(), ",")), properties(rung), rung.idea);
+                 runs_where(rung.target), fmt::format("{}", fmt::join(rung.head_dims(), ",")),
+                 properties(rung), rung.idea);
     }
     return Exit::ok;
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "harness/cli/arguments.h"
@@ -26,11 +27,17 @@ void add_timing_options(CLI::App& app, TimingPolicy& policy) {
 }
 
 void require_some_support(const BenchOptions& options) {
+  // The GPU, or where none is the virtual machine: a mistake is named before that is.
+  const DeviceDescription device = describe_device("auto");
+  const auto cannot = [&](const Rung* rung) { return device_refusal(*rung, device); };
+  if (std::all_of(options.rungs.begin(), options.rungs.end(), cannot)) {
+    throw DeviceError(*cannot(options.rungs.front()));
+  }
   std::string reason;
   for (Problem problem : options.problems) {
     for (const Rung* rung : options.rungs) {
       problem.dtype = rung->dtype;
-      for (const BenchItem& item : bench_items(options, problem, nullptr)) {
+      for (const BenchItem& item : bench_items(options, problem, device)) {
         if (!item.rung) continue;
         if (item.refused.empty()) return;
         if (reason.empty()) reason = item.refused;

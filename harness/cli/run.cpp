@@ -81,9 +81,11 @@ class RunCommand final : public Command {
     check_options();
     Inputs inputs = load_files(rung);
     if (!from_files()) problem_.dtype = rung.dtype;
-    PlanResult planned = make_plan(rung, problem_, h200_description(), tile_);
-    if (const auto* unsupported = std::get_if<Unsupported>(&planned)) {
-      throw UsageError(unsupported->reason);
+    const DeviceDescription described = describe_device(device_);
+    const BenchItem item = rung_item(rung, problem_, tile_, described);
+    if (!item.refused.empty()) {
+      if (device_refusal(rung, described, item.instance)) throw DeviceError(item.refused);
+      throw UsageError(item.refused);
     }
 
     ptxvm::Trace trace;
@@ -91,12 +93,9 @@ class RunCommand final : public Command {
     const std::unique_ptr<Device> device =
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
-    if (const auto refusal = device_refusal(*device, rung)) throw DeviceError(*refusal);
     device->require_memory(problem_);
     if (!from_files()) inputs = make_inputs(problem_, inputs_, seed_);
     device->load(problem_, inputs);
-    const BenchItem item =
-        rung_item(rung, problem_, rung.find_instance(problem_.head_dim, tile_), device.get());
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
     if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
     return result;

@@ -13,6 +13,7 @@
 #include "harness/cli/command.h"
 #include "harness/cli/measure.h"
 #include "harness/cli/terminal.h"
+#include "harness/device/vm.h"
 
 namespace fa::cli {
 namespace {
@@ -164,7 +165,7 @@ class TuneCommand final : public Command {
                       [&](int dim) { return rung.find_instance(dim, tile) != nullptr; })) {
         continue;
       }
-      const PlanResult plan = make_plan(rung, problem_, h200_description(), tile);
+      const PlanResult plan = make_plan(rung, problem_, vm_description(), tile);
       const bool only_the_tile = rung.find_instance(problem_.head_dim) != nullptr;
       throw UsageError(
           std::get<Unsupported>(plan).reason +
@@ -237,7 +238,7 @@ class TuneCommand final : public Command {
     std::string reason;
     for (const int dim : head_dims(rung)) {
       problem.head_dim = dim;
-      for (BenchItem& item : bench_items(options_, problem, nullptr)) {
+      for (BenchItem& item : bench_items(options_, problem, vm_description())) {
         if (reason.empty()) reason = item.refused;
         if (item.refused.empty()) items.push_back(std::move(item));
       }
@@ -254,7 +255,7 @@ class TuneCommand final : public Command {
                                                const SmLimits& limits) {
     std::vector<StaticRow> rows;
     for (const BenchItem& item : items) {
-      if (limits.sm < item.rung->min_sm) continue;
+      if (!runs_on(item.rung->target, limits.sm)) continue;
       for (const Launch& launch : item.plan.launches) {
         const auto compiled = ptxas_entry(launch.entry, limits.sm);
         if (!compiled) continue;

@@ -56,6 +56,14 @@ GpuProperties read_properties() {
   return properties;
 }
 
+DeviceDescription description_of(const GpuProperties& properties) {
+  return {.name = properties.name,
+          .sm = properties.sm,
+          .sms = properties.sms,
+          .l2_bytes = static_cast<std::int64_t>(properties.l2),
+          .shared_bytes = properties.shared_bytes};
+}
+
 }  // namespace
 
 int gpu_count(std::string* why) {
@@ -77,6 +85,10 @@ int current_gpu() {
   int ordinal = 0;
   check_cuda(cudaGetDevice(&ordinal), "asking for the current GPU");
   return ordinal;
+}
+
+DeviceDescription gpu_description() {
+  return description_of(read_properties());
 }
 
 /// Bytes of the problem's buffers in the order of Tensor; in floating point, because the product of
@@ -150,13 +162,7 @@ struct GpuDevice::Pinned {
 };
 
 GpuDevice::GpuDevice(GpuOptions options)
-    : options_(options),
-      properties_(read_properties()),
-      description_{.name = properties_.name,
-                   .sm = properties_.sm,
-                   .sms = properties_.sms,
-                   .l2_bytes = static_cast<std::int64_t>(properties_.l2),
-                   .shared_bytes = properties_.shared_bytes} {
+    : options_(options), properties_(read_properties()), description_(description_of(properties_)) {
   // Work that the host program has queued elsewhere, such as the inputs of a peer, is complete
   // before anything runs on our stream, which no other stream waits for.
   check_cuda(cudaDeviceSynchronize(), "starting the GPU");

@@ -53,6 +53,9 @@ int gpu_count(std::string* why = nullptr);
 /// Ordinal of the current GPU of this thread.
 int current_gpu();
 
+/// The current GPU as plans see it; opens nothing.
+DeviceDescription gpu_description();
+
 struct GpuOptions {
   /// Bytes of a known pattern before and after every buffer. 0 leaves each buffer exactly as large
   /// as its tensor, so that compute-sanitizer sees every access outside it.

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "harness/device/device.h"
 #include "harness/device/vm.h"
-#include "kernels/catalogue.h"
 
 namespace fa {
 
@@ -21,7 +19,7 @@ struct DeviceOptions {
 /// when there is no GPU and one is needed, std::invalid_argument for another word.
 std::unique_ptr<Device> make_device(std::string_view kind, const DeviceOptions& options = {});
 
-/// Why this device cannot run the rung at all; nothing when it can.
-std::optional<std::string> device_refusal(const Device& device, const Rung& rung);
+/// What make_device would make, as plans see it: opens nothing, and throws as it does.
+DeviceDescription describe_device(std::string_view kind);
 
 }  // namespace fa

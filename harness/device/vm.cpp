@@ -79,10 +79,14 @@ std::size_t available_host_memory() {
   return free;
 }
 
-VmDevice::VmDevice(VmOptions options)
-    : options_(std::move(options)), description_(h200_description()), library_(options_.ptx_dir) {
-  description_.name = "PTX virtual machine";
+DeviceDescription vm_description() {
+  DeviceDescription description = h200_description();
+  description.name = "PTX virtual machine";
+  return description;
 }
+
+VmDevice::VmDevice(VmOptions options)
+    : options_(std::move(options)), description_(vm_description()), library_(options_.ptx_dir) {}
 
 VmDevice::~VmDevice() = default;
 

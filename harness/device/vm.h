@@ -26,6 +26,9 @@ struct VmOptions {
   std::vector<ptxvm::Observer*> observers = {};
 };
 
+/// The machine as plans see it: an H200 under another name, so that no rung is refused.
+DeviceDescription vm_description();
+
 /// What one launch of a plan did.
 struct LaunchCounts {
   std::string entry;
@@ -42,7 +45,6 @@ class VmDevice final : public Device {
   VmDevice& operator=(const VmDevice&) = delete;
 
   std::string kind() const override { return "vm"; }
-  /// An H200 under another name, so that no rung is refused.
   const DeviceDescription& description() const override { return description_; }
 
   void require_memory(const Problem& problem) override;

@@ -95,5 +95,5 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
 
 }  // namespace
 
-OWN_RUNG(ex3_conflict, 80, f32, false, false, false, "columns of K read without a bank conflict",
-         kInstances, plan);
+OWN_RUNG(ex3_conflict, sm_80, f32, none, "columns of K read without a bank conflict", kInstances,
+         plan);

@@ -10,7 +10,8 @@ using namespace fa;
 namespace {
 
 const RungConstraints kTiled{.head_dims = {{64, 128, 64}, {128, 64, 128}}};
-const RungConstraints kRagged{.head_dims = {{128, 1, 1}}, .causal = true, .ragged = true};
+const RungConstraints kRagged{.head_dims = {{128, 1, 1}},
+                              .capabilities = Capabilities::causal | Capabilities::ragged};
 
 template <class Test>
 bool any(const std::vector<Case>& cases, const Test& test) {
@@ -94,7 +95,7 @@ TEST_CASE("full suites of ragged rungs take every length") {
 TEST_CASE("every case has the rung's type and asks for its LSE") {
   RungConstraints rung = kRagged;
   rung.dtype = Dtype::f32;
-  rung.lse = true;
+  rung.capabilities = rung.capabilities | Capabilities::lse;
   for (const Case& c : suite_cases(Suite::full, rung)) {
     CHECK(c.problem.dtype == Dtype::f32);
     CHECK(c.problem.lse);
@@ -103,7 +104,7 @@ TEST_CASE("every case has the rung's type and asks for its LSE") {
 
 TEST_CASE("causal suites put the diagonal on both sides of the corner") {
   RungConstraints rung = kTiled;
-  rung.causal = true;
+  rung.capabilities = rung.capabilities | Capabilities::causal;
   for (const Suite suite : {Suite::quick, Suite::full}) {
     const std::vector<Case> cases = suite_cases(suite, rung);
     for (const int d : {64, 128}) {
@@ -118,9 +119,9 @@ TEST_CASE("causal suites put the diagonal on both sides of the corner") {
 }
 
 TEST_CASE("every case of a rung that writes the log-sum-exp asks for it, and no other") {
-  RungConstraints rung = kRagged;
   for (const bool lse : {false, true}) {
-    rung.lse = lse;
+    RungConstraints rung = kRagged;
+    if (lse) rung.capabilities = rung.capabilities | Capabilities::lse;
     for (const Case& c : suite_cases(Suite::full, rung)) CHECK(c.problem.lse == lse);
   }
 }

@@ -130,7 +130,7 @@ PlanResult spin_plan(const Problem&, const Instance&) {
 }
 
 /// Asks for more scratch than any card has.
-PlanResult greedy_plan(const Problem& problem, const Instance& instance) {
+PlanResult greedy_plan(const Problem& problem, const Instance& instance, const DeviceDescription&) {
   LaunchPlan plan = std::get<LaunchPlan>(spin_plan(problem, instance));
   plan.scratch.front().bytes = std::int64_t{1} << 50;
   return plan;

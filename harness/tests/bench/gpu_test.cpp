@@ -13,6 +13,7 @@
 #include "harness/device/make_device.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/catch.h"
+#include "kernels/catalogue.h"
 
 namespace fa {
 namespace {
@@ -156,6 +157,150 @@ TEST_CASE("without red zones each scratch buffer is an allocation of its own") {
   CHECK(device.damaged_red_zones().empty());
 }
 
+TEST_CASE("a zeroed scratch buffer starts as zeros, and nobody but its plan writes to it") {
+  if (no_gpu()) return;
+  for (const std::size_t red_zone : {std::size_t{4096}, std::size_t{0}}) {
+    GpuDevice device({.red_zone = red_zone});
+    device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+    const Scratch counter{.name = "counter", .bytes = 4, .zeroed = true};
+    /// What the plan finds in its counter; it leaves another value there.
+    const auto found = [&](const Scratch& zeroed, std::int32_t left) {
+      device.launch(
+          {{single_block(test::kCounter, {Tensor::o, ScratchRef{1}, left})}, {{"l", 64}, zeroed}});
+      return device.download_output().at(0);
+    };
+    CHECK(found(counter, 0) == 0.f);
+    device.poison_output();
+    CHECK(found(counter, 7) == 0.f);
+    // Other plans come between, the output is poisoned, a larger problem is loaded.
+    device.launch(scratch_plan({{"S", 1 << 20}}, 0, 0));
+    CHECK(found({.name = "tickets", .bytes = 4, .zeroed = true}, 5) == 0.f);
+    CHECK(found({.name = "counter", .bytes = 8, .zeroed = true}, 3) == 0.f);
+    device.poison_output();
+    Problem larger = kProblem;
+    larger.heads = 5;
+    device.load(larger, make_inputs(larger, Distribution::normal, 1));
+    CHECK(found(counter, 0) == 7.f);
+    CHECK(device.damaged_red_zones().empty());
+  }
+}
+
+TEST_CASE("two devices have counters of their own") {
+  if (no_gpu()) return;
+  GpuDevice first;
+  GpuDevice second;
+  const LaunchPlan plan{{single_block(test::kCounter, {Tensor::o, ScratchRef{0}, std::int32_t{9}})},
+                        {{.name = "counter", .bytes = 4, .zeroed = true}}};
+  for (GpuDevice* device : {&first, &second}) {
+    device->load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+    device->launch(plan);
+    CHECK(device->download_output().at(0) == 0.f);
+  }
+}
+
+/// Memory of a test's own on the GPU.
+class GpuMemory {
+ public:
+  explicit GpuMemory(std::size_t bytes) {
+    check_cuda(cudaMalloc(&memory_, bytes), "allocating memory for a test");
+    check_cuda(cudaMemset(memory_, 0, bytes), "zeroing memory for a test");
+  }
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  ~GpuMemory() { ignore_cuda(cudaFree(memory_)); }
+  void* data() const { return memory_; }
+  Argument argument() const {
+    return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(memory_));
+  }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+/// A stream of launches of one problem, each followed by a comparison with the output of a launch
+/// that had the GPU for itself.
+class LaunchStream {
+ public:
+  LaunchStream(const Rung& rung, const Problem& problem)
+      : words_(problem.q_elements() * static_cast<std::int64_t>(size_of(problem.dtype)) / 4),
+        expected_(static_cast<std::size_t>(words_) * 4),
+        differences_(sizeof(unsigned long long)) {
+    device_.load(problem, make_inputs(problem, Distribution::normal, 1));
+    plan_ = std::get<LaunchPlan>(make_plan(rung, problem, device_.description()));
+    device_.launch(plan_);
+    device_.synchronize();
+    check_cuda(cudaMemcpy(expected_.data(), device_.address(Tensor::o),
+                          static_cast<std::size_t>(words_) * 4, cudaMemcpyDeviceToDevice),
+               "keeping the expected output");
+    compare_ = single_block(test::kCompare,
+                            {Tensor::o, expected_.argument(), words_, differences_.argument()});
+    compare_.block = 256;
+    compare_.grid.x = 16;
+  }
+
+  /// Enqueued only; an element that is not written is NaN, so it differs.
+  void launch() {
+    device_.poison_output();
+    device_.launch(plan_);
+    compare();
+  }
+  /// As if the rung had written nothing.
+  void launch_nothing() {
+    device_.poison_output();
+    compare();
+  }
+
+  /// Words that differed in any launch so far.
+  unsigned long long differences() {
+    device_.synchronize();
+    unsigned long long count = 0;
+    check_cuda(cudaMemcpy(&count, differences_.data(), sizeof(count), cudaMemcpyDeviceToHost),
+               "reading the number of differences");
+    return count;
+  }
+  std::int64_t words() const { return words_; }
+
+ private:
+  void compare() { device_.launch({{compare_}}); }
+
+  GpuDevice device_;
+  std::int64_t words_;
+  GpuMemory expected_, differences_;
+  LaunchPlan plan_;
+  Launch compare_;
+};
+
+TEST_CASE("two streams launch a rung at once, with the bits of one stream") {
+  if (no_gpu()) return;
+  const DeviceDescription device = gpu_description();
+  // Few tiles: launches of both streams are on the GPU at the same time.
+  const Problem problem{
+      .batch = 1, .heads = 3, .seq_q = 1024, .seq_kv = 1024, .head_dim = 128, .causal = true};
+  Problem other = problem;
+  other.heads = 5;
+  other.seq_q = other.seq_kv = 768;
+  int rungs = 0;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family == Family::own || device_refusal(rung, device, rung.find_instance(128)))
+      continue;
+    if (rung.dtype != Dtype::f16 || !has(rung.capabilities, Capabilities::causal)) continue;
+    CAPTURE(rung.name);
+    LaunchStream first(rung, problem);
+    LaunchStream second(rung, other);
+    for (int i = 0; i < 1000; ++i) {
+      first.launch();
+      second.launch();
+    }
+    CHECK(first.differences() == 0);
+    CHECK(second.differences() == 0);
+    // The comparison sees what differs.
+    first.launch_nothing();
+    CHECK(first.differences() == static_cast<unsigned long long>(first.words()));
+    ++rungs;
+  }
+  CHECK(rungs >= 2);
+}
+
 TEST_CASE("dynamic shared memory beyond 48 KiB is asked for") {
   if (no_gpu()) return;
   GpuDevice device;
@@ -206,7 +351,7 @@ TEST_CASE("every rung passes the gate at a small shape") {
   if (no_gpu()) return;
   GpuDevice device;
   for (const Rung& rung : catalogue()) {
-    if (device_refusal(device, rung)) continue;
+    if (device_refusal(rung, device.description())) continue;
     for (const Instance& instance : rung.kernels->instances) {
       CAPTURE(instance.entry);
       const Problem problem{.batch = 2,
@@ -238,7 +383,7 @@ TEST_CASE("computed occupancy is the driver's") {
   }
   int compared = 0;
   for (const Rung& rung : catalogue()) {
-    if (device_refusal(device, rung)) continue;
+    if (device_refusal(rung, device.description())) continue;
     for (const auto kernels : {rung.kernels->instances, rung.kernels->tuned}) {
       for (const Instance& instance : kernels) {
         CAPTURE(instance.entry);

@@ -12,6 +12,10 @@ extern const void* const kStrayWrite;  // (half* O, int64 offset)
 extern const void* const kSpin;  // (int64 nanoseconds)
 /// Uses all the dynamic shared memory it is given and writes its size to O.
 extern const void* const kShared;  // (half* O, int32 bytes)
+/// Writes what a counter holds to O[0], then another value to the counter.
+extern const void* const kCounter;  // (half* O, unsigned* counter, int32 left)
+/// Counts the words in which two buffers differ.
+extern const void* const kCompare;  // (const u32* a, const u32* b, int64 words, u64* differences)
 
 inline bool no_gpu() {
   std::string why;

@@ -27,6 +27,7 @@ PlanResult fake_plan(const Problem& problem, const Instance& instance, const Dev
 }
 
 const RungKernels kKernels{kInstances, fake_plan};
+const DeviceDescription kDevice = h200_description();
 
 Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
   return {.id = id,
@@ -34,11 +35,9 @@ Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
           .parent = "",
           .family = Family::ampere,
           .status = Status::step,
-          .min_sm = 80,
+          .target = Target::sm_80,
           .dtype = dtype,
-          .causal = false,
-          .ragged = false,
-          .lse = false,
+          .capabilities = Capabilities::none,
           .diff_budget = 60,
           .idea = "none",
           .kernels = &kKernels};
@@ -74,7 +73,7 @@ struct Fixture {
 
   /// The first item with a plan of three launches and two scratch buffers.
   BenchItem item_of_several() const {
-    BenchItem item = bench_items(options, problem, nullptr).front();
+    BenchItem item = bench_items(options, problem, kDevice).front();
     const Launch one = item.plan.launches.front();
     for (const char* entry : {"fake_softmax", "fake_values"}) {
       Launch next = one;
@@ -96,7 +95,7 @@ Json fake_resources(const Launch& launch) {
 }
 
 TEST_CASE_METHOD(Fixture, "items: own tile, its ablations, then the peers") {
-  const auto items = bench_items(options, problem, nullptr);
+  const auto items = bench_items(options, problem, kDevice);
   REQUIRE(items.size() == 6);
   CHECK(items[0].variant == "64x64w4");
   CHECK_FALSE(items[0].ablation);
@@ -108,9 +107,9 @@ TEST_CASE_METHOD(Fixture, "items: own tile, its ablations, then the peers") {
   CHECK(items[4].peer->is_matmul());
 
   options.ablations = false;
-  CHECK(bench_items(options, problem, nullptr).size() == 5);
+  CHECK(bench_items(options, problem, kDevice).size() == 5);
   problem.dtype = Dtype::f32;
-  CHECK(bench_items(options, problem, nullptr).front().id == "91");
+  CHECK(bench_items(options, problem, kDevice).front().id == "91");
 }
 
 TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each once, or a choice") {
@@ -120,9 +119,9 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
   const RungKernels kernels{kInstances, fake_plan, tuned};
   half.kernels = &kernels;
   options.peers.clear();
-  CHECK(bench_items(options, problem, nullptr).size() == 2);
+  CHECK(bench_items(options, problem, kDevice).size() == 2);
   options.tuned = true;
-  const auto items = bench_items(options, problem, nullptr);
+  const auto items = bench_items(options, problem, kDevice);
   REQUIRE(items.size() == 3);
   CHECK(items[0].instance->entry == std::string("fake_d64"));
   CHECK(items[2].variant == "32x64w2");
@@ -131,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
   CHECK(half.find_instance(64, "32x64w2") == &tuned[1]);
 
   options.tiles = {"32x64w2", "64x64w4"};
-  const auto chosen = bench_items(options, problem, nullptr);
+  const auto chosen = bench_items(options, problem, kDevice);
   REQUIRE(chosen.size() == 2);
   CHECK(chosen[0].variant == "64x64w4");
   CHECK(chosen[1].variant == "32x64w2");
@@ -139,20 +138,20 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
 
 TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
   problem.head_dim = 96;
-  auto items = bench_items(options, problem, nullptr);
+  auto items = bench_items(options, problem, kDevice);
   REQUIRE(items.size() == 5);
   CHECK(items[0].variant.empty());
   CHECK(items[0].refused.find("head_dim 96 is not one of 64, 128") != std::string::npos);
 
   problem.head_dim = 64;
   problem.seq_q = problem.seq_kv = 192;
-  items = bench_items(options, problem, nullptr);
+  items = bench_items(options, problem, kDevice);
   CHECK(items[0].refused.empty());
   CHECK(items[1].refused.find("not a multiple") != std::string::npos);
 }
 
 TEST_CASE_METHOD(Fixture, "rows: every field is there, rates follow from the times") {
-  const auto items = bench_items(options, problem, nullptr);
+  const auto items = bench_items(options, problem, kDevice);
   Json row = empty_row(items[1], "2026-01-02T03:04:05Z");
   CHECK(row["status"] == "error");
   CHECK(row["ablation"] == true);
@@ -189,7 +188,7 @@ TEST_CASE_METHOD(Fixture, "rows: every field is there, rates follow from the tim
 TEST_CASE_METHOD(Fixture, "a matrix product has the problem's dtype") {
   for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
     problem.dtype = dtype;
-    const auto items = bench_items(options, problem, nullptr);
+    const auto items = bench_items(options, problem, kDevice);
     const BenchItem& item = items[items.size() - 2];
     REQUIRE(item.id == "cublas");
     Json row = empty_row(item, "r");
@@ -202,7 +201,7 @@ TEST_CASE_METHOD(Fixture, "a matrix product has the problem's dtype") {
 TEST_CASE_METHOD(Fixture, "peak bytes are the tensors and the plan's scratch") {
   const auto tensors = static_cast<std::int64_t>(problem.bytes());
   CHECK(tensors == 4 * 2 * 3 * 128 * 64 * 2);
-  const BenchItem plain = bench_items(options, problem, nullptr).front();
+  const BenchItem plain = bench_items(options, problem, kDevice).front();
   CHECK(empty_row(plain, "r")["peak_bytes"] == tensors);
   CHECK(empty_row(item_of_several(), "r")["peak_bytes"] == tensors + 1024);
 
@@ -210,11 +209,11 @@ TEST_CASE_METHOD(Fixture, "peak bytes are the tensors and the plan's scratch") {
   beyond.plan.scratch.front().bytes = std::int64_t{1} << 60;
   CHECK(empty_row(beyond, "r")["peak_bytes"].is_null());
   problem.head_dim = 96;
-  CHECK(empty_row(bench_items(options, problem, nullptr).front(), "r")["peak_bytes"].is_null());
+  CHECK(empty_row(bench_items(options, problem, kDevice).front(), "r")["peak_bytes"].is_null());
 }
 
 TEST_CASE_METHOD(Fixture, "a plan of one launch has its resources and no parts") {
-  const BenchItem item = bench_items(options, problem, nullptr).front();
+  const BenchItem item = bench_items(options, problem, kDevice).front();
   CHECK(launch_parts(item.plan).empty());
   CHECK(part_items(item, [](const LaunchPlan&) {}).empty());
   Json row = empty_row(item, "r");
@@ -271,7 +270,7 @@ TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final")
       std::filesystem::temp_directory_path() / fmt::format("fa_rows_{}.json", ::getpid());
   std::filesystem::remove(path);
   ResultsFile file(path, {Json::object(), Json::object(), Json::object()}, false);
-  auto items = bench_items(options, problem, nullptr);
+  auto items = bench_items(options, problem, kDevice);
   CHECK_FALSE(is_complete(file, items));
   std::vector<Json> rows;
   for (const BenchItem& item : items) {
@@ -291,24 +290,24 @@ TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final")
   }
   SECTION("a peer that has become available is measured") {
     options.peers[1].unavailable_reason.clear();
-    items = bench_items(options, problem, nullptr);
+    items = bench_items(options, problem, kDevice);
     CHECK_FALSE(is_complete(file, items));
   }
   SECTION("fewer items are complete as well") {
     options.ablations = false;
-    items = bench_items(options, problem, nullptr);
+    items = bench_items(options, problem, kDevice);
     CHECK(is_complete(file, items));
   }
   SECTION("another problem is not") {
     problem.batch = 7;
-    CHECK_FALSE(is_complete(file, bench_items(options, problem, nullptr)));
+    CHECK_FALSE(is_complete(file, bench_items(options, problem, kDevice)));
   }
   std::filesystem::remove(path);
 }
 
 TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   peer_refusal = "causal only";
-  const auto items = bench_items(options, problem, nullptr);
+  const auto items = bench_items(options, problem, kDevice);
   std::vector<Json> rows;
   for (const BenchItem& item : items) rows.push_back(empty_row(item, utc_now()));
   Verdict verdict;

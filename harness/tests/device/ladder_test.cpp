@@ -30,8 +30,9 @@ struct Subject {
 std::vector<Subject> subjects(const Problem& problem) {
   std::vector<Subject> found;
   for (const Rung& rung : catalogue()) {
-    const bool takes =
-        rung.dtype == problem.dtype && rung.lse == problem.lse && (rung.causal || !problem.causal);
+    const bool takes = rung.dtype == problem.dtype &&
+                       has(rung.capabilities, Capabilities::lse) == problem.lse &&
+                       (has(rung.capabilities, Capabilities::causal) || !problem.causal);
     if (!takes) continue;
     for (const Instance& instance : rung.kernels->instances) {
       if (instance.head_dim == problem.head_dim) found.push_back({&rung, &instance});
@@ -112,7 +113,7 @@ TEST_CASE(
     for (const Instance& instance : rung.kernels->instances) {
       INFO(instance.entry);
       for (const bool causal : {false, true}) {
-        if (causal && !rung.causal) continue;
+        if (causal && !has(rung.capabilities, Capabilities::causal)) continue;
         CHECK(std::any_of(all.begin(), all.end(), [&](const Problem& problem) {
           const std::vector<Subject> found = subjects(problem);
           return problem.causal == causal &&

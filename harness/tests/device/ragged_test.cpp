@@ -18,7 +18,7 @@ constexpr std::array<std::int64_t, 11> kLengths{1, 2, 15, 16, 17, 63, 64, 65, 12
 std::vector<const Rung*> ragged_rungs() {
   std::vector<const Rung*> rungs;
   for (const Rung& rung : catalogue()) {
-    if (rung.ragged) rungs.push_back(&rung);
+    if (has(rung.capabilities, Capabilities::ragged)) rungs.push_back(&rung);
   }
   return rungs;
 }
@@ -26,7 +26,7 @@ std::vector<const Rung*> ragged_rungs() {
 void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
   for (const int dim : rung.head_dims()) {
     for (const bool causal : {false, true}) {
-      if (causal && !rung.causal) continue;
+      if (causal && !has(rung.capabilities, Capabilities::causal)) continue;
       const Problem problem{.batch = 1,
                             .heads = 2,
                             .seq_q = seq_q,
@@ -34,7 +34,7 @@ void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
                             .head_dim = dim,
                             .causal = causal,
                             .dtype = rung.dtype,
-                            .lse = rung.lse};
+                            .lse = has(rung.capabilities, Capabilities::lse)};
       const Inputs inputs = make_inputs(problem, Distribution::normal, 5);
       const Verifier verifier(problem, inputs);
       const LaunchPlan plan = plan_of(rung, problem);
@@ -74,10 +74,11 @@ TEST_CASE("ragged rungs take every length, and every pair of lengths both ways")
 // The relation in `fa check` runs on squares of whole tiles; here the diagonal lies anywhere.
 TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") {
   for (const Rung& rung : catalogue()) {
-    if (!rung.causal) continue;
+    if (!has(rung.capabilities, Capabilities::causal)) continue;
     for (const int dim : rung.head_dims()) {
       std::vector<std::array<std::int64_t, 2>> shapes{{256, 512}, {512, 256}};
-      if (rung.ragged) shapes.insert(shapes.end(), {{129, 129}, {70, 200}, {200, 70}});
+      if (has(rung.capabilities, Capabilities::ragged))
+        shapes.insert(shapes.end(), {{129, 129}, {70, 200}, {200, 70}});
       for (const auto& [seq_q, seq_kv] : shapes) {
         Problem problem{.batch = 1,
                         .heads = 2,
@@ -103,18 +104,19 @@ TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") 
 
 TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") {
   for (const Rung& rung : catalogue()) {
-    if (!rung.causal) continue;
+    if (!has(rung.capabilities, Capabilities::causal)) continue;
     for (const int dim : rung.head_dims()) {
       // 192 rows without a key where the tile allows it: a whole tile of 128, half of the next.
       const int keys = rung.find_instance(dim)->tile.Bc;
-      const Problem problem{.batch = 1,
-                            .heads = 1,
-                            .seq_q = 384,
-                            .seq_kv = rung.ragged || 192 % keys == 0 ? 192 : 128,
-                            .head_dim = dim,
-                            .causal = true,
-                            .dtype = rung.dtype,
-                            .lse = rung.lse};
+      const Problem problem{
+          .batch = 1,
+          .heads = 1,
+          .seq_q = 384,
+          .seq_kv = has(rung.capabilities, Capabilities::ragged) || 192 % keys == 0 ? 192 : 128,
+          .head_dim = dim,
+          .causal = true,
+          .dtype = rung.dtype,
+          .lse = has(rung.capabilities, Capabilities::lse)};
       const std::int64_t blind = problem.seq_q - problem.seq_kv;
       VmDevice device;
       device.load(problem, make_inputs(problem, Distribution::large, 7));
@@ -125,7 +127,7 @@ TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") 
       std::int64_t zeros = 0;
       while (zeros < output.size() && output.at(zeros) == 0) ++zeros;
       CHECK(zeros == blind * dim);
-      if (!rung.lse) continue;
+      if (!has(rung.capabilities, Capabilities::lse)) continue;
       const HostTensor lse = device.download_lse();
       for (std::int64_t i = 0; i < lse.size(); ++i) {
         CHECK((lse.at(i) == -std::numeric_limits<float>::infinity()) == (i < blind));
@@ -136,7 +138,7 @@ TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") 
 
 TEST_CASE("causal problems give the same bits in every order of warps") {
   for (const Rung& rung : catalogue()) {
-    if (!rung.causal) continue;
+    if (!has(rung.capabilities, Capabilities::causal)) continue;
     for (const int dim : rung.head_dims()) {
       Problem problem = square(512, dim, 2, 2);
       problem.causal = true;

@@ -30,8 +30,8 @@ struct Subject {
 Subject subject_of(const Rung& rung) {
   Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
   s.problem.dtype = rung.dtype;
-  s.problem.causal = rung.causal;
-  s.problem.lse = rung.lse;
+  s.problem.causal = has(rung.capabilities, Capabilities::causal);
+  s.problem.lse = has(rung.capabilities, Capabilities::lse);
   if (rung.dtype == Dtype::f16) s.problem.seq_q = s.problem.seq_kv = 256;
   if (rung.family == Family::hopper) {
     s.problem.heads = 2;
@@ -42,7 +42,7 @@ Subject subject_of(const Rung& rung) {
   if (rung.family == Family::hopper && launch.grid.y == 1 && launch.grid.z == 1) {
     // Persistent: few blocks, so that each takes several tiles, and its ring goes round. Causal
     // tiles all begin left of the diagonal, and it crosses two blocks of most.
-    if (rung.ragged) s.problem.seq_kv = 1290;
+    if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_kv = 1290;
     s.plan = plan_of(rung, s.problem);
     s.plan.launches.front().grid.x = 2;
   } else if (rung.family == Family::hopper) {

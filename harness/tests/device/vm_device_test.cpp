@@ -1,6 +1,9 @@
 // The device itself: what it refuses, and in which words.
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -78,7 +81,45 @@ TEST_CASE("make_device gives the virtual machine by name") {
   const auto device = make_device("vm");
   CHECK(device->kind() == "vm");
   CHECK(device->sm() == 90);
-  for (const Rung& rung : catalogue()) CHECK_FALSE(device_refusal(*device, rung));
+  for (const Rung& rung : catalogue()) CHECK_FALSE(device_refusal(rung, device->description()));
+}
+
+TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is") {
+  // The first word of O is what the counter held, the next what the other buffer held.
+  const Folder folder(
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry probe(\n"
+      ".param .u64 o, .param .u64 counter, .param .u64 other)\n{\n"
+      ".reg .b64 %o, %c, %p;\n.reg .b32 %n, %m, %t;\n.reg .pred %q;\n"
+      "mov.u32 %t, %tid.x;\nsetp.ne.u32 %q, %t, 0;\n@%q ret;\n"
+      "ld.param.u64 %o, [o];\nld.param.u64 %c, [counter];\nld.param.u64 %p, [other];\n"
+      "ld.global.u32 %n, [%c];\nst.global.u32 [%o], %n;\n"
+      "ld.global.u32 %m, [%p];\nst.global.u32 [%o+4], %m;\n"
+      "add.u32 %n, %n, 1;\nst.global.u32 [%c], %n;\n"
+      "st.global.u32 [%p], %n;\nret;\n}\n");
+  VmDevice device({.ptx_dir = folder.path()});
+  const Problem problem = square(16, 64);
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  const auto found = [&](std::int64_t counter_bytes) {
+    Launch launch;
+    launch.entry = "probe";
+    launch.block = 32;
+    launch.arguments = {Tensor::o, ScratchRef{0}, ScratchRef{1}};
+    device.launch(
+        {{launch}, {{.name = "counter", .bytes = counter_bytes, .zeroed = true}, {"l", 64}}});
+    std::array<std::uint32_t, 2> words{};
+    const HostTensor output = device.download_output();
+    std::memcpy(words.data(), output.bytes.data(), sizeof(words));
+    return words;
+  };
+  using Words = std::array<std::uint32_t, 2>;
+  constexpr std::uint32_t kPoison = 0xFFFF'FFFF;
+  CHECK(found(4)[0] == 0u);
+  CHECK(found(4) == Words{1, 1});  // the same buffers
+  device.poison_output();
+  CHECK(found(4) == Words{2, kPoison});
+  CHECK(found(8)[0] == 0u);  // another plan's
+  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  CHECK(found(8)[0] == 0u);
 }
 
 TEST_CASE("PTX that is missing is named, with what to do") {

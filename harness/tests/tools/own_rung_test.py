@@ -84,11 +84,11 @@ class OwnRungTest(PageTest):
         first = (self.own / "my_first.cu").read_text(encoding="utf-8")
         (self.own / "hopper").mkdir()
         (self.own / "hopper/mine_too.cu").write_text(
-            first.replace("my_first", "mine_too").replace(", 80, f32", ", 90, f32"),
+            first.replace("my_first", "mine_too").replace(", sm_80, f32", ", sm_90a, f32"),
             encoding="utf-8",
         )
         self.succeed("cmake --build build --target fa")
-        self.assertIn("9.0+", self.succeed("build/fa list | grep mine_too"))
+        self.assertIn("9.0a", self.succeed("build/fa list | grep mine_too"))
         self.assertIn("target sm_90a", Path(self.folder, "build/ptx/mine_too.ptx").read_text())
         self.assertIn("my_first", self.succeed("build/fa check own --device vm; test $? = 1"))
 

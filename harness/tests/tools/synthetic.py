@@ -30,7 +30,7 @@ def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
         "parent": parent,
         "family": family,
         "status": "regression" if name.endswith("dbuf") else "step",
-        "min_sm": 90 if family == "hopper" else 80,
+        "target": "sm_90a" if family == "hopper" else "sm_80",
         "dtype": "float32" if family == "fp32" else "float16",
         "causal": False,
         "ragged": False,

@@ -1,0 +1,325 @@
+// Which rungs run on which card, and what a plan takes from its device: with made-up descriptions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/bench/environment.h"
+#include "harness/device/make_device.h"
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+
+using namespace fa_test;
+
+namespace {
+
+/// `shared_kib` is what CUDA allows a block of this compute capability; the rest is made up.
+DeviceDescription card(int sm, std::size_t shared_kib, int sms = 100, std::int64_t l2_mib = 40) {
+  return {.name = fmt::format("Card {}.{}", sm / 10, sm % 10),
+          .sm = sm,
+          .sms = sms,
+          .l2_bytes = l2_mib << 20,
+          .shared_bytes = shared_kib << 10};
+}
+
+const std::array kCards{card(80, 163), card(86, 99),   card(89, 99),
+                        card(90, 227), card(100, 227), card(120, 99)};
+
+/// Whole tiles of every instance, several of each.
+constexpr std::int64_t kSeq = 3840;
+
+std::string refusal(const PlanResult& result) {
+  const auto* unsupported = std::get_if<Unsupported>(&result);
+  return unsupported ? unsupported->reason : "";
+}
+
+std::string refusal(std::string_view id, const Problem& problem, const DeviceDescription& device,
+                    std::string_view tile = {}) {
+  return refusal(make_plan(*find_rung(id), problem, device, tile));
+}
+
+/// A problem that the rung takes where it runs at all.
+Problem problem_for(const Rung& rung, int head_dim) {
+  Problem problem = square(kSeq, head_dim, 3, 2);
+  problem.dtype = rung.dtype;
+  return problem;
+}
+
+/// Static and dynamic shared memory of a block; the report of ptxas may lack the card's code.
+std::size_t shared_bytes(const Launch& launch, int sm) {
+  const auto compiled = ptxas_entry(launch.entry, sm);
+  return launch.dynamic_shared + (compiled ? static_cast<std::size_t>(compiled->static_shared) : 0);
+}
+
+/// The ids in "...; 08, 09 do".
+std::set<std::string> named_rungs(const std::string& sentence) {
+  std::set<std::string> ids;
+  const std::size_t begin = sentence.find("; ");
+  if (begin == std::string::npos) return ids;
+  std::string list = sentence.substr(begin + 2);
+  list.resize(std::min(list.rfind(" do"), list.rfind(" take")));
+  for (std::size_t at = 0; at < list.size(); at += 2) {
+    const std::size_t end = std::min(list.find(", ", at), list.size());
+    ids.insert(list.substr(at, end - at));
+    at = end;
+  }
+  return ids;
+}
+
+/// The rungs of the ladder that have a plan for this problem on this card.
+std::set<std::string> rungs_that_take(const Problem& problem, const DeviceDescription& device) {
+  std::set<std::string> ids;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::own && refusal(make_plan(rung, problem, device)).empty())
+      ids.emplace(rung.id);
+  }
+  return ids;
+}
+
+// --- a rung of made-up instances -----------------------------------------------------------------
+
+const Instance kFake[] = {
+    {"fake_d64", nullptr, 64, {128, 64, 4}, 100 * 1024},
+    {"fake_d64_exact", nullptr, 64, {64, 64, 4}, 99 * 1024},
+    {"fake_d128", nullptr, 128, {128, 64, 4}, 99 * 1024 + 1},
+    {"fake_d128_large", nullptr, 128, {128, 128, 4}, 200 * 1024},
+};
+
+PlanResult fake_plan(const Problem&, const Instance& instance, const DeviceDescription& device) {
+  Launch launch;
+  launch.entry = instance.entry;
+  launch.grid = {device.sms};
+  launch.block = 128;
+  launch.dynamic_shared = instance.shared_bytes;
+  launch.arguments = {device.l2_bytes};
+  return LaunchPlan{{launch}};
+}
+
+const RungKernels kFakeKernels{kFake, fake_plan};
+
+Rung fake_rung() {
+  return {.id = "f",
+          .name = "f_fake",
+          .parent = "",
+          .family = Family::own,
+          .status = Status::branch,
+          .target = Target::sm_80,
+          .dtype = Dtype::f16,
+          .capabilities = Capabilities::none,
+          .diff_budget = 0,
+          .idea = "",
+          .kernels = &kFakeKernels};
+}
+
+// --- persistent rungs ----------------------------------------------------------------------------
+
+bool descends_from(const Rung& rung, std::string_view ancestor) {
+  for (const Rung* each = &rung; each; each = find_rung(each->parent)) {
+    if (each->id == ancestor) return true;
+  }
+  return false;
+}
+
+/// The rungs whose grid is no larger than the card.
+std::vector<const Rung*> persistent_rungs() {
+  std::vector<const Rung*> rungs;
+  for (const Rung& rung : catalogue()) {
+    if (descends_from(rung, "25")) rungs.push_back(&rung);
+  }
+  return rungs;
+}
+
+DeviceDescription hopper_with(int sms, std::int64_t l2_mib = 50) {
+  return card(90, 227, sms, l2_mib);
+}
+
+/// The integers among the arguments of all launches.
+std::vector<std::int64_t> integers(const LaunchPlan& plan) {
+  std::vector<std::int64_t> found;
+  for (const Launch& launch : plan.launches) {
+    for (const Argument& argument : launch.arguments) {
+      if (const auto* value = std::get_if<std::int32_t>(&argument)) found.push_back(*value);
+      if (const auto* value = std::get_if<std::int64_t>(&argument)) found.push_back(*value);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("code for sm_80 runs on 8.0 and newer, code for sm_90a on 9.0 alone") {
+  for (const DeviceDescription& device : kCards) {
+    for (const Rung& rung : catalogue()) {
+      CAPTURE(device.name, rung.name);
+      const bool runs = rung.family != Family::hopper || device.sm == 90;
+      CHECK(device_refusal(rung, device).has_value() != runs);
+      for (const int head_dim : rung.head_dims()) {
+        // What refuses here is the architecture: the ladder's own tiles fit everywhere else.
+        const std::string why = refusal(make_plan(rung, problem_for(rung, head_dim), device));
+        CHECK(why.empty() == runs);
+        CHECK(why == device_refusal(rung, device).value_or(""));
+      }
+    }
+  }
+  CHECK(refusal("20", square(256, 128), card(120, 99)) ==
+        "20_tma runs on compute capability 9.0 alone, because its code is for sm_90a; "
+        "Card 12.0 has 12.0");
+  CHECK(refusal("20", square(256, 128), card(86, 99)).ends_with("; Card 8.6 has 8.6"));
+  CHECK(refusal("06", square(256, 128), card(75, 64)) ==
+        "06_batched needs compute capability 8.0 or newer; Card 7.5 has 7.5");
+}
+
+TEST_CASE("what has a plan fits the card's shared memory, static memory counted, and no other") {
+  for (const DeviceDescription& device : kCards) {
+    for (const Rung& rung : catalogue()) {
+      if (device_refusal(rung, device)) continue;
+      for (const auto kernels : {rung.kernels->instances, rung.kernels->tuned}) {
+        for (const Instance& instance : kernels) {
+          CAPTURE(device.name, instance.entry);
+          const Problem problem = problem_for(rung, instance.head_dim);
+          const std::string tile = to_string(instance.tile);
+          const PlanResult result = make_plan(rung, problem, device, tile);
+          const auto* plan = std::get_if<LaunchPlan>(&result);
+          if (!plan) CHECK(instance.shared_bytes > device.shared_bytes);
+          if (!plan) continue;
+          for (const Launch& launch : plan->launches)
+            CHECK(shared_bytes(launch, device.sm) <= device.shared_bytes);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("an instance that does not fit says so, and names a tile of the rung that does") {
+  const Rung rung = fake_rung();
+  const DeviceDescription small = card(86, 99);
+  const auto why = [&](int head_dim, std::string_view tile = {}) {
+    return refusal(make_plan(rung, square(256, head_dim), small, tile));
+  };
+  CHECK(why(64) ==
+        "f_fake: tile 128x64w4 needs 102400 bytes of shared memory a block, Card 8.6 allows "
+        "101376; --tile 64x64w4 fits");
+  CHECK(why(64, "64x64w4").empty());
+  CHECK(why(128) ==
+        "f_fake: tile 128x64w4 needs 101377 bytes of shared memory a block, Card 8.6 allows "
+        "101376");
+  CHECK(why(128, "128x128w4").find("204800 bytes") != std::string::npos);
+  const Instance& large = kFake[3];
+  CHECK(device_refusal(rung, card(80, 163), &large));
+  CHECK_FALSE(device_refusal(rung, card(90, 227), &large));
+  CHECK_FALSE(device_refusal(rung, small));
+}
+
+TEST_CASE("a rung that lacks something says what, and names those that have it and run here") {
+  Problem causal = square(kSeq, 128);
+  causal.causal = true;
+  Problem lse = square(kSeq, 128);
+  lse.lse = true;
+  Problem both = causal;
+  both.lse = true;
+  for (const DeviceDescription& device : kCards) {
+    CAPTURE(device.name);
+    for (const auto& [problem, what] : {std::pair{causal, "computes no causal mask"},
+                                        {lse, "writes no log-sum-exp"},
+                                        {both, "computes no causal mask"}}) {
+      const std::string why = refusal("06", problem, device);
+      CHECK(why.starts_with(fmt::format("06_batched {}; 0", what)));
+      CHECK(why.ends_with(named_rungs(why).size() == 1 ? " does" : " do"));
+      CHECK(named_rungs(why) == rungs_that_take(problem, device));
+    }
+  }
+  CHECK(named_rungs(refusal("06", causal, card(86, 99))).count("31") == 0);
+  CHECK(named_rungs(refusal("06", causal, card(90, 227))).count("31") == 1);
+  CHECK(refusal("08", both, card(86, 99)).starts_with("08_causal writes no log-sum-exp; 09"));
+
+  Problem single = square(kSeq, 64);
+  single.dtype = Dtype::f32;
+  single.lse = true;
+  CHECK(refusal("a0", single, card(90, 227)) == "a0_standard writes no log-sum-exp");
+}
+
+TEST_CASE("a rung of whole tiles names those that take any length") {
+  const Problem odd = square(500, 128);
+  for (const DeviceDescription& device : kCards) {
+    CAPTURE(device.name);
+    const std::string why = refusal("06", odd, device);
+    CHECK(why.starts_with("06_batched: seq_q 500 is not a multiple of the tile's 128; 09"));
+    CHECK(why.ends_with(named_rungs(why).size() == 1 ? " takes any length" : " take any length"));
+    CHECK(named_rungs(why) == rungs_that_take(odd, device));
+  }
+  Problem single = square(500, 64);
+  single.dtype = Dtype::f32;
+  CHECK(refusal("a3", single, card(80, 163)) ==
+        "a3_q_outer: seq_q 500 is not a multiple of the tile's 32");
+}
+
+TEST_CASE("a plan is made for the device it is given") {
+  const DeviceDescription device = card(90, 227, 17, 3);
+  const PlanResult result = make_plan(fake_rung(), square(256, 64), device);
+  const auto& launch = std::get<LaunchPlan>(result).launches.front();
+  CHECK(launch.grid == Dim3{17});
+  CHECK(std::get<std::int64_t>(launch.arguments.front()) == 3 << 20);
+}
+
+TEST_CASE("a device is described as it will be made") {
+  const DeviceDescription described = describe_device("vm");
+  const auto device = make_device("vm");
+  CHECK(described.name == device->name());
+  CHECK(described.sm == device->sm());
+  CHECK(described.sms == device->description().sms);
+  CHECK(described.l2_bytes == device->description().l2_bytes);
+  CHECK(described.shared_bytes == device->description().shared_bytes);
+  CHECK_THROWS_AS(describe_device("tpu"), std::invalid_argument);
+}
+
+TEST_CASE("a persistent grid is as large as the card, whatever card it is", "[!mayfail]") {
+  REQUIRE(persistent_rungs().size() > 5);
+  for (const Rung* rung : persistent_rungs()) {
+    for (const bool masked : {false, true}) {
+      if (masked && !has(rung->capabilities, Capabilities::causal)) continue;
+      for (const int sms : {1, 7, 78, 132, 264}) {
+        CAPTURE(rung->name, masked, sms);
+        Problem problem = square(kSeq, 128, 16, 4);  // some 2000 tiles
+        problem.causal = masked;
+        for (const Launch& launch :
+             std::get<LaunchPlan>(make_plan(*rung, problem, hopper_with(sms))).launches) {
+          CHECK(launch.grid.x * launch.grid.y * launch.grid.z <= sms);
+          CHECK(launch.grid.x * launch.grid.y * launch.grid.z > sms / 2);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("heads whose tiles are handed out at the same time are as many as the L2 can hold",
+          "[!mayfail]") {
+  Problem problem = square(8192, 128, 16, 4);
+  problem.causal = true;
+  const auto with = [&](std::int64_t l2_mib) {
+    return integers(
+        std::get<LaunchPlan>(make_plan(*find_rung("33"), problem, hopper_with(132, l2_mib))));
+  };
+  CHECK(with(8) != with(60));
+  CHECK(with(60) == with(60));
+}
+
+TEST_CASE("persistent rungs are right on a card of three SMs") {
+  for (const std::string_view id : {"25", "31", "33"}) {
+    const Rung& rung = *find_rung(id);
+    CAPTURE(rung.name);
+    Problem problem = square(512, 64, 2);
+    problem.causal = has(rung.capabilities, Capabilities::causal);
+    const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
+    VmDevice device;
+    device.load(problem, inputs);
+    const LaunchPlan plan = std::get<LaunchPlan>(make_plan(rung, problem, hopper_with(3)));
+    const Verifier verifier(problem, inputs);
+    const Verdict verdict = pass_gate(
+        device, [&] { device.launch(plan); }, verifier);
+    CHECK(verdict.reason == "");
+    CHECK(verdict.ok);
+  }
+}
