@@ -45,7 +45,7 @@ class ExplainCommand final : public Command {
 
   Exit execute() override {
     const std::vector<BenchItem> items = select();
-    Counting counting(vm_);
+    Counting counting(vm_, problem_.inputs());
     Progress progress;
     std::vector<Json> rows;
     const std::string run = utc_now();
@@ -66,7 +66,7 @@ class ExplainCommand final : public Command {
     }
     if (json_) {
       const FileIdentity identity{generator_json(source_state(), argv_),
-                                  device_json(counting.device()), vm_policy_json("normal", 1)};
+                                  device_json(counting.device()), vm_policy_json(1)};
       fmt::print("{}\n", results_document(identity, rows).dump(1));
     }
     return result;
@@ -97,6 +97,7 @@ class ExplainCommand final : public Command {
   void add(std::vector<BenchItem>& items, const Rung& rung, const Problem& problem,
            const Instance* instance) const {
     items.push_back(rung_item(rung, problem, instance, nullptr));
+    items.back().inputs = problem_.inputs();
     if (!instance && !tile_.empty()) {
       // The planner says it in the same words as for fa run.
       const PlanResult refused = make_plan(rung, problem, h200_description(), tile_);
@@ -106,7 +107,7 @@ class ExplainCommand final : public Command {
 
   void print(const Counted& counted) const {
     const BenchItem& item = counted.item;
-    fmt::print("{} on {}\n", item.name, to_string(item.problem));
+    fmt::print("{} on {}\n", item.name, describe(item.problem, problem_.inputs()));
     if (!item.refused.empty()) {
       fmt::print("{}: {}\n\n", coloured("unsupported", Colour::yellow), item.refused);
       return;
