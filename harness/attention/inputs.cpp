@@ -238,8 +238,9 @@ void overlay_spikes(const Problem& problem, std::uint64_t seed, Inputs& inputs) 
 }  // namespace
 
 std::span<const Distribution> all_distributions() {
-  static constexpr std::array kAll{Distribution::normal, Distribution::uniform, Distribution::large,
-                                   Distribution::needle, Distribution::rising, Distribution::spike};
+  static constexpr std::array kAll{Distribution::normal, Distribution::uniform,
+                                   Distribution::large,  Distribution::needle,
+                                   Distribution::rising, Distribution::spike};
   return kAll;
 }
 

@@ -66,8 +66,8 @@ struct Inputs {
   HostTensor v;  ///< [B, H, seq_kv, D]
 };
 
-/// Draws the inputs. Each element depends on (kind, seed, tensor, index) alone; that of needle's and
-/// spike's Q and rising's K on the problem's shape and mask as well. Multi-threaded. Throws
+/// Draws the inputs. Each element depends on (kind, seed, tensor, index) alone; that of needle's
+/// and spike's Q and rising's K on the problem's shape and mask as well. Multi-threaded. Throws
 /// std::invalid_argument when an extent is not positive or the spread is out of range.
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 

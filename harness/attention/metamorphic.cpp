@@ -54,8 +54,8 @@ Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, 
       const std::int64_t index = first_difference(before, after, first, d);
       if (index < 0) continue;
       return {false, describe_index(before.shape, index) + " depends on keys from " +
-                         std::to_string(cut) + " on, which it must not see: " +
-                         change_at(before, after, index)};
+                         std::to_string(cut) +
+                         " on, which it must not see: " + change_at(before, after, index)};
     }
   }
   return {true, ""};

@@ -43,11 +43,11 @@ struct Mutant::Fault {
 
   // The reference is the first tile's maximum, and rises only where P would not fit half.
   bool guarded = false;
-  bool no_guard = false;            // never
-  bool guard_keeps_o = false;       // O stays at the old reference
-  bool guard_keeps_sum = false;     // the row sum does
+  bool no_guard = false;         // never
+  bool guard_keeps_o = false;    // O stays at the old reference
+  bool guard_keeps_sum = false;  // the row sum does
   bool guard_keeps_reference = false;
-  bool guard_finite_only = false;   // P that is infinite in FP32 is not computed again
+  bool guard_finite_only = false;  // P that is infinite in FP32 is not computed again
 };
 
 namespace {

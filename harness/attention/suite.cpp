@@ -86,8 +86,7 @@ class Collector {
     return {rounded, rounded};
   }
 
-  void add(std::int64_t batch, std::int64_t heads, Lengths n,
-           const std::vector<InputKind>& kinds) {
+  void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds) {
     const Problem problem{batch, heads, n.q, n.kv, dim_.head_dim, causal_, rung_.dtype, rung_.lse};
     for (const InputKind& kind : kinds) {
       const Case added{problem, kind};

@@ -130,7 +130,8 @@ class CompareCommand final : public Command {
         if (!(here.problem == there.problem && here.inputs == there.inputs)) continue;
         const double x = (*a)["tflops"];
         const double y = (*b)["tflops"];
-        table += fmt::format("{:54}{:>12.1f}{:>12.1f}{:>10.3f}\n", describe(here.problem, here.inputs), x, y, y / x);
+        table += fmt::format("{:54}{:>12.1f}{:>12.1f}{:>10.3f}\n",
+                             describe(here.problem, here.inputs), x, y, y / x);
       }
     }
     if (table.empty()) return;

@@ -34,7 +34,8 @@ class CountProblem {
   std::vector<std::int64_t> dims_{128};
 };
 
-/// Runs items of one problem (and one dtype) on one kind of inputs; inputs and reference are made once.
+/// Runs items of one problem (and one dtype) on one kind of inputs; inputs and reference are made
+/// once.
 class Counting {
  public:
   Counting(VmOptions options, const InputKind& inputs);

@@ -160,7 +160,8 @@ class RunCommand final : public Command {
     device.launch(item.plan);
     const HostTensor output = device.download_output();
     if (!output_.empty()) write_npy(output_, output);
-    fmt::print("{} on {}: launched once, not verified\n", item.name, describe(problem_, item.inputs));
+    fmt::print("{} on {}: launched once, not verified\n", item.name,
+               describe(problem_, item.inputs));
     return Exit::ok;
   }
 

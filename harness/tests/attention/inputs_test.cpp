@@ -129,16 +129,17 @@ TEST_CASE("a spread multiplies Q and nothing else") {
   CHECK(to_string(InputKind()) == "normal");
   CHECK(to_string(InputKind(Distribution::rising, 0.5)) == "rising, spread 0.5");
   for (const double spread : {0.0, -1.0, 129.0, 0.01, std::nan("")}) {
-    CHECK(contains(message_of<std::invalid_argument>(
-                       [&] { make_inputs(kProblem, {Distribution::normal, spread}, 1); }),
+    CHECK(contains(message_of<std::invalid_argument>([&] {
+                     make_inputs(kProblem, {Distribution::normal, spread}, 1);
+                   }),
                    "from 1/16 to 128"));
   }
 }
 
 TEST_CASE("the widest inputs are finite") {
   for (const Distribution d : all_distributions()) {
-    const Inputs inputs = make_inputs({.batch = 1, .heads = 2, .head_dim = 256},
-                                      {d, InputKind::kGreatestSpread}, 1);
+    const Inputs inputs =
+        make_inputs({.batch = 1, .heads = 2, .head_dim = 256}, {d, InputKind::kGreatestSpread}, 1);
     CAPTURE(to_string(d));
     CHECK(find_non_finite(inputs.q) == -1);
   }

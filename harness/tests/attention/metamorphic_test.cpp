@@ -65,9 +65,9 @@ TEST_CASE("rows keep their bits when the queries of others change") {
     const Relation broken = untouched_rows(p, normal, spiking, disturbed);
     CHECK(!broken.ok);
     CHECK(contains(broken.reason, "row 0, column 5 depends on the queries of other rows"));
-    CHECK(contains(message_of<std::invalid_argument>(
-                       [&] { untouched_rows(p, normal, normal, honest()); }),
-                   "some queries must differ"));
+    CHECK(contains(
+        message_of<std::invalid_argument>([&] { untouched_rows(p, normal, normal, honest()); }),
+        "some queries must differ"));
     CHECK(contains(message_of<std::invalid_argument>([&] {
                      untouched_rows(p, normal, make_inputs(p, Distribution::normal, 2), honest());
                    }),

@@ -95,10 +95,10 @@ TEST_CASE("the reasons why a mutant cannot be seen") {
     return std::string("no such mutant");
   };
   const Problem one{.batch = 1, .heads = 1, .seq_q = 16, .seq_kv = 1, .head_dim = 64};
-  for (const char* name : {"half_keys", "keys_permuted", "no_scale", "wrong_base", "no_rescale",
-                           "no_normalisation", "rows_rotated", "stale_batch", "next_head_v",
-                           "no_mask", "top_left_mask", "half_accumulator", "no_max",
-                           "guard_removed", "guard_finite_only"}) {
+  for (const char* name :
+       {"half_keys", "keys_permuted", "no_scale", "wrong_base", "no_rescale", "no_normalisation",
+        "rows_rotated", "stale_batch", "next_head_v", "no_mask", "top_left_mask",
+        "half_accumulator", "no_max", "guard_removed", "guard_finite_only"}) {
     CAPTURE(name);
     CHECK(reason(name, one).size() > 10);
   }
