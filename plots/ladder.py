@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,35 +35,58 @@ class Problem:
     head_dim: int
     causal: bool
     dtype: str
+    inputs: str = "normal"  # distribution of Q, K and V
+    spread: float = 1.0  # factor on Q
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Problem:
-        return Problem(**{name: data[name] for name in Problem.__dataclass_fields__})
+        required = [name for name, field in PROBLEM_FIELDS.items() if field.default is MISSING]
+        optional = [name for name in PROBLEM_FIELDS if name in data]
+        return Problem(**{name: data[name] for name in dict.fromkeys(required + optional)})
 
     @staticmethod
     def parse(text: str) -> Problem:
-        """ "16,16,8192,128", optionally followed by ",causal" and ",float32"."""
+        """ "16,16,8192,128", optionally followed by ",causal", ",float32", a distribution of the
+        inputs such as ",rising", and ",spread=8"."""
         words = text.split(",")
-        flags = set(words[4:])
-        if len(words) < 4 or flags - {"causal", "float16", "float32"}:
-            raise LadderError(f"problem '{text}': expected BATCH,HEADS,SEQ,DIM[,causal][,float32]")
+        flags = [word for word in words[4:] if not word.startswith("spread=")]
+        spreads = [word.removeprefix("spread=") for word in words[4:] if word not in flags]
+        inputs = [flag for flag in flags if flag in DISTRIBUTIONS]
+        unknown = set(flags) - {"causal", "float16", "float32", *DISTRIBUTIONS}
+        if len(words) < 4 or unknown or len(inputs) > 1 or len(spreads) > 1:
+            allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S]"
+            expected = f"BATCH,HEADS,SEQ,DIM[,causal][,float32]{allowed}"
+            raise LadderError(f"problem '{text}': expected {expected}")
         try:
             batch, heads, seq, dim = (int(word) for word in words[:4])
+            spread = float(spreads[0]) if spreads else 1.0
         except ValueError:
-            raise LadderError(f"problem '{text}': the first four must be integers") from None
+            numbers = "the first four must be integers, the spread a number"
+            raise LadderError(f"problem '{text}': {numbers}") from None
         dtype = "float32" if "float32" in flags else "float16"
-        return Problem(batch, heads, seq, seq, dim, "causal" in flags, dtype)
+        shape = (batch, heads, seq, seq, dim, "causal" in flags, dtype)
+        return Problem(*shape, *inputs or ["normal"], spread)
 
     @property
     def label(self) -> str:
         seq = f"{self.seq_q}" if self.seq_q == self.seq_kv else f"{self.seq_q}/{self.seq_kv}"
         causal = "causal" if self.causal else "non-causal"
-        return f"B={self.batch} H={self.heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
+        shape = f"B={self.batch} H={self.heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
+        spread = "" if self.spread == 1 else f"spread {self.spread:g}"
+        inputs = "" if self.inputs == "normal" else self.inputs
+        return ", ".join(filter(None, (shape, inputs, spread)))
 
     def with_seq(self, seq: int) -> Problem:
-        return Problem(self.batch, self.heads, seq, seq, self.head_dim, self.causal, self.dtype)
+        return replace(self, seq_q=seq, seq_kv=seq)
+
+    @property
+    def plain(self) -> Problem:
+        """The same shape with the inputs of every other file."""
+        return replace(self, inputs="normal", spread=1.0)
 
 
+PROBLEM_FIELDS = Problem.__dataclass_fields__
+DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike")  # besides normal
 MAIN_PROBLEM = "16,16,8192,128"
 
 # --- results --------------------------------------------------------------------------------------
@@ -154,6 +177,11 @@ class Results:
             if (row.id, row.problem) == (id, problem) and wanted and row.data.get("counts"):
                 return row
         return None
+
+    @property
+    def varies_inputs(self) -> bool:
+        """Made to compare inputs: its rows do not all have the usual ones."""
+        return any(row.problem != row.problem.plain for row in self.rows)
 
     def timed(self) -> Iterable[Row]:
         return (row for row in self.rows if row.is_timed)

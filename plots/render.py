@@ -17,6 +17,7 @@ import parent
 import progression
 import roofline
 import seq_len
+import spread
 import style
 from ladder import MAIN_PROBLEM, Catalogue, LadderError, Problem, Results
 
@@ -27,6 +28,7 @@ class Chart:
     draw: style.Draw
     problem: str = MAIN_PROBLEM
     counted: bool = False  # drawn from counts of the virtual machine instead of times
+    varied: bool = False  # drawn from a file that compares inputs
 
 
 CHARTS = (
@@ -39,6 +41,7 @@ CHARTS = (
     Chart("roofline", roofline.draw),
     Chart("roofline_fp32", roofline.draw, roofline.SINGLE),
     Chart("memory", memory.draw, memory.PROBLEM),
+    Chart("spread", spread.draw, varied=True),
     Chart("counts", counts.draw, counts.PROBLEM, counted=True),
 )
 
@@ -53,11 +56,13 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def charts_of(results: Results) -> list[Chart]:
-    """Those that this kind of file may have data for; another dtype is another file."""
+    """Those that this kind of file may have data for; another dtype is another file, and so are
+    other inputs."""
     if results.is_counted:
         return [chart for chart in CHARTS if chart.counted]
     dtypes = {row.problem.dtype for row in results.rows}
-    charts = (chart for chart in CHARTS if not chart.counted)
+    charts = [chart for chart in CHARTS if not chart.counted]
+    charts = [chart for chart in charts if chart.varied == results.varies_inputs]
     return [chart for chart in charts if Problem.parse(chart.problem).dtype in dtypes]
 
 

@@ -15,7 +15,6 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 WIDTH = 9.6
 LEFT, RIGHT, TOP, BOTTOM = 0.62, 1.95, 1.05, 0.92  # inches around the plot
-LABEL = 0.155  # inches between the labels at the ends
 MINIMUM = 3.9  # inches of plot height
 KEY = "Median of the launches. Dashed: other implementations, timed in the same run."
 
@@ -34,6 +33,10 @@ class Line:
     def values(self) -> list[float]:
         return [row.tflops for row in self.rows]
 
+    @property
+    def last(self) -> tuple[float, float]:
+        return self.seqs[-1], self.values[-1]
+
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
     lines = rung_lines(results, catalogue, problem) + peer_lines(results, problem)
@@ -46,7 +49,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
         axes.plot(line.seqs, line.values, clip_on=False, zorder=3, **line.look)
     set_axes(axes, seqs, highest(results, problem, lines))
     draw_ceiling(axes, results.matmul(problem))
-    label_ends(axes, lines)
+    style.label_ends(axes, [style.End(line.name, line.look["color"], line.last) for line in lines])
     shape = problem.label.replace(f"N={problem.seq_q} ", "")
     style.titles(figure, f"Sequence length, {results.gpu}", f"TFLOPS at {shape}", KEY)
     style.footer(figure, results, note)
@@ -54,7 +57,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
 
 
 def make_figure(labels: int) -> tuple[Figure, Axes]:
-    plot = max(MINIMUM, LABEL * labels * 1.1)
+    plot = max(MINIMUM, style.END_LABEL * labels * 1.1)
     height = plot + TOP + BOTTOM
     figure = style.plt.figure(figsize=(WIDTH, height))
     box = (LEFT / WIDTH, BOTTOM / height, (WIDTH - LEFT - RIGHT) / WIDTH, plot / height)
@@ -113,28 +116,6 @@ def draw_ceiling(axes: Axes, ceiling: Row | None) -> None:
         color=style.MUTED,
         bbox={"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.6},
     )
-
-
-def label_ends(axes: Axes, lines: list[Line]) -> None:
-    """Name and last value of every line, moved apart, with a hairline to where it ends."""
-    figure = axes.figure
-    low, high = axes.get_ylim()
-    gap = LABEL * (high - low) / (figure.get_figheight() * axes.get_position().height)
-    ends = [line.values[-1] for line in lines]
-    for line, end, place in zip(lines, ends, style.spread_labels(ends, gap, low, high)):
-        colour = line.look["color"]
-        last = (line.seqs[-1], end)
-        axes.annotate(
-            "",
-            last,
-            xytext=(1.035, place),
-            textcoords=axes.get_yaxis_transform(),
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 3},
-            annotation_clip=False,
-        )
-        text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": 8.5}
-        axes.text(1.04, place, line.name, color=colour, weight="bold", **text)
-        axes.text(1.265, place, f"{end:.0f}", color=colour, ha="right", **text)
 
 
 if __name__ == "__main__":

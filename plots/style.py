@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -180,6 +181,38 @@ def spread_labels(
 def overlaps(first: tuple[float, list[int]], second: tuple[float, list[int]], gap: float) -> bool:
     reach = gap * (len(first[1]) + len(second[1])) / 2
     return second[0] - first[0] < reach
+
+
+END_LABEL = 0.155  # inches between the labels at the ends of lines
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a line ends, and what it is called there."""
+
+    name: str
+    colour: str | Colour
+    last: tuple[float, float]
+
+
+def label_ends(axes: Axes, ends: Sequence[End]) -> None:
+    """Name and last value of every line, moved apart, with a hairline to where it ends."""
+    low, high = axes.get_ylim()
+    height = axes.figure.get_figheight() * axes.get_position().height
+    gap = END_LABEL * (high - low) / height
+    places = spread_labels([end.last[1] for end in ends], gap, low, high)
+    for end, place in zip(ends, places):
+        axes.annotate(
+            "",
+            end.last,
+            xytext=(1.035, place),
+            textcoords=axes.get_yaxis_transform(),
+            arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.7, "shrinkB": 3},
+            annotation_clip=False,
+        )
+        text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": 8.5}
+        axes.text(1.04, place, end.name, color=end.colour, weight="bold", **text)
+        axes.text(1.265, place, f"{end.last[1]:.0f}", color=end.colour, ha="right", **text)
 
 
 CHANGE, IDEA = 0.20, 0.88  # inches right of the plot: the two columns

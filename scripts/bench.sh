@@ -9,6 +9,9 @@
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
 #   small    small.json   the same at the shapes of the A10 post: 1x1 and 2x4 heads, N=256 and 1024
+#   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
+#                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
+#                         the mask, and at D=64
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
 # Without a GPU every rung is checked and counted in the virtual machine: the results go to
 # runs/vm/counts.json or to FILE, the chart of them beside it. Nothing is timed; the charts of times
@@ -17,7 +20,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=ladder,causal,ragged,fp32,small
+SETS=ladder,causal,ragged,fp32,small,spread
 HALF_PEERS=fa2,cudnn,cublas,copy,triton,fa3
 TORCH_PEERS=torch_standard,torch_efficient
 SINGLE_PEERS=$TORCH_PEERS,cublas,copy
@@ -122,6 +125,22 @@ measure_small() {
   done
 }
 
+# 27 has the exact running maximum, 28 is the first that has not, the last is the fastest.
+measure_spread() {
+  local json="$1/spread.json" last rungs spread
+  local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
+  last="$(rungs_where "r['dtype'] == 'float16' and r['family'] != 'own'" | sed 's/.* //')"
+  rungs="r['id'] in ('27', '28', '$last')"
+  for spread in 1 2 4 8 16; do
+    bench_rungs "$rungs" "$json" "${shape[@]}" --spread $spread
+  done
+  bench_rungs "$rungs" "$json" "${shape[@]}" --inputs rising
+  for spread in 1 16; do
+    bench_rungs "$rungs and r['causal']" "$json" "${shape[@]}" --causal --spread $spread
+    bench_rungs "$rungs" "$json" "${shape[@]}" --dim 64 --spread $spread
+  done
+}
+
 measure() {
   local sets="$1" json="$2" set folder file
   shift 2
@@ -138,7 +157,7 @@ measure() {
       "measure_$set" "$folder" "$(basename "$json")"
     done
   fi
-  for file in "$json" "$folder/fp32.json"; do
+  for file in "$json" "$folder/fp32.json" "$folder/spread.json"; do
     [[ ! -f $file ]] || draw_charts "$file" "$folder/charts"
   done
   [[ $FAILED -eq 0 ]] || die "some rows are not ok; they say why" "$FAILED"

@@ -8,7 +8,8 @@ A marker whose measurement is missing keeps its text and is an error (exit code 
 filled.
 
 Markers, in README.md and docs/**/*.md (FILE is a result file below plots/results without .json;
-PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal][,float32]):
+PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal][,float32] with
+the inputs where they are not the usual ones: ,rising or ,spread=8):
 
   <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, share of FA2, change against parent; peers below
@@ -71,6 +72,7 @@ PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
 MAIN_RESULTS = "h200/ladder"  # docs/assets: charts of this file and of COUNTS
 NOTHING = "\N{EN DASH}"
 SINGLE_RESULTS = "h200/fp32"  # charts too
+SPREAD_RESULTS = "h200/spread"  # and these
 COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
 COUNTS_AT = "1,2,1024,{}"
 NCU = "h200/ncu"
@@ -848,7 +850,7 @@ def chart_problems(site: Site) -> list[str]:
 
 
 def render_charts(site: Site, catalogue: Path | None) -> None:
-    for name in (MAIN_RESULTS, SINGLE_RESULTS, COUNTS):
+    for name in (MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, COUNTS):
         results = site.results_path(name)
         if not results.is_file():
             continue

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
 #include <vector>
 
 #include "harness/attention/parallel.h"
+#include "harness/attention/reference.h"
 
 namespace fa {
 namespace {
@@ -75,9 +77,28 @@ Levels needle_levels() {
 }
 constexpr double kNeedleMeanSquare = 13.0 / 12;  // of the magnitudes above
 
+Levels scaled(Levels levels, double factor) {
+  for (std::uint16_t& level : levels) {
+    level = float_to_half(static_cast<float>(factor * static_cast<double>(half_to_float(level))));
+  }
+  return levels;
+}
+
 struct Tables {
   Levels normal = normal_levels(1), large = normal_levels(10), uniform = uniform_levels(),
          needle = needle_levels();
+
+  const Levels& q(Distribution distribution) const {
+    if (distribution == Distribution::uniform) return uniform;
+    return distribution == Distribution::large ? large : normal;
+  }
+  const Levels& k(Distribution distribution) const {
+    if (distribution == Distribution::uniform) return uniform;
+    return distribution == Distribution::needle ? needle : normal;
+  }
+  const Levels& v(Distribution distribution) const {
+    return distribution == Distribution::uniform ? uniform : normal;
+  }
 };
 
 const Tables& tables() {
@@ -126,6 +147,21 @@ void fill(HostTensor& tensor, const Levels& levels, std::uint64_t key) {
   });
 }
 
+// Whether a row has a spike, where, and how large it is.
+std::uint64_t spike_hash(std::uint64_t seed, std::int64_t head, std::int64_t row) {
+  return hash_at(tensor_key(seed, 4) ^ static_cast<std::uint64_t>(head) * kGolden, row);
+}
+
+// Calls body(head, row, first element of the row) for every row of Q, on all threads.
+template <class Body>
+void for_each_query(const Problem& problem, const Body& body) {
+  parallel_for(problem.q_rows(), 256, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      body(i / problem.seq_q, i % problem.seq_q, i * problem.head_dim);
+    }
+  });
+}
+
 // Score that gives one key about ten times the weight of all others together. Those have scores of
 // standard deviation sigma = t / sqrt(D), so their sum is about n exp(sigma^2 / 2): solve
 // t = log(10 n) + t^2 / (2 D).
@@ -136,43 +172,75 @@ double needle_score(const Problem& problem) {
 }
 
 // Each query is the key it looks for, scaled.
-void fill_needle_queries(const Problem& problem, std::uint64_t seed, std::uint64_t k_key,
-                         HostTensor& q) {
+void fill_needle_queries(const Problem& problem, double spread, std::uint64_t seed,
+                         std::uint64_t k_key, HostTensor& q) {
   const std::int64_t d = problem.head_dim;
   const double factor =
       needle_score(problem) / (kNeedleMeanSquare * static_cast<double>(d) * problem.scale());
-  Levels levels = tables().needle;
-  for (std::uint16_t& level : levels) {
-    level = float_to_half(static_cast<float>(factor * static_cast<double>(half_to_float(level))));
-  }
-  auto fill_rows = [&](std::int64_t begin, std::int64_t end, const auto& store) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t head = i / problem.seq_q;
-      const std::int64_t key = needle_key(problem, seed, head, i % problem.seq_q);
-      const std::int64_t source = (head * problem.seq_kv + std::max<std::int64_t>(0, key)) * d;
-      draw_range(levels, k_key, source, source + d, [&](std::int64_t index, std::uint16_t half) {
-        store(i * d + index - source, half);
-      });
-    }
-  };
-  parallel_for(problem.batch * problem.heads * problem.seq_q, 256,
+  const Levels levels = scaled(tables().needle, spread * factor);
+  for_each_query(problem, [&](std::int64_t head, std::int64_t row, std::int64_t first) {
+    const std::int64_t key = needle_key(problem, seed, head, row);
+    const std::int64_t source = (head * problem.seq_kv + std::max<std::int64_t>(0, key)) * d;
+    draw_range(levels, k_key, source, source + d, [&](std::int64_t index, std::uint16_t half) {
+      q.set(first + index - source, half_to_float(half));
+    });
+  });
+}
+
+// The last column of Q is constant, that of K counts blocks of kRiseKeys keys from the middle of
+// the sequence, which keeps scores small.
+void overlay_rise(const Problem& problem, double spread, Inputs& inputs) {
+  const std::int64_t d = problem.head_dim;
+  const auto slope = static_cast<float>(spread * kRise / problem.scale());
+  for_each_query(problem, [&](std::int64_t, std::int64_t, std::int64_t first) {
+    inputs.q.set(first + d - 1, round_to_half(slope));
+  });
+  const float middle = static_cast<float>((problem.seq_kv - 1) / kRiseKeys) / 2;
+  parallel_for(problem.batch * problem.heads * problem.seq_kv, 256,
                [&](std::int64_t begin, std::int64_t end) {
-                 if (q.dtype == Dtype::f16) {
-                   std::uint16_t* out = q.halfs().data();
-                   fill_rows(begin, end, [out](std::int64_t i, std::uint16_t h) { out[i] = h; });
-                 } else {
-                   float* out = q.floats().data();
-                   fill_rows(begin, end,
-                             [out](std::int64_t i, std::uint16_t h) { out[i] = half_to_float(h); });
+                 for (std::int64_t j = begin; j < end; ++j) {
+                   const auto block = static_cast<float>(j % problem.seq_kv / kRiseKeys);
+                   inputs.k.set((j + 1) * d - 1, round_to_half(block - middle));
                  }
                });
+}
+
+// A query with a spike is the spike's key, scaled so that its own score is larger than the others
+// by `gap`. The others have scores of standard deviation score / |key|, and the largest of n of
+// them lies at sqrt(2 log n) deviations.
+float spike_factor(const Problem& problem, double gap, double norm) {
+  const double largest = std::sqrt(2 * std::log(static_cast<double>(problem.seq_kv) + 1)) / norm;
+  const double score = gap / std::max(0.1, 1 - largest);
+  return static_cast<float>(score / (norm * norm * problem.scale()));
+}
+
+void overlay_spikes(const Problem& problem, std::uint64_t seed, Inputs& inputs) {
+  constexpr double kLeastGap = 120, kGreatestGap = 300;
+  const std::int64_t d = problem.head_dim;
+  for_each_query(problem, [&](std::int64_t head, std::int64_t row, std::int64_t first) {
+    const std::int64_t key = spike_key(problem, seed, head, row);
+    if (key < 0) return;
+    const std::int64_t source = (head * problem.seq_kv + key) * d;
+    double square = 0;
+    for (std::int64_t c = 0; c < d; ++c) {
+      const auto value = static_cast<double>(inputs.k.at(source + c));
+      square += value * value;
+    }
+    const auto share = static_cast<double>(spike_hash(seed, head, row) >> 48) / kLevels;
+    const double gap = kLeastGap + share * (kGreatestGap - kLeastGap);
+    const float factor = spike_factor(problem, gap, std::sqrt(std::max(square, 1.0)));
+    for (std::int64_t c = 0; c < d; ++c) {
+      inputs.q.set(first + c, round_to_half(factor * inputs.k.at(source + c)));
+    }
+  });
 }
 
 }  // namespace
 
 std::span<const Distribution> all_distributions() {
-  static constexpr std::array kAll{Distribution::normal, Distribution::uniform, Distribution::large,
-                                   Distribution::needle};
+  static constexpr std::array kAll{Distribution::normal, Distribution::uniform,
+                                   Distribution::large,  Distribution::needle,
+                                   Distribution::rising, Distribution::spike};
   return kAll;
 }
 
@@ -186,6 +254,10 @@ const char* to_string(Distribution distribution) {
       return "large";
     case Distribution::needle:
       return "needle";
+    case Distribution::rising:
+      return "rising";
+    case Distribution::spike:
+      return "spike";
   }
   return "?";
 }
@@ -197,39 +269,61 @@ std::optional<Distribution> parse_distribution(std::string_view text) {
   return std::nullopt;
 }
 
+std::string to_string(const InputKind& kind) {
+  std::string text = to_string(kind.distribution);
+  if (kind.spread == 1) return text;
+  char number[32];
+  std::snprintf(number, sizeof number, ", spread %g", kind.spread);
+  return text + number;
+}
+
 std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
                         std::int64_t row) {
-  std::int64_t visible = problem.seq_kv;
-  if (problem.causal) {
-    visible = std::clamp<std::int64_t>(row + 1 + problem.seq_kv - problem.seq_q, 0, problem.seq_kv);
-  }
+  const std::int64_t visible = visible_keys(problem, row);
   if (visible == 0) return -1;
   const std::uint64_t start = hash_at(tensor_key(seed, 3), head);
   return scale_fraction(start + static_cast<std::uint64_t>(row) * kGolden, visible);
 }
 
-Inputs make_inputs(const Problem& problem, Distribution distribution, std::uint64_t seed) {
+std::int64_t spike_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
+                       std::int64_t row) {
+  const std::uint64_t hash = spike_hash(seed, head, row);
+  if (hash % 8 != 0) return -1;
+  const std::int64_t visible = visible_keys(problem, row), hidden = problem.seq_kv - visible;
+  const std::uint64_t fraction = hash << 24;  // other bits than those of the choices
+  if (visible == 0 || (hidden > 0 && hash / 8 % 4 == 0)) {
+    return visible + scale_fraction(fraction, hidden);
+  }
+  const std::array<std::int64_t, 3> last{visible - visible / 2, std::min<std::int64_t>(16, visible),
+                                         1};
+  const std::int64_t among = last[hash / 32 % last.size()];
+  return visible - among + scale_fraction(fraction, among);
+}
+
+Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
   if (problem.batch < 1 || problem.heads < 1 || problem.seq_q < 1 || problem.seq_kv < 1 ||
       problem.head_dim < 1) {
     throw std::invalid_argument("inputs need positive extents, got " + to_string(problem));
   }
-  const std::uint64_t q_key = tensor_key(seed, 0);
+  const auto& [distribution, spread] = kind;
+  if (!(spread >= InputKind::kLeastSpread && spread <= InputKind::kGreatestSpread)) {
+    throw std::invalid_argument("a spread is a number from 1/16 to 128, got " +
+                                std::to_string(spread));
+  }
   const std::uint64_t k_key = tensor_key(seed, 1);
-  const std::uint64_t v_key = tensor_key(seed, 2);
   Inputs inputs{make_tensor(problem.dtype, q_shape(problem)),
                 make_tensor(problem.dtype, kv_shape(problem)),
                 make_tensor(problem.dtype, kv_shape(problem))};
   const Tables& t = tables();
-  const bool uniform = distribution == Distribution::uniform;
-  const bool needle = distribution == Distribution::needle;
-  fill(inputs.v, uniform ? t.uniform : t.normal, v_key);
-  fill(inputs.k, uniform ? t.uniform : needle ? t.needle : t.normal, k_key);
-  if (needle) {
-    fill_needle_queries(problem, seed, k_key, inputs.q);
+  fill(inputs.v, t.v(distribution), tensor_key(seed, 2));
+  fill(inputs.k, t.k(distribution), k_key);
+  if (distribution == Distribution::needle) {
+    fill_needle_queries(problem, spread, seed, k_key, inputs.q);
   } else {
-    const bool large = distribution == Distribution::large;
-    fill(inputs.q, uniform ? t.uniform : large ? t.large : t.normal, q_key);
+    fill(inputs.q, scaled(t.q(distribution), spread), tensor_key(seed, 0));
   }
+  if (distribution == Distribution::rising) overlay_rise(problem, spread, inputs);
+  if (distribution == Distribution::spike) overlay_spikes(problem, seed, inputs);
   return inputs;
 }
 

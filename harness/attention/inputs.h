@@ -17,23 +17,48 @@ namespace fa {
 ///
 /// normal   N(0, 1): 65536 quantiles, to 4.3 sigma. |O| is about sqrt(e / seq_kv).
 /// uniform  [0, 1) in steps of 2^-11. Nearly equal weights and sums of one sign: an accumulator
-/// that
-///          is too narrow, or a biased rounding, shows here and nowhere else. The posts use it.
+///          that is too narrow, or a biased rounding, shows here and nowhere else. The posts use
+///          it.
 /// large    normal with Q ten times larger: scores reach +-50, exp() without the maximum taken off
 ///          overflows FP16, and a few keys share each row.
 /// needle   one key per row holds about 9/10 of the weight: needle_key(). A key, row, column or
-/// tile
-///          in the wrong place is an error of the size of V itself.
-enum class Distribution { normal, uniform, large, needle };
+///          tile in the wrong place is an error of the size of V itself.
+/// rising   normal, but the last column of Q is constant and that of K grows with the key: scores
+///          grow by kRise every kRiseKeys keys, so that every such block raises the maximum.
+/// spike    normal, but in about one row of eight one key exceeds all others by more than 88 (from
+///          head_dim 64 on; below, not in all), where exp() with another key's score taken off
+///          overflows FP32: spike_key(). All elements but the Q of those rows are those of normal.
+enum class Distribution { normal, uniform, large, needle, rising, spike };
+
+inline constexpr double kRise = 12;  ///< natural units of score, at a spread of 1
+inline constexpr std::int64_t kRiseKeys = 128;
 
 /// All of them, in the order above.
 std::span<const Distribution> all_distributions();
 
-/// "normal", "uniform", "large", "needle".
+/// "normal", "uniform", "large", "needle", "rising", "spike".
 const char* to_string(Distribution distribution);
 
 /// The distribution of that name; nullopt for any other text.
 std::optional<Distribution> parse_distribution(std::string_view text);
+
+/// A distribution and the factor on its Q, except in the rows with a spike. The scores of normal
+/// inputs have the spread as their standard deviation.
+struct InputKind {
+  static constexpr double kLeastSpread = 1.0 / 16, kGreatestSpread = 128;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): a distribution alone has the spread 1.
+  InputKind(Distribution name = Distribution::normal, double factor = 1)
+      : distribution(name), spread(factor) {}
+
+  Distribution distribution;
+  double spread;  ///< in [kLeastSpread, kGreatestSpread]
+
+  bool operator==(const InputKind&) const = default;
+};
+
+/// "normal", "normal, spread 8".
+std::string to_string(const InputKind& kind);
 
 struct Inputs {
   HostTensor q;  ///< [B, H, seq_q, D]
@@ -41,14 +66,21 @@ struct Inputs {
   HostTensor v;  ///< [B, H, seq_kv, D]
 };
 
-/// Draws the inputs. Each element depends on (distribution, seed, tensor, index) alone; needle's Q
-/// depends on the problem's shape and mask as well. Multi-threaded. Throws std::invalid_argument
-/// when an extent is not positive.
-Inputs make_inputs(const Problem& problem, Distribution distribution, std::uint64_t seed);
+/// Draws the inputs. Each element depends on (kind, seed, tensor, index) alone; that of needle's
+/// and spike's Q and rising's K on the problem's shape and mask as well. Multi-threaded. Throws
+/// std::invalid_argument when an extent is not positive or the spread is out of range.
+Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 
 /// The key that dominates a row of the needle inputs, -1 when the row sees no key. `head` counts
 /// over batch * heads. Low-discrepancy over the visible keys, so that all tiles get their share.
 std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
                         std::int64_t row);
+
+/// The key with the spike of a row of the spike inputs, -1 in rows without one. A third of the
+/// spikes each stand anywhere in the second half of the visible keys, in the last 16 of them, and
+/// at the last of them; under the mask a quarter of all stand at a hidden key instead, whose weight
+/// must stay 0.
+std::int64_t spike_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
+                       std::int64_t row);
 
 }  // namespace fa

@@ -14,6 +14,19 @@ Relation from_report(const CheckReport& report, const char* which) {
   return {report.ok, report.ok ? "" : std::string(which) + ": " + report.reason};
 }
 
+// The first of `count` elements from `first` on whose bits differ, -1 when none does.
+std::int64_t first_difference(const HostTensor& a, const HostTensor& b, std::int64_t first,
+                              std::int64_t count) {
+  const auto size = static_cast<std::ptrdiff_t>(size_of(a.dtype));
+  const auto begin = a.bytes.begin() + first * size, end = begin + count * size;
+  const auto found = std::mismatch(begin, end, b.bytes.begin() + first * size).first;
+  return found == end ? -1 : first + (found - begin) / size;
+}
+
+std::string change_at(const HostTensor& before, const HostTensor& after, std::int64_t index) {
+  return std::to_string(before.at(index)) + " became " + std::to_string(after.at(index));
+}
+
 }  // namespace
 
 Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, std::int64_t cut,
@@ -37,21 +50,38 @@ Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, 
   for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
     for (std::int64_t row = 0; row < problem.seq_q; ++row) {
       if (visible_keys(problem, row) > cut) break;
-      const std::size_t bytes = static_cast<std::size_t>(d) * size_of(problem.dtype);
       const std::int64_t first = (h * problem.seq_q + row) * d;
-      const auto offset =
-          static_cast<std::ptrdiff_t>(first) * static_cast<std::ptrdiff_t>(size_of(problem.dtype));
-      const auto a = before.bytes.begin() + offset, b = after.bytes.begin() + offset;
-      const auto end = a + static_cast<std::ptrdiff_t>(bytes);
-      const auto found = std::mismatch(a, end, b).first;
-      if (found == end) continue;
-      const std::int64_t index =
-          first + (found - a) / static_cast<std::ptrdiff_t>(size_of(problem.dtype));
+      const std::int64_t index = first_difference(before, after, first, d);
+      if (index < 0) continue;
       return {false, describe_index(before.shape, index) + " depends on keys from " +
                          std::to_string(cut) +
-                         " on, which it must not see: " + std::to_string(before.at(index)) +
-                         " became " + std::to_string(after.at(index))};
+                         " on, which it must not see: " + change_at(before, after, index)};
     }
+  }
+  return {true, ""};
+}
+
+Relation untouched_rows(const Problem& problem, const Inputs& inputs, const Inputs& other_queries,
+                        const Forward& forward) {
+  if (inputs.k.bytes != other_queries.k.bytes || inputs.v.bytes != other_queries.v.bytes) {
+    throw std::invalid_argument("the two inputs must differ in Q alone");
+  }
+  const std::int64_t d = problem.head_dim;
+  std::vector<std::int64_t> untouched;
+  for (std::int64_t row = 0; row < problem.q_rows(); ++row) {
+    if (first_difference(inputs.q, other_queries.q, row * d, d) < 0) untouched.push_back(row);
+  }
+  if (untouched.empty() || std::ssize(untouched) == problem.q_rows()) {
+    throw std::invalid_argument("some queries must differ and some must not, " +
+                                std::to_string(untouched.size()) + " of " +
+                                std::to_string(problem.q_rows()) + " are equal");
+  }
+  const HostTensor before = forward(problem, inputs), after = forward(problem, other_queries);
+  for (const std::int64_t row : untouched) {
+    const std::int64_t index = first_difference(before, after, row * d, d);
+    if (index < 0) continue;
+    return {false, describe_index(before.shape, index) +
+                       " depends on the queries of other rows: " + change_at(before, after, index)};
   }
   return {true, ""};
 }

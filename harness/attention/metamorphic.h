@@ -24,6 +24,12 @@ struct Relation {
 Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, std::int64_t cut,
                                   const Forward& forward);
 
+/// Rows whose query is the same in both inputs must have the same bits, whatever other rows need:
+/// K and V must be equal. Throws std::invalid_argument when they are not, or when no query or every
+/// query differs.
+Relation untouched_rows(const Problem& problem, const Inputs& inputs, const Inputs& other_queries,
+                        const Forward& forward);
+
 /// Permutes keys and values of each head together; the output must pass the check of the original
 /// inputs. Throws std::invalid_argument for causal problems, where the order of keys matters.
 Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::uint64_t seed,

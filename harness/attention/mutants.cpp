@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -39,11 +40,20 @@ struct Mutant::Fault {
   double gain = 1;  // on O
   bool one_nan = false;
   bool zero_tail = false;  // the last 16 rows of each head are never written, and are 0
+
+  // The reference is the first tile's maximum, and rises only where P would not fit half.
+  bool guarded = false;
+  bool no_guard = false;         // never
+  bool guard_keeps_o = false;    // O stays at the old reference
+  bool guard_keeps_sum = false;  // the row sum does
+  bool guard_keeps_reference = false;
+  bool guard_finite_only = false;  // P that is infinite in FP32 is not computed again
 };
 
 namespace {
 
 using Fault = Mutant::Fault;
+constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded";
 constexpr std::int64_t kTile = 64;
 
 std::size_t idx(std::int64_t i) {
@@ -92,7 +102,68 @@ std::int64_t keys_seen(const Problem& p, const Fault& fault, std::int64_t row) {
   return fault.half_keys ? std::min(seen, (p.seq_kv + 1) / 2) : seen;
 }
 
-// One row of a fused kernel: tiles of keys, running maximum m and sum l, O rescaled when m grows.
+// A row on its way through the tiles.
+struct RowState {
+  float reference = -std::numeric_limits<float>::infinity();  // of the scores
+  float sum = 0;
+  std::vector<float> o;
+
+  void scale_o(float by) {
+    for (float& value : o) value *= by;
+  }
+};
+
+// 2^(factor * (s - reference)).
+void exponentials(std::span<float> s, float factor, float reference) {
+  for (float& value : s) value = std::exp2(value * factor - reference * factor);
+}
+
+// Turns the scores of a tile into weights: the reference is the running maximum.
+void online_softmax(std::span<float> s, float factor, const Fault& fault, RowState& row) {
+  float m = std::max(row.reference, *std::max_element(s.begin(), s.end()));
+  if (fault.no_max) m = 0;
+  const float rescale = std::exp2((row.reference - m) * factor);
+  if (!fault.no_rescale_sum && !fault.no_max) row.sum *= rescale;
+  if (!fault.no_rescale && !fault.no_max) row.scale_o(rescale);
+  row.reference = m;
+  exponentials(s, factor, m);
+  for (const float p : s) row.sum += p;
+}
+
+// The same with the guard: the reference stays until a sum of weights is large enough that one of
+// them might not fit half. It then rises by a whole number of powers of two, which scales exactly.
+void guarded_softmax(std::span<float> s, float factor, const Fault& fault, RowState& row) {
+  constexpr float kLargestSum = 0x1p15f;
+  const std::vector<float> scores(s.begin(), s.end());
+  const float largest_score = *std::max_element(s.begin(), s.end());
+  const bool first = std::isinf(row.reference);
+  if (first) row.reference = largest_score;
+  exponentials(s, factor, row.reference);
+  const float sum = std::accumulate(s.begin(), s.end(), 0.0f);
+  if (!first && sum > kLargestSum && !fault.no_guard) {
+    int exponent = 0;
+    const float largest = *std::max_element(s.begin(), s.end());
+    if (std::isfinite(largest)) {
+      std::frexp(largest, &exponent);
+    } else {
+      exponent = static_cast<int>(std::ceil((largest_score - row.reference) * factor));
+    }
+    const float by = std::ldexp(1.0f, -exponent);
+    const float raised = row.reference + static_cast<float>(exponent) / factor;
+    if (!fault.guard_keeps_o) row.scale_o(by);
+    if (!fault.guard_keeps_sum) row.sum *= by;
+    if (!fault.guard_keeps_reference) row.reference = raised;
+    if (std::isfinite(largest) || fault.guard_finite_only) {
+      for (float& p : s) p *= by;
+    } else {
+      std::copy(scores.begin(), scores.end(), s.begin());
+      exponentials(s, factor, raised);
+    }
+  }
+  for (const float p : s) row.sum += p;
+}
+
+// One row of a fused kernel, tile by tile of keys.
 void flash_row(const Problem& p, const HeadData& head, std::int64_t row, std::int64_t tile,
                const Fault& fault, float* out) {
   const std::int64_t d = p.head_dim, n = p.seq_kv, seen = keys_seen(p, fault, row);
@@ -100,8 +171,9 @@ void flash_row(const Problem& p, const HeadData& head, std::int64_t row, std::in
   const double temperature = std::exp2(fault.temperature_log2) * (fault.no_scale ? 1 : p.scale());
   const auto factor = static_cast<float>(temperature * std::numbers::log2e);
   const float* q = &head.q[idx(row * d)];
-  float m = -std::numeric_limits<float>::infinity(), l = 0;
-  std::vector<float> s(idx(tile)), o(idx(d), 0.0f);
+  RowState state{.o = std::vector<float>(idx(d), 0.0f)};
+  std::vector<float>& o = state.o;
+  std::vector<float> s(idx(tile));
   for (std::int64_t first = 0; first < seen; first += tile) {
     const std::int64_t count = std::min(tile, seen - first), t = first / tile;
     if (fault.missing_tile && t == (n + tile - 1) / tile / 2) continue;
@@ -115,19 +187,11 @@ void flash_row(const Problem& p, const HeadData& head, std::int64_t row, std::in
         if ((j & 8) == 0) std::swap(s[idx(j)], s[idx(j + 8)]);
       }
     }
-    float m_new = m;
-    for (std::int64_t j = 0; j < count; ++j) m_new = std::max(m_new, s[idx(j)]);
-    if (fault.no_max) m_new = 0;
-    const float rescale = std::exp2((m - m_new) * factor);
-    if (!fault.no_rescale_sum && !fault.no_max) l *= rescale;
-    if (!fault.no_rescale && !fault.no_max) {
-      for (float& value : o) value *= rescale;
-    }
-    m = m_new;
-    for (std::int64_t j = 0; j < count; ++j) {
-      s[idx(j)] = std::exp2(s[idx(j)] * factor - m * factor);
-      l += s[idx(j)];
-      if (half) s[idx(j)] = round_to_half(s[idx(j)]);
+    const std::span<float> weights(s.data(), idx(count));
+    fault.guarded ? guarded_softmax(weights, factor, fault, state)
+                  : online_softmax(weights, factor, fault, state);
+    if (half) {
+      for (float& weight : weights) weight = round_to_half(weight);
     }
     const float* v = &head.v[idx((fault.stale_v_tile && t % 2 == 1 ? first - tile : first) * d)];
     constexpr std::int64_t kStep = 16;  // keys of one mma
@@ -150,7 +214,7 @@ void flash_row(const Problem& p, const HeadData& head, std::int64_t row, std::in
       }
     }
   }
-  const float inverse = fault.no_normalisation ? 1.0f : 1.0f / l;
+  const float inverse = fault.no_normalisation ? 1.0f : 1.0f / state.sum;
   for (std::int64_t c = 0; c < d; ++c) {
     const float value = seen == 0 ? 0.0f : o[idx((c + fault.rotate_columns) % d)] * inverse;
     out[c] = fault.constant.value_or(static_cast<float>(fault.gain) * value);
@@ -223,12 +287,39 @@ const char* square(const Problem& p, Distribution) {
   return p.causal && p.seq_q != p.seq_kv ? nullptr : "the two alignments coincide";
 }
 const char* in_range(const Problem& p, Distribution distribution) {
-  return p.dtype == Dtype::f16 && distribution == Distribution::large
-             ? nullptr
-             : "the same function while exp stays in range";
+  const bool far_up = distribution == Distribution::large || distribution == Distribution::spike ||
+                      (distribution == Distribution::rising && p.seq_kv >= 512);
+  return p.dtype == Dtype::f16 && far_up ? nullptr : "the same function while exp stays in range";
 }
-const char* short_sums(const Problem& p, Distribution) {
-  return p.seq_kv < 512 ? "short sums lose no more than P's own rounding" : nullptr;
+const char* short_sums(const Problem& p, Distribution distribution) {
+  return p.seq_kv < 512 || distribution == Distribution::rising
+             ? "short sums lose no more than P's own rounding"
+             : nullptr;
+}
+// Rising scores leave all weight to the last 128 keys that a row sees.
+const char* middle_is_idle(const Problem& p, Distribution distribution) {
+  const bool some_row_ends_there = p.causal && 2 * (p.seq_kv - p.seq_q) < p.seq_kv;
+  return distribution == Distribution::rising && !some_row_ends_there ? "the last keys decide a row"
+                                                                      : nullptr;
+}
+const char* odd_tile(const Problem& p, Distribution distribution) {
+  const bool even_tile_decides = !p.causal && (p.seq_kv - 1) / kTile % 2 == 0;
+  return distribution == Distribution::rising && even_tile_decides ? "the last keys decide a row"
+                                                                   : one_tile(p, distribution);
+}
+const char* guard_is_idle(const Problem& p, Distribution distribution) {
+  if (p.dtype != Dtype::f16) return "P is not rounded to half";
+  if (p.seq_kv <= 2 * kTile) return "the maximum lies in the first tile";
+  const bool sure = distribution == Distribution::rising || distribution == Distribution::spike;
+  return sure ? nullptr : "few rows have a P too large for half, or none";
+}
+const char* nothing_follows(const Problem& p, Distribution distribution) {
+  return p.seq_kv <= 3 * kTile ? "no tile follows one that is repaired"
+                               : guard_is_idle(p, distribution);
+}
+const char* always_finite(const Problem& p, Distribution distribution) {
+  return distribution == Distribution::spike ? guard_is_idle(p, distribution)
+                                             : "P is finite in FP32";
 }
 
 constexpr Fault::Accumulator kHalf = Fault::Accumulator::half;
@@ -258,6 +349,12 @@ const Fault kHalfAccumulator{.accumulator = kHalf};
 const Fault kGain{.gain = 1.005};
 const Fault kOneNan{.one_nan = true};
 const Fault kZeroTail{.zero_tail = true};
+const Fault kGuarded{.guarded = true};
+const Fault kNoGuard{.guarded = true, .no_guard = true};
+const Fault kGuardKeepsO{.guarded = true, .guard_keeps_o = true};
+const Fault kGuardKeepsSum{.guarded = true, .guard_keeps_sum = true};
+const Fault kGuardKeepsReference{.guarded = true, .guard_keeps_reference = true};
+const Fault kGuardFiniteOnly{.guarded = true, .guard_finite_only = true};
 
 const Mutant kMutants[] = {
     {"constant", "every element is 0.5", always_visible, &kConstant},
@@ -274,8 +371,8 @@ const Mutant kMutants[] = {
     {"no_normalisation", "O is not divided by the row sum", one_key, &kNoNormalisation},
     {"stale_batch", "K and V of batch 0 for every batch", one_batch, &kStaleBatch},
     {"next_head_v", "V of the next head", one_head, &kNextHeadV},
-    {"missing_tile", "the middle tile of keys is skipped", always_visible, &kMissingTile},
-    {"stale_v_tile", "odd tiles multiply the V of the tile before", one_tile, &kStaleVTile},
+    {"missing_tile", "the middle tile of keys is skipped", middle_is_idle, &kMissingTile},
+    {"stale_v_tile", "odd tiles multiply the V of the tile before", odd_tile, &kStaleVTile},
     {"no_mask", "the causal mask is ignored", not_causal, &kNoMask},
     {"mask_late", "each row sees one key too many", not_causal, &kMaskLate},
     {"mask_early", "each row sees one key too few", not_causal, &kMaskEarly},
@@ -284,9 +381,21 @@ const Mutant kMutants[] = {
     {"gain", "O is 0.5 % too large", always_visible, &kGain},
     {"one_nan", "one element is NaN", always_visible, &kOneNan},
     {"zero_tail", "the last 16 rows of each head are 0", always_visible, &kZeroTail},
+    {"guard_removed", "guarded: P too large for half is not repaired", guard_is_idle, &kNoGuard},
+    {"guard_keeps_o", "guarded: O is not repaired with P", guard_is_idle, &kGuardKeepsO},
+    {"guard_keeps_sum", "guarded: the row sum is not repaired with P", guard_is_idle,
+     &kGuardKeepsSum},
+    {"guard_keeps_reference", "guarded: the reference is not raised", nothing_follows,
+     &kGuardKeepsReference},
+    {"guard_finite_only", "guarded: P that is infinite in FP32 is scaled like any other",
+     always_finite, &kGuardFiniteOnly},
 };
 
 }  // namespace
+
+bool is_honest(std::string_view name) {
+  return name == kHonest || name == kHonestGuarded;
+}
 
 std::span<const Mutant> all_mutants() {
   return kMutants;
@@ -302,6 +411,11 @@ HostTensor honest_output(const Problem& problem, const Inputs& inputs, int tile_
   Fault none;
   if (truncate) none.accumulator = Fault::Accumulator::truncate;
   return faulty_output(problem, inputs, tile_keys, none, only);
+}
+
+HostTensor guarded_output(const Problem& problem, const Inputs& inputs,
+                          const std::vector<RowId>* only) {
+  return faulty_output(problem, inputs, kTile, kGuarded, only);
 }
 
 std::vector<Problem> mutant_problems() {
@@ -329,7 +443,8 @@ std::vector<MutantResult> mutant_table(
         results.push_back({name, problem, distribution, !report.ok, report.finite, report.ratio,
                            invisible == nullptr ? "" : invisible});
       };
-      judge("honest", honest_output(problem, inputs, kTile, false, &verifier.rows()), nullptr);
+      judge(kHonest, honest_output(problem, inputs, kTile, false, &verifier.rows()), nullptr);
+      judge(kHonestGuarded, guarded_output(problem, inputs, &verifier.rows()), nullptr);
       for (const Mutant& mutant : kMutants) {
         judge(mutant.name, mutant_output(mutant, problem, inputs, &verifier.rows()),
               mutant.invisible(problem, distribution));
@@ -343,7 +458,7 @@ std::string mutant_markdown(std::span<const MutantResult> results) {
   auto row = [&](const char* name, const char* what) {
     std::string text = std::string("| `") + name + "` | " + what + " |";
     for (const Distribution distribution : all_distributions()) {
-      const bool honest = std::string_view(name) == "honest";
+      const bool honest = is_honest(name);
       double least = honest ? 0 : std::numeric_limits<double>::infinity();
       bool seen = false;
       for (const MutantResult& r : results) {
@@ -365,8 +480,11 @@ std::string mutant_markdown(std::span<const MutantResult> results) {
   for (const Distribution distribution : all_distributions()) {
     table += std::string(" ") + to_string(distribution) + " |";
   }
-  table += "\n|---|---|---:|---:|---:|---:|\n";
-  table += row("honest", "nothing: the fused computation, tile by tile");
+  table += "\n|---|---|";
+  for (std::size_t i = 0; i < all_distributions().size(); ++i) table += "---:|";
+  table += "\n";
+  table += row(kHonest, "nothing: the fused computation, tile by tile");
+  table += row(kHonestGuarded, "nothing: the same with a reference that rises only where it must");
   for (const Mutant& mutant : kMutants) table += row(mutant.name, mutant.what);
   return table;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/attention/check.h"
@@ -13,7 +14,8 @@
 namespace fa {
 
 /// One way to be wrong. Output rows are made by emulating a fused kernel on the CPU (tiles of 64
-/// keys, running maximum, exp2 with the folded scale, P in FP16) with the fault built in.
+/// keys, running maximum or a guarded reference, exp2 with the folded scale, P in FP16) with the
+/// fault built in.
 struct Mutant {
   const char* name;  ///< "keys_permuted"
   const char* what;  ///< one phrase for the documentation
@@ -36,9 +38,17 @@ HostTensor mutant_output(const Mutant& mutant, const Problem& problem, const Inp
 HostTensor honest_output(const Problem& problem, const Inputs& inputs, int tile_keys = 64,
                          bool truncate = false, const std::vector<RowId>* only = nullptr);
 
+/// The same in the way of a guarded kernel: the reference is the first tile's maximum and rises, by
+/// whole powers of two, only where P would be too large for half.
+HostTensor guarded_output(const Problem& problem, const Inputs& inputs,
+                          const std::vector<RowId>* only = nullptr);
+
+/// Whether a result of this name has no fault: "honest", "honest_guarded".
+bool is_honest(std::string_view name);
+
 /// One cell of the table in the documentation.
 struct MutantResult {
-  std::string mutant;  ///< name; "honest" for the output without a fault
+  std::string mutant;  ///< name of the mutant, or one of is_honest()
   Problem problem;
   Distribution distribution = Distribution::normal;
   bool rejected = false;
@@ -47,7 +57,7 @@ struct MutantResult {
   std::string invisible;  ///< the stated reason why it need not be rejected; empty when it must
 };
 
-/// Runs the honest output and every mutant through the check, for each problem and distribution.
+/// Runs the honest outputs and every mutant through the check, for each problem and distribution.
 /// `progress`, when given, is called before each pair.
 std::vector<MutantResult> mutant_table(
     std::span<const Problem> problems, std::uint64_t seed = 1,
@@ -58,7 +68,7 @@ std::vector<MutantResult> mutant_table(
 std::vector<Problem> mutant_problems();
 
 /// Markdown: a row per mutant, a column per distribution, each cell the smallest error / tolerance
-/// over the problems where the fault can be seen (for the honest output the largest).
+/// over the problems where the fault can be seen (for the honest outputs the largest).
 std::string mutant_markdown(std::span<const MutantResult> results);
 
 }  // namespace fa

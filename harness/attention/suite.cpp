@@ -23,7 +23,10 @@ class Collector {
 
   void quick() {
     add(1, 1, tile(), {Distribution::normal});
-    add(2, 3, square(2 * longest()), all());
+    add(2, 3, square(2 * longest()),
+        {Distribution::normal, Distribution::uniform, Distribution::large, Distribution::needle});
+    // The maximum grows late: a reference that is not the maximum has to follow.
+    for (const InputKind& kind : growing()) add(1, 2, {q(), square(512).kv}, {kind});
     add(1, 2, square(512), {Distribution::normal});
     add(2, 2, {3 * q(), 5 * kv()}, {Distribution::needle});
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});
@@ -35,6 +38,7 @@ class Collector {
     // The diagonal one position off the corners of blocks: where loop bounds go wrong by one.
     add(1, 2, {130, 128}, {Distribution::normal});
     add(1, 2, {128, 129}, {Distribution::normal});
+    add(1, 2, {65, 321}, {Distribution::spike});
   }
 
   void full() {
@@ -58,6 +62,7 @@ class Collector {
       const std::int64_t other = kRaggedLengths[(i + 4) % (kRaggedLengths.size() - 1)];
       add(2, 3, {n, other}, {Distribution::normal});
       add(2, 3, {other, n}, {Distribution::needle});
+      add(1, 2, {other, n}, {Distribution::spike});
     }
   }
 
@@ -67,8 +72,12 @@ class Collector {
   std::int64_t kv() const { return std::max(1, dim_.multiple_kv); }
   std::int64_t longest() const { return std::max(q(), kv()); }
   Lengths tile() const { return {q(), kv()}; }
-  static std::vector<Distribution> all() {
-    return {all_distributions().begin(), all_distributions().end()};
+  static std::vector<InputKind> all() { return suite_inputs(); }
+  static std::vector<InputKind> growing() {
+    return {{Distribution::normal, 4},
+            {Distribution::normal, 16},
+            Distribution::rising,
+            Distribution::spike};
   }
 
   // seq_q == seq_kv == n, rounded up to whole tiles.
@@ -78,12 +87,11 @@ class Collector {
     return {rounded, rounded};
   }
 
-  void add(std::int64_t batch, std::int64_t heads, Lengths n,
-           const std::vector<Distribution>& distributions) {
+  void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds) {
     const Problem problem{batch,         heads,   n.q,         n.kv,
                           dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
-    for (const Distribution distribution : distributions) {
-      const Case added{problem, distribution};
+    for (const InputKind& kind : kinds) {
+      const Case added{problem, kind};
       if (std::find(cases_.begin(), cases_.end(), added) == cases_.end()) cases_.push_back(added);
     }
   }
@@ -104,6 +112,13 @@ std::optional<Suite> parse_suite(std::string_view text) {
   if (text == "quick") return Suite::quick;
   if (text == "full") return Suite::full;
   return std::nullopt;
+}
+
+std::vector<InputKind> suite_inputs() {
+  std::vector<InputKind> kinds(all_distributions().begin(), all_distributions().end());
+  kinds.emplace_back(Distribution::normal, 4);
+  kinds.emplace_back(Distribution::normal, 16);
+  return kinds;
 }
 
 std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints) {

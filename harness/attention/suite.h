@@ -32,15 +32,19 @@ struct RungConstraints {
 
 struct Case {
   Problem problem;
-  Distribution distribution = Distribution::normal;
+  InputKind inputs;
   bool operator==(const Case&) const = default;
 };
 
+/// The distributions, and scores of standard deviation 4 and 16.
+std::vector<InputKind> suite_inputs();
+
 /// Cases in order of growing size, without repeats.
 ///
-/// quick  seconds on the virtual machine: one tile, several batches, heads and tiles with every
-///        distribution, seq_q != seq_kv, a few ragged lengths; at most 512 rows.
-/// full   B x H in {1x1, 2x3, 4x16}, N from one tile to 8192, every distribution, seq_q != seq_kv
+/// quick  seconds on the virtual machine: one tile, several batches, heads and tiles with narrow
+///        scores, wide, rising and spiking scores over 512 keys, seq_q != seq_kv, a few ragged
+///        lengths; at most 512 rows.
+/// full   B x H in {1x1, 2x3, 4x16}, N from one tile to 8192, every kind of inputs, seq_q != seq_kv
 ///        both ways, every ragged length of {1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 1000, 8191}.
 std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints);
 

@@ -103,7 +103,7 @@ class ProblemRun {
     const Problem& problem = first->problem;
     try {
       device_.require_memory(problem);
-      progress(fmt::format("{}: inputs and reference", to_string(problem)));
+      progress(fmt::format("{}: inputs and reference", describe(problem, options_.inputs)));
       const Inputs inputs = make_inputs(problem, options_.inputs, options_.seed);
       device_.load(problem, inputs);
       verifier_ = std::make_unique<Verifier>(problem, inputs);
@@ -130,7 +130,8 @@ class ProblemRun {
   void verify_all() {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (!pending(i)) continue;
-      progress(fmt::format("{}: verifying {}", to_string(items_[i].problem), items_[i].name));
+      progress(fmt::format("{}: verifying {}", describe(items_[i].problem, options_.inputs),
+                           items_[i].name));
       try {
         verify(i);
       } catch (const DeviceLost& error) {
@@ -190,7 +191,7 @@ class ProblemRun {
     if (work.empty()) return;
     ClockSampler sampler(nvml_, work.size());
     Watcher watcher(sampler, work, report_, options_.policy.rounds,
-                    to_string(items_.front().problem));
+                    describe(items_.front().problem, options_.inputs));
     const std::vector<ItemTimes> times =
         time_interleaved(work, options_.policy, stopwatch_, &watcher);
     for (const Timed& each : timed) {
@@ -257,7 +258,7 @@ std::vector<Json> kept_rows(const ResultsFile& file, const std::vector<BenchItem
   std::vector<Json> rows;
   rows.reserve(items.size());
   for (const BenchItem& item : items) {
-    rows.push_back(*file.find({item.kind, item.id, item.variant, item.problem}));
+    rows.push_back(*file.find(key_of(item)));
   }
   return rows;
 }
@@ -277,8 +278,7 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
   if (!options.json.empty()) {
     file.emplace(options.json,
                  FileIdentity{generator_json(source, options.argv), device_json(device, nvml.get()),
-                              policy_json(options.policy, to_string(options.inputs), options.seed,
-                                          device, nvml.get())},
+                              policy_json(options.policy, options.seed, device, nvml.get())},
                  options.overwrite);
     if (file->size() > 0)
       note(fmt::format("continuing {}, {} rows", options.json.string(), file->size()));
@@ -292,7 +292,7 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
     if (items.empty()) continue;
     if (file && is_complete(*file, items)) {
       const std::vector<Json> rows = kept_rows(*file, items);
-      note(fmt::format("{}: {} rows kept from {}", to_string(problem), rows.size(),
+      note(fmt::format("{}: {} rows kept from {}", describe(problem, options.inputs), rows.size(),
                        options.json.string()));
       outcome.kept += static_cast<int>(rows.size());
       count(outcome, rows);

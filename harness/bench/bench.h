@@ -59,7 +59,7 @@ struct BenchOptions {
   bool tuned = false;              ///< also the tiles of fa tune
   std::vector<std::string> tiles;  ///< only these; empty: all
   TimingPolicy policy;
-  Distribution inputs = Distribution::normal;
+  InputKind inputs;
   std::uint64_t seed = 1;
   std::filesystem::path json;  ///< empty: no file
   bool overwrite = false;
@@ -89,6 +89,7 @@ struct BenchItem {
   std::string kind, id, variant;
   std::string name;     ///< for messages: "06_batched 128x64w4"
   Problem problem;      ///< with the item's dtype
+  RowInputs inputs;     ///< what it is run on
   std::string refused;  ///< unsupported: why
   const Rung* rung = nullptr;
   const Instance* instance = nullptr;
@@ -100,6 +101,9 @@ struct BenchItem {
 /// A rung at one problem, planned for this device; an empty tile means the rung's own.
 BenchItem rung_item(const Rung& rung, const Problem& problem, std::string_view tile,
                     const DeviceDescription& device);
+
+/// What identifies the row of an item.
+RowKey key_of(const BenchItem& item);
 
 /// The items of one problem in ladder order, rungs with their own tile first, then peers.
 std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& problem,

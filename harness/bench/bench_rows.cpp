@@ -112,12 +112,21 @@ std::vector<BenchItem> bench_items(const BenchOptions& options, const Problem& p
     }
   }
   for (const Peer& peer : options.peers) items.push_back(peer_item(peer, problem));
+  for (BenchItem& item : items) item.inputs = options.inputs;
   return items;
+}
+
+RowKey key_of(const BenchItem& item) {
+  return {.kind = item.kind,
+          .id = item.id,
+          .variant = item.variant,
+          .problem = item.problem,
+          .inputs = item.inputs};
 }
 
 bool is_complete(const ResultsFile& file, const std::vector<BenchItem>& items) {
   return std::all_of(items.begin(), items.end(), [&](const BenchItem& item) {
-    const Json* row = file.find({item.kind, item.id, item.variant, item.problem});
+    const Json* row = file.find(key_of(item));
     if (!row) return false;
     const std::string status = row->at("status");
     if (!item.refused.empty()) {
@@ -140,7 +149,7 @@ Json empty_row(const BenchItem& item, const std::string& run) {
   Json row{{"kind", item.kind},
            {"id", item.id},
            {"variant", item.variant},
-           {"problem", to_json(item.problem)},
+           {"problem", to_json(item.problem, item.inputs)},
            {"status", item.refused.empty() ? "error" : "unsupported"},
            {"reason", item.refused}};
   if (item.rung) {

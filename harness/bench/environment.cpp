@@ -100,16 +100,16 @@ Json device_json(const VmDevice& device) {
   return json;
 }
 
-Json vm_policy_json(const std::string& inputs, std::uint64_t seed) {
-  return {{"inputs", inputs}, {"seed", seed}, {"flops", kFlops}};
+Json vm_policy_json(std::uint64_t seed) {
+  return {{"seed", seed}, {"flops", kFlops}};
 }
 
 fs::path source_path(const std::string& relative) {
   return fs::path(FA_SOURCE_DIR) / relative;
 }
 
-Json policy_json(const TimingPolicy& policy, const std::string& inputs, std::uint64_t seed,
-                 const GpuDevice& device, const Nvml* nvml) {
+Json policy_json(const TimingPolicy& policy, std::uint64_t seed, const GpuDevice& device,
+                 const Nvml* nvml) {
   const bool flush = policy.l2 == L2Policy::flush;
   return {{"rounds", policy.rounds},
           {"warmup_ms", policy.warmup_ms},
@@ -125,7 +125,6 @@ Json policy_json(const TimingPolicy& policy, const std::string& inputs, std::uin
           {"timer", "CUDA event pairs around launches queued behind a hold on the stream"},
           {"clock", "NVML, mean over the back-to-back windows"},
           {"power", nvml ? Json(fmt::format("NVML, {}", nvml->power_kind())) : Json()},
-          {"inputs", inputs},
           {"seed", seed},
           {"flops", kFlops},
           {"bytes", "Q+K+V+O once"}};

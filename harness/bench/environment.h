@@ -41,11 +41,11 @@ Json device_json(const GpuDevice& device, const Nvml* nvml);
 Json device_json(const VmDevice& device);
 
 /// policy{...} of counts: what was run, nothing is timed.
-Json vm_policy_json(const std::string& inputs, std::uint64_t seed);
+Json vm_policy_json(std::uint64_t seed);
 
 /// policy{...} of a result file.
-Json policy_json(const TimingPolicy& policy, const std::string& inputs, std::uint64_t seed,
-                 const GpuDevice& device, const Nvml* nvml);
+Json policy_json(const TimingPolicy& policy, std::uint64_t seed, const GpuDevice& device,
+                 const Nvml* nvml);
 
 /// Path of a file in the source tree that the program was built from.
 std::filesystem::path source_path(const std::string& relative);

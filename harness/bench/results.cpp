@@ -107,11 +107,21 @@ constexpr std::array kDeviceKeys{"kind", "name", "sm", "memory", "driver", "powe
 
 }  // namespace
 
-Json to_json(const Problem& problem) {
-  return {{"batch", problem.batch},           {"heads", problem.heads},
-          {"seq_q", problem.seq_q},           {"seq_kv", problem.seq_kv},
-          {"head_dim", problem.head_dim},     {"causal", problem.causal},
-          {"dtype", to_string(problem.dtype)}};
+std::string describe(const Problem& problem, const RowInputs& inputs) {
+  std::string text = to_string(problem);
+  if (inputs.name != RowInputs().name) text += ", " + inputs.name;
+  if (inputs.spread != RowInputs().spread) text += fmt::format(", spread {}", inputs.spread);
+  return text;
+}
+
+Json to_json(const Problem& problem, const RowInputs& inputs) {
+  Json json{{"batch", problem.batch},           {"heads", problem.heads},
+            {"seq_q", problem.seq_q},           {"seq_kv", problem.seq_kv},
+            {"head_dim", problem.head_dim},     {"causal", problem.causal},
+            {"dtype", to_string(problem.dtype)}};
+  if (inputs.name != RowInputs().name) json["inputs"] = inputs.name;
+  if (inputs.spread != RowInputs().spread) json["spread"] = inputs.spread;
+  return json;
 }
 
 Problem problem_from_json(const Json& json) {
@@ -130,11 +140,19 @@ Problem problem_from_json(const Json& json) {
   return problem;
 }
 
+RowInputs inputs_from_json(const Json& json) {
+  RowInputs inputs;
+  if (json.contains("inputs")) json.at("inputs").get_to(inputs.name);
+  if (json.contains("spread")) json.at("spread").get_to(inputs.spread);
+  return inputs;
+}
+
 RowKey key_of(const Json& row) {
   return {.kind = row.at("kind").get<std::string>(),
           .id = row.at("id").get<std::string>(),
           .variant = row.at("variant").get<std::string>(),
-          .problem = problem_from_json(row.at("problem"))};
+          .problem = problem_from_json(row.at("problem")),
+          .inputs = inputs_from_json(row.at("problem"))};
 }
 
 std::optional<Json> read_results(const fs::path& path) {
@@ -207,7 +225,7 @@ void ResultsFile::put(std::span<const Json> rows) {
       std::erase_if(rows_, [&](const Json& old) {
         const RowKey other = key_of(old);
         return other.kind == key.kind && other.id == key.id && other.problem == key.problem &&
-               other.variant != key.variant;
+               other.inputs == key.inputs && other.variant != key.variant;
       });
     }
     const auto found = std::find_if(rows_.begin(), rows_.end(),

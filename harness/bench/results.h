@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/attention/inputs.h"
 #include "harness/attention/problem.h"
 
 namespace fa {
@@ -28,10 +29,27 @@ struct ResultsIoError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}.
-Json to_json(const Problem& problem);
-/// Throws nlohmann's exceptions when a field is missing or of another type.
+/// What a row's Q, K and V were.
+struct RowInputs {
+  std::string name = "normal";  ///< a distribution, or "files"
+  double spread = 1;
+
+  RowInputs() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): it names the kind, and no more.
+  RowInputs(const InputKind& kind) : name(to_string(kind.distribution)), spread(kind.spread) {}
+
+  bool operator==(const RowInputs&) const = default;
+};
+
+/// The problem and, where they are not normal with spread 1, its inputs, for messages.
+std::string describe(const Problem& problem, const RowInputs& inputs);
+
+/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, and inputs and spread where they are not
+/// normal and 1.
+Json to_json(const Problem& problem, const RowInputs& inputs = {});
+/// Throw nlohmann's exceptions when a field is missing or of another type.
 Problem problem_from_json(const Json& json);
+RowInputs inputs_from_json(const Json& json);
 
 /// What identifies a row: a file holds at most one row for each.
 struct RowKey {
@@ -39,6 +57,7 @@ struct RowKey {
   std::string id;       ///< "06", "fa2"
   std::string variant;  ///< tile or version; may be empty
   Problem problem;
+  RowInputs inputs = {};
 
   bool operator==(const RowKey&) const = default;
 };

@@ -12,8 +12,8 @@
 namespace fa::cli {
 namespace {
 
-template <typename Integer>
-bool parse_whole(std::string_view text, Integer& value) {
+template <typename Number>
+bool parse_whole(std::string_view text, Number& value) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   return error == std::errc() && stop == end && !text.empty();
@@ -81,6 +81,17 @@ std::uint64_t parse_seed(std::string_view name, std::string_view text) {
   return value;
 }
 
+double parse_spread(std::string_view name, std::string_view text) {
+  double value = 0;
+  const bool in_range = parse_whole(text, value) && value >= InputKind::kLeastSpread &&
+                        value <= InputKind::kGreatestSpread;
+  if (!in_range) {
+    throw UsageError(fmt::format("{} '{}' is not a number from {} to {}", name, text,
+                                 InputKind::kLeastSpread, InputKind::kGreatestSpread));
+  }
+  return value;
+}
+
 std::vector<std::string> split_list(std::string_view name, std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -114,22 +125,30 @@ CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed) {
       ->type_name("S");
 }
 
-CLI::Option* add_inputs(CLI::App& app, Distribution& inputs) {
+std::vector<CLI::Option*> add_inputs(CLI::App& app, InputKind& inputs) {
   std::vector<std::string> names;
   for (const Distribution each : all_distributions()) names.emplace_back(to_string(each));
   const std::string allowed = fmt::format("{}", fmt::join(names, ", "));
-  return app
-      .add_option_function<std::string>(
-          "--inputs",
-          [&inputs, allowed](const std::string& text) {
-            const auto parsed = parse_distribution(text);
-            if (!parsed) {
-              throw UsageError(fmt::format("--inputs '{}' is unknown; allowed: {}", text, allowed));
-            }
-            inputs = *parsed;
-          },
-          "Distribution of Q, K and V: " + allowed + " (default normal)")
-      ->type_name("NAME");
+  CLI::Option* const distribution =
+      app.add_option_function<std::string>(
+             "--inputs",
+             [&inputs, allowed](const std::string& text) {
+               const auto parsed = parse_distribution(text);
+               if (!parsed) {
+                 throw UsageError(
+                     fmt::format("--inputs '{}' is unknown; allowed: {}", text, allowed));
+               }
+               inputs.distribution = *parsed;
+             },
+             "Distribution of Q, K and V: " + allowed + " (default normal)")
+          ->type_name("NAME");
+  CLI::Option* const spread =
+      app.add_option_function<std::string>(
+             "--spread",
+             [&inputs](const std::string& text) { inputs.spread = parse_spread("--spread", text); },
+             "Factor on Q: the standard deviation of normal scores (default 1)")
+          ->type_name("S");
+  return {distribution, spread};
 }
 
 CLI::Option* add_device(CLI::App& app, std::string& device) {

@@ -21,6 +21,7 @@ namespace fa::cli {
 std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t min,
                            std::int64_t max);
 std::uint64_t parse_seed(std::string_view name, std::string_view text);
+double parse_spread(std::string_view name, std::string_view text);
 /// "a,b": at least one word, none empty, no repeats.
 std::vector<std::string> split_list(std::string_view name, std::string_view text);
 /// "512,1024": at least one number, no repeats.
@@ -47,7 +48,8 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, Integer& value,
 }
 
 CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed);
-CLI::Option* add_inputs(CLI::App& app, Distribution& inputs);
+/// --inputs and --spread.
+std::vector<CLI::Option*> add_inputs(CLI::App& app, InputKind& inputs);
 CLI::Option* add_device(CLI::App& app, std::string& device);
 /// --threads, --reversed, --no-checkers: how the virtual machine runs.
 void add_vm_options(CLI::App& app, VmOptions& options);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kDefaultSeqs = "512,1024,2048,4096,8192,16384";
 
-void print_rows(const Problem& problem, const std::vector<Json>& rows) {
-  fmt::print("\n{}\n", to_string(problem));
+void print_rows(const std::string& problem, const std::vector<Json>& rows) {
+  fmt::print("\n{}\n", problem);
   fmt::print("{:8} {:20} {:>10} {:>10} {:>10} {:>9} {:>9} {:>6} {:>6}  {}\n", "id", "variant", "ms",
              "p10", "p90", "TFLOPS", "sustained", "MHz", "W", "status");
   for (const Json& row : rows) {
@@ -89,7 +89,9 @@ class BenchCommand final : public Command {
     }
     if (!none) require_some_support(options_);
     require_results_path(options_);
-    return measure_on_gpu(options_, print_rows);
+    return measure_on_gpu(options_, [this](const Problem& problem, const std::vector<Json>& rows) {
+      print_rows(describe(problem, options_.inputs), rows);
+    });
   }
 
  private:

@@ -100,7 +100,7 @@ class CheckRun {
   void check_case(const SharedCase& shared, const std::string& position) {
     const Problem& problem = shared.content.problem;
     const std::string where =
-        fmt::format("{} {}", to_string(problem), to_string(shared.content.distribution));
+        fmt::format("{} {}", to_string(problem), to_string(shared.content.inputs));
     std::vector<std::pair<std::size_t, LaunchPlan>> plans;
     for (const std::size_t i : shared.subjects) {
       const Subject& subject = subjects_[i];
@@ -115,7 +115,7 @@ class CheckRun {
     if (plans.empty()) return;
     progress_.show(fmt::format("{}: {}", position, where));
     device_.require_memory(problem);
-    const Inputs inputs = make_inputs(problem, shared.content.distribution, seed_);
+    const Inputs inputs = make_inputs(problem, shared.content.inputs, seed_);
     const Verifier verifier(problem, inputs);
     device_.load(problem, inputs);
     for (const auto& [i, plan] : plans) {
@@ -159,8 +159,13 @@ class CheckRun {
     relate(problem, "constant score shift", [&](const Problem& p, const Inputs& inputs) {
       return constant_shift(p, inputs, forward);
     });
+    const auto spikes = [&](const Problem& p, const Inputs& inputs) {
+      return untouched_rows(p, inputs, make_inputs(p, Distribution::spike, seed_), forward);
+    };
+    relate(problem, "spikes in other rows", spikes);
     if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;
+    relate(problem, "spikes in other rows", spikes);
     relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
       return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);
     });
@@ -283,7 +288,7 @@ class CheckCommand final : public Command {
     fmt::print("{}", mutant_markdown(results));
     int mistakes = 0;
     for (const MutantResult& result : results) {
-      const bool honest = result.mutant == "honest";
+      const bool honest = is_honest(result.mutant);
       if (honest ? !result.rejected : result.rejected || !result.invisible.empty()) continue;
       ++mistakes;
       fmt::print("{}: {} is {} at {} {}\n", coloured("wrong", Colour::red), result.mutant,

@@ -83,10 +83,11 @@ class CompareCommand final : public Command {
     }
     std::vector<Json> documents;
     for (const fs::path& file : files) documents.push_back(read(file));
-    Counting counting(vm_);
+    Counting counting(vm_, problem_.inputs());
     const Counted left = count(counting, first);
     const Counted right = count(counting, second);
-    fmt::print("{}\nCounted in the PTX virtual machine:\n{}", to_string(left.item.problem),
+    fmt::print("{}\nCounted in the PTX virtual machine:\n{}",
+               describe(left.item.problem, problem_.inputs()),
                compare_table(first.label, left.total, second.label, right.total));
     for (std::size_t i = 0; i < files.size(); ++i) {
       print_times(files[i], documents[i], first, second);
@@ -122,11 +123,12 @@ class CompareCommand final : public Command {
     std::string table;
     for (const Json* a : left) {
       for (const Json* b : right) {
-        const Problem problem = problem_from_json((*a)["problem"]);
-        if (!(problem_from_json((*b)["problem"]) == problem)) continue;
+        const RowKey here = key_of(*a), there = key_of(*b);
+        if (!(here.problem == there.problem && here.inputs == there.inputs)) continue;
         const double x = (*a)["tflops"];
         const double y = (*b)["tflops"];
-        table += fmt::format("{:44}{:>12.1f}{:>12.1f}{:>10.3f}\n", to_string(problem), x, y, y / x);
+        table += fmt::format("{:54}{:>12.1f}{:>12.1f}{:>10.3f}\n",
+                             describe(here.problem, here.inputs), x, y, y / x);
       }
     }
     if (table.empty()) return;

@@ -21,6 +21,7 @@ void CountProblem::declare(CLI::App& app, bool several_dims) {
          several_dims ? "head_dim, or a list: 128,64 (default 128)" : "head_dim (default 128)")
       ->type_name(several_dims ? "N,N,..." : "N");
   app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i + seq_kv - seq_q only");
+  add_inputs(app, inputs_);
 }
 
 std::vector<Problem> CountProblem::problems() const {
@@ -34,16 +35,17 @@ std::vector<Problem> CountProblem::problems() const {
   return all;
 }
 
-Counting::Counting(VmOptions options)
+Counting::Counting(VmOptions options, const InputKind& inputs)
     : device_([&] {
         options.counters = true;
         return std::move(options);
-      }()) {}
+      }()),
+      inputs_(inputs) {}
 
 Counted Counting::count(BenchItem item) {
   if (!verifier_ || !(problem_ == item.problem)) {
     device_.require_memory(item.problem);
-    const Inputs inputs = make_inputs(item.problem, Distribution::normal, 1);
+    const Inputs inputs = make_inputs(item.problem, inputs_, 1);
     verifier_ = std::make_unique<Verifier>(item.problem, inputs);
     device_.load(item.problem, inputs);
     problem_ = item.problem;
@@ -51,6 +53,7 @@ Counted Counting::count(BenchItem item) {
   Counted counted;
   counted.verdict = pass_gate(
       device_, [&] { device_.launch(item.plan); }, *verifier_);
+  item.inputs = inputs_;
   counted.item = std::move(item);
   counted.launches = device_.counts();
   counted.total = device_.total_counts();

@@ -19,23 +19,26 @@ struct Counted {
   ptxvm::Counts total;
 };
 
-/// The problem to count at: the options of `fa run`, but --dim takes a list.
+/// The problem to count at and its inputs: the options of `fa run`, but --dim takes a list.
 class CountProblem {
  public:
   void declare(CLI::App& app, bool several_dims);
   /// One problem for each head_dim, float16.
   std::vector<Problem> problems() const;
+  const InputKind& inputs() const { return inputs_; }
 
  private:
   Problem problem_;
+  InputKind inputs_;
   std::int64_t seq_kv_ = 0;
   std::vector<std::int64_t> dims_{128};
 };
 
-/// Runs items of one problem (and one dtype); inputs and reference are made once.
+/// Runs items of one problem (and one dtype) on one kind of inputs; inputs and reference are made
+/// once.
 class Counting {
  public:
-  explicit Counting(VmOptions options);
+  Counting(VmOptions options, const InputKind& inputs);
 
   /// Through the gate; the counts are those of one launch of the plan. Refused items are an error
   /// of the caller.
@@ -45,6 +48,7 @@ class Counting {
 
  private:
   VmDevice device_;
+  InputKind inputs_;
   Problem problem_;
   std::unique_ptr<Verifier> verifier_;
 };

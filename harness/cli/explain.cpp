@@ -44,7 +44,7 @@ class ExplainCommand final : public Command {
   }
 
   Exit execute() override {
-    Counting counting(vm_);
+    Counting counting(vm_, problem_.inputs());
     const std::vector<BenchItem> items = select(counting.device().description());
     Progress progress;
     std::vector<Json> rows;
@@ -66,7 +66,7 @@ class ExplainCommand final : public Command {
     }
     if (json_) {
       const FileIdentity identity{generator_json(source_state(), argv_),
-                                  device_json(counting.device()), vm_policy_json("normal", 1)};
+                                  device_json(counting.device()), vm_policy_json(1)};
       fmt::print("{}\n", results_document(identity, rows).dump(1));
     }
     return result;
@@ -89,14 +89,17 @@ class ExplainCommand final : public Command {
         }
       }
     }
-    for (const BenchItem& item : items) any |= item.refused.empty();
+    for (BenchItem& item : items) {
+      item.inputs = problem_.inputs();
+      any |= item.refused.empty();
+    }
     if (!any) throw UsageError(items.front().refused);
     return items;
   }
 
   void print(const Counted& counted) const {
     const BenchItem& item = counted.item;
-    fmt::print("{} on {}\n", item.name, to_string(item.problem));
+    fmt::print("{} on {}\n", item.name, describe(item.problem, problem_.inputs()));
     if (!item.refused.empty()) {
       fmt::print("{}: {}\n\n", coloured("unsupported", Colour::yellow), item.refused);
       return;

@@ -51,7 +51,8 @@ class RunCommand final : public Command {
         add_integer(app, "--dim", problem_.head_dim, 1, kMaxHeadDim, "head_dim (default 128)")};
     app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i + seq_kv - seq_q only");
     app.add_flag("--lse", problem_.lse, "Ask for the log-sum-exp of every row too, and check it");
-    generated_ = {add_inputs(app, inputs_), add_seed(app, seed_)};
+    generated_ = add_inputs(app, inputs_);
+    generated_.push_back(add_seed(app, seed_));
     add_device(app, device_);
     add_vm_options(app, vm_);
     app.add_option("--tile", tile_, "Another instance of the rung, such as 64x32w2 (see fa list)")
@@ -82,7 +83,7 @@ class RunCommand final : public Command {
     Inputs inputs = load_files(rung);
     if (!from_files()) problem_.dtype = rung.dtype;
     const DeviceDescription described = describe_device(device_);
-    const BenchItem item = rung_item(rung, problem_, tile_, described);
+    BenchItem item = rung_item(rung, problem_, tile_, described);
     if (!item.refused.empty()) {
       if (device_refusal(rung, described, item.instance)) throw DeviceError(item.refused);
       throw UsageError(item.refused);
@@ -96,6 +97,8 @@ class RunCommand final : public Command {
     device->require_memory(problem_);
     if (!from_files()) inputs = make_inputs(problem_, inputs_, seed_);
     device->load(problem_, inputs);
+    item.inputs = inputs_;
+    if (from_files()) item.inputs.name = "files";
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
     if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
     return result;
@@ -156,7 +159,8 @@ class RunCommand final : public Command {
     device.launch(item.plan);
     const HostTensor output = device.download_output();
     if (!output_.empty()) write_npy(output_, output);
-    fmt::print("{} on {}: launched once, not verified\n", item.name, to_string(problem_));
+    fmt::print("{} on {}: launched once, not verified\n", item.name,
+               describe(problem_, item.inputs));
     return Exit::ok;
   }
 
@@ -167,7 +171,7 @@ class RunCommand final : public Command {
         device, [&] { device.launch(item.plan); }, verifier, &output);
     if (!output_.empty()) write_npy(output_, output);
 
-    fmt::print("{} on {}\n", item.name, to_string(problem_));
+    fmt::print("{} on {}\n", item.name, describe(problem_, item.inputs));
     const CheckReport& check = verdict.check;
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
                                   : coloured("wrong", Colour::red) + ": " + verdict.reason);
@@ -193,21 +197,19 @@ class RunCommand final : public Command {
     });
     if (correct && !no_time_) time(gpu, item, row);
     if (json_.empty()) return;
-    const std::string source = q_.empty() ? to_string(inputs_) : "files";
     ResultsFile file(
         json_,
         {generator_json(source_state(), {"run", rung_word_}), device_json(gpu, nvml.get()),
-         policy_json(kRunPolicy, source, seed_, gpu, nvml.get())},
+         policy_json(kRunPolicy, seed_, gpu, nvml.get())},
         overwrite_);
     file.put(std::span(&row, 1));
   }
 
   void finish_on_vm(const VmDevice& vm, Json& row) {
     if (json_.empty()) return;
-    const std::string source = q_.empty() ? to_string(inputs_) : "files";
     ResultsFile file(json_,
                      {generator_json(source_state(), {"run", rung_word_}), device_json(vm),
-                      vm_policy_json(source, seed_)},
+                      vm_policy_json(seed_)},
                      overwrite_);
     file.put(std::span(&row, 1));
   }
@@ -241,10 +243,10 @@ class RunCommand final : public Command {
   VmOptions vm_;
   Problem problem_;
   std::int64_t seq_kv_ = 0;
-  Distribution inputs_ = Distribution::normal;
+  InputKind inputs_;
   std::uint64_t seed_ = 1;
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;
-  std::vector<const CLI::Option*> shape_, generated_;
+  std::vector<CLI::Option*> shape_, generated_;
 };
 
 }  // namespace

@@ -46,6 +46,21 @@ double correlation(const HostTensor& a, const HostTensor& b, std::int64_t shift)
   return ab / std::sqrt(aa * bb);
 }
 
+// Scaled scores of one row with every key.
+std::vector<double> scores(const Problem& p, const Inputs& in, std::int64_t head,
+                           std::int64_t row) {
+  std::vector<double> s;
+  for (std::int64_t j = 0; j < p.seq_kv; ++j) {
+    double dot = 0;
+    for (std::int64_t c = 0; c < p.head_dim; ++c) {
+      dot += static_cast<double>(in.q.at((head * p.seq_q + row) * p.head_dim + c)) *
+             static_cast<double>(in.k.at((head * p.seq_kv + j) * p.head_dim + c));
+    }
+    s.push_back(dot * p.scale());
+  }
+  return s;
+}
+
 const Problem kProblem{.batch = 2, .heads = 4, .seq_q = 512, .seq_kv = 512, .head_dim = 128};
 
 }  // namespace
@@ -89,6 +104,45 @@ TEST_CASE("normal inputs are the quantiles of the normal distribution") {
         distance, std::abs(expected - static_cast<double>(i) / static_cast<double>(sorted.size())));
   }
   CHECK(distance < 2 / std::sqrt(static_cast<double>(sorted.size())));
+}
+
+TEST_CASE("a spread multiplies Q and nothing else") {
+  for (const Distribution d : all_distributions()) {
+    const Inputs narrow = make_inputs(kProblem, d, 1);
+    const Inputs wide = make_inputs(kProblem, {d, 8}, 1);
+    CAPTURE(to_string(d));
+    CHECK(bitwise_equal(narrow.k, wide.k));
+    CHECK(bitwise_equal(narrow.v, wide.v));
+    std::int64_t different = 0;
+    for (std::int64_t i = 0; i < narrow.q.size(); ++i) {
+      const std::int64_t row = i / kProblem.head_dim;
+      const bool spike = d == Distribution::spike &&
+                         spike_key(kProblem, 1, row / kProblem.seq_q, row % kProblem.seq_q) >= 0;
+      // Subnormal values gain digits when they are multiplied.
+      const float expected = (spike ? 1.0f : 8.0f) * narrow.q.at(i), got = wide.q.at(i);
+      different += std::abs(got - expected) > 0x1p-10f * std::abs(expected) + 0x1p-20f;
+    }
+    CHECK(different == 0);
+  }
+  CHECK(std::abs(moments(make_inputs(kProblem, {Distribution::normal, 3}, 1).q).deviation - 3) <
+        0.012);
+  CHECK(to_string(InputKind()) == "normal");
+  CHECK(to_string(InputKind(Distribution::rising, 0.5)) == "rising, spread 0.5");
+  for (const double spread : {0.0, -1.0, 129.0, 0.01, std::nan("")}) {
+    CHECK(contains(message_of<std::invalid_argument>([&] {
+                     make_inputs(kProblem, {Distribution::normal, spread}, 1);
+                   }),
+                   "from 1/16 to 128"));
+  }
+}
+
+TEST_CASE("the widest inputs are finite") {
+  for (const Distribution d : all_distributions()) {
+    const Inputs inputs =
+        make_inputs({.batch = 1, .heads = 2, .head_dim = 256}, {d, InputKind::kGreatestSpread}, 1);
+    CAPTURE(to_string(d));
+    CHECK(find_non_finite(inputs.q) == -1);
+  }
 }
 
 TEST_CASE("tensors, neighbours and seeds are independent") {
@@ -136,15 +190,8 @@ TEST_CASE("a needle dominates its row, and needles reach every tile") {
       double least = 1, sum = 0;
       std::set<std::int64_t> tiles;
       for (std::int64_t i = 0; i < p.seq_q; ++i) {
-        std::vector<double> s;
-        for (std::int64_t j = 0; j < visible_keys(p, i); ++j) {
-          double dot = 0;
-          for (std::int64_t c = 0; c < d; ++c) {
-            dot += static_cast<double>(in.q.at((p.seq_q + i) * d + c)) *
-                   static_cast<double>(in.k.at((p.seq_kv + j) * d + c));
-          }
-          s.push_back(dot * p.scale());
-        }
+        std::vector<double> s = scores(p, in, 1, i);
+        s.resize(static_cast<std::size_t>(visible_keys(p, i)));
         const std::int64_t key = needle_key(p, 9, 1, i);
         REQUIRE(key >= 0);
         REQUIRE(key < visible_keys(p, i));
@@ -159,6 +206,70 @@ TEST_CASE("a needle dominates its row, and needles reach every tile") {
       CHECK(least > 0.3);
       // Under the mask few rows see the last keys.
       CHECK(tiles.size() >= (causal ? 45 : 50));
+    }
+  }
+}
+
+TEST_CASE("rising scores grow by the same amount in every block of keys") {
+  for (const int d : {32, 64, 128}) {
+    const Problem p{.batch = 1, .heads = 2, .seq_q = 16, .seq_kv = 1000, .head_dim = d};
+    const Inputs in = make_inputs(p, Distribution::rising, 3);
+    std::vector<double> maxima(8, -1e9);
+    std::vector<double> means(8, 0.0);
+    for (std::int64_t i = 0; i < p.seq_q; ++i) {
+      const std::vector<double> s = scores(p, in, 1, i);
+      for (std::size_t j = 0; j < s.size(); ++j) {
+        maxima[j / 128] = std::max(maxima[j / 128], s[j]);
+        means[j / 128] += s[j] / static_cast<double>(j / 128 == 7 ? 16 * 104 : 16 * 128);
+      }
+    }
+    for (std::size_t b = 1; b < means.size(); ++b) {
+      CAPTURE(d, b, maxima[b], maxima[b - 1]);
+      CHECK(std::abs(means[b] - means[b - 1] - kRise) < 0.5);
+      CHECK(maxima[b] > maxima[b - 1] + 4);
+    }
+    CHECK(std::abs(means.front() + means.back()) < 1);
+  }
+}
+
+TEST_CASE("a spike exceeds all other visible keys, and only its rows differ from normal") {
+  for (const bool causal : {false, true}) {
+    for (const int d : {64, 128}) {
+      const Problem p{
+          .batch = 1, .heads = 2, .seq_q = 600, .seq_kv = 801, .head_dim = d, .causal = causal};
+      const Inputs in = make_inputs(p, Distribution::spike, 9);
+      const Inputs normal = make_inputs(p, Distribution::normal, 9);
+      CHECK(bitwise_equal(in.k, normal.k));
+      CHECK(bitwise_equal(in.v, normal.v));
+      int spikes = 0, hidden = 0, last = 0, ragged = 0;
+      for (std::int64_t i = 0; i < p.seq_q; ++i) {
+        std::int64_t different = 0;
+        for (std::int64_t c = 0; c < d; ++c) {
+          const std::int64_t at = (p.seq_q + i) * d + c;
+          different += in.q.at(at) != normal.q.at(at);
+        }
+        const std::int64_t key = spike_key(p, 9, 1, i), visible = visible_keys(p, i);
+        CAPTURE(causal, d, i, key, visible);
+        CHECK((different > 0) == (key >= 0));
+        if (key < 0) continue;
+        REQUIRE(key < p.seq_kv);
+        ++spikes;
+        hidden += key >= visible;
+        last += key == visible - 1;
+        ragged += key == p.seq_kv - 1;
+        std::vector<double> s = scores(p, in, 1, i);
+        const double top = s[static_cast<std::size_t>(key)];
+        s[static_cast<std::size_t>(key)] = -1e9;
+        const double others = *std::max_element(s.begin(), s.end());
+        CHECK(top > others + 88);
+        CHECK(top < others + 400);
+        if (key < visible) CHECK(key >= visible / 2);
+      }
+      CHECK(spikes > 50);
+      CHECK(spikes < 110);
+      CHECK((hidden > 8) == causal);
+      CHECK(last > 10);
+      if (!causal) CHECK(ragged > 10);
     }
   }
 }

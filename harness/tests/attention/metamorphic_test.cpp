@@ -49,13 +49,39 @@ TEST_CASE("keys behind the mask have no influence") {
                  "causal"));
 }
 
+TEST_CASE("rows keep their bits when the queries of others change") {
+  for (const Problem& p : {kPlain, kCausal}) {
+    const Inputs normal = make_inputs(p, Distribution::normal, 1);
+    const Inputs spiking = make_inputs(p, Distribution::spike, 1);
+    const Relation relation = untouched_rows(p, normal, spiking, honest());
+    CAPTURE(to_string(p), relation.reason);
+    CHECK(relation.ok);
+    // A kernel that scales all rows where one needs it rounds the others anew.
+    const Forward disturbed = [&](const Problem& problem, const Inputs& inputs) {
+      HostTensor output = honest_output(problem, inputs);
+      if (inputs.q.bytes != normal.q.bytes) output.set(5, 1.001f * output.at(5));
+      return output;
+    };
+    const Relation broken = untouched_rows(p, normal, spiking, disturbed);
+    CHECK(!broken.ok);
+    CHECK(contains(broken.reason, "row 0, column 5 depends on the queries of other rows"));
+    CHECK(contains(
+        message_of<std::invalid_argument>([&] { untouched_rows(p, normal, normal, honest()); }),
+        "some queries must differ"));
+    CHECK(contains(message_of<std::invalid_argument>([&] {
+                     untouched_rows(p, normal, make_inputs(p, Distribution::normal, 2), honest());
+                   }),
+                   "Q alone"));
+  }
+}
+
 TEST_CASE("keys and values may be permuted together") {
   for (const Distribution distribution : all_distributions()) {
     const Inputs inputs = make_inputs(kPlain, distribution, 1);
     const Relation relation = joint_permutation(kPlain, inputs, 3, honest());
     CAPTURE(to_string(distribution), relation.reason);
     CHECK(relation.ok);
-    CHECK(!joint_permutation(kPlain, inputs, 3, faulty("missing_tile")).ok);
+    CHECK(!joint_permutation(kPlain, inputs, 3, faulty("half_keys")).ok);
   }
   const Inputs inputs = make_inputs(kCausal, Distribution::normal, 1);
   CHECK(contains(

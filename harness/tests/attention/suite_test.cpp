@@ -39,7 +39,7 @@ TEST_CASE("a suite holds only what the rung takes, once, growing") {
       if (i > 0) CHECK(cases[i - 1].problem.flops() <= p.flops());
       CHECK(std::count(cases.begin(), cases.end(), cases[i]) == 1);
     }
-    CHECK(cases.size() < (suite == Suite::quick ? 20u : 80u));
+    CHECK(cases.size() < (suite == Suite::quick ? 26u : 100u));
   }
 }
 
@@ -53,6 +53,34 @@ TEST_CASE("quick suites stay small") {
   }
 }
 
+TEST_CASE("both suites let the maximum grow late in the row") {
+  RungConstraints rung = kRagged;
+  rung.head_dims = {{64, 1, 1}, {128, 1, 1}};
+  const std::vector<InputKind> growing{{Distribution::normal, 4},
+                                       {Distribution::normal, 16},
+                                       Distribution::rising,
+                                       Distribution::spike};
+  for (const Suite suite : {Suite::quick, Suite::full}) {
+    const std::vector<Case> cases = suite_cases(suite, rung);
+    for (const InputKind& kind : growing) {
+      CAPTURE(to_string(suite), to_string(kind));
+      for (const int d : {64, 128}) {
+        for (const bool causal : {false, true}) {
+          CHECK(any(cases, [&](const Case& c) {
+            return c.inputs == kind && c.problem.head_dim == d && c.problem.causal == causal &&
+                   c.problem.seq_kv >= 512 && c.problem.heads > 1;
+          }));
+        }
+      }
+    }
+    // A spike in the last key block, which is not a whole one.
+    CHECK(any(cases, [](const Case& c) {
+      return c.inputs == InputKind(Distribution::spike) && c.problem.seq_kv % 16 != 0 &&
+             c.problem.seq_kv > 256;
+    }));
+  }
+}
+
 TEST_CASE("full suites cover what the acceptance names") {
   for (const int d : {64, 128}) {
     const std::vector<Case> cases = suite_cases(Suite::full, kTiled);
@@ -61,9 +89,9 @@ TEST_CASE("full suites cover what the acceptance names") {
         return c.problem.batch == b && c.problem.heads == h && c.problem.head_dim == d;
       }));
     }
-    for (const Distribution distribution : all_distributions()) {
+    for (const InputKind& kind : suite_inputs()) {
       CHECK(any(cases, [&](const Case& c) {
-        return c.distribution == distribution && c.problem.seq_q == 8192 && c.problem.head_dim == d;
+        return c.inputs == kind && c.problem.seq_q == 8192 && c.problem.head_dim == d;
       }));
     }
     CHECK(any(cases, [&](const Case& c) {

@@ -117,6 +117,35 @@ TEST_CASE("rows are written at once, replaced by key, and read back") {
   CHECK_FALSE(again.find(key_of(row("03", 512))));
 }
 
+TEST_CASE("inputs are part of a row's key, and absent where they are the usual ones") {
+  const Problem problem{.seq_q = 512, .seq_kv = 512};
+  CHECK(to_json(problem) == to_json(problem, InputKind(Distribution::normal)));
+  CHECK_FALSE(to_json(problem).contains("inputs"));
+  CHECK_FALSE(to_json(problem).contains("spread"));
+  RowInputs files;
+  files.name = "files";
+  for (const RowInputs& inputs : {RowInputs(), RowInputs(InputKind(Distribution::normal, 8)),
+                                  RowInputs(InputKind(Distribution::rising)),
+                                  RowInputs(InputKind(Distribution::spike, 2)), files}) {
+    CHECK(inputs_from_json(to_json(problem, inputs)) == inputs);
+    CHECK(problem_from_json(to_json(problem, inputs)) == problem);
+  }
+  CHECK(describe(problem, InputKind(Distribution::rising, 2)) ==
+        to_string(problem) + ", rising, spread 2");
+  CHECK(describe(problem, {}) == to_string(problem));
+
+  const Folder folder;
+  ResultsFile file(folder.path / "r.json", identity(), false);
+  Json wide = row("01", 512);
+  wide["problem"]["spread"] = 4;
+  Json rising = row("01", 512);
+  rising["problem"]["inputs"] = "rising";
+  put(file, row("01", 512), wide);
+  put(file, rising, wide);
+  CHECK(file.size() == 3);
+  CHECK(file.find(key_of(wide))->at("problem").at("spread") == 4);
+}
+
 TEST_CASE("a peer has one version in a file") {
   const Folder folder;
   ResultsFile file(folder.path / "r.json", identity(), false);

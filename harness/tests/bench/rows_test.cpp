@@ -302,6 +302,14 @@ TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final")
     problem.batch = 7;
     CHECK_FALSE(is_complete(file, bench_items(options, problem, kDevice)));
   }
+  SECTION("the same problem on other inputs is not") {
+    options.inputs = {Distribution::normal, 4};
+    CHECK_FALSE(is_complete(file, bench_items(options, problem, nullptr)));
+    options.inputs = Distribution::rising;
+    CHECK_FALSE(is_complete(file, bench_items(options, problem, nullptr)));
+    options.inputs = {};
+    CHECK(is_complete(file, bench_items(options, problem, nullptr)));
+  }
   std::filesystem::remove(path);
 }
 
@@ -310,6 +318,10 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   const auto items = bench_items(options, problem, kDevice);
   std::vector<Json> rows;
   for (const BenchItem& item : items) rows.push_back(empty_row(item, utc_now()));
+  options.inputs = {Distribution::rising, 2};
+  rows.push_back(empty_row(bench_items(options, problem, nullptr).front(), utc_now()));
+  rows.back()["status"] = "out_of_memory";
+  rows.back()["reason"] = "on inputs of its own";
   Verdict verdict;
   verdict.ok = verdict.repeatable = verdict.check.finite = true;
   verdict.check.rows_checked = 10;

@@ -140,7 +140,11 @@ class BadProblems(CliCase):
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
 
     def test_words(self) -> None:
-        self.refused("run", "06", "--inputs", "zeros", says="allowed: normal, uniform, large, needle")
+        allowed = "allowed: normal, uniform, large, needle, rising, spike"
+        self.refused("run", "06", "--inputs", "zeros", says=allowed)
+        for spread in ("0", "wide", "1e9", "2x", "nan"):
+            says = f"--spread '{spread}' is not a number from 0.0625 to 128"
+            self.refused("bench", "06", "--spread", spread, says=says)
         self.refused("run", "06", "--device", "tpu", says="allowed: auto, gpu, vm")
         self.refused("check", "--suite", "big", says="'big' is unknown; allowed: quick, full")
         self.refused("bench", "--l2", "cold", says="'cold' is unknown; allowed: flush, warm")

@@ -42,6 +42,16 @@ class Run(CliCase):
         self.assertTrue(row["check"]["repeatable"])
         for measured in ("time_ms", "tflops", "tflops_back_to_back", "gbs", "clock_mhz"):
             self.assertIsNone(row[measured])
+        self.assertNotIn("inputs", row["problem"])
+        self.assertNotIn("spread", row["problem"])
+
+    def test_inputs_are_part_of_the_row(self) -> None:
+        words = ("run", "06", *SMALL, "--device", "vm", "--json", "r.json")
+        self.fa(*words, code=OK, out=r".*correct.*", err=ON_VM)
+        other = ("--inputs", "spike", "--spread", 2.5)
+        self.fa(*words, *other, code=OK, out=r".*, spike, spread 2.5\n.*correct.*", err=ON_VM)
+        first, second = json.loads((self.folder / "r.json").read_text())["rows"]
+        self.assertEqual(second["problem"], first["problem"] | {"inputs": "spike", "spread": 2.5})
 
     def test_trace(self) -> None:
         self.fa("run", "06", *SMALL, "--trace", "t.json", code=OK, out=r".*correct.*", err=ON_VM)
@@ -134,6 +144,11 @@ class Explain(CliCase):
         self.assertEqual(counts["tensor"], 4 * 2 * 256 * 256 * 128 // 4096)
         self.assertEqual(counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
         self.assertNotIn("lines", row)
+
+    def test_inputs(self) -> None:
+        (row,) = document(self, "06", *SMALL, "--inputs", "rising")["rows"]
+        self.assertEqual(row["problem"]["inputs"], "rising")
+        self.assertEqual(row["status"], "ok")
 
     def test_dims_and_ablations(self) -> None:
         rows = document(self, "06", *SMALL, "--dim", "128,64", "--ablations")["rows"]

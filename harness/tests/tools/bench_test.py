@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,16 +14,22 @@ from pathlib import Path
 import support
 
 SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
-LISTING = """{"rungs": [
- {"id": "a0", "dtype": "float32", "causal": true, "ragged": false, "parent": ""},
- {"id": "a1", "dtype": "float32", "causal": false, "ragged": false, "parent": "a0"},
- {"id": "a2", "dtype": "float32", "causal": true, "ragged": false, "parent": "a1"},
- {"id": "01", "dtype": "float16", "causal": false, "ragged": false, "parent": ""},
- {"id": "02", "dtype": "float16", "causal": true, "ragged": true, "parent": "01"}]}"""
 
-FA = f"""#!/bin/sh
+
+def rung(id: str, parent: str = "", causal: bool = False, family: str = "") -> dict:
+    dtype = "float32" if id.startswith("a") else "float16"
+    fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or dtype}
+    return fields | {"causal": causal, "ragged": causal and dtype == "float16"}
+
+
+LISTING = [rung("a0", "", True), rung("a1", "a0"), rung("a2", "a1", True)]
+LISTING += [rung("01"), rung("02", "01", True)]
+GUARDED = [rung(id, causal=id > "30") for id in ("26", "27", "28", "29", "31", "33")]
+GUARDED += [rung("x1", family="own")]
+
+FA = """#!/bin/sh
 [ "$1" != list ] || cat <<'END'
-{LISTING}
+{listing}
 END
 """
 GPU = """#!/bin/sh
@@ -42,9 +49,12 @@ exit "${{code:-0}}"
 
 @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
 class BenchTest(support.FolderTest):
-    def bench(self, *words: str, codes: str = "") -> tuple[int, list[list[str]], str]:
+    def bench(
+        self, *words: str, codes: str = "", listing: list[dict] = LISTING
+    ) -> tuple[int, list[list[str]], str]:
         """(exit code, what peers.py was called with, stderr)"""
-        for name, text in (("fa", FA), ("nvidia-smi", GPU), ("python3", PYTHON)):
+        fa = FA.format(listing=json.dumps({"rungs": listing}))
+        for name, text in (("fa", fa), ("nvidia-smi", GPU), ("python3", PYTHON)):
             (self.folder / name).write_text(text)
             (self.folder / name).chmod(0o755)
         log, answers = self.folder / "log", self.folder / "codes"
@@ -93,6 +103,21 @@ class BenchTest(support.FolderTest):
         longest = [call for call in calls if "65536" in self.option(call, "--seqs")]
         self.assertEqual([self.rungs(call) for call in longest], [["a0", "a2"], ["none"]])
 
+    def test_the_spreads_are_those_of_the_chart(self) -> None:
+        code, calls, err = self.bench("--sets", "spread", listing=GUARDED)
+        self.assertEqual(code, 0, err)
+        seen = []
+        for call in calls:
+            self.assertEqual(self.file(call), "spread.json")
+            self.assertIn("--no-ablations", call)
+            masked = "--causal" in call
+            self.assertEqual(self.rungs(call), ["33"] if masked else ["27", "28", "33"])
+            inputs = self.option(call, "--inputs") or self.option(call, "--spread")
+            seen.append((self.option(call, "--dim") or "128", masked, inputs))
+        plain = [("128", False, each) for each in ("1", "2", "4", "8", "16", "rising")]
+        others = [(dim, dim == "128", each) for each in ("1", "16") for dim in ("128", "64")]
+        self.assertEqual(seen, plain + others)
+
     def test_a_wrong_row_does_not_stop_the_others_and_is_told_at_the_end(self) -> None:
         expected = self.bench("--sets", "ladder,small")[1]
         code, calls, err = self.bench("--sets", "ladder,small", codes="1\n")
@@ -135,7 +160,7 @@ class BenchTest(support.FolderTest):
         self.assertEqual([call[:3] for call in calls], [["02", "--seqs", "512"]])
 
     def test_bad_sets(self) -> None:
-        allowed = "allowed: ladder, causal, ragged, fp32, small"
+        allowed = "allowed: ladder, causal, ragged, fp32, small, spread"
         for words in (("--sets", "ladder,nonsense"), ("--sets",), ("--sets", "")):
             code, calls, err = self.bench(*words)
             self.assertEqual((code, calls), (2, []), words)

@@ -18,11 +18,16 @@ import ladder  # noqa: E402
 import memory  # noqa: E402
 import render  # noqa: E402
 import roofline  # noqa: E402
+import spread  # noqa: E402
 import style  # noqa: E402
 
 SIZES = {7: (("ampere",), 7), 25: (("fp32", "ampere", "hopper"), 11)}
 MAIN = ladder.Problem.parse(ladder.MAIN_PROBLEM)
-DRAWN = [chart for chart in render.CHARTS if chart.problem == ladder.MAIN_PROBLEM]
+DRAWN = [
+    chart
+    for chart in render.CHARTS
+    if chart.problem == ladder.MAIN_PROBLEM and not chart.varied
+]
 
 
 def inputs(folder: Path, size: int) -> tuple[ladder.Results, ladder.Catalogue]:
@@ -196,6 +201,54 @@ class SingleChartTest(DrawingTest):
             point for point in roofline.peer_points(results, problem) if "efficient" in point.name
         )
         self.assertIsNone(efficient.low)
+
+
+class SpreadChartTest(DrawingTest):
+    """The chart of a file that compares inputs."""
+
+    def results(self, document: dict | None = None) -> tuple[ladder.Results, ladder.Catalogue]:
+        listing = synthetic.catalogue(("hopper",), 8)
+        path = self.folder / "synthetic_results.json"
+        path.write_text(ladder.json.dumps(document or synthetic.spread_results()), encoding="utf-8")
+        text = ladder.json.dumps(listing)
+        return ladder.Results.load(path), ladder.Catalogue.from_json(text, "synthetic")
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        results, catalogue = self.results()
+        charts = render.charts_of(results)
+        self.assertEqual([chart.name for chart in charts], ["spread"])
+        for chart in charts:
+            figure = chart.draw(results, catalogue, MAIN, "a note")
+            self.addCleanup(style.plt.close, figure)
+            yield chart.name, figure
+
+    def test_words_that_must_be_there(self) -> None:
+        for name, figure in self.figures():
+            words = [text.get_text() for text in visible_texts(figure)]
+            for word in ("1", "2", "4", "8", "16", "rising", "20 base", "FlashAttention-3", "cuDNN"):
+                self.assertIn(word, words, name)
+
+    def test_a_line_has_the_times_of_its_kernel(self) -> None:
+        results, catalogue = self.results()
+        axis = spread.problems_of(results, MAIN)
+        self.assertEqual([each.spread for each in axis], [1, 2, 4, 8, 16, 1])
+        self.assertEqual([each.inputs for each in axis], 5 * ["normal"] + ["rising"])
+        rungs = {line.name[:2]: line for line in spread.rung_lines(results, catalogue, axis)}
+        self.assertEqual(list(rungs), ["20", "21"])
+        self.assertAlmostEqual(rungs["21"].values[-1], 600 * 0.9 * 0.999)
+        peers = {line.name: line.places for line in spread.peer_lines(results, axis)}
+        self.assertEqual(peers["FlashAttention-3"], [0, 1, 2, 3, 4])
+
+    def test_other_files_do_not_draw_it(self) -> None:
+        results, _ = inputs(self.folder, 7)
+        self.assertNotIn("spread", [chart.name for chart in render.charts_of(results)])
+
+    def test_one_spread_is_no_axis(self) -> None:
+        document = synthetic.spread_results()
+        document["rows"] = [row for row in document["rows"] if row["problem"].get("spread") == 2]
+        results, catalogue = self.results(document)
+        with self.assertRaisesRegex(ladder.LadderError, "fewer than two spreads"):
+            spread.draw(results, catalogue, MAIN, "")
 
 
 class FileTest(support.FolderTest):

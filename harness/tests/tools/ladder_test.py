@@ -21,8 +21,24 @@ class ProblemTest(unittest.TestCase):
         self.assertTrue(problem.causal)
         self.assertEqual(problem.label, "B=2 H=3 N=512 D=64, float32, causal")
 
+    def test_inputs(self) -> None:
+        wide = ladder.Problem.parse("16,16,8192,128,spread=8")
+        self.assertEqual((wide.inputs, wide.spread), ("normal", 8))
+        self.assertTrue(wide.label.endswith("non-causal, spread 8"))
+        rising = ladder.Problem.parse("16,16,8192,128,causal,rising,spread=0.5")
+        self.assertTrue(rising.label.endswith(", causal, rising, spread 0.5"))
+        self.assertEqual(rising.plain, ladder.Problem.parse("16,16,8192,128,causal"))
+        self.assertEqual(rising.with_seq(512).inputs, "rising")
+
+    def test_a_row_says_what_its_inputs_are_unless_they_are_usual(self) -> None:
+        plain = synthetic.problem(8192)
+        self.assertEqual(ladder.Problem.from_json(plain), MAIN)
+        other = ladder.Problem.from_json(plain | {"inputs": "rising", "spread": 4})
+        self.assertEqual(other, ladder.Problem.parse("16,16,8192,128,rising,spread=4"))
+
     def test_bad_text_is_named(self) -> None:
-        for text in ("", "1,2,3", "1,2,3,x", "1,2,3,4,odd"):
+        odd = ("1,2,3,4,odd", "1,2,3,4,spread=wide", "1,2,3,4,rising,spike", "1,2,3,4,normal")
+        for text in ("", "1,2,3", "1,2,3,x", *odd):
             with self.assertRaisesRegex(ladder.LadderError, f"problem '{text}'"):
                 ladder.Problem.parse(text)
 

@@ -17,7 +17,7 @@ MEASURED = "check time_ms tflops tflops_back_to_back gbs clock_mhz power_w".spli
 MEASURED += ["resources", "peak_bytes"]
 CHECK = {"max_error": 1e-4, "tolerance": 1e-3, "ratio": 0.1, "rows_checked": 1, "rows_total": 1}
 CHECK |= {"finite": True, "repeatable": True, "red_zones_intact": True}
-POLICY = {"rounds": 5, "l2": "flush", "inputs": "normal", "seed": 1, "flops": "4*B*H*Nq*Nkv*D"}
+POLICY = {"rounds": 5, "l2": "flush", "seed": 1, "flops": "4*B*H*Nq*Nkv*D"}
 
 
 def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
@@ -185,6 +185,25 @@ def single_results(listing: dict[str, Any], longest: int = 65536) -> dict[str, A
     whole = document(rows)
     whole["device"]["memory"] = 144_000_000_000
     return whole
+
+
+SPREAD_SPEEDS = {"20": 500.0, "21": 600.0, "fa2": 350.0, "cudnn": 602.0, "fa3": 590.0}
+
+
+def spread_results() -> dict[str, Any]:
+    """Two rungs and three peers over the spreads of the scores. The last rung is slow where they
+    rise; fa3 was not tried there."""
+    rows: list[dict] = []
+    for change in ({}, *({"spread": 2.0**i} for i in range(1, 5)), {"inputs": "rising"}):
+        shape = problem(8192) | change
+        for place, (id, speed) in enumerate(SPREAD_SPEEDS.items()):
+            if "inputs" in change and id == "fa3":
+                continue
+            slow = 0.9 if "inputs" in change and id == "21" else 1.0
+            kind, variant = ("rung", "128x128w12") if id.isdigit() else ("peer", "0.0")
+            fill = slow * (1 - 0.001 * place * change.get("spread", 1.0))
+            rows.append(timed_row(kind, id, shape, speed * fill, variant=variant))
+    return document(rows)
 
 
 def document(rows: list[dict]) -> dict[str, Any]:

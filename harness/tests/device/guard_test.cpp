@@ -1,0 +1,158 @@
+// The vote by which a warp decides whether its rows must be rescaled is what keeps such a rung
+// right: with the vote made false, the check rejects the rung.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "harness/attention/metamorphic.h"
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+#include "harness/tests/vm/sync_sites.h"
+
+using namespace fa_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The first rung whose reference is not the maximum of all keys so far.
+constexpr std::string_view kFirstGuarded = "28";
+
+bool is_guarded(const Rung& rung) {
+  return rung.family == Family::hopper && rung.id >= kFirstGuarded;
+}
+
+using Site = ptxvm_test::SyncSite;
+
+std::string ptx_of(const Rung& rung) {
+  return ptxvm_test::read_text(fmt::format("{}/{}.ptx", FA_PTX_DIR, rung.name));
+}
+
+/// Votes "does any lane need it?" of an entry, in order.
+std::vector<Site> votes(const Rung& rung, const std::string& text, std::string_view entry) {
+  const std::string name = std::string(rung.name);
+  return ptxvm_test::find_sites(ptxvm::Module::parse(text, name + ".ptx"), text, entry,
+                                name + ".cu", {"vote.sync.any"});
+}
+
+/// The text in which the vote always says no: its result becomes a comparison that is false.
+std::string never(const std::string& text, const Site& vote) {
+  const std::string instruction = text.substr(vote.begin, vote.end - vote.begin);
+  const std::size_t first = instruction.find('%');
+  const std::string result = instruction.substr(first, instruction.find(',') - first);
+  std::string changed = text;
+  // On one line, so that every other line keeps its number.
+  return changed.replace(vote.begin, vote.end - vote.begin,
+                         fmt::format("setp.ne.s32 {}, 0, 0;", result));
+}
+
+Problem problem_of(const Rung& rung, int head_dim) {
+  Problem problem{.batch = 1, .heads = 2, .seq_q = 128, .seq_kv = 640, .head_dim = head_dim};
+  const Tile tile = rung.find_instance(head_dim)->tile;
+  problem.seq_q = tile.Br;
+  problem.seq_kv = (problem.seq_kv + tile.Bc - 1) / tile.Bc * tile.Bc;
+  problem.lse = rung.lse;
+  return problem;
+}
+
+/// Where the guard has to act: whole blocks of keys, and where the rung can, a last block that is
+/// masked and not whole.
+std::vector<Problem> problems_of(const Rung& rung, int head_dim) {
+  std::vector<Problem> problems{problem_of(rung, head_dim)};
+  if (rung.causal) {
+    problems.push_back(problems.front());
+    problems.back().causal = true;
+    if (rung.ragged) problems.back().seq_kv += 3;
+  }
+  return problems;
+}
+
+/// Whether the check accepts the rung with this PTX, or with its own.
+bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
+            const fs::path& folder = {}) {
+  const Inputs inputs = make_inputs(problem, distribution, 1);
+  const Verifier verifier(problem, inputs);
+  VmDevice device({.checkers = false, .ptx_dir = folder, .max_warp_steps = 1 << 22});
+  device.load(problem, inputs);
+  const LaunchPlan plan = plan_of(rung, problem);
+  const Verdict verdict = pass_gate(
+      device, [&] { device.launch(plan); }, verifier);
+  return verdict.ok;
+}
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / fmt::format("fa_guard_test_{}", getpid())) {
+    fs::create_directories(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Whether the check accepts the rung wherever its guard has to act.
+bool passes_all(const Rung& rung, const std::vector<Problem>& problems,
+                const fs::path& folder = {}) {
+  for (const Problem& problem : problems) {
+    // Some scores are too large for half only, others for FP32: a vote may be for either.
+    for (const Distribution each : {Distribution::rising, Distribution::spike}) {
+      if (!passes(rung, problem, each, folder)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a rung without the vote of its guard is rejected") {
+  const Folder folder;
+  for (const Rung& rung : catalogue()) {
+    if (!is_guarded(rung)) continue;
+    const std::string text = ptx_of(rung);
+    for (const int head_dim : rung.head_dims()) {
+      const std::vector<Problem> problems = problems_of(rung, head_dim);
+      const std::string entry = plan_of(rung, problems.front()).launches.front().entry;
+      const std::vector<Site> sites = votes(rung, text, entry);
+      CAPTURE(rung.name, head_dim);
+      CHECK(passes_all(rung, problems));
+      CHECK(!sites.empty());
+      for (const Site& site : sites) {
+        CAPTURE(site.key(), site.line);
+        std::ofstream(folder.path() / fmt::format("{}.ptx", rung.name)) << never(text, site);
+        CHECK(!passes_all(rung, problems, folder.path()));
+        // Narrow scores never take the branch.
+        CHECK(passes(rung, problems.front(), Distribution::normal, folder.path()));
+      }
+    }
+  }
+}
+
+TEST_CASE("rows without a spike keep their bits, whatever the other rows of their warp need") {
+  for (const Rung& rung : catalogue()) {
+    for (const int head_dim : rung.head_dims()) {
+      Problem problem = problem_of(rung, head_dim);
+      problem.lse = false;
+      problem.dtype = rung.dtype;
+      for (const bool causal : {false, true}) {
+        if (causal && !rung.causal) continue;
+        problem.causal = causal;
+        const LaunchPlan plan = plan_of(rung, problem);
+        const Relation relation = untouched_rows(
+            problem, make_inputs(problem, Distribution::normal, 1),
+            make_inputs(problem, Distribution::spike, 1), [&](const Problem& p, const Inputs& in) {
+              VmDevice device({.checkers = false});
+              device.load(p, in);
+              device.launch(plan);
+              return device.download_output();
+            });
+        CAPTURE(rung.name, head_dim, causal, relation.reason);
+        CHECK(relation.ok);
+      }
+    }
+  }
+}
