@@ -18,9 +18,9 @@ constexpr std::string_view id_of(std::string_view name) {
 }
 
 const Rung kLadder[] = {
-#define RUNG(name, parent, family, status, min_sm, dtype, causal, ragged, lse, diff_budget, idea) \
-  {id_of(#name), #name,  parent, Family::family, Status::status, min_sm,         Dtype::dtype,    \
-   causal,       ragged, lse,    diff_budget,    idea,           &kernels_##name},
+#define RUNG(name, parent, family, min_sm, dtype, causal, ragged, lse, diff_budget, idea) \
+  {id_of(#name), #name,  parent, Family::family, min_sm, Dtype::dtype,                    \
+   causal,       ragged, lse,    diff_budget,    idea,   &kernels_##name},
 #include "kernels/catalogue.def"
 #undef RUNG
 };
@@ -69,20 +69,6 @@ const char* to_string(Family family) {
       return "hopper";
     case Family::own:
       return "own";
-  }
-  return "";
-}
-
-const char* to_string(Status status) {
-  switch (status) {
-    case Status::step:
-      return "step";
-    case Status::flat:
-      return "flat";
-    case Status::regression:
-      return "regression";
-    case Status::branch:
-      return "branch";
   }
   return "";
 }

@@ -12,11 +12,8 @@ namespace fa {
 
 /// `own` holds the reader's kernels (kernels/own), which stand outside the ladder.
 enum class Family { fp32, ampere, hopper, own };
-/// What the measurement said: faster, no difference, slower; or a side branch of the ladder.
-enum class Status { step, flat, regression, branch };
 
 const char* to_string(Family family);
-const char* to_string(Status status);
 
 /// One row of the catalogue.
 struct Rung {
@@ -24,7 +21,6 @@ struct Rung {
   std::string_view name;    ///< "06_batched": file name and chapter name
   std::string_view parent;  ///< id of the parent, empty for the first of a family
   Family family;
-  Status status;
   int min_sm;  ///< compute capability x 10: 80, 90
   Dtype dtype;
   bool causal;            ///< takes causal problems
@@ -55,14 +51,14 @@ class OwnRung {
 
 // The row of a kernel in kernels/own, in the file itself: arguments as in catalogue.def, then the
 // file's instances and its planner.
-#define OWN_RUNG(name, min_sm, dtype, causal, ragged, lse, idea, instances, plan)             \
-  static_assert(std::string_view(#name).find('_') != std::string_view::npos,                  \
-                "a rung's name is its id, '_' and a word: my_first");                         \
-  static const fa::RungKernels own_kernels_##name{instances, plan};                           \
-  static const fa::OwnRung own_row_##name(                                                    \
-      {std::string_view(#name).substr(0, std::string_view(#name).find('_')), #name, "",       \
-       fa::Family::own, fa::Status::branch, min_sm, fa::Dtype::dtype, causal, ragged, lse, 0, \
-       idea, &own_kernels_##name})
+#define OWN_RUNG(name, min_sm, dtype, causal, ragged, lse, idea, instances, plan)       \
+  static_assert(std::string_view(#name).find('_') != std::string_view::npos,            \
+                "a rung's name is its id, '_' and a word: my_first");                   \
+  static const fa::RungKernels own_kernels_##name{instances, plan};                     \
+  static const fa::OwnRung own_row_##name(                                              \
+      {std::string_view(#name).substr(0, std::string_view(#name).find('_')), #name, "", \
+       fa::Family::own, min_sm, fa::Dtype::dtype, causal, ragged, lse, 0, idea,         \
+       &own_kernels_##name})
 
 /// Whether this build has the tiles of kernels/tune_tiles.h (CMake option FA_TUNE).
 bool has_tuned_tiles();

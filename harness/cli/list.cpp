@@ -24,7 +24,6 @@ Json rung_json(const Rung& rung) {
       {"name", rung.name},
       {"parent", rung.parent.empty() ? Json() : Json(rung.parent)},
       {"family", to_string(rung.family)},
-      {"status", to_string(rung.status)},
       {"min_sm", rung.min_sm},
       {"dtype", to_string(rung.dtype)},
       {"causal", rung.causal},
@@ -43,7 +42,6 @@ std::string properties(const Rung& rung) {
   if (rung.causal) text += " causal";
   if (rung.ragged) text += " ragged";
   if (rung.lse) text += " LSE";
-  if (rung.status != Status::step) text += fmt::format(" {}", to_string(rung.status));
   return text;
 }
 

@@ -33,7 +33,6 @@ Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
           .name = name,
           .parent = "",
           .family = Family::ampere,
-          .status = Status::step,
           .min_sm = 80,
           .dtype = dtype,
           .causal = false,
