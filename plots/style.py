@@ -109,15 +109,10 @@ def ramp_colour(family: str, place: int) -> Colour:
 
 
 def pale(colour: Colour) -> Colour:
-    """Halfway to the background: for rungs that are no step."""
+    """Halfway to the background: for rungs that are no step up."""
     paper = matplotlib.colors.to_rgb(BACKGROUND)
     red, green, blue = ((0.45 * own + 0.55 * other) for own, other in zip(colour, paper))
     return red, green, blue
-
-
-def is_step(rung: Rung) -> bool:
-    """False for what is shown for its lesson: a flat step, a branch, a regression."""
-    return rung.status == "step"
 
 
 def turned(first: Colour, last: Colour) -> Colour:
@@ -182,7 +177,7 @@ def overlaps(first: tuple[float, list[int]], second: tuple[float, list[int]], ga
     return second[0] - first[0] < reach
 
 
-CHANGE, IDEA = 0.20, 0.88  # inches right of the plot: the two columns
+CHANGE, IDEA = 0.20, 1.28  # inches right of the plot: the two columns
 
 
 def right_of(axes: Axes, inches: float) -> float:
@@ -211,6 +206,8 @@ def draw_changes(axes: Axes, place: float, step: Step) -> None:
     text = {"transform": column, "va": "center_baseline"}
     colour = INK if step.parent_at_tile else MUTED
     axes.text(right_of(axes, CHANGE), place, percent(step.factor), **text)
+    parent = {"size": 8, "color": MUTED, **text}
+    axes.text(right_of(axes, CHANGE + 0.62), place, f"on {step.parent.id}", **parent)
     axes.text(right_of(axes, IDEA), place, percent(step.idea_factor), color=colour, **text)
 
 
