@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,25 @@ class Rate:
 @dataclass(frozen=True)
 class Limits:
     path: Path
-    rates: Mapping[str, Rate]
+    document: Mapping[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self.document["rows"])
+
+    @property
+    def gpu(self) -> str:
+        return str(self.document["device"]["name"])
+
+    @property
+    def commit(self) -> str:
+        return str(self.document["generator"]["git_sha"])
+
+    @cached_property
+    def rates(self) -> dict[str, Rate]:
+        """Of the loops that the card ran."""
+        rows = (row for row in self.rows if row["status"] == "ok")
+        return {row["id"]: Rate(row["rate"], row["rate_back_to_back"]) for row in rows}
 
     @staticmethod
     def load(path: Path) -> Limits:
@@ -46,13 +65,14 @@ class Limits:
             document = json.loads(path.read_text(encoding="utf-8"))
             if (document["schema"], document["kind"]) != (SCHEMA, "limits"):
                 raise LadderError(f"{path} is not a file of fa limits")
-            rows: list[dict[str, Any]] = [row for row in document["rows"] if row["status"] == "ok"]
-            rates = {row["id"]: Rate(row["rate"], row["rate_back_to_back"]) for row in rows}
+            measured = Limits(path, document)
+            if not measured.rates:
+                raise LadderError(f"{path} has no loop with a rate")
         except OSError as error:
             raise LadderError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise LadderError(f"{path} is not a file of fa limits: {error!r}") from error
-        return Limits(path, rates)
+        return measured
 
     @staticmethod
     def beside(results: Results) -> Limits | None:

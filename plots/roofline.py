@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 # Narrow, with large letters: at the width of a phone they are still read.
 WIDTH = 6.6
-LEFT, RIGHT, TOP, BOTTOM = 0.55, 2.3, 1.62, 1.06  # inches around the plot
+LEFT, RIGHT, TOP, BOTTOM = 0.55, 2.3, 1.78, 1.06  # inches around the plot
 LABEL = 0.2  # inches between the labels at the right
 MINIMUM = 3.2  # inches of plot height
 GAP, VALUE = 0.26, 2.24  # inches right of the plot: where a label begins, where its number ends
@@ -54,7 +54,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
         draw_point(axes, point)
     label_ends(axes, points, roof)
     key = f"{KEY}\n{slopes(roof)}"
-    style.titles(figure, f"Roofline, {results.gpu}", f"TFLOPS at {problem.label}", key)
+    style.titles(figure, f"Roofline, {results.gpu}", f"TFLOPS at {problem.label}", key, 9.5)
     style.footer(figure, results, note)
     return figure
 

@@ -132,12 +132,12 @@ def hairline_grid(axes: Axes, axis: str) -> None:
     axes.tick_params(length=0)
 
 
-def titles(figure: Figure, title: str, subtitle: str, key: str) -> None:
+def titles(figure: Figure, title: str, subtitle: str, key: str, size: float = 8) -> None:
     """Left-aligned title, subtitle and how to read it, at fixed distances from the top edge."""
     height = figure.get_figheight()
     figure.text(0.02, 1 - 0.16 / height, title, size=13, weight="bold", va="top")
     figure.text(0.02, 1 - 0.45 / height, subtitle, size=9, va="top")
-    figure.text(0.02, 1 - 0.64 / height, key, size=8, color=MUTED, va="top")
+    figure.text(0.02, 1 - 0.64 / height, key, size=size, color=MUTED, va="top")
 
 
 def footer(figure: Figure, results: Results, note: str) -> None:

@@ -76,22 +76,22 @@ measure_ladder() {
   local half="r['dtype'] == 'float16'" json="$1/$2"
   local bare=(--no-ablations --peers)
   bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
-  bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" $ATTENTION_PEERS,triton
-  bench_rungs "$half" "$json" --seqs 1024 "${bare[@]}" $ATTENTION_PEERS
+  bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" "$ATTENTION_PEERS,triton"
+  bench_rungs "$half" "$json" --seqs 1024 "${bare[@]}" "$ATTENTION_PEERS"
   bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,2048,4096,16384 "${bare[@]}" \
-    $ATTENTION_PEERS
+    "$ATTENTION_PEERS"
 }
 
 measure_causal() {
   local masking="r['dtype'] == 'float16' and r['causal']" json="$1/$2"
-  local shape=(--causal --no-ablations --peers $ATTENTION_PEERS)
+  local shape=(--causal --no-ablations --peers "$ATTENTION_PEERS")
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 
 measure_ragged() {
   local ragged="r['dtype'] == 'float16' and r['ragged']" json="$1/$2"
-  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers $ATTENTION_PEERS
+  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers "$ATTENTION_PEERS"
 }
 
 # The shapes that the chapters of the float32 rungs compare.

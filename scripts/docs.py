@@ -5,7 +5,8 @@
   scripts/docs.py --check     prints a diff of what is out of date and exits 1
 
 A marker whose measurement is missing keeps its text and is an error (exit code 2); all others are
-filled. Of a rung that a result file has no row of, because it is newer, they say "not measured yet".
+filled. Of a rung that a result file has no row of, because it is newer,
+and of limits where there is no limits.json, they say "not measured yet".
 
 Markers, in README.md and docs/**/*.md (FILE is a result file below plots/results without .json;
 PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal][,float32]):
@@ -14,6 +15,7 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
                                          the parent; peers below
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
+  <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
   <!-- table:causal FILE ID -->          its causal problems beside the same ones without a mask
   <!-- table:tune FILE ID PROBLEM -->    one rung at every tile that fa tune swept, fastest in bold
@@ -32,7 +34,9 @@ PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal]
   <!-- n:FILE ID PROBLEM FIELD / ID -->0.92<!-- /n -->         ratio to another row
   <!-- n:FILE ID PROBLEM FIELD % ID -->+4.1 %<!-- /n -->       change against another row
                                                       (either may end in the other row's PROBLEM)
-  <!-- n:ridge FILE PROBLEM -->190<!-- /n -->              FLOP/byte where both measured ceilings meet
+  <!-- n:ridge FILE PROBLEM -->190<!-- /n -->              where a large product and a large copy meet
+  <!-- n:limit CARD LOOP FIELD -->900<!-- /n -->           of limits.json; FIELD: rate, rate_back_to_back,
+                                                      per_clock_sm, clock_mhz, power_w
   <!-- n:sass ENTRY KIND -->256<!-- /n -->                      instructions of a kind in the main loop
   <!-- n:counts ID DIM KEY [REF] -->1 024<!-- /n -->    a count of the machine, 0 if nothing of that name
                                                       happened; REF: mma (for each m16n8k16 product),
@@ -69,6 +73,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "chapters": results.chapters_table,
     "ladder": results.ladder_table,
     "cards": results.cards_table,
+    "limits": results.limits_table,
     "rung": results.rung_table,
     "causal": results.causal_table,
     "tune": results.tune_table,

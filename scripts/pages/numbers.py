@@ -9,7 +9,18 @@ import intensity
 import ladder
 from ladder import LadderError, Problem, Row
 
-from pages.site import COUNTS, COUNTS_AT, FIELDS, Site, digits, find_row, parse_problem, read_field
+from pages.site import (
+    COUNTS,
+    COUNTS_AT,
+    FIELDS,
+    LIMIT_FIELDS,
+    Site,
+    digits,
+    find_row,
+    limits_of,
+    parse_problem,
+    read_field,
+)
 
 
 def number(site: Site, key: str) -> str:
@@ -19,8 +30,11 @@ def number(site: Site, key: str) -> str:
         return count_number(site, *words[1:])
     if words[0] == "sass" and len(words) == 3:
         return str(instructions(site, words[1], words[2]))
+    if words[0] == "limit" and len(words) == 4:
+        return limit_number(site, *words[1:])
     if words[0] == "ridge" and len(words) == 3:
-        return digits(intensity.ceilings(site.results(words[1]), parse_problem(words[2])).ridge)
+        large = intensity.large_operations(site.results(words[1]), parse_problem(words[2]))
+        return digits(large.ridge)
     if len(words) not in (4, 6, 7) or (len(words) > 4 and words[4] not in "/%"):
         raise LadderError(f"n:{key}: expected FILE ID PROBLEM FIELD, or these and '/ ID' or '% ID'")
     results = site.results(words[0])
@@ -33,6 +47,17 @@ def number(site: Site, key: str) -> str:
     if other == 0:
         raise LadderError(f"n:{key}: {words[3]} of '{words[5]}' is 0")
     return f"{value / other:.2f}" if words[4] == "/" else ladder.percent(value / other)
+
+
+def limit_number(site: Site, card: str, loop: str, field: str) -> str:
+    rows = {row["id"]: row for row in limits_of(site, card).rows}
+    for what, name, known in (("loop", loop, rows), ("field", field, LIMIT_FIELDS)):
+        if name not in known:
+            raise LadderError(f"n:limit: unknown {what} '{name}'; known: {', '.join(known)}")
+    value = rows[loop][field]
+    if value is None:
+        raise LadderError(f"n:limit: '{loop}' on {card} has no {field}: {rows[loop]['reason']}")
+    return LIMIT_FIELDS[field](value)
 
 
 def instructions(site: Site, entry: str, kind: str) -> int:

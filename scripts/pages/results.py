@@ -21,7 +21,9 @@ from pages.site import (
     RESULTS_OF,
     NotMeasured,
     Site,
+    LIMIT_FIELDS,
     digits,
+    limits_of,
     parse_problem,
     read_field,
     rung_is_missing,
@@ -160,6 +162,20 @@ def card_cells(rows: list[Row | None]) -> list[str]:
     first, second = rows
     quotient = f"{first.tflops / second.tflops:.2f}" if first and second else NOTHING
     return [*map(rate, rows), quotient]
+
+
+def limits_table(site: Site, page: Path, card: str) -> str:
+    measured = limits_of(site, card)
+    lines = []
+    for row in measured.rows:
+        values = [row[name] for name in ("rate", "rate_back_to_back")]
+        cells = [NOTHING if value is None else f"{digits(value)} {row['unit']}" for value in values]
+        for name in ("per_clock_sm", "clock_mhz", "power_w"):
+            cells.append(NOTHING if row[name] is None else LIMIT_FIELDS[name](row[name]))
+        lines.append([row["what"], *cells])
+    heads = ["loop", "spaced", "back to back", "a clock and SM", "MHz", "W"]
+    source = f"{measured.gpu}; `plots/results/{card}/{limits.FILE}`, commit {measured.commit[:9]}"
+    return f"{markdown_table(heads, lines)}\n{source}.\n"
 
 
 # What a rung is measured against, by dtype; the first is the reference of the last column.
@@ -385,7 +401,7 @@ def intensity_table(site: Site, page: Path, name: str) -> str:
     heads = ["N", "d", "FLOP", "bytes", "FLOP/byte"]
     heads += ["the post's A100, ridge 201", f"{results.gpu}, ridge {roof.ridge:.0f}"]
     source = (
-        f"{results.gpu}: {digits(roof.tflops)} TFLOPS of a matrix product over {digits(roof.gbs)}"
-        f" GB/s of a copy, both measured; `{ladder.source_text(results)}`.\n"
+        f"{results.gpu}: {digits(roof.tflops)} TFLOPS ({roof.arithmetic[0][0]}) over "
+        f"{digits(roof.gbs)} GB/s of {roof.traffic}, both measured; `{ladder.source_text(results)}`.\n"
     )
     return f"{markdown_table(heads, lines, left=0)}\n{source}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import intensity
 import ladder
+import limits
 import status
 from ladder import Catalogue, LadderError, Problem, Results, Row
 
@@ -23,7 +24,8 @@ COUNTS_AT = "1,2,1024,{}"
 
 
 class NotMeasured(Exception):
-    """Of a rung that is newer than a result file; the pages say so."""
+    """Of a rung that is newer than a result file, or limits of a card without any; the pages say
+    so."""
 
     def __str__(self) -> str:
         return "not measured yet"
@@ -114,6 +116,22 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "intensity_once": (lambda row: intensity.once(row.problem).intensity, digits),
     "gbs_uncached": (lambda row: 1e3 * row.tflops / intensity.uncached(row), digits),
 }
+
+
+LIMIT_FIELDS: dict[str, Callable[[float], str]] = {
+    "rate": digits,
+    "rate_back_to_back": digits,
+    "per_clock_sm": digits,
+    "clock_mhz": "{:.0f}".format,
+    "power_w": "{:.0f}".format,
+}
+
+
+def limits_of(site: Site, card: str) -> limits.Limits:
+    path = site.root / "plots" / "results" / card / limits.FILE
+    if not path.is_file():
+        raise NotMeasured
+    return limits.Limits.load(path)
 
 
 def parse_problem(text: str) -> Problem:

@@ -152,6 +152,21 @@ class LimitsTest(DocsTest):
         rung = self.write("<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n")
         self.assertIn("| 128 | 8192 | 273 | 43 / 46 % |", rung)
 
+    def test_table_and_numbers_of_limits(self) -> None:
+        page = (
+            "<!-- table:limits h200 -->\n<!-- /table -->\n"
+            "<!-- n:limit h200 mma_sync rate_back_to_back -->0<!-- /n -->\n"
+        )
+        self.assertEqual(self.write(page).count("not measured yet"), 2)
+        self.put("plots/results/h200/limits.json", json.dumps(synthetic.limits()))
+        text = self.write(page)
+        self.assertIn("| synthetic mma_sync | 640 TFLOPS | 576 TFLOPS | 1.00 | 1700 | 690 |", text)
+        self.assertIn("rate_back_to_back -->576<!-- /n -->", text)
+        self.put("docs/page.md", "<!-- n:limit h200 luck rate -->0<!-- /n -->")
+        code, said = self.docs("--write")
+        self.assertEqual(code, 2)
+        self.assertIn("unknown loop 'luck'; known: attention_registers", said)
+
     def test_the_parent_is_named(self) -> None:
         text = self.write(self.TABLE)
         self.assertIn("+0.3 % against 02", text)

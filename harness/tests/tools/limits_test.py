@@ -68,16 +68,20 @@ class LimitsTest(support.FolderTest):
 
 
 class RoofTest(support.FolderTest):
+    def with_limit(self, spaced: float, steady: float) -> limits.Limits:
+        row = {"id": "mma_sync", "status": "ok", "rate": spaced, "rate_back_to_back": steady}
+        return limits.Limits(self.folder / limits.FILE, {"rows": [row]})
+
     def test_a_rung_above_the_roof_is_found(self) -> None:
         results, catalogue = put(self.folder, ("ampere",))
         measured = limits.Limits.beside(results)
         assert measured is not None
         self.assertEqual(limits.above_the_roof(measured, results, catalogue), [])
-        low = limits.Limits(measured.path, {"mma_sync": limits.Rate(285.0, 400.0)})
+        low = self.with_limit(285.0, 400.0)
         above = limits.above_the_roof(low, results, catalogue)
         self.assertTrue(any(line.startswith("06 ") for line in above), above)
         self.assertFalse(any(line.startswith("01 ") for line in above), above)
-        steady = limits.Limits(measured.path, {"mma_sync": limits.Rate(1000.0, 100.0)})
+        steady = self.with_limit(1000.0, 100.0)
         self.assertTrue(limits.above_the_roof(steady, results, catalogue))
 
     def test_no_committed_rung_is_above_it(self) -> None:
