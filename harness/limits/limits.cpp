@@ -39,6 +39,7 @@ class Memory {
 
   void clear() const {
     check_cuda(cudaMemset(address_, 0, static_cast<std::size_t>(bytes_)), "clearing a buffer");
+    settle();
   }
 
   /// `words` over and over.
@@ -54,6 +55,7 @@ class Memory {
                  "filling a buffer");
       done += next;
     }
+    settle();
   }
 
   std::vector<std::uint32_t> download(std::int64_t offset, std::int64_t bytes) const {
@@ -65,6 +67,9 @@ class Memory {
   }
 
  private:
+  /// Kernels run on a stream of their own, which does not wait for what was asked for here.
+  static void settle() { check_cuda(cudaDeviceSynchronize(), "preparing a buffer"); }
+
   void* address_ = nullptr;
   std::int64_t bytes_;
 };
@@ -92,17 +97,18 @@ class Bench {
 
   int blocks(const Loop& loop) const { return loop.blocks * device_.properties().sms; }
 
-  /// 16-byte words of the buffer that the loop uses.
+  /// 16-byte words of the buffer that the loop uses: chunks for all thread blocks alike.
   std::int64_t count(const Loop& loop) const {
     // A quarter: the L2 of a card with two partitions may hold a line in both.
     const auto l2 = static_cast<std::int64_t>(device_.properties().l2 / 4);
+    const std::int64_t unit = kChunk * kWord * blocks(loop);
     switch (loop.source) {
       case Source::operands:
         return operand_bytes() / kWord;
       case Source::l2:
-        return whole(std::min(l2, buffer_.bytes()), kChunk * kWord) / kWord;
+        return whole(l2, unit) / kWord;
       case Source::memory:
-        return (loop.words == 0 ? copy_ : buffer_).bytes() / kWord;
+        return whole((loop.words == 0 ? copy_ : buffer_).bytes(), unit) / kWord;
     }
     return 0;
   }
@@ -134,7 +140,7 @@ class Bench {
       wrong = check_part(loop, iterations, 0,
                          std::int64_t{blocks(loop)} * loop.threads * loop.words * 4);
     } else {
-      const std::int64_t repeats = copy_.bytes() / operand_bytes();
+      const std::int64_t repeats = count(loop) * kWord / operand_bytes();
       for (const std::int64_t i : {std::int64_t{0}, repeats / 2, repeats - 1}) {
         if (wrong.empty())
           wrong = check_part(loop, iterations, i * operand_bytes(), operand_bytes());

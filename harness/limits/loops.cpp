@@ -247,8 +247,9 @@ Loop wgmma(std::string id, std::string what, const Kernel& kernel, bool mix) {
 }
 
 /// A loop over a buffer.
-Loop traffic(std::string id, std::string what, const Kernel& kernel, Source source, bool copies) {
-  Loop loop = compute(std::move(id), std::move(what), "GB/s", kernel, 6, copies ? 2 : 1,
+Loop traffic(std::string id, std::string what, const Kernel& kernel, Source source, int blocks,
+             bool copies) {
+  Loop loop = compute(std::move(id), std::move(what), "GB/s", kernel, blocks, copies ? 2 : 1,
                       copies ? 0 : 1, nullptr);
   loop.source = source;
   loop.check = nullptr;
@@ -277,11 +278,11 @@ std::vector<Loop> make_loops() {
                   2, shared_work, 4, check_shared_load),
           compute("ldmatrix", "ldmatrix.x4 without conflicts", "GB/s", kernel_limit_ldmatrix, 2,
                   shared_work, 4, check_ldmatrix),
-          traffic("l2_read", "reads that hit L2", kernel_limit_l2_read, Source::l2, false),
+          traffic("l2_read", "reads that hit L2", kernel_limit_l2_read, Source::l2, 2, false),
           traffic("memory_read", "reads from device memory", kernel_limit_memory_read,
-                  Source::memory, false),
+                  Source::memory, 6, false),
           traffic("memory_copy", "copy in device memory, bytes read and written",
-                  kernel_limit_memory_copy, Source::memory, true)};
+                  kernel_limit_memory_copy, Source::memory, 6, true)};
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ __device__ uint32_t fill_rows(uint4* shared, const uint4* input) {
 
 }  // namespace
 
-#define LOOP(name, block, blocks_per_sm, shared_bytes)                                           \
+#define LOOP(name, block, shared_bytes)                                                          \
   const fa::limits::Kernel fa::limits::kernel_##name{reinterpret_cast<const void*>(name), block, \
                                                      shared_bytes};
 
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 2)
   for (int j = 0; j < 2 * kMmaTiles * 4; ++j)
     own[j] = d[j / (kMmaTiles * 4)][j / 4 % kMmaTiles][j % 4];
 }
-LOOP(limit_mma_sync, kThreads, 2, 0)
+LOOP(limit_mma_sync, kThreads, 0)
 
 extern "C" __global__ void __launch_bounds__(kThreads, 4)
     limit_ex2(const uint32_t* input, float* output, int64_t, int iterations) {
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll
   for (int j = 0; j < kExponents; ++j) own[j] = sum[j];
 }
-LOOP(limit_ex2, kThreads, 4, 0)
+LOOP(limit_ex2, kThreads, 0)
 
 // Points on circles: the values never settle, as they would in x = a x + b.
 extern "C" __global__ void __launch_bounds__(kThreads, 4)
@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll
   for (int j = 0; j < kPairs; ++j) own[j] = point[j];
 }
-LOOP(limit_fma, kThreads, 4, 0)
+LOOP(limit_fma, kThreads, 0)
 
 // Neighbouring threads read neighbouring 16 bytes; two halves of the rows take turns.
 extern "C" __global__ void __launch_bounds__(kSharedThreads, 2)
@@ -195,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(kSharedThreads, 2)
   }
   *own_words<uint4>(output, 1) = sum;
 }
-LOOP(limit_shared_load, kSharedThreads, 2, 2 * kSharedLoads * kSharedRow)
+LOOP(limit_shared_load, kSharedThreads, 2 * kSharedLoads * kSharedRow)
 
 // The same bytes through ldmatrix.
 extern "C" __global__ void __launch_bounds__(kSharedThreads, 2)
@@ -215,19 +215,19 @@ extern "C" __global__ void __launch_bounds__(kSharedThreads, 2)
   }
   *own_words<uint4>(output, 1) = sum;
 }
-LOOP(limit_ldmatrix, kSharedThreads, 2, 2 * kSharedLoads * kSharedRow)
+LOOP(limit_ldmatrix, kSharedThreads, 2 * kSharedLoads * kSharedRow)
 
 extern "C" __global__ void __launch_bounds__(kThreads, 6)
     limit_l2_read(const uint4* input, uint32_t* output, int64_t count, int iterations) {
   read_loop<FromL2>(input, output, count, iterations);
 }
-LOOP(limit_l2_read, kThreads, 6, 0)
+LOOP(limit_l2_read, kThreads, 0)
 
 extern "C" __global__ void __launch_bounds__(kThreads, 6)
     limit_memory_read(const uint4* input, uint32_t* output, int64_t count, int iterations) {
   read_loop<FromMemory>(input, output, count, iterations);
 }
-LOOP(limit_memory_read, kThreads, 6, 0)
+LOOP(limit_memory_read, kThreads, 0)
 
 extern "C" __global__ void __launch_bounds__(kThreads, 6)
     limit_memory_copy(const uint4* input, uint4* output, int64_t count, int iterations) {
@@ -240,4 +240,4 @@ extern "C" __global__ void __launch_bounds__(kThreads, 6)
           : "memory");
     });
 }
-LOOP(limit_memory_copy, kThreads, 6, 0)
+LOOP(limit_memory_copy, kThreads, 0)

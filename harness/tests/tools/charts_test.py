@@ -15,6 +15,7 @@ support.need("numpy")
 support.need("matplotlib")
 
 import ladder  # noqa: E402
+import limits  # noqa: E402
 import memory  # noqa: E402
 import render  # noqa: E402
 import roofline  # noqa: E402
@@ -77,6 +78,26 @@ class DrawingTest(support.FolderTest):
                 self.assertIn(word, words, name)
 
 
+class LimitsTest(DrawingTest):
+    """The same charts where the limits of the card are known."""
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        text = ladder.json.dumps(synthetic.limits())
+        (self.folder / limits.FILE).write_text(text, encoding="utf-8")
+        return super().figures()
+
+    def test_words_that_must_be_there(self) -> None:
+        wanted = {
+            "progression": ("percent of the limit: bare wgmma, 900 TFLOPS",),
+            "roofline": ("limit: wgmma", "limit: mma.sync", "900", "640", "4500 GB/s", "7000 GB/s"),
+        }
+        for name, figure in self.figures():
+            words = "\n".join(text.get_text() for text in visible_texts(figure))
+            self.assertNotIn(limits.NOT_MEASURED, words)
+            for word in wanted.get(name.partition(" ")[0], ()):
+                self.assertIn(word, words, name)
+
+
 class StatusTest(support.FolderTest):
     def test_what_is_no_step_says_so_and_is_pale(self) -> None:
         results, catalogue = inputs(self.folder, 7)
@@ -84,7 +105,7 @@ class StatusTest(support.FolderTest):
         self.addCleanup(style.plt.close, figure)
         words = [text.get_text() for text in visible_texts(figure)]
         said = [word.partition("  ")[2] for word in words if "  " in word]
-        self.assertEqual(said, ["flat", "flat", "regression"])  # 03, 04 and 07
+        self.assertEqual(said, ["flat", "regression", "regression"])  # 03, 04 and 07
         colour = style.rung_colours(catalogue)[catalogue.find("07").id]
         fills = [bar.get_facecolor()[:3] for bar in figure.axes[0].patches]
         self.assertIn(style.pale(colour), fills)
