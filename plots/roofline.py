@@ -61,7 +61,8 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
 
 def slopes(roof: Ceilings) -> str:
     """What the slanted lines are."""
-    memory = f"Slanted: {roof.traffic} at {roof.gbs:.0f} GB/s, which meets the roof at {roof.ridge:.3g} FLOP/byte"
+    memory = f"Slanted: {roof.traffic} at {roof.gbs:.0f} GB/s, which meets the roof at"
+    memory += f" {roof.ridge:.3g} FLOP/byte"
     if roof.l2_gbs is None:
         return f"{memory}\n({limits.NOT_MEASURED})."
     return f"{memory};\ndashed: reads from L2 at {roof.l2_gbs:.0f} GB/s."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,15 +141,18 @@ def cards_table(site: Site, page: Path, problem_text: str) -> str:
     files = [site.results(name) if site.results_path(name).is_file() else None for name in names]
     if not any(files):
         raise LadderError(f"table:cards: there is none of {', '.join(names)}")
+    def line(name: str, find: Callable[[Results], Row | None]) -> list[str]:
+        return [name, *card_cells([find(file) if file else None for file in files])]
+
     rungs = [rung for rung in site.catalogue.rungs if rung.dtype == problem.dtype]
+    peers = dict.fromkeys(peer for file in files if file for peer in file.peers())
     lines = [
-        [rung_link(site, rung, page), *card_cells([file.rung(rung.id, problem) if file else None for file in files])]
+        line(rung_link(site, rung, page), lambda file, id=rung.id: file.rung(id, problem))
         for rung in rungs
         if rung.takes("causal") or not problem.causal
     ]
-    peers = dict.fromkeys(peer for file in files if file for peer in file.peers())
     lines += [
-        [ladder.PEER_NAMES.get(peer, peer), *card_cells([file.peer(peer, problem) if file else None for file in files])]
+        line(ladder.PEER_NAMES.get(peer, peer), lambda file, id=peer: file.peer(id, problem))
         for peer in peers
     ]
     lines = [line for line in lines if any(cell != NOTHING for cell in line[1:])]
@@ -402,6 +405,7 @@ def intensity_table(site: Site, page: Path, name: str) -> str:
     heads += ["the post's A100, ridge 201", f"{results.gpu}, ridge {roof.ridge:.0f}"]
     source = (
         f"{results.gpu}: {digits(roof.tflops)} TFLOPS ({roof.arithmetic[0][0]}) over "
-        f"{digits(roof.gbs)} GB/s of {roof.traffic}, both measured; `{ladder.source_text(results)}`.\n"
+        f"{digits(roof.gbs)} GB/s of {roof.traffic}, both measured; "
+        f"`{ladder.source_text(results)}`.\n"
     )
     return f"{markdown_table(heads, lines, left=0)}\n{source}"

@@ -35,7 +35,8 @@ class DocsTest(support.FolderTest):
         super().setUp()
         charts = (support.REPOSITORY / "plots").glob("*.py")
         parts = (support.REPOSITORY / "scripts" / "pages").glob("*.py")
-        names = [*(f"plots/{path.name}" for path in charts), *(f"scripts/pages/{path.name}" for path in parts)]
+        names = [f"plots/{path.name}" for path in charts]
+        names += [f"scripts/pages/{path.name}" for path in parts]
         for name in ("scripts/docs.py", *names):
             self.put(name, (support.REPOSITORY / name).read_text(encoding="utf-8"))
         self.put("README.md", README)
