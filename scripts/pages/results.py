@@ -222,7 +222,8 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
     parent = rung.parent or "parent"
     names = short_names(peers)
     heads = [HEADS] if several else []
-    heads += ["D", "N", f"{id}", *([OF_LIMIT] if measured else []), parent, f"{parent} at this tile", *names, f"of {names[0]}"]
+    heads += ["D", "N", f"{id}", *([OF_LIMIT] if measured else []), parent]
+    heads += [f"{parent} at this tile", *names, f"of {names[0]}"]
     return markdown_table(heads, rows, left=1) + source_line(results, None)
 
 
