@@ -20,9 +20,9 @@ constexpr std::string_view id_of(std::string_view name) {
 using enum Capabilities;  // for the rows
 
 const Rung kLadder[] = {
-#define RUNG(name, parent, family, status, target, dtype, capabilities, diff_budget, idea)  \
-  {id_of(#name), #name,        parent,      Family::family, Status::status, Target::target, \
-   Dtype::dtype, capabilities, diff_budget, idea,           &kernels_##name},
+#define RUNG(name, parent, family, target, dtype, capabilities, diff_budget, idea)              \
+  {id_of(#name), #name,        parent,      Family::family, Target::target, Dtype::dtype, \
+   capabilities, diff_budget, idea,           &kernels_##name},
 #include "kernels/catalogue.def"
 #undef RUNG
 };
@@ -102,20 +102,6 @@ const char* to_string(Family family) {
       return "hopper";
     case Family::own:
       return "own";
-  }
-  return "";
-}
-
-const char* to_string(Status status) {
-  switch (status) {
-    case Status::step:
-      return "step";
-    case Status::flat:
-      return "flat";
-    case Status::regression:
-      return "regression";
-    case Status::branch:
-      return "branch";
   }
   return "";
 }

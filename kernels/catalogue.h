@@ -14,8 +14,6 @@ namespace fa {
 
 /// `own` holds the reader's kernels (kernels/own), which stand outside the ladder.
 enum class Family { fp32, ampere, hopper, own };
-/// What the measurement said: faster, no difference, slower; or a side branch of the ladder.
-enum class Status { step, flat, regression, branch };
 
 /// What a rung's code is compiled for.
 enum class Target {
@@ -24,7 +22,6 @@ enum class Target {
 };
 
 const char* to_string(Family family);
-const char* to_string(Status status);
 /// "sm_80", "sm_90a".
 const char* to_string(Target target);
 /// Whether a card of this compute capability (x 10) runs the code.
@@ -36,7 +33,6 @@ struct Rung {
   std::string_view name;    ///< "06_batched": file name and chapter name
   std::string_view parent;  ///< id of the parent, empty for the first of a family
   Family family;
-  Status status;
   Target target;
   Dtype dtype;
   Capabilities capabilities;
@@ -76,7 +72,6 @@ class OwnRung {
                     kName,                                                   \
                     "",                                                      \
                     fa::Family::own,                                         \
-                    fa::Status::branch,                                      \
                     fa::Target::target,                                      \
                     fa::Dtype::dtype,                                        \
                     capabilities,                                            \

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import limits
 from ladder import LadderError, Problem, Results, Row
 
 ELEMENT = {"float16": 2, "float32": 4}
@@ -76,10 +77,17 @@ def _flops(problem: Problem) -> float:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What the card was measured to sustain in the same file."""
+    """What the card was measured to sustain: by bare loops (fa limits), else by a large matrix
+    product and a large copy in the same result file."""
 
-    tflops: float  # a large matrix product
-    gbs: float  # a large copy
+    arithmetic: tuple[tuple[str, float], ...]  # name and TFLOPS, the highest first
+    traffic: str  # what gbs is the rate of
+    gbs: float
+    l2_gbs: float | None = None
+
+    @property
+    def tflops(self) -> float:
+        return self.arithmetic[0][1]
 
     @property
     def ridge(self) -> float:
@@ -88,13 +96,29 @@ class Ceilings:
 
 
 def ceilings(results: Results, problem: Problem) -> Ceilings:
+    return bare_loops(results, problem) or large_operations(results, problem)
+
+
+def bare_loops(results: Results, problem: Problem) -> Ceilings | None:
+    """None where limits.json is missing or has not all of them."""
+    measured = limits.Limits.beside(results)
+    read = measured.traffic("memory_read") if measured else None
+    if measured is None or read is None:
+        return None
+    families = ((family, measured.of_family(family)) for family in limits.FAMILIES[problem.dtype])
+    lines = tuple((f"limit: {limits.NAMES[family]}", rate.spaced) for family, rate in families if rate)
+    return Ceilings(lines, "reads", read, measured.traffic("l2_read")) if lines else None
+
+
+def large_operations(results: Results, problem: Problem) -> Ceilings:
     matmul = results.matmul(problem)
     copy = results.copy(problem)
     if matmul is None or matmul.problem.dtype != problem.dtype:
         raise LadderError(f"{results.name} has no time of a {problem.dtype} matrix product")
     if copy is None:
         raise LadderError(f"{results.name} has no time of a copy")
-    return Ceilings(matmul.tflops, float(copy.data["gbs"]))
+    product = (("cuBLAS product", matmul.tflops),)
+    return Ceilings(product, "a copy", float(copy.data["gbs"]))
 
 
 def stores_scores(row: Row) -> bool:

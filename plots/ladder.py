@@ -88,6 +88,8 @@ class Problem:
 PROBLEM_FIELDS = Problem.__dataclass_fields__
 DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike")  # besides normal
 MAIN_PROBLEM = "16,16,8192,128"
+SINGLE = "1,16,8192,64,float32"
+MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by
 
 # --- results --------------------------------------------------------------------------------------
 
@@ -235,7 +237,6 @@ class Rung:
     name: str
     parent: str
     family: str
-    status: str
     idea: str
     file: str
     chapter: str
@@ -249,6 +250,14 @@ class Rung:
     @property
     def title(self) -> str:
         return f"{self.id} {self.short_name}"
+
+    @property
+    def dtype(self) -> str:
+        return str(self.data["dtype"])
+
+    def takes(self, capability: str) -> bool:
+        """ "causal", "ragged" or "lse"."""
+        return bool(self.data.get(capability))
 
 
 @dataclass(frozen=True)
@@ -287,7 +296,7 @@ class Catalogue:
     @property
     def sha256(self) -> str:
         """Of what charts show of the list: one made from another list is out of date."""
-        shown = [(rung.id, rung.name, rung.parent, rung.family, rung.status) for rung in self.rungs]
+        shown = [(rung.id, rung.name, rung.parent, rung.family) for rung in self.rungs]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
@@ -431,11 +440,18 @@ def source_text(results: Results) -> str:
     return f"{results.name}, commit {str(results.document['generator']['git_sha'])[:9]}"
 
 
+def limits_sha256(results: Results) -> str:
+    """Of the limits of the same card; empty where there are none."""
+    path = results.path.parent / "limits.json"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
 def provenance(results: Results, catalogue: Catalogue) -> str:
     """What a chart was made from; scripts/docs.py compares it."""
     made_from = {
         "results": results.name,
         "results_sha256": results.sha256,
+        "limits_sha256": limits_sha256(results),
         "catalogue_sha256": catalogue.sha256,
     }
     return json.dumps(made_from)

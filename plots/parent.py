@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import sys
 
+import status
 import style
 from ladder import Catalogue, LadderError, Problem, Results, Step, step_of
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ from matplotlib.transforms import blended_transform_factory
 BAR = 0.58  # height of a bar, in rows
 ROW = 0.335  # inches
 WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 2.5, 1.72, 1.3, 0.95  # inches around the bars
+LEFT, RIGHT, TOP, BOTTOM = 2.5, 2.02, 1.3, 0.95  # inches around the bars
 KEY = (
     "Solid: the idea, against the parent at the same tile."
     " Hatched: what the new tile alone did to the parent."
@@ -51,11 +52,11 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
         raise LadderError(f"{results.name} has no rung with its parent at {problem.label}")
     figure, axes = make_figure(len(known))
     colours = style.rung_colours(catalogue)
+    found = status.statuses(results, catalogue)
     set_axes(axes, known)
     style.name_change_columns(axes)
     for place, step in enumerate(known):
-        colour = colours[step.rung.id]
-        draw_step(axes, place, step, colour if style.is_step(step.rung) else style.pale(colour))
+        draw_step(axes, place, step, found[step.rung.id], colours[step.rung.id])
     style.titles(
         figure,
         f"Step by step, {results.gpu}",
@@ -105,7 +106,10 @@ def readable_ticks(low: float, high: float) -> list[float]:
     return kept
 
 
-def draw_step(axes: Axes, place: int, step: Step, colour: style.Colour) -> None:
+def draw_step(
+    axes: Axes, place: int, step: Step, kind: status.Status, full: style.Colour
+) -> None:
+    colour = full if kind.is_up else style.pale(full)
     tile = tile_factor(step)
     if step.parent_at_tile is None:
         bar(axes, place, BAR, 1.0, step.factor, color=colour)
@@ -117,9 +121,8 @@ def draw_step(axes: Axes, place: int, step: Step, colour: style.Colour) -> None:
     left = -(LEFT - 0.2) / (WIDTH - LEFT - RIGHT)
     text = {"transform": column, "va": "center_baseline"}
     axes.text(left, place, step.rung.title, weight="bold", **text)
-    status = "" if style.is_step(step.rung) else f", {step.rung.status}"
     under = {"ha": "right", "size": 8, "color": style.MUTED}
-    axes.text(-0.012, place, f"on {step.parent.id}{status}", **under, **text)
+    axes.text(-0.012, place, kind.text, **under, **text)
     style.draw_changes(axes, place, step)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import sys
 
+import limits
+import status
 import style
 from ladder import PEER_NAMES, Catalogue, Problem, Results, Row, Rung, Step, step_of
 from matplotlib.axes import Axes
@@ -14,12 +16,12 @@ from matplotlib.transforms import blended_transform_factory
 BAR = 0.66  # height of a bar, in rows
 ROW = 0.335  # inches
 WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 2.22, 1.72, 1.46, 0.76  # inches around the bars
+LEFT, RIGHT, TOP, BOTTOM = 2.22, 2.02, 1.46, 1.22  # inches around the bars
 NAME_WIDTH = 86  # points that the name of a reference line takes
 
 KEY = (
     "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."
-    " Pale: no step up, kept for its lesson."
+    " Pale: flat or slower, kept for its lesson."
 )
 
 References = list[tuple[str, Row]]
@@ -33,13 +35,15 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     axes.set_ylim(len(rungs) - 0.5, -0.5)
     style.hairline_grid(axes, "x")
     colours = style.rung_colours(catalogue)
+    kinds = status.statuses(results, catalogue)
     for place, rung in enumerate(rungs):
         row = results.rung(rung.id, problem)
         assert row is not None
-        draw_bar(axes, place, rung, row, colours[rung.id])
+        draw_bar(axes, place, row, kinds[rung.id], colours[rung.id])
         label_rung(axes, place, rung, row)
         draw_step(axes, place, step_of(rung, catalogue, results, problem))
     axes.set_yticks([])
+    draw_limit_axis(axes, results, problem)
     draw_references(figure, axes, references)
     style.name_change_columns(axes)
     style.titles(figure, f"Flash Ladder on {results.gpu}", f"TFLOPS at {problem.label}", KEY)
@@ -68,10 +72,11 @@ def reference_rows(results: Results, problem: Problem) -> References:
     return found + ([(PEER_NAMES.get(ceiling.id, ceiling.id), ceiling)] if ceiling else [])
 
 
-def draw_bar(axes: Axes, place: int, rung: Rung, row: Row, colour: style.Colour) -> None:
+def draw_bar(
+    axes: Axes, place: int, row: Row, kind: status.Status, colour: style.Colour
+) -> None:
     slow, fast = row.spread
-    step = style.is_step(rung)
-    fill = colour if step else style.pale(colour)
+    fill = colour if kind.is_up else style.pale(colour)
     axes.barh(place, row.tflops, height=BAR, facecolor=fill, edgecolor=colour, zorder=2)
     axes.errorbar(
         row.tflops,
@@ -87,12 +92,12 @@ def draw_bar(axes: Axes, place: int, rung: Rung, row: Row, colour: style.Colour)
     value = f"{row.tflops:.0f}" if row.tflops >= 99.5 else f"{row.tflops:.1f}"
     behind = {"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.8}  # a reference line
     axes.annotate(
-        value if step else f"{value}  {rung.status}",
+        value if kind.is_up and not kind.branch else f"{value}  {kind.text}",
         (0 if is_long else fast, place),
         xytext=(7, 0),
         textcoords="offset points",
         va="center_baseline",
-        color="white" if is_long and step else style.INK,
+        color="white" if is_long and kind.is_up else style.INK,
         weight="bold",
         zorder=5,
         bbox=None if is_long else behind,
@@ -132,6 +137,26 @@ def draw_step(axes: Axes, place: int, step: Step | None) -> None:
             linestyle=(0, (2.5, 1.5)),
             zorder=3,
         )
+
+
+def draw_limit_axis(axes: Axes, results: Results, problem: Problem) -> None:
+    """TFLOPS once more, in percent of what a bare loop reaches on this card."""
+    family = limits.FAMILIES[problem.dtype][0]
+    measured = limits.Limits.beside(results)
+    limit = measured.of_family(family) if measured else None
+    if limit is None:
+        axes.set_xlabel(f"TFLOPS ({limits.NOT_MEASURED})", size=9)
+        return
+    axes.set_xlabel("TFLOPS", size=9, labelpad=1)
+    below = -0.46 / (axes.figure.get_figheight() * axes.get_position().height)
+    ticks = axes.secondary_xaxis(
+        below,
+        functions=(lambda rate: 100 * rate / limit.spaced, lambda part: part * limit.spaced / 100),
+    )
+    ticks.spines["bottom"].set_visible(False)
+    ticks.tick_params(length=0)
+    name = f"percent of the limit: bare {limits.NAMES[family]}, {limit.spaced:.3g} TFLOPS"
+    ticks.set_xlabel(name, size=9, labelpad=1, color=style.MUTED)
 
 
 def draw_references(figure: Figure, axes: Axes, references: References) -> None:

@@ -19,7 +19,7 @@ import roofline
 import seq_len
 import spread
 import style
-from ladder import MAIN_PROBLEM, Catalogue, LadderError, Problem, Results
+from ladder import MAIN_PROBLEM, SINGLE, Catalogue, LadderError, Problem, Results
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ CHARTS = (
     Chart("progression", progression.draw),
     Chart("progression_d64", progression.draw, "16,16,8192,64"),
     Chart("progression_causal", progression.draw, f"{MAIN_PROBLEM},causal"),
-    Chart("progression_fp32", progression.draw, roofline.SINGLE),
+    Chart("progression_fp32", progression.draw, SINGLE),
     Chart("seq_len", seq_len.draw),
     Chart("parent", parent.draw),
     Chart("roofline", roofline.draw),
-    Chart("roofline_fp32", roofline.draw, roofline.SINGLE),
+    Chart("roofline_fp32", roofline.draw, SINGLE),
     Chart("memory", memory.draw, memory.PROBLEM),
     Chart("spread", spread.draw, varied=True),
     Chart("counts", counts.draw, counts.PROBLEM, counted=True),

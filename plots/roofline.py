@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 
 import intensity
+import limits
+import status
 import style
 from intensity import Ceilings
 from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row
@@ -14,15 +16,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-SINGLE = "1,16,8192,64,float32"
-WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 0.72, 1.75, 1.10, 1.02  # inches around the plot
-LABEL = 0.155  # inches between the labels at the right
-MINIMUM = 3.6  # inches of plot height
-KEY = (
-    "Dot: K and V read once for each tile of Q, or S and P written and read. "
-    "Ring: every tensor moved once. The truth lies between, nearer the ring the more L2 serves."
-)
+# Narrow, with large letters: at the width of a phone they are still read.
+WIDTH = 6.6
+LEFT, RIGHT, TOP, BOTTOM = 0.55, 2.3, 1.78, 1.06  # inches around the plot
+LABEL = 0.2  # inches between the labels at the right
+MINIMUM = 3.2  # inches of plot height
+GAP, VALUE = 0.26, 2.24  # inches right of the plot: where a label begins, where its number ends
+SIZE = 10.5
+KEY = """\
+Dot: K and V read once for each tile of Q, or S and P written and read.
+Ring: every tensor moved once. The truth lies between: the more L2
+serves, the nearer to the ring."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     points = rung_points(results, catalogue, problem) + peer_points(results, problem)
     if not points:
         raise LadderError(f"{results.name} has no time at {problem.label}")
-    plot = max(MINIMUM, LABEL * len(points) * 1.15)
+    plot = max(MINIMUM, LABEL * (len(points) + len(roof.arithmetic)) * 1.08)
     height = plot + TOP + BOTTOM
     figure = style.plt.figure(figsize=(WIDTH, height))
     box = (LEFT / WIDTH, BOTTOM / height, (WIDTH - LEFT - RIGHT) / WIDTH, plot / height)
@@ -48,10 +52,20 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     draw_roof(axes, roof)
     for point in points:
         draw_point(axes, point)
-    label_points(axes, points)
-    style.titles(figure, f"Roofline, {results.gpu}", f"TFLOPS at {problem.label}", KEY)
+    label_ends(axes, points, roof)
+    key = f"{KEY}\n{slopes(roof)}"
+    style.titles(figure, f"Roofline, {results.gpu}", f"TFLOPS at {problem.label}", key, 9.5)
     style.footer(figure, results, note)
     return figure
+
+
+def slopes(roof: Ceilings) -> str:
+    """What the slanted lines are."""
+    memory = f"Slanted: {roof.traffic} at {roof.gbs:.0f} GB/s, which meets the roof at"
+    memory += f" {roof.ridge:.3g} FLOP/byte"
+    if roof.l2_gbs is None:
+        return f"{memory}\n({limits.NOT_MEASURED})."
+    return f"{memory};\ndashed: reads from L2 at {roof.l2_gbs:.0f} GB/s."
 
 
 def rung_points(results: Results, catalogue: Catalogue, problem: Problem) -> list[Point]:
@@ -60,7 +74,7 @@ def rung_points(results: Results, catalogue: Catalogue, problem: Problem) -> lis
     points = []
     for rung in catalogue.rungs:
         row = results.rung(rung.id, problem)
-        if row is None or rung.status == "regression":
+        if row is None or status.change_of(rung, results, catalogue) == status.REGRESSION:
             continue
         points.append(point_of(rung.title, row, colours[rung.id], intensity.uncached(row)))
     return points
@@ -91,20 +105,20 @@ def set_axes(axes: Axes, points: list[Point], roof: Ceilings) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
-    axes.set_xlabel("arithmetic intensity, FLOP/byte (log scale)", size=9)
+    axes.set_xlabel("arithmetic intensity, FLOP/byte (log scale)", size=SIZE)
+    axes.tick_params(labelsize=SIZE)
 
 
 def draw_roof(axes: Axes, roof: Ceilings) -> None:
     low, high = axes.get_xlim()
-    look = {"color": style.MUTED, "linewidth": 1.1, "zorder": 2}
+    look = {"color": style.MUTED, "linewidth": 1.4, "zorder": 2}
     axes.plot([low, roof.ridge, high], [low * roof.gbs / 1e3, roof.tflops, roof.tflops], **look)
-    words = (
-        f"matrix product {roof.tflops:.3g} TFLOPS, copy {roof.gbs:.0f} GB/s: "
-        f"they meet at {roof.ridge:.3g} FLOP/byte"
-    )
-    text = {"size": 8.5, "color": style.MUTED, "ha": "left", "va": "bottom", "zorder": 5}
-    text |= {"bbox": {"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.6}}
-    axes.annotate(words, (low, roof.tflops), xytext=(3, 3), textcoords="offset points", **text)
+    for _, tflops in roof.arithmetic[1:]:
+        axes.plot([1e3 * tflops / roof.gbs, high], [tflops] * 2, **look)
+    if roof.l2_gbs is not None:
+        ridge = 1e3 * roof.tflops / roof.l2_gbs
+        dashed = look | {"linestyle": (0, (4, 3))}
+        axes.plot([low, ridge], [low * roof.l2_gbs / 1e3, roof.tflops], **dashed)
 
 
 def draw_point(axes: Axes, point: Point) -> None:
@@ -117,24 +131,27 @@ def draw_point(axes: Axes, point: Point) -> None:
         axes.plot(point.high, point.tflops, marker="o", markersize=5, zorder=4, **look)
 
 
-def label_points(axes: Axes, points: list[Point]) -> None:
-    """Name and rate right of the plot, moved apart, with a hairline to the point."""
+def label_ends(axes: Axes, points: list[Point], roof: Ceilings) -> None:
+    """Names and rates in a column right of the plot, moved apart, each with a line to what it names."""
+    ends = [(point.name, point.high, point.tflops, point.colour) for point in points]
+    right = axes.get_xlim()[1]
+    ends += [(name, right, tflops, style.MUTED) for name, tflops in roof.arithmetic]
     panel = axes.get_position().height * axes.figure.get_figheight()
     to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [to_axes.transform((point.high, point.tflops))[1] for point in points]
-    places = style.spread_labels(heights, LABEL / panel, 0.0, 1.0)
-    for point, place in zip(points, places):
+    heights = [to_axes.transform((x, y))[1] for _, x, y, _ in ends]
+    begin, number = style.right_of(axes, GAP), style.right_of(axes, VALUE)
+    for (name, x, y, colour), place in zip(ends, style.spread_labels(heights, LABEL / panel, 0.0, 1.0)):
         axes.annotate(
             "",
-            (point.high, point.tflops),
-            xytext=(1.03, place),
+            (x, y),
+            xytext=(begin - 0.005, place),
             textcoords="axes fraction",
-            arrowprops={"arrowstyle": "-", "color": point.colour, "linewidth": 0.5, "shrinkB": 4},
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkB": 3.5},
             annotation_clip=False,
         )
-        text = {"transform": axes.transAxes, "va": "center", "size": 8.5, "color": point.colour}
-        axes.text(1.035, place, point.name, weight="bold", **text)
-        axes.text(1.235, place, f"{point.tflops:.3g}", ha="right", **text)
+        text = {"transform": axes.transAxes, "va": "center", "size": SIZE, "color": colour}
+        axes.text(begin, place, name, weight="bold", **text)
+        axes.text(number, place, f"{y:.3g}", ha="right", **text)
 
 
 if __name__ == "__main__":

@@ -110,15 +110,10 @@ def ramp_colour(family: str, place: int) -> Colour:
 
 
 def pale(colour: Colour) -> Colour:
-    """Halfway to the background: for rungs that are no step."""
+    """Halfway to the background: for rungs that are no step up."""
     paper = matplotlib.colors.to_rgb(BACKGROUND)
     red, green, blue = ((0.45 * own + 0.55 * other) for own, other in zip(colour, paper))
     return red, green, blue
-
-
-def is_step(rung: Rung) -> bool:
-    """False for what is shown for its lesson: a flat step, a branch, a regression."""
-    return rung.status == "step"
 
 
 def turned(first: Colour, last: Colour) -> Colour:
@@ -138,12 +133,12 @@ def hairline_grid(axes: Axes, axis: str) -> None:
     axes.tick_params(length=0)
 
 
-def titles(figure: Figure, title: str, subtitle: str, key: str) -> None:
+def titles(figure: Figure, title: str, subtitle: str, key: str, size: float = 8) -> None:
     """Left-aligned title, subtitle and how to read it, at fixed distances from the top edge."""
     height = figure.get_figheight()
     figure.text(0.02, 1 - 0.16 / height, title, size=13, weight="bold", va="top")
     figure.text(0.02, 1 - 0.45 / height, subtitle, size=9, va="top")
-    figure.text(0.02, 1 - 0.64 / height, key, size=8, color=MUTED, va="top")
+    figure.text(0.02, 1 - 0.64 / height, key, size=size, color=MUTED, va="top")
 
 
 def footer(figure: Figure, results: Results, note: str) -> None:
@@ -215,7 +210,7 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
         axes.text(1.265, place, f"{end.last[1]:.0f}", color=end.colour, ha="right", **text)
 
 
-CHANGE, IDEA = 0.20, 0.88  # inches right of the plot: the two columns
+CHANGE, IDEA = 0.20, 1.28  # inches right of the plot: the two columns
 
 
 def right_of(axes: Axes, inches: float) -> float:
@@ -244,6 +239,8 @@ def draw_changes(axes: Axes, place: float, step: Step) -> None:
     text = {"transform": column, "va": "center_baseline"}
     colour = INK if step.parent_at_tile else MUTED
     axes.text(right_of(axes, CHANGE), place, percent(step.factor), **text)
+    parent = {"size": 8, "color": MUTED, **text}
+    axes.text(right_of(axes, CHANGE + 0.62), place, f"on {step.parent.id}", **parent)
     axes.text(right_of(axes, IDEA), place, percent(step.idea_factor), color=colour, **text)
 
 

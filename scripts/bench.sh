@@ -2,7 +2,9 @@
 # Measures the ladder: set-up, build, check, then rungs and other implementations in turns; charts.
 #   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE] [--no-build] [options of fa bench]
 # With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done. The sets:
-#   ladder   ladder.json  float16 rungs, B=16 H=16: N=512..16384 at D=128, N=8192 at D=64
+#   limits   limits.json  what bare loops reach on the card (fa limits)
+#   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 and 1024 at D=128, N=8192 at D=64; those
+#                         that the lengths are shown of also N=512, 2048, 4096, 16384
 #   causal   ladder.json  those that mask: N=512..16384 without 4096 at D=128, N=8192 at D=64
 #   ragged   ladder.json  those that take any length: N=1000 and 8191
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
@@ -20,8 +22,12 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=ladder,causal,ragged,fp32,small,spread
-HALF_PEERS=fa2,cudnn,cublas,copy,triton,fa3
+SETS=limits,ladder,causal,ragged,fp32,small,spread
+ATTENTION_PEERS=fa2,cudnn,fa3
+HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
+# The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
+# the length is not worth the time that they take at the greatest.
+LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '24'"
 TORCH_PEERS=torch_standard,torch_efficient
 SINGLE_PEERS=$TORCH_PEERS,cublas,copy
 FAILED=0
@@ -62,24 +68,33 @@ bench_rungs() {
   bench_with_peers "$2" "${rungs[@]}" "${@:3}"
 }
 
-# Tiles that are not a rung's own are timed at one length only.
+measure_limits() {
+  local code=0
+  "$(fa_binary)" limits --json "$1/limits.json" --overwrite >&2 || code=$?
+  [[ $code -eq 0 ]] || FAILED=$code
+}
+
+# Tiles that are not a rung's own, and the ceilings of PyTorch, are timed at one problem only.
 measure_ladder() {
   local half="r['dtype'] == 'float16'" json="$1/$2"
+  local bare=(--no-ablations --peers)
   bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
-  bench_rungs "$half" "$json" --seqs 8192 --dim 64 --peers $HALF_PEERS
-  bench_rungs "$half" "$json" --seqs 512,1024,2048,4096,16384 --no-ablations --peers $HALF_PEERS
+  bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" "$ATTENTION_PEERS,triton"
+  bench_rungs "$half" "$json" --seqs 1024 "${bare[@]}" "$ATTENTION_PEERS"
+  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,2048,4096,16384 "${bare[@]}" \
+    "$ATTENTION_PEERS"
 }
 
 measure_causal() {
   local masking="r['dtype'] == 'float16' and r['causal']" json="$1/$2"
-  local shape=(--causal --no-ablations --peers "fa2,cudnn,fa3")
+  local shape=(--causal --no-ablations --peers "$ATTENTION_PEERS")
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 
 measure_ragged() {
   local ragged="r['dtype'] == 'float16' and r['ragged']" json="$1/$2"
-  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers fa2,cudnn,fa3
+  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers "$ATTENTION_PEERS"
 }
 
 # The shapes that the chapters of the float32 rungs compare.

@@ -145,6 +145,12 @@ void put_resources(Json& row, const LaunchPlan& plan,
 /// takes longest. A part that could not be timed has none.
 void put_part_times(Json& row, std::span<const ItemTimes> parts);
 
+/// Six significant digits: more than a measurement has, and a file that people can read.
+Json rounded(double value);
+
+/// time_ms{...} of a row.
+Json time_json(const ItemTimes& times);
+
 /// Fills time_ms, tflops, tflops_back_to_back and gbs.
 void put_times(Json& row, const BenchItem& item, const ItemTimes& times);
 

@@ -11,15 +11,26 @@
 #include "harness/bench/statistics.h"
 
 namespace fa {
-namespace {
 
-/// Six significant digits: more than a measurement has, and a file that people can read.
 Json rounded(double value) {
   if (!std::isfinite(value)) return {};
   if (value == 0) return 0.0;
   const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
   return std::round(value * scale) / scale;
 }
+
+Json time_json(const ItemTimes& times) {
+  const Summary spaced = summarize(times.spaced);
+  const Summary sustained = summarize(times.back_to_back);
+  return {{"median", rounded(spaced.median)},
+          {"p10", rounded(spaced.p10)},
+          {"p90", rounded(spaced.p90)},
+          {"min", rounded(spaced.min)},
+          {"n", spaced.n},
+          {"back_to_back", times.back_to_back.empty() ? Json() : rounded(sustained.median)}};
+}
+
+namespace {
 
 double product(std::int64_t a, std::int64_t b) {
   return static_cast<double>(a) * static_cast<double>(b);
@@ -47,17 +58,6 @@ Json peak_bytes(const BenchItem& item) {
   for (const Scratch& scratch : item.plan.scratch) bytes += static_cast<double>(scratch.bytes);
   constexpr double kExact = std::int64_t{1} << 53;
   return bytes <= kExact ? Json(static_cast<std::int64_t>(bytes)) : Json();
-}
-
-Json time_json(const ItemTimes& times) {
-  const Summary spaced = summarize(times.spaced);
-  const Summary sustained = summarize(times.back_to_back);
-  return {{"median", rounded(spaced.median)},
-          {"p10", rounded(spaced.p10)},
-          {"p90", rounded(spaced.p90)},
-          {"min", rounded(spaced.min)},
-          {"n", spaced.n},
-          {"back_to_back", times.back_to_back.empty() ? Json() : rounded(sustained.median)}};
 }
 
 BenchItem peer_item(const Peer& peer, const Problem& problem) {

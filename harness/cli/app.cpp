@@ -77,6 +77,8 @@ Exit dispatch(const std::vector<std::string>& words, std::vector<Peer> peers) {
       {"bench", "Verify and time rungs on the GPU", make_bench_command(std::move(peers), words)});
   entries.push_back(
       {"tune", "Sweep a rung's tiles: time, registers, occupancy", make_tune_command(words)});
+  entries.push_back(
+      {"limits", "Time bare loops: what the card can do at best", make_limits_command(words)});
   for (Entry& entry : entries) {
     entry.app = app.add_subcommand(entry.name, entry.about);
     entry.app->allow_extras();

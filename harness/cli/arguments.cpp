@@ -221,4 +221,13 @@ void require_writable_path(const char* option, const std::filesystem::path& path
   }
 }
 
+void require_new_file(const char* option, const std::filesystem::path& path, bool overwrite) {
+  if (path.empty()) return;
+  require_writable_path(option, path);
+  if (std::filesystem::exists(path) && !overwrite) {
+    throw UsageError(
+        fmt::format("{}: '{}' exists; --overwrite replaces it", option, path.string()));
+  }
+}
+
 }  // namespace fa::cli

@@ -67,4 +67,8 @@ const Rung& select_rung(const std::string& word);
 /// Throws UsageError unless the file can be created, or replaced, there.
 void require_writable_path(const char* option, const std::filesystem::path& path);
 
+/// The same of a file that is written whole, never continued: only `overwrite` replaces one. An
+/// empty path is no file.
+void require_new_file(const char* option, const std::filesystem::path& path, bool overwrite);
+
 }  // namespace fa::cli

@@ -29,6 +29,8 @@ std::unique_ptr<Command> make_explain_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_compare_command();
 std::unique_ptr<Command> make_tune_command(std::vector<std::string> words);
 
+std::unique_ptr<Command> make_limits_command(std::vector<std::string> words);
+
 std::unique_ptr<Command> make_bench_command(std::vector<Peer> peers,
                                             std::vector<std::string> words);
 

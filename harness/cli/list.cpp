@@ -24,7 +24,6 @@ Json rung_json(const Rung& rung) {
       {"name", rung.name},
       {"parent", rung.parent.empty() ? Json() : Json(rung.parent)},
       {"family", to_string(rung.family)},
-      {"status", to_string(rung.status)},
       {"target", to_string(rung.target)},
       {"dtype", to_string(rung.dtype)},
       {"head_dims", rung.head_dims()},
@@ -49,7 +48,6 @@ std::string properties(const Rung& rung) {
   for (const auto& [capability, name] : kCapabilities) {
     if (has(rung.capabilities, capability)) text += fmt::format(" {}", name);
   }
-  if (rung.status != Status::step) text += fmt::format(" {}", to_string(rung.status));
   return text;
 }
 

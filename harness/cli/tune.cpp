@@ -196,7 +196,7 @@ class TuneCommand final : public Command {
   // --- without a GPU ---
 
   Exit show_static(const Rung& rung) const {
-    require_occupancy_path();
+    require_new_file("--json", json_, options_.overwrite);
     const std::vector<BenchItem> items = static_items(rung);
     if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
     Json rows = Json::array();
@@ -221,15 +221,6 @@ class TuneCommand final : public Command {
                         {"rows", std::move(rows)}};
     write_atomically(json_, document.dump(1) + "\n");
     return Exit::ok;
-  }
-
-  /// An occupancy file is written whole, never continued.
-  void require_occupancy_path() const {
-    if (json_.empty()) return;
-    require_writable_path("--json", json_);
-    if (std::filesystem::exists(json_) && !options_.overwrite) {
-      throw UsageError(fmt::format("--json: '{}' exists; --overwrite replaces it", json_));
-    }
   }
 
   std::vector<BenchItem> static_items(const Rung& rung) const {

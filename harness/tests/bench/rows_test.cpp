@@ -34,7 +34,6 @@ Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
           .name = name,
           .parent = "",
           .family = Family::ampere,
-          .status = Status::step,
           .target = Target::sm_80,
           .dtype = dtype,
           .capabilities = Capabilities::none,

@@ -33,15 +33,15 @@ def rungs() -> list[dict]:
 
 class Basics(CliCase):
     def test_help(self) -> None:
-        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*tune.*Exit codes.*")
-        for command in ("list", "run", "check", "explain", "compare", "bench", "tune"):
+        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*tune.*limits.*Exit codes.*")
+        for command in ("list", "run", "check", "explain", "compare", "bench", "tune", "limits"):
             self.fa(command, "--help", code=OK, out=rf".*{command}.*")
 
     def test_version(self) -> None:
         self.fa("--version", code=OK, out=r"\d+\.\d+\.\d+\n")
 
     def test_no_command(self) -> None:
-        self.refused(says="no command given; allowed: list, run, check, explain, compare, bench, tune")
+        self.refused(says="no command given; allowed: list, run, check, explain, compare, bench, tune, limits")
 
     def test_unknown_command(self) -> None:
         self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
@@ -153,7 +153,7 @@ class BadProblems(CliCase):
 
 class NoGpu(CliCase):
     def test_what_needs_one_says_so(self) -> None:
-        for words in (("run", "06", "--device", "gpu"), ("check", "--device", "gpu"), ("bench",)):
+        for words in (("run", "06", "--device", "gpu"), ("check", "--device", "gpu"), ("bench",), ("limits",)):
             self.refused(*words, code=ENVIRONMENT, says=NO_GPU)
 
     def test_the_file_is_not_created(self) -> None:

@@ -14,20 +14,22 @@ from pathlib import Path
 import support
 
 SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
+FAMILIES = {"a": "fp32", "0": "ampere", "2": "hopper", "3": "hopper"}
 
 
 def rung(id: str, parent: str = "", causal: bool = False, family: str = "") -> dict:
     dtype = "float32" if id.startswith("a") else "float16"
-    fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or dtype}
+    fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or FAMILIES[id[0]]}
     return fields | {"causal": causal, "ragged": causal and dtype == "float16"}
 
 
 LISTING = [rung("a0", "", True), rung("a1", "a0"), rung("a2", "a1", True)]
-LISTING += [rung("01"), rung("02", "01", True)]
+LISTING += [rung("01"), rung("02", "01", True), rung("30", "02")]
 GUARDED = [rung(id, causal=id > "30") for id in ("26", "27", "28", "29", "31", "33")]
 GUARDED += [rung("x1", family="own")]
 
 FA = """#!/bin/sh
+[ "$1" != limits ] || echo "$*" >>"$LIMITS"
 [ "$1" != list ] || cat <<'END'
 {listing}
 END
@@ -61,6 +63,8 @@ class BenchTest(support.FolderTest):
         log.write_text("")
         answers.write_text(codes)
         environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(log)}
+        self.limits = self.folder / "limits"
+        environment |= {"LIMITS": str(self.limits)}
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}", "CODES": str(answers)}
         command = [SCRIPT, "--no-build", "--json", self.folder / "out" / "main.json", *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -84,10 +88,36 @@ class BenchTest(support.FolderTest):
             self.assertFalse(set(self.rungs(call)) & {"a0", "a1", "a2"}, call)
             if "--causal" in call or "1000,8191" in call:
                 self.assertEqual(self.rungs(call), ["02"])
+            elif "16384" in self.option(call, "--seqs"):
+                self.assertEqual(self.rungs(call), ["30"])
             else:
-                self.assertEqual(self.rungs(call), ["01", "02"])
+                self.assertEqual(self.rungs(call), ["01", "02", "30"])
         self.assertTrue(any("--causal" in call for call in calls))
         self.assertTrue(any("1000,8191" in call for call in calls))
+
+    def test_what_the_chapters_quote_of_float16_is_measured(self) -> None:
+        """Every problem of h200/ladder that a marker names, and the tiles that are no rung's own."""
+        measured, tiles = set(), set()
+        for call in self.bench("--sets", "ladder,causal,ragged")[1]:
+            dim, mask = self.option(call, "--dim") or "128", "--causal" in call
+            for seq in self.option(call, "--seqs").split(","):
+                measured.add((seq, dim, mask))
+                if "--no-ablations" not in call:
+                    tiles.add((seq, dim, mask))
+        marker = re.compile(r"<!-- n:h200/ladder (\S+) (\d+)(?:,\d+,(\d+),(\d+)(,causal)?)? ")
+        quoted = []
+        for page in (support.REPOSITORY / "docs").glob("*.md"):
+            for id, seq, long, dim, mask in marker.findall(page.read_text(encoding="utf-8")):
+                quoted.append(("@" in id, (long or seq, dim or "128", bool(mask))))
+        self.assertTrue(quoted)
+        for tile, problem in quoted:
+            self.assertIn(problem, tiles if tile else measured)
+
+    def test_limits_have_a_file_of_their_own(self) -> None:
+        code, calls, err = self.bench("--sets", "limits")
+        self.assertEqual((code, calls), (0, []), err)
+        file = self.folder / "out" / "limits.json"
+        self.assertEqual(self.limits.read_text(), f"limits --json {file} --overwrite\n")
 
     def test_float32_has_files_of_its_own(self) -> None:
         code, calls, err = self.bench("--sets", "fp32,small")
@@ -160,7 +190,7 @@ class BenchTest(support.FolderTest):
         self.assertEqual([call[:3] for call in calls], [["02", "--seqs", "512"]])
 
     def test_bad_sets(self) -> None:
-        allowed = "allowed: ladder, causal, ragged, fp32, small, spread"
+        allowed = "allowed: limits, ladder, causal, ragged, fp32, small, spread"
         for words in (("--sets", "ladder,nonsense"), ("--sets",), ("--sets", "")):
             code, calls, err = self.bench(*words)
             self.assertEqual((code, calls), (2, []), words)

@@ -15,6 +15,7 @@ support.need("numpy")
 support.need("matplotlib")
 
 import ladder  # noqa: E402
+import limits  # noqa: E402
 import memory  # noqa: E402
 import render  # noqa: E402
 import roofline  # noqa: E402
@@ -82,14 +83,34 @@ class DrawingTest(support.FolderTest):
                 self.assertIn(word, words, name)
 
 
+class LimitsTest(DrawingTest):
+    """The same charts where the limits of the card are known."""
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        text = ladder.json.dumps(synthetic.limits())
+        (self.folder / limits.FILE).write_text(text, encoding="utf-8")
+        return super().figures()
+
+    def test_words_that_must_be_there(self) -> None:
+        wanted = {
+            "progression": ("percent of the limit: bare wgmma, 900 TFLOPS",),
+            "roofline": ("limit: wgmma", "limit: mma.sync", "900", "640", "4500 GB/s", "7000 GB/s"),
+        }
+        for name, figure in self.figures():
+            words = "\n".join(text.get_text() for text in visible_texts(figure))
+            self.assertNotIn(limits.NOT_MEASURED, words)
+            for word in wanted.get(name.partition(" ")[0], ()):
+                self.assertIn(word, words, name)
+
+
 class StatusTest(support.FolderTest):
     def test_what_is_no_step_says_so_and_is_pale(self) -> None:
         results, catalogue = inputs(self.folder, 7)
         figure = render.CHARTS[0].draw(results, catalogue, MAIN, "")
         self.addCleanup(style.plt.close, figure)
         words = [text.get_text() for text in visible_texts(figure)]
-        self.assertTrue(any(re.fullmatch(r"\d+  regression", word) for word in words), words)
-        self.assertEqual(sum("  " in word for word in words), 1)
+        said = [word.partition("  ")[2] for word in words if "  " in word]
+        self.assertEqual(said, ["flat", "regression", "regression"])  # 03, 04 and 07
         colour = style.rung_colours(catalogue)[catalogue.find("07").id]
         fills = [bar.get_facecolor()[:3] for bar in figure.axes[0].patches]
         self.assertIn(style.pale(colour), fills)
@@ -154,7 +175,7 @@ class SingleChartTest(DrawingTest):
     def test_words_that_must_be_there(self) -> None:
         wanted = {
             "progression_fp32": ("PyTorch efficient\n12", "cuBLAS matmul\n50", "a2 kvpipe"),
-            "roofline_fp32": ("50 TFLOPS", "4000 GB/s", "12.5 FLOP/byte", "a5 batched", "a1 swizzle"),
+            "roofline_fp32": ("cuBLAS product\n50", "limits not measured", "4000 GB/s", "12.5 FLOP/byte", "a5 batched", "a1 swizzle"),
             "memory": ("a0 base", "out of memory at 65536", "144 GB", "PyTorch standard"),
         }
         for name, figure in self.figures():
@@ -185,11 +206,11 @@ class SingleChartTest(DrawingTest):
             rows = tuple(row for row in results.rows if row.id != peer)
             without = ladder.Results(results.path, "", results.document, rows)
             with self.assertRaisesRegex(ladder.LadderError, words):
-                roofline.draw(without, catalogue, ladder.Problem.parse(roofline.SINGLE), "")
+                roofline.draw(without, catalogue, ladder.Problem.parse(ladder.SINGLE), "")
 
     def test_places_under_the_roof(self) -> None:
         results, catalogue = self.results()
-        problem = ladder.Problem.parse(roofline.SINGLE)
+        problem = ladder.Problem.parse(ladder.SINGLE)
         points = {point.name: point for point in roofline.rung_points(results, catalogue, problem)}
         standard = points[catalogue.find("a0").title]
         self.assertEqual(standard.low, standard.high)

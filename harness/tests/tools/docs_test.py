@@ -34,7 +34,10 @@ class DocsTest(support.FolderTest):
     def setUp(self) -> None:
         super().setUp()
         charts = (support.REPOSITORY / "plots").glob("*.py")
-        for name in ("scripts/docs.py", *(f"plots/{path.name}" for path in charts)):
+        parts = (support.REPOSITORY / "scripts" / "pages").glob("*.py")
+        names = [f"plots/{path.name}" for path in charts]
+        names += [f"scripts/pages/{path.name}" for path in parts]
+        for name in ("scripts/docs.py", *names):
             self.put(name, (support.REPOSITORY / name).read_text(encoding="utf-8"))
         self.put("README.md", README)
         self.put("mkdocs.yml", CONFIG)
@@ -124,6 +127,85 @@ class FillTest(DocsTest):
         text = self.read("docs/02_swizzle.md")
         self.assertIn("| D | N | 02 | 01 | 01 at this tile | FA2 | FA3 | cuDNN | of FA2 |", text)
         self.assertEqual(text.count("\n| 128 | "), 3)
+
+
+class LimitsTest(DocsTest):
+    """Tables with and without the limits of the card."""
+
+    TABLE = "<!-- table:ladder synthetic/ladder 8192 -->\n<!-- /table -->\n"
+
+    def write(self, text: str) -> str:
+        self.put("docs/page.md", text)
+        code, said = self.docs("--write")
+        self.assertEqual(code, 0, said)
+        return self.read("docs/page.md")
+
+    def test_percent_of_limit(self) -> None:
+        text = self.write(self.TABLE)
+        self.assertIn("| TFLOPS | of FA2 | change |", text)
+        self.assertIn("Limits not measured.", text)
+        self.put("plots/results/synthetic/limits.json", json.dumps(synthetic.limits()))
+        text = self.write(self.TABLE)
+        self.assertNotIn("Limits not measured", text)
+        # 273 TFLOPS of 640, 263 of 576.
+        self.assertIn("| 273 | 43 / 46 % |", text)
+        self.assertIn("| % of limit, spaced / back to back |", text)
+        rung = self.write("<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n")
+        self.assertIn("| 128 | 8192 | 273 | 43 / 46 % |", rung)
+
+    def test_table_and_numbers_of_limits(self) -> None:
+        page = (
+            "<!-- table:limits h200 -->\n<!-- /table -->\n"
+            "<!-- n:limit h200 mma_sync rate_back_to_back -->0<!-- /n -->\n"
+        )
+        self.assertEqual(self.write(page).count("not measured yet"), 2)
+        self.put("plots/results/h200/limits.json", json.dumps(synthetic.limits()))
+        text = self.write(page)
+        self.assertIn("| synthetic mma_sync | 640 TFLOPS | 576 TFLOPS | 1.00 | 1700 | 690 |", text)
+        self.assertIn("rate_back_to_back -->576<!-- /n -->", text)
+        self.put("docs/page.md", "<!-- n:limit h200 luck rate -->0<!-- /n -->")
+        code, said = self.docs("--write")
+        self.assertEqual(code, 2)
+        self.assertIn("unknown loop 'luck'; known: attention_registers", said)
+
+    def test_the_parent_is_named(self) -> None:
+        text = self.write(self.TABLE)
+        self.assertIn("+0.3 % against 02", text)
+
+    def test_cards(self) -> None:
+        table = "<!-- table:cards 8192 -->\n<!-- /table -->\n"
+        source = self.read("plots/results/synthetic/ladder.json")
+        self.put("plots/results/h200/ladder.json", source)
+        text = self.write(table)
+        self.assertIn("| rung | H200 | H100 | H200\N{DIVISION SIGN}H100 |", text)
+        self.assertIn("[02 swizzle](02_swizzle.md) | 273 | \N{EN DASH} | \N{EN DASH} |", text)
+        slower = json.loads(source)
+        for row in slower["rows"]:
+            row["tflops"] = row["tflops"] and row["tflops"] / 2
+        self.put("plots/results/h100/ladder.json", json.dumps(slower))
+        text = self.write(table)
+        self.assertIn("[02 swizzle](02_swizzle.md) | 273 | 137 | 2.00 |", text)
+        self.assertIn("| FlashAttention-2 | 332 | 166 | 2.00 |", text)
+
+    def test_status_in_the_list_of_chapters(self) -> None:
+        readme = self.write("") or self.read("README.md")
+        self.assertIn("| 01 | not measured |", readme)
+        self.put("plots/results/h200/ladder.json", self.read("plots/results/synthetic/ladder.json"))
+        self.write("")
+        self.assertIn("| 01 | step |", self.read("README.md"))
+        self.assertIn("| 02 | flat |", self.read("README.md"))
+
+    def test_a_rung_newer_than_the_file(self) -> None:
+        document = json.loads(self.read("plots/results/synthetic/ladder.json"))
+        document["rows"] = [row for row in document["rows"] if row["id"] != "03"]
+        self.put("plots/results/synthetic/ladder.json", json.dumps(document))
+        text = self.write(
+            "<!-- n:synthetic/ladder 03 8192 tflops -->1<!-- /n -->\n"
+            "<!-- n:synthetic/ladder 02 8192 tflops % 03 -->1<!-- /n -->\n"
+            "<!-- table:rung synthetic/ladder 03 -->\nold\n<!-- /table -->\n"
+        )
+        self.assertEqual(text.count("-->not measured yet<!-- /n -->"), 2)
+        self.assertIn("03 -->\nnot measured yet\n<!-- /table -->", text)
 
 
 class CausalTest(DocsTest):

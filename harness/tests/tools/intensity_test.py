@@ -96,7 +96,7 @@ class AttentionTest(unittest.TestCase):
                 intensity.tile_rows({"variant": wrong})
 
     def test_the_ridge(self) -> None:
-        self.assertEqual(intensity.Ceilings(tflops=50, gbs=4000).ridge, 12.5)
+        self.assertEqual(intensity.Ceilings((("product", 50), ("other", 20)), "a copy", 4000).ridge, 12.5)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ SCHEMAS = {
     "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
     "ncu": support.REPOSITORY / "scripts" / "profile.schema.json",
     "sass": support.REPOSITORY / "scripts" / "sass.schema.json",
+    "limits": support.REPOSITORY / "harness" / "limits" / "limits.schema.json",
     "occupancy": support.REPOSITORY / "harness" / "bench" / "occupancy.schema.json",
 }
 COMMITTED = support.REPOSITORY / "plots" / "results"
@@ -63,6 +64,22 @@ class SweepTest(unittest.TestCase):
             damaged = copy.deepcopy(document)
             damaged["rows"][0][name] = value
             self.assertNotEqual(errors("occupancy", damaged), [], name)
+
+
+class LimitsTest(unittest.TestCase):
+    """What fa limits writes."""
+
+    def test_file(self) -> None:
+        document = synthetic.limits()
+        self.assertEqual(errors("limits", document), [])
+        unsupported = {"status": "unsupported", "reason": "wgmma exists on 9.0 alone"}
+        nothing = dict.fromkeys(("iterations", "work", "time_ms", "rate", "rate_back_to_back"))
+        document["rows"][0] |= unsupported | nothing
+        self.assertEqual(errors("limits", document), [])
+        for change in ({"rate": 1.0}, {"reason": ""}, {"status": "ok"}, {"unit": "FLOPS"}, {"x": 1}):
+            damaged = copy.deepcopy(document)
+            damaged["rows"][0] |= change
+            self.assertNotEqual(errors("limits", damaged), [], change)
 
 
 class RefusalTest(unittest.TestCase):

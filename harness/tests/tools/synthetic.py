@@ -29,7 +29,6 @@ def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
         "name": name,
         "parent": parent,
         "family": family,
-        "status": "regression" if name.endswith("dbuf") else "step",
         "target": "sm_90a" if family == "hopper" else "sm_80",
         "dtype": "float32" if family == "fp32" else "float16",
         "causal": False,
@@ -261,6 +260,25 @@ def used(tile: str) -> dict[str, Any]:
     limited_by = ["registers"] if tile == "128x64w4" else ["registers", "shared memory"]
     resources = {"registers": registers, "shared_bytes": 65536, "spill_bytes": 8}
     return resources | {"local_bytes": 0, "blocks_per_sm": 2, "limited_by": limited_by}
+
+
+LIMITS = {"attention_registers": 900.0, "attention_shared": 880.0, "mma_sync": 640.0, "fma": 60.0}
+LIMITS |= {"memory_read": 4500.0, "memory_copy": 4200.0, "l2_read": 7000.0}
+
+
+def limits() -> dict[str, Any]:
+    """What `fa limits --json` writes. Back to back every loop has 0.9 of its rate."""
+    rows = []
+    for id, rate in LIMITS.items():
+        row = {"id": id, "what": f"synthetic {id}", "entry": f"limit_{id}", "status": "ok"}
+        row |= {"reason": "", "unit": "TFLOPS" if rate < 1000 else "GB/s", "threads": 256}
+        row |= {"blocks": 132, "shared_bytes": 0, "buffer_bytes": None, "iterations": 1000}
+        row |= {"work": rate * 1e10, "rate": rate, "rate_back_to_back": 0.9 * rate}
+        times = {"median": 10.0, "p10": 9.9, "p90": 10.1, "min": 9.8, "n": 24, "back_to_back": 11.1}
+        rows.append(row | {"time_ms": times, "per_clock_sm": 1.0, "clock_mhz": 1700, "power_w": 690})
+    whole = document(rows)
+    timing = {"rounds": 3, "gap_ms": [3, 25], "lead_ms": 60, "back_to_back_ms": 240, "l2": "warm"}
+    return whole | {"kind": "limits", "policy": timing | {"inputs": "normal", "seed": 1, "launch_ms": 10}}
 
 
 def sweep() -> dict[str, Any]:

@@ -1,0 +1,162 @@
+// The loops of fa limits in the virtual machine: their results are right, wrong ones are refused,
+// and an iteration executes exactly the work that its rate is computed from.
+#include "harness/limits/limits.h"
+
+#include <cstring>
+
+#include "harness/limits/loops.h"
+#include "harness/tests/catch.h"
+#include "ptxvm/launch.h"
+#include "ptxvm/report.h"
+
+namespace fa::limits {
+namespace {
+
+using ptxvm::CountClass;
+using ptxvm::Counts;
+
+constexpr int kBlocks = 2;
+constexpr std::int64_t kCount = 4 * kChunk;
+
+const std::vector<std::uint32_t>& operands() {
+  static const std::vector<std::uint32_t> words = make_operands();
+  return words;
+}
+
+const Loop& loop_named(const std::string& id) {
+  for (const Loop& loop : all_loops())
+    if (loop.id == id) return loop;
+  FAIL("there is no loop " << id);
+  return all_loops().front();
+}
+
+struct Launched {
+  std::vector<std::uint32_t> output;
+  Counts counts;
+};
+
+Launched launch(const Loop& loop, int iterations) {
+  const std::string file = loop.only ? "/wgmma_loops.ptx" : "/loops.ptx";
+  const auto module = ptxvm::Module::load(std::string(FA_LIMITS_PTX_DIR) + file);
+  ptxvm::Memory memory;
+  const std::span<const std::uint32_t> input(operands());
+  const auto in = memory.upload("input", std::as_bytes(input));
+  const std::size_t bytes =
+      loop.words == 0 ? kCount * 16 : std::size_t{4} * kBlocks * loop.threads * loop.words;
+  const auto out = memory.allocate("output", bytes, ptxvm::Fill::kZero);
+  ptxvm::LaunchConfig config;
+  config.grid = {kBlocks, 1, 1};
+  config.block = {static_cast<std::uint32_t>(loop.threads), 1, 1};
+  config.dynamic_shared_bytes = static_cast<std::uint32_t>(loop.shared);
+  config.arguments = {ptxvm::Argument::pointer(in), ptxvm::Argument::pointer(out),
+                      ptxvm::Argument::scalar(kCount), ptxvm::Argument::scalar(iterations)};
+  ptxvm::Counters counters;
+  ptxvm::Options options;
+  options.observers.push_back(&counters);
+  const auto result = ptxvm::launch(module, loop.entry, config, memory, options);
+  if (result.fault) FAIL(result.fault->format());
+  Launched launched{std::vector<std::uint32_t>(bytes / 4), counters.report().total};
+  std::memcpy(launched.output.data(), memory.bytes(out).data(), bytes);
+  return launched;
+}
+
+std::string verified(const Loop& loop, int iterations, std::span<const std::uint32_t> output) {
+  return verify(loop, {iterations, kCount, operands(), output});
+}
+
+TEST_CASE("every loop computes what its check expects") {
+  for (const Loop& loop : all_loops()) {
+    for (const int iterations : {1, 2, kRestart + 3}) {
+      CAPTURE(loop.id, iterations);
+      CHECK(verified(loop, iterations, launch(loop, iterations).output).empty());
+    }
+  }
+}
+
+TEST_CASE("wrong results are refused") {
+  for (const Loop& loop : all_loops()) {
+    CAPTURE(loop.id);
+    const std::vector<std::uint32_t> right = launch(loop, 3).output;
+    REQUIRE(verified(loop, 3, right).empty());
+
+    std::vector<std::uint32_t> nothing(right.size());
+    CHECK_FALSE(verified(loop, 3, nothing).empty());
+    // One word of the first thread block, one of the last; the check of the FMA loop looks at the
+    // first thread.
+    for (const std::size_t at : {std::size_t{0}, right.size() - 1}) {
+      std::vector<std::uint32_t> damaged = right;
+      damaged[at] ^= 0x3f000000;
+      CHECK_FALSE(verified(loop, 3, damaged).empty());
+    }
+    // A loop that stops early; a copy is the same after one iteration.
+    if (loop.words > 0) CHECK_FALSE(verified(loop, 3, launch(loop, 2).output).empty());
+  }
+}
+
+struct Work {
+  const char* id;
+  CountClass instruction;
+  double each;       ///< FLOP, exponentials or bytes of one warp instruction
+  bool is_register;  ///< no access to shared memory in an iteration
+};
+
+// A warp is a quarter of a wgmma; an FMA instruction is two FLOP in each of 32 lanes.
+constexpr double kWgmma = 2.0 * 64 * 128 * 16 / 4;
+constexpr Work kWork[] = {
+    {"wgmma_registers", CountClass::kWgmma, kWgmma, false},
+    {"wgmma_shared", CountClass::kWgmma, kWgmma, false},
+    {"attention_registers", CountClass::kWgmma, kWgmma, false},
+    {"attention_shared", CountClass::kWgmma, kWgmma, false},
+    {"mma_sync", CountClass::kTensor, 2.0 * 16 * 8 * 16, true},
+    {"fma", CountClass::kFloat, 2.0 * 32, true},
+    {"ex2", CountClass::kExp, 32, true},
+    {"shared_load", CountClass::kLoadShared, 16 * 32, false},
+    {"ldmatrix", CountClass::kLdMatrix, 16 * 32, false},
+};
+
+TEST_CASE("an iteration executes the work that its rate is computed from") {
+  constexpr int kFew = 2, kMore = 10;  // no fresh start between them
+  for (const Work& work : kWork) {
+    CAPTURE(work.id);
+    const Loop& loop = loop_named(work.id);
+    const Counts few = launch(loop, kFew).counts, more = launch(loop, kMore).counts;
+    const auto executed = static_cast<double>(more.of(work.instruction) - few.of(work.instruction));
+    CHECK(executed * work.each == total_work(loop, kBlocks, 0, kMore - kFew));
+    if (work.is_register) {
+      CHECK(more.shared_load == few.shared_load);
+      CHECK(more.global_load == few.global_load);
+    }
+  }
+}
+
+TEST_CASE("reads of shared memory have no bank conflicts, all bytes of a buffer are moved") {
+  CHECK(launch(loop_named("shared_load"), 5).counts.shared_load.conflicts() == 0);
+  CHECK(launch(loop_named("ldmatrix"), 5).counts.ldmatrix.conflicts() == 0);
+  for (const char* id : {"l2_read", "memory_read", "memory_copy"}) {
+    CAPTURE(id);
+    const Loop& loop = loop_named(id);
+    const Counts counts = launch(loop, 3).counts;
+    const std::uint64_t written = loop.words == 0 ? counts.global_store.bytes : 0;
+    CHECK(static_cast<double>(counts.global_load.bytes + written) ==
+          total_work(loop, kBlocks, kCount, 3));
+    CHECK(counts.global_load.sectors * 32 == counts.global_load.bytes);
+  }
+}
+
+TEST_CASE("which card runs which loop") {
+  CHECK(unsupported(loop_named("mma_sync"), 80).empty());
+  CHECK(unsupported(loop_named("mma_sync"), 75) ==
+        "needs compute capability 8.0, this card has 7.5");
+  CHECK(unsupported(loop_named("wgmma_shared"), 90).empty());
+  for (const int sm : {80, 89, 100, 120})
+    CHECK(unsupported(loop_named("wgmma_shared"), sm).find("9.0 alone") != std::string::npos);
+}
+
+TEST_CASE("iterations follow from a first launch") {
+  CHECK(iterations_for(10, 0.5, 64) == 1280);
+  CHECK(iterations_for(10, 400, 1) == 1);
+  CHECK(iterations_for(10, 0, 1) == kMostIterations);
+}
+
+}  // namespace
+}  // namespace fa::limits

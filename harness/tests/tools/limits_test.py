@@ -1,0 +1,101 @@
+"""plots/limits.py: the ceilings that fa limits measured, and that no rung stands above them."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from pathlib import Path
+
+import support
+import synthetic
+
+import ladder
+import limits
+
+COMMITTED = support.REPOSITORY / "plots" / "results"
+MAIN = ladder.Problem.parse(ladder.MAIN_PROBLEM)
+
+
+def put(folder: Path, families: tuple[str, ...]) -> tuple[ladder.Results, ladder.Catalogue]:
+    listing, results = synthetic.write(folder, families, 7)
+    (folder / limits.FILE).write_text(json.dumps(synthetic.limits()), encoding="utf-8")
+    return ladder.Results.load(results), ladder.Catalogue.load(listing)
+
+
+class LimitsTest(support.FolderTest):
+    def test_without_a_file(self) -> None:
+        _, results = synthetic.write(self.folder, ("ampere",), 3)
+        self.assertIsNone(limits.Limits.beside(ladder.Results.load(results)))
+
+    def test_of_family(self) -> None:
+        results, _ = put(self.folder, ("ampere",))
+        measured = limits.Limits.beside(results)
+        assert measured is not None
+        self.assertEqual(measured.of_family("hopper"), limits.Rate(900, 810))
+        self.assertEqual(measured.of_family("ampere"), limits.Rate(640, 576))
+        self.assertEqual(measured.traffic("memory_read"), 4500)
+        self.assertIsNone(measured.of_family("own"))
+
+    def test_loops_that_the_card_cannot_run(self) -> None:
+        results, _ = put(self.folder, ("ampere",))
+        document = synthetic.limits()
+        for row in document["rows"][:2]:
+            row |= {"status": "unsupported", "rate": None, "rate_back_to_back": None}
+        (self.folder / limits.FILE).write_text(json.dumps(document), encoding="utf-8")
+        measured = limits.Limits.beside(results)
+        assert measured is not None
+        self.assertIsNone(measured.of_family("hopper"))
+        self.assertIsNotNone(measured.of_family("ampere"))
+
+    def test_share(self) -> None:
+        results, _ = put(self.folder, ("ampere",))
+        measured = limits.Limits.beside(results)
+        row = results.rung("06", MAIN)
+        assert row is not None
+        share = limits.share_of(measured, "ampere", row)
+        assert share is not None
+        self.assertAlmostEqual(share.spaced, row.tflops / 640)
+        self.assertAlmostEqual(share.back_to_back, row.tflops / 1.04 / 576)
+        self.assertRegex(share.text, r"^\d+ / \d+ %$")
+        self.assertIsNone(limits.share_of(None, "ampere", row))
+
+    def test_another_file_is_refused(self) -> None:
+        results, _ = put(self.folder, ("ampere",))
+        for text in ("{}", "[", json.dumps(synthetic.occupancy())):
+            (self.folder / limits.FILE).write_text(text, encoding="utf-8")
+            with self.assertRaisesRegex(ladder.LadderError, "is not a file of fa limits"):
+                limits.Limits.beside(results)
+
+
+class RoofTest(support.FolderTest):
+    def with_limit(self, spaced: float, steady: float) -> limits.Limits:
+        row = {"id": "mma_sync", "status": "ok", "rate": spaced, "rate_back_to_back": steady}
+        return limits.Limits(self.folder / limits.FILE, {"rows": [row]})
+
+    def test_a_rung_above_the_roof_is_found(self) -> None:
+        results, catalogue = put(self.folder, ("ampere",))
+        measured = limits.Limits.beside(results)
+        assert measured is not None
+        self.assertEqual(limits.above_the_roof(measured, results, catalogue), [])
+        low = self.with_limit(285.0, 400.0)
+        above = limits.above_the_roof(low, results, catalogue)
+        self.assertTrue(any(line.startswith("06 ") for line in above), above)
+        self.assertFalse(any(line.startswith("01 ") for line in above), above)
+        steady = self.with_limit(1000.0, 100.0)
+        self.assertTrue(limits.above_the_roof(steady, results, catalogue))
+
+    def test_no_committed_rung_is_above_it(self) -> None:
+        cards = [path.parent for path in COMMITTED.glob(f"*/{limits.FILE}")]
+        if not cards:
+            self.skipTest("no limits.json is committed")
+        catalogue = ladder.Catalogue.load(None)
+        for card in cards:
+            measured = limits.Limits.load(card / limits.FILE)
+            for name in ("ladder.json", "fp32.json", "small.json", "tune.json"):
+                if (card / name).is_file():
+                    results = ladder.Results.load(card / name)
+                    self.assertEqual(limits.above_the_roof(measured, results, catalogue), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+"""What bare loops reach on a card (fa limits): the ceilings of charts and tables.
+
+limits.json stands beside the result files of its card. Without it there are no ceilings of ours, and
+whatever reads this says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ladder import SCHEMA, Catalogue, LadderError, Results, Row
+
+FILE = "limits.json"
+NOT_MEASURED = "limits not measured"
+
+# Family -> loops, any of which a kernel of that family could be built of: the fastest is its limit.
+LOOPS = {
+    "fp32": ("fma",),
+    "ampere": ("mma_sync",),
+    "hopper": ("attention_registers", "attention_shared"),
+}
+NAMES = {"fp32": "FP32 FMA", "ampere": "mma.sync", "hopper": "wgmma"}
+FAMILIES = {"float16": ("hopper", "ampere"), "float32": ("fp32",)}  # the faster ones first
+
+
+@dataclass(frozen=True)
+class Rate:
+    """TFLOPS of the loop, or GB/s."""
+
+    spaced: float
+    back_to_back: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    path: Path
+    document: Mapping[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self.document["rows"])
+
+    @property
+    def gpu(self) -> str:
+        return str(self.document["device"]["name"])
+
+    @property
+    def commit(self) -> str:
+        return str(self.document["generator"]["git_sha"])
+
+    @cached_property
+    def rates(self) -> dict[str, Rate]:
+        """Of the loops that the card ran."""
+        rows = (row for row in self.rows if row["status"] == "ok")
+        return {row["id"]: Rate(row["rate"], row["rate_back_to_back"]) for row in rows}
+
+    @staticmethod
+    def load(path: Path) -> Limits:
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if (document["schema"], document["kind"]) != (SCHEMA, "limits"):
+                raise LadderError(f"{path} is not a file of fa limits")
+            measured = Limits(path, document)
+            if not measured.rates:
+                raise LadderError(f"{path} has no loop with a rate")
+        except OSError as error:
+            raise LadderError(f"cannot read {path}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise LadderError(f"{path} is not a file of fa limits: {error!r}") from error
+        return measured
+
+    @staticmethod
+    def beside(results: Results) -> Limits | None:
+        path = results.path.parent / FILE
+        return Limits.load(path) if path.is_file() else None
+
+    def of_family(self, family: str) -> Rate | None:
+        """None where the card could not run the loops."""
+        rates = [self.rates[id] for id in LOOPS.get(family, ()) if id in self.rates]
+        return max(rates, key=lambda rate: rate.spaced, default=None)
+
+    def traffic(self, id: str) -> float | None:
+        """GB/s of memory_read, memory_copy, l2_read, shared_load, ldmatrix."""
+        return self.rates[id].spaced if id in self.rates else None
+
+
+@dataclass(frozen=True)
+class Share:
+    """A rung's rate over the limit of its family: spaced against spaced, back to back against back
+    to back."""
+
+    spaced: float
+    back_to_back: float | None
+
+    @property
+    def text(self) -> str:
+        if self.back_to_back is None:
+            return f"{100 * self.spaced:.0f} %"
+        return f"{100 * self.spaced:.0f} / {100 * self.back_to_back:.0f} %"
+
+
+def share_of(limits: Limits | None, family: str, row: Row | None) -> Share | None:
+    limit = limits.of_family(family) if limits else None
+    if limit is None or row is None:
+        return None
+    steady = row.data.get("tflops_back_to_back")
+    return Share(row.tflops / limit.spaced, steady / limit.back_to_back if steady else None)
+
+
+def above_the_roof(limits: Limits, results: Results, catalogue: Catalogue) -> list[str]:
+    """Rows that are faster than the limit of their family: one of the two is measured wrongly."""
+    found = []
+    for row in results.timed():
+        rung = catalogue.find(row.id) if row.kind == "rung" else None
+        share = share_of(limits, rung.family, row) if rung else None
+        if share and max(share.spaced, share.back_to_back or 0) > 1:
+            found.append(f"{row.id} {row.variant} at {row.problem.label}: {share.text} of its limit")
+    return found

@@ -1,0 +1,60 @@
+"""Charts in docs/assets: drawn, and checked for what they were drawn from."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import ladder
+from ladder import LadderError, Results
+
+from pages.site import COUNTS, MAIN_RESULTS, REPOSITORY, SINGLE_RESULTS, SPREAD_RESULTS, Site
+
+PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
+
+
+
+def chart_problem(site: Site, chart: Path) -> str:
+    """Why a committed chart is out of date; empty when it is not."""
+    name = chart.relative_to(site.root)
+    described = PROVENANCE.search(chart.read_text(encoding="utf-8"))
+    if not described:
+        return ""  # a drawing, not a chart
+    try:
+        made_from = json.loads(unescape(described[1]))
+        source = site.root / made_from["results"]
+        results = Results.load(source)
+    except (ValueError, KeyError, TypeError, LadderError) as error:
+        return f"{name}: what it was drawn from cannot be read ({error})"
+    if made_from.get("results_sha256") != results.sha256:
+        return f"{name} was drawn from another version of {made_from['results']}"
+    if made_from.get("limits_sha256") != ladder.limits_sha256(results):
+        return f"{name} was drawn with other limits than those beside {made_from['results']}"
+    if made_from.get("catalogue_sha256") != site.catalogue.sha256:
+        return f"{name} was drawn from another catalogue"
+    return ""
+
+
+def chart_problems(site: Site) -> list[str]:
+    assets = site.root / "docs" / "assets"
+    charts = sorted(assets.glob("*.svg"))
+    problems = [problem for chart in charts if (problem := chart_problem(site, chart))]
+    if not charts and site.results_path(MAIN_RESULTS).is_file():
+        problems.append(f"plots/results/{MAIN_RESULTS}.json has no charts in docs/assets")
+    return problems
+
+
+def render_charts(site: Site, catalogue: Path | None) -> None:
+    for name in (MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, COUNTS):
+        results = site.results_path(name)
+        if not results.is_file():
+            continue
+        command = [sys.executable, REPOSITORY / "plots" / "render.py", "--results", results]
+        command += ["--out", site.root / "docs" / "assets"]
+        command += ["--catalogue", catalogue] if catalogue else []
+        if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+            raise LadderError("the charts could not be drawn; the messages above say why")

@@ -1,0 +1,175 @@
+"""table: markers that explain: machine code, counts of the virtual machine, hardware counters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import ladder
+from ladder import LadderError, Problem, Row
+
+from pages.numbers import counted_problem, counted_row, counts_of, grouped, instructions
+from pages.results import markdown_table
+from pages.site import COUNTS, COUNTS_AT, NOTHING, Site
+
+NCU = "h200/ncu"
+
+
+
+def mutants_table(site: Site, page: Path) -> str:
+    """Made on the CPU by the program itself."""
+    return ladder.run_fa("check", "--mutants")
+
+
+# Those that none of a table's loops has are left out of it.
+SASS_KINDS = ("HMMA", "HGMMA", "LDSM", "LDGSTS", "UTMALDG", "SYNCS", "MUFU", "FFMA", "FMUL")
+SASS_KINDS += ("FADD", "HADD2", "FMNMX", "F2FP", "R2UR")
+
+
+def sass_table(site: Site, page: Path, entries: str) -> str:
+    names = entries.split(",")
+    kinds = [kind for kind in SASS_KINDS if any(instructions(site, name, kind) for name in names)]
+    rows = []
+    for name in names:
+        counts = [instructions(site, name, kind) for kind in kinds]
+        total = instructions(site, name, "total")
+        rows.append([f"`{name}`", *map(str, counts), str(total - sum(counts)), str(total)])
+    return markdown_table(["main loop of", *kinds, "other", "all"], rows)
+
+
+# Heading -> keys whose sum it is.
+COUNT_ROWS = {
+    "`wgmma`": ("wgmma",),
+    "wavefronts of `wgmma`": ("wgmma_wavefronts",),
+    "`ldmatrix`": ("ldmatrix",),
+    "wavefronts of `ldmatrix`": ("ldmatrix_wavefronts",),
+    "of these, bank conflicts": ("ldmatrix_wavefronts", "-ldmatrix_ideal"),
+    "wavefronts of `ld.shared` and `st.shared`": (
+        "shared_load_wavefronts",
+        "shared_store_wavefronts",
+    ),
+    "bank conflicts of `ld.shared`": ("shared_load_wavefronts", "-shared_load_ideal"),
+    "`cp.async`": ("cp_async",),
+    "bulk copies": ("bulk_copy",),
+    "mbarrier operations": ("mbarrier",),
+    "global sectors": (
+        "global_load_sectors",
+        "global_copy_sectors",
+        "global_store_sectors",
+        "bulk_load_sectors",
+        "bulk_store_sectors",
+    ),
+    "float instructions": ("float",),
+    "`ex2`": ("exp",),
+    "shuffles": ("shuffle",),
+    "barriers": ("barrier",),
+    "PTX instructions": ("instructions",),
+}
+
+
+def count_sum(counts: dict[str, int], keys: tuple[str, ...]) -> int:
+    return sum(
+        -counts.get(key[1:], 0) if key.startswith("-") else counts.get(key, 0) for key in keys
+    )
+
+
+def ratio_text(ratio: float) -> str:
+    return f"{ratio:.2g}" if 0 < ratio < 0.01 else f"{ratio:.3f}"
+
+
+def count_columns(site: Site, id: str, dim: str) -> dict[str, Row]:
+    """The parent, the parent at this tile where the tile changed, the rung."""
+    rung = site.catalogue.find(id)
+    if rung is None:
+        raise LadderError(f"table:counts: the catalogue has no rung '{id}'")
+    results, problem = site.results(COUNTS), counted_problem(site, id, dim)
+    own = counted_row(site, id, dim)
+    columns = {}
+    if rung.parent and (parent := results.counted(rung.parent, problem)):
+        columns[rung.parent] = parent
+        at_tile = results.counted(rung.parent, problem, own.variant)
+        if at_tile and at_tile.variant != parent.variant:
+            columns[f"{rung.parent} at this tile"] = at_tile
+    return {**columns, id: own}
+
+
+def counts_table(site: Site, page: Path, id: str, dim: str) -> str:
+    columns, problem = count_columns(site, id, dim), counted_problem(site, id, dim)
+    counted = [row.data["counts"] for row in columns.values()]
+    heading, units = "for each `mma`", [ladder.products(row) for row in columns.values()]
+    if any("wgmma" in counts for counts in counted):
+        heading = "for each m16n8k16 product"
+    if not units[-1]:
+        heading = "for each 32 scores"
+        units = [problem.batch * problem.heads * problem.seq_q * problem.seq_kv / 32] * len(columns)
+    rows = []
+    for name, keys in COUNT_ROWS.items():
+        sums = [count_sum(counts, keys) for counts in counted]
+        if any(sums):
+            ratios = (value / unit for value, unit in zip(sums, units, strict=True) if unit)
+            rows.append([name, *map(ratio_text, ratios)])
+    table = markdown_table([heading, *columns], rows)
+    return f"{table}\nPTX virtual machine, {problem.label}; `{site.results(COUNTS).name}`.\n"
+
+
+# Heading -> (counters of ncu, counts of the machine), each summed.
+NCU_COLUMNS = {
+    "`mma`, `wgmma`": (("tensor_pipe", "-tensor_pipe_hfma2"), ("tensor", "wgmma")),
+    "`ldmatrix`": (("ldmatrix",), ("ldmatrix",)),
+    "`cp.async`": (("cp_async",), ("cp_async",)),
+    "bulk copies": (("bulk_load",), ("bulk_load_copies",)),
+    "their bytes": (("bulk_load_bytes",), ("bulk_load_bytes",)),
+    "load sectors": (("global_load_sectors",), ("global_copy_sectors", "global_load_sectors")),
+    "store sectors": (("global_store_sectors",), ("global_store_sectors",)),
+    "wavefronts of `wgmma`": (("wgmma_wavefronts",), ("wgmma_wavefronts",)),
+    "of loads": (("shared_load_wavefronts",), ("ldmatrix_wavefronts", "shared_load_wavefronts")),
+    "of stores": (
+        ("shared_store_wavefronts",),
+        ("stmatrix_wavefronts", "shared_store_wavefronts"),
+    ),
+}
+
+
+def deviation(counted: int, measured: int) -> str:
+    if counted == measured:
+        return "equal" if measured else NOTHING
+    if measured == 0:
+        return f"{grouped(counted)} against 0"
+    factor = counted / measured
+    sign = "\N{MINUS SIGN}" if factor < 1 else "+"
+    return f"{sign}{abs(100 * (factor - 1)):.2f} %"
+
+
+def profiled(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, int]]:
+    """Hardware counters of each kernel instance, those of its launches added up."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rows:
+        own = sums.setdefault((row["id"], row["variant"]), {})
+        for name, value in row["counters"].items():
+            own[name] = own.get(name, 0) + value
+    return sums
+
+
+def ncu_table(site: Site, page: Path) -> str:
+    """Machine / hardware, at the same problem."""
+    try:
+        profile = json.loads(site.results_path(NCU).read_text(encoding="utf-8"))
+        problem = Problem.from_json(profile["problem"])
+        device, counters = profile["device"]["name"], profiled(profile["rows"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LadderError(f"{NCU}.json cannot be read ({error})") from None
+    if problem != Problem.parse(COUNTS_AT.format(problem.head_dim)):
+        raise LadderError(f"{NCU}.json: profiled at {problem.label}, which is not what was counted")
+    lines = []
+    for (id, variant), measured in counters.items():
+        counts = counts_of(site, f"{id}@{variant}", str(problem.head_dim))
+        cells = [
+            deviation(count_sum(counts, keys), count_sum(measured, names))
+            for names, keys in NCU_COLUMNS.values()
+        ]
+        lines.append([f"{id} {variant}", *cells])
+    table = markdown_table(["machine against hardware", *NCU_COLUMNS], lines)
+    shape = f"B={problem.batch} H={problem.heads} N={problem.seq_q} D={problem.head_dim}"
+    return f"{table}\n{device}, {shape}.\n"

@@ -1,0 +1,119 @@
+"""n: markers: one number each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import intensity
+import ladder
+from ladder import LadderError, Problem, Row
+
+from pages.site import (
+    COUNTS,
+    COUNTS_AT,
+    FIELDS,
+    LIMIT_FIELDS,
+    Site,
+    digits,
+    find_row,
+    limits_of,
+    parse_problem,
+    read_field,
+)
+
+
+def number(site: Site, key: str) -> str:
+    """Text of one n: marker."""
+    words = key.split()
+    if words[0] == "counts" and len(words) in (4, 5):
+        return count_number(site, *words[1:])
+    if words[0] == "sass" and len(words) == 3:
+        return str(instructions(site, words[1], words[2]))
+    if words[0] == "limit" and len(words) == 4:
+        return limit_number(site, *words[1:])
+    if words[0] == "ridge" and len(words) == 3:
+        large = intensity.large_operations(site.results(words[1]), parse_problem(words[2]))
+        return digits(large.ridge)
+    if len(words) not in (4, 6, 7) or (len(words) > 4 and words[4] not in "/%"):
+        raise LadderError(f"n:{key}: expected FILE ID PROBLEM FIELD, or these and '/ ID' or '% ID'")
+    results = site.results(words[0])
+    problem = parse_problem(words[2])
+    value = read_field(find_row(site, results, words[1], problem), words[3])
+    if len(words) == 4:
+        return FIELDS[words[3]][1](value)
+    other_problem = parse_problem(words[6]) if len(words) == 7 else problem
+    other = read_field(find_row(site, results, words[5], other_problem), words[3])
+    if other == 0:
+        raise LadderError(f"n:{key}: {words[3]} of '{words[5]}' is 0")
+    return f"{value / other:.2f}" if words[4] == "/" else ladder.percent(value / other)
+
+
+def limit_number(site: Site, card: str, loop: str, field: str) -> str:
+    rows = {row["id"]: row for row in limits_of(site, card).rows}
+    for what, name, known in (("loop", loop, rows), ("field", field, LIMIT_FIELDS)):
+        if name not in known:
+            raise LadderError(f"n:limit: unknown {what} '{name}'; known: {', '.join(known)}")
+    value = rows[loop][field]
+    if value is None:
+        raise LadderError(f"n:limit: '{loop}' on {card} has no {field}: {rows[loop]['reason']}")
+    return LIMIT_FIELDS[field](value)
+
+
+def instructions(site: Site, entry: str, kind: str) -> int:
+    """How many instructions of a kind (or "total") the main loop of an entry point has."""
+    path = site.results_path("sass")
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))["entries"]
+    except (OSError, ValueError, KeyError) as error:
+        raise LadderError(f"{path} cannot be read ({error}); scripts/sass.py makes it") from None
+    if entry not in entries:
+        raise LadderError(f"{path.name} has no entry point '{entry}'")
+    return int(entries[entry].get(kind, 0))
+
+
+def counted_problem(site: Site, id: str, dim: str) -> Problem:
+    """Where a rung is counted, in its own dtype."""
+    problem, rung = Problem.parse(COUNTS_AT.format(dim)), site.catalogue.find(id)
+    return replace(problem, dtype=rung.data.get("dtype", problem.dtype)) if rung else problem
+
+
+def counted_row(site: Site, who: str, dim: str) -> Row:
+    """Counts of a rung, or of ID@TILE."""
+    results, (id, _, tile) = site.results(COUNTS), who.partition("@")
+    row = results.counted(id, counted_problem(site, id, dim), tile)
+    if row is None:
+        raise LadderError(f"{results.name} has no counts of '{who}' at head_dim {dim}")
+    return row
+
+
+def counts_of(site: Site, who: str, dim: str) -> dict[str, int]:
+    return dict(counted_row(site, who, dim).data["counts"])
+
+
+def known_counts(site: Site) -> list[str]:
+    """Names of all counts that any rung has; what never happened to a rung is not in its row."""
+    rows = site.results(COUNTS).rows
+    return sorted({name for row in rows for name in row.data.get("counts") or {}})
+
+
+def count_number(site: Site, who: str, dim: str, key: str, reference: str = "") -> str:
+    row = counted_row(site, who, dim)
+    if key not in known_counts(site):
+        raise LadderError(f"n:counts: no rung has {key}; known: {', '.join(known_counts(site))}")
+    count = row.data["counts"].get(key, 0)
+    if not reference:
+        return grouped(count)
+    if reference == "mma":
+        products = ladder.products(row)
+        if not products:
+            raise LadderError(f"n:counts: '{who}' uses no tensor cores")
+        return digits(count / products)
+    other = counts_of(site, reference, dim).get(key, 0)
+    if other == 0:
+        raise LadderError(f"n:counts: {key} of '{reference}' is 0")
+    return f"{count / other:.2f}"
+
+
+def grouped(number: int) -> str:
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

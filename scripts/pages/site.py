@@ -1,0 +1,178 @@
+"""What is documented, and how rows and numbers of it are found and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import intensity
+import ladder
+import limits
+import status
+from ladder import Catalogue, LadderError, Problem, Results, Row
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+MAIN_RESULTS = "h200/ladder"  # docs/assets: charts of this file and of COUNTS
+NOTHING = "\N{EN DASH}"
+SINGLE_RESULTS = "h200/fp32"  # charts too
+SPREAD_RESULTS = "h200/spread"  # and these
+RESULTS_OF = {"float16": MAIN_RESULTS, "float32": SINGLE_RESULTS}
+COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
+COUNTS_AT = "1,2,1024,{}"
+
+
+class NotMeasured(Exception):
+    """Of a rung that is newer than a result file, or limits of a card without any; the pages say
+    so."""
+
+    def __str__(self) -> str:
+        return "not measured yet"
+
+
+@dataclass
+class Site:
+    """What is documented. Result files are read once."""
+
+    root: Path
+    catalogue: Catalogue
+    errors: list[str] = field(default_factory=list)
+    loaded: dict[str, Results] = field(default_factory=dict)
+
+    def results_path(self, name: str) -> Path:
+        return self.root / "plots" / "results" / f"{name}.json"
+
+    def results(self, name: str) -> Results:
+        if name not in self.loaded:
+            self.loaded[name] = Results.load(self.results_path(name))
+        return self.loaded[name]
+
+    @cached_property
+    def statuses(self) -> dict[str, status.Status]:
+        """Of every rung, by the committed results of its dtype."""
+        found: dict[str, status.Status] = {}
+        for rung in self.catalogue.rungs:
+            name = RESULTS_OF[rung.dtype]
+            if self.results_path(name).is_file():
+                found[rung.id] = status.status_of(rung, self.results(name), self.catalogue)
+            else:
+                found[rung.id] = status.Status(status.UNKNOWN, status.is_branch(rung, self.catalogue))
+        return found
+
+    def pages(self) -> list[Path]:
+        readme = self.root / "README.md"
+        return [readme] * readme.is_file() + sorted((self.root / "docs").rglob("*.md"))
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent: 1234, 352, 45.1, 0.132."""
+    magnitude = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:.{max(3 - magnitude, 0)}f}"
+
+
+def number_in(*path: str) -> Callable[[Row], float | None]:
+    def read(row: Row) -> float | None:
+        value: object = row.data
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return None if value is None else float(value)  # type: ignore[arg-type]
+
+    return read
+
+
+def launch_ms(index: int) -> Callable[[Row], float | None]:
+    """Median of one launch of a rung that has several."""
+
+    def read(row: Row) -> float | None:
+        launches = row.data.get("launches") or []
+        time = launches[index]["time_ms"] if index < len(launches) else None
+        return None if time is None else float(time["median"])
+
+    return read
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+# Name -> (where the number is, how it is written)
+FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] = {
+    "tflops": (number_in("tflops"), digits),
+    "tflops_back_to_back": (number_in("tflops_back_to_back"), digits),
+    "gbs": (number_in("gbs"), digits),
+    "ms": (number_in("time_ms", "median"), digits),
+    "clock_mhz": (number_in("clock_mhz"), "{:.0f}".format),
+    "power_w": (number_in("power_w"), "{:.0f}".format),
+    "registers": (number_in("resources", "registers"), "{:.0f}".format),
+    "shared_bytes": (number_in("resources", "shared_bytes"), "{:.0f}".format),
+    "spill_bytes": (number_in("resources", "spill_bytes"), "{:.0f}".format),
+    "blocks_per_sm": (number_in("resources", "blocks_per_sm"), "{:.0f}".format),
+    "peak_gb": (lambda row: scaled(number_in("peak_bytes")(row), 1e-9), digits),
+    "ms_launch_1": (launch_ms(0), digits),
+    "ms_launch_2": (launch_ms(1), digits),
+    "ms_launch_3": (launch_ms(2), digits),
+    "intensity": (intensity.uncached, digits),
+    "intensity_once": (lambda row: intensity.once(row.problem).intensity, digits),
+    "gbs_uncached": (lambda row: 1e3 * row.tflops / intensity.uncached(row), digits),
+}
+
+
+LIMIT_FIELDS: dict[str, Callable[[float], str]] = {
+    "rate": digits,
+    "rate_back_to_back": digits,
+    "per_clock_sm": digits,
+    "clock_mhz": "{:.0f}".format,
+    "power_w": "{:.0f}".format,
+}
+
+
+def limits_of(site: Site, card: str) -> limits.Limits:
+    path = site.root / "plots" / "results" / card / limits.FILE
+    if not path.is_file():
+        raise NotMeasured
+    return limits.Limits.load(path)
+
+
+def parse_problem(text: str) -> Problem:
+    """ "8192" is short for 16,16,8192,128."""
+    main = Problem.parse(ladder.MAIN_PROBLEM)
+    return main.with_seq(int(text)) if text.isdigit() else Problem.parse(text)
+
+
+def find_row(site: Site, results: Results, who: str, problem: Problem) -> Row:
+    id, _, tile = who.partition("@")
+    if tile:
+        row = results.ablation(id, problem, tile)
+    elif site.catalogue.find(id):
+        row = results.rung(id, problem)
+    else:
+        row = results.peer(id, problem) or ceiling(results, id, problem)
+    if row is None:
+        if rung_is_missing(site, results, id):
+            raise NotMeasured
+        raise LadderError(f"{results.name} has no time of '{who}' at {problem.label}")
+    return row
+
+
+def rung_is_missing(site: Site, results: Results, id: str) -> bool:
+    """The ladder has this rung, and the file was measured before it: it has rungs of this dtype,
+    and no row of this one."""
+    rung = site.catalogue.find(id)
+    dtypes = {row.problem.dtype for row in results.rows if row.kind == "rung"}
+    return rung is not None and rung.dtype in dtypes and all(row.id != id for row in results.rows)
+
+
+def ceiling(results: Results, id: str, problem: Problem) -> Row | None:
+    rows = (results.matmul(problem), results.copy(problem))
+    return next((row for row in rows if row and row.id == id), None)
+
+
+def read_field(row: Row, name: str) -> float:
+    if name not in FIELDS:
+        raise LadderError(f"unknown field '{name}'; known: {', '.join(FIELDS)}")
+    value = FIELDS[name][0](row)
+    if value is None:
+        raise LadderError(f"'{row.id}' at {row.problem.label} has no {name}")
+    return value
