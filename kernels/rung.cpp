@@ -131,7 +131,8 @@ PlanResult plan_half_rows(const Problem& problem, const Instance& instance,
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
                             std::initializer_list<Step> steps, Scratch scratch) {
   if (auto refused = refuse_partial_tiles(problem, tile)) return *refused;
-  LaunchPlan plan{.scratch = {scratch}};
+  LaunchPlan plan;
+  plan.scratch = {scratch};
   for (const Step& step : steps)
     plan.launches.push_back(launch_of(step.instance, {step.blocks, problem.heads, problem.batch},
                                       float_arguments(problem, ScratchRef{0})));

@@ -276,7 +276,7 @@ void put_times(Json& row, const Run& run, const Bench& bench, const ItemTimes& t
 }
 
 Json policy(const TimingPolicy& timing, const GpuDevice& device, const Nvml* nvml) {
-  Json json = policy_json(timing, "normal", 1, device, nvml);
+  Json json = policy_json(timing, 1, device, nvml);
   for (const char* of_attention : {"flops", "bytes"}) json.erase(of_attention);
   json["launch_ms"] = kLaunchMs;
   return json;

@@ -8,6 +8,7 @@
 #include "harness/limits/loops.h"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared.cuh"
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include "harness/limits/kernels.h"
 #include "harness/limits/loops.h"
 #include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/wgmma.cuh"
 
 namespace {
