@@ -23,10 +23,11 @@ struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer
-  static constexpr int kQueryBytes = 64 * D * 2;                  // Q of one consumer
-  static constexpr int kTileBytes = Bc * D * 2;                   // a slot: K or V of one step
-  static constexpr int kAlign = 1024;  // of tiles with the 128-byte swizzle
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer's thread
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
+  static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
+  static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes =
       kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (1 + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
@@ -231,7 +232,7 @@ struct Attention {
     const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
     Position at;
     if (consumer < 0) {  // the producer
-      registers_release<32>();
+      registers_release<kProducerRegisters>();
       if (threadIdx.x >= 32 || !elect_one()) return;
       load_query(in, shared, tile);
 #pragma unroll 1

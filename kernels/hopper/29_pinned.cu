@@ -24,11 +24,12 @@ struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer
-  static constexpr int kQueryBytes = 64 * D * 2;                  // Q of one consumer
-  static constexpr int kTileBytes = Bc * D * 2;                   // a slot: K or V of one step
-  static constexpr float kLargest = 1 << 15;                      // bound of P, a half
-  static constexpr int kAlign = 1024;  // of tiles with the 128-byte swizzle
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer's thread
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
+  static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
+  static constexpr float kLargest = 1 << 15;      // bound of P, a half
+  static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes =
       kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
@@ -320,7 +321,7 @@ struct Attention {
     const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
     Position at;
     if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q
-      registers_release<32>();
+      registers_release<kProducerRegisters>();
       if (threadIdx.x >= 64 || !elect_one()) return;
       for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn, t += gridDim.x) {
         const RowTile tile = tile_at(in, t);

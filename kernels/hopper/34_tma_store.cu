@@ -27,11 +27,12 @@ struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer
-  static constexpr int kQueryBytes = 64 * D * 2;                  // Q of one consumer
-  static constexpr int kTileBytes = Bc * D * 2;                   // a slot: K or V of one step
-  static constexpr float kLargest = 1 << 15;                      // bound of P, a half
-  static constexpr int kAlign = 1024;  // of tiles with the 128-byte swizzle
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer's thread
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
+  static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
+  static constexpr float kLargest = 1 << 15;      // bound of P, a half
+  static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes = kAlign + 2 * kConsumers * kQueryBytes +
                                               Slots * kTileBytes +
                                               8 * (2 * kConsumers + 2 * Slots + 4);
@@ -390,7 +391,7 @@ struct Attention {
     const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
     Position at;
     if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q; warp 2 deals
-      registers_release<32>();
+      registers_release<kProducerRegisters>();
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return deal_tiles(in, shared);
       for (int turn = 0, t; (t = wait_tile(shared, turn)) < tile_count(in); ++turn) {
