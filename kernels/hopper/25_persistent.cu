@@ -169,6 +169,29 @@ struct Attention {
     load(in.V);
   }
 
+  // Q K^T and the softmax of a step, P V of the step before.
+  __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
+                                                      const Shared& shared, uint64_t q,
+                                                      float (&S)[Bc / 2], uint32_t (&P)[Bc / 16][4],
+                                                      float (&O)[D / 2], Rows& rows, Position& at) {
+    const Position v = at;
+    at.advance();
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_qk(S, q, shared.tile(at));  // of this step
+    shared.wait_full(v);
+    wgmma_fence();
+    multiply_pv(O, P, shared.tile(v));  // of the step before
+    wgmma_wait<1>();
+    shared.release(at);
+    softmax(S, rows, in.scale_log2);
+    wgmma_wait<0>();  // P may be written, O be read
+    shared.release(v);
+    rescale(O, rows);
+    pack(P, S);
+    at.advance();
+  }
+
   // A consumer: its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
@@ -187,24 +210,7 @@ struct Attention {
     softmax(S, rows, in.scale_log2);
     pack(P, S);
     at.advance();
-    for (int j = 1; j < tile.steps; ++j) {
-      const Position v = at;
-      at.advance();
-      shared.wait_full(at);
-      wgmma_fence();
-      multiply_qk(S, q, shared.tile(at));  // of this step
-      shared.wait_full(v);
-      wgmma_fence();
-      multiply_pv(O, P, shared.tile(v));  // of the step before
-      wgmma_wait<1>();
-      shared.release(at);
-      softmax(S, rows, in.scale_log2);
-      wgmma_wait<0>();  // P may be written, O be read
-      shared.release(v);
-      rescale(O, rows);
-      pack(P, S);
-      at.advance();
-    }
+    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at);
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
     shared.wait_full(at);
     wgmma_fence();

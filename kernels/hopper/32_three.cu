@@ -30,6 +30,7 @@ struct Attention {
   static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
   static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
   static constexpr float kLargest = 1 << 15;      // bound of P, a half
+  static constexpr float kLost = 1.3e36;          // 2^120: sums of P may be infinite
   static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes =
       kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
@@ -146,8 +147,8 @@ struct Attention {
     }
   }
 
-  // The exponents of P once more, with mma.sync, in the rows where P is infinite; 0 stays 0.
-  __device__ static void restore(float (&S)[Bc / 2], const Rows& rows, const bool (&infinite)[2],
+  // P once more, with mma.sync and a new reference, in the rows where it is lost; 0 stays 0.
+  __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
                                  uint32_t query, const fa::TmaParameters& in, int head, int j) {
     Query q;
     load_fragments(q, query);
@@ -162,9 +163,15 @@ struct Attention {
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) mma_m16n8k16(s, q[i], k[i * 8], k[i * 8 + 4]);
       for (int i = 0; i < 4; ++i)
-        if (infinite[i / 2])
+        if (top[i / 2] >= kLost)
           S[4 * n + i] =
               S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.max[i / 2]);
+    }
+    for (int r = 0; r < 2; ++r) {
+      const float e = ceilf(row_max(S, r));
+      if (top[r] < kLost) continue;
+      rows.max[r] += e;
+      rows.block_sum[r] = exponentials(S, r, 1, e);
     }
   }
 
@@ -172,23 +179,20 @@ struct Attention {
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, uint32_t query,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
-    const bool infinite[] = {row_max(S, 0) == INFINITY, row_max(S, 1) == INFINITY};
-    if (__any_sync(0xffffffff, infinite[0] || infinite[1]))
-      restore(S, rows, infinite, query, in, head, j);
+    const float top[] = {row_max(S, 0), row_max(S, 1)};
+    if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) >= kLost))
+      restore(S, rows, top, query, in, head, j);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float top = row_max(S, r);  // of P, or of its exponent
-      const float e = infinite[r] ? ceilf(top) : top > kLargest ? floorf(__log2f(top)) - 2 : 0;
-      rows.alpha[r] = infinite[r] ? 0 : __int_as_float((127 - static_cast<int>(e)) << 23);
+      const bool lost = top[r] >= kLost;
+      const float e = lost || top[r] <= kLargest ? 0 : floorf(__log2f(top[r])) - 2;
+      const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
+      rows.alpha[r] = lost ? 0 : factor;
       rows.max[r] += e;
       rows.sum[r] *= rows.alpha[r];
-      rows.block_sum[r] = 0;
+      rows.block_sum[r] *= factor;
 #pragma unroll
-      for (int i = 2 * r; i < Bc / 2; i += 4) {
-        for (int k = i; k < i + 2; ++k)
-          S[k] = infinite[r] ? ex2_approx(S[k] - e) : S[k] * rows.alpha[r];
-        rows.block_sum[r] += S[i] + S[i + 1];
-      }
+      for (int i = 2 * r; i < Bc / 2; i += 4) S[i] *= factor, S[i + 1] *= factor;
     }
     rescale(O, rows);
   }
@@ -268,6 +272,33 @@ struct Attention {
     load(in.V);
   }
 
+  // Q K^T and the softmax of a step, P V of the step before.
+  template <bool Masked>
+  __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
+                                                      const Shared& shared, uint64_t q,
+                                                      uint32_t query, float (&S)[Bc / 2],
+                                                      uint32_t (&P)[Bc / 16][4], float (&O)[D / 2],
+                                                      Rows& rows, Position& at, const RowTile& tile,
+                                                      int row, int j) {
+    const Position v = at;
+    at.advance();
+    wgmma_fence();
+    multiply_qk(S, q, shared.tile(at));  // of this step
+    shared.wait_full(v);
+    wgmma_fence();
+    multiply_pv(O, P, shared.tile(v));  // of the step before
+    wgmma_wait<1>();
+    shared.release(at);
+    if constexpr (Masked) mask(S, in, row, j);
+    softmax(S, rows, in.scale_log2);
+    if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
+    wgmma_wait<0>();                                             // P may be written, O be read
+    shared.release(v);
+    repair(S, O, rows, query, in, tile.head, j);
+    pack(P, S);
+    at.advance();
+  }
+
   // A consumer: its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
@@ -291,25 +322,11 @@ struct Attention {
     pack(P, S);
     at.advance();
     if (tile.steps > 1) shared.wait_full(at.next());  // the next K
-    for (int j = 1; j < tile.steps; ++j) {
-      const Position v = at;
-      at.advance();
-      wgmma_fence();
-      multiply_qk(S, q, shared.tile(at));  // of this step
-      shared.wait_full(v);
-      wgmma_fence();
-      multiply_pv(O, P, shared.tile(v));  // of the step before
-      wgmma_wait<1>();
-      shared.release(at);
-      if (j >= tile.full_steps) mask(S, in, row, j);
-      softmax(S, rows, in.scale_log2);
-      if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
-      wgmma_wait<0>();                                             // P may be written, O be read
-      shared.release(v);
-      repair(S, O, rows, query, in, tile.head, j);
-      pack(P, S);
-      at.advance();
-    }
+    int j = 1;
+    for (; j < tile.full_steps; ++j)
+      compute_step<false>(in, shared, q, query, S, P, O, rows, at, tile, row, j);
+    for (; j < tile.steps; ++j)
+      compute_step<true>(in, shared, q, query, S, P, O, rows, at, tile, row, j);
     barrier_sync(1 + consumer, 128);  // a repair may read Q
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
     shared.wait_full(at);
