@@ -34,7 +34,7 @@ struct Attention {
   static constexpr float kLost = 1.3e36;          // 2^120: sums of P may be infinite
   static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes =
-      kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 4);
+      kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
   static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one wgmma");
   static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
@@ -69,7 +69,7 @@ struct Attention {
       full = query_empty + 8 * kConsumers;
       empty = full + 8 * Slots;
       dealt = empty + 8 * Slots;
-      taken = dealt + 8 * 2;
+      taken = dealt + 8;
     }
     __device__ void wait_full(Position at) const { mbarrier_wait(full + 8 * at.slot, at.parity); }
     __device__ uint64_t tile(Position at) const {
@@ -247,27 +247,27 @@ struct Attention {
     }
   }
 
-  // Two tile numbers for the warps of the thread block.
-  __device__ static int& tile_number(int turn) {
-    __shared__ int numbers[2];
-    return numbers[turn % 2];
+  // The number of the tile that is next.
+  __device__ static int& tile_number() {
+    __shared__ int number;
+    return number;
   }
 
-  // One thread: fetches the number of each tile, and the first that is no tile.
+  // One thread: fetches the next number when all warps have read this one, until it is no tile's.
   __device__ static void deal_tiles(const fa::TmaParameters& in, const Shared& shared) {
     for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn) {
-      mbarrier_wait(shared.taken + turn % 2 * 8, turn / 2 % 2 ^ 1);
+      mbarrier_wait(shared.taken, turn % 2 ^ 1);
       if (turn > 0) t = gridDim.x + atomicAdd(in.counter, 1);
-      tile_number(turn) = t;
-      mbarrier_arrive(shared.dealt + turn % 2 * 8);
+      tile_number() = t;
+      mbarrier_arrive(shared.dealt);
     }
     // The last thread block of all leaves zeros for the next launch.
     __threadfence();
     if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
   }
   __device__ static int wait_tile(const Shared& shared, int turn) {
-    mbarrier_wait(shared.dealt + turn % 2 * 8, turn / 2 % 2);
-    return tile_number(turn);
+    mbarrier_wait(shared.dealt, turn % 2);
+    return tile_number();
   }
 
   // One thread: Q of a tile, for each consumer as soon as its part is empty.
@@ -402,10 +402,8 @@ struct Attention {
       for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kConsumers);
-      for (int i = 0; i < 2; ++i) {
-        mbarrier_init(shared.dealt + 8 * i, 1);
-        mbarrier_init(shared.taken + 8 * i, 2 + 4 * kConsumers);
-      }
+      mbarrier_init(shared.dealt, 1);
+      mbarrier_init(shared.taken, 2 + 4 * kConsumers);
       mbarrier_init_fence();
     }
     __syncthreads();
@@ -418,7 +416,7 @@ struct Attention {
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return deal_tiles(in, shared);
       for (int turn = 0, t; (t = wait_tile(shared, turn)) < tile_count(in); ++turn) {
-        mbarrier_arrive(shared.taken + turn % 2 * 8);
+        mbarrier_arrive(shared.taken);
         const RowTile tile = tile_at(in, t);
         if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
 #pragma unroll 1
@@ -429,7 +427,7 @@ struct Attention {
       for (int turn = 0;; ++turn) {
         const int t = __shfl_sync(0xffffffff, wait_tile(shared, turn), 0);
         if (t >= tile_count(in)) break;
-        if (threadIdx.x % 32 == 0) mbarrier_arrive(shared.taken + turn % 2 * 8);
+        if (threadIdx.x % 32 == 0) mbarrier_arrive(shared.taken);
         compute_tile(in, shared, tile_at(in, t), consumer, turn % 2, at);
       }
     }
