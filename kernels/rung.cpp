@@ -128,6 +128,33 @@ PlanResult plan_half_rows(const Problem& problem, const Instance& instance,
   return plan_rows(problem, instance, half_arguments(problem));
 }
 
+PlanResult plan_tma_tiles(const Problem& problem, const Instance& instance,
+                          const DeviceDescription&) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_rows(problem, instance, tma_arguments(problem, instance.tile));
+}
+
+PlanResult plan_tma_persistent(const Problem& problem, const Instance& instance,
+                               const DeviceDescription& device) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_tma_persistent_rows(problem, instance, device);
+}
+
+PlanResult plan_tma_persistent_rows(const Problem& problem, const Instance& instance,
+                                    const DeviceDescription& device) {
+  return LaunchPlan{{launch_of(instance, persistent_grid(problem, instance.tile, device),
+                               tma_arguments(problem, instance.tile))}};
+}
+
+PlanResult plan_tma_dynamic(const Problem& problem, const Instance& instance,
+                            const DeviceDescription& device) {
+  const TmaOptions options{.group = problem.causal ? heads_in_l2(problem, device) : 1,
+                           .counter = ScratchRef{0}};
+  return LaunchPlan{{launch_of(instance, persistent_grid(problem, instance.tile, device),
+                               tma_arguments(problem, instance.tile, options))},
+                    {{.name = "tile counter", .bytes = 8, .zeroed = true}}};
+}
+
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
                             std::initializer_list<Step> steps, Scratch scratch) {
   if (auto refused = refuse_partial_tiles(problem, tile)) return *refused;

@@ -1,10 +1,10 @@
 // What the kernel files share: parameters of a family, entry points, instances, launches. Below its
-// device code a kernel file lists its instances, says how to plan a problem, and names itself:
+// device code a kernel file lists its instances and names itself and its planner, one of those here
+// or its own:
 //
 //   #define INSTANCES(X) X(fa_06_batched_d128, Attention<128, 64, 4, 128>) ...
 //   INSTANCES(FA_HALF_ENTRY)
-//   static fa::PlanResult plan(problem, instance, device) { ... }
-//   FA_RUNG(06_batched, INSTANCES, plan);
+//   FA_RUNG(06_batched, INSTANCES, fa::plan_half_tiles);
 //
 // The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm (0: ptxas chooses
 // the registers) and kSharedBytes, and a static member function run() with the family's parameters.
@@ -75,6 +75,13 @@ int heads_in_l2(const Problem& problem, const DeviceDescription& device);
 PlanResult plan_float_tiles(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_half_tiles(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_half_rows(const Problem&, const Instance&, const DeviceDescription&);
+
+/// The same with FA_TMA_ENTRY, and with a thread block an SM instead: whole tiles only, any length,
+/// and any length with a counter that hands out the tiles.
+PlanResult plan_tma_tiles(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_tma_persistent(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_tma_persistent_rows(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescription&);
 
 /// One of several launches: grid.x is `blocks`, heads and batch are grid.y and grid.z.
 struct Step {

@@ -7,31 +7,32 @@
 // Expected effect   a step skips the 128 FMUL of O and all that belongs to alpha, of 949
 // instructions.
 
-#include <cuda_fp16.h>
-
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
 template <int Br, int Bc, int Warps, int D>
 struct Attention {
+  static constexpr fa::Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles a warp owns
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows the block copies at a time
-  static constexpr float kSlack = 8;                    // P may reach 2^8
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static_assert(kMTiles * Warps * 16 == Br, "each warp owns whole 16-row mma tiles");
-  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one mma");
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr float kSlack = 8;                    // P may reach 2^8
+  static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
-  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows that one
-  // ldmatrix phase reads over all 32 banks.
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
   __device__ static uint32_t offset(int row, int chunk) {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
@@ -49,7 +50,7 @@ struct Attention {
     for (int r = 0; r < Rows; r += kCopyRows) cp_async_16(shift(shared, r, 0), global + r * D);
   }
 
-  // S = Q K^T: each K fragment serves every row tile.
+  // S = Q K^T: each K fragment feeds every row tile.
   __device__ static void multiply_qk(float (&S)[kMTiles][Bc / 8][4], uint32_t q, uint32_t k) {
 #pragma unroll
     for (int d = 0; d < kChunks; d += 2) {
@@ -69,27 +70,60 @@ struct Attention {
     }
   }
 
-  // References that are more than kSlack below the maximum of this step move up to it.
-  __device__ static void move(float (&O)[kMTiles][D / 8][4], float (&reference)[kMTiles][2],
-                              float (&row_sum)[kMTiles][2], const float (&step_max)[kMTiles][2]) {
+  // The maxima of one row tile, rows lane/4 and lane/4 + 8, times scale_log2. Returns whether a
+  // reference is more than kSlack below.
+  __device__ static bool find_max(float (&step_max)[2], const float (&S)[Bc / 8][4],
+                                  const float (&reference)[2], float scale_log2) {
+    bool moves = false;
 #pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
+    for (int r = 0; r < 2; ++r) {
+      float tile_max = -INFINITY;
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const bool moves = step_max[m][r] > reference[m][r] + kSlack;
-        const float alpha = moves ? ex2_approx(reference[m][r] - step_max[m][r]) : 1.f;
-        reference[m][r] = moves ? step_max[m][r] : reference[m][r];
-        row_sum[m][r] *= alpha;
+      for (int n = 0; n < Bc / 8; ++n)
+        tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
+      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
+      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
+      step_max[r] = tile_max * scale_log2;
+      moves |= step_max[r] > reference[r] + kSlack;
+    }
+    return moves;
+  }
+
+  // P = 2^(scale_log2 S - reference) of one row tile.
+  __device__ static void exponentials(uint32_t (&P)[Bc / 16][4], const float (&S)[Bc / 8][4],
+                                      const float (&reference)[2], float (&row_sum)[2],
+                                      float scale_log2) {
 #pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          O[m][n][2 * r] *= alpha;
-          O[m][n][2 * r + 1] *= alpha;
-        }
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n) {
+        const float p0 = ex2_approx(fmaf(S[n][2 * r], scale_log2, -reference[r]));
+        const float p1 = ex2_approx(fmaf(S[n][2 * r + 1], scale_log2, -reference[r]));
+        row_sum[r] += p0 + p1;
+        const half2 p = __floats2half2_rn(p0, p1);
+        P[n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
       }
     }
   }
 
-  // O += P V: each V fragment serves every row tile.
+  // Moves the references of one row tile that are too low up to the maximum.
+  __device__ static void move(float (&O)[D / 8][4], float (&reference)[2], float (&row_sum)[2],
+                              const float (&step_max)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const bool moves = step_max[r] > reference[r] + kSlack;
+      const float alpha = moves ? ex2_approx(reference[r] - step_max[r]) : 1.f;
+      reference[r] = moves ? step_max[r] : reference[r];
+      row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        O[n][2 * r] *= alpha;
+        O[n][2 * r + 1] *= alpha;
+      }
+    }
+  }
+
+  // O += P V: each V fragment feeds every row tile.
   __device__ static void multiply_pv(float (&O)[kMTiles][D / 8][4],
                                      const uint32_t (&P)[kMTiles][Bc / 16][4], uint32_t v) {
 #pragma unroll
@@ -106,173 +140,116 @@ struct Attention {
       }
     }
   }
+
+  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
+  // to global memory are 16 bytes wide.
+  __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
+                                    const float (&O)[kMTiles][D / 8][4],
+                                    const float (&row_sum)[kMTiles][2]) {
+    const int lane = threadIdx.x % 32;
+    __syncwarp();
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float sum = row_sum[m][r];
+        sum += __shfl_xor_sync(0xffffffff, sum, 1);
+        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float inverse = __fdividef(1.f, sum);
+        const int row = warp_row + m * 16 + r * 8 + lane / 4;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n)
+          *reinterpret_cast<half2*>(shared + offset(row, n) + lane % 4 * 4) =
+              __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
+      const int row = warp_row + i / kChunks, chunk = i % kChunks;
+      *reinterpret_cast<uint4*>(O_out + row * D + chunk * 8) =
+          *reinterpret_cast<const uint4*>(shared + offset(row, chunk));
+    }
+  }
+
+  // The block's Br query rows.
+  __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
+                             int seq_q, int seq_kv, int, float scale_log2) {
+    extern __shared__ __align__(128) unsigned char shared[];
+    const uint32_t q_tile = shared_address(shared);
+    const uint32_t k_tile = q_tile + Br * D * 2;
+    const uint32_t v_tile = k_tile + Bc * D * 2;
+    const int lane = threadIdx.x % 32;
+    const int warp_row = threadIdx.x / 32 * kMTiles * 16;
+
+    // Where this thread copies from and to.
+    const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
+    const uint32_t copy_offset = offset(copy_row, copy_chunk);
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int64_t query_row = head * seq_q + int64_t{blockIdx.x} * Br;
+    const int64_t copy_element = copy_row * D + copy_chunk * 8;
+    Q += query_row * D + copy_element;
+    K += head * seq_kv * D + copy_element;
+    V += head * seq_kv * D + copy_element;
+
+    // This lane's ldmatrix addresses: Q as the A operand; K and V as two adjacent B fragments each,
+    // in the order that puts the two registers of a fragment next to each other.
+    const uint32_t q_lane = q_tile + offset(warp_row + lane % 16, lane / 16);
+    const uint32_t k_lane = k_tile + offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    const uint32_t v_lane = v_tile + offset(lane % 16, lane / 16);
+
+    float O[kMTiles][D / 8][4] = {};
+    float reference[kMTiles][2], row_sum[kMTiles][2];
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+      reference[m][0] = reference[m][1] = -INFINITY;
+      row_sum[m][0] = row_sum[m][1] = 0.f;
+    }
+    load_tile<Br>(q_tile + copy_offset, Q);
+    load_tile<Bc>(k_tile + copy_offset, K);
+    cp_async_commit();
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      cp_async_wait_group<0>();
+      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      load_tile<Bc>(v_tile + copy_offset, V);
+      cp_async_commit();
+      V += Bc * D;
+
+      float S[kMTiles][Bc / 8][4] = {};
+      multiply_qk(S, q_lane, k_lane);
+      float step_max[kMTiles][2];
+      bool moves = false;
+#pragma unroll
+      for (int m = 0; m < kMTiles; ++m)
+        moves |= find_max(step_max[m], S[m], reference[m], scale_log2);
+      if (__any_sync(0xffffffff, moves)) {
+#pragma unroll
+        for (int m = 0; m < kMTiles; ++m) move(O[m], reference[m], row_sum[m], step_max[m]);
+      }
+      uint32_t P[kMTiles][Bc / 16][4];
+#pragma unroll
+      for (int m = 0; m < kMTiles; ++m)
+        exponentials(P[m], S[m], reference[m], row_sum[m], scale_log2);
+
+      cp_async_wait_group<0>();
+      __syncthreads();  // V_j has arrived; the last read of K_j
+      if (j + Bc < seq_kv) {
+        K += Bc * D;
+        load_tile<Bc>(k_tile + copy_offset, K);
+        cp_async_commit();
+      }
+      multiply_pv(O, P, v_lane);
+    }
+    store_rows(O_out + query_row * D, shared, warp_row, O, row_sum);
+  }
 };
 
-template <int Br, int Bc, int Warps, int D>
-__device__ __forceinline__ void attention(const half* Q, const half* K, const half* V, half* O_out,
-                                          int seq_q, int seq_kv, float scale_log2) {
-  using A = Attention<Br, Bc, Warps, D>;
-  constexpr int kMTiles = A::kMTiles, kChunks = A::kChunks;
-  extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t q_tile = shared_address(shared);
-  const uint32_t k_tile = q_tile + Br * D * 2;
-  const uint32_t v_tile = k_tile + Bc * D * 2;
-  const int lane = threadIdx.x % 32;
-  const int warp_row = threadIdx.x / 32 * kMTiles * 16;
-
-  // Where this thread copies from and to.
-  const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
-  const uint32_t copy_offset = A::offset(copy_row, copy_chunk);
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  const int64_t query_row = head * seq_q + int64_t{blockIdx.x} * Br;
-  const int64_t copy_element = copy_row * D + copy_chunk * 8;
-  Q += query_row * D + copy_element;
-  K += head * seq_kv * D + copy_element;
-  V += head * seq_kv * D + copy_element;
-
-  // Where this lane points ldmatrix: Q as the A operand; K and V as two adjacent B fragments each,
-  // in the order that leaves the two registers of a fragment next to each other.
-  const uint32_t q_lane = q_tile + A::offset(warp_row + lane % 16, lane / 16);
-  const uint32_t k_lane = k_tile + A::offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-  const uint32_t v_lane = v_tile + A::offset(lane % 16, lane / 16);
-
-  float O[kMTiles][D / 8][4] = {};
-  float reference[kMTiles][2], row_sum[kMTiles][2];  // rows lane/4 and lane/4 + 8 of each row tile
-#pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-    reference[m][0] = reference[m][1] = -INFINITY;
-    row_sum[m][0] = row_sum[m][1] = 0.f;
-  }
-
-  A::template load_tile<Br>(q_tile + copy_offset, Q);
-  A::template load_tile<Bc>(k_tile + copy_offset, K);
-  cp_async_commit();
-
-  for (int j = 0; j < seq_kv; j += Bc) {
-    cp_async_wait_group<0>();
-    __syncthreads();  // K_j has landed; nobody reads V_{j-1} any more
-    A::template load_tile<Bc>(v_tile + copy_offset, V);
-    cp_async_commit();
-    V += Bc * D;
-
-    float S[kMTiles][Bc / 8][4] = {};
-    A::multiply_qk(S, q_lane, k_lane);
-
-    float step_max[kMTiles][2];  // times scale * log2(e)
-    bool moves = false;
-#pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        float tile_max = -INFINITY;
-#pragma unroll
-        for (int n = 0; n < Bc / 8; ++n)
-          tile_max = fmaxf(tile_max, fmaxf(S[m][n][2 * r], S[m][n][2 * r + 1]));
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
-        step_max[m][r] = tile_max * scale_log2;
-        moves |= step_max[m][r] > reference[m][r] + A::kSlack;
-      }
-    }
-    if (__any_sync(0xffffffff, moves)) A::move(O, reference, row_sum, step_max);
-
-    uint32_t P[kMTiles][Bc / 16][4];
-#pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-#pragma unroll
-        for (int n = 0; n < Bc / 8; ++n) {
-          const float p0 = ex2_approx(fmaf(S[m][n][2 * r], scale_log2, -reference[m][r]));
-          const float p1 = ex2_approx(fmaf(S[m][n][2 * r + 1], scale_log2, -reference[m][r]));
-          row_sum[m][r] += p0 + p1;
-          const half2 p = __floats2half2_rn(p0, p1);
-          P[m][n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
-        }
-      }
-    }
-
-    cp_async_wait_group<0>();
-    __syncthreads();  // V_j has landed; nobody reads K_j any more
-    if (j + Bc < seq_kv) {
-      K += Bc * D;
-      A::template load_tile<Bc>(k_tile + copy_offset, K);
-      cp_async_commit();
-    }
-    A::multiply_pv(O, P, v_lane);
-  }
-
-  // O / l goes through the warp's own rows of the Q tile, so that the stores are 16 bytes wide.
-  __syncwarp();
-#pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float sum = row_sum[m][r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      const float inverse = __fdividef(1.f, sum);
-      const int row = warp_row + m * 16 + r * 8 + lane / 4;
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n)
-        *reinterpret_cast<half2*>(shared + A::offset(row, n) + lane % 4 * 4) =
-            __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
-    }
-  }
-  __syncwarp();
-#pragma unroll
-  for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
-    const int row = warp_row + i / kChunks, chunk = i % kChunks;
-    *reinterpret_cast<uint4*>(O_out + (query_row + row) * D + chunk * 8) =
-        *reinterpret_cast<const uint4*>(shared + A::offset(row, chunk));
-  }
-}
-
 }  // namespace
 
-// 8 warps per SM: the budget is 255 registers a thread, which ptxas would otherwise not use up.
-#define ENTRY(name, Br, Bc, warps, D)                                                   \
-  extern "C" __global__ void __launch_bounds__(warps * 32, 8 / warps)                   \
-      name(const half* Q, const half* K, const half* V, half* O, int seq_q, int seq_kv, \
-           float scale_log2) {                                                          \
-    attention<Br, Bc, warps, D>(Q, K, V, O, seq_q, seq_kv, scale_log2);                 \
-  }
-#define INSTANCE(name, Br, Bc, warps, D)                                   \
-  {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, warps}, \
-   Attention<Br, Bc, warps, D>::kSharedBytes},
+#define INSTANCES(X)                             \
+  X(fa_10_lazy_d128, Attention<128, 64, 4, 128>) \
+  X(fa_10_lazy_d64, Attention<128, 128, 4, 64>)
 
-#define INSTANCES(X)                  \
-  X(fa_10_lazy_d128, 128, 64, 4, 128) \
-  X(fa_10_lazy_d64, 128, 128, 4, 64)
-
-INSTANCES(ENTRY)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {problem.seq_q / instance.tile.Br, problem.heads, problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {fa::Tensor::q,
-                      fa::Tensor::k,
-                      fa::Tensor::v,
-                      fa::Tensor::o,
-                      static_cast<std::int32_t>(problem.seq_q),
-                      static_cast<std::int32_t>(problem.seq_kv),
-                      static_cast<float>(problem.scale() * 1.4426950408889634)};
-  return fa::LaunchPlan{{launch}};
-}
-
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_10_lazy;
-const RungKernels kernels_10_lazy{kInstances, plan};
-}  // namespace fa
+INSTANCES(FA_HALF_ENTRY)
+FA_RUNG(10_lazy, INSTANCES, fa::plan_half_tiles);

@@ -6,35 +6,35 @@
 // Shared memory     2 stages of K 16 KB + V 16 KB at head_dim 128
 // Expected effect   64 ldmatrix a step instead of 80.
 
-#include <cuda_fp16.h>
-
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
 template <int Br, int Bc, int Warps, int D>
 struct Attention {
+  static constexpr fa::Tile kTile{Br, Bc, Warps};
+  static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles a warp owns
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows the block copies at a time
-  static constexpr float kSlack = 8;                    // P may reach 2^8 after a move
-  static constexpr float kLargestSum = 32768;           // and this sum without; a half holds 65504
-  static constexpr int kStageBytes = 2 * Bc * D * 2;    // K and V
-  static constexpr int kKeys = 16;                      // that Q K^T takes at a time
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kStageBytes = 2 * Bc * D * sizeof(half);  // K and V
   static constexpr std::size_t kSharedBytes = 2 * kStageBytes;
   static_assert(Br * D * 2 <= kStageBytes, "Q passes through the second stage");
-  static_assert(kMTiles * Warps * 16 == Br, "each warp owns whole 16-row mma tiles");
-  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one mma");
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr float kSlack = 8;                    // P may reach 2^8
+  static constexpr float kLargestSum = 32768;  // and this without a move; a half holds 65504
+  static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
-  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows that one
-  // ldmatrix phase reads over all 32 banks.
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
   __device__ static uint32_t offset(int row, int chunk) {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
@@ -52,91 +52,84 @@ struct Attention {
     for (int r = 0; r < Rows; r += kCopyRows) cp_async_16(shift(shared, r, 0), global + r * D);
   }
 
-  using Scores = float[kMTiles][kKeys / 8][4];
   using Query = uint32_t[D / 16][kMTiles][4];
 
-  // S = Q K^T: each K fragment serves every row tile.
-  __device__ static void multiply_qk(Scores& S, const Query& q, uint32_t k) {
+  // S = Q K^T of 16 keys: each K fragment feeds every row tile.
+  __device__ static void multiply_qk(float (&S)[kMTiles][2][4], const Query& q, uint32_t k) {
 #pragma unroll
     for (int d = 0; d < kChunks; d += 2) {
+      uint32_t b[4];
+      ldmatrix_x4(b, shift(k, 0, d));
 #pragma unroll
-      for (int n = 0; n < kKeys / 8; n += 2) {
-        uint32_t b[4];
-        ldmatrix_x4(b, shift(k, n * 8, d));
-#pragma unroll
-        for (int m = 0; m < kMTiles; ++m) {
-          mma_m16n8k16(S[m][n], q[d / 2][m], b[0], b[1]);
-          mma_m16n8k16(S[m][n + 1], q[d / 2][m], b[2], b[3]);
-        }
+      for (int m = 0; m < kMTiles; ++m) {
+        mma_m16n8k16(S[m][0], q[d / 2][m], b[0], b[1]);
+        mma_m16n8k16(S[m][1], q[d / 2][m], b[2], b[3]);
       }
     }
   }
 
-  // References that are more than kSlack below the maximum of these 16 keys move up to it.
-  __device__ static void move(float (&O)[kMTiles][D / 8][4], float (&reference)[kMTiles][2],
-                              float (&row_sum)[kMTiles][2], const Scores& S, float scale_log2) {
-#pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        float max = -INFINITY;
-#pragma unroll
-        for (int n = 0; n < 2; ++n) max = fmaxf(max, fmaxf(S[m][n][2 * r], S[m][n][2 * r + 1]));
-        max = fmaxf(max, __shfl_xor_sync(0xffffffff, max, 1));
-        max = scale_log2 * fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
-        const bool moves = max > reference[m][r] + kSlack;
-        const float alpha = moves ? ex2_approx(reference[m][r] - max) : 1.f;
-        reference[m][r] = moves ? max : reference[m][r];
-        row_sum[m][r] *= alpha;
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          O[m][n][2 * r] *= alpha;
-          O[m][n][2 * r + 1] *= alpha;
-        }
-      }
-    }
-  }
-
-  // P = 2^(scale S - reference) of 16 keys.
-  __device__ static void exponentials(uint32_t (&P)[kMTiles][4], float (&sum)[kMTiles][2],
-                                      const Scores& S, const float (&reference)[kMTiles][2],
+  // P = 2^(scale_log2 S - reference) of 16 keys and one row tile.
+  __device__ static void exponentials(uint32_t (&P)[4], const float (&S)[2][4],
+                                      const float (&reference)[2], float (&sum)[2],
                                       float scale_log2) {
 #pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
+    for (int r = 0; r < 2; ++r) {
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-#pragma unroll
-        for (int n = 0; n < 2; ++n) {
-          const float(&s)[4] = S[m][n];
-          const float p0 = ex2_approx(fmaf(s[2 * r], scale_log2, -reference[m][r]));
-          const float p1 = ex2_approx(fmaf(s[2 * r + 1], scale_log2, -reference[m][r]));
-          sum[m][r] = n == 0 ? p0 + p1 : sum[m][r] + (p0 + p1);
-          const half2 p = __floats2half2_rn(p0, p1);
-          P[m][n * 2 + r] = reinterpret_cast<const uint32_t&>(p);
-        }
+      for (int n = 0; n < 2; ++n) {
+        const float(&s)[4] = S[n];
+        const float p0 = ex2_approx(fmaf(s[2 * r], scale_log2, -reference[r]));
+        const float p1 = ex2_approx(fmaf(s[2 * r + 1], scale_log2, -reference[r]));
+        sum[r] = n == 0 ? p0 + p1 : sum[r] + (p0 + p1);
+        const half2 p = __floats2half2_rn(p0, p1);
+        P[n * 2 + r] = reinterpret_cast<const uint32_t&>(p);
       }
     }
   }
 
-  // O += P V: each V fragment serves every row tile.
-  __device__ static void accumulate(float (&O)[kMTiles][D / 8][4], const Query& q, uint32_t k_lane,
-                                    uint32_t v, float (&reference)[kMTiles][2],
-                                    float (&row_sum)[kMTiles][2], float scale_log2) {
+  // Moves the references of one row tile that are too low up to the maximum.
+  __device__ static void move(float (&O)[D / 8][4], float (&reference)[2], float (&row_sum)[2],
+                              const float (&S)[2][4], float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float max = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < 2; ++n) max = fmaxf(max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
+      max = fmaxf(max, __shfl_xor_sync(0xffffffff, max, 1));
+      max = scale_log2 * fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
+      const bool moves = max > reference[r] + kSlack;
+      const float alpha = moves ? ex2_approx(reference[r] - max) : 1.f;
+      reference[r] = moves ? max : reference[r];
+      row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        O[n][2 * r] *= alpha;
+        O[n][2 * r + 1] *= alpha;
+      }
+    }
+  }
+
+  // O += P V: each V fragment feeds every row tile.
+  __device__ static void multiply_pv(float (&O)[kMTiles][D / 8][4], const Query& q, uint32_t k_lane,
+                                     float (&reference)[kMTiles][2], float (&row_sum)[kMTiles][2],
+                                     uint32_t v, float scale_log2) {
 #pragma unroll
     for (int k = 0; k < Bc / 16; ++k) {
-      Scores S = {};
+      float S[kMTiles][2][4] = {};
       multiply_qk(S, q, shift(k_lane, k * 16, 0));
       uint32_t P[kMTiles][4];
-      float sum[kMTiles][2];
-      exponentials(P, sum, S, reference, scale_log2);
-      float all = sum[0][0] + sum[0][1];
+      float sum[kMTiles][2], all = 0;
 #pragma unroll
-      for (int m = 1; m < kMTiles; ++m) all += sum[m][0] + sum[m][1];
-      if (__any_sync(0xffffffff, all > kLargestSum)) {
-        move(O, reference, row_sum, S, scale_log2);
-        exponentials(P, sum, S, reference, scale_log2);
+      for (int m = 0; m < kMTiles; ++m) {
+        exponentials(P[m], S[m], reference[m], sum[m], scale_log2);
+        all = m == 0 ? sum[m][0] + sum[m][1] : all + (sum[m][0] + sum[m][1]);
       }
+      if (__any_sync(0xffffffff, all > kLargestSum)) {
 #pragma unroll
+        for (int m = 0; m < kMTiles; ++m) {
+          move(O[m], reference[m], row_sum[m], S[m], scale_log2);
+          exponentials(P[m], S[m], reference[m], sum[m], scale_log2);
+        }
+      }
       for (int m = 0; m < kMTiles; ++m)
         for (int r = 0; r < 2; ++r) row_sum[m][r] += sum[m][r];
 #pragma unroll
@@ -151,144 +144,109 @@ struct Attention {
       }
     }
   }
+
+  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
+  // to global memory are 16 bytes wide.
+  __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
+                                    const float (&O)[kMTiles][D / 8][4],
+                                    const float (&row_sum)[kMTiles][2]) {
+    const int lane = threadIdx.x % 32;
+    __syncwarp();
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float sum = row_sum[m][r];
+        sum += __shfl_xor_sync(0xffffffff, sum, 1);
+        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float inverse = __fdividef(1.f, sum);
+        const int row = warp_row + m * 16 + r * 8 + lane / 4;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n)
+          *reinterpret_cast<half2*>(shared + offset(row, n) + lane % 4 * 4) =
+              __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
+      const int row = warp_row + i / kChunks, chunk = i % kChunks;
+      *reinterpret_cast<uint4*>(O_out + row * D + chunk * 8) =
+          *reinterpret_cast<const uint4*>(shared + offset(row, chunk));
+    }
+  }
+
+  // The block's Br query rows.
+  __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
+                             int seq_q, int seq_kv, int, float scale_log2) {
+    extern __shared__ __align__(128) unsigned char shared[];
+    unsigned char* const q_bytes = shared + kStageBytes;
+    const uint32_t q_tile = shared_address(q_bytes);
+    const uint32_t k_tile = shared_address(shared);
+    const uint32_t v_tile = k_tile + Bc * D * 2;
+    const int lane = threadIdx.x % 32;
+    const int warp_row = threadIdx.x / 32 * kMTiles * 16;
+
+    // Where this thread copies from and to.
+    const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
+    const uint32_t copy_offset = offset(copy_row, copy_chunk);
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int64_t query_row = head * seq_q + int64_t{blockIdx.x} * Br;
+    const int64_t copy_element = copy_row * D + copy_chunk * 8;
+    Q += query_row * D + copy_element;
+    K += head * seq_kv * D + copy_element;
+    V += head * seq_kv * D + copy_element;
+
+    // This lane's ldmatrix addresses: Q as the A operand; K and V as two adjacent B fragments each,
+    // in the order that puts the two registers of a fragment next to each other.
+    const uint32_t q_lane = q_tile + offset(warp_row + lane % 16, lane / 16);
+    const uint32_t k_lane = k_tile + offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    const uint32_t v_lane = v_tile + offset(lane % 16, lane / 16);
+
+    float O[kMTiles][D / 8][4] = {};
+    float reference[kMTiles][2], row_sum[kMTiles][2];
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+      reference[m][0] = reference[m][1] = -INFINITY;
+      row_sum[m][0] = row_sum[m][1] = 0.f;
+    }
+    load_tile<Br>(q_tile + copy_offset, Q);
+    load_tile<Bc>(k_tile + copy_offset, K);
+    load_tile<Bc>(v_tile + copy_offset, V);
+    cp_async_commit();
+    cp_async_wait_group<0>();
+    __syncthreads();
+    Query q;
+#pragma unroll
+    for (int d = 0; d < D / 16; ++d)
+#pragma unroll
+      for (int m = 0; m < kMTiles; ++m) ldmatrix_x4(q[d][m], shift(q_lane, m * 16, d * 2));
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      const uint32_t stage = j / Bc % 2 * kStageBytes, other = kStageBytes - stage;
+      cp_async_wait_group<0>();
+      __syncthreads();  // K_j and V_j have arrived; the last read of the other stage
+      if (j + Bc < seq_kv) {
+        K += Bc * D;
+        V += Bc * D;
+        load_tile<Bc>(k_tile + other + copy_offset, K);
+        load_tile<Bc>(v_tile + other + copy_offset, V);
+        cp_async_commit();
+      }
+
+      multiply_pv(O, q, k_lane + stage, reference, row_sum, v_lane + stage, scale_log2);
+    }
+    __syncthreads();  // the last read of the stage where O goes
+    store_rows(O_out + query_row * D, q_bytes, warp_row, O, row_sum);
+  }
 };
 
-template <int Br, int Bc, int Warps, int D>
-__device__ __forceinline__ void attention(const half* Q, const half* K, const half* V, half* O_out,
-                                          int seq_q, int seq_kv, float scale_log2) {
-  using A = Attention<Br, Bc, Warps, D>;
-  constexpr int kMTiles = A::kMTiles, kChunks = A::kChunks;
-  extern __shared__ __align__(128) unsigned char shared[];
-  const uint32_t k_tile = shared_address(shared);
-  const uint32_t v_tile = k_tile + Bc * D * 2;
-  unsigned char* const q_bytes = shared + A::kStageBytes;
-  const uint32_t q_tile = shared_address(q_bytes);
-  const int lane = threadIdx.x % 32;
-  const int warp_row = threadIdx.x / 32 * kMTiles * 16;
-
-  // Where this thread copies from and to.
-  const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
-  const uint32_t copy_offset = A::offset(copy_row, copy_chunk);
-  const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-  const int64_t query_row = head * seq_q + int64_t{blockIdx.x} * Br;
-  const int64_t copy_element = copy_row * D + copy_chunk * 8;
-  Q += query_row * D + copy_element;
-  K += head * seq_kv * D + copy_element;
-  V += head * seq_kv * D + copy_element;
-
-  // Where this lane points ldmatrix: Q as the A operand; K and V as two adjacent B fragments each,
-  // in the order that leaves the two registers of a fragment next to each other.
-  const uint32_t q_lane = q_tile + A::offset(warp_row + lane % 16, lane / 16);
-  const uint32_t k_lane = k_tile + A::offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-  const uint32_t v_lane = v_tile + A::offset(lane % 16, lane / 16);
-
-  float O[kMTiles][D / 8][4] = {};
-  float reference[kMTiles][2], row_sum[kMTiles][2];  // rows lane/4 and lane/4 + 8 of each row tile
-#pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-    reference[m][0] = reference[m][1] = -INFINITY;
-    row_sum[m][0] = row_sum[m][1] = 0.f;
-  }
-
-  A::template load_tile<Br>(q_tile + copy_offset, Q);
-  A::template load_tile<Bc>(k_tile + copy_offset, K);
-  A::template load_tile<Bc>(v_tile + copy_offset, V);
-  cp_async_commit();
-  cp_async_wait_group<0>();
-  __syncthreads();
-  typename A::Query q;
-#pragma unroll
-  for (int d = 0; d < D / 16; ++d)
-#pragma unroll
-    for (int m = 0; m < kMTiles; ++m) ldmatrix_x4(q[d][m], A::shift(q_lane, m * 16, d * 2));
-
-  for (int j = 0; j < seq_kv; j += Bc) {
-    const uint32_t stage = j / Bc % 2 * A::kStageBytes, other = A::kStageBytes - stage;
-    cp_async_wait_group<0>();
-    __syncthreads();  // K_j and V_j have landed; nobody reads the other stage any more
-    if (j + Bc < seq_kv) {
-      K += Bc * D;
-      V += Bc * D;
-      A::template load_tile<Bc>(k_tile + other + copy_offset, K);
-      A::template load_tile<Bc>(v_tile + other + copy_offset, V);
-      cp_async_commit();
-    }
-
-    A::accumulate(O, q, k_lane + stage, v_lane + stage, reference, row_sum, scale_log2);
-  }
-
-  // O / l goes through the warp's own rows of the Q tile, so that the stores are 16 bytes wide.
-  __syncthreads();
-#pragma unroll
-  for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float sum = row_sum[m][r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      const float inverse = __fdividef(1.f, sum);
-      const int row = warp_row + m * 16 + r * 8 + lane / 4;
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n)
-        *reinterpret_cast<half2*>(q_bytes + A::offset(row, n) + lane % 4 * 4) =
-            __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
-    }
-  }
-  __syncwarp();
-#pragma unroll
-  for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
-    const int row = warp_row + i / kChunks, chunk = i % kChunks;
-    *reinterpret_cast<uint4*>(O_out + (query_row + row) * D + chunk * 8) =
-        *reinterpret_cast<const uint4*>(q_bytes + A::offset(row, chunk));
-  }
-}
-
 }  // namespace
 
-// 8 warps per SM: the budget is 255 registers a thread, which ptxas would otherwise not use up.
-#define ENTRY(name, Br, Bc, warps, D)                                                   \
-  extern "C" __global__ void __launch_bounds__(warps * 32, 8 / warps)                   \
-      name(const half* Q, const half* K, const half* V, half* O, int seq_q, int seq_kv, \
-           float scale_log2) {                                                          \
-    attention<Br, Bc, warps, D>(Q, K, V, O, seq_q, seq_kv, scale_log2);                 \
-  }
-#define INSTANCE(name, Br, Bc, warps, D)                                   \
-  {#name, reinterpret_cast<const void*>(name), D, fa::Tile{Br, Bc, warps}, \
-   Attention<Br, Bc, warps, D>::kSharedBytes},
+#define INSTANCES(X)                                    \
+  X(fa_14_q_registers_d128, Attention<128, 64, 4, 128>) \
+  X(fa_14_q_registers_d64, Attention<128, 128, 4, 64>)  \
+  X(fa_14_q_registers_256x128w8_d128, Attention<256, 128, 8, 128>)
 
-#define INSTANCES(X)                         \
-  X(fa_14_q_registers_d128, 128, 64, 4, 128) \
-  X(fa_14_q_registers_d64, 128, 128, 4, 64)  \
-  X(fa_14_q_registers_256x128w8_d128, 256, 128, 8, 128)
-
-INSTANCES(ENTRY)
-
-namespace {
-
-const fa::Instance kInstances[] = {INSTANCES(INSTANCE)};
-
-fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                    const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  fa::Launch launch;
-  launch.entry = instance.entry;
-  launch.kernel = instance.kernel;
-  launch.grid = {problem.seq_q / instance.tile.Br, problem.heads, problem.batch};
-  launch.block = instance.tile.warps * 32;
-  launch.dynamic_shared = instance.shared_bytes;
-  launch.arguments = {fa::Tensor::q,
-                      fa::Tensor::k,
-                      fa::Tensor::v,
-                      fa::Tensor::o,
-                      static_cast<std::int32_t>(problem.seq_q),
-                      static_cast<std::int32_t>(problem.seq_kv),
-                      static_cast<float>(problem.scale() * 1.4426950408889634)};
-  return fa::LaunchPlan{{launch}};
-}
-
-}  // namespace
-
-namespace fa {
-extern const RungKernels kernels_14_q_registers;
-const RungKernels kernels_14_q_registers{kInstances, plan};
-}  // namespace fa
+INSTANCES(FA_HALF_ENTRY)
+FA_RUNG(14_q_registers, INSTANCES, fa::plan_half_tiles);

@@ -242,12 +242,4 @@ struct Attention {
   X(fa_21_wgmma_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  return fa::LaunchPlan{{fa::launch_of(instance, fa::row_tile_grid(problem, instance.tile),
-                                       fa::tma_arguments(problem, instance.tile))}};
-}
-
-FA_RUNG(21_wgmma, INSTANCES, plan);
+FA_RUNG(21_wgmma, INSTANCES, fa::plan_tma_tiles);

@@ -285,13 +285,4 @@ struct Attention {
   X(fa_25_persistent_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription& device) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  return fa::LaunchPlan{
-      {fa::launch_of(instance, fa::persistent_grid(problem, instance.tile, device),
-                     fa::tma_arguments(problem, instance.tile))}};
-}
-
-FA_RUNG(25_persistent, INSTANCES, plan);
+FA_RUNG(25_persistent, INSTANCES, fa::plan_tma_persistent);

@@ -3,9 +3,8 @@
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
-// Expected effect   Q K^T reads a third less from shared memory (64 rows of Q beside 128 of K).
-//                   That is energy first, and time where power is the limit. The next Q can load
-//                   as soon as this one is in registers.
+// Expected effect   Q K^T reads a third less from shared memory: energy, and time where power is the
+//                   limit. The next Q can load as soon as this one is in registers.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -300,13 +299,4 @@ struct Attention {
   X(fa_27_q_registers_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription& device) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  return fa::LaunchPlan{
-      {fa::launch_of(instance, fa::persistent_grid(problem, instance.tile, device),
-                     fa::tma_arguments(problem, instance.tile))}};
-}
-
-FA_RUNG(27_q_registers, INSTANCES, plan);
+FA_RUNG(27_q_registers, INSTANCES, fa::plan_tma_persistent);

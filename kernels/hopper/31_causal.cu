@@ -406,12 +406,4 @@ struct Attention {
   X(fa_31_causal_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription& device) {
-  return fa::LaunchPlan{
-      {fa::launch_of(instance, fa::persistent_grid(problem, instance.tile, device),
-                     fa::tma_arguments(problem, instance.tile))}};
-}
-
-FA_RUNG(31_causal, INSTANCES, plan);
+FA_RUNG(31_causal, INSTANCES, fa::plan_tma_persistent_rows);

@@ -411,12 +411,4 @@ struct Attention {
   X(fa_32_three_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription& device) {
-  return fa::LaunchPlan{
-      {fa::launch_of(instance, fa::persistent_grid(problem, instance.tile, device),
-                     fa::tma_arguments(problem, instance.tile))}};
-}
-
-FA_RUNG(32_three, INSTANCES, plan);
+FA_RUNG(32_three, INSTANCES, fa::plan_tma_persistent_rows);

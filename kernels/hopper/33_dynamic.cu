@@ -441,15 +441,4 @@ struct Attention {
   X(fa_33_dynamic_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription& device) {
-  const fa::TmaOptions options{.group = problem.causal ? fa::heads_in_l2(problem, device) : 1,
-                               .counter = fa::ScratchRef{0}};
-  return fa::LaunchPlan{
-      {fa::launch_of(instance, fa::persistent_grid(problem, instance.tile, device),
-                     fa::tma_arguments(problem, instance.tile, options))},
-      {{.name = "tile counter", .bytes = 8, .zeroed = true}}};
-}
-
-FA_RUNG(33_dynamic, INSTANCES, plan);
+FA_RUNG(33_dynamic, INSTANCES, fa::plan_tma_dynamic);
