@@ -20,9 +20,9 @@ constexpr std::string_view id_of(std::string_view name) {
 using enum Capabilities;  // for the rows
 
 const Rung kLadder[] = {
-#define RUNG(name, parent, family, target, dtype, capabilities, diff_budget, idea)              \
-  {id_of(#name), #name,        parent,      Family::family, Target::target, Dtype::dtype, \
-   capabilities, diff_budget, idea,           &kernels_##name},
+#define RUNG(name, parent, family, target, dtype, capabilities, diff_budget, idea) \
+  {id_of(#name), #name,        parent,      Family::family, Target::target,        \
+   Dtype::dtype, capabilities, diff_budget, idea,           &kernels_##name},
 #include "kernels/catalogue.def"
 #undef RUNG
 };
