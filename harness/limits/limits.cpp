@@ -263,6 +263,8 @@ void put_times(Json& row, const Run& run, const Bench& bench, const ItemTimes& t
                                    run.iterations, spaced.median));
   const double work = total_work(loop, bench.blocks(loop), bench.count(loop), run.iterations);
   const double rate = work / (spaced.median * 1e-3), steady = work / (sustained.median * 1e-3);
+  const double per_clock = clock.clock_mhz ? steady / (*clock.clock_mhz * 1e6) / sms : 0;
+  if (const std::string why = impossible(loop, per_clock); !why.empty()) return refuse(row, why);
   row["iterations"] = run.iterations;
   row["work"] = work;
   row["time_ms"] = time_json(times);
@@ -270,7 +272,7 @@ void put_times(Json& row, const Run& run, const Bench& bench, const ItemTimes& t
   row["rate_back_to_back"] = rounded(in_unit(loop.unit, steady));
   if (clock.clock_mhz) {
     row["clock_mhz"] = std::round(*clock.clock_mhz);
-    row["per_clock_sm"] = rounded(steady / (*clock.clock_mhz * 1e6) / sms);
+    row["per_clock_sm"] = rounded(per_clock);
   }
   if (clock.power_w) row["power_w"] = std::round(*clock.power_w * 10) / 10;
 }

@@ -233,6 +233,7 @@ Loop compute(std::string id, std::string what, std::string unit, const Kernel& k
           .source = Source::operands,
           .work = work,
           .words = words,
+          .most_per_clock = 0,
           .check = [=](const Outcome& outcome) { return check(outcome, threads); }};
 }
 
@@ -243,6 +244,15 @@ Loop wgmma(std::string id, std::string what, const Kernel& kernel, bool mix) {
                       mix ? check_attention : check_product);
   loop.min_sm = 90;
   loop.only = true;
+  return loop;
+}
+
+/// A loop that reads shared memory.
+Loop shared(std::string id, std::string what, const Kernel& kernel,
+            std::string (*check)(const Outcome&, int)) {
+  Loop loop = compute(std::move(id), std::move(what), "GB/s", kernel, 2,
+                      kernel.threads * kSharedLoads * 16.0, 4, check);
+  loop.most_per_clock = kBankBytes;
   return loop;
 }
 
@@ -259,30 +269,29 @@ Loop traffic(std::string id, std::string what, const Kernel& kernel, Source sour
 std::vector<Loop> make_loops() {
   const Kernel& mma = kernel_limit_mma_sync;
   const double mma_work = mma.threads / kWarp * 2.0 * kMmaTiles * (2 * 16 * 8 * 16);
-  const double shared_work = kernel_limit_shared_load.threads * kSharedLoads * 16.0;
-  return {wgmma("wgmma_registers", "wgmma m64n128k16, A from registers",
-                kernel_limit_wgmma_registers, false),
-          wgmma("wgmma_shared", "wgmma m64n128k16, A from shared memory", kernel_limit_wgmma_shared,
-                false),
-          wgmma("attention_registers", "wgmma, Q K^T and P V in turns, Q from registers",
-                kernel_limit_attention_registers, true),
-          wgmma("attention_shared", "wgmma, Q K^T and P V in turns, Q from shared memory",
-                kernel_limit_attention_shared, true),
-          compute("mma_sync", "mma.sync m16n8k16", "TFLOPS", mma, 2, mma_work, 2 * kMmaTiles * 4,
-                  check_mma),
-          compute("fma", "FP32 FMA", "TFLOPS", kernel_limit_fma, 4,
-                  kernel_limit_fma.threads * kPairs * 2 * 2.0, 2 * kPairs, check_fma),
-          compute("ex2", "ex2.approx", "Gexp/s", kernel_limit_ex2, 4,
-                  kernel_limit_ex2.threads * double{kExponents}, kExponents, check_ex2),
-          compute("shared_load", "ld.shared.v4 without conflicts", "GB/s", kernel_limit_shared_load,
-                  2, shared_work, 4, check_shared_load),
-          compute("ldmatrix", "ldmatrix.x4 without conflicts", "GB/s", kernel_limit_ldmatrix, 2,
-                  shared_work, 4, check_ldmatrix),
-          traffic("l2_read", "reads that hit L2", kernel_limit_l2_read, Source::l2, 2, false),
-          traffic("memory_read", "reads from device memory", kernel_limit_memory_read,
-                  Source::memory, 6, false),
-          traffic("memory_copy", "copy in device memory, bytes read and written",
-                  kernel_limit_memory_copy, Source::memory, 6, true)};
+  return {
+      wgmma("wgmma_registers", "wgmma m64n128k16, A from registers", kernel_limit_wgmma_registers,
+            false),
+      wgmma("wgmma_shared", "wgmma m64n128k16, A from shared memory", kernel_limit_wgmma_shared,
+            false),
+      wgmma("attention_registers", "wgmma, Q K^T and P V in turns, Q from registers",
+            kernel_limit_attention_registers, true),
+      wgmma("attention_shared", "wgmma, Q K^T and P V in turns, Q from shared memory",
+            kernel_limit_attention_shared, true),
+      compute("mma_sync", "mma.sync m16n8k16", "TFLOPS", mma, 2, mma_work, 2 * kMmaTiles * 4,
+              check_mma),
+      compute("fma", "FP32 FMA", "TFLOPS", kernel_limit_fma, 4,
+              kernel_limit_fma.threads * kPairs * 2 * 2.0, 2 * kPairs, check_fma),
+      compute("ex2", "ex2.approx", "Gexp/s", kernel_limit_ex2, 4,
+              kernel_limit_ex2.threads * double{kExponents}, kExponents, check_ex2),
+      shared("shared_load", "ld.shared.v4 without conflicts", kernel_limit_shared_load,
+             check_shared_load),
+      shared("ldmatrix", "ldmatrix.x4 without conflicts", kernel_limit_ldmatrix, check_ldmatrix),
+      traffic("l2_read", "reads that hit L2", kernel_limit_l2_read, Source::l2, 2, false),
+      traffic("memory_read", "reads from device memory", kernel_limit_memory_read, Source::memory,
+              6, false),
+      traffic("memory_copy", "copy in device memory, bytes read and written",
+              kernel_limit_memory_copy, Source::memory, 5, true)};
 }
 
 }  // namespace
@@ -306,6 +315,13 @@ std::string unsupported(const Loop& loop, int sm) {
     return fmt::format("needs compute capability {}, this card has {}", version(loop.min_sm),
                        version(sm));
   return {};
+}
+
+std::string impossible(const Loop& loop, double per_clock_sm) {
+  constexpr double kClockError = 1.05;  // clocks are sampled
+  if (loop.most_per_clock == 0 || per_clock_sm <= loop.most_per_clock * kClockError) return {};
+  return fmt::format("{:.0f} bytes a clock and SM, where {:.0f} are possible: it left work out",
+                     per_clock_sm, loop.most_per_clock);
 }
 
 std::string verify(const Loop& loop, const Outcome& outcome) {

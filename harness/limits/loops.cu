@@ -26,9 +26,10 @@ __device__ float ex2_volatile(float x) {
   return y;
 }
 
+/// A volatile load, for ptxas too: it moves others out of the loop.
 __device__ uint4 load_shared(uint32_t address) {
   uint4 v;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "r"(address)
                : "memory");
@@ -230,15 +231,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, 6)
 }
 LOOP(limit_memory_read, kThreads, 0)
 
-extern "C" __global__ void __launch_bounds__(kThreads, 6)
+// Five thread blocks, not six, so that all loads of a thread have registers before its first store.
+extern "C" __global__ void __launch_bounds__(kThreads, 5)
     limit_memory_copy(const uint4* input, uint4* output, int64_t count, int iterations) {
 #pragma unroll 1
   for (int i = 0; i < iterations; ++i)
     for_each_word<FromMemory>(input, count, i, [&](int64_t at, const uint4& v) {
-      asm volatile(
-          "st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(output + at)),
-          "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-          : "memory");
+      asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
+                       __cvta_generic_to_global(output + at)),
+                   "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                   : "memory");
     });
 }
 LOOP(limit_memory_copy, kThreads, 0)

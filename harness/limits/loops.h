@@ -55,6 +55,8 @@ struct Loop {
   /// the buffer otherwise (2 for a copy).
   double work;
   int words;  ///< 32-bit words that a thread writes; 0: the loop copies its buffer
+  /// Of its work, what an SM of any card can do in a clock; 0: differs from card to card.
+  double most_per_clock;
   /// What is wrong with the first thread block's words; empty for nothing.
   std::function<std::string(const Outcome&)> check;
 };
@@ -73,6 +75,9 @@ std::string unsupported(const Loop& loop, int sm);
 /// equal.
 std::string verify(const Loop& loop, const Outcome& outcome);
 
+/// Why a loop cannot have done so much work in a clock on an SM; empty when it can.
+std::string impossible(const Loop& loop, double per_clock_sm);
+
 /// Random normal halves, two a word: what all loops compute with.
 std::vector<std::uint32_t> make_operands();
 
@@ -87,6 +92,7 @@ inline constexpr float kTurn = 0.01F;   ///< of the rotation that the FMA loop c
 inline constexpr int kPairs = 8;        ///< points that a thread rotates
 inline constexpr int kExponents = 8;    ///< exponentials of a thread and iteration
 inline constexpr int kSharedLoads = 4;  ///< loads from shared memory of a thread and iteration
+inline constexpr int kBankBytes = 128;  ///< of all banks of shared memory: a wavefront, a clock
 inline constexpr int kMmaTiles = 8;     ///< 8 columns of B each, under two 16-row tiles of A
 
 }  // namespace fa::limits

@@ -303,11 +303,11 @@ TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final")
   }
   SECTION("the same problem on other inputs is not") {
     options.inputs = {Distribution::normal, 4};
-    CHECK_FALSE(is_complete(file, bench_items(options, problem, nullptr)));
+    CHECK_FALSE(is_complete(file, bench_items(options, problem, kDevice)));
     options.inputs = Distribution::rising;
-    CHECK_FALSE(is_complete(file, bench_items(options, problem, nullptr)));
+    CHECK_FALSE(is_complete(file, bench_items(options, problem, kDevice)));
     options.inputs = {};
-    CHECK(is_complete(file, bench_items(options, problem, nullptr)));
+    CHECK(is_complete(file, bench_items(options, problem, kDevice)));
   }
   std::filesystem::remove(path);
 }
@@ -318,7 +318,7 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   std::vector<Json> rows;
   for (const BenchItem& item : items) rows.push_back(empty_row(item, utc_now()));
   options.inputs = {Distribution::rising, 2};
-  rows.push_back(empty_row(bench_items(options, problem, nullptr).front(), utc_now()));
+  rows.push_back(empty_row(bench_items(options, problem, kDevice).front(), utc_now()));
   rows.back()["status"] = "out_of_memory";
   rows.back()["reason"] = "on inputs of its own";
   Verdict verdict;

@@ -105,7 +105,6 @@ Rung fake_rung() {
           .name = "f_fake",
           .parent = "",
           .family = Family::own,
-          .status = Status::branch,
           .target = Target::sm_80,
           .dtype = Dtype::f16,
           .capabilities = Capabilities::none,
@@ -275,7 +274,7 @@ TEST_CASE("a device is described as it will be made") {
   CHECK_THROWS_AS(describe_device("tpu"), std::invalid_argument);
 }
 
-TEST_CASE("a persistent grid is as large as the card, whatever card it is", "[!mayfail]") {
+TEST_CASE("a persistent grid is as large as the card, whatever card it is") {
   REQUIRE(persistent_rungs().size() > 5);
   for (const Rung* rung : persistent_rungs()) {
     for (const bool masked : {false, true}) {
@@ -284,8 +283,8 @@ TEST_CASE("a persistent grid is as large as the card, whatever card it is", "[!m
         CAPTURE(rung->name, masked, sms);
         Problem problem = square(kSeq, 128, 16, 4);  // some 2000 tiles
         problem.causal = masked;
-        for (const Launch& launch :
-             std::get<LaunchPlan>(make_plan(*rung, problem, hopper_with(sms))).launches) {
+        const auto plan = std::get<LaunchPlan>(make_plan(*rung, problem, hopper_with(sms)));
+        for (const Launch& launch : plan.launches) {
           CHECK(launch.grid.x * launch.grid.y * launch.grid.z <= sms);
           CHECK(launch.grid.x * launch.grid.y * launch.grid.z > sms / 2);
         }
@@ -294,8 +293,7 @@ TEST_CASE("a persistent grid is as large as the card, whatever card it is", "[!m
   }
 }
 
-TEST_CASE("heads whose tiles are handed out at the same time are as many as the L2 can hold",
-          "[!mayfail]") {
+TEST_CASE("heads whose tiles are handed out at the same time are as many as the L2 can hold") {
   Problem problem = square(8192, 128, 16, 4);
   problem.causal = true;
   const auto with = [&](std::int64_t l2_mib) {

@@ -1,6 +1,7 @@
-// What the chapters of 20 to 33 say about the kernels, as counts.
+// What the chapters of 20 to 34 say about the kernels, as counts.
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
+#include "kernels/rung.h"
 
 using namespace fa_test;
 using ptxvm::CountClass;
@@ -13,8 +14,8 @@ constexpr Count kSeq = 512, kHeads = 2;
 struct Claim {
   const char* id;
   bool q_in_registers = false;  // ldmatrix once a tile, and wgmma reads no Q
-  bool one_reference = false;   // alpha is computed for the first block of keys alone
-  bool wide_stores = false;     // O in stores of 16 bytes, else of 4
+  bool guarded = false;         // no alpha where no P comes near the largest half
+  int store_bytes = 4;          // of a lane's stores of O; 0: bulk copies store it
 };
 
 constexpr Claim kClaims[] = {
@@ -25,12 +26,13 @@ constexpr Claim kClaims[] = {
     {"25"},
     {"26"},
     {.id = "27", .q_in_registers = true},
-    {.id = "28", .q_in_registers = true, .one_reference = true},
-    {.id = "29", .q_in_registers = true, .one_reference = true},
-    {.id = "30", .q_in_registers = true, .one_reference = true, .wide_stores = true},
-    {.id = "31", .q_in_registers = true, .one_reference = true, .wide_stores = true},
-    {.id = "32", .one_reference = true, .wide_stores = true},
-    {.id = "33", .q_in_registers = true, .one_reference = true, .wide_stores = true},
+    {.id = "28", .q_in_registers = true, .guarded = true},
+    {.id = "29", .q_in_registers = true, .guarded = true},
+    {.id = "30", .q_in_registers = true, .guarded = true, .store_bytes = 16},
+    {.id = "31", .q_in_registers = true, .guarded = true, .store_bytes = 16},
+    {.id = "32", .guarded = true, .store_bytes = 16},
+    {.id = "33", .q_in_registers = true, .guarded = true, .store_bytes = 16},
+    {.id = "34", .q_in_registers = true, .guarded = true, .store_bytes = 0},
 };
 
 /// The work of a rung without a mask: how often what happens.
@@ -64,7 +66,7 @@ TEST_CASE("the TMA brings Q once a tile, and K and V once for each tile of queri
       const ptxvm::Counts counts = count(rung.id, square(kSeq, dim, kHeads));
       CHECK(counts.bulk_load.bytes == w.tiles * (w.Br + 2 * w.steps * w.Bc) * w.D * 2);
       CHECK(counts.global_load.bytes + counts.global_copy.bytes == 0);
-      CHECK(counts.global_store.bytes == kHeads * kSeq * w.D * 2);
+      CHECK(counts.global_store.bytes + counts.bulk_store.global_bytes == kHeads * kSeq * w.D * 2);
     }
   }
 }
@@ -95,10 +97,14 @@ TEST_CASE("wgmma does both products; what it reads, and exponentials and stores"
       CHECK(counts.of(CountClass::kLdMatrix) ==
             (claim.q_in_registers ? w.tiles * w.warps * w.D / 16 : 0));
       // One a score, and one for alpha of each of the two rows of a lane.
-      const Count alphas = w.tiles * w.warps * 2 * (claim.one_reference ? 1 : w.steps);
+      const Count alphas = claim.guarded ? 0 : w.tiles * w.warps * 2 * w.steps;
       CHECK(counts.of(CountClass::kExp) == w.tiles * w.steps * w.Br * w.Bc / 32 + alphas);
-      const Count lanes = kHeads * kSeq * w.D * 2 / (claim.wide_stores ? 16 : 4);
-      CHECK(counts.global_store.requests == lanes / 32);
+      const Count output = kHeads * kSeq * w.D * 2, bytes = static_cast<Count>(claim.store_bytes);
+      CHECK(counts.global_store.requests == (bytes == 0 ? 0 : output / bytes / 32));
+      // 34: a copy of 16 rows a warp, whose tiles stmatrix wrote without conflicts.
+      CHECK(counts.bulk_store.copies == (bytes == 0 ? w.tiles * w.warps : 0));
+      CHECK(counts.of(CountClass::kStMatrix) == counts.bulk_store.copies * w.D / 16);
+      CHECK(counts.stmatrix.conflicts() == 0);
     }
   }
 }
@@ -114,9 +120,6 @@ HostTensor output_of(const LaunchPlan& plan, const Problem& problem) {
   return device.download_output();
 }
 
-// Where the arguments of 33's launches stand.
-constexpr std::size_t kLaunchHeads = 5, kFirstHead = 6, kTogether = 7;
-
 }  // namespace
 
 TEST_CASE("33 asks once for each tile, and clears the counter for the next launch") {
@@ -124,6 +127,7 @@ TEST_CASE("33 asks once for each tile, and clears the counter for the next launc
   const Work w("33", 128);
   const HostTensor expected = output_of(plan_of(*find_rung("31"), problem), problem);
   LaunchPlan plan = plan_of(*find_rung("33"), problem);
+  REQUIRE(plan.launches.size() == 1);
   for (const Count blocks : {w.tiles, Count{3}, Count{1}}) {
     plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
     VmDevice device({.checkers = false, .counters = true});
@@ -135,57 +139,42 @@ TEST_CASE("33 asks once for each tile, and clears the counter for the next launc
       const bool same = bitwise_equal(expected, device.download_output(), &difference);
       INFO(blocks << " blocks, launch " << launch << ": " << difference);
       CHECK(same);
-      // A block asks for all its tiles but the first, and once in vain; then it says that it ends.
+      // A block asks for all its tiles but the first, and once in vain; then it says that it ends,
+      // and the last one clears the counter.
       const Count asked = w.tiles, ends = blocks;
       CHECK(device.total_counts().of(CountClass::kAtomic) == asked + ends + 1);
     }
   }
 }
 
-TEST_CASE("33 has the bits of 31, however many heads are dealt together or by one launch") {
+TEST_CASE("33 has the bits of 31, however many heads are handed out together") {
+  // At head_dim 128, where their tiles are the same.
   Problem problem = square(700, 128, 6);
   problem.causal = true;
   const HostTensor expected = output_of(plan_of(*find_rung("31"), problem), problem);
-  for (const std::int32_t together : {1, 2, 3}) {
-    for (const bool split : {false, true}) {
-      LaunchPlan plan = plan_of(*find_rung("33"), problem);
-      plan.launches.front().arguments[kTogether] = together;
-      if (split) {
-        plan.launches.push_back(plan.launches.front());
-        plan.launches[0].arguments[kLaunchHeads] = plan.launches[1].arguments[kFirstHead] = 3;
-        plan.launches[1].arguments[kLaunchHeads] = 3;
-      }
-      std::string difference;
-      const bool same = bitwise_equal(expected, output_of(plan, problem), &difference);
-      INFO(together << " together, split " << split << ": " << difference);
-      CHECK(same);
-    }
+  const Rung& rung = *find_rung("33");
+  const Tile tile = rung.find_instance(problem.head_dim)->tile;
+  REQUIRE(tile == find_rung("31")->find_instance(problem.head_dim)->tile);
+  for (const int group : {1, 2, 3, 6}) {
+    LaunchPlan plan = plan_of(rung, problem);
+    plan.launches.front().arguments =
+        tma_arguments(problem, tile, {.group = group, .counter = ScratchRef{0}});
+    std::string difference;
+    const bool same = bitwise_equal(expected, output_of(plan, problem), &difference);
+    INFO(group << " together: " << difference);
+    CHECK(same);
   }
 }
 
-TEST_CASE("33 gives no block more tiles than it remembers") {
-  // The first block of the machine runs alone, takes 384 of 600, and leaves the others the rest.
-  // With large inputs it repeats them: scores of the second block of keys overflow.
-  const Problem problem = square(256, 64, 300);
-  for (const Distribution distribution : {Distribution::normal, Distribution::large}) {
-    const Inputs inputs = make_inputs(problem, distribution, 3);
-    const Verifier verifier(problem, inputs);
-    const LaunchPlan plan = plan_of(*find_rung("33"), problem);
-    VmDevice device({.threads = 1});
-    device.load(problem, inputs);
-    const Verdict verdict = pass_gate(
-        device, [&] { device.launch(plan); }, verifier);
-    INFO(verdict.reason << "\n" << verdict.details);
-    CHECK(verdict.ok);
+TEST_CASE("34 has the bits of 33") {
+  for (const int dim : {64, 128}) {
+    Problem problem = square(700, dim, 2);
+    problem.causal = true;
+    std::string difference;
+    const bool same =
+        bitwise_equal(output_of(plan_of(*find_rung("33"), problem), problem),
+                      output_of(plan_of(*find_rung("34"), problem), problem), &difference);
+    INFO("head_dim " << dim << ": " << difference);
+    CHECK(same);
   }
-  // 132 blocks with 384 tiles each, of 128 rows.
-  const Problem larger = square(128, 64, 60000);
-  const LaunchPlan plan = plan_of(*find_rung("33"), larger);
-  REQUIRE(plan.launches.size() == 2);
-  CHECK(std::get<std::int32_t>(plan.launches[0].arguments[kLaunchHeads]) == 132 * 384);
-  CHECK(std::get<std::int32_t>(plan.launches[1].arguments[kFirstHead]) == 132 * 384);
-  CHECK(std::get<std::int32_t>(plan.launches[1].arguments[kLaunchHeads]) == 60000 - 132 * 384);
-  const PlanResult refused = make_plan(*find_rung("33"), square(6'500'000, 64), h200_description());
-  REQUIRE(std::holds_alternative<Unsupported>(refused));
-  CHECK(std::get<Unsupported>(refused).reason.find("seq_q 6500000") != std::string::npos);
 }

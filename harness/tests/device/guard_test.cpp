@@ -52,7 +52,7 @@ Problem problem_of(const Rung& rung, int head_dim) {
   const Tile tile = rung.find_instance(head_dim)->tile;
   problem.seq_q = tile.Br;
   problem.seq_kv = (problem.seq_kv + tile.Bc - 1) / tile.Bc * tile.Bc;
-  problem.lse = rung.lse;
+  problem.lse = has(rung.capabilities, Capabilities::lse);
   return problem;
 }
 
@@ -60,10 +60,10 @@ Problem problem_of(const Rung& rung, int head_dim) {
 /// masked and not whole.
 std::vector<Problem> problems_of(const Rung& rung, int head_dim) {
   std::vector<Problem> problems{problem_of(rung, head_dim)};
-  if (rung.causal) {
+  if (has(rung.capabilities, Capabilities::causal)) {
     problems.push_back(problems.front());
     problems.back().causal = true;
-    if (rung.ragged) problems.back().seq_kv += 3;
+    if (has(rung.capabilities, Capabilities::ragged)) problems.back().seq_kv += 3;
   }
   return problems;
 }
@@ -139,7 +139,7 @@ TEST_CASE("rows without a spike keep their bits, whatever the other rows of thei
       problem.lse = false;
       problem.dtype = rung.dtype;
       for (const bool causal : {false, true}) {
-        if (causal && !rung.causal) continue;
+        if (causal && !has(rung.capabilities, Capabilities::causal)) continue;
         problem.causal = causal;
         const LaunchPlan plan = plan_of(rung, problem);
         const Relation relation = untouched_rows(

@@ -143,6 +143,31 @@ TEST_CASE("reads of shared memory have no bank conflicts, all bytes of a buffer 
   }
 }
 
+TEST_CASE("no loop counts more bytes of shared memory than its wavefronts can carry") {
+  constexpr int kFew = 2, kMore = 10;
+  int bounded = 0;
+  for (const Loop& loop : all_loops()) {
+    if (loop.most_per_clock == 0) continue;
+    CAPTURE(loop.id);
+    ++bounded;
+    const auto wavefronts = [&](int iterations) {
+      return launch(loop, iterations).counts.shared_requests().wavefronts;
+    };
+    const auto made = static_cast<double>(wavefronts(kMore) - wavefronts(kFew));
+    CHECK(total_work(loop, kBlocks, 0, kMore - kFew) <= made * loop.most_per_clock);
+  }
+  CHECK(bounded == 2);
+}
+
+TEST_CASE("a rate above what the hardware can do is refused") {
+  const Loop& bounded = loop_named("shared_load");
+  CHECK(impossible(bounded, 126).empty());
+  CHECK(impossible(bounded, 129).empty());
+  CHECK(impossible(bounded, 468) ==
+        "468 bytes a clock and SM, where 128 are possible: it left work out");
+  CHECK(impossible(loop_named("mma_sync"), 1e6).empty());
+}
+
 TEST_CASE("which card runs which loop") {
   CHECK(unsupported(loop_named("mma_sync"), 80).empty());
   CHECK(unsupported(loop_named("mma_sync"), 75) ==

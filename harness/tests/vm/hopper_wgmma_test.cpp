@@ -360,14 +360,37 @@ $less:
   const Run r = run(kernel(roles + "24;", "sm_90a"), {}, 384);
   if (r.result.fault) FAIL(r.result.fault->format());
   CHECK(r.at<uint32_t>(300) == 1);
-  const Run full = run(kernel(roles + "40;", "sm_90a"), {}, 384);
-  REQUIRE(full.result.fault);
-  CHECK(full.result.fault->kind == FaultKind::kDeadlock);
-  CHECK(full.result.fault->format().find("for 2304 registers: ") != std::string::npos);
+  // 168 registers each at first: 2 * 128 threads want 72 more, 18432, and 128 * (168 - 32) = 17408
+  // are not enough. A block has only what it was launched with, not the rest of the SM's.
+  for (const char* keep : {"32;", "40;"}) {
+    const Run full = run(kernel(roles + keep, "sm_90a"), {}, 384);
+    REQUIRE(full.result.fault);
+    CHECK(full.result.fault->kind == FaultKind::kDeadlock);
+    CHECK(full.result.fault->format().find("for 2304 registers: ") != std::string::npos);
+    CHECK(full.result.fault->format().find("setmaxnreg.inc.sync.aligned.u32 240") !=
+          std::string::npos);
+  }
   CHECK(message(kernel("  setmaxnreg.dec.sync.aligned.u32 240;", "sm_90a"), 384) ==
         "the warp has 168 registers a thread, which cannot decrease to 240");
   CHECK_THROWS_AS(Module::parse(kernel("  setmaxnreg.dec.sync.aligned.u32 36;", "sm_90a"), "k.ptx"),
                   Error);
+}
+
+TEST_CASE("a kernel compiled for several blocks an SM is launched with fewer registers") {
+  // A block of 128 threads releases and acquires: 256 registers each alone on an SM, 128 of four
+  // blocks, and 64 of four blocks that might have 256 threads.
+  const auto launched_with = [](const std::string& directives) {
+    std::string text = kernel("  setmaxnreg.dec.sync.aligned.u32 256;", "sm_90a");
+    text.insert(text.find("\n{"), directives);
+    return message(text, 128);
+  };
+  const std::string less = "the warp has ",
+                    than = " registers a thread, which cannot decrease to 256";
+  CHECK(message(kernel("  setmaxnreg.inc.sync.aligned.u32 248;", "sm_90a"), 128) ==
+        "the warp has 256 registers a thread, which cannot increase to 248");
+  CHECK(launched_with("\n.maxntid 128, 1, 1\n.minnctapersm 4") == less + "128" + than);
+  CHECK(launched_with("\n.maxntid 256, 1, 1\n.minnctapersm 4") == less + "64" + than);
+  CHECK(launched_with("\n.minnctapersm 3") == less + "168" + than);
 }
 
 TEST_CASE("elect.sync chooses one lane") {

@@ -25,11 +25,15 @@ void begin_async(Cta& cta) {
   a.mbarriers.clear();
   a.copies = 0;
   a.warpgroups.assign(cta.warps.size() / 4, {});
-  const auto warps = static_cast<uint32_t>(cta.warps.size());
-  // What ptxas gives a kernel that is compiled for one block of this size.
-  const uint32_t registers = std::min(kRegisterFile / (warps * 32) / 8 * 8, kMostRegisters);
+  // What ptxas gives a kernel that is compiled for blocks of this size, so many on an SM. The block
+  // has no more than these: what one warp acquires another must have released.
+  const Program& program = *cta.launch->program;
+  const auto launched = static_cast<uint32_t>(cta.warps.size()) * 32;
+  const uint64_t threads = program.max_threads ? program.max_threads->count() : launched;
+  const auto share = static_cast<uint32_t>(kRegisterFile / (threads * program.min_blocks));
+  const uint32_t registers = std::min(share / 8 * 8, kMostRegisters);
   for (Warp& w : cta.warps) w.registers = registers;
-  a.free_registers = kRegisterFile - registers * warps * 32;
+  a.free_registers = 0;
 }
 
 std::string describe_poll(Cta& cta, Warp& w) {

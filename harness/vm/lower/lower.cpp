@@ -81,6 +81,7 @@ class EntryLowering {
     program.name = std::string(entry.name);
     program.source = &source_;
     program.max_threads = entry.max_threads;
+    program.min_blocks = entry.min_blocks;
     program.required_threads = entry.required_threads;
     program.required_cluster = entry.required_cluster;
     program.locations = inline_chains(module, entry);

@@ -80,6 +80,7 @@ struct Program {
   bool dynamic_shared = false;
   uint32_t local_bytes = 0;
   std::optional<Dim3> max_threads, required_threads, required_cluster;
+  uint32_t min_blocks = 1;  ///< .minnctapersm
 
   // Two instantiations of the same operations: without and with events.
   std::vector<Op> plain, observed;

@@ -96,6 +96,7 @@ struct Entry {
   Span span;
   std::vector<Declaration> parameters;
   std::optional<Dim3> max_threads, required_threads, required_cluster;
+  uint32_t min_blocks = 1;    ///< .minnctapersm
   std::vector<Scope> scopes;  ///< [0] is the body.
   std::vector<Statement> statements;
   std::vector<Loc> locs;

@@ -1,4 +1,6 @@
 // Function bodies: declarations, labels, statements.
+#include <algorithm>
+
 #include "text/cursor.h"
 
 namespace ptxvm::text {
@@ -185,8 +187,10 @@ Entry parse_entry(Cursor& c) {
       entry.required_threads = dimensions(c);
     } else if (c.take_dot(".reqnctapercluster")) {
       entry.required_cluster = dimensions(c);
-    } else if (c.take_dot(".minnctapersm") || c.take_dot(".maxnctapersm") ||
-               c.take_dot(".maxnreg") || c.take_dot(".maxclusterrank")) {
+    } else if (c.take_dot(".minnctapersm")) {
+      entry.min_blocks = std::max(c.small("a number"), 1U);
+    } else if (c.take_dot(".maxnctapersm") || c.take_dot(".maxnreg") ||
+               c.take_dot(".maxclusterrank")) {
       c.small("a number");
     } else if (c.take_dot(".explicitcluster") || c.take_dot(".noreturn") ||
                c.take_dot(".blocksareclusters")) {
