@@ -5,8 +5,7 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
 // Expected effect   a quarter of the stores for a few shuffles: nothing at long sequences, a
-// percent
-//                   or two at short ones, where the tail of a tile counts.
+//                   percent or two at short ones, where the tail of a tile counts.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"

@@ -6,7 +6,7 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows;
 //                   at head_dim 64 three consumers, Br = 192, Bc = 96
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
-// Expected effect   8 stmatrix in place of 64 shuffles and 16 stores a thread: some hundred clocks
+// Expected effect   8 stmatrix in place of 32 shuffles and 8 stores a thread: some hundred clocks
 //                   a tile, 2 to 3 % at N = 512 and 1024, nothing at 8192.
 
 #include "kernels/ptx/ldmatrix.cuh"
