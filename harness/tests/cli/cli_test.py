@@ -221,7 +221,7 @@ class Tune(CliCase):
         rows = json.loads((self.folder / "a5.json").read_text())["rows"]
         own = {row["entry"]: row["shared_bytes"] for row in rows if not row["ablation"]}
         self.assertEqual(len(own), 2)
-        self.assertGreater(own["fa_a5_transposed_k_d64"], own["fa_a5_transposed_k_transpose"])
+        self.assertGreater(own["fa_a5_transposed_k_d64"], own["fa_a5_transposed_k_transpose_d64"])
 
 
 class Files(CliCase):

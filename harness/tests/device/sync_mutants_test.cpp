@@ -24,7 +24,7 @@ struct Subject {
   const Rung* rung;
   Problem problem;
   LaunchPlan plan;
-  std::array<Inputs, 2> inputs;
+  std::array<Inputs, 3> inputs;
 };
 
 Subject subject_of(const Rung& rung) {
@@ -54,7 +54,9 @@ Subject subject_of(const Rung& rung) {
     s.plan = plan_of(rung, s.problem);
   }
   s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
-              make_inputs(s.problem, Distribution::large, 1)};
+              make_inputs(s.problem, Distribution::large, 1),
+              // Repairs in the last step, too.
+              make_inputs(s.problem, Distribution::spike, 1)};
   return s;
 }
 
@@ -74,7 +76,7 @@ Outputs run(const Subject& s, std::size_t inputs, const VmOptions& options) {
 }
 
 /// How a mutant was noticed, or an empty text: a finding, a fault, or another output.
-std::string notice(const Subject& s, const std::array<Outputs, 2>& expected,
+std::string notice(const Subject& s, const std::array<Outputs, 3>& expected,
                    const fs::path& folder) {
   for (std::size_t i = 0; i < s.inputs.size(); ++i) {
     for (const bool reversed : {false, true}) {
@@ -119,7 +121,7 @@ std::vector<Mutant> run_mutants(const Subject& s) {
       mutants.push_back({std::move(site), {}});
     }
   }
-  const std::array<Outputs, 2> expected{run(s, 0, {}), run(s, 1, {})};
+  const std::array<Outputs, 3> expected{run(s, 0, {}), run(s, 1, {}), run(s, 2, {})};
   const fs::path root = fs::temp_directory_path() / fmt::format("fa_sync_mutants_{}", getpid());
   parallel_for(std::ssize(mutants), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

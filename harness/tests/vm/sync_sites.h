@@ -25,7 +25,10 @@ struct SyncSite {
   int source_line = 0;
   size_t begin = 0, end = 0;  ///< In the PTX text: guard, instruction and semicolon.
 
-  std::string key() const { return opcode + " | " + std::to_string(copy) + " | " + source; }
+  std::string key() const { return key_of(std::to_string(copy)); }
+  std::string key_of(const std::string& copies) const {
+    return opcode + " | " + copies + " | " + source;
+  }
 };
 
 inline std::string read_text(const std::string& path) {
@@ -99,7 +102,8 @@ inline std::string without(std::string text, const SyncSite& site) {
 }
 
 /// A committed list of sites that can go: lines `kernel | opcode | copy | source line | reason`.
-/// Empty lines and those that begin with # say nothing.
+/// The copy * stands for all of a site's copies. Empty lines and those that begin with # say
+/// nothing.
 class RedundantSites {
  public:
   explicit RedundantSites(const std::string& path) {
@@ -116,8 +120,14 @@ class RedundantSites {
   /// Reason of an entry, or null; remembers that it was used.
   const std::string* find(const std::string& kernel, const SyncSite& site) {
     for (Entry& e : entries_) {
-      if (e.key != kernel + " | " + site.key()) continue;
-      ++e.used;
+      const std::string head = kernel + " | ";
+      if (e.key == head + site.key()) {
+        ++e.used;
+      } else if (e.key == head + site.key_of("*")) {
+        e.used = 1;
+      } else {
+        continue;
+      }
       return &e.reason;
     }
     return nullptr;
