@@ -175,11 +175,13 @@ struct Attention {
     }
   }
 
-  // Raises the reference where a P may be too large; no P exceeds the sum that it is part of.
+  // Raises the reference where a P may be too large: none exceeds its sum.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, uint32_t query,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
-    const float top[] = {row_max(S, 0), row_max(S, 1)};
+    float top[] = {rows.block_sum[0], rows.block_sum[1]};
+    for (int i = 1; i < 4; i *= 2)
+      for (float& sum : top) sum = fmaxf(sum, __shfl_xor_sync(0xffffffff, sum, i));
     if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) >= kLost))
       restore(S, rows, top, query, in, head, j);
 #pragma unroll

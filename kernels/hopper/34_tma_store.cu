@@ -177,11 +177,13 @@ struct Attention {
     }
   }
 
-  // Raises the reference where a P may be too large; no P exceeds the sum that it is part of.
+  // Raises the reference where a P may be too large: none exceeds its sum.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
-    const float top[] = {row_max(S, 0), row_max(S, 1)};
+    float top[] = {rows.block_sum[0], rows.block_sum[1]};
+    for (int i = 1; i < 4; i *= 2)
+      for (float& sum : top) sum = fmaxf(sum, __shfl_xor_sync(0xffffffff, sum, i));
     if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) >= kLost))
       restore(S, rows, top, q, in, head, j);
 #pragma unroll
@@ -345,13 +347,12 @@ struct Attention {
     wgmma_wait<0>();
     shared.release(at);
     at.advance();
-    store_rows(in, shared, O, rows, tile.head, row);
+    store_rows(in, O, rows, tile.head, row);
   }
 
-  // O / l and the LSE of the warp's 16 rows.
-  __device__ static void store_rows(const fa::TmaParameters& in, const Shared& shared,
-                                    const float (&O)[D / 2], const Rows& rows, int head,
-                                    int first_row) {
+  // O / l and the LSE of the thread's two rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
+                                    const Rows& rows, int head, int first_row) {
     const int lane = threadIdx.x % 32;
     float inverse[2];
 #pragma unroll
@@ -364,6 +365,8 @@ struct Attention {
       if (in.LSE && lane % 4 == 0 && row < in.seq_q)
         in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
     }
+    extern __shared__ unsigned char memory[];
+    const Shared shared(shared_address(memory));
     const uint32_t output = shared.output + (threadIdx.x / 32 - 4) * (16 * D * 2);
     bulk_wait_read();  // the warp's copy of the tile before
     __syncwarp();
