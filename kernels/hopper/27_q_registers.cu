@@ -4,8 +4,7 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
 // Expected effect   Q K^T reads a third less from shared memory: energy, and time where power is
-// the
-//                   limit. The next Q can load as soon as this one is in registers.
+//                   short. The next Q can load as soon as this one is in registers.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
