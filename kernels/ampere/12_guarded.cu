@@ -126,10 +126,10 @@ struct Attention {
       }
       if (__any_sync(0xffffffff, all > kLargestSum)) {
 #pragma unroll
-        for (int m = 0; m < kMTiles; ++m) {
-          move(O[m], reference[m], row_sum[m], S[m], k, scale_log2);
+        for (int m = 0; m < kMTiles; ++m) move(O[m], reference[m], row_sum[m], S[m], k, scale_log2);
+#pragma unroll
+        for (int m = 0; m < kMTiles; ++m)
           exponentials(P[m], S[m], k, reference[m], sum[m], scale_log2);
-        }
       }
       for (int m = 0; m < kMTiles; ++m)
         for (int r = 0; r < 2; ++r) row_sum[m][r] += sum[m][r];

@@ -4,8 +4,7 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
 // Expected effect   Q K^T reads a third less from shared memory: energy, and time where power is
-// the
-//                   limit. The next Q can load as soon as this one is in registers.
+//                   short. The next Q can load as soon as this one is in registers.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -181,29 +180,6 @@ struct Attention {
     load(in.V);
   }
 
-  // Q K^T and the softmax of a step, P V of the step before.
-  __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
-                                                      const Shared& shared, const Query& q,
-                                                      float (&S)[Bc / 2], uint32_t (&P)[Bc / 16][4],
-                                                      float (&O)[D / 2], Rows& rows, Position& at) {
-    const Position v = at;
-    at.advance();
-    shared.wait_full(at);
-    wgmma_fence();
-    multiply_qk(S, q, shared.tile(at));  // of this step
-    shared.wait_full(v);
-    wgmma_fence();
-    multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
-    shared.release(at);
-    softmax(S, rows, in.scale_log2);
-    wgmma_wait<0>();  // P may be written, O be read
-    shared.release(v);
-    rescale(O, rows);
-    pack(P, S);
-    at.advance();
-  }
-
   // A consumer: its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
@@ -226,7 +202,24 @@ struct Attention {
     softmax(S, rows, in.scale_log2);
     pack(P, S);
     at.advance();
-    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at);
+    for (int j = 1; j < tile.steps; ++j) {
+      const Position v = at;
+      at.advance();
+      shared.wait_full(at);
+      wgmma_fence();
+      multiply_qk(S, q, shared.tile(at));  // of this step
+      shared.wait_full(v);
+      wgmma_fence();
+      multiply_pv(O, P, shared.tile(v));  // of the step before
+      wgmma_wait<1>();
+      shared.release(at);
+      softmax(S, rows, in.scale_log2);
+      wgmma_wait<0>();  // P may be written, O be read
+      shared.release(v);
+      rescale(O, rows);
+      pack(P, S);
+      at.advance();
+    }
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));

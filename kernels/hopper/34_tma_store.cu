@@ -1,13 +1,12 @@
 // 34_tma_store      parent: 33_dynamic
-// Idea: O leaves through the TMA. A warp writes its 16 rows to shared memory with stmatrix and
-// starts one copy; it goes on with the next tile while the copy runs. Rows beyond the end are cut
-// off by the tensor map.
+// Idea: O leaves through the TMA. A warp writes its 16 rows to shared memory with stmatrix, starts
+// one copy and goes on with the next tile. The tensor map cuts off rows beyond the end.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows;
 //                   at head_dim 64 three consumers, Br = 192, Bc = 96
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
-// Expected effect   8 stmatrix in place of 32 shuffles and 8 stores a thread: some hundred clocks
-//                   a tile, 2 to 3 % at N = 512 and 1024, nothing at 8192.
+// Expected effect   8 stmatrix in place of 32 shuffles and 8 stores a thread: 2 to 3 % at N = 512
+//                   and 1024, nothing at 8192.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
