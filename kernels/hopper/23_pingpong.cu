@@ -82,13 +82,17 @@ struct Attention {
     wgmma_commit();
   }
 
-  // The largest S of row r; four adjacent lanes hold a row.
+  // Four adjacent lanes hold a row.
+  __device__ static float quad_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+  }
+
   __device__ static float row_max(const float (&S)[Bc / 2], int r) {
     float x = -INFINITY;
 #pragma unroll
     for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+    return quad_max(x);
   }
 
   // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.

@@ -82,13 +82,17 @@ struct Attention {
     wgmma_commit();
   }
 
-  // The largest S of row r; four adjacent lanes hold a row.
+  // Four adjacent lanes hold a row.
+  __device__ static float quad_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+  }
+
   __device__ static float row_max(const float (&S)[Bc / 2], int r) {
     float x = -INFINITY;
 #pragma unroll
     for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+    return quad_max(x);
   }
 
   // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
@@ -173,7 +177,8 @@ struct Attention {
   __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
                                                       const Shared& shared, uint64_t q,
                                                       float (&S)[Bc / 2], uint32_t (&P)[Bc / 16][4],
-                                                      float (&O)[D / 2], Rows& rows, Position& at) {
+                                                      float (&O)[D / 2], Rows& rows, Position& at,
+                                                      const RowTile& tile, int j) {
     const Position v = at;
     at.advance();
     shared.wait_full(at);
@@ -210,7 +215,7 @@ struct Attention {
     softmax(S, rows, in.scale_log2);
     pack(P, S);
     at.advance();
-    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at);
+    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at, tile, j);
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
     shared.wait_full(at);
     wgmma_fence();

@@ -91,13 +91,17 @@ struct Attention {
     wgmma_commit();
   }
 
-  // The largest S of row r; four adjacent lanes hold a row.
+  // Four adjacent lanes hold a row.
+  __device__ static float quad_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+  }
+
   __device__ static float row_max(const float (&S)[Bc / 2], int r) {
     float x = -INFINITY;
 #pragma unroll
     for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+    return quad_max(x);
   }
 
   // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
@@ -180,6 +184,30 @@ struct Attention {
     load(in.V);
   }
 
+  // Q K^T and the softmax of a step, P V of the step before.
+  __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
+                                                      const Shared& shared, const Query& q,
+                                                      float (&S)[Bc / 2], uint32_t (&P)[Bc / 16][4],
+                                                      float (&O)[D / 2], Rows& rows, Position& at,
+                                                      const RowTile& tile, int j) {
+    const Position v = at;
+    at.advance();
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_qk(S, q, shared.tile(at));  // of this step
+    shared.wait_full(v);
+    wgmma_fence();
+    multiply_pv(O, P, shared.tile(v));  // of the step before
+    wgmma_wait<1>();
+    shared.release(at);
+    softmax(S, rows, in.scale_log2);
+    wgmma_wait<0>();  // P may be written, O be read
+    shared.release(v);
+    rescale(O, rows);
+    pack(P, S);
+    at.advance();
+  }
+
   // A consumer: its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
@@ -202,24 +230,7 @@ struct Attention {
     softmax(S, rows, in.scale_log2);
     pack(P, S);
     at.advance();
-    for (int j = 1; j < tile.steps; ++j) {
-      const Position v = at;
-      at.advance();
-      shared.wait_full(at);
-      wgmma_fence();
-      multiply_qk(S, q, shared.tile(at));  // of this step
-      shared.wait_full(v);
-      wgmma_fence();
-      multiply_pv(O, P, shared.tile(v));  // of the step before
-      wgmma_wait<1>();
-      shared.release(at);
-      softmax(S, rows, in.scale_log2);
-      wgmma_wait<0>();  // P may be written, O be read
-      shared.release(v);
-      rescale(O, rows);
-      pack(P, S);
-      at.advance();
-    }
+    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at, tile, j);
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));

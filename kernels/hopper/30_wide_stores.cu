@@ -29,7 +29,6 @@ struct Attention {
   static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
   static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
   static constexpr float kLargest = 1 << 15;      // bound of P, a half
-  static constexpr float kLost = 1.3e36;          // 2^120: sums of P may be infinite
   static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
   static constexpr std::size_t kSharedBytes =
       kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
@@ -99,13 +98,17 @@ struct Attention {
     wgmma_commit();
   }
 
-  // The largest S of row r; four adjacent lanes hold a row.
+  // Four adjacent lanes hold a row.
+  __device__ static float quad_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+  }
+
   __device__ static float row_max(const float (&S)[Bc / 2], int r) {
     float x = -INFINITY;
 #pragma unroll
     for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+    return quad_max(x);
   }
 
   // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
@@ -129,7 +132,7 @@ struct Attention {
     }
   }
 
-  // P once more, with mma.sync and a new reference, in the rows where it is lost; 0 stays 0.
+  // P once more, with mma.sync and a new reference, in the rows where it is infinite; 0 stays 0.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
                                  const Query& q, const fa::TmaParameters& in, int head, int j) {
     const half* keys = in.keys + (int64_t{head} * in.seq_kv + j * Bc) * D;
@@ -142,15 +145,13 @@ struct Attention {
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) mma_m16n8k16(s, q[i], k[i * 8], k[i * 8 + 4]);
       for (int i = 0; i < 4; ++i)
-        if (top[i / 2] >= kLost)
+        if (top[i / 2] == INFINITY)
           S[4 * n + i] =
               S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.max[i / 2]);
     }
     for (int r = 0; r < 2; ++r) {
       const float e = ceilf(row_max(S, r));
-      if (top[r] < kLost) continue;
-      rows.max[r] += e;
-      rows.block_sum[r] = exponentials(S, r, 1, e);
+      if (top[r] == INFINITY) rows.max[r] += e, rows.block_sum[r] = exponentials(S, r, 1, e);
     }
   }
 
@@ -158,17 +159,14 @@ struct Attention {
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
-    float top[] = {rows.block_sum[0], rows.block_sum[1]};
-    for (int i = 1; i < 4; i *= 2)
-      for (float& sum : top) sum = fmaxf(sum, __shfl_xor_sync(0xffffffff, sum, i));
-    if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) >= kLost))
+    const float top[] = {quad_max(rows.block_sum[0]), quad_max(rows.block_sum[1])};
+    if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) == INFINITY))
       restore(S, rows, top, q, in, head, j);
-#pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const bool lost = top[r] >= kLost;
-      const float e = lost || top[r] <= kLargest ? 0 : floorf(__log2f(top[r])) - 2;
+      const bool finite = top[r] < INFINITY;
+      const float e = finite && top[r] > kLargest ? floorf(__log2f(top[r])) - 2 : 0;
       const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
-      rows.alpha[r] = lost ? 0 : factor;
+      rows.alpha[r] = finite ? factor : 0;
       rows.max[r] += e;
       rows.sum[r] *= rows.alpha[r];
       rows.block_sum[r] *= factor;
