@@ -102,8 +102,10 @@ inline RungRun run_rung(const Module& module, const Rung& rung, const Problem& p
                  Argument::pointer(memory.upload("K", bytes(p.k))),
                  Argument::pointer(memory.upload("V", bytes(p.v))),
                  Argument::pointer(out),
+                 Argument::pointer(0),  // no LSE
                  Argument::scalar<int32_t>(p.length),
                  Argument::scalar<int32_t>(p.length),
+                 Argument::scalar<int32_t>(0),  // no mask
                  Argument::scalar<float>(static_cast<float>(scale))};
   RungRun r;
   r.result = launch(module, rung.entry, c, memory, options);
