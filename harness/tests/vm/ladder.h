@@ -96,7 +96,7 @@ inline RungRun run_rung(const Module& module, const Rung& rung, const Problem& p
   c.block = {static_cast<uint32_t>(rung.warps * 32), 1, 1};
   c.dynamic_shared_bytes = static_cast<uint32_t>((rung.query_rows + 2 * rung.keys) * kHeadDim * 2);
   double scale = 1 / std::sqrt(static_cast<double>(kHeadDim));
-  if (rung.log2_scale) scale *= 1.4426950408889634;
+  scale *= 1.4426950408889634;
   const Address out = memory.allocate("O", p.q.size() * 2);
   c.arguments = {Argument::pointer(memory.upload("Q", bytes(p.q))),
                  Argument::pointer(memory.upload("K", bytes(p.k))),
