@@ -195,12 +195,13 @@ void overlay_rise(const Problem& problem, double spread, Inputs& inputs) {
   for_each_query(problem, [&](std::int64_t, std::int64_t, std::int64_t first) {
     inputs.q.set(first + d - 1, round_to_half(slope));
   });
-  const float middle = static_cast<float>((problem.seq_kv - 1) / kRiseKeys) / 2;
+  const std::int64_t last = (problem.seq_kv - 1) / kRiseKeys;
+  const float middle = static_cast<float>(last) / 2;
   parallel_for(problem.batch * problem.heads * problem.seq_kv, 256,
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t j = begin; j < end; ++j) {
-                   const auto block = static_cast<float>(j % problem.seq_kv / kRiseKeys);
-                   inputs.k.set((j + 1) * d - 1, round_to_half(block - middle));
+                   const std::int64_t block = j % problem.seq_kv / kRiseKeys;
+                   inputs.k.set((j + 1) * d - 1, round_to_half(static_cast<float>(block) - middle));
                  }
                });
 }

@@ -78,7 +78,7 @@ class HardwareTest(unittest.TestCase):
                 examine(own, measured)
 
     def test_most_kernels_are_profiled(self) -> None:
-        """Those that are newer than the profile are not: 10 to 14, 28, 34, a6."""
+        """Those that are newer than the profile are not: plots/results/h200/NOTES.md names them."""
         counted = {key for key in rows_by_key(load(COMMITTED)) if key[-1] == 128}
         for path in PROFILES:
             profiled = {(row["id"], row["variant"], 128) for row in load(path)["rows"]}
