@@ -203,9 +203,11 @@ std::optional<std::string> device_refusal(const Rung& rung, const DeviceDescript
          (other == tiles.end() ? "" : "; --tile " + to_string((*other)->tile) + " fits");
 }
 
-PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
-                     std::string_view tile) {
-  const Instance* instance = rung.find_instance(problem.head_dim, tile);
+namespace {
+
+/// `tile` is for the message where there is no such instance.
+PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string_view tile,
+                         const Problem& problem, const DeviceDescription& device) {
   if (auto why = device_refusal(rung, device, instance)) return Unsupported{std::move(*why)};
   const auto refuse = [&](const std::string& why) {
     return Unsupported{std::string(rung.name) + ": " + why};
@@ -250,6 +252,18 @@ PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescr
                            : ""));
   }
   return result;
+}
+
+}  // namespace
+
+PlanResult make_plan(const Rung& rung, const Instance& instance, const Problem& problem,
+                     const DeviceDescription& device) {
+  return plan_instance(rung, &instance, {}, problem, device);
+}
+
+PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
+                     std::string_view tile) {
+  return plan_instance(rung, rung.find_instance(problem.head_dim, tile), tile, problem, device);
 }
 
 }  // namespace fa

@@ -95,8 +95,12 @@ std::vector<const Rung*> match_rungs(std::string_view word);
 std::optional<std::string> device_refusal(const Rung& rung, const DeviceDescription& device,
                                           const Instance* instance = nullptr);
 
-/// Checks device and problem against the catalogue row, then asks the rung. `tile` selects another
-/// instance; empty means the rung's own tile. This decides what runs where, in every command.
+/// Checks device and problem against the catalogue row, then asks the rung. The instance has the
+/// problem's head_dim. This decides what runs where, in every command.
+PlanResult make_plan(const Rung& rung, const Instance& instance, const Problem& problem,
+                     const DeviceDescription& device);
+
+/// The same for the instance with this tile; empty means the rung's own.
 PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
                      std::string_view tile = {});
 

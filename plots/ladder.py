@@ -1,6 +1,6 @@
 """What the charts and the documentation read: a result file and the catalogue of rungs.
 
-Results are the JSON files that `fa bench` writes (harness/bench/results.schema.json), the catalogue
+Results are the JSON files that `fa bench` writes (harness/results/results.schema.json), the catalogue
 is the output of `fa list --json`. Nothing here knows a rung by name.
 """
 

@@ -33,7 +33,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# --- the C interface (harness/bench/capi.h) -------------------------------------------------------
+# --- the C interface (harness/capi/capi.h) -------------------------------------------------------
 
 API_VERSION = 2
 OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
@@ -605,7 +605,7 @@ def parse_arguments(argv: Sequence[str]) -> Options:
 
 def find_library(named: Path | None) -> Path:
     build = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
-    for candidate in [named] if named else [build / "libfa.so", build / "harness/bench/libfa.so"]:
+    for candidate in [named] if named else [build / "libfa.so", build / "harness/capi/libfa.so"]:
         if candidate.is_file():
             return candidate.resolve()
     raise UsageError(f"{named or 'libfa.so'} not found; build the project first (scripts/bench.sh)")

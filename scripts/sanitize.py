@@ -126,7 +126,7 @@ def examine(run: Run, sanitizer: str, fa: Path, target: Target, tool: str) -> Fi
 
 def source_state(build: Path) -> tuple[str, bool]:
     """Commit and dirtiness that the build recorded."""
-    header = build / "harness/bench/generated/fa_git_version.h"
+    header = build / "harness/environment/generated/fa_git_version.h"
     try:
         text = header.read_text(encoding="utf-8")
     except OSError as error:

@@ -11,12 +11,13 @@
 #include "harness/attention/metamorphic.h"
 #include "harness/attention/mutants.h"
 #include "harness/attention/suite.h"
-#include "harness/cli/arguments.h"
-#include "harness/cli/command.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/app.h"
+#include "harness/command/arguments.h"
+#include "harness/command/terminal.h"
 #include "harness/device/gate.h"
 #include "harness/device/gpu.h"
 #include "harness/device/make_device.h"
+#include "harness/measure/item.h"
 
 namespace fa::cli {
 namespace {
@@ -88,57 +89,72 @@ class CheckRun {
 
   Exit execute() {
     const std::vector<SharedCase> cases = shared_cases(suite_, subjects_);
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      check_case(cases[i], fmt::format("case {} of {}", i + 1, cases.size()));
+    expect(cases);
+    for (const SharedCase& each : cases) {
+      check_case(each);
+      progress_.advance(cost_of(each));
     }
-    for (Subject& subject : subjects_) check_relations(subject);
+    for (Subject& subject : subjects_) {
+      check_relations(subject);
+      progress_.advance(cost_of(subject));
+    }
     progress_.clear();
     return summary();
   }
 
  private:
-  void check_case(const SharedCase& shared, const std::string& position) {
+  // Operations: two launches of each subject, and the relations' seven or so.
+  static double cost_of(const SharedCase& shared) {
+    return 2 * shared.content.problem.flops() * static_cast<double>(shared.subjects.size());
+  }
+  static double cost_of(const Subject& subject) { return 7 * relation_problem(subject).flops(); }
+
+  void expect(const std::vector<SharedCase>& cases) {
+    double cost = 0;
+    for (const SharedCase& each : cases) cost += cost_of(each);
+    for (const Subject& subject : subjects_) cost += cost_of(subject);
+    progress_.expect(cases.size() + subjects_.size(), cost);
+  }
+
+  void check_case(const SharedCase& shared) {
     const Problem& problem = shared.content.problem;
     const std::string where =
         fmt::format("{} {}", to_string(problem), to_string(shared.content.inputs));
-    std::vector<std::pair<std::size_t, LaunchPlan>> plans;
+    std::vector<std::pair<Subject*, Item>> queue;
     for (const std::size_t i : shared.subjects) {
-      const Subject& subject = subjects_[i];
-      PlanResult plan = make_plan(*subject.rung, problem, device_.description(),
-                                  to_string(subject.instance->tile));
-      if (auto* ready = std::get_if<LaunchPlan>(&plan)) {
-        plans.emplace_back(i, std::move(*ready));
+      Subject& subject = subjects_[i];
+      Item item = rung_item(*subject.rung, *subject.instance, problem, device_.description(),
+                            shared.content.inputs);
+      if (item.refused.empty()) {
+        queue.emplace_back(&subject, std::move(item));
       } else {
-        ++subjects_[i].refused;
+        ++subject.refused;
       }
     }
-    if (plans.empty()) return;
-    progress_.show(fmt::format("{}: {}", position, where));
+    if (queue.empty()) return;
+    progress_.show(where);
     device_.require_memory(problem);
     const Inputs inputs = make_inputs(problem, shared.content.inputs, seed_);
     const Verifier verifier(problem, inputs);
     device_.load(problem, inputs);
-    for (const auto& [i, plan] : plans) {
-      Subject& subject = subjects_[i];
-      progress_.show(fmt::format("{}: {}, {}", position, where, subject.name));
-      const Verdict verdict = guarded(subject, where, [&, &steps = plan] {
+    for (const auto& [subject, each] : queue) {
+      const Item& item = each;
+      progress_.show(fmt::format("{}, {}", where, subject->name));
+      const Verdict verdict = guarded(*subject, where, [&] {
         return pass_gate(
-            device_, [&] { device_.launch(steps); }, verifier);
+            device_, [&] { device_.launch(item.plan); }, verifier);
       });
-      if (verdict.check.finite) subject.worst = std::max(subject.worst, verdict.check.ratio);
-      record(subject, verdict.ok, where, verdict.reason, verdict.details);
+      if (verdict.check.finite) subject->worst = std::max(subject->worst, verdict.check.ratio);
+      record(*subject, verdict.ok, where, verdict.reason, verdict.details);
     }
   }
 
   void check_relations(Subject& subject) {
-    const std::string tile = to_string(subject.instance->tile);
     const Forward forward = [&](const Problem& problem, const Inputs& inputs) {
-      const PlanResult plan = make_plan(*subject.rung, problem, device_.description(), tile);
-      if (const auto* unsupported = std::get_if<Unsupported>(&plan)) {
-        throw UsageError(unsupported->reason);
-      }
+      const Item item = rung_item(*subject.rung, *subject.instance, problem, device_.description());
+      if (!item.refused.empty()) throw UsageError(item.refused);
       device_.load(problem, inputs);
-      device_.launch(std::get<LaunchPlan>(plan));
+      device_.launch(item.plan);
       return device_.download_output();
     };
     const auto relate = [&](const Problem& problem, const char* what, auto&& relation) {
@@ -222,25 +238,16 @@ class CheckRun {
 class CheckCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("rungs", words_, "Rungs: ids, names, a family, or all (default all)");
-    app.add_option_function<std::string>(
-           "--suite",
-           [this](const std::string& text) {
-             const auto parsed = parse_suite(text);
-             if (!parsed) {
-               throw UsageError(fmt::format("--suite '{}' is unknown; allowed: quick, full", text));
-             }
-             suite_ = *parsed;
-           },
-           "quick or full (default quick)")
-        ->type_name("NAME");
+    add_rungs(app, words_, "or all (default all)");
+    add_choice<Suite>(
+        app, "--suite", suite_,
+        {{to_string(Suite::quick), Suite::quick}, {to_string(Suite::full), Suite::full}},
+        "Cases (default quick)");
     add_device(app, device_);
     add_seed(app, seed_);
     add_vm_options(app, vm_);
-    app.add_flag("--no-ablations", no_ablations_, "Only each rung's own tile");
-    app.add_flag(
-        "--exact-buffers", exact_buffers_,
-        "No red zones around the tensors: compute-sanitizer then sees every access outside");
+    add_no_ablations(app, no_ablations_);
+    add_exact_buffers(app, exact_buffers_);
     app.add_flag("--mutants", mutants_,
                  "Instead, show that the check rejects wrong outputs made on the CPU; no device");
   }

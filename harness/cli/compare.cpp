@@ -1,18 +1,23 @@
-// fa compare: two rungs' counts, and their committed times, side by side.
+// fa compare: two rungs' counts and times, or two result files, side by side.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <span>
 #include <system_error>
 #include <utility>
 
-#include "harness/bench/results.h"
-#include "harness/cli/arguments.h"
-#include "harness/cli/command.h"
+#include "harness/cli/app.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
-#include "harness/cli/terminal.h"
+#include "harness/command/arguments.h"
+#include "harness/command/problem_options.h"
+#include "harness/command/table.h"
+#include "harness/environment/build.h"
+#include "harness/results/comparison.h"
+#include "harness/results/results.h"
 
 namespace fa::cli {
 namespace {
@@ -34,27 +39,87 @@ Side parse_side(const std::string& word) {
   return side;
 }
 
-/// plots/results/*/ladder.json of the source tree.
-std::vector<fs::path> committed_results() {
-  std::vector<fs::path> files;
+bool is_of(const Row& row, const Side& side) {
+  if (row.key.kind != RowKind::rung || row.key.id != side.rung->id) return false;
+  return side.tile.empty() ? !row.ablation : row.key.variant == side.tile;
+}
+
+struct File {
+  fs::path path;
+  bool committed = false;  ///< comes with the repository
+  ResultsDocument content;
+};
+
+std::string text_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "?";
+}
+
+/// As one would write it in the source tree.
+std::string short_name(const fs::path& path) {
+  const fs::path relative = path.lexically_relative(source_path(""));
+  const bool inside = !relative.empty() && *relative.begin() != "..";
+  return (inside ? relative : path).lexically_normal().string();
+}
+
+std::string describe(const File& file) {
+  return fmt::format("{}{} ({}, commit {})", text_at(file.content.identity.device, "name"),
+                     file.committed ? ", not on this machine" : "", short_name(file.path),
+                     text_at(file.content.identity.generator, "git_sha").substr(0, 9));
+}
+
+/// The result files with times below a folder, in order of their paths.
+std::vector<File> files_below(const fs::path& folder, bool committed) {
+  std::vector<fs::path> paths;
   std::error_code error;
-  for (const fs::directory_entry& folder :
-       fs::directory_iterator(source_path("plots/results"), error)) {
-    const fs::path file = folder.path() / "ladder.json";
-    if (fs::exists(file, error)) files.push_back(file);
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (const fs::directory_entry& each : fs::recursive_directory_iterator(folder, options, error)) {
+    if (each.is_regular_file(error) && each.path().extension() == ".json") {
+      paths.push_back(each.path());
+    }
   }
-  std::sort(files.begin(), files.end());
+  std::sort(paths.begin(), paths.end());
+  std::vector<File> files;
+  for (const fs::path& path : paths) {
+    try {
+      std::optional<ResultsDocument> document = read_results(path);
+      if (document) files.push_back({path, committed, std::move(*document)});
+    } catch (const ForeignResults&) {
+      // Limits, profiles and other documents live there, too.
+    }
+  }
   return files;
 }
 
-/// Rows of one side that have a time.
-std::vector<const Json*> timed_rows(const Json& document, const Side& side) {
-  std::vector<const Json*> rows;
-  for (const Json& row : document["rows"]) {
-    if (row["kind"] != "rung" || row["id"] != std::string(side.rung->id)) continue;
-    const bool wanted =
-        side.tile.empty() ? !row.value("ablation", false) : row["variant"] == side.tile;
-    if (wanted && row.contains("tflops") && row["tflops"].is_number()) rows.push_back(&row);
+/// Committed results, then the reader's own.
+std::vector<File> all_results() {
+  std::vector<File> files = files_below(source_path("plots/results"), true);
+  const char* named = std::getenv("FA_RUNS_DIR");
+  const fs::path runs = named && *named ? fs::path(named) : source_path("runs");
+  for (File& own : files_below(runs, false)) files.push_back(std::move(own));
+  return files;
+}
+
+/// A file that is named must be one.
+File read_file(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    throw UsageError(fmt::format("--results: there is no file '{}'", path));
+  }
+  try {
+    if (std::optional<ResultsDocument> document = read_results(path)) {
+      return {path, false, std::move(*document)};
+    }
+  } catch (const ForeignResults&) {
+    // Its advice is for a file that is to be written.
+  }
+  throw UsageError(fmt::format("'{}' is not a result file of fa bench", path));
+}
+
+std::vector<const Row*> rows_of(const File& file, const auto& wanted) {
+  std::vector<const Row*> rows;
+  for (const Row& row : file.content.rows) {
+    if (wanted(row)) rows.push_back(&row);
   }
   return rows;
 }
@@ -62,84 +127,117 @@ std::vector<const Json*> timed_rows(const Json& document, const Side& side) {
 class CompareCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("rungs", words_, "Two rungs, each RUNG or RUNG@TILE")->required()->expected(2);
-    problem_.declare(app, false);
+    app.add_option("rungs", words_,
+                   "Two rungs, each RUNG or RUNG@TILE; with two files any number, default all");
+    problem_.declare(app);
     app.add_option("--results", results_,
-                   "Times of this file (default: the committed plots/results/*/ladder.json)")
-        ->type_name("FILE");
+                   "Times of this file (default: every file of plots/results and of runs, or of "
+                   "FA_RUNS_DIR); of two files: their times side by side, nothing is counted")
+        ->type_name("FILE")
+        ->expected(1, 2);
     add_vm_options(app, vm_);
+    printer_.declare(app);
   }
 
-  Exit execute() override {
+  Exit execute() override { return results_.size() == 2 ? compare_files() : compare_rungs(); }
+
+ private:
+  Exit compare_rungs() {
+    if (words_.size() != 2) {
+      throw UsageError(
+          fmt::format("rungs: {} given, two are needed: fa compare 05 06", words_.size()));
+    }
     const Side first = parse_side(words_[0]);
     const Side second = parse_side(words_[1]);
-    std::vector<fs::path> files = committed_results();
-    if (!results_.empty()) {
-      std::error_code error;
-      if (!fs::exists(results_, error)) {
-        throw UsageError(fmt::format("--results: there is no file '{}'", results_));
-      }
-      files = {results_};
+    // Before anything is counted, so that a wrong file costs no time.
+    std::vector<File> files;
+    if (results_.empty()) {
+      files = all_results();
+    } else {
+      files.push_back(read_file(results_.front()));
     }
-    std::vector<Json> documents;
-    for (const fs::path& file : files) documents.push_back(read(file));
     Counting counting(vm_, problem_.inputs());
     const Counted left = count(counting, first);
     const Counted right = count(counting, second);
-    fmt::print("{}\nCounted in the PTX virtual machine:\n{}",
-               describe(left.item.problem, problem_.inputs()),
-               compare_table(first.label, left.total, second.label, right.total));
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      print_times(files[i], documents[i], first, second);
+    const std::string problem = describe(left.item.problem(), problem_.inputs());
+    const bool csv = printer_.format() == TableFormat::csv;
+    print_comparison(printer_, compare_counts(left.total, right.total), first.label, second.label,
+                     csv ? problem : problem + "\nCounted in the PTX virtual machine:");
+    for (const File& file : files) {
+      const auto of = [&](const Side& side) {
+        return rows_of(file, [&](const Row& row) { return is_of(row, side); });
+      };
+      print_pairs(pair_problems(of(first), of(second)), first.label, second.label,
+                  "TFLOPS measured on " + describe(file));
     }
     return Exit::ok;
   }
 
- private:
+  Exit compare_files() {
+    const File first = read_file(results_[0]), second = read_file(results_[1]);
+    std::vector<Side> sides;
+    for (const std::string& word : words_) sides.push_back(parse_side(word));
+    const auto wanted = [&](const Row& row) {
+      return sides.empty() || std::any_of(sides.begin(), sides.end(),
+                                          [&](const Side& side) { return is_of(row, side); });
+    };
+    const std::vector<RatePair> pairs =
+        pair_kernels(rows_of(first, wanted), rows_of(second, wanted));
+    if (pairs.empty()) {
+      throw UsageError(fmt::format("'{}' and '{}' have no kernel with a time on the same problem{}",
+                                   results_[0], results_[1],
+                                   sides.empty() ? "" : " among these rungs"));
+    }
+    printer_.say(fmt::format("first:  {}\nsecond: {}\n", describe(first), describe(second)));
+    print_pairs(pairs, "first", "second", "TFLOPS");
+    return Exit::ok;
+  }
+
+  /// A table for each dtype: what changed most first, then how many are equal within their spread.
+  void print_pairs(const std::vector<RatePair>& all, const std::string& first,
+                   const std::string& second, const std::string& heading) {
+    for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+      std::vector<RatePair> pairs;
+      std::copy_if(all.begin(), all.end(), std::back_inserter(pairs),
+                   [&](const RatePair& pair) { return pair.problem.dtype == dtype; });
+      if (pairs.empty()) continue;
+      const std::size_t different = sort_by_change(pairs);
+      using enum Table::Align;
+      const std::string what = results_.size() == 2 ? "kernel and problem" : "problem";
+      Table table({{what, left}, {first}, {second}, {"ratio"}});
+      for (const RatePair& pair : std::span(pairs).first(different)) {
+        const std::string kernel = results_.size() == 2 ? pair.kernel + " on " : "";
+        table.add({kernel + describe(pair.problem, pair.inputs), to_string(pair.first),
+                   to_string(pair.second), to_string(pair.change())});
+      }
+      const std::string title = fmt::format("{}, {}", heading, to_string(dtype));
+      printer_.say("\n");
+      if (table.empty()) {
+        printer_.say(title + "\n");
+      } else {
+        printer_.print(table, "results", title);
+      }
+      if (different < pairs.size()) {
+        printer_.say(fmt::format("{} of {} equal within their spread\n", pairs.size() - different,
+                                 pairs.size()));
+      }
+    }
+  }
+
   Counted count(Counting& counting, const Side& side) const {
-    Problem problem = problem_.problems().front();
+    Problem problem = problem_.problem();
     problem.dtype = side.rung->dtype;
-    BenchItem item = rung_item(*side.rung, problem, side.tile, counting.device().description());
+    Item item = rung_item(*side.rung, problem, side.tile, counting.device().description(),
+                          problem_.inputs());
     if (!item.refused.empty()) throw UsageError(item.refused);
     Counted counted = counting.count(std::move(item));
     if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
     return counted;
   }
 
-  /// Before anything is counted, so that a wrong file costs no time.
-  static Json read(const fs::path& path) {
-    try {
-      if (std::optional<Json> document = read_results(path)) return std::move(*document);
-    } catch (const ForeignResults&) {
-      // Its advice is for a file that is to be written.
-    }
-    throw UsageError(fmt::format("'{}' is not a result file of fa bench", path.string()));
-  }
-
-  void print_times(const fs::path& path, const Json& document, const Side& first,
-                   const Side& second) const {
-    const std::vector<const Json*> left = timed_rows(document, first);
-    const std::vector<const Json*> right = timed_rows(document, second);
-    std::string table;
-    for (const Json* a : left) {
-      for (const Json* b : right) {
-        const RowKey here = key_of(*a), there = key_of(*b);
-        if (!(here.problem == there.problem && here.inputs == there.inputs)) continue;
-        const double x = (*a)["tflops"];
-        const double y = (*b)["tflops"];
-        table += fmt::format("{:54}{:>12.1f}{:>12.1f}{:>10.3f}\n",
-                             describe(here.problem, here.inputs), x, y, y / x);
-      }
-    }
-    if (table.empty()) return;
-    fmt::print("\nTFLOPS measured on {}, not on this machine ({}, commit {}):\n{}",
-               document["device"].value("name", "?"), path.lexically_normal().string(),
-               document["generator"].value("git_sha", "?").substr(0, 9), table);
-  }
-
-  std::vector<std::string> words_;
-  CountProblem problem_;
-  std::string results_;
+  std::vector<std::string> words_, results_;
+  ProblemOptions problem_{{.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true}};
+  TablePrinter printer_;
   VmOptions vm_;
 };
 

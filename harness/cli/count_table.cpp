@@ -1,11 +1,15 @@
 #include "harness/cli/count_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
-#include <string_view>
+#include <cmath>
+#include <limits>
+#include <utility>
 
-#include "harness/bench/counts.h"
+#include "harness/results/counts.h"
 
 namespace fa::cli {
 namespace {
@@ -61,44 +65,49 @@ double ways(const SharedTraffic& traffic) {
              : static_cast<double>(traffic.wavefronts) / static_cast<double>(traffic.ideal);
 }
 
-std::string instruction_rows(const Counts& counts) {
-  std::string text = fmt::format("{:24}{:>16}{:>12}\n", "warp instructions", "", "per mma");
+Table instruction_table(const Counts& counts) {
+  Table table({{"warp instructions", Table::Align::left}, {"count"}, {"per mma"}});
+  const auto add = [&](const std::string& name, std::uint64_t value) {
+    table.add({name, grouped(value), per_tensor(value, counts)});
+  };
   for (const Measure& each : measures(counts)) {
     if (!each.is_instruction || each.value == 0) continue;
-    text += fmt::format("  {:22}{:>16}{:>12}\n", each.key + (each.exact ? " *" : ""),
-                        grouped(each.value), per_tensor(each.value, counts));
+    add(each.key + (each.exact ? " *" : ""), each.value);
   }
-  const std::uint64_t all = counts.total_instructions();
-  return text + fmt::format("  {:22}{:>16}{:>12}\n", "all", grouped(all), per_tensor(all, counts));
+  add("all", counts.total_instructions());
+  return table;
 }
 
-std::string shared_rows(const Counts& counts) {
-  std::string text = fmt::format("{:24}{:>16}{:>16}{:>16}{:>16}{:>8}{:>12}\n", "shared memory",
-                                 "requests", "wavefronts", "ideal", "conflicts", "ways", "per mma");
+Table shared_table(const Counts& counts) {
+  Table table({{"shared memory", Table::Align::left},
+               {"requests"},
+               {"wavefronts"},
+               {"ideal"},
+               {"conflicts"},
+               {"ways"},
+               {"per mma"}});
   for (const SharedKind& kind : kShared) {
     const SharedTraffic& traffic = counts.*kind.traffic;
     if (traffic.requests == 0) continue;
-    text += fmt::format(
-        "  {:22}{:>16}{:>16}{:>16}{:>16}{:>8}{:>12}\n", kind.name, grouped(traffic.requests),
-        grouped(traffic.wavefronts), grouped(traffic.ideal), grouped(traffic.conflicts()),
-        fmt::format("{:.3g}", ways(traffic)), per_tensor(traffic.wavefronts, counts));
+    table.add({kind.name, grouped(traffic.requests), grouped(traffic.wavefronts),
+               grouped(traffic.ideal), grouped(traffic.conflicts()),
+               fmt::format("{:.3g}", ways(traffic)), per_tensor(traffic.wavefronts, counts)});
   }
   if (const std::uint64_t wavefronts = counts.wgmma_wavefronts(); wavefronts != 0) {
-    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>16}{:>8}{:>12}\n", "wgmma", "",
-                        grouped(wavefronts), grouped(wavefronts), "0", "1",
-                        per_tensor(wavefronts, counts));
+    table.add({"wgmma", "", grouped(wavefronts), grouped(wavefronts), "0", "1",
+               per_tensor(wavefronts, counts)});
   }
-  return text;
+  return table;
 }
 
-std::string global_rows(const Counts& counts) {
-  std::string text = fmt::format("{:24}{:>16}{:>16}{:>16}{:>12}\n", "global memory", "requests",
-                                 "sectors", "bytes", "per mma");
+Table global_table(const Counts& counts) {
+  Table table(
+      {{"global memory", Table::Align::left}, {"requests"}, {"sectors"}, {"bytes"}, {"per mma"}});
   const auto add = [&](const char* name, std::uint64_t requests, std::uint64_t sectors,
                        std::uint64_t bytes) {
     if (requests == 0) return;
-    text += fmt::format("  {:22}{:>16}{:>16}{:>16}{:>12}\n", name, grouped(requests),
-                        grouped(sectors), grouped(bytes), per_tensor(sectors, counts));
+    table.add(
+        {name, grouped(requests), grouped(sectors), grouped(bytes), per_tensor(sectors, counts)});
   };
   for (const auto& [name, member] : kGlobal) {
     const GlobalTraffic& traffic = counts.*member;
@@ -108,10 +117,16 @@ std::string global_rows(const Counts& counts) {
     const BulkTraffic& traffic = counts.*member;
     add(name, traffic.copies, traffic.sectors, traffic.global_bytes);
   }
-  if (counts.local_bytes != 0) {
-    text += fmt::format("local memory\n  {:22}{:>16}\n", "bytes", grouped(counts.local_bytes));
-  }
-  return text;
+  if (counts.local_bytes != 0) table.add({"local", "", "", grouped(counts.local_bytes)});
+  return table;
+}
+
+constexpr std::size_t kColumns = 100;
+
+/// How far from equal: twice as many is as far as half as many.
+double change(const Pair& pair) {
+  if (pair.first == 0 || pair.second == 0) return std::numeric_limits<double>::infinity();
+  return std::abs(std::log(static_cast<double>(pair.second) / static_cast<double>(pair.first)));
 }
 
 }  // namespace
@@ -122,28 +137,53 @@ std::string grouped(std::uint64_t number) {
   return digits;
 }
 
-std::string count_table(const Counts& counts) {
-  return instruction_rows(counts) + shared_rows(counts) + global_rows(counts) +
-         "* one to one in machine code; the others are PTX that ptxas rewrites\n";
+void print_counts(TablePrinter& printer, const Counts& counts, const std::string& heading) {
+  const std::string where = printer.format() == TableFormat::csv ? heading : "";
+  for (const Table& table :
+       {instruction_table(counts), shared_table(counts), global_table(counts)}) {
+    if (!table.empty()) printer.print(table, "kernel", where);
+  }
+  printer.say("* one to one in machine code; the others are PTX that ptxas rewrites\n");
 }
 
-std::string compare_table(const std::string& first_name, const Counts& first,
-                          const std::string& second_name, const Counts& second) {
+CountComparison compare_counts(const Counts& first, const Counts& second) {
   const std::vector<Measure> left = measures(first);
   const std::vector<Measure> right = measures(second);
-  std::string text = fmt::format("{:28}{:>20}{:>20}{:>10}\n", "", first_name, second_name, "ratio");
-  const auto add = [&](const std::string& name, std::uint64_t a, std::uint64_t b) {
-    if (a == 0 && b == 0) return;
-    const std::string ratio =
-        a == 0 ? "-" : fmt::format("{:.3f}", static_cast<double>(b) / static_cast<double>(a));
-    text += fmt::format("{:28}{:>20}{:>20}{:>10}\n", name, grouped(a), grouped(b), ratio);
-  };
+  std::vector<Pair> pairs{
+      {"instructions", first.total_instructions(), second.total_instructions()}};
   for (std::size_t i = 0; i < left.size(); ++i) {
     const bool marked = left[i].exact && left[i].is_instruction;
-    add(left[i].key + (marked ? " *" : ""), left[i].value, right[i].value);
+    pairs.push_back({left[i].key + (marked ? " *" : ""), left[i].value, right[i].value});
   }
-  add("instructions", first.total_instructions(), second.total_instructions());
-  return text + "* one to one in machine code\n";
+  CountComparison comparison;
+  for (Pair& pair : pairs) {
+    if (pair.first == 0 && pair.second == 0) continue;
+    if (pair.first == pair.second) {
+      comparison.equal.push_back(std::move(pair.name));
+    } else {
+      comparison.changed.push_back(std::move(pair));
+    }
+  }
+  std::stable_sort(comparison.changed.begin(), comparison.changed.end(),
+                   [](const Pair& a, const Pair& b) { return change(a) > change(b); });
+  return comparison;
+}
+
+void print_comparison(TablePrinter& printer, const CountComparison& comparison,
+                      const std::string& first_name, const std::string& second_name,
+                      const std::string& heading) {
+  Table table({{"count", Table::Align::left}, {first_name}, {second_name}, {"ratio"}});
+  for (const Pair& pair : comparison.changed) {
+    table.add({pair.name, grouped(pair.first), grouped(pair.second),
+               pair.first == 0 ? "-"
+                               : fmt::format("{:.3f}", static_cast<double>(pair.second) /
+                                                           static_cast<double>(pair.first))});
+  }
+  if (!table.empty()) printer.print(table, "problem", heading);
+  if (!comparison.equal.empty()) {
+    printer.say(folded(fmt::format("equal: {}", fmt::join(comparison.equal, ", ")), kColumns, ""));
+  }
+  printer.say("* one to one in machine code\n");
 }
 
 }  // namespace fa::cli

@@ -1,20 +1,35 @@
 // Tables of counts for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "harness/command/table.h"
 #include "ptxvm/report.h"
 
 namespace fa::cli {
 
 /// Counts, also for each tensor instruction; what carries over to machine code is marked.
-std::string count_table(const ptxvm::Counts& counts);
+void print_counts(TablePrinter& printer, const ptxvm::Counts& counts, const std::string& heading);
 
-/// Two counts side by side with the second's share of the first. Rows that are 0 in both are left
-/// out.
-std::string compare_table(const std::string& first_name, const ptxvm::Counts& first,
-                          const std::string& second_name, const ptxvm::Counts& second);
+/// A number of two kernels or of two files, side by side.
+struct Pair {
+  std::string name;
+  std::uint64_t first = 0, second = 0;
+};
+
+/// The counts that differ, what changed most first; then one line with the names of those that are
+/// equal. Counts that are 0 in both are left out.
+struct CountComparison {
+  std::vector<Pair> changed;
+  std::vector<std::string> equal;
+};
+CountComparison compare_counts(const ptxvm::Counts& first, const ptxvm::Counts& second);
+
+void print_comparison(TablePrinter& printer, const CountComparison& comparison,
+                      const std::string& first_name, const std::string& second_name,
+                      const std::string& heading);
 
 /// "1234567" as "1 234 567".
 std::string grouped(std::uint64_t number);

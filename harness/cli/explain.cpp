@@ -4,26 +4,33 @@
 #include <cstdio>
 #include <utility>
 
-#include "harness/bench/counts.h"
-#include "harness/cli/arguments.h"
-#include "harness/cli/command.h"
+#include "harness/cli/app.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
 #include "harness/cli/margin.h"
-#include "harness/cli/terminal.h"
+#include "harness/command/arguments.h"
+#include "harness/command/problem_options.h"
+#include "harness/command/table.h"
+#include "harness/command/terminal.h"
+#include "harness/measure/identity.h"
+#include "harness/results/counts.h"
 
 namespace fa::cli {
 namespace {
+
+/// In operations; a refused item costs nothing.
+double cost_of(const Item& item) {
+  return item.refused.empty() ? item.problem().flops() : 0;
+}
 
 std::string file_of(const Rung& rung) {
   return std::string(rung.name) + ".cu";
 }
 
-Json lines_json(const LineTable& table) {
-  Json lines = Json::array();
+std::vector<RowLine> row_lines(const LineTable& table) {
+  std::vector<RowLine> lines;
   for (const auto& [line, counts] : table.lines) {
-    if (counts.total_instructions() == 0) continue;
-    lines.push_back({{"line", line}, {"counts", counts_json(counts)}});
+    if (counts.total_instructions() > 0) lines.push_back({line, row_counts(counts)});
   }
   return lines;
 }
@@ -33,96 +40,106 @@ class ExplainCommand final : public Command {
   explicit ExplainCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
 
   void declare(CLI::App& app) override {
-    app.add_option("rungs", words_, "Rungs: ids, names, a family, or all")->required();
-    problem_.declare(app, true);
-    app.add_option("--tile", tile_, "Another instance of the rung, such as 64x32w2 (see fa list)")
-        ->type_name("TILE");
+    add_rungs(app, words_, "or all")->required();
+    problem_.declare(app);
+    add_tile(app, tile_);
     app.add_flag("--ablations", ablations_, "Each rung's other tiles too");
     app.add_flag("--by-line", by_line_, "The kernel's source with the counts of each line");
     app.add_flag("--json", json_, "Print a result file with a row for each rung");
     add_vm_options(app, vm_);
+    printer_.declare(app);
   }
 
   Exit execute() override {
     Counting counting(vm_, problem_.inputs());
-    const std::vector<BenchItem> items = select(counting.device().description());
+    const std::vector<Item> items = select(counting.device().description());
     Progress progress;
-    std::vector<Json> rows;
+    std::vector<Row> rows;
     const std::string run = utc_now();
     Exit result = Exit::ok;
-    for (const BenchItem& item : items) {
-      progress.show(fmt::format("{} on {}", item.name, to_string(item.problem)));
+    double cost = 0;
+    for (const Item& item : items) cost += cost_of(item);
+    progress.expect(items.size(), cost);
+    for (const Item& item : items) {
+      progress.show(fmt::format("{} on {}", item.name, to_string(item.problem())));
       Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
       if (item.refused.empty()) {
         counted = counting.count(item);
         if (!counted.verdict.ok) result = Exit::wrong;
       }
+      progress.advance(cost_of(item));
       progress.clear();
       if (!json_) print(counted);
       rows.push_back(counted_row(counted, run));
       if (by_line_ && counted.verdict.ok) {
-        rows.back()["lines"] = lines_json(by_line(counted.launches, file_of(*item.rung)));
+        rows.back().lines = row_lines(by_line(counted.launches, file_of(*item.rung)));
       }
     }
     if (json_) {
       const FileIdentity identity{generator_json(source_state(), argv_),
-                                  device_json(counting.device()), vm_policy_json(1)};
+                                  device_json(counting.device(), nullptr),
+                                  policy_json(std::nullopt, 1, counting.device(), nullptr)};
       fmt::print("{}\n", results_document(identity, rows).dump(1));
     }
     return result;
   }
 
  private:
-  std::vector<BenchItem> select(const DeviceDescription& machine) const {
-    std::vector<BenchItem> items;
+  std::vector<Item> select(const DeviceDescription& machine) const {
+    std::vector<Item> items;
     bool any = false;
     for (const Problem& shape : problem_.problems()) {
       for (const Rung* rung : select_rungs(words_)) {
         Problem problem = shape;
         problem.dtype = rung->dtype;
-        items.push_back(rung_item(*rung, problem, tile_, machine));
+        items.push_back(rung_item(*rung, problem, tile_, machine, problem_.inputs()));
         if (!ablations_ || !tile_.empty()) continue;
         const Instance* own = items.back().instance;
         for (const Instance* instance : rung->find_instances(problem.head_dim, false)) {
           if (instance == own) continue;
-          items.push_back(rung_item(*rung, problem, to_string(instance->tile), machine));
+          items.push_back(rung_item(*rung, *instance, problem, machine, problem_.inputs()));
         }
       }
     }
-    for (BenchItem& item : items) {
-      item.inputs = problem_.inputs();
-      any |= item.refused.empty();
-    }
+    for (const Item& item : items) any |= item.refused.empty();
     if (!any) throw UsageError(items.front().refused);
     return items;
   }
 
-  void print(const Counted& counted) const {
-    const BenchItem& item = counted.item;
-    fmt::print("{} on {}\n", item.name, describe(item.problem, problem_.inputs()));
+  void print(const Counted& counted) {
+    const Item& item = counted.item;
+    const std::string what =
+        fmt::format("{} on {}", item.name, describe(item.problem(), problem_.inputs()));
     if (!item.refused.empty()) {
-      fmt::print("{}: {}\n\n", coloured("unsupported", Colour::yellow), item.refused);
+      printer_.say(fmt::format("{}\n{}: {}\n\n", what, coloured("unsupported", Colour::yellow),
+                               item.refused));
       return;
     }
     if (!counted.verdict.ok) {
-      fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), counted.verdict.reason,
-                 counted.verdict.details);
+      printer_.say(fmt::format("{}\n{}: {}\n{}\n", what, coloured("wrong", Colour::red),
+                               counted.verdict.reason, counted.verdict.details));
       return;
     }
+    printer_.say(what + "\n");
     for (const Launch& step : item.plan.launches) {
-      fmt::print("{}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n",
-                 step.entry, step.grid.x, step.grid.y, step.grid.z, step.block,
-                 step.dynamic_shared);
+      printer_.say(fmt::format(
+          "{}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n", step.entry,
+          step.grid.x, step.grid.y, step.grid.z, step.block, step.dynamic_shared));
     }
-    fmt::print("{}, counted in the PTX virtual machine\n{}", coloured("correct", Colour::green),
-               count_table(counted.total));
-    if (by_line_) fmt::print("\n{}", margin(by_line(counted.launches, file_of(*item.rung))));
-    fmt::print("\n");
+    printer_.say(fmt::format("{}, counted in the PTX virtual machine\n",
+                             coloured("correct", Colour::green)));
+    print_counts(printer_, counted.total, what);
+    if (by_line_) {
+      printer_.say("\n" + margin(by_line(counted.launches, file_of(*item.rung))));
+    }
+    printer_.say("\n");
     std::fflush(stdout);
   }
 
   std::vector<std::string> words_, argv_;
-  CountProblem problem_;
+  ProblemOptions problem_{
+      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .dims = true}};
+  TablePrinter printer_;
   std::string tile_;
   VmOptions vm_;
   bool ablations_ = false, by_line_ = false, json_ = false;

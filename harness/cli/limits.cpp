@@ -5,35 +5,49 @@
 
 #include <filesystem>
 
-#include "harness/bench/environment.h"
-#include "harness/cli/arguments.h"
-#include "harness/cli/command.h"
-#include "harness/cli/measure.h"
-#include "harness/cli/terminal.h"
+#include "harness/bench/measure.h"
+#include "harness/cli/app.h"
+#include "harness/command/arguments.h"
+#include "harness/command/table.h"
+#include "harness/command/terminal.h"
 #include "harness/device/gpu.h"
 #include "harness/device/make_device.h"
+#include "harness/environment/build.h"
 
 namespace fa::cli {
 namespace {
 
-void print_limits(const Json& document) {
-  fmt::print("{:20} {:>10} {:>10} {:7} {:>10} {:>6} {:>6}  {:48} {}\n", "loop", "spaced",
-             "sustained", "unit", "clock x SM", "MHz", "W", "what", "status");
+std::optional<double> number(const Json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+Table limits_table(const Json& document) {
+  using enum Table::Align;
+  Table table({{"loop", left},
+               {"spaced"},
+               {"sustained"},
+               {"unit", left},
+               {"clock x SM"},
+               {"MHz"},
+               {"W"},
+               {"what", left},
+               {"status", left}});
   for (const Json& row : document["rows"]) {
-    fmt::print("{:20} {:>10} {:>10} {:7} {:>10} {:>6} {:>6}  {:48} {}\n",
-               row["id"].get<std::string>(), number_cell(row["rate"], "{:.1f}"),
-               number_cell(row["rate_back_to_back"], "{:.1f}"), row["unit"].get<std::string>(),
-               number_cell(row["per_clock_sm"], "{:.1f}"), number_cell(row["clock_mhz"], "{:.0f}"),
-               number_cell(row["power_w"], "{:.0f}"), row["what"].get<std::string>(),
-               status_cell(row));
+    table.add(
+        {row["id"], number_cell(number(row["rate"]), 1),
+         number_cell(number(row["rate_back_to_back"]), 1), row["unit"],
+         number_cell(number(row["per_clock_sm"]), 1), number_cell(number(row["clock_mhz"]), 0),
+         number_cell(number(row["power_w"]), 0), row["what"],
+         status_cell(named<Status>(row["status"].get<std::string>()).value(), row["reason"])});
   }
+  return table;
 }
 
 Exit exit_of(const Json& document) {
   Exit result = Exit::ok;
   for (const Json& row : document["rows"]) {
-    if (row["status"] == "incorrect") return Exit::wrong;
-    if (row["status"] == "error") result = Exit::environment;
+    if (row["status"] == name_of(Status::incorrect)) return Exit::wrong;
+    if (row["status"] == name_of(Status::error)) result = Exit::environment;
   }
   return result;
 }
@@ -43,8 +57,9 @@ class LimitsCommand final : public Command {
   explicit LimitsCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
 
   void declare(CLI::App& app) override {
-    app.add_option("--json", json_, "Write limits.json here")->type_name("FILE");
+    add_file(app, "--json", json_, "Write limits.json here");
     app.add_flag("--overwrite", overwrite_, "Replace the --json file");
+    printer_.declare(app);
   }
 
   Exit execute() override {
@@ -57,7 +72,7 @@ class LimitsCommand final : public Command {
         device, argv_, {.progress = [&](const std::string& text) { progress.show(text); }});
     progress.clear();
     if (const std::string warning = source_state().warning; !warning.empty()) print_note(warning);
-    print_limits(document);
+    printer_.print(limits_table(document), "card", device.name());
     if (!json_.empty()) write_atomically(json_, document.dump(1) + "\n");
     return exit_of(document);
   }
@@ -65,6 +80,7 @@ class LimitsCommand final : public Command {
  private:
   std::vector<std::string> argv_;
   std::string json_;
+  TablePrinter printer_;
   bool overwrite_ = false;
 };
 

@@ -2,10 +2,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+#include <string_view>
 
-#include "harness/cli/command.h"
+#include "harness/cli/app.h"
+#include "harness/command/table.h"
+#include "harness/results/json.h"
+#include "kernels/catalogue.h"
 
 namespace fa::cli {
 namespace {
@@ -51,33 +56,108 @@ std::string properties(const Rung& rung) {
   return text;
 }
 
+constexpr std::size_t kColumns = 100;
+
+bool contains(std::string_view text, std::string_view word) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
+/// Rungs that the words mean, and those with a word in their idea; none means all.
+std::vector<const Rung*> listed(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    std::vector<const Rung*> all;
+    for (const Rung& rung : catalogue()) all.push_back(&rung);
+    return all;
+  }
+  const auto matches = [](const Rung& rung, const std::string& word) {
+    const std::vector<const Rung*> meant = match_rungs(word);
+    return std::find(meant.begin(), meant.end(), &rung) != meant.end() ||
+           contains(rung.name, word) || contains(rung.idea, word) ||
+           contains(properties(rung), word);
+  };
+  std::vector<const Rung*> found;
+  for (const Rung& rung : catalogue()) {
+    if (std::all_of(words.begin(), words.end(),
+                    [&](const std::string& word) { return matches(rung, word); })) {
+      found.push_back(&rung);
+    }
+  }
+  if (found.empty()) {
+    throw UsageError(
+        fmt::format("no rung has '{}' in its name, idea or properties; fa list shows all",
+                    fmt::join(words, " ")));
+  }
+  return found;
+}
+
+std::vector<std::string> cells(const Rung& rung) {
+  return {std::string(rung.name),
+          rung.parent.empty() ? "-" : std::string(rung.parent),
+          to_string(rung.family),
+          runs_where(rung.target),
+          fmt::format("{}", fmt::join(rung.head_dims(), ",")),
+          properties(rung),
+          std::string(rung.idea)};
+}
+
+Table catalogue_table(bool with_idea) {
+  using enum Table::Align;
+  std::vector<Table::Column> columns{{"rung", left}, {"parent", left},   {"family", left},
+                                     {"sm", left},   {"head_dim", left}, {"properties", left},
+                                     {"idea", left}};
+  if (!with_idea) columns.pop_back();
+  return Table(std::move(columns));
+}
+
+/// The idea below each rung, so that lines stay short.
+void print_text(const std::vector<const Rung*>& rungs) {
+  Table table = catalogue_table(false);
+  for (const Rung* rung : rungs) table.add(cells(*rung));
+  std::istringstream lines(text_table(table));
+  std::string line;
+  std::getline(lines, line);
+  fmt::print("{}\n", line);
+  for (const Rung* rung : rungs) {
+    std::getline(lines, line);
+    fmt::print("{}\n{}", line, folded(rung->idea, kColumns, "    "));
+  }
+}
+
 class ListCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
+    app.add_option("pattern", words_,
+                   "Only rungs that a word means (06, batched, hopper) or that have it in their "
+                   "name, idea or properties; of several words all");
     app.add_flag("--json", json_, "Print JSON, for programs");
+    printer_.declare(app);
   }
 
   Exit execute() override {
+    const std::vector<const Rung*> rungs = listed(words_);
     if (json_) {
       Json document{{"schema", 1}, {"rungs", Json::array()}};
-      for (const Rung& rung : catalogue()) document["rungs"].push_back(rung_json(rung));
+      for (const Rung* rung : rungs) document["rungs"].push_back(rung_json(*rung));
       fmt::print("{}\n", document.dump(1));
       return Exit::ok;
     }
-    std::size_t width = 4;
-    for (const Rung& rung : catalogue()) width = std::max(width, rung.name.size());
-    fmt::print("{:{}}  {:6}  {:6}  {:5}  {:8}  {:24}  {}\n", "rung", width, "parent", "family",
-               "sm", "head_dim", "properties", "idea");
-    for (const Rung& rung : catalogue()) {
-      fmt::print("{:{}}  {:6}  {:6}  {:5}  {:8}  {:24}  {}\n", rung.name, width,
-                 rung.parent.empty() ? "-" : rung.parent, to_string(rung.family),
-                 runs_where(rung.target), fmt::format("{}", fmt::join(rung.head_dims(), ",")),
-                 properties(rung), rung.idea);
+    if (printer_.format() == TableFormat::text) {
+      print_text(rungs);
+    } else {
+      Table table = catalogue_table(true);
+      for (const Rung* rung : rungs) table.add(cells(*rung));
+      printer_.print(table, "list", "rungs");
     }
     return Exit::ok;
   }
 
  private:
+  std::vector<std::string> words_;
+  TablePrinter printer_;
   bool json_ = false;
 };
 

@@ -1,5 +1,5 @@
-#include "harness/cli/command.h"
+#include "harness/cli/app.h"
 
 int main(int argc, char** argv) {
-  return static_cast<int>(fa::cli::run_command_line({argv + 1, argv + argc}));
+  return static_cast<int>(fa::cli::run_fa({argv + 1, argv + argc}));
 }

@@ -8,13 +8,15 @@
 #include <span>
 
 #include "harness/attention/npy.h"
-#include "harness/bench/bench.h"
-#include "harness/bench/nvml.h"
-#include "harness/bench/timing.h"
-#include "harness/cli/arguments.h"
-#include "harness/cli/command.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/app.h"
+#include "harness/command/arguments.h"
+#include "harness/command/problem_options.h"
+#include "harness/command/terminal.h"
 #include "harness/device/make_device.h"
+#include "harness/environment/nvml.h"
+#include "harness/measure/identity.h"
+#include "harness/measure/measured.h"
+#include "ptxvm/observer.h"
 #include "ptxvm/trace.h"
 
 namespace fa::cli {
@@ -37,53 +39,77 @@ HostTensor converted(const HostTensor& from, Dtype dtype, const std::string& nam
   return to;
 }
 
+/// Shows how many thread blocks the virtual machine has run.
+class BlockProgress final : public ptxvm::Observer {
+ public:
+  BlockProgress(Progress& progress, std::string name)
+      : progress_(progress), name_(std::move(name)) {}
+
+  void expect(const LaunchPlan& plan, int passes) {
+    double blocks = 0;
+    for (const Launch& each : plan.launches) {
+      blocks += static_cast<double>(each.grid.x * each.grid.y * each.grid.z);
+    }
+    progress_.expect(static_cast<std::size_t>(blocks) * static_cast<std::size_t>(passes),
+                     blocks * passes);
+  }
+  std::unique_ptr<ptxvm::Probe> make_probe() override { return std::make_unique<Blocks>(*this); }
+  void end(std::span<const std::unique_ptr<ptxvm::Probe>> /*probes*/) override {
+    progress_.clear();
+  }
+
+ private:
+  class Blocks final : public ptxvm::Probe {
+   public:
+    explicit Blocks(BlockProgress& owner) : owner_(owner) {}
+    void cta_end(const ptxvm::CtaEvent& /*event*/) override {
+      owner_.progress_.advance(1);
+      owner_.progress_.show(owner_.name_ + ", thread blocks");
+    }
+
+   private:
+    BlockProgress& owner_;
+  };
+
+  Progress& progress_;
+  std::string name_;
+};
+
 class RunCommand final : public Command {
  public:
+  explicit RunCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
+
   void declare(CLI::App& app) override {
-    app.add_option("rung", rung_word_, "Rung: id (06 or 6) or name (06_batched, batched)")
-        ->required();
-    shape_ = {
-        add_integer(app, "--batch", problem_.batch, 1, kMaxBatchOrHeads, "Batch (default 1)"),
-        add_integer(app, "--heads", problem_.heads, 1, kMaxBatchOrHeads, "Heads (default 2)"),
-        add_integer(app, "--seq", problem_.seq_q, 1, kMaxSequence,
-                    "Queries and keys (default 512)"),
-        add_integer(app, "--seq-kv", seq_kv_, 1, kMaxSequence, "Keys, where other than --seq"),
-        add_integer(app, "--dim", problem_.head_dim, 1, kMaxHeadDim, "head_dim (default 128)")};
-    app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i + seq_kv - seq_q only");
-    app.add_flag("--lse", problem_.lse, "Ask for the log-sum-exp of every row too, and check it");
-    generated_ = add_inputs(app, inputs_);
-    generated_.push_back(add_seed(app, seed_));
+    add_rung(app, rung_word_);
+    shape_.declare(app);
     add_device(app, device_);
     add_vm_options(app, vm_);
-    app.add_option("--tile", tile_, "Another instance of the rung, such as 64x32w2 (see fa list)")
-        ->type_name("TILE");
-    app.add_option("--q", q_, "Q from a .npy file: float16 or float32, [B, H, N, D]")
-        ->type_name("FILE");
-    app.add_option("--k", k_, "K, likewise")->type_name("FILE");
-    app.add_option("--v", v_, "V, likewise")->type_name("FILE");
-    app.add_option("--output", output_, "Write O to a .npy file")->type_name("FILE");
-    app.add_option("--json", json_, "Write the result as a row of a result file")
-        ->type_name("FILE");
-    app.add_option("--trace", trace_path_,
-                   "Write what the warps of block 0 did and waited for, in steps of the virtual "
-                   "machine, for ui.perfetto.dev")
-        ->type_name("FILE");
+    add_tile(app, tile_);
+    add_file(app, "--q", q_, "Q from a .npy file: float16 or float32, [B, H, N, D]");
+    add_file(app, "--k", k_, "K, likewise");
+    add_file(app, "--v", v_, "V, likewise");
+    add_file(app, "--output", output_, "Write O to a .npy file");
+    add_file(app, "--json", json_, "Write the result as a row of a result file");
+    add_file(app, "--trace", trace_path_,
+             "Write what the warps of block 0 did and waited for, in steps of the virtual machine, "
+             "for ui.perfetto.dev");
     app.add_flag("--overwrite", overwrite_, "Replace a --json file of another run");
     app.add_flag("--no-time", no_time_, "Do not time the kernel");
     app.add_flag("--launch-only", launch_only_,
                  "One launch, neither verified nor timed: for profilers and sanitizers");
-    app.add_flag(
-        "--exact-buffers", exact_buffers_,
-        "No red zones around the tensors: compute-sanitizer then sees every access outside");
+    add_exact_buffers(app, exact_buffers_);
   }
 
   Exit execute() override {
     const Rung& rung = select_rung(rung_word_);
     check_options();
+    problem_ = shape_.problem();
     Inputs inputs = load_files(rung);
     if (!from_files()) problem_.dtype = rung.dtype;
     const DeviceDescription described = describe_device(device_);
-    BenchItem item = rung_item(rung, problem_, tile_, described);
+    RowInputs row_inputs = shape_.inputs();
+    if (from_files()) row_inputs.name = "files";
+    const Item item = rung_item(rung, problem_, tile_, described, row_inputs);
     if (!item.refused.empty()) {
       if (device_refusal(rung, described, item.instance)) throw DeviceError(item.refused);
       throw UsageError(item.refused);
@@ -91,14 +117,16 @@ class RunCommand final : public Command {
 
     ptxvm::Trace trace;
     if (!trace_path_.empty()) vm_.observers = {&trace};
+    Progress progress;
+    BlockProgress blocks(progress, item.name);
+    if (vm_.checkers) vm_.observers.push_back(&blocks);
     const std::unique_ptr<Device> device =
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     device->require_memory(problem_);
-    if (!from_files()) inputs = make_inputs(problem_, inputs_, seed_);
+    if (!from_files()) inputs = make_inputs(problem_, shape_.inputs(), shape_.seed());
     device->load(problem_, inputs);
-    item.inputs = inputs_;
-    if (from_files()) item.inputs.name = "files";
+    blocks.expect(item.plan, launch_only_ ? 1 : 2);
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
     if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
     return result;
@@ -112,13 +140,9 @@ class RunCommand final : public Command {
       if (q_.empty() || k_.empty() || v_.empty()) {
         throw UsageError("--q, --k and --v must be given together");
       }
-      for (const auto& group : {shape_, generated_}) {
-        for (const CLI::Option* option : group) {
-          if (option->count() > 0) {
-            throw UsageError(option->get_name() +
-                             " cannot be combined with --q, --k and --v: the files decide it");
-          }
-        }
+      if (const CLI::Option* option = shape_.given_shape()) {
+        throw UsageError(option->get_name() +
+                         " cannot be combined with --q, --k and --v: the files decide it");
       }
     }
     if (launch_only_ && !json_.empty()) {
@@ -131,7 +155,6 @@ class RunCommand final : public Command {
       device_ = "vm";
       require_writable_path("--trace", trace_path_);
     }
-    problem_.seq_kv = seq_kv_ > 0 ? seq_kv_ : problem_.seq_q;
     if (!output_.empty()) require_writable_path("--output", output_);
     if (!json_.empty()) {
       require_writable_path("--json", json_);
@@ -155,23 +178,23 @@ class RunCommand final : public Command {
     return std::move(loaded.inputs);
   }
 
-  Exit launch_once(Device& device, const BenchItem& item) {
+  Exit launch_once(Device& device, const Item& item) {
     device.launch(item.plan);
     const HostTensor output = device.download_output();
     if (!output_.empty()) write_npy(output_, output);
     fmt::print("{} on {}: launched once, not verified\n", item.name,
-               describe(problem_, item.inputs));
+               describe(problem_, item.key.inputs));
     return Exit::ok;
   }
 
-  Exit verify(Device& device, const BenchItem& item, const Inputs& inputs) {
+  Exit verify(Device& device, const Item& item, const Inputs& inputs) {
     const Verifier verifier(problem_, inputs);
     HostTensor output;
     const Verdict verdict = pass_gate(
         device, [&] { device.launch(item.plan); }, verifier, &output);
     if (!output_.empty()) write_npy(output_, output);
 
-    fmt::print("{} on {}\n", item.name, describe(problem_, item.inputs));
+    fmt::print("{} on {}\n", item.name, describe(problem_, item.key.inputs));
     const CheckReport& check = verdict.check;
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
                                   : coloured("wrong", Colour::red) + ": " + verdict.reason);
@@ -183,76 +206,60 @@ class RunCommand final : public Command {
                  verdict.lse.tolerance, verdict.lse.ratio);
     }
 
-    Json row = empty_row(item, utc_now());
+    Row row = empty_row(item, utc_now());
     put_verdict(row, verdict);
-    if (auto* gpu = dynamic_cast<GpuDevice*>(&device)) finish_on_gpu(*gpu, item, verdict.ok, row);
-    if (auto* vm = dynamic_cast<VmDevice*>(&device)) finish_on_vm(*vm, row);
+    put_resources(row, item.plan, device);
+    if (verdict.ok && !no_time_ && device.has_clock()) time(device, item, row);
+    if (!json_.empty()) write(device, row);
     return verdict.ok ? Exit::ok : Exit::wrong;
   }
 
-  void finish_on_gpu(GpuDevice& gpu, const BenchItem& item, bool correct, Json& row) {
-    const std::unique_ptr<Nvml> nvml = Nvml::open(gpu.properties().pci_bus_id);
-    put_resources(row, item.plan, [&gpu](const Launch& launch) {
-      return resources_json(gpu.resources(launch), ptxas_entry(launch.entry, gpu.sm()));
-    });
-    if (correct && !no_time_) time(gpu, item, row);
-    if (json_.empty()) return;
-    ResultsFile file(
-        json_,
-        {generator_json(source_state(), {"run", rung_word_}), device_json(gpu, nvml.get()),
-         policy_json(kRunPolicy, seed_, gpu, nvml.get())},
-        overwrite_);
-    file.put(std::span(&row, 1));
-  }
-
-  void finish_on_vm(const VmDevice& vm, Json& row) {
-    if (json_.empty()) return;
+  void write(const Device& device, const Row& row) {
+    const std::string bus = device.facts().pci_bus_id;
+    const std::unique_ptr<Nvml> nvml = bus.empty() ? nullptr : Nvml::open(bus);
+    const auto policy = device.has_clock() ? std::optional(kRunPolicy) : std::nullopt;
     ResultsFile file(json_,
-                     {generator_json(source_state(), {"run", rung_word_}), device_json(vm),
-                      vm_policy_json(seed_)},
+                     {generator_json(source_state(), argv_), device_json(device, nvml.get()),
+                      policy_json(policy, shape_.seed(), device, nvml.get())},
                      overwrite_);
     file.put(std::span(&row, 1));
   }
 
-  void time(GpuDevice& gpu, const BenchItem& item, Json& row) {
-    GpuStopwatch stopwatch(gpu, kRunPolicy.l2);
+  void time(Device& device, const Item& item, Row& row) {
+    const std::unique_ptr<Stopwatch> stopwatch = device.make_stopwatch(kRunPolicy.l2);
     const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
-      gpu.launch(plan);
+      device.launch(plan);
     };
     std::vector<TimedItem> work = part_items(item, launch);
     work.insert(work.begin(), {item.name, [&] { launch(item.plan); }});
-    const std::vector<ItemTimes> times = time_interleaved(work, kRunPolicy, stopwatch);
+    const std::vector<ItemTimes> times = time_interleaved(work, kRunPolicy, *stopwatch);
     if (times.front().error) throw DeviceError(*times.front().error);
     put_times(row, item, times.front());
     put_part_times(row, std::span(times).subspan(1));
-    const Json& ms = row["time_ms"];
     fmt::print(
         "{:.4g} ms, {:.1f} TFLOPS (median of {} launches; back-to-back {:.4g} ms, {:.1f} "
         "TFLOPS)\n",
-        ms["median"].get<double>(), row["tflops"].get<double>(), ms["n"].get<int>(),
-        ms["back_to_back"].get<double>(), row["tflops_back_to_back"].get<double>());
-    for (const Json& part : row.value("launches", Json::array())) {
-      if (part["time_ms"].is_null()) continue;
-      fmt::print("  {:.4g} ms {}\n", part["time_ms"]["median"].get<double>(),
-                 part["entry"].get<std::string>());
+        row.time_ms->median, row.tflops.value(), row.time_ms->n, row.time_ms->back_to_back.value(),
+        row.tflops_back_to_back.value());
+    for (const RowLaunch& part : row.launches) {
+      if (part.time_ms) fmt::print("  {:.4g} ms {}\n", part.time_ms->median, part.entry);
     }
   }
 
+  std::vector<std::string> argv_;
   std::string rung_word_, tile_, q_, k_, v_, output_, json_, trace_path_;
   std::string device_ = "auto";
   VmOptions vm_;
+  ProblemOptions shape_{
+      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .lse = true, .seed = true}};
   Problem problem_;
-  std::int64_t seq_kv_ = 0;
-  InputKind inputs_;
-  std::uint64_t seed_ = 1;
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;
-  std::vector<CLI::Option*> shape_, generated_;
 };
 
 }  // namespace
 
-std::unique_ptr<Command> make_run_command() {
-  return std::make_unique<RunCommand>();
+std::unique_ptr<Command> make_run_command(std::vector<std::string> words) {
+  return std::make_unique<RunCommand>(std::move(words));
 }
 
 }  // namespace fa::cli

@@ -7,13 +7,17 @@
 #include <filesystem>
 #include <tuple>
 
-#include "harness/bench/bench.h"
-#include "harness/bench/occupancy.h"
-#include "harness/cli/arguments.h"
-#include "harness/cli/command.h"
-#include "harness/cli/measure.h"
-#include "harness/cli/terminal.h"
+#include "harness/bench/measure.h"
+#include "harness/cli/app.h"
+#include "harness/command/arguments.h"
+#include "harness/command/problem_options.h"
+#include "harness/command/table.h"
+#include "harness/command/terminal.h"
 #include "harness/device/vm.h"
+#include "harness/environment/occupancy.h"
+#include "harness/environment/ptxas.h"
+#include "harness/measure/bench.h"
+#include "harness/measure/identity.h"
 
 namespace fa::cli {
 namespace {
@@ -22,7 +26,7 @@ constexpr std::int64_t kDefaultSeq = 8192;
 
 /// A launch of an instance as one card would run it.
 struct StaticRow {
-  const BenchItem* item = nullptr;
+  const Item* item = nullptr;
   const Launch* launch = nullptr;
   PtxasEntry compiled;
   BlockNeeds needs;
@@ -37,55 +41,72 @@ std::string kib(std::size_t bytes) {
   return fmt::format("{:.0f}", static_cast<double>(bytes) / 1024);
 }
 
-std::string joined(const Json& names) {
-  if (!names.is_array()) return "-";
-  return fmt::format("{}", fmt::join(names.get<std::vector<std::string>>(), ", "));
+std::vector<const char*> limit_names(const std::vector<Limit>& limits) {
+  std::vector<const char*> names;
+  for (const Limit limit : limits) names.push_back(to_string(limit));
+  return names;
 }
 
-/// Index of the fastest row; the number of rows where none has a time.
-std::size_t fastest(const std::vector<Json>& rows) {
-  std::size_t best = rows.size();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i]["time_ms"].is_object()) continue;
-    if (best == rows.size() || rows[i]["time_ms"]["median"] < rows[best]["time_ms"]["median"]) {
-      best = i;
-    }
+std::string joined(const std::vector<Limit>& limits) {
+  return limits.empty() ? "-" : fmt::format("{}", fmt::join(limit_names(limits), ", "));
+}
+
+/// The row with the least median; nullptr where none has a time.
+const Row* fastest(const std::vector<Row>& rows) {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    if (!row.time_ms) continue;
+    if (!best || row.time_ms->median < best->time_ms->median) best = &row;
   }
   return best;
 }
 
-void print_sweep(const Rung& rung, const Problem& problem, std::vector<Json> rows) {
-  const auto tile_of = [&](const Json& row) {
-    const std::string tile = row["variant"];
-    return rung.find_instance(problem.head_dim, tile)->tile;
+std::vector<std::string> sweep_cells(const Row& row, const Tile& tile, bool best) {
+  std::optional<double> ms, registers, spilled, blocks, warps;
+  std::string shared = "-", limited_by = "-";
+  if (row.time_ms) ms = row.time_ms->median;
+  if (const auto& used = row.resources) {
+    registers = used->registers;
+    if (used->spill_bytes) spilled = static_cast<double>(*used->spill_bytes);
+    shared = kib(static_cast<std::size_t>(used->shared_bytes));
+    blocks = used->blocks_per_sm;
+    warps = used->blocks_per_sm * tile.warps;
+    limited_by = joined(used->limited_by);
+  }
+  return {row.key.variant,
+          number_cell(ms, 4),
+          number_cell(row.tflops, 1),
+          number_cell(registers, 0),
+          number_cell(spilled, 0),
+          shared,
+          number_cell(blocks, 0),
+          number_cell(warps, 0),
+          limited_by,
+          status_cell(row.status, row.reason) + (row.ablation ? "" : ", the rung's own") +
+              (best ? coloured(", best", Colour::green) : "")};
+}
+
+Table sweep_table(const Rung& rung, const Problem& problem, std::vector<Row> rows) {
+  const auto tile_of = [&](const Row& row) {
+    return rung.find_instance(problem.head_dim, row.key.variant)->tile;
   };
-  std::sort(rows.begin(), rows.end(), [&](const Json& a, const Json& b) {
+  std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
     return tile_order_key(tile_of(a)) < tile_order_key(tile_of(b));
   });
-  fmt::print("\n{}\n", to_string(problem));
-  fmt::print("{:12} {:>9} {:>9} {:>9} {:>9} {:>8} {:>10} {:>9}  {:24} {}\n", "tile", "ms", "TFLOPS",
-             "registers", "spilled B", "KiB", "blocks/SM", "warps/SM", "limited by", "status");
-  const std::size_t best = fastest(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Json& row = rows[i];
-    const Json used = row["resources"].is_object() ? row["resources"] : Json::object();
-    const Json ms = row["time_ms"].is_object() ? row["time_ms"] : Json::object();
-    const auto integer = [&](const char* name) {
-      return number_cell(used.value(name, Json()), "{:.0f}");
-    };
-    Json warps;
-    if (used.contains("blocks_per_sm")) {
-      warps = used["blocks_per_sm"].get<int>() * tile_of(row).warps;
-    }
-    fmt::print("{:12} {:>9} {:>9} {:>9} {:>9} {:>8} {:>10} {:>9}  {:24} {}{}{}\n",
-               row["variant"].get<std::string>(), number_cell(ms.value("median", Json()), "{:.4f}"),
-               number_cell(row["tflops"], "{:.1f}"), integer("registers"), integer("spill_bytes"),
-               used.contains("shared_bytes") ? kib(used["shared_bytes"].get<std::size_t>()) : "-",
-               integer("blocks_per_sm"), number_cell(warps, "{:.0f}"),
-               joined(used.value("limited_by", Json())), status_cell(row),
-               row["ablation"] == false ? ", the rung's own" : "",
-               i == best ? coloured(", best", Colour::green) : "");
-  }
+  using enum Table::Align;
+  Table table({{"tile", left},
+               {"ms"},
+               {"TFLOPS"},
+               {"registers"},
+               {"spilled B"},
+               {"KiB"},
+               {"blocks/SM"},
+               {"warps/SM"},
+               {"limited by", left},
+               {"status", left}});
+  const Row* const best = fastest(rows);
+  for (const Row& row : rows) table.add(sweep_cells(row, tile_of(row), &row == best));
+  return table;
 }
 
 class TuneCommand final : public Command {
@@ -93,43 +114,35 @@ class TuneCommand final : public Command {
   explicit TuneCommand(std::vector<std::string> words) { options_.argv = std::move(words); }
 
   void declare(CLI::App& app) override {
-    app.add_option("rung", rung_word_, "Rung: id (06 or 6) or name (06_batched, batched)")
-        ->required();
-    add_integer(app, "--seq", problem_.seq_q, 1, kMaxSequence, "Queries and keys (default 8192)");
-    add_integer(app, "--batch", problem_.batch, 1, kMaxBatchOrHeads, "Batch (default 16)");
-    add_integer(app, "--heads", problem_.heads, 1, kMaxBatchOrHeads, "Heads (default 16)");
-    dim_ = add_integer(app, "--dim", problem_.head_dim, 1, kMaxHeadDim,
-                       "head_dim (default 128; with --static all of the rung)");
-    app.add_flag("--causal", problem_.causal, "Query i sees keys j <= i only");
+    add_rung(app, rung_word_);
+    problem_options_.declare(app);
     app.add_option_function<std::string>(
            "--tiles",
            [this](const std::string& text) { options_.tiles = split_list("--tiles", text); },
            "Only these tiles (default: all that the build has)")
         ->type_name("TILE,...");
-    add_inputs(app, options_.inputs);
-    add_seed(app, options_.seed);
-    add_timing_options(app, options_.policy);
     app.add_flag("--static", static_,
-                 "No GPU: registers and spills by ptxas, shared memory, computed occupancy");
+                 "No GPU: registers and spills by ptxas, shared memory, computed occupancy; --json "
+                 "writes an occupancy file");
     app.add_option_function<std::string>(
            "--sm", [this](const std::string& text) { sms_ = parse_sms(text); },
            "With --static: compute capabilities x 10 (default: all that the build has code for)")
         ->type_name("N,...");
-    app.add_option("--json", json_, "Result file; with --static, an occupancy file")
-        ->type_name("FILE");
-    app.add_flag("--overwrite", options_.overwrite, "Start the --json file afresh");
+    add_measure_options(app, options_);
+    printer_.declare(app);
   }
 
   Exit execute() override {
     const Rung& rung = select_rung(rung_word_);
     if (!static_ && !sms_.empty()) throw UsageError("--sm goes with --static");
-    problem_.seq_kv = problem_.seq_q;
+    problem_ = problem_options_.problem();
     problem_.dtype = rung.dtype;
+    options_.inputs = problem_options_.inputs();
+    options_.seed = problem_options_.seed();
     require_tiles(rung);
     options_.rungs = {&rung};
     options_.problems = {problem_};
     options_.tuned = true;
-    options_.json = json_;
     if (static_) return show_static(rung);
     require_some_support(options_);
     require_results_path(options_);
@@ -153,7 +166,7 @@ class TuneCommand final : public Command {
 
   /// What is swept: without times all, where none was asked for.
   std::vector<int> head_dims(const Rung& rung) const {
-    if (static_ && dim_->count() == 0) return rung.head_dims();
+    if (static_ && !problem_options_.dim_given()) return rung.head_dims();
     return {problem_.head_dim};
   }
 
@@ -182,22 +195,24 @@ class TuneCommand final : public Command {
                                        "tune && cmake --build --preset tune");
   }
 
-  Exit measure(const Rung& rung) const {
+  Exit measure(const Rung& rung) {
     if (gpu_count() == 0) {
       print_note(fmt::format(
           "fa tune {} --static shows registers, shared memory and occupancy without a GPU",
           rung_word_));
     }
-    return measure_on_gpu(options_, [&](const Problem& problem, const std::vector<Json>& rows) {
-      print_sweep(rung, problem, rows);
+    return measure_on_gpu(options_, [&](const Problem& problem, const std::vector<Row>& rows) {
+      printer_.say("\n");
+      printer_.print(sweep_table(rung, problem, rows), "problem",
+                     describe(problem, options_.inputs));
     });
   }
 
   // --- without a GPU ---
 
-  Exit show_static(const Rung& rung) const {
-    require_new_file("--json", json_, options_.overwrite);
-    const std::vector<BenchItem> items = static_items(rung);
+  Exit show_static(const Rung& rung) {
+    require_new_file("--json", options_.json, options_.overwrite);
+    const std::vector<Item> items = static_items(rung);
     if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
     Json rows = Json::array();
     for (const SmLimits& limits : known_sm_limits()) {
@@ -214,38 +229,38 @@ class TuneCommand final : public Command {
     if (rows.empty()) {
       throw DeviceError("the report of ptxas has none of these kernels; build the target fa");
     }
-    if (json_.empty()) return Exit::ok;
+    if (options_.json.empty()) return Exit::ok;
     const Json document{{"schema", kResultsSchema},
                         {"kind", "occupancy"},
                         {"generator", generator_json(source_state(), options_.argv)},
                         {"rows", std::move(rows)}};
-    write_atomically(json_, document.dump(1) + "\n");
+    write_atomically(options_.json, document.dump(1) + "\n");
     return Exit::ok;
   }
 
-  std::vector<BenchItem> static_items(const Rung& rung) const {
-    std::vector<BenchItem> items;
+  std::vector<Item> static_items(const Rung& rung) const {
+    std::vector<Item> items;
     Problem problem = problem_;
     std::string reason;
     for (const int dim : head_dims(rung)) {
       problem.head_dim = dim;
-      for (BenchItem& item : bench_items(options_, problem, vm_description())) {
+      for (Item& item : bench_items(options_, problem, vm_description())) {
         if (reason.empty()) reason = item.refused;
         if (item.refused.empty()) items.push_back(std::move(item));
       }
     }
     if (items.empty()) throw UsageError(reason);
-    std::sort(items.begin(), items.end(), [](const BenchItem& a, const BenchItem& b) {
-      return std::pair(a.problem.head_dim, tile_order_key(a.instance->tile)) <
-             std::pair(b.problem.head_dim, tile_order_key(b.instance->tile));
+    std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+      return std::pair(a.problem().head_dim, tile_order_key(a.instance->tile)) <
+             std::pair(b.problem().head_dim, tile_order_key(b.instance->tile));
     });
     return items;
   }
 
-  static std::vector<StaticRow> compile_report(const std::vector<BenchItem>& items,
+  static std::vector<StaticRow> compile_report(const std::vector<Item>& items,
                                                const SmLimits& limits) {
     std::vector<StaticRow> rows;
-    for (const BenchItem& item : items) {
+    for (const Item& item : items) {
       if (!runs_on(item.rung->target, limits.sm)) continue;
       for (const Launch& launch : item.plan.launches) {
         const auto compiled = ptxas_entry(launch.entry, limits.sm);
@@ -260,44 +275,50 @@ class TuneCommand final : public Command {
     return rows;
   }
 
-  static void print_static(const Rung& rung, const SmLimits& limits,
-                           const std::vector<StaticRow>& rows) {
-    fmt::print(
-        "\n{}, compute capability {}.{}: an SM has {} registers, {} KiB of shared "
-        "memory, {} warps, {} blocks\n",
-        rung.name, limits.sm / 10, limits.sm % 10, limits.registers, kib(limits.shared),
-        limits.warps, limits.blocks);
-    fmt::print("{:<8} {:12} {:>9} {:>9} {:>5}   {:>17}\n", "", "", "", "", "", "blocks allowed by");
-    fmt::print("{:<8} {:12} {:>9} {:>9} {:>5}   {:>5} {:>5} {:>5}   {:>9} {:>9}  {}\n", "head_dim",
-               "tile", "registers", "spilled B", "KiB", "regs", "KiB", "warps", "blocks/SM",
-               "warps/SM", "limited by");
+  void print_static(const Rung& rung, const SmLimits& limits, const std::vector<StaticRow>& rows) {
+    using enum Table::Align;
+    Table table({{"head_dim", left},
+                 {"tile", left},
+                 {"registers"},
+                 {"spilled B"},
+                 {"KiB"},
+                 {"blocks by regs"},
+                 {"by KiB"},
+                 {"by warps"},
+                 {"blocks/SM"},
+                 {"warps/SM"},
+                 {"limited by", left}});
     for (const StaticRow& row : rows) {
       const Occupancy& found = row.result;
       const bool several = row.item->plan.launches.size() > 1;
-      fmt::print("{:<8} {:12} {:>9} {:>9} {:>5}   {:>5} {:>5} {:>5}   {:>9} {:>9}  {}{}{}\n",
-                 row.item->problem.head_dim, row.item->variant, row.compiled.registers,
-                 spilled(row), kib(row.needs.shared), found.by_registers, found.by_shared_memory,
-                 found.by_warps, found.blocks, found.blocks * row.needs.threads / 32,
-                 joined(limits_json(limits.sm, row.needs)),
-                 row.item->ablation ? "" : "; the rung's own",
-                 several ? fmt::format("; {}", row.launch->entry) : "");
+      table.add({fmt::format("{}", row.item->problem().head_dim), row.item->key.variant,
+                 fmt::format("{}", row.compiled.registers),
+                 fmt::format("{}", row.compiled.spill_bytes()), kib(row.needs.shared),
+                 fmt::format("{}", found.by_registers), fmt::format("{}", found.by_shared_memory),
+                 fmt::format("{}", found.by_warps), fmt::format("{}", found.blocks),
+                 fmt::format("{}", found.blocks * row.needs.threads / 32),
+                 joined(found.limits) + (row.item->ablation ? "" : "; the rung's own") +
+                     (several ? fmt::format("; {}", row.launch->entry) : "")});
     }
-  }
-
-  static int spilled(const StaticRow& row) {
-    return row.compiled.spill_stores + row.compiled.spill_loads;
+    printer_.say("\n");
+    printer_.print(
+        table, "card",
+        fmt::format("{}, compute capability {}.{}: an SM has {} registers, {} KiB of shared "
+                    "memory, {} warps, {} blocks",
+                    rung.name, limits.sm / 10, limits.sm % 10, limits.registers, kib(limits.shared),
+                    limits.warps, limits.blocks));
   }
 
   static Json static_json(const SmLimits& limits, const StaticRow& row) {
-    return {{"id", row.item->id},
-            {"variant", row.item->variant},
+    return {{"id", row.item->key.id},
+            {"variant", row.item->key.variant},
             {"entry", row.launch->entry},
             {"ablation", row.item->ablation},
-            {"head_dim", row.item->problem.head_dim},
+            {"head_dim", row.item->problem().head_dim},
             {"sm", limits.sm},
             {"threads", row.needs.threads},
             {"registers", row.needs.registers},
-            {"spill_bytes", spilled(row)},
+            {"spill_bytes", row.compiled.spill_bytes()},
             {"shared_bytes", row.needs.shared},
             {"blocks_allowed",
              {{"registers", row.result.by_registers},
@@ -305,14 +326,18 @@ class TuneCommand final : public Command {
               {"warps", row.result.by_warps},
               {"blocks", row.result.by_blocks}}},
             {"blocks_per_sm", row.result.blocks},
-            {"limited_by", limits_json(limits.sm, row.needs)}};
+            {"limited_by", limit_names(row.result.limits)}};
   }
 
   BenchOptions options_;
-  Problem problem_{.batch = 16, .heads = 16, .seq_q = kDefaultSeq};
-  std::string rung_word_, json_;
+  ProblemOptions problem_options_{{.shape = {.batch = 16, .heads = 16, .seq_q = kDefaultSeq},
+                                   .seqs = {},
+                                   .dim_default = "128; with --static all of the rung",
+                                   .seed = true}};
+  Problem problem_;
+  std::string rung_word_;
+  TablePrinter printer_;
   std::vector<int> sms_;
-  CLI::Option* dim_ = nullptr;
   bool static_ = false;
 };
 

@@ -1,7 +1,9 @@
 // One interface over the devices that can run a LaunchPlan.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "harness/attention/inputs.h"
 #include "harness/attention/problem.h"
+#include "harness/device/stopwatch.h"
 #include "kernels/launch_plan.h"
 
 namespace fa {
@@ -31,6 +34,25 @@ struct KernelFault : std::runtime_error {
   std::string details;
 };
 
+/// What one entry point uses, by the runtime's account.
+struct KernelResources {
+  int sm = 0;       ///< compute capability x 10 of the card
+  int threads = 0;  ///< of a block
+  int registers = 0;
+  std::size_t static_shared = 0;
+  std::size_t dynamic_shared = 0;
+  std::size_t local_bytes = 0;  ///< per thread: spills and stack arrays
+  int blocks_per_sm = 0;
+};
+
+/// What result files say of a device; nothing where it has no such thing.
+struct DeviceFacts {
+  std::optional<int> sms;                 ///< streaming multiprocessors
+  std::optional<std::size_t> memory, l2;  ///< bytes
+  std::optional<int> cuda_driver;         ///< CUDA version of the driver, 13000 for 13.0
+  std::string pci_bus_id;  ///< "00000000:19:00.0", the key under which NVML knows the card
+};
+
 /// Holds one problem's buffers, each between red zones, and runs plans on them.
 class Device {
  public:
@@ -43,6 +65,16 @@ class Device {
   const std::string& name() const { return description().name; }
   /// Compute capability x 10.
   int sm() const { return description().sm; }
+
+  virtual DeviceFacts facts() const { return {}; }
+  /// Whether launches here take a time that means something.
+  virtual bool has_clock() const { return false; }
+  /// For launches on this device, which it must not outlive; nullptr without a clock.
+  virtual std::unique_ptr<Stopwatch> make_stopwatch(L2Policy /*l2*/) { return nullptr; }
+  /// What a kernel takes of the card; nothing where no card runs it.
+  virtual std::optional<KernelResources> resources(const Launch& /*launch*/) {
+    return std::nullopt;
+  }
 
   /// Throws OutOfMemory when the problem's tensors cannot fit. Asked before inputs are made, which
   /// take as much memory on the host.

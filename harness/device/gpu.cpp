@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "harness/device/cuda_check.h"
+#include "harness/device/gpu_stopwatch.h"
 #include "harness/device/tensor_map.h"
 
 namespace fa {
@@ -175,6 +176,18 @@ GpuDevice::~GpuDevice() {
     ignore_cuda(cudaStreamSynchronize(stream_));
     ignore_cuda(cudaStreamDestroy(stream_));
   }
+}
+
+DeviceFacts GpuDevice::facts() const {
+  return {.sms = properties_.sms,
+          .memory = properties_.memory,
+          .l2 = properties_.l2,
+          .cuda_driver = properties_.cuda_driver,
+          .pci_bus_id = properties_.pci_bus_id};
+}
+
+std::unique_ptr<Stopwatch> GpuDevice::make_stopwatch(L2Policy l2) {
+  return std::make_unique<GpuStopwatch>(*this, l2);
 }
 
 void GpuDevice::require_memory(const Problem& problem) {
@@ -517,7 +530,7 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
   return damaged;
 }
 
-KernelResources GpuDevice::resources(const Launch& launch) {
+std::optional<KernelResources> GpuDevice::resources(const Launch& launch) {
   allow_dynamic_shared(launch);
   const std::string what = fmt::format("asking for the resources of {}", launch.entry);
   cudaFuncAttributes attributes{};
@@ -526,13 +539,13 @@ KernelResources GpuDevice::resources(const Launch& launch) {
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, launch.block,
                                                            launch.dynamic_shared),
              what);
-  return {.sm = properties_.sm,
-          .threads = launch.block,
-          .registers = attributes.numRegs,
-          .static_shared = attributes.sharedSizeBytes,
-          .dynamic_shared = launch.dynamic_shared,
-          .local_bytes = attributes.localSizeBytes,
-          .blocks_per_sm = blocks};
+  return KernelResources{.sm = properties_.sm,
+                         .threads = launch.block,
+                         .registers = attributes.numRegs,
+                         .static_shared = attributes.sharedSizeBytes,
+                         .dynamic_shared = launch.dynamic_shared,
+                         .local_bytes = attributes.localSizeBytes,
+                         .blocks_per_sm = blocks};
 }
 
 }  // namespace fa

@@ -36,17 +36,6 @@ struct GpuProperties {
   int cuda_driver = 0;           ///< CUDA version of the driver, 13000 for 13.0
 };
 
-/// What one entry point uses, by the runtime's account.
-struct KernelResources {
-  int sm = 0;       ///< compute capability x 10 of the card
-  int threads = 0;  ///< of a block
-  int registers = 0;
-  std::size_t static_shared = 0;
-  std::size_t dynamic_shared = 0;
-  std::size_t local_bytes = 0;  ///< per thread: spills and stack arrays
-  int blocks_per_sm = 0;
-};
-
 /// Number of GPUs that the runtime sees; 0 with the driver's words in *why when there is none.
 int gpu_count(std::string* why = nullptr);
 
@@ -73,6 +62,11 @@ class GpuDevice final : public Device {
   std::string kind() const override { return "gpu"; }
   const DeviceDescription& description() const override { return description_; }
 
+  DeviceFacts facts() const override;
+  bool has_clock() const override { return true; }
+  std::unique_ptr<Stopwatch> make_stopwatch(L2Policy l2) override;
+  std::optional<KernelResources> resources(const Launch& launch) override;
+
   void require_memory(const Problem& problem) override;
   void load(const Problem& problem, const Inputs& inputs) override;
   void poison_output() override;
@@ -87,7 +81,6 @@ class GpuDevice final : public Device {
   void* address(Tensor tensor) const;
   /// Waits for the stream and throws what went wrong on it.
   void synchronize();
-  KernelResources resources(const Launch& launch);
   /// Frees the buffers of the loaded problem.
   void unload();
 

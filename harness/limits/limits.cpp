@@ -8,14 +8,16 @@
 #include <cmath>
 #include <optional>
 
-#include "harness/bench/bench.h"
-#include "harness/bench/environment.h"
-#include "harness/bench/nvml.h"
-#include "harness/bench/statistics.h"
-#include "harness/bench/timing.h"
 #include "harness/device/cuda_check.h"
 #include "harness/device/gpu.h"
+#include "harness/device/gpu_stopwatch.h"
+#include "harness/environment/build.h"
+#include "harness/environment/nvml.h"
 #include "harness/limits/loops.h"
+#include "harness/measure/bench.h"
+#include "harness/measure/identity.h"
+#include "harness/measure/measured.h"
+#include "harness/timing/statistics.h"
 
 namespace fa::limits {
 namespace {
@@ -169,7 +171,8 @@ class Bench {
 struct Run {
   const Loop* loop;
   int iterations = 1;
-  std::string status = "ok", reason;
+  Status status = Status::ok;
+  std::string reason;
 };
 
 /// Chooses the iterations: a first guess grows until a launch can be measured well.
@@ -188,21 +191,21 @@ int calibrate(const Bench& bench, const Loop& loop, GpuStopwatch& stopwatch) {
 }
 
 void prepare(Run& run, const Bench& bench, GpuDevice& device, GpuStopwatch& stopwatch) {
-  const auto refuse = [&](const char* status, const std::string& why) {
+  const auto refuse = [&](Status status, const std::string& why) {
     run.status = status;
     run.reason = why;
   };
   if (const std::string why = unsupported(*run.loop, device.properties().sm); !why.empty())
-    return refuse("unsupported", why);
+    return refuse(Status::unsupported, why);
   try {
     bench.allow_shared(*run.loop);
     run.iterations = calibrate(bench, *run.loop, stopwatch);
     const std::string wrong = bench.check(*run.loop, run.iterations);
-    if (!wrong.empty()) refuse("incorrect", wrong);
+    if (!wrong.empty()) refuse(Status::incorrect, wrong);
   } catch (const DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    refuse("error", error.what());
+    refuse(Status::error, error.what());
   }
 }
 
@@ -230,7 +233,7 @@ Json empty_row(const Run& run, const Bench& bench) {
   Json row{{"id", loop.id},
            {"what", loop.what},
            {"entry", loop.entry},
-           {"status", run.status},
+           {"status", name_of(run.status)},
            {"reason", run.reason},
            {"unit", loop.unit},
            {"threads", loop.threads},
@@ -248,7 +251,7 @@ double in_unit(const std::string& unit, double per_second) {
 }
 
 void refuse(Json& row, const std::string& why) {
-  row["status"] = "error";
+  row["status"] = name_of(Status::error);
   row["reason"] = why;
 }
 
@@ -267,7 +270,7 @@ void put_times(Json& row, const Run& run, const Bench& bench, const ItemTimes& t
   if (const std::string why = impossible(loop, per_clock); !why.empty()) return refuse(row, why);
   row["iterations"] = run.iterations;
   row["work"] = work;
-  row["time_ms"] = time_json(times);
+  row["time_ms"] = to_json(times_of(times));
   row["rate"] = rounded(in_unit(loop.unit, rate));
   row["rate_back_to_back"] = rounded(in_unit(loop.unit, steady));
   if (clock.clock_mhz) {
@@ -318,7 +321,7 @@ Json measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
     Run& run = runs.emplace_back(Run{.loop = &loop, .reason = {}});
     prepare(run, bench, device, stopwatch);
     item_of.push_back(items.size());
-    if (run.status != "ok") continue;
+    if (run.status != Status::ok) continue;
     const auto launch = [&bench, &loop, n = run.iterations] { bench.launch(loop, n); };
     items.push_back({.name = loop.id, .launch = launch});
   }
@@ -330,7 +333,7 @@ Json measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
   Json rows = Json::array();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Json row = empty_row(runs[i], bench);
-    if (runs[i].status == "ok")
+    if (runs[i].status == Status::ok)
       put_times(row, runs[i], bench, times[item_of[i]], sampler.reading(item_of[i]),
                 device.properties().sms);
     rows.push_back(std::move(row));

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/bench/results.h"
-#include "harness/bench/rounds.h"
+#include "harness/results/json.h"
+#include "harness/timing/rounds.h"
 
 namespace fa {
 class GpuDevice;

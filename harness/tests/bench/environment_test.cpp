@@ -1,10 +1,14 @@
-#include "harness/bench/environment.h"
+#include <nlohmann/json.hpp>
 
-#include "harness/bench/nvml.h"
+#include "harness/environment/build.h"
+#include "harness/environment/nvml.h"
+#include "harness/environment/ptxas.h"
 #include "harness/tests/catch.h"
 
 namespace fa {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 TEST_CASE("ptxas' report: the code that would run on the device") {
   const Json report = Json::parse(R"([

@@ -6,8 +6,9 @@
 #include <fstream>
 #include <functional>
 
-#include "harness/bench/bench.h"
-#include "harness/bench/timing.h"
+#include "harness/device/gpu_stopwatch.h"
+#include "harness/measure/bench.h"
+#include "harness/measure/measured.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
@@ -159,7 +160,7 @@ TEST_CASE("the launches of a plan are timed one by one") {
   GpuDevice device;
   const Problem problem{.batch = 1, .heads = 1, .seq_q = 64, .seq_kv = 64, .head_dim = 128};
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  BenchItem item;
+  Item item;
   item.name = "spin";
   item.plan = std::get<LaunchPlan>(spin_plan(problem, kSpinInstance[0]));
   const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
@@ -168,14 +169,12 @@ TEST_CASE("the launches of a plan are timed one by one") {
   GpuStopwatch stopwatch(device, L2Policy::warm);
   const std::vector<ItemTimes> times =
       time_interleaved(part_items(item, launch), {.rounds = 2, .warmup_ms = 1}, stopwatch);
-  Json row;
-  put_resources(row, item.plan, [&](const Launch& each) {
-    return resources_json(device.resources(each), std::nullopt);
-  });
+  Row row;
+  put_resources(row, item.plan, device);
   put_part_times(row, times);
-  CHECK(row["launches"][0]["time_ms"]["median"].get<double>() == Approx(0.2).epsilon(0.1));
-  CHECK(row["launches"][1]["time_ms"]["median"].get<double>() == Approx(0.5).epsilon(0.1));
-  CHECK(row["resources"]["registers"].get<int>() > 0);
+  CHECK(row.launches[0].time_ms.value().median == Approx(0.2).epsilon(0.1));
+  CHECK(row.launches[1].time_ms.value().median == Approx(0.5).epsilon(0.1));
+  CHECK(row.resources.value().registers > 0);
 }
 
 TEST_CASE_METHOD(Fixture, "a problem beyond the card's memory is a row, not a crash") {

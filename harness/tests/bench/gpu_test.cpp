@@ -5,12 +5,12 @@
 #include <thread>
 #include <utility>
 
-#include "harness/bench/nvml.h"
-#include "harness/bench/occupancy.h"
-#include "harness/bench/timing.h"
 #include "harness/device/cuda_check.h"
 #include "harness/device/gate.h"
+#include "harness/device/gpu_stopwatch.h"
 #include "harness/device/make_device.h"
+#include "harness/environment/nvml.h"
+#include "harness/environment/occupancy.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/catch.h"
 #include "kernels/catalogue.h"
@@ -309,7 +309,7 @@ TEST_CASE("dynamic shared memory beyond 48 KiB is asked for") {
   const Launch launch = single_block(test::kShared, {Tensor::o, kBytes}, kBytes);
   device.launch({{launch}});
   CHECK(device.download_output().at(0) == 96.f);
-  const KernelResources used = device.resources(launch);
+  const KernelResources used = device.resources(launch).value();
   CHECK(used.dynamic_shared == kBytes);
   CHECK(used.registers > 0);
   CHECK(used.blocks_per_sm >= 1);
@@ -397,7 +397,7 @@ TEST_CASE("computed occupancy is the driver's") {
             make_plan(rung, problem, device.description(), to_string(instance.tile));
         if (!std::holds_alternative<LaunchPlan>(plan)) continue;
         for (const Launch& launch : std::get<LaunchPlan>(plan).launches) {
-          const KernelResources used = device.resources(launch);
+          const KernelResources used = device.resources(launch).value();
           const Occupancy computed =
               occupancy(*limits, {.threads = used.threads,
                                   .registers = used.registers,

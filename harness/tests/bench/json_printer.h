@@ -1,7 +1,7 @@
 // Catch2 would print a JSON value as a range of JSON values.
 #pragma once
 
-#include "harness/bench/results.h"
+#include "harness/results/results.h"
 #include "harness/tests/catch.h"
 
 template <>

@@ -1,6 +1,6 @@
 // The occupancy arithmetic: known cases, and all cases against the calculator that comes with the
 // CUDA toolkit, where there is one. gpu_test asks the driver.
-#include "harness/bench/occupancy.h"
+#include "harness/environment/occupancy.h"
 
 #include <climits>
 
@@ -98,9 +98,16 @@ TEST_CASE("a block that does not fit") {
 
 TEST_CASE("a card that is not known has no limits") {
   CHECK(sm_limits(75) == nullptr);
-  CHECK(limits_json(75, {.threads = 128, .registers = 255, .shared = 0}).is_null());
-  CHECK(limits_json(86, {.threads = 128, .registers = 255, .shared = kib(64)}) ==
-        Json::array({"shared memory"}));
+  CHECK(limits_of(75, {.threads = 128, .registers = 255, .shared = 0}).empty());
+  CHECK(limits_of(86, {.threads = 128, .registers = 255, .shared = kib(64)}) ==
+        std::vector{Limit::shared_memory});
+}
+
+TEST_CASE("names of limits lead back to them") {
+  for (const Limit limit : {Limit::registers, Limit::shared_memory, Limit::warps, Limit::blocks}) {
+    CHECK(parse_limit(to_string(limit)) == limit);
+  }
+  CHECK_FALSE(parse_limit("luck"));
 }
 
 #ifdef FA_HAS_CALCULATOR

@@ -1,4 +1,4 @@
-#include "harness/bench/results.h"
+#include "harness/results/results.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/environment/build.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 
@@ -56,16 +57,17 @@ FileIdentity identity() {
           .policy = {{"rounds", 5}, {"l2", "flush"}}};
 }
 
-Json row(const std::string& id, std::int64_t seq, const std::string& status = "ok",
-         const std::string& kind = "rung", const std::string& variant = "64x64w4") {
-  return {{"kind", kind},       {"id", id},
-          {"variant", variant}, {"problem", to_json(Problem{.seq_q = seq, .seq_kv = seq})},
-          {"status", status},   {"reason", ""}};
+Row row(const std::string& id, std::int64_t seq, Status status = Status::ok,
+        RowKind kind = RowKind::rung, const std::string& variant = "64x64w4") {
+  Row row;
+  row.key = {.kind = kind, .id = id, .variant = variant, .problem = {.seq_q = seq, .seq_kv = seq}};
+  row.status = status;
+  return row;
 }
 
 template <typename... Rows>
 void put(ResultsFile& file, const Rows&... rows) {
-  const std::vector<Json> list{rows...};
+  const std::vector<Row> list{rows...};
   file.put(list);
 }
 
@@ -95,6 +97,62 @@ TEST_CASE("a problem survives the way through JSON") {
   CHECK_THROWS(problem_from_json(bad));
 }
 
+TEST_CASE("names of kinds and states lead back to them, and nothing else does") {
+  for (const auto& [value, name] : kNamesOf<Status>) CHECK(named<Status>(name) == value);
+  for (const auto& [value, name] : kNamesOf<RowKind>) CHECK(named<RowKind>(name) == value);
+  CHECK_FALSE(named<Status>("OK"));
+  CHECK_FALSE(named<Status>(""));
+  CHECK(std::size(kNamesOf<Status>) == static_cast<std::size_t>(Status::error) + 1);
+}
+
+/// The result files that come with the repository.
+std::vector<fs::path> committed() {
+  std::vector<fs::path> files;
+  for (const auto& each : fs::recursive_directory_iterator(source_path("plots/results"))) {
+    if (each.path().extension() != ".json") continue;
+    const Json document = Json::parse(slurp(each.path()));
+    if (document.contains("policy") && !document.contains("kind")) files.push_back(each.path());
+  }
+  return files;
+}
+
+TEST_CASE("every committed row is read and written without a change") {
+  const std::vector<fs::path> files = committed();
+  REQUIRE(files.size() >= 4);
+  for (const fs::path& path : files) {
+    CAPTURE(path);
+    const Json document = Json::parse(slurp(path));
+    for (const Json& row : document["rows"])
+      REQUIRE(to_json(row_from_json(row)).dump() == row.dump());
+    const auto read = read_results(path);
+    REQUIRE(read);
+    CHECK(results_document(read->identity, read->rows).dump() == document.dump());
+  }
+}
+
+TEST_CASE("a key of a row that this program does not know is kept") {
+  Json json = to_json(row("01", 512));
+  json["of_tomorrow"] = {1, 2};
+  CHECK(to_json(row_from_json(json)).dump() == json.dump());
+}
+
+TEST_CASE("a damaged row is an error, not a row") {
+  const Json good = to_json(row("01", 512));
+  CHECK_NOTHROW(row_from_json(good));
+  for (const auto& [key, value] : {std::pair<const char*, Json>{"status", "fine"},
+                                   {"kind", "other"},
+                                   {"tflops", "fast"},
+                                   {"check", Json::object()},
+                                   {"time_ms", {{"median", "1"}}},
+                                   {"problem", Json::object()},
+                                   {"resources", {{"limited_by", {"luck"}}}}}) {
+    CAPTURE(key);
+    Json bad = good;
+    bad[key] = value;
+    CHECK_THROWS(row_from_json(bad));
+  }
+}
+
 TEST_CASE("rows are written at once, replaced by key, and read back") {
   const Folder folder;
   const fs::path path = folder.path / "r.json";
@@ -102,7 +160,7 @@ TEST_CASE("rows are written at once, replaced by key, and read back") {
     ResultsFile file(path, identity(), false);
     CHECK(file.size() == 0);
     CHECK_FALSE(fs::exists(path));
-    put(file, row("01", 512), row("02", 512, "incorrect"));
+    put(file, row("01", 512), row("02", 512, Status::incorrect));
     put(file, row("02", 512), row("01", 1024));
   }
   const Json document = Json::parse(slurp(path));
@@ -113,8 +171,8 @@ TEST_CASE("rows are written at once, replaced by key, and read back") {
 
   const ResultsFile again(path, identity(), false);
   CHECK(again.size() == 3);
-  CHECK(again.find(key_of(row("01", 1024))));
-  CHECK_FALSE(again.find(key_of(row("03", 512))));
+  CHECK(again.find(row("01", 1024).key));
+  CHECK_FALSE(again.find(row("03", 512).key));
 }
 
 TEST_CASE("inputs are part of a row's key, and absent where they are the usual ones") {
@@ -136,24 +194,27 @@ TEST_CASE("inputs are part of a row's key, and absent where they are the usual o
 
   const Folder folder;
   ResultsFile file(folder.path / "r.json", identity(), false);
-  Json wide = row("01", 512);
-  wide["problem"]["spread"] = 4;
-  Json rising = row("01", 512);
-  rising["problem"]["inputs"] = "rising";
+  Row wide = row("01", 512);
+  wide.key.inputs.spread = 4;
+  Row rising = row("01", 512);
+  rising.key.inputs.name = "rising";
   put(file, row("01", 512), wide);
   put(file, rising, wide);
   CHECK(file.size() == 3);
-  CHECK(file.find(key_of(wide))->at("problem").at("spread") == 4);
+  REQUIRE(file.find(wide.key));
+  CHECK(file.find(wide.key)->key.inputs.spread == 4);
 }
 
 TEST_CASE("a peer has one version in a file") {
   const Folder folder;
   ResultsFile file(folder.path / "r.json", identity(), false);
-  put(file, row("fa3", 512, "unsupported", "peer", ""), row("fa3", 1024, "ok", "peer", ""));
-  put(file, row("fa3", 512, "ok", "peer", "flash_attn 3"));
+  put(file, row("fa3", 512, Status::unsupported, RowKind::peer, ""),
+      row("fa3", 1024, Status::ok, RowKind::peer, ""));
+  put(file, row("fa3", 512, Status::ok, RowKind::peer, "flash_attn 3"));
   CHECK(file.size() == 2);
-  CHECK_FALSE(file.find(key_of(row("fa3", 512, "", "peer", ""))));
-  put(file, row("01", 512, "ok", "rung", "a"), row("01", 512, "ok", "rung", "b"));
+  CHECK_FALSE(file.find(row("fa3", 512, Status::ok, RowKind::peer, "").key));
+  put(file, row("01", 512, Status::ok, RowKind::rung, "a"),
+      row("01", 512, Status::ok, RowKind::rung, "b"));
   CHECK(file.size() == 4);
 }
 

@@ -1,5 +1,5 @@
 // The timing policy on a stopwatch of our own: no GPU, no real time.
-#include "harness/bench/rounds.h"
+#include "harness/timing/rounds.h"
 
 #include <algorithm>
 #include <map>

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/bench/bench.h"
+#include "harness/measure/bench.h"
+#include "harness/measure/identity.h"
+#include "harness/measure/measured.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 
@@ -71,8 +73,8 @@ struct Fixture {
   }
 
   /// The first item with a plan of three launches and two scratch buffers.
-  BenchItem item_of_several() const {
-    BenchItem item = bench_items(options, problem, kDevice).front();
+  Item item_of_several() const {
+    Item item = bench_items(options, problem, kDevice).front();
     const Launch one = item.plan.launches.front();
     for (const char* entry : {"fake_softmax", "fake_values"}) {
       Launch next = one;
@@ -88,27 +90,27 @@ ItemTimes spaced(std::vector<double> ms) {
   return {.spaced = std::move(ms), .back_to_back = {}, .expired = 0, .error = {}};
 }
 
-Json fake_resources(const Launch& launch) {
+RowResources fake_resources(const Launch& launch) {
   const auto registers = static_cast<int>(std::string_view(launch.entry).size());
-  return resources_json({.registers = registers}, std::nullopt);
+  return resources_of({.registers = registers}, std::nullopt);
 }
 
 TEST_CASE_METHOD(Fixture, "items: own tile, its ablations, then the peers") {
   const auto items = bench_items(options, problem, kDevice);
   REQUIRE(items.size() == 6);
-  CHECK(items[0].variant == "64x64w4");
+  CHECK(items[0].key.variant == "64x64w4");
   CHECK_FALSE(items[0].ablation);
-  CHECK(items[1].variant == "128x64w4");
+  CHECK(items[1].key.variant == "128x64w4");
   CHECK(items[1].ablation);
   CHECK(items[1].plan.launches.front().entry == std::string("fake_d64_wide"));
-  CHECK(items[2].id == "fa2");
+  CHECK(items[2].key.id == "fa2");
   CHECK(items[3].refused == "flash_attn_interface is not installed");
   CHECK(items[4].peer->is_matmul());
 
   options.ablations = false;
   CHECK(bench_items(options, problem, kDevice).size() == 5);
   problem.dtype = Dtype::f32;
-  CHECK(bench_items(options, problem, kDevice).front().id == "91");
+  CHECK(bench_items(options, problem, kDevice).front().key.id == "91");
 }
 
 TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each once, or a choice") {
@@ -123,7 +125,7 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
   const auto items = bench_items(options, problem, kDevice);
   REQUIRE(items.size() == 3);
   CHECK(items[0].instance->entry == std::string("fake_d64"));
-  CHECK(items[2].variant == "32x64w2");
+  CHECK(items[2].key.variant == "32x64w2");
   CHECK(items[2].ablation);
   CHECK(items[2].plan.launches.front().entry == std::string("fake_d64_small"));
   CHECK(half.find_instance(64, "32x64w2") == &tuned[1]);
@@ -131,15 +133,15 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
   options.tiles = {"32x64w2", "64x64w4"};
   const auto chosen = bench_items(options, problem, kDevice);
   REQUIRE(chosen.size() == 2);
-  CHECK(chosen[0].variant == "64x64w4");
-  CHECK(chosen[1].variant == "32x64w2");
+  CHECK(chosen[0].key.variant == "64x64w4");
+  CHECK(chosen[1].key.variant == "32x64w2");
 }
 
 TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
   problem.head_dim = 96;
   auto items = bench_items(options, problem, kDevice);
   REQUIRE(items.size() == 5);
-  CHECK(items[0].variant.empty());
+  CHECK(items[0].key.variant.empty());
   CHECK(items[0].refused.find("head_dim 96 is not one of 64, 128") != std::string::npos);
 
   problem.head_dim = 64;
@@ -151,79 +153,79 @@ TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
 
 TEST_CASE_METHOD(Fixture, "rows: every field is there, rates follow from the times") {
   const auto items = bench_items(options, problem, kDevice);
-  Json row = empty_row(items[1], "2026-01-02T03:04:05Z");
-  CHECK(row["status"] == "error");
-  CHECK(row["ablation"] == true);
-  CHECK(row["entry"] == "fake_d64_wide");
-  CHECK(row["time_ms"].is_null());
-  CHECK(row["run"] == "2026-01-02T03:04:05Z");
+  Row row = empty_row(items[1], "2026-01-02T03:04:05Z");
+  CHECK(row.status == Status::error);
+  CHECK(row.ablation);
+  CHECK(row.entry == "fake_d64_wide");
+  CHECK_FALSE(row.time_ms);
+  CHECK(row.run == "2026-01-02T03:04:05Z");
 
   put_times(row, items[1],
             {.spaced = {2, 1, 3}, .back_to_back = {4, 4}, .expired = 0, .error = {}});
-  CHECK(row["time_ms"]["median"] == 2);
-  CHECK(row["time_ms"]["n"] == 3);
-  CHECK(row["time_ms"]["back_to_back"] == 4);
+  CHECK(row.time_ms->median == 2);
+  CHECK(row.time_ms->n == 3);
+  CHECK(row.time_ms->back_to_back == 4);
   const double flops = 4.0 * 2 * 3 * 128 * 128 * 64;
-  CHECK(row["tflops"].get<double>() == Approx(flops / 2e-3 / 1e12).epsilon(1e-5));
-  CHECK(row["tflops_back_to_back"].get<double>() == Approx(flops / 4e-3 / 1e12).epsilon(1e-5));
-  CHECK(row["gbs"].get<double>() == Approx(4.0 * 2 * 3 * 128 * 64 * 2 / 2e-3 / 1e9).epsilon(1e-5));
+  CHECK(row.tflops.value() == Approx(flops / 2e-3 / 1e12).epsilon(1e-5));
+  CHECK(row.tflops_back_to_back.value() == Approx(flops / 4e-3 / 1e12).epsilon(1e-5));
+  CHECK(row.gbs.value() == Approx(4.0 * 2 * 3 * 128 * 64 * 2 / 2e-3 / 1e9).epsilon(1e-5));
 
-  Json product = empty_row(items[4], "r");
-  CHECK(product["matmul"] == Json::array({8192, 8192, 8192}));
-  CHECK_FALSE(product.contains("ablation"));
+  Row product = empty_row(items[4], "r");
+  CHECK(product.matmul == std::array<std::int64_t, 3>{8192, 8192, 8192});
+  CHECK_FALSE(to_json(product).contains("ablation"));
   put_times(product, items[4], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
-  CHECK(product["tflops"].get<double>() ==
-        Approx(2.0 * 8192 * 8192 * 8192 / 1.6e-3 / 1e12).epsilon(1e-5));
+  CHECK(product.tflops.value() == Approx(2.0 * 8192 * 8192 * 8192 / 1.6e-3 / 1e12).epsilon(1e-5));
 
-  Json copy = empty_row(items[5], "r");
-  CHECK(copy["copy_bytes"] == 1 << 20);
+  Row copy = empty_row(items[5], "r");
+  CHECK(copy.copy_bytes == 1 << 20);
   put_times(copy, items[5], {.spaced = {0.5}, .back_to_back = {1}, .expired = 0, .error = {}});
-  CHECK(copy["tflops"].is_null());
-  CHECK(copy["gbs"].get<double>() == Approx(2.0 * (1 << 20) / 0.5e-3 / 1e9).epsilon(1e-5));
+  CHECK_FALSE(copy.tflops);
+  CHECK(copy.gbs.value() == Approx(2.0 * (1 << 20) / 0.5e-3 / 1e9).epsilon(1e-5));
 
-  CHECK(empty_row(items[3], "r")["status"] == "unsupported");
+  CHECK(empty_row(items[3], "r").status == Status::unsupported);
 }
 
 TEST_CASE_METHOD(Fixture, "a matrix product has the problem's dtype") {
   for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
     problem.dtype = dtype;
     const auto items = bench_items(options, problem, kDevice);
-    const BenchItem& item = items[items.size() - 2];
-    REQUIRE(item.id == "cublas");
-    Json row = empty_row(item, "r");
+    const Item& item = items[items.size() - 2];
+    REQUIRE(item.key.id == "cublas");
+    Row row = empty_row(item, "r");
     put_times(row, item, {.spaced = {2}, .back_to_back = {2}, .expired = 0, .error = {}});
     const double bytes = 3.0 * 8192 * 8192 * static_cast<double>(size_of(dtype));
-    CHECK(row["gbs"].get<double>() == Approx(bytes / 2e-3 / 1e9).epsilon(1e-5));
+    CHECK(row.gbs.value() == Approx(bytes / 2e-3 / 1e9).epsilon(1e-5));
   }
 }
 
 TEST_CASE_METHOD(Fixture, "peak bytes are the tensors and the plan's scratch") {
   const auto tensors = static_cast<std::int64_t>(problem.bytes());
   CHECK(tensors == 4 * 2 * 3 * 128 * 64 * 2);
-  const BenchItem plain = bench_items(options, problem, kDevice).front();
-  CHECK(empty_row(plain, "r")["peak_bytes"] == tensors);
-  CHECK(empty_row(item_of_several(), "r")["peak_bytes"] == tensors + 1024);
+  const Item plain = bench_items(options, problem, kDevice).front();
+  CHECK(empty_row(plain, "r").peak_bytes == tensors);
+  CHECK(empty_row(item_of_several(), "r").peak_bytes == tensors + 1024);
 
-  BenchItem beyond = item_of_several();
+  Item beyond = item_of_several();
   beyond.plan.scratch.front().bytes = std::int64_t{1} << 60;
-  CHECK(empty_row(beyond, "r")["peak_bytes"].is_null());
+  CHECK_FALSE(empty_row(beyond, "r").peak_bytes);
   problem.head_dim = 96;
-  CHECK(empty_row(bench_items(options, problem, kDevice).front(), "r")["peak_bytes"].is_null());
+  CHECK_FALSE(empty_row(bench_items(options, problem, kDevice).front(), "r").peak_bytes);
 }
 
 TEST_CASE_METHOD(Fixture, "a plan of one launch has its resources and no parts") {
-  const BenchItem item = bench_items(options, problem, kDevice).front();
+  const Item item = bench_items(options, problem, kDevice).front();
   CHECK(launch_parts(item.plan).empty());
   CHECK(part_items(item, [](const LaunchPlan&) {}).empty());
-  Json row = empty_row(item, "r");
+  Row row = empty_row(item, "r");
   put_resources(row, item.plan, fake_resources);
   put_part_times(row, {});
-  CHECK(row["resources"]["registers"] == 8);
-  CHECK_FALSE(row.contains("launches"));
+  CHECK(row.resources.value().registers == 8);
+  CHECK(row.launches.empty());
+  CHECK_FALSE(to_json(row).contains("launches"));
 }
 
 TEST_CASE_METHOD(Fixture, "each launch of a plan is timed alone, after a pass of the whole plan") {
-  const BenchItem item = item_of_several();
+  const Item item = item_of_several();
   std::vector<LaunchPlan> launched;
   const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
     launched.push_back(plan);
@@ -245,23 +247,23 @@ TEST_CASE_METHOD(Fixture, "each launch of a plan is timed alone, after a pass of
 }
 
 TEST_CASE_METHOD(Fixture, "the resources of several launches are those of the longest") {
-  const BenchItem item = item_of_several();
-  Json row = empty_row(item, "r");
+  const Item item = item_of_several();
+  Row row = empty_row(item, "r");
   put_resources(row, item.plan, fake_resources);
-  CHECK(row["resources"].is_null());
-  REQUIRE(row["launches"].size() == 3);
-  CHECK(row["launches"][1]["entry"] == "fake_softmax");
-  CHECK(row["launches"][1]["time_ms"].is_null());
-  CHECK(row["launches"][1]["resources"]["registers"] == 12);
+  CHECK_FALSE(row.resources);
+  REQUIRE(row.launches.size() == 3);
+  CHECK(row.launches[1].entry == "fake_softmax");
+  CHECK_FALSE(row.launches[1].time_ms);
+  CHECK(row.launches[1].resources.registers == 12);
 
   ItemTimes failed = spaced({});
   failed.error = "no luck";
   put_part_times(row, std::vector<ItemTimes>{spaced({2, 2, 9}), spaced({3}), failed});
-  CHECK(row["launches"][0]["time_ms"]["median"] == 2);
-  CHECK(row["launches"][0]["time_ms"]["n"] == 3);
-  CHECK(row["launches"][0]["time_ms"]["back_to_back"].is_null());
-  CHECK(row["launches"][2]["time_ms"].is_null());
-  CHECK(row["resources"] == row["launches"][1]["resources"]);
+  CHECK(row.launches[0].time_ms.value().median == 2);
+  CHECK(row.launches[0].time_ms->n == 3);
+  CHECK_FALSE(row.launches[0].time_ms->back_to_back);
+  CHECK_FALSE(row.launches[2].time_ms);
+  CHECK(row.resources.value().registers == row.launches[1].resources.registers);
 }
 
 TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final") {
@@ -271,18 +273,18 @@ TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final")
   ResultsFile file(path, {Json::object(), Json::object(), Json::object()}, false);
   auto items = bench_items(options, problem, kDevice);
   CHECK_FALSE(is_complete(file, items));
-  std::vector<Json> rows;
-  for (const BenchItem& item : items) {
+  std::vector<Row> rows;
+  for (const Item& item : items) {
     rows.push_back(empty_row(item, "r"));
-    if (item.refused.empty()) rows.back()["status"] = "ok";
+    if (item.refused.empty()) rows.back().settle(Status::ok, "");
   }
-  rows[1]["status"] = "out_of_memory";
+  rows[1].status = Status::out_of_memory;
   file.put(rows);
   CHECK(is_complete(file, items));
 
   SECTION("a wrong or failed row is measured again") {
-    for (const char* status : {"incorrect", "error"}) {
-      rows[0]["status"] = status;
+    for (const Status status : {Status::incorrect, Status::error}) {
+      rows[0].status = status;
       file.put(rows);
       CHECK_FALSE(is_complete(file, items));
     }
@@ -315,41 +317,39 @@ TEST_CASE_METHOD(Fixture, "a problem is complete when each wanted row is final")
 TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   peer_refusal = "causal only";
   const auto items = bench_items(options, problem, kDevice);
-  std::vector<Json> rows;
-  for (const BenchItem& item : items) rows.push_back(empty_row(item, utc_now()));
+  std::vector<Row> rows;
+  for (const Item& item : items) rows.push_back(empty_row(item, utc_now()));
   options.inputs = {Distribution::rising, 2};
   rows.push_back(empty_row(bench_items(options, problem, kDevice).front(), utc_now()));
-  rows.back()["status"] = "out_of_memory";
-  rows.back()["reason"] = "on inputs of its own";
+  rows.back().settle(Status::out_of_memory, "on inputs of its own");
   Verdict verdict;
   verdict.ok = verdict.repeatable = verdict.check.finite = true;
   verdict.check.rows_checked = 10;
   verdict.check.rows_total = 768;
   verdict.check.max_error = 1.0 / 3;
-  rows[0]["check"] = check_json(verdict);
-  rows[0]["resources"] = resources_json({.registers = 255, .blocks_per_sm = 1}, std::nullopt);
-  CHECK(rows[0]["resources"]["limited_by"].is_null());
+  rows[0].check = check_of(verdict);
+  rows[0].resources = resources_of({.registers = 255, .blocks_per_sm = 1}, std::nullopt);
+  CHECK(to_json(rows[0])["resources"]["limited_by"].is_null());
   const KernelResources known{.sm = 90, .threads = 128, .registers = 255, .dynamic_shared = 65536};
-  rows[0]["resources"] = resources_json(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
-  CHECK(rows[0]["resources"]["limited_by"] == Json::array({"registers"}));
-  rows[0]["peak_bytes"] = 1234;
-  rows[0]["clock_mhz"] = 1500.0;
-  rows[0]["status"] = "ok";
+  rows[0].resources = resources_of(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
+  CHECK(to_json(rows[0])["resources"]["limited_by"] == Json::array({"registers"}));
+  rows[0].peak_bytes = 1234;
+  rows[0].clock_mhz = 1500.0;
+  rows[0].settle(Status::ok, "");
   put_times(rows[0], items[0],
             {.spaced = {1.25}, .back_to_back = {1.5}, .expired = 0, .error = {}});
   put_resources(rows[0], item_of_several().plan, [&](const Launch&) {
-    return resources_json(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
+    return resources_of(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
   });
   put_part_times(rows[0], std::vector<ItemTimes>{spaced({1}), spaced({0.5}), spaced({})});
   verdict.check.finite = false;
   verdict.check.max_error = NAN;
-  rows[1]["check"] = check_json(verdict);
-  rows[1]["status"] = "incorrect";
-  rows[1]["reason"] = "one NaN";
+  rows[1].check = check_of(verdict);
+  rows[1].settle(Status::incorrect, "one NaN");
   put_times(rows[4], items[4], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
-  rows[4]["status"] = "ok";
+  rows[4].settle(Status::ok, "");
   put_times(rows[5], items[5], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
-  rows[5]["status"] = "ok";
+  rows[5].settle(Status::ok, "");
 
   const SourceState source{.git_sha = std::string(40, 'a'), .git_dirty = false, .warning = {}};
   const FileIdentity identity{

@@ -1,4 +1,4 @@
-#include "harness/bench/statistics.h"
+#include "harness/timing/statistics.h"
 
 #include "harness/tests/catch.h"
 

@@ -1,6 +1,6 @@
-#include "harness/cli/arguments.h"
+#include "harness/command/arguments.h"
 
-#include "harness/cli/exit_code.h"
+#include "harness/command/exit_code.h"
 #include "harness/tests/catch.h"
 
 namespace fa::cli {

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import csv
 import ctypes
+import io
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import unittest
@@ -33,12 +36,21 @@ def rungs() -> list[dict]:
 
 class Basics(CliCase):
     def test_help(self) -> None:
-        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*tune.*limits.*Exit codes.*")
-        for command in ("list", "run", "check", "explain", "compare", "bench", "tune", "limits"):
-            self.fa(command, "--help", code=OK, out=rf".*{command}.*")
+        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*tune.*limits.*completions.*Exit codes.*")
+        for command in ("list", "run", "check", "explain", "compare", "bench", "tune", "limits", "completions"):
+            out = self.fa(command, "--help", code=OK, out=rf".*{command}.*")
+            self.assertNotIn("{", out)
+            self.assertEqual(self.fa("help", command, code=OK, out=r".+"), out)
 
     def test_version(self) -> None:
-        self.fa("--version", code=OK, out=r"\d+\.\d+\.\d+\n")
+        commit = r"commit (unknown|[0-9a-f]{10})( with changes)?"
+        out = rf"\d+\.\d+\.\d+ \({commit}; nvcc [\d.]+; \w+ [\d.]+\)\n"
+        self.fa("--version", code=OK, out=out)
+
+    def test_help_of_a_command(self) -> None:
+        self.assertEqual(self.fa("help", code=OK, out=r".+"), self.fa("--help", code=OK, out=r".+"))
+        self.refused("help", "bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
+        self.refused("help", "run", "06", says="help takes one command, not 2")
 
     def test_no_command(self) -> None:
         self.refused(says="no command given; allowed: list, run, check, explain, compare, bench, tune, limits")
@@ -52,7 +64,7 @@ class Basics(CliCase):
         self.refused("run", "06", "--sqe", "512", says=r"'--sqe' \(did you mean '--seq'\?\)")
         self.refused("run", "06", "--sqe=512", says=r"'--sqe' \(did you mean '--seq'\?\)")
         self.refused("list", "--quiet", says="unknown option '--quiet'")
-        self.refused("list", "06", says="unexpected argument '06'")
+        self.refused("limits", "06", says="unexpected argument '06'")
         self.refused("run", "06", "07", says="unexpected argument '07'")
 
     def test_missing_value(self) -> None:
@@ -71,10 +83,34 @@ class Basics(CliCase):
 class List(CliCase):
     def test_text_has_every_rung(self) -> None:
         text = self.fa("list", code=OK, out=r".+")
-        self.assertEqual(len(text.splitlines()), 1 + len(rungs()))
+        words = " ".join(text.split())
         for rung in rungs():
             self.assertIn(rung["name"], text)
-            self.assertIn(rung["idea"], text)
+            self.assertIn(" ".join(rung["idea"].split()), words)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def listed(self, *words: str) -> list[str]:
+        return [row["id"] for row in json.loads(self.fa("list", *words, "--json", code=OK, out=r".+"))["rungs"]]
+
+    def test_pattern(self) -> None:
+        all_rungs = rungs()
+        self.assertEqual(self.listed("6"), ["06"])
+        self.assertEqual(self.listed("hopper"), [r["id"] for r in all_rungs if r["family"] == "hopper"])
+        ragged = [r["id"] for r in all_rungs if r["ragged"] and r["family"] == "ampere"]
+        self.assertEqual(self.listed("ragged", "ampere"), ragged)
+        some = self.listed("SWIZZLE")
+        self.assertIn("02", some)
+        self.assertLess(len(some), len(all_rungs))
+        self.refused("list", "frobnicate", says="no rung has 'frobnicate' in its name")
+
+    def test_formats(self) -> None:
+        text = self.fa("list", "--format", "csv", code=OK, out=r".+")
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual([row["rung"] for row in rows], [rung["name"] for rung in rungs()])
+        self.assertEqual([row["idea"] for row in rows], [rung["idea"] for rung in rungs()])
+        text = self.fa("list", "06", "--format", "markdown", code=OK, out=r".+")
+        self.assertRegex(text, r"\| rung \|[^\n]*\|\n\|---\|[^\n]*\n\| 06_batched \|")
+        self.refused("list", "--format", "html", says="'html' is unknown; allowed: text, csv, markdown")
 
     def test_json_names_files_that_exist(self) -> None:
         ids = [rung["id"] for rung in rungs()]
@@ -319,6 +355,46 @@ class Terminal(CliCase):
 
     def test_list_has_no_escapes(self) -> None:
         self.assertNotIn("\x1b", self.in_terminal("list"))
+
+
+class Completions(CliCase):
+    """The script for bash, asked in bash."""
+
+    def complete(self, *words: str) -> list[str]:
+        script = self.fa("completions", "bash", code=OK, out=r".+")
+        line = " ".join(f"'{word}'" for word in ("fa", *words))
+        ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words)}; _fa; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        done = subprocess.run(
+            ["bash", "--norc", "-c", f"{script}\n{ask}"],
+            capture_output=True, text=True, check=True, cwd=self.folder,
+        )  # fmt: skip
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_commands(self) -> None:
+        self.assertEqual(self.complete("co"), ["compare", "completions"])
+        self.assertEqual(self.complete("help", "ex"), ["explain"])
+
+    def test_options_and_values(self) -> None:
+        self.assertEqual(self.complete("run", "06", "--se"), ["--seq", "--seq-kv", "--seed"])
+        self.assertEqual(self.complete("run", "06", "--device", ""), ["auto", "gpu", "vm"])
+        self.assertIn("rising", self.complete("bench", "--inputs", "r"))
+        self.assertEqual(self.complete("run", "06_b"), ["06_batched"])
+        self.assertEqual(self.complete("limits", "06_b"), [])
+        self.assertEqual(self.complete("completions", ""), ["--help", "bash", "zsh"])
+        (self.folder / "mine.json").write_text("")
+        self.assertEqual(self.complete("bench", "--json", "mi"), ["mine.json"])
+
+    def test_zsh_names_every_option(self) -> None:
+        script = self.fa("completions", "zsh", code=OK, out=r"#compdef fa\n.+")
+        for words in ("'--seq-kv[", "'--device[", ":value:(auto gpu vm)", ":file:_files", "'bench:"):
+            self.assertIn(words, script)
+        if zsh := shutil.which("zsh"):
+            subprocess.run([zsh, "-n", "-c", script], check=True)
+
+    def test_other_shells(self) -> None:
+        self.refused("completions", "fish", says="'fish' is unknown; allowed: bash, zsh")
+        self.refused("completions", says="shell is required")
 
 
 class Library(CliCase):

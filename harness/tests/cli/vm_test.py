@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -78,6 +80,17 @@ class Ptx(CliCase):
                 FA_PTX_DIR=str(folder),
             )
 
+    def test_what_is_not_ptx_is_one_error(self) -> None:
+        text = (BUILD_PTX / "06_batched.ptx").read_text(encoding="utf-8")
+        broken = text.replace("ret;", "retreat;")
+        (self.folder / "06_batched.ptx").write_text(broken, encoding="utf-8")
+        self.fa(
+            *("run", "06"),
+            code=ENVIRONMENT,
+            err=ON_VM + r"fa: error: (?!error)[^\n]*06_batched.ptx:\d+[^\n]*\n",
+            FA_PTX_DIR=str(self.folder),
+        )
+
     def test_a_kernel_that_leaves_its_buffer_is_wrong(self) -> None:
         text = (BUILD_PTX / "06_batched.ptx").read_text(encoding="utf-8")
         wrong = self.move_stores(text)
@@ -136,7 +149,7 @@ class Explain(CliCase):
         for words in ("01_base 64x32w2", "correct", "ldmatrix", "tensor *", "fa_01_base_d128"):
             self.assertIn(words, out)
         # 8-way: wavefronts, ideal, conflicts, ways
-        self.assertRegex(out, r"\n  ldmatrix +[\d ]+ 8 +20\.000\n")
+        self.assertRegex(out, r"\nldmatrix +[\d ]+ 8 +20\.000\n")
 
     def test_json(self) -> None:
         (row,) = document(self, "06", *SMALL)["rows"]
@@ -191,7 +204,54 @@ class Compare(CliCase):
         self.assertRegex(out, r"\nldmatrix \* +[\d ]+ 0\.\d{3}\n")
         self.assertRegex(out, r"TFLOPS measured on NVIDIA [^\n]*, not on this machine")
 
+    def test_what_changed_most_is_first_and_what_is_equal_is_folded(self) -> None:
+        out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
+        counts = out.split("\n* ")[0].splitlines()
+        ratios = [float(m[1]) for line in counts if (m := re.search(r" (\d+\.\d{3})$", line))]
+        distances = [abs(math.log(ratio)) for ratio in ratios if ratio]
+        self.assertEqual(distances, sorted(distances, reverse=True))
+        self.assertNotIn(1.0, ratios)
+        self.assertIn("equal: ", out)
+        self.assertIn("tensor *", " ".join(out.partition("equal: ")[2].split("\n* ")[0].split()))
+
+    def test_times_have_a_spread_and_one_dtype_a_heading(self) -> None:
+        out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
+        number = r"[\d.]+ \+- [\d.]+"
+        self.assertRegex(out, rf"D=128 float16 +{number} +{number} +{number}\n")
+        for heading in re.findall(r"TFLOPS measured on [^\n]*", out):
+            self.assertRegex(heading, r"\(plots/results/[\w/.]+, commit \w+\), float16$")
+
+    def own_file(self, name: str, factor: float) -> Path:
+        document = json.loads((SOURCE / "plots/results/h200/ladder.json").read_text())
+        slower = [row for row in document["rows"] if row["id"] == "06" and row["tflops"]]
+        for row in slower:
+            row["tflops"] *= factor
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document))
+        return path
+
+    def test_own_files_side_by_side(self) -> None:
+        before, after = self.own_file("a.json", 1), self.own_file("b.json", 1.5)
+        out = self.fa("compare", "--results", before, after, code=OK, out=r".+")
+        self.assertRegex(out, r"06 \S+ on B=16 [^\n]* 1\.50? \+- ")
+        self.assertRegex(out, r"\d+ of \d+ equal within their spread\n")
+        self.assertNotIn("\n05 ", out)
+        only = self.fa("compare", "05", "--results", before, after, code=OK, out=r".+")
+        self.assertNotIn("06 ", only.partition("TFLOPS")[2])
+        text = self.fa("compare", "--results", before, after, "--format", "csv", code=OK, out=r".+")
+        self.assertEqual(text.splitlines()[0], "results,kernel and problem,first,second,ratio")
+
+    def test_own_results_are_found(self) -> None:
+        self.own_file("runs/h200/deep/mine.json", 2)
+        (self.folder / "runs/notes.json").write_text("[]")
+        out = self.fa("compare", "05", "06", *SMALL, code=OK, out=r".+",
+                      FA_RUNS_DIR=str(self.folder / "runs"))  # fmt: skip
+        self.assertRegex(out, r"TFLOPS measured on [^\n]*deep/mine.json")
+
     def test_bad_words(self) -> None:
+        own = self.own_file("a.json", 1)
+        self.refused("compare", "--results", own, "none.json", says="no file 'none.json'")
         self.refused("compare", "05", says="rungs")
         self.refused("compare", "05", "99", says="rung '99' is unknown")
         self.refused("compare", "05@1x1w1", "06", says="tile 1x1w1 is not one of")

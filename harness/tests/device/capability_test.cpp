@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/bench/environment.h"
 #include "harness/device/make_device.h"
+#include "harness/environment/ptxas.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 

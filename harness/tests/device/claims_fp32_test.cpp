@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/bench/environment.h"
+#include "harness/environment/ptxas.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 

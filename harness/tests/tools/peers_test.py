@@ -13,7 +13,7 @@ import support
 
 import peers
 
-HEADER = support.REPOSITORY / "harness" / "bench" / "capi.h"
+HEADER = support.REPOSITORY / "harness" / "capi" / "capi.h"
 
 
 def problem(**changes: Any) -> peers.PeerProblem:

@@ -62,7 +62,7 @@ class TargetsTest(unittest.TestCase):
 
 class SummaryTest(support.FolderTest):
     def summary(self, output: str) -> tuple[dict, list[sanitize.Finding]]:
-        header = self.folder / "harness/bench/generated/fa_git_version.h"
+        header = self.folder / "harness/environment/generated/fa_git_version.h"
         header.parent.mkdir(parents=True)
         sha = "1" * 40
         header.write_text(f'#define FA_BUILD_GIT_SHA "{sha}"\n#define FA_BUILD_GIT_DIRTY 0\n')

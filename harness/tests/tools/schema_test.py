@@ -15,12 +15,12 @@ import synthetic
 jsonschema = support.need("jsonschema")
 
 SCHEMAS = {
-    "results": support.REPOSITORY / "harness" / "bench" / "results.schema.json",
+    "results": support.REPOSITORY / "harness" / "results" / "results.schema.json",
     "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
     "ncu": support.REPOSITORY / "scripts" / "profile.schema.json",
     "sass": support.REPOSITORY / "scripts" / "sass.schema.json",
     "limits": support.REPOSITORY / "harness" / "limits" / "limits.schema.json",
-    "occupancy": support.REPOSITORY / "harness" / "bench" / "occupancy.schema.json",
+    "occupancy": support.REPOSITORY / "harness" / "results" / "occupancy.schema.json",
 }
 COMMITTED = support.REPOSITORY / "plots" / "results"
 

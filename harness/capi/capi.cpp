@@ -1,0 +1,126 @@
+#include "harness/capi/capi.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/bench/bench_command.h"
+#include "harness/command/terminal.h"
+
+static_assert(sizeof(fa_peer_problem) == 56);
+static_assert(offsetof(fa_peer_problem, head_dim) == 32);
+static_assert(offsetof(fa_peer_problem, causal) == 36);
+static_assert(offsetof(fa_peer_problem, scale) == 40);
+static_assert(offsetof(fa_peer_problem, dtype) == 48);
+static_assert(offsetof(fa_peer_problem, device) == 52);
+static_assert(sizeof(fa_peer) == 88);
+static_assert(offsetof(fa_peer, unavailable_reason) == 16);
+static_assert(offsetof(fa_peer, supports) == 24);
+static_assert(offsetof(fa_peer, launch) == 32);
+static_assert(offsetof(fa_peer, user) == 40);
+static_assert(offsetof(fa_peer, matmul) == 48);
+static_assert(offsetof(fa_peer, copy_bytes) == 72);
+static_assert(offsetof(fa_peer, device_bytes) == 80);
+
+namespace {
+
+using Message = std::array<char, 512>;
+
+fa_peer_problem to_c(const fa::Problem& problem) {
+  return {.batch = problem.batch,
+          .heads = problem.heads,
+          .seq_q = problem.seq_q,
+          .seq_kv = problem.seq_kv,
+          .head_dim = problem.head_dim,
+          .causal = problem.causal ? 1 : 0,
+          .scale = problem.scale(),
+          .dtype = problem.dtype == fa::Dtype::f16 ? FA_FLOAT16 : FA_FLOAT32,
+          .device = fa::current_gpu()};
+}
+
+std::string text_of(const Message& message, const char* otherwise) {
+  std::string text(message.data(), strnlen(message.data(), message.size()));
+  return text.empty() ? otherwise : text;
+}
+
+/// Calls the peer and turns its code into an exception.
+void launch_peer(const fa_peer& peer, const fa::Problem& problem, const void* q, const void* k,
+                 const void* v, void* o, fa::GpuStream stream) {
+  const fa_peer_problem c_problem = to_c(problem);
+  Message message{};
+  const int code = peer.launch(peer.user, &c_problem, q, k, v, o, stream, message.data(),
+                               static_cast<std::int32_t>(message.size()));
+  if (code == FA_PEER_OK) return;
+  const std::string text = text_of(message, "the peer gave no reason");
+  if (code == FA_PEER_UNSUPPORTED) throw fa::PeerUnsupported(text);
+  if (code == FA_PEER_OUT_OF_MEMORY) throw fa::OutOfMemory(text);
+  throw fa::DeviceError(text);
+}
+
+std::string unsupported_by_peer(const fa_peer& peer, const fa::Problem& problem) {
+  const fa_peer_problem c_problem = to_c(problem);
+  Message message{};
+  const int code = peer.supports(peer.user, &c_problem, message.data(),
+                                 static_cast<std::int32_t>(message.size()));
+  return code == FA_PEER_OK ? "" : text_of(message, "the peer gave no reason");
+}
+
+fa::Peer to_peer(const fa_peer& given) {
+  if (!given.id || !*given.id) throw fa::cli::UsageError("a peer has no id");
+  fa::Peer peer;
+  peer.id = given.id;
+  peer.variant = given.variant ? given.variant : "";
+  peer.matmul = {given.matmul[0], given.matmul[1], given.matmul[2]};
+  peer.copy_bytes = given.copy_bytes;
+  if (given.unavailable_reason) {
+    peer.unavailable_reason = given.unavailable_reason;
+    return peer;
+  }
+  if (!given.launch) throw fa::cli::UsageError("peer '" + peer.id + "' has no launch callback");
+  if (given.supports) {
+    peer.unsupported = [&given](const fa::Problem& problem) {
+      return unsupported_by_peer(given, problem);
+    };
+  }
+  if (given.device_bytes) {
+    peer.device_bytes = [&given]() -> std::optional<std::int64_t> {
+      return *given.device_bytes < 0 ? std::nullopt : std::optional(*given.device_bytes);
+    };
+  }
+  peer.launch = [&given](const fa::Problem& problem, const void* q, const void* k, const void* v,
+                         void* o,
+                         fa::GpuStream stream) { launch_peer(given, problem, q, k, v, o, stream); };
+  return peer;
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t fa_api_version(void) {
+  return FA_API_VERSION;
+}
+
+int32_t fa_bench(int32_t argc, const char* const* argv, const fa_peer* peers, int32_t n_peers) {
+  try {
+    std::vector<std::string> words{"bench"};
+    for (int32_t i = 0; i < argc; ++i) words.emplace_back(argv[i]);
+    std::vector<fa::Peer> given;
+    given.reserve(static_cast<std::size_t>(std::max(n_peers, 0)));
+    for (int32_t i = 0; i < n_peers; ++i) given.push_back(to_peer(peers[i]));
+    return static_cast<int32_t>(fa::cli::run_command_line(words, [&] {
+      std::vector<fa::cli::Entry> entries;
+      entries.push_back(fa::cli::bench_entry(std::move(given), words));
+      return entries;
+    }));
+  } catch (const std::exception& error) {
+    fa::cli::print_error(error.what());
+    return static_cast<int32_t>(fa::cli::Exit::usage);
+  }
+}
+
+}  // extern "C"

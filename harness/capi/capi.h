@@ -1,0 +1,125 @@
+/* C interface of libfa.so: the benchmark of `fa bench`, run inside another program.
+ *
+ * scripts/peers.py loads the library with ctypes in a process that also holds PyTorch, and gives
+ * its attention implementations as callbacks. Rungs and peers then share one process, one set of
+ * device buffers, one timing policy, the same interleaved rounds and one result file.
+ *
+ * All structures have natural C alignment on a 64-bit machine; the offsets are in the comments and
+ * are checked by static_assert. Pointers in structures passed to fa_bench must stay valid until it
+ * returns. All callbacks run on the thread that called fa_bench.
+ */
+#ifndef FA_HARNESS_CAPI_CAPI_H_
+#define FA_HARNESS_CAPI_CAPI_H_
+
+#include <stdint.h>
+
+/* NOLINTBEGIN(modernize-use-using): C has no other. */
+
+#define FA_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Number of this interface; fa_api_version() must return it. */
+#define FA_API_VERSION 2
+
+/* Element types, as in fa_peer_problem.dtype. */
+enum { FA_FLOAT16 = 0, FA_FLOAT32 = 1 };
+
+/* Result of a callback. Any other value counts as FA_PEER_ERROR. */
+enum {
+  FA_PEER_OK = 0,
+  FA_PEER_UNSUPPORTED = 1,   /* this problem cannot run here; message says why */
+  FA_PEER_OUT_OF_MEMORY = 2, /* message says what was needed */
+  FA_PEER_ERROR = 3          /* message says what failed */
+};
+
+/* The problem to run. Tensors are contiguous [batch, heads, seq, head_dim]: q and o have seq_q
+ * rows, k and v have seq_kv rows. A causal query i sees keys j <= i + seq_kv - seq_q. 56 bytes. */
+typedef struct fa_peer_problem {
+  int64_t batch;    /* offset 0 */
+  int64_t heads;    /* offset 8 */
+  int64_t seq_q;    /* offset 16 */
+  int64_t seq_kv;   /* offset 24 */
+  int32_t head_dim; /* offset 32 */
+  int32_t causal;   /* offset 36: 0 or 1 */
+  double scale;     /* offset 40: 1/sqrt(head_dim), the factor on Q K^T */
+  int32_t dtype;    /* offset 48: FA_FLOAT16 or FA_FLOAT32 */
+  int32_t device;   /* offset 52: CUDA device ordinal that holds the buffers */
+} fa_peer_problem;
+
+/* Says whether the peer takes this problem, without touching the GPU: FA_PEER_OK or
+ * FA_PEER_UNSUPPORTED. A reason is written to `message`, NUL-terminated, at most `size` bytes. */
+typedef int (*fa_peer_supports)(void* user, const fa_peer_problem* problem, char* message,
+                                int32_t size);
+
+/* Enqueues one forward pass on `stream` (a cudaStream_t) and returns without waiting for it.
+ *
+ * q, k, v: device pointers, valid and unchanged until the problem changes.
+ * o:       device pointer: the result must be stored there, in stream order (write it directly, or
+ *          copy it on the same stream). NULL while timing: the peer then leaves its result wherever
+ *          its own output goes, without an extra copy; dropping the tensor at once is fine.
+ *
+ * While timing, launches are queued behind a kernel that holds the stream until the host is done
+ * queueing, so a callback must not synchronise with the device (no .item(), no torch.cuda
+ * .synchronize(), no print of a tensor): it would wait for the hold to expire, and the peer gets
+ * status error. The callback is first called several times without a hold; compile and autotune
+ * there. An exception must not leave the callback: return FA_PEER_ERROR and put its text into
+ * `message` (NUL-terminated, at most `size` bytes). */
+typedef int (*fa_peer_launch)(void* user, const fa_peer_problem* problem, const void* q,
+                              const void* k, const void* v, void* o, void* stream, char* message,
+                              int32_t size);
+
+/* One peer. 88 bytes. */
+typedef struct fa_peer {
+  /* offset 0: row id in the results: "fa2", "cudnn", "cublas", "triton", "fa3". */
+  const char* id;
+  /* offset 8: row variant: version or backend, "torch 2.11"; NULL for none. */
+  const char* variant;
+  /* offset 16: NULL when the peer can run; else its rows get status "unsupported" with this reason
+   * ("flash_attn_interface is not installed") and the callbacks, which may be NULL, are not used.
+   */
+  const char* unavailable_reason;
+  /* offset 24: may be NULL: every problem is taken. Called before the problem's buffers are
+   * allocated: what is kept of the problem before this one can be freed here. */
+  fa_peer_supports supports;
+  /* offset 32 */
+  fa_peer_launch launch;
+  /* offset 40: handed to the callbacks; may be NULL. */
+  void* user;
+  /* offset 48: {0, 0, 0} for attention. {M, N, K}: the peer is a matrix product of its own buffers
+   * in the problem's dtype, the ceiling beside the attention rows. It counts 2*M*N*K operations,
+   * ignores q, k, v and o, is not verified against attention, and its rows carry "matmul":
+   * [M, N, K]. */
+  int64_t matmul[3];
+  /* offset 72: 0 for attention. Else the peer copies this many bytes from one of its own buffers to
+   * another, the ceiling of memory traffic: each byte is read and written. Its rows carry
+   * "copy_bytes" and no TFLOPS. */
+  int64_t copy_bytes;
+  /* offset 80: NULL: nothing is known. Else read after launches with an o: the device memory in
+   * bytes that the last one took besides q, k, v and o, its own result included; -1: not known. */
+  const int64_t* device_bytes;
+} fa_peer;
+
+/* FA_API_VERSION of the library. */
+FA_API int32_t fa_api_version(void);
+
+/* Runs `fa bench` with these peers beside the rungs. argv are its arguments without a program name:
+ * {"all", "--seqs", "8192", "--json", "out.json"}; see `fa bench --help`. Zero rungs are possible:
+ * with peers, the word "none" selects no rung. Tables go to stdout, messages to stderr. Never exits
+ * the process and never throws. Returns the exit code of `fa bench`: 0 fine; 1 something was
+ * incorrect; 2 usage, also a --json file that cannot be written or is not ours; 3 the environment
+ * (no GPU, out of memory, a launch failed, a write failed).
+ *
+ * The CUDA primary context of the current device is used, the one that PyTorch uses as well. */
+FA_API int32_t fa_bench(int32_t argc, const char* const* argv, const fa_peer* peers,
+                        int32_t n_peers);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* NOLINTEND(modernize-use-using) */
+
+#endif /* FA_HARNESS_CAPI_CAPI_H_ */

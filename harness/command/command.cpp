@@ -1,0 +1,149 @@
+#include "harness/command/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "harness/attention/npy.h"
+#include "harness/command/arguments.h"
+#include "harness/command/terminal.h"
+#include "harness/device/device.h"
+#include "harness/environment/build.h"
+#include "harness/results/results.h"
+
+namespace fa::cli {
+namespace {
+
+/// Without the command's own handling an unknown word would be reported by CLI11 in its own words
+/// and without a suggestion.
+void refuse_unknown(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (unknown.empty()) return;
+  const std::string& word = unknown.front();
+  if (!word.starts_with("-")) {
+    throw UsageError(
+        fmt::format("unexpected argument '{}'; see fa {} --help", word, app.get_name()));
+  }
+  const std::string flag = word.substr(0, word.find('='));
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  const std::string near = nearest(flag, flags);
+  throw UsageError(fmt::format("unknown option '{}'{}; see fa {} --help", flag,
+                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
+                               app.get_name()));
+}
+
+[[noreturn]] void refuse_command(const std::vector<Entry>& entries, const std::string& word) {
+  std::vector<std::string> names;
+  names.reserve(entries.size());
+  for (const Entry& entry : entries) names.emplace_back(entry.name);
+  if (word.empty()) {
+    throw UsageError(fmt::format("no command given; allowed: {}", fmt::join(names, ", ")));
+  }
+  const std::string near = nearest(word, names);
+  throw UsageError(fmt::format("command '{}' is unknown{}; allowed: {}", word,
+                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
+                               fmt::join(names, ", ")));
+}
+
+/// "help run" as "run --help".
+std::vector<std::string> as_option(const std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "help") return words;
+  if (words.size() > 2) {
+    throw UsageError(fmt::format("help takes one command, not {}", words.size() - 1));
+  }
+  if (words.size() == 1 || words[1].starts_with("-")) return {"--help"};
+  return {words[1], "--help"};
+}
+
+Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& entries) {
+  CLI::App app{"Flash Ladder: attention kernels, one idea a rung", "fa"};
+  app.set_version_flag("--version", version_text);
+  app.require_subcommand(0, 1);
+  app.set_help_flag("-h,--help", "Print this help; fa help COMMAND for that of a command");
+  app.allow_extras();
+  app.footer(
+      "Exit codes: 0 fine; 1 a result is wrong; 2 usage or an unsupported problem; 3 no GPU, "
+      "no memory, no PTX, cannot write.");
+
+  std::vector<CLI::App*> apps;
+  for (const Entry& entry : entries) {
+    apps.push_back(app.add_subcommand(entry.name, entry.about));
+    apps.back()->allow_extras();
+    entry.command->declare(*apps.back());
+  }
+
+  // CLI11 takes the words last to first.
+  const std::vector<std::string> line = as_option(words);
+  std::vector<std::string> reversed(line.rbegin(), line.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
+      throw UsageError(error.what());
+    }
+    app.exit(error);  // --help and --version, on stdout
+    return Exit::ok;
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!apps[i]->parsed()) continue;
+    refuse_unknown(*apps[i]);
+    return entries[i].command->execute();
+  }
+  const std::vector<std::string> rest = app.remaining();
+  refuse_command(entries, rest.empty() ? "" : rest.front());
+}
+
+/// The exit code of the exception in flight, after its message.
+Exit report_exception() {
+  try {
+    throw;
+  } catch (const UsageError& error) {
+    print_error(error.what());
+    return Exit::usage;
+  } catch (const InputError& error) {
+    print_error(error.what());
+    return Exit::usage;
+  } catch (const ForeignResults& error) {
+    print_error(error.what());
+    return Exit::usage;
+  } catch (const KernelFault& fault) {
+    fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), fault.what(), fault.details);
+    return Exit::wrong;
+  } catch (const std::bad_alloc&) {
+    print_error("out of host memory");
+    return Exit::environment;
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return Exit::environment;
+  }
+}
+
+}  // namespace
+
+Exit run_command_line(const std::vector<std::string>& words,
+                      const std::function<std::vector<Entry>()>& make_entries) noexcept {
+  try {
+    Exit result = Exit::environment;
+    try {
+      result = dispatch(words, make_entries());
+    } catch (...) {
+      result = report_exception();
+    }
+    // Results that never arrived are not a success.
+    if (std::fflush(stdout) != 0 && result == Exit::ok) {
+      print_error("cannot write to standard output");
+      result = Exit::environment;
+    }
+    return result;
+  } catch (...) {
+    return Exit::environment;
+  }
+}
+
+}  // namespace fa::cli

@@ -1,0 +1,103 @@
+#include "harness/command/problem_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "harness/command/arguments.h"
+
+namespace fa::cli {
+namespace {
+
+// Largest extents that are taken from the command line; a rung may take less.
+constexpr std::int64_t kMaxBatchOrHeads = 65535;
+constexpr std::int64_t kMaxSequence = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxHeadDim = 1024;
+
+}  // namespace
+
+ProblemOptions::ProblemOptions(ProblemUse use)
+    : use_(std::move(use)), shape_(use_.shape), seqs_(use_.seqs), dims_{use_.shape.head_dim} {
+  if (seqs_.empty()) seqs_ = {shape_.seq_q};
+}
+
+void ProblemOptions::declare(CLI::App& app) {
+  decided_by_files_ = {add_integer(app, "--batch", shape_.batch, 1, kMaxBatchOrHeads,
+                                   fmt::format("Batch (default {})", shape_.batch)),
+                       add_integer(app, "--heads", shape_.heads, 1, kMaxBatchOrHeads,
+                                   fmt::format("Heads (default {})", shape_.heads))};
+  declare_seq(app);
+  declare_dim(app);
+  app.add_flag("--causal", shape_.causal,
+               use_.seq_kv ? "Query i sees keys j <= i + seq_kv - seq_q only"
+                           : "Query i sees keys j <= i only");
+  if (use_.lse) {
+    app.add_flag("--lse", shape_.lse, "Ask for the log-sum-exp of every row too, and check it");
+  }
+  declare_inputs(app);
+  if (use_.seed) decided_by_files_.push_back(add_seed(app, seed_));
+}
+
+void ProblemOptions::declare_seq(CLI::App& app) {
+  if (!use_.seqs.empty()) {
+    add_integers(app, "--seqs", seqs_, 1, kMaxSequence,
+                 fmt::format("Sequence lengths (default {})", fmt::join(seqs_, ",")));
+    return;
+  }
+  decided_by_files_.push_back(
+      add_integer(app, "--seq", seqs_.front(), 1, kMaxSequence,
+                  fmt::format("Queries and keys (default {})", seqs_.front())));
+  if (!use_.seq_kv) return;
+  decided_by_files_.push_back(
+      add_integer(app, "--seq-kv", seq_kv_, 1, kMaxSequence, "Keys, where other than --seq"));
+}
+
+void ProblemOptions::declare_dim(CLI::App& app) {
+  const std::string otherwise =
+      use_.dim_default.empty() ? fmt::format("{}", shape_.head_dim) : use_.dim_default;
+  dim_ = use_.dims
+             ? add_integers(app, "--dim", dims_, 1, kMaxHeadDim,
+                            fmt::format("head_dim, or a list: 128,64 (default {})", otherwise))
+             : add_integer(app, "--dim", dims_.front(), 1, kMaxHeadDim,
+                           fmt::format("head_dim (default {})", otherwise));
+  decided_by_files_.push_back(dim_);
+}
+
+void ProblemOptions::declare_inputs(CLI::App& app) {
+  std::vector<std::pair<std::string, Distribution>> distributions;
+  for (const Distribution each : all_distributions()) {
+    distributions.emplace_back(to_string(each), each);
+  }
+  decided_by_files_.push_back(add_choice(app, "--inputs", inputs_.distribution, distributions,
+                                         "Distribution of Q, K and V (default normal)"));
+  decided_by_files_.push_back(
+      app.add_option_function<std::string>(
+             "--spread",
+             [this](const std::string& text) { inputs_.spread = parse_spread("--spread", text); },
+             "Factor on Q: the standard deviation of normal scores (default 1)")
+          ->type_name("S"));
+}
+
+std::vector<Problem> ProblemOptions::problems() const {
+  std::vector<Problem> all;
+  for (const std::int64_t seq : seqs_) {
+    for (const std::int64_t dim : dims_) {
+      Problem problem = shape_;
+      problem.seq_q = seq;
+      problem.seq_kv = seq_kv_ > 0 ? seq_kv_ : seq;
+      problem.head_dim = static_cast<int>(dim);
+      all.push_back(problem);
+    }
+  }
+  return all;
+}
+
+const CLI::Option* ProblemOptions::given_shape() const {
+  for (const CLI::Option* option : decided_by_files_) {
+    if (option->count() > 0) return option;
+  }
+  return nullptr;
+}
+
+}  // namespace fa::cli

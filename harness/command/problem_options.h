@@ -1,0 +1,58 @@
+// The options that say what a command runs, declared once for all commands.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/attention/inputs.h"
+#include "harness/attention/problem.h"
+
+namespace fa::cli {
+
+/// Which of them a command has, and what they are without being given.
+struct ProblemUse {
+  Problem shape;                   ///< defaults
+  std::vector<std::int64_t> seqs;  ///< not empty: --seqs, a list, instead of --seq
+  std::string dim_default;         ///< of --dim, where it is not shape.head_dim alone
+  bool seq_kv = false;             ///< --seq-kv
+  bool dims = false;               ///< --dim is a list
+  bool lse = false;                ///< --lse
+  bool seed = false;               ///< --seed
+};
+
+/// --batch, --heads, --seq, --dim, --causal, --inputs, --spread and what else the use says.
+class ProblemOptions {
+ public:
+  explicit ProblemOptions(ProblemUse use);
+
+  void declare(CLI::App& app);
+
+  /// Each sequence length with each head_dim, float16.
+  std::vector<Problem> problems() const;
+  /// The first of them.
+  Problem problem() const { return problems().front(); }
+  const InputKind& inputs() const { return inputs_; }
+  std::uint64_t seed() const { return seed_; }
+  bool dim_given() const { return dim_->count() > 0; }
+  /// The first option that was given of those that files of Q, K and V decide; nullptr for none.
+  const CLI::Option* given_shape() const;
+
+ private:
+  void declare_seq(CLI::App& app);
+  void declare_dim(CLI::App& app);
+  void declare_inputs(CLI::App& app);
+
+  ProblemUse use_;
+  Problem shape_;
+  std::vector<std::int64_t> seqs_, dims_;
+  std::int64_t seq_kv_ = 0;
+  InputKind inputs_;
+  std::uint64_t seed_ = 1;
+  CLI::Option* dim_ = nullptr;
+  std::vector<const CLI::Option*> decided_by_files_;
+};
+
+}  // namespace fa::cli

@@ -1,0 +1,135 @@
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "harness/device/cuda_check.h"
+#include "harness/device/gpu_stopwatch.h"
+
+namespace fa {
+namespace {
+
+constexpr std::uint64_t kHoldNanoseconds = 1'000'000'000;
+
+/// Words shared between the host and the hold kernel.
+struct Mailbox {
+  std::uint32_t released;  ///< host: all holds up to this ticket may end
+  std::uint32_t expired;   ///< kernel: the last ticket whose hold gave up
+};
+
+__device__ std::uint64_t nanoseconds() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void hold_stream(volatile Mailbox* mailbox, std::uint32_t ticket) {
+  const std::uint64_t start = nanoseconds();
+  while (static_cast<std::int32_t>(mailbox->released - ticket) < 0) {
+    if (nanoseconds() - start > kHoldNanoseconds) {
+      mailbox->expired = ticket;
+      __threadfence_system();
+      return;
+    }
+    __nanosleep(500);
+  }
+}
+
+}  // namespace
+
+struct GpuStopwatch::State {
+  Mailbox* mailbox = nullptr;         // host address
+  Mailbox* device_mailbox = nullptr;  // the same words, as the kernel sees them
+  void* flush_buffer = nullptr;
+  std::size_t flush_size = 0;
+  cudaEvent_t start = nullptr;
+  cudaEvent_t stop = nullptr;
+  std::uint32_t ticket = 0;
+
+  ~State() {
+    if (start) ignore_cuda(cudaEventDestroy(start));
+    if (stop) ignore_cuda(cudaEventDestroy(stop));
+    if (flush_buffer) ignore_cuda(cudaFree(flush_buffer));
+    if (mailbox) ignore_cuda(cudaFreeHost(mailbox));
+  }
+
+  void release() {
+    std::atomic_ref<std::uint32_t>(mailbox->released).store(ticket, std::memory_order_release);
+  }
+};
+
+const char* to_string(L2Policy policy) {
+  return policy == L2Policy::flush ? "flush" : "warm";
+}
+
+GpuStopwatch::GpuStopwatch(GpuDevice& device, L2Policy l2)
+    : device_(device), state_(std::make_unique<State>()) {
+  void* words = nullptr;
+  check_cuda(cudaHostAlloc(&words, sizeof(Mailbox), cudaHostAllocMapped),
+             "allocating the timing mailbox");
+  state_->mailbox = new (words) Mailbox{};
+  void* mapped = nullptr;
+  check_cuda(cudaHostGetDevicePointer(&mapped, words, 0), "mapping the timing mailbox");
+  state_->device_mailbox = static_cast<Mailbox*>(mapped);
+  check_cuda(cudaEventCreate(&state_->start), "creating a timing event");
+  check_cuda(cudaEventCreate(&state_->stop), "creating a timing event");
+  if (l2 == L2Policy::flush) {
+    state_->flush_size = flush_bytes(device.properties().l2);
+    check_cuda(
+        cudaMalloc(&state_->flush_buffer, state_->flush_size),
+        "allocating the L2 flush buffer of " + std::to_string(state_->flush_size) + " bytes");
+  }
+}
+
+GpuStopwatch::~GpuStopwatch() = default;
+
+double GpuStopwatch::untimed(const Launch& launch) {
+  const auto start = std::chrono::steady_clock::now();
+  launch();
+  device_.synchronize();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+std::optional<double> GpuStopwatch::single(const Launch& launch, L2Policy l2) {
+  return measure(launch, 1, l2 == L2Policy::flush);
+}
+
+std::optional<double> GpuStopwatch::train(const Launch& launch, int count) {
+  return measure(launch, count, false);
+}
+
+void GpuStopwatch::idle(double ms) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+}
+
+std::optional<double> GpuStopwatch::measure(const Launch& launch, int count, bool flush) {
+  State& state = *state_;
+  const cudaStream_t stream = device_.stream();
+  if (flush && state.flush_buffer) {
+    check_cuda(cudaMemsetAsync(state.flush_buffer, 0, state.flush_size, stream), "flushing the L2");
+  }
+  const std::uint32_t ticket = ++state.ticket;
+  hold_stream<<<1, 1, 0, stream>>>(state.device_mailbox, ticket);
+  check_cuda(cudaGetLastError(), "launching the hold kernel");
+  try {
+    check_cuda(cudaEventRecord(state.start, stream), "recording the start event");
+    for (int i = 0; i < count; ++i) launch();
+    check_cuda(cudaEventRecord(state.stop, stream), "recording the stop event");
+  } catch (...) {
+    state.release();
+    // Leaves an empty stream behind; the launch's own error is the one to report.
+    ignore_cuda(cudaStreamSynchronize(stream));
+    throw;
+  }
+  state.release();
+  device_.synchronize();
+  if (std::atomic_ref<std::uint32_t>(state.mailbox->expired).load() == ticket) return std::nullopt;
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, state.start, state.stop), "reading a timing event");
+  return ms;
+}
+
+}  // namespace fa

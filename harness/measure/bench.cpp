@@ -1,0 +1,341 @@
+#include "harness/measure/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "harness/device/gpu_stopwatch.h"
+#include "harness/environment/nvml.h"
+#include "harness/measure/identity.h"
+#include "harness/measure/measured.h"
+
+namespace fa {
+namespace {
+
+/// Feeds the clock sampler and the progress line.
+class Watcher final : public TimingObserver {
+ public:
+  Watcher(ClockSampler& sampler, const std::vector<TimedItem>& items, const BenchReport& report,
+          int rounds, std::string problem)
+      : sampler_(sampler),
+        items_(items),
+        report_(report),
+        rounds_(rounds),
+        problem_(std::move(problem)) {}
+
+  void begin(std::size_t item, Phase phase, int round) override {
+    if (phase == Phase::back_to_back) sampler_.open(item);
+    if (report_.progress) {
+      report_.progress(
+          fmt::format("{}: round {} of {}, {}", problem_, round + 1, rounds_, items_[item].name));
+    }
+  }
+  void end() override { sampler_.close(); }
+
+ private:
+  ClockSampler& sampler_;
+  const std::vector<TimedItem>& items_;
+  const BenchReport& report_;
+  int rounds_;
+  std::string problem_;
+};
+
+/// One problem on its way to rows.
+class ProblemRun {
+ public:
+  ProblemRun(GpuDevice& device, GpuStopwatch& stopwatch, const Nvml* nvml,
+             const BenchOptions& options, const BenchReport& report, const std::vector<Item>& items,
+             const std::string& run)
+      : device_(device),
+        stopwatch_(stopwatch),
+        nvml_(nvml),
+        options_(options),
+        report_(report),
+        items_(items) {
+    for (const Item& item : items) rows_.push_back(empty_row(item, run));
+  }
+
+  /// Sets lost() instead of throwing when the context dies: the rows until then are valid.
+  void execute() {
+    try {
+      if (load()) {
+        verify_all();
+        time_correct();
+      }
+    } catch (const DeviceLost& error) {
+      lost_ = error.what();
+    }
+  }
+
+  /// All rows, or when the device was lost those that were settled before.
+  std::vector<Row> rows() const {
+    if (!lost_) return rows_;
+    std::vector<Row> settled;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (!pending(i)) settled.push_back(rows_[i]);
+    }
+    return settled;
+  }
+  const std::optional<std::string>& lost() const { return lost_; }
+
+ private:
+  /// Neither refused nor settled with a reason.
+  bool pending(std::size_t i) const {
+    return rows_[i].status == Status::error && rows_[i].reason.empty();
+  }
+
+  void progress(const std::string& text) const {
+    if (report_.progress) report_.progress(text);
+  }
+
+  bool load() {
+    const auto first = std::find_if(items_.begin(), items_.end(),
+                                    [](const Item& item) { return item.refused.empty(); });
+    if (first == items_.end()) return false;
+    const Problem& problem = first->problem();
+    try {
+      device_.require_memory(problem);
+      progress(fmt::format("{}: inputs and reference", describe(problem, options_.inputs)));
+      const Inputs inputs = make_inputs(problem, options_.inputs, options_.seed);
+      device_.load(problem, inputs);
+      verifier_ = std::make_unique<Verifier>(problem, inputs);
+    } catch (const OutOfMemory& error) {
+      for (std::size_t i = 0; i < items_.size(); ++i) {
+        if (pending(i)) rows_[i].settle(Status::out_of_memory, error.what());
+      }
+      return false;
+    }
+    return true;
+  }
+
+  /// Enqueues one pass; rungs write the device's O, peers write it only when it is verified.
+  void launch(const Item& item, bool store) {
+    if (!item.peer) {
+      device_.launch(item.plan);
+      return;
+    }
+    item.peer->launch(item.problem(), device_.address(Tensor::q), device_.address(Tensor::k),
+                      device_.address(Tensor::v), store ? device_.address(Tensor::o) : nullptr,
+                      device_.stream());
+  }
+
+  void verify_all() {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (!pending(i)) continue;
+      progress(fmt::format("{}: verifying {}", describe(items_[i].problem(), options_.inputs),
+                           items_[i].name));
+      try {
+        verify(i);
+      } catch (const DeviceLost& error) {
+        rows_[i].settle(Status::error, error.what());
+        throw;
+      } catch (const PeerUnsupported& error) {
+        rows_[i].settle(Status::unsupported, error.what());
+      } catch (const OutOfMemory& error) {
+        rows_[i].settle(Status::out_of_memory, error.what());
+      } catch (const DeviceError& error) {
+        rows_[i].settle(Status::error, error.what());
+      }
+    }
+  }
+
+  void verify(std::size_t i) {
+    const Item& item = items_[i];
+    if (item.peer && item.peer->is_ceiling()) {
+      launch(item, false);
+      device_.synchronize();
+      return;
+    }
+    if (!item.peer) {
+      put_resources(rows_[i], item.plan, device_);
+    }
+    const Verdict verdict = pass_gate(
+        device_, [&] { launch(item, true); }, *verifier_);
+    if (verdict.check.rows_total > 0) rows_[i].check = check_of(verdict);
+    if (!verdict.ok) rows_[i].settle(Status::incorrect, verdict.reason);
+    if (!item.peer || !item.peer->device_bytes) return;
+    const std::int64_t elements = item.problem().q_elements() + 2 * item.problem().kv_elements();
+    const auto inputs = static_cast<std::int64_t>(size_of(item.problem().dtype)) * elements;
+    if (const std::optional<std::int64_t> extra = item.peer->device_bytes()) {
+      rows_[i].peak_bytes = inputs + *extra;
+    }
+  }
+
+  void time_correct() {
+    const std::function<void(const LaunchPlan&)> launch_plan = [this](const LaunchPlan& plan) {
+      device_.launch(plan);
+    };
+    // Each item, and behind it the launches of its plan where there are several.
+    struct Timed {
+      std::size_t row, work, parts;
+    };
+    std::vector<Timed> timed;
+    std::vector<TimedItem> work;
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (!pending(i)) continue;
+      std::vector<TimedItem> parts = part_items(items_[i], launch_plan);
+      timed.push_back({i, work.size(), parts.size()});
+      work.push_back({items_[i].name, [this, i] { launch(items_[i], false); }});
+      std::move(parts.begin(), parts.end(), std::back_inserter(work));
+    }
+    if (work.empty()) return;
+    ClockSampler sampler(nvml_, work.size());
+    Watcher watcher(sampler, work, report_, options_.policy.rounds,
+                    describe(items_.front().problem(), options_.inputs));
+    const std::vector<ItemTimes> times =
+        time_interleaved(work, options_.policy, stopwatch_, &watcher);
+    for (const Timed& each : timed) {
+      const std::span all(times);
+      settle_timed(each.row, all[each.work], all.subspan(each.work + 1, each.parts),
+                   sampler.reading(each.work));
+    }
+  }
+
+  void settle_timed(std::size_t i, const ItemTimes& times, std::span<const ItemTimes> parts,
+                    const ClockReading& clock) {
+    if (times.error) {
+      rows_[i].settle(Status::error, *times.error);
+      return;
+    }
+    put_times(rows_[i], items_[i], times);
+    put_part_times(rows_[i], parts);
+    put_clock(rows_[i], clock);
+    rows_[i].settle(Status::ok, "");
+  }
+
+  GpuDevice& device_;
+  GpuStopwatch& stopwatch_;
+  const Nvml* nvml_;
+  const BenchOptions& options_;
+  const BenchReport& report_;
+  const std::vector<Item>& items_;
+  std::vector<Row> rows_;
+  std::unique_ptr<Verifier> verifier_;
+  std::optional<std::string> lost_;
+};
+
+void count(BenchOutcome& outcome, const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    ++(row.status == Status::ok            ? outcome.ok
+       : row.status == Status::incorrect   ? outcome.incorrect
+       : row.status == Status::unsupported ? outcome.unsupported
+                                           : outcome.failed);
+  }
+}
+
+/// Each problem once per dtype that the rungs have.
+std::vector<Problem> typed_problems(const BenchOptions& options) {
+  std::vector<Dtype> dtypes;
+  for (const Rung* rung : options.rungs) {
+    if (std::find(dtypes.begin(), dtypes.end(), rung->dtype) == dtypes.end()) {
+      dtypes.push_back(rung->dtype);
+    }
+  }
+  if (dtypes.empty()) dtypes.push_back(options.dtype.value_or(Dtype::f16));
+  std::vector<Problem> problems;
+  for (Problem problem : options.problems) {
+    for (const Dtype dtype : dtypes) {
+      problem.dtype = dtype;
+      problems.push_back(problem);
+    }
+  }
+  return problems;
+}
+
+std::vector<Row> kept_rows(const ResultsFile& file, const std::vector<Item>& items) {
+  std::vector<Row> rows;
+  rows.reserve(items.size());
+  for (const Item& item : items) {
+    rows.push_back(*file.find(item.key));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Item> bench_items(const BenchOptions& options, const Problem& problem,
+                              const DeviceDescription& device) {
+  std::vector<Item> items;
+  const auto wanted = [&](const Instance& instance) {
+    return options.tiles.empty() ||
+           std::count(options.tiles.begin(), options.tiles.end(), to_string(instance.tile)) > 0;
+  };
+  for (const Rung* rung : options.rungs) {
+    if (rung->dtype != problem.dtype) continue;
+    const std::vector<const Instance*> instances =
+        rung->find_instances(problem.head_dim, options.tuned);
+    if (instances.empty()) {  // a head_dim that the rung does not have: one refusal
+      items.push_back(rung_item(*rung, problem, "", device, options.inputs));
+    }
+    for (const Instance* instance : instances) {
+      if (!options.ablations && instance != instances.front()) break;
+      if (!wanted(*instance)) continue;
+      items.push_back(rung_item(*rung, *instance, problem, device, options.inputs));
+    }
+  }
+  for (const Peer& peer : options.peers) items.push_back(peer_item(peer, problem, options.inputs));
+  return items;
+}
+
+bool is_complete(const ResultsFile& file, const std::vector<Item>& items) {
+  return std::all_of(items.begin(), items.end(), [&](const Item& item) {
+    const Row* row = file.find(item.key);
+    if (!row) return false;
+    if (!item.refused.empty()) {
+      return row->status == Status::unsupported && row->reason == item.refused;
+    }
+    return row->status == Status::ok || row->status == Status::out_of_memory;
+  });
+}
+
+BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const BenchReport& report) {
+  const auto note = [&](const std::string& text) {
+    if (report.note) report.note(text);
+  };
+  const SourceState source = source_state();
+  if (!source.warning.empty()) note("warning: " + source.warning);
+  const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
+  if (!nvml) note("NVML is not available: clocks and power are not recorded");
+
+  std::optional<ResultsFile> file;
+  if (!options.json.empty()) {
+    file.emplace(options.json,
+                 FileIdentity{generator_json(source, options.argv), device_json(device, nvml.get()),
+                              policy_json(options.policy, options.seed, device, nvml.get())},
+                 options.overwrite);
+    if (file->size() > 0)
+      note(fmt::format("continuing {}, {} rows", options.json.string(), file->size()));
+  }
+
+  BenchOutcome outcome;
+  const std::string run = utc_now();
+  GpuStopwatch stopwatch(device, options.policy.l2);
+  for (const Problem& problem : typed_problems(options)) {
+    const std::vector<Item> items = bench_items(options, problem, device.description());
+    if (items.empty()) continue;
+    if (file && is_complete(*file, items)) {
+      const std::vector<Row> rows = kept_rows(*file, items);
+      note(fmt::format("{}: {} rows kept from {}", describe(problem, options.inputs), rows.size(),
+                       options.json.string()));
+      outcome.kept += static_cast<int>(rows.size());
+      count(outcome, rows);
+      if (report.finished) report.finished(problem, rows);
+      continue;
+    }
+    ProblemRun work(device, stopwatch, nvml.get(), options, report, items, run);
+    work.execute();
+    const std::vector<Row> rows = work.rows();
+    if (file) file->put(rows);
+    count(outcome, rows);
+    if (report.finished) report.finished(problem, rows);
+    if (work.lost()) throw DeviceLost(*work.lost());
+    device.unload();
+  }
+  return outcome;
+}
+
+}  // namespace fa

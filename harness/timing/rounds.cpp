@@ -1,0 +1,151 @@
+#include "harness/timing/rounds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+
+#include "harness/device/gpu.h"
+
+namespace fa {
+namespace {
+
+constexpr int kMaxExpired = 3;
+// Launches per hold. The driver's queue takes about a thousand kernels, and a launch of a peer may
+// be ten; one that blocks on a full queue while the stream is held waits for the hold to expire.
+constexpr int kMaxTrain = 100;
+
+struct HoldExpired : std::runtime_error {
+  HoldExpired()
+      : std::runtime_error(
+            "its launches do not return while the stream is held: it waits for the device, so its "
+            "time would contain the host's") {}
+};
+
+class ItemRun {
+ public:
+  ItemRun(const TimedItem& item, const TimingPolicy& policy, Stopwatch& stopwatch, ItemTimes& times)
+      : item_(item), policy_(policy), stopwatch_(stopwatch), times_(times) {}
+
+  void warm_up() {
+    prepare();
+    double spent = 0;
+    int launches = 0;
+    // The first launch may load code or tune: it says nothing about the duration.
+    stopwatch_.untimed(item_.launch);
+    do {
+      const double ms = stopwatch_.untimed(item_.launch);
+      duration_ms_ = launches == 0 ? ms : std::min(duration_ms_, ms);
+      spent += ms;
+      ++launches;
+    } while (spent < policy_.warmup_ms);
+  }
+
+  void spaced() {
+    prepare();
+    double spent = 0;
+    for (int i = 0; i < policy_.spaced_max && (i == 0 || spent < policy_.spaced_ms); ++i) {
+      const double gap = idle_gap_ms(policy_, duration_ms_);
+      stopwatch_.idle(gap);
+      const double ms = take([&] { return stopwatch_.single(item_.launch, policy_.l2); });
+      times_.spaced.push_back(ms);
+      duration_ms_ = ms;
+      spent += gap + ms;
+    }
+  }
+
+  void lead() { run_train(policy_.lead_ms, 1); }
+
+  void back_to_back() {
+    const auto [ms, launches] = run_train(policy_.back_to_back_ms, policy_.back_to_back_min);
+    times_.back_to_back.push_back(ms / launches);
+  }
+
+ private:
+  struct Train {
+    double ms;
+    int launches;
+  };
+
+  void prepare() {
+    if (item_.prepare) stopwatch_.untimed(item_.prepare);
+  }
+
+  Train run_train(double at_least_ms, int at_least) {
+    Train done{0, 0};
+    while (done.launches < at_least || done.ms < at_least_ms) {
+      const double left = std::max(0.0, at_least_ms - done.ms) / std::max(duration_ms_, 1e-3);
+      const int wanted = std::max(at_least - done.launches, static_cast<int>(std::ceil(left)));
+      const int count = std::clamp(wanted, 1, kMaxTrain);
+      done.ms += take([&] { return stopwatch_.train(item_.launch, count); });
+      done.launches += count;
+    }
+    return done;
+  }
+
+  template <typename Measure>
+  double take(Measure measure) {
+    for (int tries = 0; tries < kMaxExpired; ++tries) {
+      if (const std::optional<double> ms = measure()) return *ms;
+      ++times_.expired;
+    }
+    throw HoldExpired();
+  }
+
+  const TimedItem& item_;
+  const TimingPolicy& policy_;
+  Stopwatch& stopwatch_;
+  ItemTimes& times_;
+  double duration_ms_ = 1;
+};
+
+}  // namespace
+
+double idle_gap_ms(const TimingPolicy& policy, double duration_ms) {
+  return std::clamp(duration_ms, policy.gap_min_ms, policy.gap_max_ms);
+}
+
+std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
+                                        const TimingPolicy& policy, Stopwatch& stopwatch,
+                                        TimingObserver* observer) {
+  std::vector<ItemTimes> times(items.size());
+  std::vector<ItemRun> runs;
+  runs.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    runs.emplace_back(items[i], policy, stopwatch, times[i]);
+  }
+
+  const auto guarded = [&](std::size_t item, auto&& step) {
+    if (times[item].error) return;
+    try {
+      step(runs[item]);
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const std::exception& error) {
+      times[item].error = error.what();
+    }
+  };
+  const auto observed = [&](std::size_t item, Phase phase, int round, auto&& step) {
+    if (observer) observer->begin(item, phase, round);
+    guarded(item, step);
+    if (observer) observer->end();
+  };
+
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    guarded(i, [](ItemRun& run) { run.warm_up(); });
+  }
+  for (int round = 0; round < policy.rounds; ++round) {
+    for (std::size_t step = 0; step < items.size(); ++step) {
+      // Every second round backwards, so that no kernel always follows the same neighbour's heat.
+      const std::size_t i = round % 2 == 0 ? step : items.size() - 1 - step;
+      observed(i, Phase::spaced, round, [](ItemRun& run) { run.spaced(); });
+      if (items[i].spaced_only) continue;
+      guarded(i, [](ItemRun& run) { run.lead(); });
+      observed(i, Phase::back_to_back, round, [](ItemRun& run) { run.back_to_back(); });
+    }
+  }
+  return times;
+}
+
+}  // namespace fa
