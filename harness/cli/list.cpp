@@ -66,6 +66,11 @@ bool contains(std::string_view text, std::string_view word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
 }
 
+/// "batched" of 06_batched.
+std::string_view short_name(const Rung& rung) {
+  return rung.name.substr(rung.name.find('_') + 1);
+}
+
 /// Rungs that the words mean, and those with a word in their idea; none means all.
 std::vector<const Rung*> listed(const std::vector<std::string>& words) {
   if (words.empty()) {
@@ -75,8 +80,10 @@ std::vector<const Rung*> listed(const std::vector<std::string>& words) {
   }
   const auto matches = [](const Rung& rung, const std::string& word) {
     const std::vector<const Rung*> meant = match_rungs(word);
-    return std::find(meant.begin(), meant.end(), &rung) != meant.end() ||
-           contains(rung.name, word) || contains(rung.idea, word) ||
+    // "6" is a rung, not a digit; "swizzle" is one, and a word that others have.
+    const bool is_word = meant.empty() || (meant.size() == 1 && short_name(*meant.front()) == word);
+    if (!is_word) return std::find(meant.begin(), meant.end(), &rung) != meant.end();
+    return contains(rung.name, word) || contains(rung.idea, word) ||
            contains(properties(rung), word);
   };
   std::vector<const Rung*> found;

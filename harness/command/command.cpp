@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <utility>
@@ -52,12 +53,15 @@ void refuse_unknown(const CLI::App& app) {
 }
 
 /// "help run" as "run --help".
-std::vector<std::string> as_option(const std::vector<std::string>& words) {
+std::vector<std::string> as_option(const std::vector<std::string>& words,
+                                   const std::vector<Entry>& entries) {
   if (words.empty() || words.front() != "help") return words;
   if (words.size() > 2) {
     throw UsageError(fmt::format("help takes one command, not {}", words.size() - 1));
   }
   if (words.size() == 1 || words[1].starts_with("-")) return {"--help"};
+  const auto known = [&](const Entry& entry) { return words[1] == entry.name; };
+  if (std::none_of(entries.begin(), entries.end(), known)) refuse_command(entries, words[1]);
   return {words[1], "--help"};
 }
 
@@ -79,7 +83,7 @@ Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& e
   }
 
   // CLI11 takes the words last to first.
-  const std::vector<std::string> line = as_option(words);
+  const std::vector<std::string> line = as_option(words, entries);
   std::vector<std::string> reversed(line.rbegin(), line.rend());
   try {
     app.parse(std::move(reversed));
