@@ -9,10 +9,18 @@ import shutil
 import subprocess
 import sys
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 
 import support
 
+from pages import prose
+from pages.numbers import RowKey
+from pages.site import parse_problem
+
+from ladder import Problem
+
+TABLE = re.compile(r"<!-- table:(ladder|memory|rates) (\S+) (\S+)")
 SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
 FAMILIES = {"a": "fp32", "0": "ampere", "2": "hopper", "3": "hopper"}
 
@@ -104,14 +112,26 @@ class BenchTest(support.FolderTest):
                 measured.add((seq, dim, mask))
                 if "--no-ablations" not in call:
                     tiles.add((seq, dim, mask))
-        marker = re.compile(r"<!-- n:h200/ladder (\S+) (\d+)(?:,\d+,(\d+),(\d+)(,causal)?)? ")
-        quoted = []
-        for page in (support.REPOSITORY / "docs").glob("*.md"):
-            for id, seq, long, dim, mask in marker.findall(page.read_text(encoding="utf-8")):
-                quoted.append(("@" in id, (long or seq, dim or "128", bool(mask))))
+        quoted = [
+            ("@" in id, (str(problem.seq_q), str(problem.head_dim), problem.causal))
+            for file, id, problem in self.quoted()
+            if file == "h200/ladder"
+        ]
         self.assertTrue(quoted)
         for tile, problem in quoted:
             self.assertIn(problem, tiles if tile else measured)
+
+    def quoted(self) -> Iterator[tuple[str, str, Problem]]:
+        """(file, rung or peer, problem) of every measured number in the pages."""
+        for page in (support.REPOSITORY / "docs").glob("*.md"):
+            text = page.read_text(encoding="utf-8")
+            for binding in prose.bindings_of(text):
+                for key in prose.PLACE.findall(binding):
+                    if key.split()[0] not in ("counts", "sass", "limit", "ridge"):
+                        row = RowKey.parse(key)
+                        yield row.file, row.id, row.problem
+            for kind, file, problem in TABLE.findall(text):
+                yield file, kind, parse_problem(problem)
 
     def test_limits_have_a_file_of_their_own(self) -> None:
         code, calls, err = self.bench("--sets", "limits")
@@ -164,19 +184,18 @@ class BenchTest(support.FolderTest):
         self.assertEqual(self.bench("--sets", "fp32", codes=before + "1\n")[0], 1)
 
     def test_what_the_chapters_quote_of_float32_is_measured(self) -> None:
-        """Every row of h200/fp32 and h200/small that a marker names."""
+        """Every row of h200/fp32 and h200/small that a page names."""
         measured = set()
         for call in self.bench("--sets", "fp32,small")[1]:
             words = [self.option(call, name) for name in ("--batch", "--heads", "--dim")]
             for seq in self.option(call, "--seqs").split(","):
                 measured.add((self.file(call), words[0], words[1], seq, words[2]))
-        shape = r"(\d+),(\d+),(\d+),(\d+)"
-        marker = re.compile(rf"<!-- (?:n|table):(?:memory )?h200/(fp32|small) (?:\S+ )?{shape}")
         quoted = set()
-        for page in (support.REPOSITORY / "docs").glob("*.md"):
-            for file, *shape in marker.findall(page.read_text(encoding="utf-8")):
-                quoted.add((f"{file}.json", *shape))
-        self.assertTrue(quoted)
+        for file, _, problem in self.quoted():
+            if file in ("h200/fp32", "h200/small"):
+                shape = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
+                quoted.add((f"{Path(file).name}.json", *map(str, shape)))
+        self.assertGreater(len(quoted), 10)
         self.assertEqual(quoted - measured, set())
 
     def test_a_refusal_stops(self) -> None:
