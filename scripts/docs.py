@@ -27,7 +27,8 @@ or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they ar
   <!-- table:rates FILE PROBLEM ID,... -->   spaced, back to back, clock and power of a few
   <!-- table:spread FILE PROBLEM ID,... -->  rates by the spread of the scores; PROBLEM without any
   <!-- table:intensity FILE -->          the post's table of Q K^T, with its A100's ridge and ours
-  <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py)
+  <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py):
+                                         every step's, and those that a branch can jump over
   <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
                                          one mma (without tensor cores per 32 scores), and the parent's
   <!-- table:ncu -->                     these counts against an H200's hardware counters

@@ -62,7 +62,7 @@ def number(site: Site, key: str) -> str:
     if words[0] == "counts" and len(words) in (4, 5):
         return count_number(site, *words[1:])
     if words[0] == "sass" and len(words) == 3:
-        return str(instructions(site, words[1], words[2]))
+        return str(loop_counts(site, words[1])[0].get(words[2], 0))
     if words[0] == "limit" and len(words) == 4:
         return limit_number(site, *words[1:])
     if words[0] == "ridge" and len(words) == 3:
@@ -93,16 +93,18 @@ def limit_number(site: Site, card: str, loop: str, field: str) -> str:
     return LIMIT_FIELDS[field](value)
 
 
-def instructions(site: Site, entry: str, kind: str) -> int:
-    """How many instructions of a kind (or "total") the main loop of an entry point has."""
+def loop_counts(site: Site, entry: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Instructions by kind, and their "total", in the main loop of an entry point: all of them, and
+    those of them that a branch can jump over."""
     path = site.results_path("sass")
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["entries"]
+        document = json.loads(path.read_text(encoding="utf-8"))
+        entries, behind = document["entries"], document["behind_branches"]
     except (OSError, ValueError, KeyError) as error:
         raise LadderError(f"{path} cannot be read ({error}); scripts/sass.py makes it") from None
     if entry not in entries:
         raise LadderError(f"{path.name} has no entry point '{entry}'")
-    return int(entries[entry].get(kind, 0))
+    return entries[entry], behind.get(entry, {})
 
 
 def counted_problem(site: Site, id: str, dim: str) -> Problem:

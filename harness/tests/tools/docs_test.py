@@ -728,9 +728,11 @@ class SassTableTest(DocsTest):
         "fa_one": {"total": 20, "HMMA": 8, "MUFU": 4, "BRA": 1},
         "fa_two": {"total": 12, "HGMMA": 2, "MUFU": 4, "R2UR": 3},
     }
+    BEHIND = {"fa_two": {"total": 5, "MUFU": 3, "MOV": 2}}
 
     def write(self, text: str) -> tuple[int, str]:
-        self.put("plots/results/sass.json", json.dumps({"entries": self.ENTRIES}))
+        document = {"entries": self.ENTRIES, "behind_branches": self.BEHIND}
+        self.put("plots/results/sass.json", json.dumps(document))
         self.put("docs/sass.md", text)
         code, said = self.docs("--write")
         return code, said + self.read("docs/sass.md")
@@ -740,7 +742,8 @@ class SassTableTest(DocsTest):
         self.assertEqual(code, 0, text)
         self.assertIn("| main loop of | HMMA | HGMMA | MUFU | R2UR | other | all |", text)
         self.assertIn("| `fa_one` | 8 | 0 | 4 | 0 | 8 | 20 |", text)
-        self.assertIn("| `fa_two` | 0 | 2 | 4 | 3 | 3 | 12 |", text)
+        self.assertIn("| `fa_two` | 0 | 2 | 1 | 3 | 1 | 7 |", text)
+        self.assertIn("| … behind branches |  |  | 3 |  | 2 | 5 |", text)
 
     def test_an_instruction_that_is_not_there_is_0_and_an_entry_that_is_not_there_an_error(self) -> None:
         self.write("")
