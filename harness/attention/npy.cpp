@@ -181,7 +181,8 @@ void require_finite(const fs::path& path, const HostTensor& tensor) {
                    "; all elements must be finite");
 }
 
-constexpr std::uint32_t kLongestHeader = 1 << 16;  // NumPy itself refuses more than 10000 by default
+constexpr std::uint32_t kLongestHeader = 1
+                                         << 16;  // NumPy itself refuses more than 10000 by default
 
 /// A file whose header was read and fits its size.
 class NpyFile {
@@ -262,8 +263,7 @@ class NpyFile {
     std::uintmax_t bytes = size_of(dtype_);
     for (const std::int64_t extent : shape_) {
       if (extent < 1) {
-        refuse(path_,
-               "shape " + shape_text(header.shape) + ": every dimension must be at least 1");
+        refuse(path_, "shape " + shape_text(header.shape) + ": every dimension must be at least 1");
       }
       // A header may claim any size; the product is only trusted while the file could hold it.
       if (static_cast<std::uintmax_t>(extent) > file_size_ / bytes) {
@@ -275,8 +275,7 @@ class NpyFile {
     const std::uintmax_t held = file_size_ - data_start_;
     if (bytes > held) {
       refuse(path_, "truncated: shape " + shape_text(header.shape) + " of " + to_string(dtype_) +
-                        " needs more than the " + std::to_string(held) +
-                        " bytes after the header");
+                        " needs more than the " + std::to_string(held) + " bytes after the header");
     }
     if (bytes < held) {
       refuse(path_, std::to_string(held - bytes) + " bytes follow the array of shape " +

@@ -96,7 +96,8 @@ namespace {
 
 /// Refuses what is not a result file of this schema.
 void require_results(const fs::path& path, const Json& document) {
-  if (!document.is_object() || !document.contains("schema") || !document.contains("rows")) {
+  if (!document.is_object() || !document.contains("schema") || !document.contains("rows") ||
+      !document["rows"].is_array()) {
     refuse(path, "it is not a result file of fa bench");
   }
   const Json& schema = document["schema"];

@@ -37,8 +37,8 @@ struct RowInputs {
 /// The problem and, where they are not normal with spread 1, its inputs, for messages.
 std::string describe(const Problem& problem, const RowInputs& inputs);
 
-/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, lse where it is asked for, and inputs and
-/// spread where they are not normal and 1.
+/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, lse where it is asked for, and inputs
+/// and spread where they are not normal and 1.
 Json to_json(const Problem& problem, const RowInputs& inputs = {});
 /// Throw nlohmann's exceptions when a field is missing or of another type.
 Problem problem_from_json(const Json& json);
@@ -93,7 +93,7 @@ class ResultsFile {
 
   std::filesystem::path path_;
   FileIdentity identity_;
-  bool afresh_;  ///< nothing that is in the file counts
+  bool afresh_;                  ///< nothing that is in the file counts
   Json there_ = Json::object();  ///< what was in the file, without rows
   std::vector<Json> rows_;
 };

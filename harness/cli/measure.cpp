@@ -67,10 +67,10 @@ Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
                                }};
   const BenchOutcome outcome = run_bench(device, options, report);
   progress.clear();
-  print_note(fmt::format(
-      "{}{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before",
-      outcome.interrupted ? "interrupted; " : "", outcome.ok, outcome.incorrect, outcome.failed,
-      outcome.unsupported, outcome.kept));
+  print_note(
+      fmt::format("{}{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before",
+                  outcome.interrupted ? "interrupted; " : "", outcome.ok, outcome.incorrect,
+                  outcome.failed, outcome.unsupported, outcome.kept));
   if (outcome.interrupted) return Exit::interrupted;
   if (outcome.incorrect > 0) return Exit::wrong;
   if (outcome.failed > 0) return Exit::environment;

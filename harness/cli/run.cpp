@@ -103,8 +103,7 @@ class RunCommand final : public Command {
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     device->require_memory(problem_);
-    const Inputs inputs =
-        from_files() ? load_files(rung) : make_inputs(problem_, inputs_, seed_);
+    const Inputs inputs = from_files() ? load_files(rung) : make_inputs(problem_, inputs_, seed_);
     device->load(problem_, inputs);
     item.inputs = inputs_;
     if (from_files()) item.inputs.name = "files";
@@ -143,10 +142,10 @@ class RunCommand final : public Command {
       device_ = "vm";
     }
     problem_.seq_kv = seq_kv_ > 0 ? seq_kv_ : problem_.seq_q;
-    io::require_distinct(std::array<io::NamedFile, 3>{{{"--output", output_},
-                                                       {"--json", json_},
-                                                       {"--trace", trace_path_}}},
-                         std::array<io::NamedFile, 3>{{{"--q", q_}, {"--k", k_}, {"--v", v_}}});
+    io::require_distinct(
+        std::array<io::NamedFile, 3>{
+            {{"--output", output_}, {"--json", json_}, {"--trace", trace_path_}}},
+        std::array<io::NamedFile, 3>{{{"--q", q_}, {"--k", k_}, {"--v", v_}}});
     require_own_file("--output", output_, kNpyMagic, overwrite_);
     require_own_file("--trace", trace_path_, kTraceBeginning, overwrite_);
     require_results_file("--json", json_, overwrite_);
@@ -228,20 +227,18 @@ class RunCommand final : public Command {
     }
     std::fflush(stdout);
     if (json_.empty()) return;
-    ResultsFile file(
-        json_,
-        {generator_json(source_state(), argv_), device_json(gpu, nvml.get()),
-         policy_json(kRunPolicy, seed_, gpu, nvml.get())},
-        overwrite_);
+    ResultsFile file(json_,
+                     {generator_json(source_state(), argv_), device_json(gpu, nvml.get()),
+                      policy_json(kRunPolicy, seed_, gpu, nvml.get())},
+                     overwrite_);
     file.put(std::span(&row, 1));
   }
 
   void finish_on_vm(const VmDevice& vm, Json& row) {
     if (json_.empty()) return;
-    ResultsFile file(json_,
-                     {generator_json(source_state(), argv_), device_json(vm),
-                      vm_policy_json(seed_)},
-                     overwrite_);
+    ResultsFile file(
+        json_, {generator_json(source_state(), argv_), device_json(vm), vm_policy_json(seed_)},
+        overwrite_);
     file.put(std::span(&row, 1));
   }
 

@@ -16,8 +16,7 @@ double check_host_bytes(const Problem& problem);
 
 /// Throws OutOfMemory, in the name of `who`, when that many bytes are more than are available;
 /// `what` says what they are for.
-void require_host_bytes(
-    double needed, const std::string& who, const std::string& what,
-    const std::optional<std::uint64_t>& available = io::available_memory());
+void require_host_bytes(double needed, const std::string& who, const std::string& what,
+                        const std::optional<std::uint64_t>& available = io::available_memory());
 
 }  // namespace fa

@@ -151,7 +151,8 @@ struct Identity {
   explicit Identity(const fs::path& name) {
     std::error_code error;
     const fs::path target = resolve_links(name);
-    path = fs::weakly_canonical(target, error);
+    // A name of which nothing exists would stay relative.
+    path = fs::weakly_canonical(fs::absolute(target, error), error);
     if (error) path = target.lexically_normal();
     struct stat held {};
     if (::stat(target.c_str(), &held) == 0) inode.emplace(held.st_dev, held.st_ino);

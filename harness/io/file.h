@@ -67,9 +67,9 @@ void write_replaceable(const std::filesystem::path& path, std::span<const std::s
 /// The contents of a regular file of at most `limit` bytes. Throws FileError.
 std::string read_file(const std::filesystem::path& path, std::size_t limit);
 
-/// First thing in main(). Opens standard streams that the caller has closed, so that no file of ours
-/// gets their numbers and what is printed; writing to them still fails. And a file that grows beyond
-/// the limit of the process is an error of the write, not its end.
+/// First thing in main(). Opens standard streams that the caller has closed, so that no file of
+/// ours gets their numbers and what is printed; writing to them still fails. And a file that grows
+/// beyond the limit of the process is an error of the write, not its end.
 void prepare_process();
 
 }  // namespace fa::io

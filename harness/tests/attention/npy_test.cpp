@@ -130,7 +130,8 @@ TEST_CASE("each malformation has its own message") {
 
 TEST_CASE("a header of four gigabytes is refused before it is read") {
   const Folder folder;
-  const fs::path path = folder.write("long.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12));
+  const fs::path path =
+      folder.write("long.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12));
   fs::resize_file(path, std::uintmax_t{5} << 30);  // it takes no room
   CHECK(contains(message_of<InputError>([&] { read_npy(path); }),
                  "the header has 4294967295 bytes, at most 65536 are allowed"));

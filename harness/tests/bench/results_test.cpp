@@ -200,6 +200,7 @@ TEST_CASE("a file that is not ours is refused and stays as it was") {
       {{"not json at all", "it is not JSON"},
        {"[1, 2]", "it is not a result file"},
        {"{\"schema\": 1}", "it is not a result file"},
+       {"{\"schema\": 1, \"rows\": {}}", "it is not a result file"},
        {"{\"schema\": 2, \"rows\": []}", "its schema is 2"},
        {"{\"schema\": 1, \"rows\": [], \"generator\": {}, \"device\": {}}", "it has no 'policy'"},
        {"{\"schema\": 1, \"generator\": {}, \"device\": {}, \"policy\": {}, \"rows\": [{\"kind\": "
@@ -234,7 +235,8 @@ TEST_CASE("a result file behind a link is replaced, not the link") {
 
 TEST_CASE("a path that cannot be written is known beforehand") {
   const Folder folder;
-  for (const fs::path& path : {folder.path, folder.path / "none" / "r.json", fs::path("/dev/null")}) {
+  for (const fs::path& path :
+       {folder.path, folder.path / "none" / "r.json", fs::path("/dev/null")}) {
     CHECK_THROWS_AS(ResultsFile(path, identity(), false), io::FileError);
     CHECK_THROWS_AS(ResultsFile(path, identity(), true), io::FileError);
   }
@@ -309,8 +311,8 @@ TEST_CASE("a document nested without end is refused") {
   const fs::path path = folder.path / "r.json";
   constexpr int kDeep = 200000;
   for (const std::string& text :
-       {std::string(kDeep, '['), "{\"schema\": " + std::string(kDeep, '[') + std::string(kDeep, ']') +
-                                     ", \"rows\": []}"}) {
+       {std::string(kDeep, '['),
+        "{\"schema\": " + std::string(kDeep, '[') + std::string(kDeep, ']') + ", \"rows\": []}"}) {
     spill(path, text);
     CHECK(refusal(path, identity()).find("nested more than 64 levels deep") != std::string::npos);
   }

@@ -85,7 +85,7 @@ class Refusals(FileCase):
             self.refused(*RUN, option, notes, says="--overwrite")
             self.assertEqual(notes.read_text(), "my notes")
             self.good(option, notes, "--overwrite")
-            self.assertNotEqual(notes.read_text(), "my notes")
+            self.assertNotEqual(notes.read_bytes(), b"my notes")
         for words in (("tune", "06", "--static", "--json"), ("limits", "--json")):
             self.refused(*words, notes, says="exists; --overwrite replaces it")
 

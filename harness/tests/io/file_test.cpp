@@ -130,6 +130,10 @@ TEST_CASE("an output is none of the other files, under whatever names") {
     CHECK(contains(refusal(folder / name, ""), "is the file of --q"));
   }
   CHECK(contains(refusal(folder / "o", folder.path / "." / "o"), "is the file of --output"));
+  const fs::path here = fs::current_path();
+  fs::current_path(folder.path);
+  CHECK(contains(refusal("o", "./o"), "is the file of --output"));
+  fs::current_path(here);
   // One file may be read twice.
   const std::array<NamedFile, 2> twice{{{"--q", q}, {"--k", q}}};
   CHECK_NOTHROW(require_distinct({}, twice));

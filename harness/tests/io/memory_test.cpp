@@ -53,7 +53,8 @@ TEST_CASE("control groups of version 1, and those above") {
   system.group1("/a", "8000", "1000");
   CHECK(available_memory(system.path) == 7000u);
   system.group1("/a/b", "4000", "3000");
-  system.write("sys/fs/cgroup/memory/a/b/memory.stat", "inactive_file 1\ntotal_inactive_file 200\n");
+  system.write("sys/fs/cgroup/memory/a/b/memory.stat",
+               "inactive_file 1\ntotal_inactive_file 200\n");
   CHECK(available_memory(system.path) == 1200u);
 }
 

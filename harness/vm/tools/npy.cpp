@@ -128,9 +128,7 @@ class NpyFile {
     if (!in_ || !std::string_view(start.data(), start.size()).starts_with(kNpyMagic)) {
       throw InputError(path_ + ": not a .npy file");
     }
-    const auto byte = [&](size_t i) {
-      return static_cast<size_t>(static_cast<uint8_t>(start[i]));
-    };
+    const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(start[i])); };
     size_t length = byte(8) + 256 * byte(9);
     if (byte(6) == 2) {
       std::array<char, 2> rest{};

@@ -63,7 +63,8 @@ class Arguments {
 void require_outputs(const LaunchOptions& wanted) {
   std::vector<fa::io::NamedFile> read{{"the PTX", wanted.file}}, written;
   for (const KernelArgument& argument : wanted.arguments) {
-    if (const auto* input = std::get_if<InputFile>(&argument)) read.push_back({"--arg", input->path});
+    if (const auto* input = std::get_if<InputFile>(&argument))
+      read.push_back({"--arg", input->path});
     if (const auto* output = std::get_if<OutputFile>(&argument)) {
       written.push_back({"--arg out:", output->path});
     }

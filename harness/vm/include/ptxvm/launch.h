@@ -132,7 +132,7 @@ struct Options {
   uint64_t max_warp_steps = uint64_t{1} << 32;  ///< Instructions of one warp before it is stopped.
   uint32_t shared_base = 1024;  ///< First shared address; a multiple of 16, so that 0 is not valid.
   const std::atomic<bool>* stop = nullptr;  ///< Ends the launch soon after it becomes true.
-  bool portable_math = false;   ///< Do not use AVX2 even where there is; results are the same.
+  bool portable_math = false;  ///< Do not use AVX2 even where there is; results are the same.
 };
 
 enum class FaultKind : uint8_t {
