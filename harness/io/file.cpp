@@ -222,7 +222,7 @@ FolderLock::FolderLock(const fs::path& file_in_it) {
   constexpr auto kPause = std::chrono::milliseconds(5);
   const fs::path folder = folder_of(resolve_links(file_in_it));
   fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd_ < 0) fail("lock the folder of", file_in_it, errno);
+  if (fd_ < 0) fail("write", file_in_it, errno);
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -255,7 +255,7 @@ void write_file(const fs::path& path, std::string_view text) {
 
 void write_replaceable(const fs::path& path, std::span<const std::string_view> parts,
                        std::string_view beginning, bool overwrite) {
-  const FolderLock lock(path);
+  const FolderLock lock(checked_target(path));
   if (!overwrite) require_replaceable(path, beginning);
   write_file(path, parts);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/bench/bench.h"
+#include "harness/io/file.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 

@@ -107,6 +107,9 @@ TEST_CASE("only a file with the right beginning is replaced") {
                    "holds something else; --overwrite replaces it"));
     CHECK_THROWS_AS(write_replaceable(path, text, "magic", false), RefusedFile);
   }
+  CHECK(contains(
+      message<FileError>([&] { write_replaceable(folder / "no" / "f", text, "magic", true); }),
+      "cannot write"));
   write_replaceable(ours, text, "magic", false);
   CHECK(folder.read("ours") == "magic 2");
   CHECK(folder.read("notes") == "my notes");
