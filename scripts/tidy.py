@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-FOLDERS = ("kernels", "harness/attention", "harness/device", "harness/bench", "harness/cli",
-           "harness/vm")  # fmt: skip
+FOLDERS = ("kernels", "harness/io", "harness/attention", "harness/device", "harness/bench",
+           "harness/cli", "harness/vm")  # fmt: skip
 SKIPPED = 77
 
 

@@ -171,12 +171,18 @@ Json empty_row(const BenchItem& item, const std::string& run) {
 
 Json check_json(const Verdict& verdict) {
   const CheckReport& check = verdict.check;
-  return {
+  Json json{
       {"max_error", rounded(check.max_error)}, {"reference_error", rounded(check.reference_error)},
       {"tolerance", rounded(check.tolerance)}, {"floor", rounded(check.floor)},
       {"ratio", rounded(check.ratio)},         {"rows_checked", check.rows_checked},
       {"rows_total", check.rows_total},        {"finite", check.finite},
       {"repeatable", verdict.repeatable},      {"red_zones_intact", verdict.damaged.empty()}};
+  if (verdict.lse.tolerance > 0) {
+    json["lse"] = {{"max_error", rounded(verdict.lse.max_error)},
+                   {"tolerance", rounded(verdict.lse.tolerance)},
+                   {"ratio", rounded(verdict.lse.ratio)}};
+  }
+  return json;
 }
 
 void put_verdict(Json& row, const Verdict& verdict) {

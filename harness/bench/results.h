@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -12,20 +11,14 @@
 
 #include "harness/attention/inputs.h"
 #include "harness/attention/problem.h"
+#include "harness/bench/json_file.h"
 
 namespace fa {
 
 inline constexpr int kResultsSchema = 1;
 
-using Json = nlohmann::ordered_json;
-
 /// The file exists and is not one that this run may continue. Exit code 2.
 struct ForeignResults : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-/// The file cannot be read or written. Exit code 3.
-struct ResultsIoError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -44,8 +37,8 @@ struct RowInputs {
 /// The problem and, where they are not normal with spread 1, its inputs, for messages.
 std::string describe(const Problem& problem, const RowInputs& inputs);
 
-/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, and inputs and spread where they are not
-/// normal and 1.
+/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, lse where it is asked for, and inputs
+/// and spread where they are not normal and 1.
 Json to_json(const Problem& problem, const RowInputs& inputs = {});
 /// Throw nlohmann's exceptions when a field is missing or of another type.
 Problem problem_from_json(const Json& json);
@@ -72,14 +65,15 @@ struct FileIdentity {
 };
 
 /// The document at path; nothing when there is no file or an empty one. Throws ForeignResults when
-/// it is not a result file of this schema.
+/// it is not a result file of this schema, io::FileError when it cannot be read.
 std::optional<Json> read_results(const std::filesystem::path& path);
 
-/// The rows of one result file, written after every change.
+/// The rows of one result file, written after every change. Several processes may add to one file;
+/// what others have put into the document beside the rows stays.
 class ResultsFile {
  public:
   /// Continues an existing file with the same identity or starts a new one. Throws ForeignResults
-  /// when the file holds something else, ResultsIoError when the path cannot be written; both
+  /// when the file holds something else, io::FileError when the path cannot be written; both
   /// before any work is done and without a change to the file. `overwrite` starts afresh whatever
   /// is there.
   ResultsFile(std::filesystem::path path, FileIdentity identity, bool overwrite);
@@ -89,26 +83,22 @@ class ResultsFile {
 
   /// The row with this key, nullptr when there is none.
   const Json* find(const RowKey& key) const;
-  /// Replaces the rows with the same keys, or appends, then writes the file.
+  /// Reads the file again, replaces the rows with the same keys, or appends, and writes it. Throws
+  /// as the constructor.
   void put(std::span<const Json> rows);
 
  private:
-  void continue_from(const Json& document);
+  void read();
+  void continue_from(Json document);
 
   std::filesystem::path path_;
   FileIdentity identity_;
+  bool afresh_;                  ///< nothing that is in the file counts
+  Json there_ = Json::object();  ///< what was in the file, without rows
   std::vector<Json> rows_;
 };
 
 /// The whole document.
 Json results_document(const FileIdentity& identity, std::span<const Json> rows);
-
-/// Writes text to a temporary file in the same folder, syncs it and renames it over path, so that
-/// path holds the old or the new content at every moment. Throws ResultsIoError.
-void write_atomically(const std::filesystem::path& path, const std::string& text);
-
-/// Throws ResultsIoError with the reason unless a file can be created at path and then renamed over
-/// what is there. Nothing at path changes.
-void require_writable(const std::filesystem::path& path);
 
 }  // namespace fa

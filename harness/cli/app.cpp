@@ -10,6 +10,8 @@
 #include "harness/cli/arguments.h"
 #include "harness/cli/command.h"
 #include "harness/cli/terminal.h"
+#include "harness/io/file.h"
+#include "harness/io/interrupt.h"
 
 namespace fa::cli {
 namespace {
@@ -62,12 +64,12 @@ Exit dispatch(const std::vector<std::string>& words, std::vector<Peer> peers) {
   app.allow_extras();
   app.footer(
       "Exit codes: 0 fine; 1 a result is wrong; 2 usage or an unsupported problem; 3 no GPU, "
-      "no memory, no PTX, cannot write.");
+      "no memory, no PTX, cannot write; 130 interrupted.");
 
   std::vector<Entry> entries;
   entries.push_back({"list", "List the rungs", make_list_command()});
   entries.push_back(
-      {"run", "Run one rung on one problem and check its output", make_run_command()});
+      {"run", "Run one rung on one problem and check its output", make_run_command(words)});
   entries.push_back({"check", "Check rungs over a set of shapes and inputs", make_check_command()});
   entries.push_back(
       {"explain", "Count what rungs do, in the virtual machine", make_explain_command(words)});
@@ -118,6 +120,12 @@ Exit report_exception() {
   } catch (const ForeignResults& error) {
     print_error(error.what());
     return Exit::usage;
+  } catch (const io::RefusedFile& error) {
+    print_error(error.what());
+    return Exit::usage;
+  } catch (const io::Interrupted&) {
+    print_note("interrupted");
+    return Exit::interrupted;
   } catch (const KernelFault& fault) {
     fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), fault.what(), fault.details);
     return Exit::wrong;
@@ -135,13 +143,15 @@ Exit report_exception() {
 Exit run_command_line(const std::vector<std::string>& words, std::vector<Peer> peers) noexcept {
   try {
     Exit result = Exit::environment;
+    const io::InterruptScope signals;
     try {
       result = dispatch(words, std::move(peers));
     } catch (...) {
       result = report_exception();
     }
-    // Results that never arrived are not a success.
-    if (std::fflush(stdout) != 0 && result == Exit::ok) {
+    // Results that never arrived are not a success. An earlier failure left its mark.
+    const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (!arrived && (result == Exit::ok || result == Exit::wrong)) {
       print_error("cannot write to standard output");
       result = Exit::environment;
     }

@@ -69,8 +69,7 @@ class BenchCommand final : public Command {
     add_seed(app, options_.seed);
     add_timing_options(app, options_.policy);
     app.add_flag("--no-ablations", no_ablations_, "Only each rung's own tile");
-    app.add_option("--json", options_.json, "Result file; rows of a problem that it has are kept")
-        ->type_name("FILE");
+    add_file(app, "--json", options_.json, "Result file; rows of a problem that it has are kept");
     app.add_flag("--overwrite", options_.overwrite, "Start the --json file afresh");
   }
 
@@ -88,7 +87,7 @@ class BenchCommand final : public Command {
       options_.problems.push_back(shape_);
     }
     if (!none) require_some_support(options_);
-    require_results_path(options_);
+    require_results_file("--json", options_.json, options_.overwrite);
     return measure_on_gpu(options_, [this](const Problem& problem, const std::vector<Json>& rows) {
       print_rows(describe(problem, options_.inputs), rows);
     });

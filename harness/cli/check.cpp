@@ -17,6 +17,7 @@
 #include "harness/device/gate.h"
 #include "harness/device/gpu.h"
 #include "harness/device/make_device.h"
+#include "harness/io/interrupt.h"
 
 namespace fa::cli {
 namespace {
@@ -87,16 +88,29 @@ class CheckRun {
       : device_(device), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
 
   Exit execute() {
+    bool interrupted = false;
+    try {
+      check_all();
+    } catch (const io::Interrupted&) {
+      interrupted = true;
+    }
+    progress_.clear();
+    const bool good = summary(interrupted ? coloured("not checked", Colour::yellow)
+                                          : coloured("nothing ran", Colour::red));
+    if (!interrupted) return good ? Exit::ok : Exit::wrong;
+    print_note("interrupted: this is what was checked until then");
+    return Exit::interrupted;
+  }
+
+ private:
+  void check_all() {
     const std::vector<SharedCase> cases = shared_cases(suite_, subjects_);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       check_case(cases[i], fmt::format("case {} of {}", i + 1, cases.size()));
     }
     for (Subject& subject : subjects_) check_relations(subject);
-    progress_.clear();
-    return summary();
   }
 
- private:
   void check_case(const SharedCase& shared, const std::string& position) {
     const Problem& problem = shared.content.problem;
     const std::string where =
@@ -193,9 +207,11 @@ class CheckRun {
     progress_.clear();
     fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, where, reason);
     if (!details.empty()) fmt::print("{}\n", details);
+    std::fflush(stdout);
   }
 
-  Exit summary() const {
+  /// Prints a line for each subject; true when all are good.
+  bool summary(const std::string& untouched) const {
     std::size_t width = 0;
     for (const Subject& subject : subjects_) width = std::max(width, subject.name.size());
     bool good = true;
@@ -203,13 +219,13 @@ class CheckRun {
       good &= subject.wrong == 0 && subject.passed > 0;
       const std::string verdict = subject.wrong > 0    ? coloured("wrong", Colour::red)
                                   : subject.passed > 0 ? coloured("ok", Colour::green)
-                                                       : coloured("nothing ran", Colour::red);
+                                                       : untouched;
       fmt::print(
           "{:{}}  {:5} passed  {:3} wrong  {:3} refused  error up to {:.2f} of tolerance  {}\n",
           subject.name, width, subject.passed, subject.wrong, subject.refused, subject.worst,
           verdict);
     }
-    return good ? Exit::ok : Exit::wrong;
+    return good;
   }
 
   Device& device_;

@@ -22,9 +22,9 @@ class Command {
 };
 
 std::unique_ptr<Command> make_list_command();
-std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_check_command();
 /// `words` is the command line, for the result file.
+std::unique_ptr<Command> make_run_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_explain_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_compare_command();
 std::unique_ptr<Command> make_tune_command(std::vector<std::string> words);

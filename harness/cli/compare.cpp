@@ -64,9 +64,8 @@ class CompareCommand final : public Command {
   void declare(CLI::App& app) override {
     app.add_option("rungs", words_, "Two rungs, each RUNG or RUNG@TILE")->required()->expected(2);
     problem_.declare(app, false);
-    app.add_option("--results", results_,
-                   "Times of this file (default: the committed plots/results/*/ladder.json)")
-        ->type_name("FILE");
+    add_file(app, "--results", results_,
+             "Times of this file (default: the committed plots/results/*/ladder.json)");
     add_vm_options(app, vm_);
   }
 
@@ -77,7 +76,7 @@ class CompareCommand final : public Command {
     if (!results_.empty()) {
       std::error_code error;
       if (!fs::exists(results_, error)) {
-        throw UsageError(fmt::format("--results: there is no file '{}'", results_));
+        throw UsageError(fmt::format("--results: there is no file '{}'", results_.string()));
       }
       files = {results_};
     }
@@ -139,7 +138,7 @@ class CompareCommand final : public Command {
 
   std::vector<std::string> words_;
   CountProblem problem_;
-  std::string results_;
+  fs::path results_;
   VmOptions vm_;
 };
 

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "harness/bench/counts.h"
@@ -11,6 +14,7 @@
 #include "harness/cli/count_table.h"
 #include "harness/cli/margin.h"
 #include "harness/cli/terminal.h"
+#include "harness/io/interrupt.h"
 
 namespace fa::cli {
 namespace {
@@ -40,39 +44,55 @@ class ExplainCommand final : public Command {
     app.add_flag("--ablations", ablations_, "Each rung's other tiles too");
     app.add_flag("--by-line", by_line_, "The kernel's source with the counts of each line");
     app.add_flag("--json", json_, "Print a result file with a row for each rung");
+    add_file(app, "--save", save_, "Write that file, row by row as they are finished");
+    app.add_flag("--overwrite", overwrite_, "Start the --save file afresh");
     add_vm_options(app, vm_);
   }
 
   Exit execute() override {
+    require_results_file("--save", save_, overwrite_);
     Counting counting(vm_, problem_.inputs());
     const std::vector<BenchItem> items = select(counting.device().description());
-    Progress progress;
+    const FileIdentity identity{generator_json(source_state(), argv_),
+                                device_json(counting.device()), vm_policy_json(1)};
+    std::optional<ResultsFile> file;
+    if (!save_.empty()) file.emplace(save_, identity, overwrite_);
     std::vector<Json> rows;
-    const std::string run = utc_now();
     Exit result = Exit::ok;
-    for (const BenchItem& item : items) {
-      progress.show(fmt::format("{} on {}", item.name, to_string(item.problem)));
-      Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
-      if (item.refused.empty()) {
-        counted = counting.count(item);
-        if (!counted.verdict.ok) result = Exit::wrong;
+    try {
+      const std::string run = utc_now();
+      for (const BenchItem& item : items) {
+        const Counted counted = count(counting, item);
+        if (item.refused.empty() && !counted.verdict.ok) result = Exit::wrong;
+        rows.push_back(row_of(counted, run));
+        if (!json_) print(counted);
+        std::fflush(stdout);  // before the file, which may fail
+        if (file) file->put(std::span(&rows.back(), 1));
       }
-      progress.clear();
-      if (!json_) print(counted);
-      rows.push_back(counted_row(counted, run));
-      if (by_line_ && counted.verdict.ok) {
-        rows.back()["lines"] = lines_json(by_line(counted.launches, file_of(*item.rung)));
-      }
+    } catch (const io::Interrupted&) {
+      print_note(fmt::format("interrupted: {} of {} counted", rows.size(), items.size()));
+      result = Exit::interrupted;
     }
-    if (json_) {
-      const FileIdentity identity{generator_json(source_state(), argv_),
-                                  device_json(counting.device()), vm_policy_json(1)};
-      fmt::print("{}\n", results_document(identity, rows).dump(1));
-    }
+    if (json_) fmt::print("{}\n", results_document(identity, rows).dump(1));
     return result;
   }
 
  private:
+  static Counted count(Counting& counting, const BenchItem& item) {
+    Progress progress;
+    progress.show(fmt::format("{} on {}", item.name, to_string(item.problem)));
+    if (item.refused.empty()) return counting.count(item);
+    return {.item = item, .verdict = {}, .launches = {}, .total = {}};
+  }
+
+  Json row_of(const Counted& counted, const std::string& run) const {
+    Json row = counted_row(counted, run);
+    if (by_line_ && counted.verdict.ok) {
+      row["lines"] = lines_json(by_line(counted.launches, file_of(*counted.item.rung)));
+    }
+    return row;
+  }
+
   std::vector<BenchItem> select(const DeviceDescription& machine) const {
     std::vector<BenchItem> items;
     bool any = false;
@@ -118,14 +138,14 @@ class ExplainCommand final : public Command {
                count_table(counted.total));
     if (by_line_) fmt::print("\n{}", margin(by_line(counted.launches, file_of(*item.rung))));
     fmt::print("\n");
-    std::fflush(stdout);
   }
 
   std::vector<std::string> words_, argv_;
   CountProblem problem_;
   std::string tile_;
   VmOptions vm_;
-  bool ablations_ = false, by_line_ = false, json_ = false;
+  std::filesystem::path save_;
+  bool ablations_ = false, by_line_ = false, json_ = false, overwrite_ = false;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "harness/bench/environment.h"
@@ -43,7 +44,7 @@ class LimitsCommand final : public Command {
   explicit LimitsCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
 
   void declare(CLI::App& app) override {
-    app.add_option("--json", json_, "Write limits.json here")->type_name("FILE");
+    add_file(app, "--json", json_, "Write limits.json here");
     app.add_flag("--overwrite", overwrite_, "Replace the --json file");
   }
 
@@ -58,13 +59,14 @@ class LimitsCommand final : public Command {
     progress.clear();
     if (const std::string warning = source_state().warning; !warning.empty()) print_note(warning);
     print_limits(document);
-    if (!json_.empty()) write_atomically(json_, document.dump(1) + "\n");
+    std::fflush(stdout);
+    write_new_json(json_, document, overwrite_);
     return exit_of(document);
   }
 
  private:
   std::vector<std::string> argv_;
-  std::string json_;
+  std::filesystem::path json_;
   bool overwrite_ = false;
 };
 

@@ -47,12 +47,6 @@ void require_some_support(const BenchOptions& options) {
   throw UsageError(fmt::format("no rung takes any of these problems; {}", reason));
 }
 
-void require_results_path(const BenchOptions& options) {
-  if (options.json.empty()) return;
-  require_writable_path("--json", options.json);
-  if (!options.overwrite) read_results(options.json);
-}
-
 Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
   if (gpu_count() == 0) make_device("gpu");  // throws, in the words of the other commands
   GpuDevice device;
@@ -73,9 +67,11 @@ Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
                                }};
   const BenchOutcome outcome = run_bench(device, options, report);
   progress.clear();
-  print_note(fmt::format(
-      "{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before", outcome.ok,
-      outcome.incorrect, outcome.failed, outcome.unsupported, outcome.kept));
+  print_note(
+      fmt::format("{}{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before",
+                  outcome.interrupted ? "interrupted; " : "", outcome.ok, outcome.incorrect,
+                  outcome.failed, outcome.unsupported, outcome.kept));
+  if (outcome.interrupted) return Exit::interrupted;
   if (outcome.incorrect > 0) return Exit::wrong;
   if (outcome.failed > 0) return Exit::environment;
   return outcome.ok > 0 ? Exit::ok : Exit::usage;

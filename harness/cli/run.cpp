@@ -1,11 +1,13 @@
 // fa run: one rung, one problem, one verdict.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "harness/attention/npy.h"
 #include "harness/bench/bench.h"
@@ -14,7 +16,10 @@
 #include "harness/cli/arguments.h"
 #include "harness/cli/command.h"
 #include "harness/cli/terminal.h"
+#include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
+#include "harness/io/file.h"
+#include "harness/io/interrupt.h"
 #include "ptxvm/trace.h"
 
 namespace fa::cli {
@@ -23,6 +28,9 @@ namespace {
 /// Enough for one line of information; comparisons are `fa bench`'s work.
 constexpr TimingPolicy kRunPolicy{
     .rounds = 3, .warmup_ms = 30, .spaced_ms = 60, .lead_ms = 20, .back_to_back_ms = 50};
+
+/// How Trace::json() begins: a file that begins so is an earlier trace.
+constexpr std::string_view kTraceBeginning = R"({"displayTimeUnit":"ms","otherData":{"kernel":)";
 
 /// The tensor with every element rounded to another dtype. Throws InputError for a value that
 /// becomes infinite.
@@ -39,6 +47,8 @@ HostTensor converted(const HostTensor& from, Dtype dtype, const std::string& nam
 
 class RunCommand final : public Command {
  public:
+  explicit RunCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
+
   void declare(CLI::App& app) override {
     app.add_option("rung", rung_word_, "Rung: id (06 or 6) or name (06_batched, batched)")
         ->required();
@@ -57,18 +67,16 @@ class RunCommand final : public Command {
     add_vm_options(app, vm_);
     app.add_option("--tile", tile_, "Another instance of the rung, such as 64x32w2 (see fa list)")
         ->type_name("TILE");
-    app.add_option("--q", q_, "Q from a .npy file: float16 or float32, [B, H, N, D]")
-        ->type_name("FILE");
-    app.add_option("--k", k_, "K, likewise")->type_name("FILE");
-    app.add_option("--v", v_, "V, likewise")->type_name("FILE");
-    app.add_option("--output", output_, "Write O to a .npy file")->type_name("FILE");
-    app.add_option("--json", json_, "Write the result as a row of a result file")
-        ->type_name("FILE");
-    app.add_option("--trace", trace_path_,
-                   "Write what the warps of block 0 did and waited for, in steps of the virtual "
-                   "machine, for ui.perfetto.dev")
-        ->type_name("FILE");
-    app.add_flag("--overwrite", overwrite_, "Replace a --json file of another run");
+    add_file(app, "--q", q_, "Q from a .npy file: float16 or float32, [B, H, N, D]");
+    add_file(app, "--k", k_, "K, likewise");
+    add_file(app, "--v", v_, "V, likewise");
+    add_file(app, "--output", output_, "Write O to a .npy file");
+    add_file(app, "--json", json_, "Write the result as a row of a result file");
+    add_file(app, "--trace", trace_path_,
+             "Write what the warps of block 0 did and waited for, in steps of the virtual machine, "
+             "for ui.perfetto.dev");
+    app.add_flag("--overwrite", overwrite_,
+                 "Replace files that hold something else, or results of another run");
     app.add_flag("--no-time", no_time_, "Do not time the kernel");
     app.add_flag("--launch-only", launch_only_,
                  "One launch, neither verified nor timed: for profilers and sanitizers");
@@ -80,8 +88,8 @@ class RunCommand final : public Command {
   Exit execute() override {
     const Rung& rung = select_rung(rung_word_);
     check_options();
-    Inputs inputs = load_files(rung);
-    if (!from_files()) problem_.dtype = rung.dtype;
+    if (from_files()) take_problem_of_files(rung);
+    problem_.dtype = rung.dtype;
     const DeviceDescription described = describe_device(device_);
     BenchItem item = rung_item(rung, problem_, tile_, described);
     if (!item.refused.empty()) {
@@ -95,12 +103,15 @@ class RunCommand final : public Command {
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     device->require_memory(problem_);
-    if (!from_files()) inputs = make_inputs(problem_, inputs_, seed_);
+    const Inputs inputs = from_files() ? load_files(rung) : make_inputs(problem_, inputs_, seed_);
     device->load(problem_, inputs);
     item.inputs = inputs_;
     if (from_files()) item.inputs.name = "files";
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
-    if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
+    if (!trace_path_.empty()) {
+      const std::array<std::string_view, 1> whole{trace.json()};
+      io::write_replaceable(trace_path_, whole, kTraceBeginning, overwrite_);
+    }
     return result;
   }
 
@@ -129,38 +140,46 @@ class RunCommand final : public Command {
         throw UsageError("--trace cannot be combined with --device gpu: the machine traces");
       }
       device_ = "vm";
-      require_writable_path("--trace", trace_path_);
     }
     problem_.seq_kv = seq_kv_ > 0 ? seq_kv_ : problem_.seq_q;
-    if (!output_.empty()) require_writable_path("--output", output_);
-    if (!json_.empty()) {
-      require_writable_path("--json", json_);
-      if (!overwrite_) read_results(json_);
-    }
+    io::require_distinct(
+        std::array<io::NamedFile, 3>{
+            {{"--output", output_}, {"--json", json_}, {"--trace", trace_path_}}},
+        std::array<io::NamedFile, 3>{{{"--q", q_}, {"--k", k_}, {"--v", v_}}});
+    require_own_file("--output", output_, kNpyMagic, overwrite_);
+    require_own_file("--trace", trace_path_, kTraceBeginning, overwrite_);
+    require_results_file("--json", json_, overwrite_);
   }
 
-  Inputs load_files(const Rung& rung) {
-    if (!from_files()) return {};
-    LoadedProblem loaded = load_problem(q_, k_, v_, problem_.causal);
-    loaded.problem.lse = problem_.lse;
-    problem_ = loaded.problem;
-    if (problem_.dtype != rung.dtype) {
-      print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
-                             rung.name, to_string(rung.dtype)));
-      loaded.inputs.q = converted(loaded.inputs.q, rung.dtype, q_);
-      loaded.inputs.k = converted(loaded.inputs.k, rung.dtype, k_);
-      loaded.inputs.v = converted(loaded.inputs.v, rung.dtype, v_);
-      problem_.dtype = rung.dtype;
-    }
-    return std::move(loaded.inputs);
+  /// From the headers alone; the files are read when what they need has been asked for.
+  void take_problem_of_files(const Rung& rung) {
+    const bool lse = problem_.lse;
+    problem_ = npy_problem(q_, k_, v_, problem_.causal);
+    problem_.lse = lse;
+    if (problem_.dtype == rung.dtype) return;
+    print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
+                           rung.name, to_string(rung.dtype)));
+    converted_from_ = problem_;
+  }
+
+  Inputs load_files(const Rung& rung) const {
+    if (!converted_from_) return load_inputs(q_, k_, v_);
+    require_host_bytes(converted_from_->input_bytes() + check_host_bytes(problem_),
+                       to_string(problem_), "the files and what they are converted to");
+    Inputs inputs = load_inputs(q_, k_, v_);
+    inputs.q = converted(inputs.q, rung.dtype, q_.string());
+    inputs.k = converted(inputs.k, rung.dtype, k_.string());
+    inputs.v = converted(inputs.v, rung.dtype, v_.string());
+    return inputs;
   }
 
   Exit launch_once(Device& device, const BenchItem& item) {
     device.launch(item.plan);
     const HostTensor output = device.download_output();
-    if (!output_.empty()) write_npy(output_, output);
     fmt::print("{} on {}: launched once, not verified\n", item.name,
                describe(problem_, item.inputs));
+    std::fflush(stdout);
+    if (!output_.empty()) write_npy(output_, output, overwrite_);
     return Exit::ok;
   }
 
@@ -169,8 +188,20 @@ class RunCommand final : public Command {
     HostTensor output;
     const Verdict verdict = pass_gate(
         device, [&] { device.launch(item.plan); }, verifier, &output);
-    if (!output_.empty()) write_npy(output_, output);
+    print_verdict(item, verdict);
+    // The verdict is with the reader before anything is written, which may fail.
+    std::fflush(stdout);
+    if (!output_.empty() && !output.bytes.empty()) write_npy(output_, output, overwrite_);
 
+    Json row = empty_row(item, utc_now());
+    put_verdict(row, verdict);
+    if (auto* gpu = dynamic_cast<GpuDevice*>(&device)) finish_on_gpu(*gpu, item, verdict.ok, row);
+    if (auto* vm = dynamic_cast<VmDevice*>(&device)) finish_on_vm(*vm, row);
+    if (io::interrupt_flag()) return Exit::interrupted;
+    return verdict.ok ? Exit::ok : Exit::wrong;
+  }
+
+  void print_verdict(const BenchItem& item, const Verdict& verdict) const {
     fmt::print("{} on {}\n", item.name, describe(problem_, item.inputs));
     const CheckReport& check = verdict.check;
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
@@ -182,12 +213,6 @@ class RunCommand final : public Command {
       fmt::print("LSE: error {:.3g}, tolerance {:.3g} ({:.2f} of it)\n", verdict.lse.max_error,
                  verdict.lse.tolerance, verdict.lse.ratio);
     }
-
-    Json row = empty_row(item, utc_now());
-    put_verdict(row, verdict);
-    if (auto* gpu = dynamic_cast<GpuDevice*>(&device)) finish_on_gpu(*gpu, item, verdict.ok, row);
-    if (auto* vm = dynamic_cast<VmDevice*>(&device)) finish_on_vm(*vm, row);
-    return verdict.ok ? Exit::ok : Exit::wrong;
   }
 
   void finish_on_gpu(GpuDevice& gpu, const BenchItem& item, bool correct, Json& row) {
@@ -195,22 +220,25 @@ class RunCommand final : public Command {
     put_resources(row, item.plan, [&gpu](const Launch& launch) {
       return resources_json(gpu.resources(launch), ptxas_entry(launch.entry, gpu.sm()));
     });
-    if (correct && !no_time_) time(gpu, item, row);
+    try {
+      if (correct && !no_time_) time(gpu, item, row);
+    } catch (const io::Interrupted&) {
+      print_note("interrupted: verified, not timed");
+    }
+    std::fflush(stdout);
     if (json_.empty()) return;
-    ResultsFile file(
-        json_,
-        {generator_json(source_state(), {"run", rung_word_}), device_json(gpu, nvml.get()),
-         policy_json(kRunPolicy, seed_, gpu, nvml.get())},
-        overwrite_);
+    ResultsFile file(json_,
+                     {generator_json(source_state(), argv_), device_json(gpu, nvml.get()),
+                      policy_json(kRunPolicy, seed_, gpu, nvml.get())},
+                     overwrite_);
     file.put(std::span(&row, 1));
   }
 
   void finish_on_vm(const VmDevice& vm, Json& row) {
     if (json_.empty()) return;
-    ResultsFile file(json_,
-                     {generator_json(source_state(), {"run", rung_word_}), device_json(vm),
-                      vm_policy_json(seed_)},
-                     overwrite_);
+    ResultsFile file(
+        json_, {generator_json(source_state(), argv_), device_json(vm), vm_policy_json(seed_)},
+        overwrite_);
     file.put(std::span(&row, 1));
   }
 
@@ -238,10 +266,13 @@ class RunCommand final : public Command {
     }
   }
 
-  std::string rung_word_, tile_, q_, k_, v_, output_, json_, trace_path_;
+  std::vector<std::string> argv_;
+  std::string rung_word_, tile_;
+  std::filesystem::path q_, k_, v_, output_, json_, trace_path_;
   std::string device_ = "auto";
   VmOptions vm_;
   Problem problem_;
+  std::optional<Problem> converted_from_;  ///< of files with another dtype
   std::int64_t seq_kv_ = 0;
   InputKind inputs_;
   std::uint64_t seed_ = 1;
@@ -251,8 +282,8 @@ class RunCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_run_command() {
-  return std::make_unique<RunCommand>();
+std::unique_ptr<Command> make_run_command(std::vector<std::string> words) {
+  return std::make_unique<RunCommand>(std::move(words));
 }
 
 }  // namespace fa::cli

@@ -21,6 +21,12 @@ std::size_t columns() {
   return known ? size.ws_col : 80;
 }
 
+/// What cannot be shown on stderr is no reason to stop.
+void show(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
 std::string one_line(std::string_view text) {
   std::string line(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -31,11 +37,11 @@ std::string one_line(std::string_view text) {
 }  // namespace
 
 void print_error(std::string_view text) {
-  fmt::print(stderr, "fa: error: {}\n", one_line(text));
+  show(fmt::format("fa: error: {}\n", one_line(text)));
 }
 
 void print_note(std::string_view text) {
-  fmt::print(stderr, "fa: {}\n", one_line(text));
+  show(fmt::format("fa: {}\n", one_line(text)));
 }
 
 std::string coloured(std::string_view text, Colour colour, std::FILE* stream) {
@@ -54,15 +60,13 @@ Progress::~Progress() {
 
 void Progress::show(std::string_view text) {
   if (!enabled_) return;
-  fmt::print(stderr, "\r\x1b[K{}", text.substr(0, columns() - 1));
-  std::fflush(stderr);
+  cli::show(fmt::format("\r\x1b[K{}", text.substr(0, columns() - 1)));
   shown_ = true;
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  cli::show("\r\x1b[K");
   shown_ = false;
 }
 

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cstdio>
 #include <tuple>
 
 #include "harness/bench/bench.h"
@@ -115,8 +115,7 @@ class TuneCommand final : public Command {
            "--sm", [this](const std::string& text) { sms_ = parse_sms(text); },
            "With --static: compute capabilities x 10 (default: all that the build has code for)")
         ->type_name("N,...");
-    app.add_option("--json", json_, "Result file; with --static, an occupancy file")
-        ->type_name("FILE");
+    add_file(app, "--json", options_.json, "Result file; with --static, an occupancy file");
     app.add_flag("--overwrite", options_.overwrite, "Start the --json file afresh");
   }
 
@@ -129,10 +128,9 @@ class TuneCommand final : public Command {
     options_.rungs = {&rung};
     options_.problems = {problem_};
     options_.tuned = true;
-    options_.json = json_;
     if (static_) return show_static(rung);
     require_some_support(options_);
-    require_results_path(options_);
+    require_results_file("--json", options_.json, options_.overwrite);
     if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
     return measure(rung);
   }
@@ -196,7 +194,7 @@ class TuneCommand final : public Command {
   // --- without a GPU ---
 
   Exit show_static(const Rung& rung) const {
-    require_new_file("--json", json_, options_.overwrite);
+    require_new_file("--json", options_.json, options_.overwrite);
     const std::vector<BenchItem> items = static_items(rung);
     if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
     Json rows = Json::array();
@@ -214,12 +212,12 @@ class TuneCommand final : public Command {
     if (rows.empty()) {
       throw DeviceError("the report of ptxas has none of these kernels; build the target fa");
     }
-    if (json_.empty()) return Exit::ok;
     const Json document{{"schema", kResultsSchema},
                         {"kind", "occupancy"},
                         {"generator", generator_json(source_state(), options_.argv)},
                         {"rows", std::move(rows)}};
-    write_atomically(json_, document.dump(1) + "\n");
+    std::fflush(stdout);
+    write_new_json(options_.json, document, options_.overwrite);
     return Exit::ok;
   }
 
@@ -310,7 +308,7 @@ class TuneCommand final : public Command {
 
   BenchOptions options_;
   Problem problem_{.batch = 16, .heads = 16, .seq_q = kDefaultSeq};
-  std::string rung_word_, json_;
+  std::string rung_word_;
   std::vector<int> sms_;
   CLI::Option* dim_ = nullptr;
   bool static_ = false;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "harness/device/cuda_check.h"
+#include "harness/device/host_memory.h"
 #include "harness/device/tensor_map.h"
 
 namespace fa {
@@ -180,6 +181,12 @@ GpuDevice::~GpuDevice() {
 void GpuDevice::require_memory(const Problem& problem) {
   // The buffers of the problem before this one are freed first.
   unload();
+  require_tensors(problem);
+  require_host_bytes(check_host_bytes(problem), to_string(problem),
+                     "its inputs, and two outputs and a reference to compare");
+}
+
+void GpuDevice::require_tensors(const Problem& problem) {
   require_free(tensor_sizes(problem), to_string(problem),
                problem.lse ? "Q, K, V, O and the LSE" : "Q, K, V and O");
 }
@@ -231,7 +238,8 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
     }
   }
 
-  require_memory(problem);
+  unload();
+  require_tensors(problem);
   // Either all buffers exist or none.
   std::vector<Buffer> buffers;
   for (const double bytes : tensor_sizes(problem)) {

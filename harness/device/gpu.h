@@ -97,6 +97,8 @@ class GpuDevice final : public Device {
   struct Pinned;
 
   void allow_dynamic_shared(const Launch& launch);
+  /// Throws OutOfMemory when the problem's tensors do not fit on the GPU.
+  void require_tensors(const Problem& problem);
   /// Throws OutOfMemory when buffers of these sizes do not fit; `who` needs them for `what`.
   void require_free(const std::vector<double>& sizes, const std::string& who,
                     const std::string& what);

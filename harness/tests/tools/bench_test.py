@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,7 +139,20 @@ class BenchTest(support.FolderTest):
         code, calls, err = self.bench("--sets", "limits")
         self.assertEqual((code, calls), (0, []), err)
         file = self.folder / "out" / "limits.json"
+        self.assertEqual(self.limits.read_text(), f"limits --json {file}\n")
+        file.write_text("{}")
+        self.limits.unlink()
+        _, _, err = self.bench("--sets", "limits")
+        self.assertFalse(self.limits.exists(), "measured limits were measured again")
+        self.assertIn("limits.json is there and stays", err)
+        self.bench("--sets", "limits", "--overwrite")
         self.assertEqual(self.limits.read_text(), f"limits --json {file} --overwrite\n")
+
+    def test_overwrite_starts_a_file_afresh_once(self) -> None:
+        _, calls, _ = self.bench("--sets", "ladder,fp32", "--overwrite")
+        for name in ("main.json", "fp32.json"):
+            afresh = ["--overwrite" in call for call in calls if self.file(call) == name]
+            self.assertEqual(afresh, [True] + [False] * (len(afresh) - 1))
 
     def test_float32_has_files_of_its_own(self) -> None:
         code, calls, err = self.bench("--sets", "fp32,small")
@@ -217,6 +232,80 @@ class BenchTest(support.FolderTest):
         code, calls, err = self.bench("--sets", "small", "06")
         self.assertEqual((code, calls), (2, []))
         self.assertIn("--sets cannot be combined with '06'", err)
+
+
+VM = """#!/bin/sh
+echo "$*" >>"$LOG"
+[ "$1" != "$STOPS" ] || exec sleep 60
+[ "$1" != explain ] || exit "$CODE"
+"""
+
+
+@unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+class WithoutGpuTest(support.FolderTest):
+    """The same with a fa that writes down how it was called, and no GPU."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for name, text in (("fa", VM), ("nvidia-smi", "#!/bin/sh\n")):
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
+        self.log = self.folder / "log"
+        self.log.write_text("")
+
+    def start(self, file: object, *words: str, stops: str = "", code: int = 0) -> subprocess.Popen:
+        environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(self.log)}
+        environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        environment |= {"STOPS": stops, "CODE": str(code)}
+        command = [SCRIPT, "--no-build", "--json", file, *words]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def refused(self, file: object, says: str, code: int) -> None:
+        process = self.start(file)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, err)
+        self.assertIn(says, err)
+        self.assertEqual(self.log.read_text(), "", "refused before anything is run")
+
+    def test_a_file_that_is_there_stays(self) -> None:
+        file = self.folder / "mine.json"
+        file.write_text("mine")
+        self.refused(file, "exists; --overwrite replaces it", 2)
+        self.assertEqual(file.read_text(), "mine")
+        self.start(file, "--overwrite", code=3).communicate(timeout=60)
+        self.assertIn(f"--save {file} --overwrite\n", self.log.read_text())
+
+    def test_what_is_no_regular_file(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        self.refused(self.folder / "pipe", "is not a regular file", 3)
+        self.refused("/dev/full", "is not a regular file", 3)
+        self.refused(self.folder, "is not a regular file", 3)
+        self.refused("", "--json needs a file name", 2)
+        self.assertTrue(Path("/dev/full").is_char_device())
+
+    def test_only_a_wrong_rung_is_called_wrong(self) -> None:
+        for code in (1, 2, 3, 130):
+            process = self.start(self.folder / "out" / "c.json", code=code)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, err)
+            self.assertEqual("a rung is wrong" in err, code == 1, err)
+
+    def test_a_signal_leaves_no_children(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.log.write_text("")
+            process = self.start(self.folder / "c.json", stops="check")
+            while not self.log.read_text():
+                time.sleep(0.02)
+            children = self.children(process.pid)
+            self.assertEqual(len(children), 1)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertFalse(Path(f"/proc/{children[0]}").exists())
+            self.assertFalse((self.folder / "c.json").exists())
+
+    def children(self, parent: int) -> list[str]:
+        return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
 
 
 if __name__ == "__main__":

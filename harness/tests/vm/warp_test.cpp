@@ -1,4 +1,8 @@
 // Exchange between lanes, divergence and reconvergence.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "catch.h"
 #include "run_ptx.h"
 
@@ -182,6 +186,20 @@ TEST_CASE("an endless loop hits the step limit") {
   const Run r = run(kernel("$loop:\n  bra $loop;"), {}, 32, 0, options);
   REQUIRE(r.result.fault);
   CHECK(r.result.fault->kind == FaultKind::kStepLimit);
+}
+
+TEST_CASE("an endless loop ends when it is told to") {
+  std::atomic<bool> stop{false};
+  Options options;
+  options.stop = &stop;
+  const std::jthread teller([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop = true;
+  });
+  const Run r = run(kernel("$loop:\n  bra $loop;"), {}, 32, 0, options);
+  CHECK(r.result.stopped);
+  CHECK_FALSE(r.result.fault);
+  CHECK_FALSE(r.result.ok());
 }
 
 TEST_CASE("special registers") {

@@ -304,6 +304,7 @@ void ClusterRunner::schedule() {
       const uint64_t steps = w->steps;
       const uint32_t instruction = w->code[pc].instruction;
       w->status = WarpStatus::kReady;
+      if (launch_.options->stop && *launch_.options->stop) throw Stopped();
       run_turn(*w);
       const bool stuck = polled && w->status == WarpStatus::kPolling && w->pc == pc;
       progress |= !stuck;

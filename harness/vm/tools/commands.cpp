@@ -1,9 +1,11 @@
 #include "tools/commands.h"
 
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <new>
 
+#include "harness/io/file.h"
 #include "ptxvm/module.h"
 #include "tools/launch_options.h"
 
@@ -15,10 +17,11 @@ constexpr std::string_view kUsage =
     "\n"
     "  ptxvm run FILE.ptx --entry NAME [--grid X[,Y,Z]] --block X[,Y,Z] [--cluster X[,Y,Z]]\n"
     "            [--smem BYTES] [--arg ARGUMENT]... [--by-line] [--threads N] [--reversed]\n"
-    "            [--no-checkers]\n"
+    "            [--no-checkers] [--overwrite]\n"
     "      One launch; prints counts and findings. Arguments in the kernel's order:\n"
     "        Q.npy                       buffer with the contents of a file\n"
-    "        out:O.npy:float16[2,64]     buffer of NaN, written to the file afterwards\n"
+    "        out:O.npy:float16[2,64]     buffer of NaN, written to the file afterwards;\n"
+    "                                    over a file that is no .npy only with --overwrite\n"
     "        zero:NAME:float32[64]       buffer of zeros\n"
     "        i32:N u32:N i64:N u64:N f32:X f64:X\n"
     "      Element types: float16, float32, float64, int32.\n"
@@ -89,12 +92,19 @@ int run(const std::vector<std::string>& arguments) {
   try {
     const int result = dispatch(arguments);
     std::cout.flush();
-    if (!std::cout) return fail(ExitCode::kEnvironment, "cannot write to standard output");
+    // An earlier failure left its mark.
+    if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return fail(ExitCode::kEnvironment, "cannot write to standard output");
+    }
     return result;
   } catch (const UsageError& e) {
     return fail(ExitCode::kRefused, e.what());
   } catch (const InputError& e) {
     return fail(ExitCode::kRefused, e.what());
+  } catch (const fa::io::RefusedFile& e) {
+    return fail(ExitCode::kRefused, e.what());
+  } catch (const MemoryError& e) {
+    return fail(ExitCode::kEnvironment, e.what());
   } catch (const FileError& e) {
     return fail(ExitCode::kEnvironment, e.what());
   } catch (const Error& e) {

@@ -1,6 +1,7 @@
 // Commands of the ptxvm tool.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@ enum class ExitCode : int {
   kFinding = 1,      ///< The kernel failed, or a checker has a finding.
   kRefused = 2,      ///< The command line or an input is not accepted; a filter matches nothing.
   kEnvironment = 3,  ///< A file cannot be read or written, memory is full.
+};
+
+/// The host has less memory than the arguments need; one line.
+struct MemoryError : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 /// Runs one command line, without the name of the program. Returns the exit code.
