@@ -50,7 +50,8 @@ def run(words: Sequence[object], allowed: Iterable[int] = (0,)) -> tuple[int, st
         env={**environment(), "NO_COLOR": "1"},
     )
     if done.returncode not in allowed:
-        raise_for(done.returncode, (done.stderr.strip() or done.stdout.strip())[-4000:])
+        message = done.stderr.strip() or done.stdout.strip()
+        raise_for(done.returncode, message.removeprefix("fa: error: ")[-4000:])
     return done.returncode, done.stdout
 
 
