@@ -4,9 +4,8 @@
   q, k, v = np.random.default_rng(1).normal(size=(3, 1, 2, 256, 128)).astype(np.float16)
   o = flash_ladder.attention(q, k, v, rung="06")
 
-CUDA tensors of PyTorch run on their GPU; numpy arrays, and CPU tensors, run the same kernels' PTX on
-the virtual machine, whose checkers watch every access. Neither torch nor a GPU is needed to import
-this package.
+CUDA tensors of PyTorch run on their GPU; numpy arrays, and CPU tensors, run the same kernels' PTX
+on the virtual machine, whose checkers watch every access. Neither torch nor a GPU is needed.
 """
 
 from __future__ import annotations
@@ -62,13 +61,13 @@ def attention(
 ) -> Any:
     """softmax(q k^T * scale) v, computed by one rung of the ladder.
 
-    q is a contiguous [batch, heads, seq_q, dim], k and v are [batch, heads, seq_kv, dim], all float16
-    or all float32: torch tensors of one device or numpy arrays. The result is of the same kind and
-    shape as q; with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the natural
-    logarithm of the sum of the exponentials of each row's scaled scores.
+    q is [batch, heads, seq_q, dim], k and v are [batch, heads, seq_kv, dim], all float16 or all
+    float32: contiguous torch tensors of one device, or numpy arrays. The result is of the same kind
+    and shape as q; with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the
+    natural logarithm of the sum of the exponentials of each row's scaled scores.
 
-    rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes the
-            problem, by the committed times at the nearest measured one.
+    rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
+            the problem, by the committed times at the nearest measured one.
     causal  query i sees keys j <= i + seq_kv - seq_q only. A row that sees none is 0.
     scale   above 0; None is 1/sqrt(dim).
 
@@ -76,9 +75,7 @@ def attention(
     gradient yet. Raises Refused (a ValueError) for a problem that the rung does not take.
     """
     if isinstance(q, np.ndarray):
-        o, lse = _machine.attention(
-            q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse
-        )
+        o, lse = _machine.attention(q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse)
         return (o, lse) if return_lse else o
     try:
         from flash_ladder import _torch

@@ -1,4 +1,4 @@
-"""`rung="best"`: the rungs in the order of their committed times at the nearest measured problem."""
+"""`rung="best"`: rungs in the order of their committed times at the nearest measured problem."""
 
 from __future__ import annotations
 

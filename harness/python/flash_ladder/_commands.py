@@ -1,5 +1,5 @@
-"""The commands of fa as functions. Each runs in a process of its own: a kernel that breaks the GPU's
-context, or takes all memory, does not take the caller with it."""
+"""The commands of fa as functions. Each runs in a process of its own: a kernel that breaks the
+GPU's context, or takes all memory, does not take the caller with it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def options(**named: object) -> list[str]:
             continue
         words.append("--" + name.replace("_", "-"))
         if value is not True:
-            words.append(",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
+            words.append(
+                ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+            )
     return words
 
 

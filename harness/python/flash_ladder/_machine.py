@@ -47,9 +47,7 @@ def run(problem: Problem, rung: str, addresses: list[int], lse: Array | None) ->
     def takes(candidate: str) -> str:
         word = candidate.encode()
         message.check(
-            library.fa_attention_machine_takes(
-                given, word, message.buffer, _native.MESSAGE_BYTES
-            )
+            library.fa_attention_machine_takes(given, word, message.buffer, _native.MESSAGE_BYTES)
         )
         return candidate
 

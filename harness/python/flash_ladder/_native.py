@@ -72,7 +72,11 @@ def load(path: Path) -> ctypes.CDLL:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
-        advice = "" if _paths.installed() else "; build the project (scripts/bench.sh) or set FA_BUILD_DIR"
+        advice = (
+            ""
+            if _paths.installed()
+            else "; build the project (scripts/bench.sh) or set FA_BUILD_DIR"
+        )
         raise EnvironmentFailure(f"{path} cannot be loaded ({error}){advice}") from error
     version = library.fa_attention_version()
     if version != VERSION:

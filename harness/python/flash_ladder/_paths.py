@@ -1,4 +1,4 @@
-"""Where the native library, the PTX and the measurements are: in the package, or in the repository."""
+"""Where native code, PTX and measurements are: in the package, or in the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention of PyTorch tensors: the operators flash_ladder::attention and flash_ladder::attention_lse.
+"""Attention of PyTorch tensors: flash_ladder::attention and flash_ladder::attention_lse.
 
 On CUDA tensors they launch a rung on the current stream of the tensors' device and wait for
 nothing; on CPU tensors they run the rung's PTX on the virtual machine.
@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from flash_ladder import _best, _machine, _native
 from flash_ladder._errors import Refused
@@ -19,8 +20,6 @@ from flash_ladder._problem import Problem, make_problem
 
 ALIGNMENT = 16  # bytes: the kernels load 16 at a time, and tensor maps ask for it
 ARGUMENTS = "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale"
-
-Tensor = torch.Tensor
 
 
 def attention(
@@ -134,8 +133,8 @@ def check_layout(name: str, tensor: Tensor, device: torch.device) -> None:
         )
     if tensor.data_ptr() % ALIGNMENT:
         raise Refused(
-            f"{name} starts at an address that is not a multiple of {ALIGNMENT} bytes, in the middle"
-            f" of another tensor; pass {name}.clone()"
+            f"{name} starts at an address that is not a multiple of {ALIGNMENT} bytes, in the"
+            f" middle of another tensor; pass {name}.clone()"
         )
 
 

@@ -1,4 +1,4 @@
-"""A virtual machine for PTX: runs any kernel's PTX on the CPU, counts what it does, and finds races.
+"""A virtual machine for PTX: runs any kernel's PTX on the CPU, counts what it does, finds races.
 
   import numpy as np, ptxvm
   module = ptxvm.Module.parse(text)               # what nvcc -ptx wrote, or Module.load(path)
@@ -13,9 +13,9 @@ Error with the machine's diagnostics.
 
 from __future__ import annotations
 
-from ptxvm._arguments import TensorMap
+from ptxvm._arguments import Parameter, TensorMap
 from ptxvm._errors import Diagnostic, Error, KernelFault, LaunchError, ParseError
-from ptxvm._module import Kernel, Module, Parameter
+from ptxvm._module import Kernel, Module
 from ptxvm._result import Counts, Finding, Line, Result
 
 __all__ = [

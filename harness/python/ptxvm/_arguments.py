@@ -19,7 +19,7 @@ Array = NDArray[Any]
 SWIZZLES = (0, 32, 64, 128)
 MOST_DIMENSIONS = 5
 # struct's letters for the types that a parameter is declared with
-INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}
+INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}  # upper case: without a sign
 FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
 
 
@@ -169,7 +169,7 @@ def exact_bytes(parameter: Parameter, data: bytes, what: str) -> bytes:
 
 
 def number_bytes(parameter: Parameter, value: float) -> bytes:
-    """A Python number as the declared type; of .b types, an int is an integer and a float a float."""
+    """A Python number as the declared type; what a .b type holds is that of the number."""
     kind, width = parameter.type[0], parameter.type[1:]
     if parameter.bytes * 8 != int(width):
         raise refuse(parameter, repr(value), f"an aggregate of {parameter.bytes} bytes takes bytes")
@@ -178,8 +178,8 @@ def number_bytes(parameter: Parameter, value: float) -> bytes:
     elif isinstance(value, float):
         raise refuse(parameter, repr(value), "an integer is needed")
     else:
-        letter = INTEGERS.get(width)
-        letter = letter.upper() if letter and (kind == "u" or value >= 2 ** (int(width) - 1)) else letter
+        # nvcc declares an int as .u32 too, so the declared sign says nothing.
+        letter = INTEGERS[width] if value < 0 else INTEGERS[width].upper()
     try:
         if letter is None:
             raise OverflowError

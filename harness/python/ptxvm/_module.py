@@ -103,7 +103,13 @@ class Kernel:
 
         Raises LaunchError when the launch is refused and KernelFault when the kernel fails.
         """
-        for what, value in (("shared", shared), ("threads", threads), ("max_warp_steps", max_warp_steps)):
+        limited = [("trace", index) for index in trace]
+        for what, value in (
+            *limited,
+            ("shared", shared),
+            ("threads", threads),
+            ("max_warp_steps", max_warp_steps),
+        ):
             if not 0 <= value < 2**31:
                 raise LaunchError(f"{what} {value}; allowed: 0 to {2**31 - 1}")
         converted = Arguments(self.parameters, arguments)

@@ -15,7 +15,7 @@ class Counts(dict[str, int]):
 
     Warp instructions by class ("tensor", "ldmatrix", "load_shared", ...) and "instructions", their
     sum; of requests to memory "shared_load_wavefronts" (passes over the 32 banks),
-    "shared_load_ideal" (the same without conflicts), "global_load_sectors" (of 32 bytes), and so on.
+    "shared_load_ideal" (the same without conflicts), "global_load_sectors" (of 32 bytes), ...
     """
 
     def __missing__(self, name: str) -> int:
