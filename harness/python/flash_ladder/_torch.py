@@ -180,7 +180,8 @@ def define() -> torch.library.Library:
     """Registers both operators for CUDA, for the CPU, and for tensors without data."""
     library = torch.library.Library("flash_ladder", "DEF")
     # The compiler must not change the layout of what it passes.
-    tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+    exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
+    tags = (torch.Tag.pt2_compliant_tag, exact)
     library.define(f"attention({ARGUMENTS}) -> Tensor", tags=tags)
     library.define(f"attention_lse({ARGUMENTS}) -> (Tensor, Tensor)", tags=tags)
     for key, run in (("CUDA", on_gpu), ("CPU", on_machine)):
