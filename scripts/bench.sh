@@ -45,7 +45,8 @@ draw_charts() {
 bench_with_peers() {
   local json="$1" code=0
   shift
-  FA_BUILD_DIR="$BUILD_DIR" python3 "$ROOT/scripts/peers.py" "$@" --json "$json" || code=$?
+  FA_BUILD_DIR="$BUILD_DIR" PYTHONPATH="$ROOT/harness/python${PYTHONPATH:+:$PYTHONPATH}" \
+    python3 "$ROOT/scripts/peers.py" "$@" --json "$json" || code=$?
   case "$code" in
     0) ;;
     1 | 3) FAILED=$code ;;

@@ -4,7 +4,7 @@ namespace fa {
 
 Json counts_json(const ptxvm::Counts& counts) {
   Json json{{"instructions", counts.total_instructions()}};
-  for (const ptxvm::Measure& each : ptxvm::measures(counts)) {
+  for (const Measure& each : measures(counts)) {
     if (each.value != 0) json[each.key] = each.value;
   }
   return json;

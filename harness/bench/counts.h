@@ -6,6 +6,9 @@
 
 namespace fa {
 
+using ptxvm::Measure;
+using ptxvm::measures;
+
 /// {"instructions": all of them, then each measure that is not 0}.
 Json counts_json(const ptxvm::Counts& counts);
 

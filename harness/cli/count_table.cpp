@@ -63,7 +63,7 @@ double ways(const SharedTraffic& traffic) {
 
 std::string instruction_rows(const Counts& counts) {
   std::string text = fmt::format("{:24}{:>16}{:>12}\n", "warp instructions", "", "per mma");
-  for (const ptxvm::Measure& each : measures(counts)) {
+  for (const Measure& each : measures(counts)) {
     if (!each.is_instruction || each.value == 0) continue;
     text += fmt::format("  {:22}{:>16}{:>12}\n", each.key + (each.exact ? " *" : ""),
                         grouped(each.value), per_tensor(each.value, counts));
@@ -129,8 +129,8 @@ std::string count_table(const Counts& counts) {
 
 std::string compare_table(const std::string& first_name, const Counts& first,
                           const std::string& second_name, const Counts& second) {
-  const std::vector<ptxvm::Measure> left = measures(first);
-  const std::vector<ptxvm::Measure> right = measures(second);
+  const std::vector<Measure> left = measures(first);
+  const std::vector<Measure> right = measures(second);
   std::string text = fmt::format("{:28}{:>20}{:>20}{:>10}\n", "", first_name, second_name, "ratio");
   const auto add = [&](const std::string& name, std::uint64_t a, std::uint64_t b) {
     if (a == 0 && b == 0) return;

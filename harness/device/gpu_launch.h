@@ -22,7 +22,6 @@ void raise_shared_limit(const Launch& launch);
 
 /// Enqueues the launch on a stream of the current device. Waits for nothing. Throws DeviceError for
 /// what the runtime refuses.
-void launch_on_gpu(const Launch& launch, Dtype dtype, const GpuBuffers& buffers,
-                   CUstream_st* stream);
+void launch_on_gpu(const Launch& step, Dtype dtype, const GpuBuffers& buffers, CUstream_st* stream);
 
 }  // namespace fa

@@ -13,9 +13,6 @@ from __future__ import annotations
 import importlib.metadata
 from typing import Any
 
-import numpy as np
-
-from flash_ladder import _machine
 from flash_ladder._commands import (
     Bench,
     CheckReport,
@@ -74,7 +71,11 @@ def attention(
     On a GPU the rung is enqueued on the current stream, and nothing waits for it. There is no
     gradient yet. Raises Refused (a ValueError) for a problem that the rung does not take.
     """
+    import numpy as np  # not needed for anything else here
+
     if isinstance(q, np.ndarray):
+        from flash_ladder import _machine
+
         o, lse = _machine.attention(q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse)
         return (o, lse) if return_lse else o
     try:
