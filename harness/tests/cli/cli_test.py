@@ -348,8 +348,8 @@ class Library(CliCase):
         if done.returncode != 0:
             self.skipTest("nm is not installed")
         names = {line.split()[-1] for line in done.stdout.splitlines()}
-        header = Path(__file__).parents[2] / "python/native/attention.h"
-        declared = re.findall(r"FA_ATTENTION_API .*?(\w+)\(", header.read_text(encoding="utf-8"))
+        header = SOURCE / "harness/python/native/attention.h"
+        declared = re.findall(r"FA_ATTENTION_API .*?(fa_\w+)\(", header.read_text(encoding="utf-8"))
         self.assertEqual(names, {"fa_api_version", "fa_bench", *declared})
 
 
