@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from typing import Any
 
@@ -52,13 +51,13 @@ def run(problem: Problem, rung: str, addresses: list[int], lse: Array | None) ->
         return candidate
 
     chosen = _best.first_that_takes(problem, rung, takes)
-    buffers = _native.Buffers(*addresses, lse.ctypes.data if lse is not None else None)
     message.check(
         library.fa_attention_run_on_machine(
-            ctypes.byref(given),
+            given,
             chosen.encode(),
             os.fsencode(_paths.ptx_folder()),
-            ctypes.byref(buffers),
+            *addresses,
+            lse.ctypes.data if lse is not None else None,
             message.buffer,
             _native.MESSAGE_BYTES,
         )

@@ -31,19 +31,7 @@ class CProblem(ctypes.Structure):
     ]
 
 
-class Buffers(ctypes.Structure):
-    """fa_attention_buffers."""
-
-    _fields_ = [
-        ("q", c_void_p),
-        ("k", c_void_p),
-        ("v", c_void_p),
-        ("o", c_void_p),
-        ("lse", c_void_p),
-        ("scratch", POINTER(c_void_p)),
-    ]
-
-
+ADDRESSES = [c_void_p] * 5  # q, k, v, o, lse
 FAILURE = [c_char_p, c_int32]  # message, size
 SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fa_attention_version": (c_int32, []),
@@ -55,10 +43,13 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fa_attention_plan_free": (None, [c_void_p]),
     "fa_attention_scratch_count": (c_int32, [c_void_p]),
     "fa_attention_scratch": (None, [c_void_p, c_int32, POINTER(c_int64), POINTER(c_int32)]),
-    "fa_attention_launch": (c_int32, [c_void_p, POINTER(Buffers), c_void_p, *FAILURE]),
+    "fa_attention_launch": (
+        c_int32,
+        [c_void_p, *ADDRESSES, POINTER(c_void_p), c_void_p, *FAILURE],
+    ),
     "fa_attention_run_on_machine": (
         c_int32,
-        [POINTER(CProblem), c_char_p, c_char_p, POINTER(Buffers), *FAILURE],
+        [POINTER(CProblem), c_char_p, c_char_p, *ADDRESSES, *FAILURE],
     ),
     "fa_attention_machine_takes": (c_int32, [POINTER(CProblem), c_char_p, *FAILURE]),
 }

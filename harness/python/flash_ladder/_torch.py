@@ -34,9 +34,7 @@ def attention(
                     f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
                     " under torch.no_grad() or on tensor.detach()"
                 )
-    if lse:
-        return torch.ops.flash_ladder.attention_lse(q, k, v, rung, causal, scale)
-    return torch.ops.flash_ladder.attention(q, k, v, rung, causal, scale)
+    return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale)
 
 
 # --- one plan a problem ---------------------------------------------------------------------------
@@ -67,27 +65,22 @@ class Plan:
         _native.library().fa_attention_scratch(self.handle, index, size, zeroed)
         return size.value, bool(zeroed.value)
 
-    def launch(self, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor | None) -> None:
+    def launch(self, addresses: tuple[int, int, int, int], lse: int | None) -> None:
+        """Enqueues it on the current stream; the addresses are those of q, k, v and o."""
         # Dropped after the launch: the allocator hands it out again in the order of the stream.
         held = [self.allocate(*each) for each in self.scratch]
-        rows = lse.data_ptr() if lse is not None else None
-        tensors = (q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr())
-        buffers = _native.Buffers(*tensors, rows)
+        scratch = None
         if held:
-            buffers.scratch = (ctypes.c_void_p * len(held))(
-                *(tensor.data_ptr() if tensor is not None else None for tensor in held)
-            )
+            pointers = (tensor.data_ptr() if tensor is not None else None for tensor in held)
+            scratch = (ctypes.c_void_p * len(held))(*pointers)
         stream = torch._C._cuda_getCurrentRawStream(self.device)
-        status = self.enqueue(self.handle, buffers, stream, None, 0)
-        if status:
-            self.explain(buffers, stream)
-
-    def explain(self, buffers: _native.Buffers, stream: int) -> None:
-        """Launches once more, for the message: a launch that failed has enqueued nothing."""
-        message = _native.Message()
-        message.check(
-            self.enqueue(self.handle, buffers, stream, message.buffer, _native.MESSAGE_BYTES)
-        )
+        if self.enqueue(self.handle, *addresses, lse, scratch, stream, None, 0):
+            # Once more, for the message: a launch that fails has enqueued nothing.
+            message, size = _native.Message(), _native.MESSAGE_BYTES
+            again = self.enqueue(
+                self.handle, *addresses, lse, scratch, stream, message.buffer, size
+            )
+            message.check(again)
 
     def allocate(self, size: int, zeroed: bool) -> Tensor | None:
         """Scratch memory. None: the library has zeros for this stream, but a graph that is captured
@@ -139,23 +132,25 @@ def check_layout(name: str, tensor: Tensor, device: torch.device) -> None:
 
 
 def outputs(q: Tensor, lse: bool) -> tuple[Tensor, Tensor | None]:
-    o = torch.empty_like(q, memory_format=torch.contiguous_format)
-    return o, q.new_empty(q.shape[:3], dtype=torch.float32) if lse else None
+    return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32) if lse else None
 
 
 def on_gpu(
     q: Tensor, k: Tensor, v: Tensor, rung: str, causal: bool, scale: float | None, lse: bool
 ) -> tuple[Tensor, Tensor | None]:
+    # A call takes microseconds, and so would every line that is not needed here.
     device = q.device
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_layout(name, tensor, device)
-    shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    if torch.cuda.current_device() != device.index:  # entering the context costs a microsecond
+    check_layout("q", q, device)
+    check_layout("k", k, device)
+    check_layout("v", v, device)
+    if torch.cuda.current_device() != device.index:
         with torch.cuda.device(device):
             return on_gpu(q, k, v, rung, causal, scale, lse)
+    shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
     plan = plan_for(shapes, dtypes, device.index, rung, causal, scale, lse)
     o, rows = outputs(q, lse)
-    plan.launch(q, k, v, o, rows)
+    addresses = (q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr())
+    plan.launch(addresses, None if rows is None else rows.data_ptr())
     return o, rows
 
 
@@ -194,3 +189,6 @@ def define() -> torch.library.Library:
 
 
 LIBRARY = define()
+# With the overload named, a call does not look it up.
+WITHOUT_LSE = torch.ops.flash_ladder.attention.default
+WITH_LSE = torch.ops.flash_ladder.attention_lse.default

@@ -23,7 +23,6 @@
 
 static_assert(sizeof(fa_attention_problem) == 56);
 static_assert(offsetof(fa_attention_problem, scale) == 48);
-static_assert(sizeof(fa_attention_buffers) == 48);
 
 struct fa_attention_plan {
   fa::LaunchPlan launches;
@@ -32,6 +31,13 @@ struct fa_attention_plan {
 };
 
 namespace {
+
+/// Addresses of one forward pass.
+struct Buffers {
+  const void *q, *k, *v;
+  void* o;
+  float* lse;
+};
 
 /// The rung does not take the problem.
 struct Refused : std::invalid_argument {
@@ -109,7 +115,7 @@ fa::HostTensor host_tensor(fa::Dtype dtype, const fa::Shape& shape, const void* 
 }
 
 void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, const char* ptx_folder,
-                    const fa_attention_buffers& buffers) {
+                    const Buffers& buffers) {
   fa::VmOptions options;
   if (ptx_folder) options.ptx_dir = ptx_folder;
   fa::VmDevice device(options);
@@ -199,28 +205,29 @@ void fa_attention_scratch(const fa_attention_plan* plan, int32_t index, int64_t*
   *zeroed = scratch.zeroed ? 1 : 0;
 }
 
-int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_buffers* buffers,
-                            void* stream, char* message, int32_t size) {
+int32_t fa_attention_launch(const fa_attention_plan* plan, const void* q, const void* k,
+                            const void* v, void* o, float* lse, void* const* scratch, void* stream,
+                            char* message, int32_t size) {
   return guarded(message, size, [&] {
     fa::check_cuda(cudaSetDevice(plan->device), "choosing the GPU");
     // The kernels take inputs as pointers to const; a plan's arguments do not tell them apart.
     const auto input = [](const void* address) { return const_cast<void*>(address); };
     auto* const order = static_cast<CUstream_st*>(stream);
-    const std::vector<void*> scratch = scratch_of(*plan, buffers->scratch, order);
-    const fa::GpuBuffers addresses{.tensors = {input(buffers->q), input(buffers->k),
-                                               input(buffers->v), buffers->o, buffers->lse},
-                                   .scratch = scratch};
+    const std::vector<void*> own = scratch_of(*plan, scratch, order);
+    const fa::GpuBuffers addresses{.tensors = {input(q), input(k), input(v), o, lse},
+                                   .scratch = own};
     for (const fa::Launch& step : plan->launches.launches)
       fa::launch_on_gpu(step, plan->dtype, addresses, order);
   });
 }
 
 int32_t fa_attention_run_on_machine(const fa_attention_problem* problem, const char* rung,
-                                    const char* ptx_folder, const fa_attention_buffers* buffers,
-                                    char* message, int32_t size) {
+                                    const char* ptx_folder, const void* q, const void* k,
+                                    const void* v, void* o, float* lse, char* message,
+                                    int32_t size) {
   return guarded(message, size, [&] {
     run_on_machine(to_problem(*problem), plan_or_refuse(*problem, rung, fa::vm_description()),
-                   ptx_folder, *buffers);
+                   ptx_folder, {q, k, v, o, lse});
   });
 }
 

@@ -46,16 +46,6 @@ typedef struct fa_attention_problem {
  * at a time, each with scratch memory of its own. */
 typedef struct fa_attention_plan fa_attention_plan;
 
-/* Device addresses of one forward pass; all multiples of 16. 48 bytes. */
-typedef struct fa_attention_buffers {
-  const void* q;        /* offset 0 */
-  const void* k;        /* offset 8 */
-  const void* v;        /* offset 16 */
-  void* o;              /* offset 24 */
-  float* lse;           /* offset 32: [batch, heads, seq_q]; NULL for a problem without one */
-  void* const* scratch; /* offset 40: one for each scratch buffer of the plan; see below */
-} fa_attention_buffers;
-
 /* FA_ATTENTION_VERSION of the library. */
 FA_ATTENTION_API int32_t fa_attention_version(void);
 
@@ -79,18 +69,22 @@ FA_ATTENTION_API void fa_attention_scratch(const fa_attention_plan* plan, int32_
                                            int64_t* bytes, int32_t* zeroed);
 
 /* Enqueues the plan on `stream`, a cudaStream_t of the plan's device, and returns at once. The
+ * addresses are multiples of 16; `lse` is [batch, heads, seq_q] or, for a problem without one,
+ * NULL; `scratch` has one address for each scratch buffer, or is NULL where none is needed. The
  * plan's device becomes the current one of this thread. */
-FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan,
-                                             const fa_attention_buffers* buffers, void* stream,
-                                             char* message, int32_t size);
+FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan, const void* q,
+                                             const void* k, const void* v, void* o, float* lse,
+                                             void* const* scratch, void* stream, char* message,
+                                             int32_t size);
 
-/* Runs `rung` in the PTX virtual machine, with its checkers, on arrays in host memory; `scratch` is
- * not looked at. `ptx_folder` holds the PTX of the rungs; NULL: FA_PTX_DIR, else the folder of the
- * build. Returns when the result is there. */
+/* Runs `rung` in the PTX virtual machine, with its checkers, on arrays in host memory. `ptx_folder`
+ * holds the PTX of the rungs; NULL: FA_PTX_DIR, else the folder of the build. Returns when the
+ * result is there. */
 FA_ATTENTION_API int32_t fa_attention_run_on_machine(const fa_attention_problem* problem,
                                                      const char* rung, const char* ptx_folder,
-                                                     const fa_attention_buffers* buffers,
-                                                     char* message, int32_t size);
+                                                     const void* q, const void* k, const void* v,
+                                                     void* o, float* lse, char* message,
+                                                     int32_t size);
 
 /* Whether the machine takes the problem with this rung, as fa_attention_run_on_machine would. */
 FA_ATTENTION_API int32_t fa_attention_machine_takes(const fa_attention_problem* problem,

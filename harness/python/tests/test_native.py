@@ -14,7 +14,6 @@ from ptxvm import _native as machine
 
 CASES = [
     (attention.CProblem, "attention.h", "fa_attention_problem", 56),
-    (attention.Buffers, "attention.h", "fa_attention_buffers", 48),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 112),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 40),

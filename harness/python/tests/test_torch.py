@@ -42,6 +42,15 @@ def test_what_is_refused(change: Any, message: str) -> None:
         flash_ladder.attention(*change(*inputs()))
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there() -> None:
+    from flash_ladder import _torch
+
+    shape, half = torch.Size((1, 1, 64, 64)), torch.float16
+    with pytest.raises(flash_ladder.EnvironmentFailure, match="choosing the GPU"):
+        _torch.plan_for((shape,) * 3, (half,) * 3, 0, "06", False, None, False)
+
+
 def test_tensors_of_two_devices() -> None:
     from flash_ladder import _torch
 
