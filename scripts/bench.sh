@@ -85,7 +85,8 @@ bench_with_peers() {
     afresh=("${OVERWRITE[@]}")
     STARTED+="$json "
   fi
-  FA_BUILD_DIR="$BUILD_DIR" run_child python3 "$ROOT/scripts/peers.py" "$@" --json "$json" \
+  FA_BUILD_DIR="$BUILD_DIR" PYTHONPATH="$ROOT/harness/python${PYTHONPATH:+:$PYTHONPATH}" \
+    run_child python3 "$ROOT/scripts/peers.py" "$@" --json "$json" \
     ${afresh[@]+"${afresh[@]}"} || code=$?
   case "$code" in
     0) ;;

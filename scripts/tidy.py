@@ -23,7 +23,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FOLDERS = ("kernels", "harness/io", "harness/attention", "harness/device", "harness/bench",
-           "harness/cli", "harness/vm")  # fmt: skip
+           "harness/cli", "harness/python", "harness/vm")  # fmt: skip
 SKIPPED = 77
 
 

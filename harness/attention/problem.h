@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fa {
@@ -32,8 +33,13 @@ struct Problem {
   Dtype dtype = Dtype::f16;
   bool lse = false;  ///< also asks for the log-sum-exp of every row of scaled scores, natural log
 
-  /// 1/sqrt(head_dim), the factor on Q K^T before the softmax.
-  double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
+  /// Above 0; empty: 1/sqrt(head_dim).
+  std::optional<double> own_scale = {};
+
+  /// The factor on Q K^T before the softmax.
+  double scale() const {
+    return own_scale ? *own_scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  }
 
   /// Rows of Q, of O and of the LSE.
   std::int64_t q_rows() const { return batch * heads * seq_q; }

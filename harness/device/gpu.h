@@ -109,7 +109,6 @@ class GpuDevice final : public Device {
   void lay_out_scratch(const LaunchPlan& plan);
   void write_red_zones(const Region& region);
   void poison(const Region& held);
-  void marshal(const Argument& argument, std::byte* bytes) const;
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
   HostTensor download(Tensor source, HostTensor target);

@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import unittest
@@ -351,7 +352,9 @@ class Library(CliCase):
         if done.returncode != 0:
             self.skipTest("nm is not installed")
         names = {line.split()[-1] for line in done.stdout.splitlines()}
-        self.assertEqual(names, {"fa_api_version", "fa_bench"})
+        header = SOURCE / "harness/python/native/attention.h"
+        declared = re.findall(r"FA_ATTENTION_API .*?(fa_\w+)\(", header.read_text(encoding="utf-8"))
+        self.assertEqual(names, {"fa_api_version", "fa_bench", *declared})
 
 
 if __name__ == "__main__":
