@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "ptxvm/module.h"
+
 namespace ptxvm::tools {
 
 /// Exit codes of the tool, those of `fa`.
@@ -16,6 +18,9 @@ enum class ExitCode : int {
 
 /// Runs one command line, without the name of the program. Returns the exit code.
 int run(const std::vector<std::string>& arguments);
+
+/// Module::load. A file that is not there or may not be opened is a FileError.
+Module load_module(const std::string& path);
 
 /// Commands, given the words after theirs. They throw.
 int run_kernel(const std::vector<std::string>& words);

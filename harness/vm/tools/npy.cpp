@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -121,6 +122,9 @@ ArrayType parse_type(std::string_view text) {
 }
 
 Array read_npy(const std::string& path) {
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
+    throw InputError(path + ": is not a regular file; a .npy file is");
+  }
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) throw FileError(path + ": cannot be read: " + reason());
