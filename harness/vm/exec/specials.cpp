@@ -76,7 +76,6 @@ uint32_t of_warp(Special id, const Warp& w) {
     case Special::kSmid:
       return 0;
     case Special::kNsmid:
-      return 1;
     case Special::kGridid:
       return 1;
     case Special::kTotalSmemSize:
