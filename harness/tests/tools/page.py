@@ -19,6 +19,13 @@ RELEASE = "13.0"  # of nvcc: another one makes other PTX, with other counts and 
 BUILD = Path(os.environ.get("FA_BUILD_DIR", support.REPOSITORY / "build"))
 
 
+def cache_entry(name: str) -> str:
+    """A value of the real build's cache, empty when it has none."""
+    text = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
+    found = re.search(rf"^{name}:\w+=(.*)$", text, re.M)
+    return found[1] if found else ""
+
+
 def find_nvcc() -> str | None:
     folders = [str(support.REPOSITORY / ".venv/cuda/bin"), os.environ.get("PATH", "")]
     folders.append("/usr/local/cuda/bin")

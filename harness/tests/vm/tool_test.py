@@ -251,6 +251,32 @@ class Words(ToolCase):
         self.refused(*run, "--arg", "odd.npy", says="allowed: float16, float32, float64, int32")
         (self.folder / "fortran.npy").write_bytes(raw.replace(b"False", b"True "))
         self.refused(*run, "--arg", "fortran.npy", says="Fortran order")
+        # What never ends, and what is too long, is refused unread.
+        run = ("--entry", "k", "--block", 32)
+        self.refused("run", "/dev/zero", *run, says="/dev/zero: is not a regular file")
+        self.refused("list", self.folder, says="is not a regular file")
+        os.mkfifo(self.folder / "pipe.ptx")
+        self.refused("list", "pipe.ptx", says="pipe.ptx: is not a regular file")
+        (self.folder / "zeros.npy").symlink_to("/dev/zero")
+        self.refused(
+            *("run", PTX / "transpose.ptx", "--entry", "transpose_plain", "--block", "32,8"),
+            *("--arg", "zeros.npy"),
+            says="zeros.npy: is not a regular file",
+        )
+        with (self.folder / "long.ptx").open("wb") as long:
+            long.truncate(1 << 40)
+        self.refused("list", "long.ptx", says="has 1099511627776 bytes; at most 33554432 are read")
+
+    def test_many_errors(self) -> None:
+        head = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<4>;\n"
+        text = head + "frob %r1, %r2, {%r1, %r2}; " * 20000 + "\n}\n"
+        (self.folder / "bad.ptx").write_text(text)
+        _, err = self.tool("list", "bad.ptx", code=REFUSED)
+        self.assertLess(len(err), 10000)
+        self.assertEqual(err.count("unknown instruction 'frob'"), 20)
+        self.assertIn("bad.ptx: and 19980 more errors", err)
+
+    def test_a_file_that_is_not_ptx(self) -> None:
         (self.folder / "bad.ptx").write_text(".version 8.0\n.target sm_80\nfrob\n")
         self.refused("list", "bad.ptx", says="bad.ptx:3")
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "catch.h"
+#include "isa/special_registers.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -215,6 +216,22 @@ TEST_CASE("special registers") {
       run(kernel("  mov.u64 %d1, %clock64;\n  add.u32 %r1, %lane, 1;\n  mov.u64 %d2, %clock64;\n"
                  "  sub.u64 %d3, %d2, %d1;\n  st.global.u64 [%out], %d3;"));
   CHECK(c.at<uint64_t>(0) == 2);
+}
+
+TEST_CASE("every special register has a value") {
+  for (const isa::SpecialRow& row : isa::special_registers()) {
+    INFO(row.name);
+    const bool wide = bits(row.type) == 64;
+    const std::string word = wide ? ".u64" : ".u32", to = wide ? "%d1" : "%r1";
+    const Run r = run(kernel("mov" + word + " " + to + ", " + std::string(row.name) +
+                                 ";\nst.global" + word + " [%out], " + to + ";",
+                             "sm_90"));
+    REQUIRE(!r.result.fault);
+    // A register that nobody filled in holds what a fresh register holds: all bits one.
+    const bool masks = row.name.starts_with("%lanemask");
+    if (!masks && wide) CHECK(r.at<uint64_t>(3) != ~uint64_t{0});
+    if (!masks && !wide) CHECK(r.at<uint32_t>(3) != ~uint32_t{0});
+  }
 }
 
 TEST_CASE("trap and collectives without all lanes are faults") {

@@ -35,7 +35,6 @@ class ClusterRunner {
   void begin(Cta& cta, uint64_t cluster, uint32_t rank);
   void begin(Warp& w, uint16_t index);
   CtaEvent event_of(const Cta& cta) const;
-  void fill_specials(Warp& w);
   void schedule();
   bool finish_one_pending();
   bool rotate_lanes();

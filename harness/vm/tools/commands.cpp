@@ -1,6 +1,7 @@
 #include "tools/commands.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <new>
@@ -47,8 +48,7 @@ std::string show(Dim3 d) {
 }
 
 int list(const std::string& path) {
-  if (!std::ifstream(path)) throw FileError(path + ": cannot be read");
-  const Module module = Module::load(path);
+  const Module module = load_module(path);
   std::cout << path << ": target " << module.target() << ", PTX " << module.isa_version() / 10
             << "." << module.isa_version() % 10 << "\n";
   for (const Kernel& k : module.kernels()) {
@@ -87,6 +87,16 @@ int dispatch(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+Module load_module(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  // Opening what is not a regular file may wait for ever; the library refuses it unopened.
+  const bool openable = !fs::is_regular_file(status) || std::ifstream(path).is_open();
+  if (!fs::exists(status) || !openable) throw FileError(path + ": cannot be read");
+  return Module::load(path);
+}
 
 int run(const std::vector<std::string>& arguments) {
   try {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ptxvm/module.h"
+
 namespace ptxvm::tools {
 
 /// Exit codes of the tool, those of `fa`.
@@ -22,6 +24,9 @@ struct MemoryError : std::runtime_error {
 
 /// Runs one command line, without the name of the program. Returns the exit code.
 int run(const std::vector<std::string>& arguments);
+
+/// Module::load. A file that is not there or may not be opened is a FileError.
+Module load_module(const std::string& path);
 
 /// Commands, given the words after theirs. They throw.
 int run_kernel(const std::vector<std::string>& words);

@@ -150,8 +150,7 @@ void print_finding(const Finding& finding) {
 
 int run_kernel(const std::vector<std::string>& words) {
   const LaunchOptions wanted = parse_launch(words);
-  if (!std::ifstream(wanted.file)) throw FileError(wanted.file + ": cannot be read");
-  const Module module = Module::load(wanted.file);
+  const Module module = load_module(wanted.file);
   module.kernel(wanted.entry);
   require_outputs(wanted);
   require_memory(wanted);

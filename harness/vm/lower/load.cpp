@@ -1,12 +1,8 @@
 // Loading: text, tree, programs, and the images of module variables.
-#include "ptxvm/module.h"
-
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "lower/lower.h"
 #include "memory/spaces.h"
@@ -19,11 +15,12 @@ std::atomic<uint64_t> next_variable{0};
 
 class Loader {
  public:
-  Loader(std::string text, std::string file_name) : data_(std::make_shared<ModuleData>()) {
-    data_->source = std::make_unique<text::Source>(std::move(text), std::move(file_name));
+  explicit Loader(std::unique_ptr<text::Source> source)
+      : data_(std::make_shared<ModuleData>()), errors_(*source) {
+    data_->source = std::move(source);
   }
 
-  std::shared_ptr<const ModuleData> run() {
+  std::shared_ptr<ModuleData> run() {
     text_ = text::parse(*data_->source, errors_);
     stop_on_errors();
     target();
@@ -40,7 +37,7 @@ class Loader {
 
  private:
   void stop_on_errors() {
-    if (!errors_.empty()) throw Error(std::move(errors_));
+    if (!errors_.empty()) throw Error(errors_.take());
   }
 
   void target() {
@@ -128,52 +125,19 @@ class Loader {
   }
 
   void fail(const text::Declaration& d, std::string message) {
-    errors_.push_back(data_->source->point_at(d.span, std::move(message)));
+    errors_.add(d.span, std::move(message));
   }
 
   std::shared_ptr<ModuleData> data_;
   text::ModuleText text_;
   ModuleSymbols symbols_;
-  std::vector<Diagnostic> errors_;
+  text::Errors errors_;
 };
 
 }  // namespace
 
-Module Module::parse(std::string text, std::string file_name) {
-  Module m;
-  m.data_ = Loader(std::move(text), std::move(file_name)).run();
-  return m;
-}
-
-Module Module::load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) throw Error(path + ": cannot be read");
-  return parse(std::move(text).str(), path);
-}
-
-const std::string& Module::file_name() const {
-  return data_->source->file_name();
-}
-const std::string& Module::target() const {
-  return data_->target;
-}
-int Module::isa_version() const {
-  return data_->version;
-}
-std::span<const Kernel> Module::kernels() const {
-  return data_->kernels;
-}
-
-const Kernel& Module::kernel(std::string_view name) const {
-  std::string names;
-  for (const Kernel& k : data_->kernels) {
-    if (k.name() == name) return k;
-    names += (names.empty() ? "" : ", ") + k.name();
-  }
-  throw Error(file_name() + ": there is no entry '" + std::string(name) + "'" +
-              (names.empty() ? "; the file has none" : "; there are: " + names));
+std::shared_ptr<ModuleData> load_text(std::string text, std::string file_name) {
+  return Loader(std::make_unique<text::Source>(std::move(text), std::move(file_name))).run();
 }
 
 }  // namespace ptxvm

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,16 +46,40 @@ inline constexpr Ref kNoRef = 0xfffffff0u;  ///< An optional operand or a guard 
 inline constexpr Ref kAddedOp =
     0xfffffff1u;  ///< As a guard: none, and the lowering added the operation.
 
+/// What an operation does. Lowering says it; execution links the code to it (exec/link.h).
+enum class Action : uint8_t {
+  kInstruction,  ///< The spelling of its instruction.
+  kPack,         ///< mov with a vector on one side or both; aux is a PackShape.
+  kEnterBlock,   ///< At the start of a basic block; operands: its number, its instructions.
+  kJump,         ///< Go on at the operation that operand 0 names.
+  kExit,         ///< The end of the text.
+  kRefresh,      ///< A moving special register, aux its name, is about to be read; operands: its
+                 ///< slot, the reader's place in the block.
+};
+
+/// Bits of one element of a mov with vectors, and elements on either side; 0 where a whole stands.
+struct PackShape {
+  uint32_t element_bits = 0, destinations = 0, sources = 0;
+
+  uint64_t as_aux() const {
+    return element_bits | uint64_t{destinations} << 8 | uint64_t{sources} << 16;
+  }
+  static PackShape from_aux(uint64_t aux) {
+    return {static_cast<uint32_t>(aux & 0xff), static_cast<uint32_t>(aux >> 8 & 0xff),
+            static_cast<uint32_t>(aux >> 16 & 0xff)};
+  }
+};
+
 /// One operation. Operands are flattened in the order of the text: a vector gives its elements, an
 /// address gives base and constant offset (as a signed number, not a Ref) and then its coordinates,
 /// an immediate its value, `p|q` two entries, a label the index of the operation to jump to.
 struct alignas(64) Op {
-  ExecFn fn = nullptr;
+  ExecFn fn = nullptr;             ///< Null until the program is linked.
   Ref guard = kNoRef;              ///< A predicate, kNoRef or kAddedOp.
   uint32_t instruction = 0;        ///< Index into Program::instructions.
   uint32_t r[8] = {};              ///< The first eight operands.
   const uint32_t* list = nullptr;  ///< All of them.
-  uint64_t aux = 0;                ///< Chosen by the binder.
+  uint64_t aux = 0;                ///< What the action or its code wants to know.
 };
 static_assert(sizeof(Op) == 64);
 
@@ -66,8 +91,8 @@ struct Variable {
 
 /// Special register that the kernel reads, and the slot that holds it.
 struct SpecialSlot {
-  isa::Special id;
-  uint32_t offset;
+  const isa::SpecialRow* row = nullptr;
+  uint32_t offset = 0;
 };
 
 struct Program {
@@ -82,6 +107,7 @@ struct Program {
   std::optional<Dim3> max_threads, required_threads, required_cluster;
   uint32_t min_blocks = 1;  ///< .minnctapersm
 
+  std::vector<Action> actions;  ///< By operation.
   // Two instantiations of the same operations: without and with events.
   std::vector<Op> plain, observed;
   std::vector<uint32_t> operands;  ///< Backing store of Op::list.
@@ -125,10 +151,14 @@ struct ModuleData {
   int sm = 0;
   bool arch_specific = false;
   std::vector<std::unique_ptr<Program>> programs;
-  std::vector<Kernel> kernels;
+  std::vector<Kernel> kernels;  ///< Views of them.
   std::vector<GlobalVariable> globals;
   std::vector<std::byte> constants;  ///< The constant bank.
   std::vector<Variable> constant_variables;
 };
+
+/// `from a.cuh:88 (inlined at b.cu:141)`, with the last part of each path; empty for an empty
+/// chain.
+std::string describe_chain(std::span<const SourceLocation> chain);
 
 }  // namespace ptxvm
