@@ -17,6 +17,7 @@
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
+# FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
 # Without a GPU every rung is checked and counted in the virtual machine: the results go to
 # runs/vm/counts.json or to FILE, if there is none, the chart of them beside it. Nothing is timed; the charts of times
@@ -255,11 +256,11 @@ count_in_vm() {
 redraw_committed() {
   say "Times: these are the committed measurements, drawn again. They are not of this machine."
   local results gpu found=no
-  for results in "$ROOT"/plots/results/*/ladder.json; do
+  for results in "$ROOT"/plots/results/*/{ladder,fp32,spread}.json; do
     [[ -f $results ]] || continue
     found=yes
     gpu="$(basename "$(dirname "$results")")"
-    draw_charts "$results" "$ROOT/runs/committed-$gpu" "committed measurement, not of this machine"
+    draw_charts "$results" "$RUNS_DIR/committed-$gpu" "committed measurement, not of this machine"
   done
   [[ $found == yes ]] || say "There are no committed measurements in plots/results yet."
 }
@@ -285,18 +286,24 @@ main() {
     esac
     shift
   done
-  [[ $build == no ]] || set_up_and_build charts
-  fa_binary >/dev/null || die "fa is not built in $BUILD_DIR"
+  local targets=(fa fa_shared)
   if have_gpu; then
     [[ -z $sets || ${#rest[@]} -eq 0 ]] || die "--sets cannot be combined with '${rest[*]}'"
-    measure "${sets:-$SETS}" "${json:-$ROOT/runs/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
-      ${rest[@]+"${rest[@]}"}
   else
     # The file that nobody named is this script's own.
     [[ -n $json ]] || OVERWRITE=(--overwrite)
     [[ -z $sets ]] || die "--sets: nothing can be timed without a GPU"
     [[ ${#rest[@]} -eq 0 ]] || die "'${rest[*]}': nothing can be timed without a GPU"
-    count_in_vm "${json:-$ROOT/runs/vm/counts.json}"
+    targets=(fa)
+  fi
+  require_writable "$RUNS_DIR" FA_RUNS_DIR
+  [[ $build == no ]] || set_up_and_build charts "${targets[@]}"
+  fa_binary >/dev/null || die "fa is not built in $BUILD_DIR"
+  if have_gpu; then
+    measure "${sets:-$SETS}" "${json:-$RUNS_DIR/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
+      ${rest[@]+"${rest[@]}"}
+  else
+    count_in_vm "${json:-$RUNS_DIR/vm/counts.json}"
     redraw_committed
   fi
 }

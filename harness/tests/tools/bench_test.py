@@ -62,7 +62,7 @@ exit "${{code:-0}}"
 @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
 class BenchTest(support.FolderTest):
     def bench(
-        self, *words: str, codes: str = "", listing: list[dict] = LISTING
+        self, *words: str, codes: str = "", listing: list[dict] = LISTING, named: bool = True
     ) -> tuple[int, list[list[str]], str]:
         """(exit code, what peers.py was called with, stderr)"""
         fa = FA.format(listing=json.dumps({"rungs": listing}))
@@ -76,9 +76,23 @@ class BenchTest(support.FolderTest):
         self.limits = self.folder / "limits"
         environment |= {"LIMITS": str(self.limits)}
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}", "CODES": str(answers)}
-        command = [SCRIPT, "--no-build", "--json", self.folder / "out" / "main.json", *words]
+        environment |= {"FA_RUNS_DIR": str(self.folder / "runs")}
+        target = ["--json", self.folder / "out" / "main.json"] if named else []
+        command = [SCRIPT, "--no-build", *target, *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, [line.split() for line in log.read_text().splitlines()], done.stderr
+
+    def test_without_a_file_results_go_to_the_folder_of_runs(self) -> None:
+        code, calls, err = self.bench("--sets", "small", named=False)
+        self.assertEqual(code, 0, err)
+        folders = {Path(self.option(call, "--json")).parent for call in calls}
+        self.assertEqual({folder.parent for folder in folders}, {self.folder / "runs"})
+
+    def test_a_folder_of_runs_that_cannot_be_made_is_named(self) -> None:
+        (self.folder / "runs").write_text("a file")
+        code, calls, err = self.bench("--sets", "small", named=False)
+        self.assertEqual((code, calls), (3, []))
+        self.assertIn("set FA_RUNS_DIR to a folder that can be written", err)
 
     def rungs(self, call: list[str]) -> list[str]:
         return call[: next(place for place, word in enumerate(call) if word.startswith("--"))]

@@ -437,6 +437,12 @@ class PagesTest(unittest.TestCase):
                 if "<!--" in line:
                     self.assertIsNotNone(self.ALONE.fullmatch(line), f"{page.name}: {line}")
 
+    def test_every_chart_has_a_page(self) -> None:
+        pages = [support.REPOSITORY / "README.md", *(support.REPOSITORY / "docs").rglob("*.md")]
+        text = "".join(page.read_text(encoding="utf-8") for page in pages)
+        for chart in (support.REPOSITORY / "docs/assets").glob("*.svg"):
+            self.assertIn(chart.name, text)
+
     def test_nothing_of_the_source_is_left_in_the_rendered_text(self) -> None:
         markdown = support.need("markdown")
         for page in [support.REPOSITORY / "README.md", *(support.REPOSITORY / "docs").glob("*.md")]:
