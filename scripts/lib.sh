@@ -129,4 +129,4 @@ gpu_report() {
 }
 
 # show_usage: the comment at the top of the running script.
-show_usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//p}' "$0"; }
+show_usage() { sed -n '2,/^set -/{/^set -/d;/SPDX-/d;s/^# \{0,1\}//p}' "$0"; }
