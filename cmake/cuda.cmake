@@ -2,7 +2,7 @@
 
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(CMAKE_CUDA_COMPILER nvcc
-    HINTS ${PROJECT_SOURCE_DIR}/.venv/cuda ENV CUDA_HOME /usr/local/cuda
+    HINTS $ENV{FA_VENV_DIR}/cuda ${PROJECT_SOURCE_DIR}/.venv/cuda ENV CUDA_HOME /usr/local/cuda
     PATH_SUFFIXES bin)
   if(NOT CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "nvcc not found. Run scripts/setup.sh, or set CUDA_HOME to a CUDA 13 toolkit.")

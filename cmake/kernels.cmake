@@ -2,6 +2,7 @@
 include_guard(GLOBAL)
 get_filename_component(fa_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(fa_ptxas_tool ${fa_root}/scripts/ptxas_report.py)
+set(FA_HOPPER_ARCHITECTURES 90a-real CACHE STRING "What kernels in hopper/ folders are compiled for")
 
 # fa_add_ptx(FOLDER ARCHITECTURE SOURCES...): FOLDER/NAME.ptx of each; appends them to fa_ptx_files.
 function(fa_add_ptx folder architecture)
@@ -52,7 +53,7 @@ function(fa_add_own target ptx_folder folder)
     endif()
   endforeach()
   if(hopper)
-    set_target_properties(${kernels}_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real)
+    set_target_properties(${kernels}_hopper PROPERTIES CUDA_ARCHITECTURES "${FA_HOPPER_ARCHITECTURES}")
   endif()
   add_library(${kernels} STATIC ${objects})
   set_target_properties(${kernels} PROPERTIES LINKER_LANGUAGE CXX)

@@ -37,6 +37,7 @@ class Problem:
     dtype: str
     inputs: str = "normal"  # distribution of Q, K and V
     spread: float = 1.0  # factor on Q
+    lse: bool = False  # the log-sum-exp of every row too
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Problem:
@@ -74,7 +75,8 @@ class Problem:
         shape = f"B={self.batch} H={self.heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
         spread = "" if self.spread == 1 else f"spread {self.spread:g}"
         inputs = "" if self.inputs == "normal" else self.inputs
-        return ", ".join(filter(None, (shape, inputs, spread)))
+        lse = "with LSE" if self.lse else ""
+        return ", ".join(filter(None, (shape, inputs, spread, lse)))
 
     def with_seq(self, seq: int) -> Problem:
         return replace(self, seq_q=seq, seq_kv=seq)

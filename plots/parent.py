@@ -19,8 +19,8 @@ ROW = 0.335  # inches
 WIDTH = 9.6
 LEFT, RIGHT, TOP, BOTTOM = 2.5, 2.02, 1.3, 0.95  # inches around the bars
 KEY = (
-    "Solid: the idea, against the parent at the same tile."
-    " Hatched: what the new tile alone did to the parent."
+    "Solid: against the parent; where the parent was timed at this rung's tile, against that."
+    " Hatched: what the tile alone did."
 )
 TICKS = (
     0.25,

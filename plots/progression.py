@@ -39,9 +39,11 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     for place, rung in enumerate(rungs):
         row = results.rung(rung.id, problem)
         assert row is not None
-        draw_bar(axes, place, row, kinds[rung.id], colours[rung.id])
+        step = step_of(rung, catalogue, results, problem)
+        outline = step.parent_at_tile.tflops if step and step.parent_at_tile else 0.0
+        draw_bar(axes, place, row, kinds[rung.id], colours[rung.id], outline)
         label_rung(axes, place, rung, row)
-        draw_step(axes, place, step_of(rung, catalogue, results, problem))
+        draw_step(axes, place, step)
     axes.set_yticks([])
     draw_limit_axis(axes, results, problem)
     draw_references(figure, axes, references)
@@ -73,8 +75,9 @@ def reference_rows(results: Results, problem: Problem) -> References:
 
 
 def draw_bar(
-    axes: Axes, place: int, row: Row, kind: status.Status, colour: style.Colour
+    axes: Axes, place: int, row: Row, kind: status.Status, colour: style.Colour, outline: float
 ) -> None:
+    """A rung with its label, which stands behind the end of an outline that would cross it."""
     slow, fast = row.spread
     fill = colour if kind.is_up else style.pale(colour)
     axes.barh(place, row.tflops, height=BAR, facecolor=fill, edgecolor=colour, zorder=2)
@@ -88,12 +91,14 @@ def draw_bar(
         capthick=1.1,
         zorder=4,
     )
-    is_long = row.tflops > 0.12 * axes.get_xlim()[1]
+    label = 0.12 * axes.get_xlim()[1]
+    is_long = row.tflops > label + (outline if outline < label else 0)
+    inside = outline if outline < label else 0
     value = f"{row.tflops:.0f}" if row.tflops >= 99.5 else f"{row.tflops:.1f}"
     behind = {"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.8}  # a reference line
     axes.annotate(
         value if kind.is_up and not kind.branch else f"{value}  {kind.text}",
-        (0 if is_long else fast, place),
+        (inside if is_long else max(fast, outline), place),
         xytext=(7, 0),
         textcoords="offset points",
         va="center_baseline",

@@ -234,14 +234,14 @@ def name_change_columns(axes: Axes) -> None:
 
 
 def draw_changes(axes: Axes, place: float, step: Step) -> None:
-    """Change against the parent, and against the parent at this rung's tile."""
+    """Change against the parent, and against the parent at this rung's tile where it has a time."""
     column = blended_transform_factory(axes.transAxes, axes.transData)
     text = {"transform": column, "va": "center_baseline"}
-    colour = INK if step.parent_at_tile else MUTED
     axes.text(right_of(axes, CHANGE), place, percent(step.factor), **text)
     parent = {"size": 8, "color": MUTED, **text}
     axes.text(right_of(axes, CHANGE + 0.62), place, f"on {step.parent.id}", **parent)
-    axes.text(right_of(axes, IDEA), place, percent(step.idea_factor), color=colour, **text)
+    if step.parent_at_tile:
+        axes.text(right_of(axes, IDEA), place, percent(step.idea_factor), **text)
 
 
 # --- command line and files -----------------------------------------------------------------------

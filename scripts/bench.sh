@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Measures the ladder: set-up, build, check, then rungs and other implementations in turns; charts.
-#   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE] [--no-build] [options of fa bench]
-# With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done. The sets:
+#   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE [--overwrite]] [--no-build]
+#                    [options of fa bench]
+# With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done; a file
+# that holds anything else stays as it is, unless --overwrite starts FILE and those beside it afresh.
+# The sets:
 #   limits   limits.json  what bare loops reach on the card (fa limits)
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 and 1024 at D=128, N=8192 at D=64; those
 #                         that the lengths are shown of also N=512, 2048, 4096, 16384
@@ -14,9 +17,10 @@
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
+# FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
 # Without a GPU every rung is checked and counted in the virtual machine: the results go to
-# runs/vm/counts.json or to FILE, the chart of them beside it. Nothing is timed; the charts of times
+# runs/vm/counts.json or to FILE, if there is none, the chart of them beside it. Nothing is timed; the charts of times
 # are the committed measurements, drawn again and marked as such.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -31,24 +35,64 @@ LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '24'"
 TORCH_PEERS=torch_standard,torch_efficient
 SINGLE_PEERS=$TORCH_PEERS,cublas,copy
 FAILED=0
+OVERWRITE=() # --overwrite, if it was given
+STARTED=" "  # files that were started afresh by now
+CHILD=""
+
+# What runs long runs as a child that is told when this script is: nothing is left behind, and what
+# was measured until then is written.
+stop_child() {
+  trap '' INT TERM
+  if [[ -n $CHILD ]]; then
+    kill -TERM "$CHILD" 2>/dev/null || true
+    wait "$CHILD" || true
+  fi
+  die "interrupted" 130
+}
+trap stop_child INT TERM
+
+# run_child COMMAND...: its exit code.
+run_child() {
+  local code=0
+  "$@" &
+  CHILD=$!
+  wait "$CHILD" || code=$?
+  CHILD=""
+  return "$code"
+}
+
+# require_results_file FILE: a file can be there, or be made in a folder that is there or can be.
+require_results_file() {
+  [[ ! -e $1 || -f $1 ]] || die "--json '$1' is not a regular file" 3
+  [[ $1 != */ ]] || die "--json '$1' is the name of a folder" 3
+  mkdir -p "$(dirname "$1")" || die "the folder of --json '$1' cannot be made" 3
+}
 
 draw_charts() {
   local results="$1" out="$2" note="${3:-}" python
   python="$(python_with numpy matplotlib)" || die "no Python with numpy and matplotlib was found" 3
   step "charts: $out"
-  FA_BUILD_DIR="$BUILD_DIR" "$python" "$ROOT/plots/render.py" --results "$results" --out "$out" \
-    --note "$note"
+  FA_BUILD_DIR="$BUILD_DIR" run_child "$python" "$ROOT/plots/render.py" --results "$results" \
+    --out "$out" --note "$note"
 }
 
 # bench_with_peers FILE WORD...: words of fa bench and peers.py. What is wrong (1) or could not run
 # (3) has a row that says so and does not stop the other measurements; FAILED remembers it.
 bench_with_peers() {
-  local json="$1" code=0
+  local json="$1" code=0 afresh=()
   shift
-  FA_BUILD_DIR="$BUILD_DIR" python3 "$ROOT/scripts/peers.py" "$@" --json "$json" || code=$?
+  # The first measurement into a file starts it afresh, the others add to it.
+  if [[ ${#OVERWRITE[@]} -gt 0 && $STARTED != *" $json "* ]]; then
+    afresh=("${OVERWRITE[@]}")
+    STARTED+="$json "
+  fi
+  FA_BUILD_DIR="$BUILD_DIR" PYTHONPATH="$ROOT/harness/python${PYTHONPATH:+:$PYTHONPATH}" \
+    run_child python3 "$ROOT/scripts/peers.py" "$@" --json "$json" \
+    ${afresh[@]+"${afresh[@]}"} || code=$?
   case "$code" in
     0) ;;
     1 | 3) FAILED=$code ;;
+    130 | 143) die "interrupted" 130 ;;
     *) die "the measurement into $json was refused; the messages above say why" "$code" ;;
   esac
 }
@@ -70,7 +114,13 @@ bench_rungs() {
 
 measure_limits() {
   local code=0
-  "$(fa_binary)" limits --json "$1/limits.json" --overwrite >&2 || code=$?
+  if [[ -s $1/limits.json && ${#OVERWRITE[@]} -eq 0 ]]; then
+    say "$1/limits.json is there and stays; --overwrite measures it again"
+    return 0
+  fi
+  run_child "$(fa_binary)" limits --json "$1/limits.json" ${OVERWRITE[@]+"${OVERWRITE[@]}"} >&2 ||
+    code=$?
+  [[ $code -ne 130 ]] || die "interrupted" 130
   [[ $code -eq 0 ]] || FAILED=$code
 }
 
@@ -160,9 +210,9 @@ measure() {
   local sets="$1" json="$2" set folder file
   shift 2
   folder="$(dirname "$json")"
-  mkdir -p "$folder"
+  require_results_file "$json"
   step "check"
-  "$(fa_binary)" check all --suite quick --device gpu >&2
+  run_child "$(fa_binary)" check all --suite quick --device gpu >&2
   if [[ $# -gt 0 ]]; then
     step "bench: $json"
     bench_with_peers "$json" "$@"
@@ -188,26 +238,29 @@ known_sets() {
 }
 
 count_in_vm() {
-  local json="$1"
+  local json="$1" code=0
   say "No NVIDIA GPU here: the ladder runs in the virtual machine, and nothing is timed."
-  mkdir -p "$(dirname "$json")"
+  require_results_file "$json"
+  [[ ! -s $json || ${#OVERWRITE[@]} -gt 0 ]] || die "--json '$json' exists; --overwrite replaces it"
   step "check"
-  "$(fa_binary)" check all --suite quick --device vm >&2
+  run_child "$(fa_binary)" check all --suite quick --device vm >&2
   step "count: $json"
-  "$(fa_binary)" explain all --seq 1024 --dim 128,64 --ablations --json >"$json.part" ||
-    die "a rung is wrong in the virtual machine; $json.part says which" 1
-  mv "$json.part" "$json"
+  run_child "$(fa_binary)" explain all --seq 1024 --dim 128,64 --ablations --save "$json" \
+    ${OVERWRITE[@]+"${OVERWRITE[@]}"} >/dev/null || code=$?
+  [[ $code -ne 1 ]] || die "a rung is wrong in the virtual machine; $json says which" 1
+  [[ $code -ne 130 ]] || die "interrupted; $json has the rungs until then" 130
+  [[ $code -eq 0 ]] || die "nothing was counted; the messages above say why" "$code"
   draw_charts "$json" "$(dirname "$json")/charts"
 }
 
 redraw_committed() {
   say "Times: these are the committed measurements, drawn again. They are not of this machine."
   local results gpu found=no
-  for results in "$ROOT"/plots/results/*/ladder.json; do
+  for results in "$ROOT"/plots/results/*/{ladder,fp32,spread}.json; do
     [[ -f $results ]] || continue
     found=yes
     gpu="$(basename "$(dirname "$results")")"
-    draw_charts "$results" "$ROOT/runs/committed-$gpu" "committed measurement, not of this machine"
+    draw_charts "$results" "$RUNS_DIR/committed-$gpu" "committed measurement, not of this machine"
   done
   [[ $found == yes ]] || say "There are no committed measurements in plots/results yet."
 }
@@ -218,6 +271,7 @@ main() {
     case "$1" in
       -h | --help) show_usage && return 0 ;;
       --no-build) build=no ;;
+      --overwrite) OVERWRITE=(--overwrite) ;;
       --json)
         json="${2:-}"
         [[ -n $json ]] || die "--json needs a file name"
@@ -232,16 +286,24 @@ main() {
     esac
     shift
   done
-  [[ $build == no ]] || set_up_and_build charts
-  fa_binary >/dev/null || die "fa is not built in $BUILD_DIR"
+  local targets=(fa fa_shared)
   if have_gpu; then
     [[ -z $sets || ${#rest[@]} -eq 0 ]] || die "--sets cannot be combined with '${rest[*]}'"
-    measure "${sets:-$SETS}" "${json:-$ROOT/runs/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
-      ${rest[@]+"${rest[@]}"}
   else
+    # The file that nobody named is this script's own.
+    [[ -n $json ]] || OVERWRITE=(--overwrite)
     [[ -z $sets ]] || die "--sets: nothing can be timed without a GPU"
     [[ ${#rest[@]} -eq 0 ]] || die "'${rest[*]}': nothing can be timed without a GPU"
-    count_in_vm "${json:-$ROOT/runs/vm/counts.json}"
+    targets=(fa)
+  fi
+  require_writable "$RUNS_DIR" FA_RUNS_DIR
+  [[ $build == no ]] || set_up_and_build charts "${targets[@]}"
+  fa_binary >/dev/null || die "fa is not built in $BUILD_DIR"
+  if have_gpu; then
+    measure "${sets:-$SETS}" "${json:-$RUNS_DIR/$(gpu_slug)-$(date -u +%Y%m%d-%H%M%S)/ladder.json}" \
+      ${rest[@]+"${rest[@]}"}
+  else
+    count_in_vm "${json:-$RUNS_DIR/vm/counts.json}"
     redraw_committed
   fi
 }

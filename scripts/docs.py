@@ -4,13 +4,14 @@
   scripts/docs.py --write     fills tables, numbers, navigation; renders the charts
   scripts/docs.py --check     prints a diff of what is out of date and exits 1
 
-A marker whose measurement is missing keeps its text and is an error (exit code 2); all others are
-filled. Of a rung that a result file has no row of, because it is newer,
-and of limits where there is no limits.json, they say "not measured yet".
+A key whose measurement is missing keeps its text and is an error (exit code 2); all others are
+filled. Of a rung that a result file has no row of, because it is newer, of limits where there is no
+limits.json, and of another implementation that a file does not have, the pages say so instead.
 
-Markers, in README.md and docs/**/*.md (FILE is a result file below plots/results without .json;
-PROBLEM is a sequence length at B=16 H=16 D=128, or BATCH,HEADS,SEQ,DIM[,causal][,float32] with
-the inputs where they are not the usual ones: ,rising or ,spread=8):
+Tables, in README.md and docs/**/*.md, stand between two comments (FILE is a result file below
+plots/results without .json; PROBLEM is a sequence length at B=16 H=16 D=128, with ,causal behind it
+or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they are not the usual ones:
+,rising or ,spread=8):
 
   <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
@@ -23,27 +24,40 @@ the inputs where they are not the usual ones: ,rising or ,spread=8):
   <!-- table:occupancy ID DIM SM,SM... --> blocks per SM of every tile and what limits them
   <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
   <!-- table:small FILE FIELD -->        a field at every problem of the file, a column a kernel
+  <!-- table:rates FILE PROBLEM ID,... -->   spaced, back to back, clock and power of a few
+  <!-- table:spread FILE PROBLEM ID,... -->  rates by the spread of the scores; PROBLEM without any
   <!-- table:intensity FILE -->          the post's table of Q K^T, with its A100's ridge and ours
-  <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py)
+  <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py):
+                                         every step's, and those that a branch can jump over
   <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
                                          one mma (without tensor cores per 32 scores), and the parent's
   <!-- table:ncu -->                     these counts against an H200's hardware counters
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
-  <!-- n:FILE ID PROBLEM FIELD -->value<!-- /n -->             one number
-  <!-- n:FILE ID PROBLEM FIELD / ID -->0.92<!-- /n -->         ratio to another row
-  <!-- n:FILE ID PROBLEM FIELD % ID -->+4.1 %<!-- /n -->       change against another row
-                                                      (either may end in the other row's PROBLEM)
-  <!-- n:ridge FILE PROBLEM -->190<!-- /n -->              where a large product and a large copy meet
-  <!-- n:limit CARD LOOP FIELD -->900<!-- /n -->           of limits.json; FIELD: rate, rate_back_to_back,
-                                                      per_clock_sm, clock_mhz, power_w
-  <!-- n:sass ENTRY KIND -->256<!-- /n -->                      instructions of a kind in the main loop
-  <!-- n:counts ID DIM KEY [REF] -->1 024<!-- /n -->    a count of the machine, 0 if nothing of that name
-                                                      happened; REF: mma (for each m16n8k16 product),
-                                                      or an ID (times of that rung)
+Numbers in sentences stand there plainly. A comment at the end of the page, which a page without
+numbers does not have, names the place of each by the words around it:
+
+  <!-- numbers
+  {34 tflops} TFLOPS, {34 tflops / cudnn} of cuDNN
+  -->
+
+To add a number, write {{34 tflops}} in the sentence; --write puts the value there and the line into
+the comment. Who changes the words that such a line has changes the line too, or deletes it and
+writes the {{key}} again. A line that has no place, or several, is an error. Keys:
+
+  [FILE] ID [PROBLEM] FIELD             a field of a row; FILE: else that of the ladder of the dtype;
+                                        PROBLEM: else 8192
+  [FILE] ID [PROBLEM] FIELD / ID [PROBLEM]    0.92, the quotient with another row
+  [FILE] ID [PROBLEM] FIELD % ID [PROBLEM]    +4.1 %, the change against it
+  ridge FILE PROBLEM                    where a large product and a large copy meet
+  limit CARD LOOP FIELD                 of limits.json; FIELD: rate, rate_back_to_back, per_clock_sm,
+                                        clock_mhz, power_w
+  sass ENTRY KIND                       instructions of a kind in the main loop
+  counts ID DIM KEY [REF]               a count of the machine, 0 if nothing of that name happened;
+                                        REF: mma (for each m16n8k16 product), or an ID (times of it)
       ID: a rung, ID@TILE for an ablation (01@64x128w4), or a peer (fa2, cudnn, cublas)
-      FIELD: see FIELDS below
+      FIELD: see FIELDS in pages/site.py
 
 mkdocs.yml: the lines between "# chapters: begin" and "# chapters: end" are the chapters.
 """
@@ -57,7 +71,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from pages import evidence, results
+from pages import evidence, prose, results
 from pages.charts import chart_problems, render_charts
 from pages.numbers import number
 from pages.site import REPOSITORY, NotMeasured, Site
@@ -65,8 +79,7 @@ from pages.site import REPOSITORY, NotMeasured, Site
 from ladder import Catalogue, LadderError
 
 TABLE = re.compile(r"(<!-- table:([^>]*?) -->\n)(.*?)(<!-- /table -->)", re.S)
-NUMBER = re.compile(r"(<!-- n:([^>]*?) -->)(.*?)(<!-- /n -->)", re.S)
-OPENING = re.compile(r"<!-- (?:table|n):[^>]*-->")
+OPENING = re.compile(r"<!-- table:[^>]*-->")
 NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end)", re.S)
 
 
@@ -81,6 +94,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "occupancy": results.occupancy_table,
     "memory": results.memory_table,
     "small": results.small_table,
+    "rates": results.rates_table,
+    "spread": results.spread_table,
     "intensity": results.intensity_table,
     "mutants": evidence.mutants_table,
     "sass": evidence.sass_table,
@@ -102,29 +117,39 @@ def table(site: Site, page: Path, key: str) -> str:
 # --- files ----------------------------------------------------------------------------------------
 
 
+def fill_table(site: Site, page: Path, match: re.Match[str]) -> str:
+    """A table and the comments around it; one that cannot be made stays, and is an error."""
+    try:
+        return match[1] + table(site, page, match[2]) + match[4]
+    except NotMeasured as reason:
+        return f"{match[1]}{reason}\n{match[4]}"
+    except LadderError as error:
+        site.errors.append(f"{page.relative_to(site.root)}: {error}")
+        return match[0]
+
+
+def number_text(site: Site, key: str) -> str:
+    try:
+        return number(site, key)
+    except NotMeasured as reason:
+        return str(reason)
+
+
 def fill_page(site: Site, page: Path, text: str) -> str:
-    """The page with all markers filled; one that cannot be filled stays, and is an error."""
+    """The page with all tables and numbers filled; an error leaves what it is about as it was."""
     name = page.relative_to(site.root)
-    closed = len(TABLE.findall(text)) + len(NUMBER.findall(text))
-    if closed != len(OPENING.findall(text)):
-        site.errors.append(f"{name}: a table: or n: marker has no end, or stands inside another")
+
+    def complain(error: str) -> None:
+        site.errors.append(f"{name}: {error}")
+
+    def value(key: str) -> str:
+        return number_text(site, key)
+
+    if len(TABLE.findall(text)) != len(OPENING.findall(text)):
+        complain("a table: marker has no end, or stands inside another")
         return text
-
-    def filler(generate: Callable[[str], str]) -> Callable[[re.Match[str]], str]:
-        def fill(match: re.Match[str]) -> str:
-            try:
-                return match[1] + generate(match[2]) + match[4]
-            except NotMeasured as reason:
-                line_end = "\n" if match[1].endswith("\n") else ""
-                return f"{match[1]}{reason}{line_end}{match[4]}"
-            except LadderError as error:
-                site.errors.append(f"{name}: {error}")
-                return match[0]
-
-        return fill
-
-    text = TABLE.sub(filler(lambda key: table(site, page, key)), text)
-    return NUMBER.sub(filler(lambda key: number(site, key)), text)
+    text = TABLE.sub(lambda match: fill_table(site, page, match), text)
+    return prose.filled(prose.added(text, value, complain), value, complain)
 
 
 def fill_navigation(site: Site, text: str) -> str:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# clang-format over all C++ and CUDA sources, with the version that scripts/requirements.txt names.
+# clang-format over all C++ and CUDA sources, with the version that scripts/requirements.txt names,
+# and the licence line of every source file (scripts/spdx.py, whose --check is a test of its own).
 #   scripts/format.sh            formats in place
 #   scripts/format.sh --check    lists what is not formatted, exit 1; exit 77 without clang-format
 set -euo pipefail
@@ -52,6 +53,7 @@ main() {
   if [[ $check == yes ]]; then
     list_unformatted "$tool"
   else
+    python3 "$ROOT/scripts/spdx.py"
     sources | xargs -0 "$tool" -i
   fi
 }

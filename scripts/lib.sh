@@ -3,8 +3,10 @@
 # Every function here is quick and offline; scripts/setup.sh is what installs things.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-VENV="$ROOT/.venv"
+# What the scripts write is in these folders, so that a checkout may be read-only.
+VENV="${FA_VENV_DIR:-$ROOT/.venv}"
 BUILD_DIR="${FA_BUILD_DIR:-$ROOT/build}"
+RUNS_DIR="${FA_RUNS_DIR:-$ROOT/runs}"
 
 # Progress and problems go to stderr; stdout is for results.
 say() { printf '%s\n' "$*" >&2; }
@@ -72,25 +74,37 @@ fa_binary() {
   return 1
 }
 
-# configure_and_build: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache entries.
+# require_writable FOLDER VARIABLE: makes the folder; VARIABLE is what puts it elsewhere.
+require_writable() {
+  { mkdir -p "$1" && [[ -w $1 ]]; } 2>/dev/null ||
+    die "cannot write '$1'; set $2 to a folder that can be written" 3
+}
+
+# configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache
+# entries. Without a target everything is built.
 configure_and_build() {
   local flags=()
   read -r -a flags <<<"${FA_CMAKE_FLAGS:-}"
+  require_writable "$BUILD_DIR" FA_BUILD_DIR
   step "build ($BUILD_DIR)"
   (cd "$ROOT" && cmake --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2) ||
     die "cmake could not configure; the messages above say why" 3
-  cmake --build "$BUILD_DIR" -j "$(jobs_count)" >&2 || die "the build failed; see above" 1
+  cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
+    die "the build failed; see above" 1
 }
 
-# set_up_and_build [PART...]: compiler, nvcc and the given parts of setup.sh, then the build.
+# set_up_and_build "PART ..." [TARGET...]: compiler, nvcc and the given parts of setup.sh, then the
+# build.
 set_up_and_build() {
+  local parts
+  read -r -a parts <<<"$1"
   step "set-up"
-  "$ROOT/scripts/setup.sh" build cuda "$@"
-  configure_and_build
+  "$ROOT/scripts/setup.sh" build cuda "${parts[@]}"
+  configure_and_build "${@:2}"
 }
 
 # gpu_report TOOL SCRIPT NAME [--out FILE] [--no-build] [OPTION...]: builds, then runs a Python script
-# that uses TOOL and writes FILE, or runs/<gpu>-NAME.json.
+# that uses TOOL and writes FILE, or <gpu>-NAME.json in FA_RUNS_DIR, else runs/.
 gpu_report() {
   local tool="$1" script="$2" name="$3" build=yes out="" rest=()
   shift 3
@@ -108,10 +122,11 @@ gpu_report() {
     shift
   done
   have_gpu || die "no NVIDIA GPU here; $tool needs one" 3
-  [[ $build == no ]] || set_up_and_build charts
+  [[ $build == no ]] || set_up_and_build charts fa
+  require_writable "$RUNS_DIR" FA_RUNS_DIR
   FA_BUILD_DIR="$BUILD_DIR" exec python3 "$ROOT/scripts/$script" \
-    --out "${out:-$ROOT/runs/$(gpu_slug)-$name.json}" ${rest[@]+"${rest[@]}"}
+    --out "${out:-$RUNS_DIR/$(gpu_slug)-$name.json}" ${rest[@]+"${rest[@]}"}
 }
 
 # show_usage: the comment at the top of the running script.
-show_usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//p}' "$0"; }
+show_usage() { sed -n '2,/^set -/{/^set -/d;/SPDX-/d;s/^# \{0,1\}//p}' "$0"; }

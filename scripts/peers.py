@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the rungs beside other people's kernels: `fa bench` with PyTorch in the same process.
 
-  python3 scripts/peers.py --seqs 512,8192 --json runs/ladder.json
+  PYTHONPATH=harness/python python3 scripts/peers.py --seqs 512,8192 --json runs/ladder.json
 
 The arguments are those of `fa bench` (see `fa bench --help`). Rungs and peers share device buffers,
 timing policy, interleaved rounds and result file; libfa.so does all of it and calls back here only
@@ -31,81 +31,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+try:
+    from flash_ladder._errors import Refused
+    from flash_ladder.peers import (
+        ERROR,
+        FLOAT16,
+        FLOAT32,
+        OK,
+        OUT_OF_MEMORY,
+        UNSUPPORTED,
+        LaunchCallback,
+        PeerProblem,
+        PeerStruct,
+        SupportsCallback,
+        load_library,
+        run_bench,
+        write_message,
+    )
+except ModuleNotFoundError as missing:
+    advice = "run pip install . or set PYTHONPATH=harness/python"
+    print(f"peers.py: error: {missing}; {advice}", file=sys.stderr)
+    sys.exit(2)
+
+USAGE = 2  # exit code of fa
 REPOSITORY = Path(__file__).resolve().parent.parent
-
-# --- the C interface (harness/capi/capi.h) -------------------------------------------------------
-
-API_VERSION = 2
-OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
-FLOAT16, FLOAT32 = range(2)
-USAGE, ENVIRONMENT = 2, 3  # exit codes of fa
-
-
-class PeerProblem(ctypes.Structure):
-    """fa_peer_problem."""
-
-    _fields_ = [
-        ("batch", ctypes.c_int64),
-        ("heads", ctypes.c_int64),
-        ("seq_q", ctypes.c_int64),
-        ("seq_kv", ctypes.c_int64),
-        ("head_dim", ctypes.c_int32),
-        ("causal", ctypes.c_int32),
-        ("scale", ctypes.c_double),
-        ("dtype", ctypes.c_int32),
-        ("device", ctypes.c_int32),
-    ]
-
-    @property
-    def q_shape(self) -> tuple[int, int, int, int]:
-        return (self.batch, self.heads, self.seq_q, self.head_dim)
-
-    @property
-    def kv_shape(self) -> tuple[int, int, int, int]:
-        return (self.batch, self.heads, self.seq_kv, self.head_dim)
-
-
-ProblemPointer = ctypes.POINTER(PeerProblem)
-SupportsCallback = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ProblemPointer, ctypes.c_void_p, ctypes.c_int32
-)
-LaunchCallback = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p,  # user
-    ProblemPointer,
-    ctypes.c_void_p,  # q
-    ctypes.c_void_p,  # k
-    ctypes.c_void_p,  # v
-    ctypes.c_void_p,  # o, null while timing
-    ctypes.c_void_p,  # stream
-    ctypes.c_void_p,  # message
-    ctypes.c_int32,  # its size
-)
-
-
-class PeerStruct(ctypes.Structure):
-    """fa_peer."""
-
-    _fields_ = [
-        ("id", ctypes.c_char_p),
-        ("variant", ctypes.c_char_p),
-        ("unavailable_reason", ctypes.c_char_p),
-        ("supports", SupportsCallback),
-        ("launch", LaunchCallback),
-        ("user", ctypes.c_void_p),
-        ("matmul", ctypes.c_int64 * 3),
-        ("copy_bytes", ctypes.c_int64),
-        ("device_bytes", ctypes.POINTER(ctypes.c_int64)),
-    ]
-
-
-def write_message(address: int | None, size: int, text: str) -> None:
-    """Stores text as a NUL-terminated string of at most size bytes, cut at a character."""
-    if not address or size <= 0:
-        return
-    data = text.encode()[: size - 1].decode(errors="ignore").encode()
-    ctypes.memmove(address, data + b"\0", len(data) + 1)
-
 
 # --- peers ----------------------------------------------------------------------------------------
 
@@ -611,31 +560,6 @@ def find_library(named: Path | None) -> Path:
     raise UsageError(f"{named or 'libfa.so'} not found; build the project first (scripts/bench.sh)")
 
 
-def load_library(path: Path) -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(str(path))
-        library.fa_api_version.restype = ctypes.c_int32
-        library.fa_bench.restype = ctypes.c_int32
-        library.fa_bench.argtypes = [
-            ctypes.c_int32,
-            ctypes.POINTER(ctypes.c_char_p),
-            ctypes.POINTER(PeerStruct),
-            ctypes.c_int32,
-        ]
-    except (OSError, AttributeError) as error:
-        raise UsageError(f"cannot load {path}: {first_line(error)}") from error
-    version = library.fa_api_version()
-    if version != API_VERSION:
-        raise UsageError(f"{path} has interface version {version}, this script {API_VERSION}")
-    return library
-
-
-def run_bench(library: ctypes.CDLL, argv: Sequence[str], structs: Sequence[PeerStruct]) -> int:
-    arguments = (ctypes.c_char_p * len(argv))(*[word.encode() for word in argv])
-    peers = (PeerStruct * len(structs))(*structs)
-    return int(library.fa_bench(len(argv), arguments, peers, len(structs)))
-
-
 def print_availability(peers: Sequence[Peer]) -> None:
     for peer in peers:
         print(f"{peer.id:15} {peer.unavailable or peer.variant}")
@@ -653,7 +577,7 @@ def main(argv: Sequence[str]) -> int:
         # PyTorch first: it must find its own CUDA libraries before ours are in the process.
         torch, peers = make_peers(options.peers)
         library = load_library(find_library(options.library))
-    except UsageError as error:
+    except (UsageError, Refused) as error:
         print(f"peers.py: error: {error}", file=sys.stderr)
         return USAGE
     return run_bench(library, options.bench, [peer_struct(torch, peer) for peer in peers])

@@ -6,7 +6,8 @@
 The main loop is an innermost loop with tensor instructions: the one with the most of them, and of
 equals the shortest. So of a kernel with roles it is the loop of a consumer, and of one with a masked
 or a repeated pass the lean loop. The retries of a wait, which ptxas puts at the end of the function,
-are not in it. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs
+are not in it. "behind_branches" has the part of the counts that a branch inside the loop can jump
+over, such as a rescale, a repair, or the copies that the last step does not start. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs
 cuobjdump of the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version is in the file.
 """
 
@@ -72,10 +73,10 @@ def functions(listing: str) -> Iterator[tuple[str, list[Instruction]]]:
         yield name, [Instruction(int(m[1], 16), m[3], m[4], bool(m[2])) for m in matches]
 
 
-def reaches(code: list[Instruction], goal: int, around: int) -> bool:
-    """Whether control can come from the entry to the instruction `goal` without `around`."""
+def reaches(code: list[Instruction], goal: int, around: int, start: int = 0) -> bool:
+    """Whether control can come from `start` to the instruction `goal` without `around`."""
     places = {instruction.address: place for place, instruction in enumerate(code)}
-    seen, waiting = {around}, [0]
+    seen, waiting = {around}, [start]
     while waiting:
         place = waiting.pop()
         if place in seen or place >= len(code):
@@ -99,8 +100,20 @@ def loops(code: list[Instruction]) -> Iterator[range]:
             yield range(first, last + 1)
 
 
-def main_loop(code: list[Instruction]) -> list[Instruction]:
-    """The loop that is counted; empty where there is none with tensor instructions."""
+def behind_branches(code: list[Instruction], loop: range) -> list[Instruction]:
+    """The instructions of a loop that a branch can jump over, so that not every step executes them."""
+    targets = {code[place].target for place in loop}
+    found, skipped = [], False
+    for place in loop[1:]:
+        if code[place - 1].kind == "BRA" or code[place].address in targets:  # a basic block begins
+            skipped = place < loop[-1] and reaches(code, loop[-1], place, loop.start)
+        if skipped:
+            found.append(code[place])
+    return found
+
+
+def main_loop(code: list[Instruction]) -> range:
+    """The places of the loop that is counted; empty where there is none with tensor instructions."""
 
     def tensor(loop: range) -> int:
         return sum(code[place].kind in TENSOR for place in loop)
@@ -111,8 +124,7 @@ def main_loop(code: list[Instruction]) -> list[Instruction]:
         for loop in found
         if not any(other != loop and set(other) <= set(loop) for other in found)
     ]
-    best = max(inner, key=lambda loop: (tensor(loop), -len(loop)), default=range(0))
-    return [code[place] for place in best]
+    return max(inner, key=lambda loop: (tensor(loop), -len(loop)), default=range(0))
 
 
 def in_flight(body: list[Instruction]) -> Iterator[str]:
@@ -140,7 +152,13 @@ def disassemble(binary: Path) -> str:
     return done.stdout
 
 
-def count(binary: Path, architecture: str) -> dict[str, dict[str, int]]:
+def by_kind(instructions: list[Instruction]) -> dict[str, int]:
+    kinds = Counter(i.kind for i in instructions)
+    return {"total": len(instructions), **dict(kinds.most_common())}
+
+
+def count(binary: Path, architecture: str) -> tuple[dict[str, dict[str, int]], ...]:
+    """Counts of the main loops by entry point: of all their instructions, of those behind branches."""
     listing = disassemble(binary)
     parts = ARCHITECTURE.split(listing)
     found = list(zip(parts[1::2], parts[2::2], strict=True))
@@ -148,16 +166,17 @@ def count(binary: Path, architecture: str) -> dict[str, dict[str, int]]:
     if not wanted:
         present = ", ".join(sorted({arch for arch, _ in found}))
         raise LadderError(f"{binary} holds no code for {architecture}, only for {present}")
-    entries = {}
+    entries, behind = {}, {}
     for text in wanted:
         for name, code in functions(text):
-            body = main_loop(code)
-            kinds = Counter(i.kind for i in body)
-            if name.startswith("fa_") and body:
-                counts = (kinds, Counter(in_flight(body)))
-                entries[name] = {"total": len(body)}
-                entries[name].update(pair for count in counts for pair in count.most_common())
-    return dict(sorted(entries.items()))
+            loop = main_loop(code)
+            if not name.startswith("fa_") or not loop:
+                continue
+            body = [code[place] for place in loop]
+            entries[name] = by_kind(body) | dict(Counter(in_flight(body)).most_common())
+            if skipped := behind_branches(code, loop):
+                behind[name] = by_kind(skipped)
+    return dict(sorted(entries.items())), dict(sorted(behind.items()))
 
 
 def nvcc_version() -> str:
@@ -176,13 +195,15 @@ def main() -> int:
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     sha, dirty = source_state(options.binary.resolve().parent)
+    entries, behind = count(options.binary, options.arch)
     document = {
         "schema": 1,
         "kind": "sass",
         "generator": {"git_sha": sha, "git_dirty": dirty},
         "nvcc": nvcc_version(),
         "arch": options.arch,
-        "entries": count(options.binary, options.arch),
+        "entries": entries,
+        "behind_branches": behind,
     }
     write_atomically(options.out, json.dumps(document, indent=1) + "\n")
     return 0

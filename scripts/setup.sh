@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the project needs and does not find: compiler and libraries (apt), Python packages
-# (.venv), nvcc (.venv/cuda). Does nothing, and needs no network, where all of it is there.
+# (.venv, or FA_VENV_DIR), nvcc (cuda in there). Does nothing, and needs no network, where all of it
+# is there.
 #   scripts/setup.sh [build] [cuda] [python] [lint]      default: all four
 #   scripts/setup.sh charts                              numpy and matplotlib alone, from anywhere
 set -euo pipefail
@@ -86,6 +87,7 @@ stamp_matches() { [[ -f $1 ]] && cmp -s "$1" "$2"; }
 pip_install() {
   local requirements="$1" stamp="$2"
   shift 2
+  require_writable "$VENV" FA_VENV_DIR
   if [[ ! -x $VENV/bin/python ]]; then
     python3 -m venv "$VENV" || return 1
   fi

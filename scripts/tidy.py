@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-HARNESS = ("attention", "bench", "capi", "cli", "command", "device", "environment", "measure",
-           "results", "timing", "vm")  # fmt: skip
+HARNESS = ("attention", "bench", "capi", "cli", "command", "device", "environment", "io",
+           "measure", "python", "results", "timing", "vm")  # fmt: skip
 FOLDERS = ("kernels", *(f"harness/{folder}" for folder in HARNESS))
 SKIPPED = 77
 

@@ -1,7 +1,6 @@
 #include "harness/attention/npy.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
@@ -11,12 +10,13 @@
 #include <system_error>
 #include <vector>
 
+#include "harness/io/file.h"
+
 namespace fa {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic{"\x93NUMPY", 6};
 constexpr const char* kShapeText = "[B, H, N, D]";
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
@@ -165,10 +165,10 @@ std::string npy_header(const HostTensor& tensor) {
   std::string dict = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': " +
                      shape_text({tensor.shape.begin(), tensor.shape.end()}) + ", }";
   // The format wants the data to start at a multiple of 64, after a newline.
-  const std::size_t prefix = kMagic.size() + 4;
+  const std::size_t prefix = kNpyMagic.size() + 4;
   dict.append(63 - (prefix + dict.size()) % 64, ' ');
   dict += '\n';
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header +=
       {'\x01', '\x00', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
   return header + dict;
@@ -181,113 +181,131 @@ void require_finite(const fs::path& path, const HostTensor& tensor) {
                    "; all elements must be finite");
 }
 
+constexpr std::uint32_t kLongestHeader = 1
+                                         << 16;  // NumPy itself refuses more than 10000 by default
+
+/// A file whose header was read and fits its size.
+class NpyFile {
+ public:
+  explicit NpyFile(const fs::path& path) : path_(path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) refuse(path, "no such file");
+    if (!fs::is_regular_file(status)) refuse(path, "not a regular file");
+    file_size_ = fs::file_size(path, error);
+    file_.open(path, std::ios::binary);
+    if (error || !file_) refuse(path, "cannot be opened for reading");
+    const Header header = HeaderParser(path, header_text()).parse();
+    require_supported(header);
+    dtype_ = header.descr == "<f2" ? Dtype::f16 : Dtype::f32;
+    std::copy_n(header.shape.begin(), shape_.size(), shape_.begin());
+    require_size(header);
+  }
+
+  /// Dtype and shape, no elements.
+  HostTensor described() const { return {dtype_, shape_, {}}; }
+
+  HostTensor read() {
+    HostTensor tensor = make_tensor(dtype_, shape_);
+    file_.read(reinterpret_cast<char*>(tensor.bytes.data()),
+               static_cast<std::streamsize>(tensor.bytes.size()));
+    if (!file_) refuse(path_, "cannot be read");
+    return tensor;
+  }
+
+ private:
+  std::string header_text() {
+    std::array<unsigned char, 12> start{};
+    file_.read(reinterpret_cast<char*>(start.data()), 8);
+    if (file_.gcount() < 8) {
+      refuse(path_,
+             "truncated: " + std::to_string(file_size_) + " bytes, too short for a .npy file");
+    }
+    if (!std::string_view(reinterpret_cast<const char*>(start.data()), 8).starts_with(kNpyMagic)) {
+      refuse(path_, "not a .npy file (it does not start with \\x93NUMPY)");
+    }
+    const int major = start[6], minor = start[7];
+    if (major < 1 || major > 3 || minor != 0) {
+      refuse(path_, ".npy version " + std::to_string(major) + "." + std::to_string(minor) +
+                        ", allowed are 1.0, 2.0 and 3.0");
+    }
+    const int length_bytes = major == 1 ? 2 : 4;
+    file_.read(reinterpret_cast<char*>(start.data()) + 8, length_bytes);
+    const std::uint32_t length = little_endian(start.data() + 8, length_bytes);
+    data_start_ = 8u + static_cast<unsigned>(length_bytes) + std::uintmax_t{length};
+    if (!file_ || data_start_ > file_size_) {
+      refuse(path_, "truncated: the header ends at byte " + std::to_string(data_start_) +
+                        ", the file has " + std::to_string(file_size_));
+    }
+    if (length > kLongestHeader) {
+      refuse(path_, "the header has " + std::to_string(length) + " bytes, at most " +
+                        std::to_string(kLongestHeader) + " are allowed");
+    }
+    std::string text(length, '\0');
+    file_.read(text.data(), length);
+    if (!file_) refuse(path_, "cannot be read");
+    return text;
+  }
+
+  void require_supported(const Header& header) const {
+    if (header.descr != "<f2" && header.descr != "<f4") {
+      refuse(path_, "dtype '" + header.descr +
+                        "', allowed are '<f2' (float16) and '<f4' (float32), little-endian");
+    }
+    if (header.fortran) refuse(path_, "Fortran order, allowed is C order (row-major)");
+    if (header.shape.size() != 4) {
+      refuse(path_, "shape " + shape_text(header.shape) + " has rank " +
+                        std::to_string(header.shape.size()) + ", allowed is rank 4, " + kShapeText);
+    }
+  }
+
+  void require_size(const Header& header) const {
+    std::uintmax_t bytes = size_of(dtype_);
+    for (const std::int64_t extent : shape_) {
+      if (extent < 1) {
+        refuse(path_, "shape " + shape_text(header.shape) + ": every dimension must be at least 1");
+      }
+      // A header may claim any size; the product is only trusted while the file could hold it.
+      if (static_cast<std::uintmax_t>(extent) > file_size_ / bytes) {
+        bytes = file_size_ + 1;
+        break;
+      }
+      bytes *= static_cast<std::uintmax_t>(extent);
+    }
+    const std::uintmax_t held = file_size_ - data_start_;
+    if (bytes > held) {
+      refuse(path_, "truncated: shape " + shape_text(header.shape) + " of " + to_string(dtype_) +
+                        " needs more than the " + std::to_string(held) + " bytes after the header");
+    }
+    if (bytes < held) {
+      refuse(path_, std::to_string(held - bytes) + " bytes follow the array of shape " +
+                        shape_text(header.shape) + " and dtype " + to_string(dtype_) +
+                        ", allowed are none");
+    }
+  }
+
+  fs::path path_;
+  std::uintmax_t file_size_ = 0, data_start_ = 0;
+  std::ifstream file_;
+  Dtype dtype_ = Dtype::f16;
+  Shape shape_{};
+};
+
 }  // namespace
 
-HostTensor read_npy(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) refuse(path, "no such file");
-  if (!fs::is_regular_file(status)) refuse(path, "not a regular file");
-  const std::uintmax_t file_size = fs::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) refuse(path, "cannot be opened for reading");
-
-  std::array<unsigned char, 12> start{};
-  file.read(reinterpret_cast<char*>(start.data()), 8);
-  if (file.gcount() < 8) {
-    refuse(path, "truncated: " + std::to_string(file_size) + " bytes, too short for a .npy file");
-  }
-  if (std::string_view(reinterpret_cast<const char*>(start.data()), 6) != kMagic) {
-    refuse(path, "not a .npy file (it does not start with \\x93NUMPY)");
-  }
-  const int major = start[6], minor = start[7];
-  if (major < 1 || major > 3 || minor != 0) {
-    refuse(path, ".npy version " + std::to_string(major) + "." + std::to_string(minor) +
-                     ", allowed are 1.0, 2.0 and 3.0");
-  }
-  const int length_bytes = major == 1 ? 2 : 4;
-  file.read(reinterpret_cast<char*>(start.data()) + 8, length_bytes);
-  const std::uint32_t length = little_endian(start.data() + 8, length_bytes);
-  const std::uintmax_t data_start =
-      8u + static_cast<unsigned>(length_bytes) + std::uintmax_t{length};
-  if (!file || data_start > file_size) {
-    refuse(path, "truncated: the header ends at byte " + std::to_string(data_start) +
-                     ", the file has " + std::to_string(file_size));
-  }
-  std::string text(length, '\0');
-  file.read(text.data(), length);
-  if (!file) refuse(path, "cannot be read");
-
-  const Header header = HeaderParser(path, text).parse();
-  if (header.descr != "<f2" && header.descr != "<f4") {
-    refuse(path, "dtype '" + header.descr +
-                     "', allowed are '<f2' (float16) and '<f4' (float32), little-endian");
-  }
-  if (header.fortran) refuse(path, "Fortran order, allowed is C order (row-major)");
-  if (header.shape.size() != 4) {
-    refuse(path, "shape " + shape_text(header.shape) + " has rank " +
-                     std::to_string(header.shape.size()) + ", allowed is rank 4, " + kShapeText);
-  }
-  const Dtype dtype = header.descr == "<f2" ? Dtype::f16 : Dtype::f32;
-  Shape shape{};
-  std::uintmax_t bytes = size_of(dtype);
-  for (std::size_t i = 0; i < 4; ++i) {
-    shape[i] = header.shape[i];
-    if (shape[i] < 1) {
-      refuse(path, "shape " + shape_text(header.shape) + ": every dimension must be at least 1");
-    }
-    // A header may claim any size; the product is only trusted while the file could hold it.
-    if (static_cast<std::uintmax_t>(shape[i]) > file_size / bytes) {
-      bytes = file_size + 1;
-      break;
-    }
-    bytes *= static_cast<std::uintmax_t>(shape[i]);
-  }
-  const std::uintmax_t held = file_size - data_start;
-  if (bytes > held) {
-    refuse(path, "truncated: shape " + shape_text(header.shape) + " of " + to_string(dtype) +
-                     " needs more than the " + std::to_string(held) + " bytes after the header");
-  }
-  if (bytes < held) {
-    refuse(path, std::to_string(held - bytes) + " bytes follow the array of shape " +
-                     shape_text(header.shape) + " and dtype " + to_string(dtype) +
-                     ", allowed are none");
-  }
-  HostTensor tensor = make_tensor(dtype, shape);
-  file.read(reinterpret_cast<char*>(tensor.bytes.data()), static_cast<std::streamsize>(bytes));
-  if (!file) refuse(path, "cannot be read");
-  return tensor;
+HostTensor read_npy_header(const fs::path& path) {
+  return NpyFile(path).described();
 }
 
-void write_npy(const fs::path& path, const HostTensor& tensor) {
-  auto fail = [&](const std::string& what) -> void {
-    throw OutputError(path.string() + ": cannot be written: " + what);
-  };
-  std::error_code error;
-  // Renaming over a link would replace the link, over a device node the device.
-  fs::path target = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : path;
-  const fs::file_status status = fs::status(target, error);
-  if (fs::exists(status) && !fs::is_regular_file(status)) fail("it exists and is not a file");
-  fs::path temporary = target;
-  temporary += ".tmp." + std::to_string(getpid());
+HostTensor read_npy(const fs::path& path) {
+  return NpyFile(path).read();
+}
 
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  if (!file) fail("no file can be created in its folder");
+void write_npy(const fs::path& path, const HostTensor& tensor, bool overwrite) {
   const std::string header = npy_header(tensor);
-  file.write(header.data(), static_cast<std::streamsize>(header.size()));
-  file.write(reinterpret_cast<const char*>(tensor.bytes.data()),
-             static_cast<std::streamsize>(tensor.bytes.size()));
-  file.close();
-  if (!file) {
-    fs::remove(temporary, error);
-    fail("the write failed (is the disk full?)");
-  }
-  fs::rename(temporary, target, error);
-  if (error) {
-    const std::string why = error.message();
-    fs::remove(temporary, error);
-    fail(why);
-  }
+  const std::array<std::string_view, 2> parts{
+      header, {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}};
+  io::write_replaceable(path, parts, kNpyMagic, overwrite);
 }
 
 Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v, bool causal,
@@ -317,14 +335,17 @@ Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v
           causal,     q.dtype};
 }
 
-LoadedProblem load_problem(const fs::path& q, const fs::path& k, const fs::path& v, bool causal) {
+Problem npy_problem(const fs::path& q, const fs::path& k, const fs::path& v, bool causal) {
+  return problem_of(read_npy_header(q), read_npy_header(k), read_npy_header(v), causal, q.string(),
+                    k.string(), v.string());
+}
+
+Inputs load_inputs(const fs::path& q, const fs::path& k, const fs::path& v) {
   Inputs inputs{read_npy(q), read_npy(k), read_npy(v)};
-  const Problem problem =
-      problem_of(inputs.q, inputs.k, inputs.v, causal, q.string(), k.string(), v.string());
   require_finite(q, inputs.q);
   require_finite(k, inputs.k);
   require_finite(v, inputs.v);
-  return {problem, std::move(inputs)};
+  return inputs;
 }
 
 }  // namespace fa

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/inputs.h"
@@ -16,18 +18,19 @@ struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A file cannot be written; what was there before is intact.
-struct OutputError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+/// What every .npy file begins with.
+inline constexpr std::string_view kNpyMagic{"\x93NUMPY", 6};
 
 /// Reads an array of rank 4, '<f2' or '<f4', C order; header versions 1.0, 2.0 and 3.0
 /// (numpy.lib.format). Throws InputError.
 HostTensor read_npy(const std::filesystem::path& path);
 
-/// Writes header version 1.0 to a temporary file beside `path` and renames it, so that a failure
-/// leaves an existing file as it was. Throws OutputError.
-void write_npy(const std::filesystem::path& path, const HostTensor& tensor);
+/// Its dtype and shape, without elements. Throws InputError also where the file does not hold them.
+HostTensor read_npy_header(const std::filesystem::path& path);
+
+/// Writes header version 1.0 through io::write_replaceable(): over a .npy file, and with
+/// `overwrite` over any.
+void write_npy(const std::filesystem::path& path, const HostTensor& tensor, bool overwrite = false);
 
 /// The problem that three tensors make, after checking their dtypes and shapes against each other.
 /// The names (files, usually) are for the InputError.
@@ -35,15 +38,13 @@ Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v
                    const std::string& q_name = "Q", const std::string& k_name = "K",
                    const std::string& v_name = "V");
 
-/// A problem with its inputs, read from three files.
-struct LoadedProblem {
-  Problem problem;
-  Inputs inputs;
-};
+/// The problem of three files, from their headers: what it needs can be asked before it is read.
+/// Throws InputError.
+Problem npy_problem(const std::filesystem::path& q, const std::filesystem::path& k,
+                    const std::filesystem::path& v, bool causal);
 
-/// Reads Q, K and V, checks them against each other and refuses NaN and infinity. Throws
-/// InputError.
-LoadedProblem load_problem(const std::filesystem::path& q, const std::filesystem::path& k,
-                           const std::filesystem::path& v, bool causal);
+/// Reads Q, K and V; refuses NaN and infinity. Throws InputError.
+Inputs load_inputs(const std::filesystem::path& q, const std::filesystem::path& k,
+                   const std::filesystem::path& v);
 
 }  // namespace fa

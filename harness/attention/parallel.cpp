@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "harness/io/interrupt.h"
+
 namespace fa {
 
 void parallel_for(std::int64_t count, std::int64_t grain,
@@ -19,6 +21,7 @@ void parallel_for(std::int64_t count, std::int64_t grain,
   auto work = [&] {
     try {
       for (std::int64_t piece = next++; piece < pieces; piece = next++) {
+        io::stop_if_interrupted();
         body(piece * grain, std::min(count, (piece + 1) * grain));
       }
     } catch (...) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fa {
@@ -32,8 +33,13 @@ struct Problem {
   Dtype dtype = Dtype::f16;
   bool lse = false;  ///< also asks for the log-sum-exp of every row of scaled scores, natural log
 
-  /// 1/sqrt(head_dim), the factor on Q K^T before the softmax.
-  double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
+  /// Above 0; empty: 1/sqrt(head_dim).
+  std::optional<double> own_scale = {};
+
+  /// The factor on Q K^T before the softmax.
+  double scale() const {
+    return own_scale ? *own_scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  }
 
   /// Rows of Q, of O and of the LSE.
   std::int64_t q_rows() const { return batch * heads * seq_q; }
@@ -47,12 +53,22 @@ struct Problem {
     return causal ? full / 2 : full;
   }
 
-  /// Bytes of Q, K, V, O and the LSE if there is one, each moved once.
-  double bytes() const {
-    const double qkvo = static_cast<double>(size_of(dtype)) * 2.0 *
-                        static_cast<double>(q_elements() + kv_elements());
-    return qkvo + (lse ? sizeof(float) * static_cast<double>(q_rows()) : 0.0);
+  /// q_rows() of a problem of any size.
+  double rows() const {
+    return static_cast<double>(batch) * static_cast<double>(heads) * static_cast<double>(seq_q);
   }
+  /// Bytes of Q, K and V.
+  double input_bytes() const {
+    const double kv_rows =
+        static_cast<double>(batch) * static_cast<double>(heads) * static_cast<double>(seq_kv);
+    return static_cast<double>(size_of(dtype)) * head_dim * (rows() + 2 * kv_rows);
+  }
+  /// Bytes of O and of the LSE if there is one.
+  double output_bytes() const {
+    return rows() * (static_cast<double>(size_of(dtype)) * head_dim + (lse ? sizeof(float) : 0));
+  }
+  /// Bytes of Q, K, V, O and the LSE if there is one, each moved once.
+  double bytes() const { return input_bytes() + output_bytes(); }
 
   bool operator==(const Problem&) const = default;
 };

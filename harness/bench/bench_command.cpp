@@ -66,7 +66,7 @@ class BenchCommand final : public Command {
     options_.inputs = problem_.inputs();
     options_.seed = problem_.seed();
     if (!none) require_some_support(options_);
-    require_results_path(options_);
+    require_results_file("--json", options_.json, options_.overwrite);
     return measure_on_gpu(options_, [this](const Problem& problem, const std::vector<Row>& rows) {
       printer_.say("\n");
       printer_.print(row_table(rows), "problem", describe(problem, options_.inputs));

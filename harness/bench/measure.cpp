@@ -18,8 +18,7 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
   add_choice<L2Policy>(app, "--l2", policy.l2,
                        {{"flush", L2Policy::flush}, {"warm", L2Policy::warm}},
                        "L2 before spaced launches (default flush)");
-  app.add_option("--json", options.json, "Result file; rows of a problem that it has are kept")
-      ->type_name("FILE");
+  add_file(app, "--json", options.json, "Result file; rows of a problem that it has are kept");
   app.add_flag("--overwrite", options.overwrite, "Start the --json file afresh");
 }
 
@@ -44,12 +43,6 @@ void require_some_support(const BenchOptions& options) {
   throw UsageError(fmt::format("no rung takes any of these problems; {}", reason));
 }
 
-void require_results_path(const BenchOptions& options) {
-  if (options.json.empty()) return;
-  require_writable_path("--json", options.json);
-  if (!options.overwrite) read_results(options.json);
-}
-
 Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
   if (gpu_count() == 0) make_device("gpu");  // throws, in the words of the other commands
   GpuDevice device;
@@ -70,9 +63,11 @@ Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
                                }};
   const BenchOutcome outcome = run_bench(device, options, report);
   progress.clear();
-  print_note(fmt::format(
-      "{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before", outcome.ok,
-      outcome.incorrect, outcome.failed, outcome.unsupported, outcome.kept));
+  print_note(
+      fmt::format("{}{} ok, {} incorrect, {} failed, {} unsupported; {} of them kept from before",
+                  outcome.interrupted ? "interrupted; " : "", outcome.ok, outcome.incorrect,
+                  outcome.failed, outcome.unsupported, outcome.kept));
+  if (outcome.interrupted) return Exit::interrupted;
   if (outcome.incorrect > 0) return Exit::wrong;
   if (outcome.failed > 0) return Exit::environment;
   return outcome.ok > 0 ? Exit::ok : Exit::usage;

@@ -21,9 +21,6 @@ std::string fixed(double value, int digits);
 /// Problems that no rung takes are a mistake on the command line, not rows of a result.
 void require_some_support(const BenchOptions& options);
 
-/// Throws UsageError unless --json can be written and holds nothing else.
-void require_results_path(const BenchOptions& options);
-
 /// Prints the rows of a problem.
 using RowPrinter = std::function<void(const Problem& problem, const std::vector<Row>& rows)>;
 

@@ -17,6 +17,7 @@
 #include "harness/device/gate.h"
 #include "harness/device/gpu.h"
 #include "harness/device/make_device.h"
+#include "harness/io/interrupt.h"
 #include "harness/measure/item.h"
 
 namespace fa::cli {
@@ -88,6 +89,22 @@ class CheckRun {
       : device_(device), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
 
   Exit execute() {
+    bool interrupted = false;
+    try {
+      check_all();
+    } catch (const io::Interrupted&) {
+      interrupted = true;
+    }
+    progress_.clear();
+    const bool good = summary(interrupted ? coloured("not checked", Colour::yellow)
+                                          : coloured("nothing ran", Colour::red));
+    if (!interrupted) return good ? Exit::ok : Exit::wrong;
+    print_note("interrupted: this is what was checked until then");
+    return Exit::interrupted;
+  }
+
+ private:
+  void check_all() {
     const std::vector<SharedCase> cases = shared_cases(suite_, subjects_);
     expect(cases);
     for (const SharedCase& each : cases) {
@@ -98,11 +115,8 @@ class CheckRun {
       check_relations(subject);
       progress_.advance(cost_of(subject));
     }
-    progress_.clear();
-    return summary();
   }
 
- private:
   // Operations: two launches of each subject, and the relations' seven or so.
   static double cost_of(const SharedCase& shared) {
     return 2 * shared.content.problem.flops() * static_cast<double>(shared.subjects.size());
@@ -209,9 +223,11 @@ class CheckRun {
     progress_.clear();
     fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, where, reason);
     if (!details.empty()) fmt::print("{}\n", details);
+    std::fflush(stdout);
   }
 
-  Exit summary() const {
+  /// Prints a line for each subject; true when all are good.
+  bool summary(const std::string& untouched) const {
     std::size_t width = 0;
     for (const Subject& subject : subjects_) width = std::max(width, subject.name.size());
     bool good = true;
@@ -219,13 +235,13 @@ class CheckRun {
       good &= subject.wrong == 0 && subject.passed > 0;
       const std::string verdict = subject.wrong > 0    ? coloured("wrong", Colour::red)
                                   : subject.passed > 0 ? coloured("ok", Colour::green)
-                                                       : coloured("nothing ran", Colour::red);
+                                                       : untouched;
       fmt::print(
           "{:{}}  {:5} passed  {:3} wrong  {:3} refused  error up to {:.2f} of tolerance  {}\n",
           subject.name, width, subject.passed, subject.wrong, subject.refused, subject.worst,
           verdict);
     }
-    return good ? Exit::ok : Exit::wrong;
+    return good;
   }
 
   Device& device_;

@@ -16,6 +16,7 @@
 #include "harness/command/problem_options.h"
 #include "harness/command/table.h"
 #include "harness/environment/build.h"
+#include "harness/io/file.h"
 #include "harness/results/comparison.h"
 #include "harness/results/results.h"
 
@@ -86,6 +87,8 @@ std::vector<File> files_below(const fs::path& folder, bool committed) {
       if (document) files.push_back({path, committed, std::move(*document)});
     } catch (const ForeignResults&) {
       // Limits, profiles and other documents live there, too.
+    } catch (const io::FileError&) {
+      // Nobody asked for this one.
     }
   }
   return files;
@@ -102,6 +105,7 @@ std::vector<File> all_results() {
 
 /// A file that is named must be one.
 File read_file(const std::string& path) {
+  if (path.empty()) throw UsageError("--results '' is not the name of a file");
   std::error_code error;
   if (!fs::exists(path, error)) {
     throw UsageError(fmt::format("--results: there is no file '{}'", path));

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "harness/cli/app.h"
@@ -12,6 +15,7 @@
 #include "harness/command/problem_options.h"
 #include "harness/command/table.h"
 #include "harness/command/terminal.h"
+#include "harness/io/interrupt.h"
 #include "harness/measure/identity.h"
 #include "harness/results/counts.h"
 
@@ -46,45 +50,67 @@ class ExplainCommand final : public Command {
     app.add_flag("--ablations", ablations_, "Each rung's other tiles too");
     app.add_flag("--by-line", by_line_, "The kernel's source with the counts of each line");
     app.add_flag("--json", json_, "Print a result file with a row for each rung");
+    add_file(app, "--save", save_, "Write that file, row by row as they are finished");
+    app.add_flag("--overwrite", overwrite_, "Start the --save file afresh");
     add_vm_options(app, vm_);
     printer_.declare(app);
   }
 
   Exit execute() override {
+    require_results_file("--save", save_, overwrite_);
     Counting counting(vm_, problem_.inputs());
     const std::vector<Item> items = select(counting.device().description());
-    Progress progress;
+    const FileIdentity identity{generator_json(source_state(), argv_),
+                                device_json(counting.device(), nullptr),
+                                policy_json(std::nullopt, 1, counting.device(), nullptr)};
+    std::optional<ResultsFile> file;
+    if (!save_.empty()) file.emplace(save_, identity, overwrite_);
     std::vector<Row> rows;
-    const std::string run = utc_now();
     Exit result = Exit::ok;
-    double cost = 0;
-    for (const Item& item : items) cost += cost_of(item);
-    progress.expect(items.size(), cost);
-    for (const Item& item : items) {
-      progress.show(fmt::format("{} on {}", item.name, to_string(item.problem())));
-      Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
-      if (item.refused.empty()) {
-        counted = counting.count(item);
-        if (!counted.verdict.ok) result = Exit::wrong;
+    Progress progress;
+    expect(progress, items);
+    try {
+      const std::string run = utc_now();
+      for (const Item& item : items) {
+        const Counted counted = count(counting, item, progress);
+        if (item.refused.empty() && !counted.verdict.ok) result = Exit::wrong;
+        rows.push_back(row_of(counted, run));
+        if (!json_) print(counted);
+        std::fflush(stdout);  // before the file, which may fail
+        if (file) file->put(std::span(&rows.back(), 1));
       }
-      progress.advance(cost_of(item));
-      progress.clear();
-      if (!json_) print(counted);
-      rows.push_back(counted_row(counted, run));
-      if (by_line_ && counted.verdict.ok) {
-        rows.back().lines = row_lines(by_line(counted.launches, file_of(*item.rung)));
-      }
+    } catch (const io::Interrupted&) {
+      print_note(fmt::format("interrupted: {} of {} counted", rows.size(), items.size()));
+      result = Exit::interrupted;
     }
-    if (json_) {
-      const FileIdentity identity{generator_json(source_state(), argv_),
-                                  device_json(counting.device(), nullptr),
-                                  policy_json(std::nullopt, 1, counting.device(), nullptr)};
-      fmt::print("{}\n", results_document(identity, rows).dump(1));
-    }
+    if (json_) fmt::print("{}\n", results_document(identity, rows).dump(1));
     return result;
   }
 
  private:
+  static void expect(Progress& progress, const std::vector<Item>& items) {
+    double cost = 0;
+    for (const Item& item : items) cost += cost_of(item);
+    progress.expect(items.size(), cost);
+  }
+
+  static Counted count(Counting& counting, const Item& item, Progress& progress) {
+    progress.show(fmt::format("{} on {}", item.name, to_string(item.problem())));
+    Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
+    if (item.refused.empty()) counted = counting.count(item);
+    progress.advance(cost_of(item));
+    progress.clear();
+    return counted;
+  }
+
+  Row row_of(const Counted& counted, const std::string& run) const {
+    Row row = counted_row(counted, run);
+    if (by_line_ && counted.verdict.ok) {
+      row.lines = row_lines(by_line(counted.launches, file_of(*counted.item.rung)));
+    }
+    return row;
+  }
+
   std::vector<Item> select(const DeviceDescription& machine) const {
     std::vector<Item> items;
     bool any = false;
@@ -133,7 +159,6 @@ class ExplainCommand final : public Command {
       printer_.say("\n" + margin(by_line(counted.launches, file_of(*item.rung))));
     }
     printer_.say("\n");
-    std::fflush(stdout);
   }
 
   std::vector<std::string> words_, argv_;
@@ -142,7 +167,8 @@ class ExplainCommand final : public Command {
   TablePrinter printer_;
   std::string tile_;
   VmOptions vm_;
-  bool ablations_ = false, by_line_ = false, json_ = false;
+  std::filesystem::path save_;
+  bool ablations_ = false, by_line_ = false, json_ = false, overwrite_ = false;
 };
 
 }  // namespace

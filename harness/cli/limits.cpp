@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "harness/bench/measure.h"
@@ -73,13 +74,14 @@ class LimitsCommand final : public Command {
     progress.clear();
     if (const std::string warning = source_state().warning; !warning.empty()) print_note(warning);
     printer_.print(limits_table(document), "card", device.name());
-    if (!json_.empty()) write_atomically(json_, document.dump(1) + "\n");
+    std::fflush(stdout);
+    write_new_json(json_, document, overwrite_);
     return exit_of(document);
   }
 
  private:
   std::vector<std::string> argv_;
-  std::string json_;
+  std::filesystem::path json_;
   TablePrinter printer_;
   bool overwrite_ = false;
 };

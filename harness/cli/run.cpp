@@ -1,19 +1,24 @@
 // fa run: one rung, one problem, one verdict.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "harness/attention/npy.h"
 #include "harness/cli/app.h"
 #include "harness/command/arguments.h"
 #include "harness/command/problem_options.h"
 #include "harness/command/terminal.h"
+#include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
 #include "harness/environment/nvml.h"
+#include "harness/io/file.h"
+#include "harness/io/interrupt.h"
 #include "harness/measure/identity.h"
 #include "harness/measure/measured.h"
 #include "ptxvm/observer.h"
@@ -25,6 +30,9 @@ namespace {
 /// Enough for one line of information; comparisons are `fa bench`'s work.
 constexpr TimingPolicy kRunPolicy{
     .rounds = 3, .warmup_ms = 30, .spaced_ms = 60, .lead_ms = 20, .back_to_back_ms = 50};
+
+/// How Trace::json() begins: a file that begins so is an earlier trace.
+constexpr std::string_view kTraceBeginning = R"({"displayTimeUnit":"ms","otherData":{"kernel":)";
 
 /// The tensor with every element rounded to another dtype. Throws InputError for a value that
 /// becomes infinite.
@@ -93,7 +101,8 @@ class RunCommand final : public Command {
     add_file(app, "--trace", trace_path_,
              "Write what the warps of block 0 did and waited for, in steps of the virtual machine, "
              "for ui.perfetto.dev");
-    app.add_flag("--overwrite", overwrite_, "Replace a --json file of another run");
+    app.add_flag("--overwrite", overwrite_,
+                 "Replace files that hold something else, or results of another run");
     app.add_flag("--no-time", no_time_, "Do not time the kernel");
     app.add_flag("--launch-only", launch_only_,
                  "One launch, neither verified nor timed: for profilers and sanitizers");
@@ -104,8 +113,8 @@ class RunCommand final : public Command {
     const Rung& rung = select_rung(rung_word_);
     check_options();
     problem_ = shape_.problem();
-    Inputs inputs = load_files(rung);
-    if (!from_files()) problem_.dtype = rung.dtype;
+    if (from_files()) take_problem_of_files(rung);
+    problem_.dtype = rung.dtype;
     const DeviceDescription described = describe_device(device_);
     RowInputs row_inputs = shape_.inputs();
     if (from_files()) row_inputs.name = "files";
@@ -124,11 +133,15 @@ class RunCommand final : public Command {
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     device->require_memory(problem_);
-    if (!from_files()) inputs = make_inputs(problem_, shape_.inputs(), shape_.seed());
+    const Inputs inputs =
+        from_files() ? load_files(rung) : make_inputs(problem_, shape_.inputs(), shape_.seed());
     device->load(problem_, inputs);
     blocks.expect(item.plan, launch_only_ ? 1 : 2);
     const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
-    if (!trace_path_.empty()) write_atomically(trace_path_, trace.json());
+    if (!trace_path_.empty()) {
+      const std::array<std::string_view, 1> whole{trace.json()};
+      io::write_replaceable(trace_path_, whole, kTraceBeginning, overwrite_);
+    }
     return result;
   }
 
@@ -153,37 +166,45 @@ class RunCommand final : public Command {
         throw UsageError("--trace cannot be combined with --device gpu: the machine traces");
       }
       device_ = "vm";
-      require_writable_path("--trace", trace_path_);
     }
-    if (!output_.empty()) require_writable_path("--output", output_);
-    if (!json_.empty()) {
-      require_writable_path("--json", json_);
-      if (!overwrite_) read_results(json_);
-    }
+    io::require_distinct(
+        std::array<io::NamedFile, 3>{
+            {{"--output", output_}, {"--json", json_}, {"--trace", trace_path_}}},
+        std::array<io::NamedFile, 3>{{{"--q", q_}, {"--k", k_}, {"--v", v_}}});
+    require_own_file("--output", output_, kNpyMagic, overwrite_);
+    require_own_file("--trace", trace_path_, kTraceBeginning, overwrite_);
+    require_results_file("--json", json_, overwrite_);
   }
 
-  Inputs load_files(const Rung& rung) {
-    if (!from_files()) return {};
-    LoadedProblem loaded = load_problem(q_, k_, v_, problem_.causal);
-    loaded.problem.lse = problem_.lse;
-    problem_ = loaded.problem;
-    if (problem_.dtype != rung.dtype) {
-      print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
-                             rung.name, to_string(rung.dtype)));
-      loaded.inputs.q = converted(loaded.inputs.q, rung.dtype, q_);
-      loaded.inputs.k = converted(loaded.inputs.k, rung.dtype, k_);
-      loaded.inputs.v = converted(loaded.inputs.v, rung.dtype, v_);
-      problem_.dtype = rung.dtype;
-    }
-    return std::move(loaded.inputs);
+  /// From the headers alone; the files are read when what they need has been asked for.
+  void take_problem_of_files(const Rung& rung) {
+    const bool lse = problem_.lse;
+    problem_ = npy_problem(q_, k_, v_, problem_.causal);
+    problem_.lse = lse;
+    if (problem_.dtype == rung.dtype) return;
+    print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
+                           rung.name, to_string(rung.dtype)));
+    converted_from_ = problem_;
+  }
+
+  Inputs load_files(const Rung& rung) const {
+    if (!converted_from_) return load_inputs(q_, k_, v_);
+    require_host_bytes(converted_from_->input_bytes() + check_host_bytes(problem_),
+                       to_string(problem_), "the files and what they are converted to");
+    Inputs inputs = load_inputs(q_, k_, v_);
+    inputs.q = converted(inputs.q, rung.dtype, q_.string());
+    inputs.k = converted(inputs.k, rung.dtype, k_.string());
+    inputs.v = converted(inputs.v, rung.dtype, v_.string());
+    return inputs;
   }
 
   Exit launch_once(Device& device, const Item& item) {
     device.launch(item.plan);
     const HostTensor output = device.download_output();
-    if (!output_.empty()) write_npy(output_, output);
     fmt::print("{} on {}: launched once, not verified\n", item.name,
                describe(problem_, item.key.inputs));
+    std::fflush(stdout);
+    if (!output_.empty()) write_npy(output_, output, overwrite_);
     return Exit::ok;
   }
 
@@ -192,8 +213,26 @@ class RunCommand final : public Command {
     HostTensor output;
     const Verdict verdict = pass_gate(
         device, [&] { device.launch(item.plan); }, verifier, &output);
-    if (!output_.empty()) write_npy(output_, output);
+    print_verdict(item, verdict);
+    // The verdict is with the reader before anything is written, which may fail.
+    std::fflush(stdout);
+    if (!output_.empty() && !output.bytes.empty()) write_npy(output_, output, overwrite_);
 
+    Row row = empty_row(item, utc_now());
+    put_verdict(row, verdict);
+    put_resources(row, item.plan, device);
+    try {
+      if (verdict.ok && !no_time_ && device.has_clock()) time(device, item, row);
+    } catch (const io::Interrupted&) {
+      print_note("interrupted: verified, not timed");
+    }
+    std::fflush(stdout);
+    if (!json_.empty()) write(device, row);
+    if (io::interrupt_flag()) return Exit::interrupted;
+    return verdict.ok ? Exit::ok : Exit::wrong;
+  }
+
+  void print_verdict(const Item& item, const Verdict& verdict) const {
     fmt::print("{} on {}\n", item.name, describe(problem_, item.key.inputs));
     const CheckReport& check = verdict.check;
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
@@ -205,13 +244,6 @@ class RunCommand final : public Command {
       fmt::print("LSE: error {:.3g}, tolerance {:.3g} ({:.2f} of it)\n", verdict.lse.max_error,
                  verdict.lse.tolerance, verdict.lse.ratio);
     }
-
-    Row row = empty_row(item, utc_now());
-    put_verdict(row, verdict);
-    put_resources(row, item.plan, device);
-    if (verdict.ok && !no_time_ && device.has_clock()) time(device, item, row);
-    if (!json_.empty()) write(device, row);
-    return verdict.ok ? Exit::ok : Exit::wrong;
   }
 
   void write(const Device& device, const Row& row) {
@@ -247,12 +279,14 @@ class RunCommand final : public Command {
   }
 
   std::vector<std::string> argv_;
-  std::string rung_word_, tile_, q_, k_, v_, output_, json_, trace_path_;
+  std::string rung_word_, tile_;
+  std::filesystem::path q_, k_, v_, output_, json_, trace_path_;
   std::string device_ = "auto";
   VmOptions vm_;
   ProblemOptions shape_{
       {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .lse = true, .seed = true}};
   Problem problem_;
+  std::optional<Problem> converted_from_;  ///< of files with another dtype
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;
 };
 

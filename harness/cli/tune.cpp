@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cstdio>
 #include <tuple>
 
 #include "harness/bench/measure.h"
@@ -145,7 +145,7 @@ class TuneCommand final : public Command {
     options_.tuned = true;
     if (static_) return show_static(rung);
     require_some_support(options_);
-    require_results_path(options_);
+    require_results_file("--json", options_.json, options_.overwrite);
     if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
     return measure(rung);
   }
@@ -229,12 +229,12 @@ class TuneCommand final : public Command {
     if (rows.empty()) {
       throw DeviceError("the report of ptxas has none of these kernels; build the target fa");
     }
-    if (options_.json.empty()) return Exit::ok;
     const Json document{{"schema", kResultsSchema},
                         {"kind", "occupancy"},
                         {"generator", generator_json(source_state(), options_.argv)},
                         {"rows", std::move(rows)}};
-    write_atomically(options_.json, document.dump(1) + "\n");
+    std::fflush(stdout);
+    write_new_json(options_.json, document, options_.overwrite);
     return Exit::ok;
   }
 

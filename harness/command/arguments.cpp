@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "harness/attention/inputs.h"
+#include "harness/io/file.h"
 #include "harness/results/results.h"
 
 namespace fa::cli {
@@ -159,11 +161,6 @@ CLI::Option* add_tile(CLI::App& app, std::string& tile) {
       ->type_name("TILE");
 }
 
-CLI::Option* add_file(CLI::App& app, const std::string& name, std::string& path,
-                      const std::string& help) {
-  return app.add_option(name, path, help)->type_name("FILE");
-}
-
 void add_no_ablations(CLI::App& app, bool& no_ablations) {
   app.add_flag("--no-ablations", no_ablations, "Only each rung's own tile");
 }
@@ -235,21 +232,61 @@ const Rung& select_rung(const std::string& word) {
   return *matches.front();
 }
 
-void require_writable_path(const char* option, const std::filesystem::path& path) {
+namespace {
+
+/// Runs a check of a file and names the option in what it throws.
+template <typename Check>
+void for_option(const char* option, Check check) {
   try {
-    require_writable(path);
-  } catch (const ResultsIoError& error) {
-    throw UsageError(fmt::format("{}: {}", option, error.what()));
+    check();
+  } catch (const io::RefusedFile& error) {
+    throw io::RefusedFile(fmt::format("{}: {}", option, error.what()));
+  } catch (const io::FileError& error) {
+    throw io::FileError(fmt::format("{}: {}", option, error.what()));
   }
 }
 
-void require_new_file(const char* option, const std::filesystem::path& path, bool overwrite) {
+}  // namespace
+
+CLI::Option* add_file(CLI::App& app, const std::string& name, std::filesystem::path& path,
+                      const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&path, name](const std::string& text) {
+            if (text.empty()) throw UsageError(name + " '' is not the name of a file");
+            path = text;
+          },
+          help)
+      ->type_name("FILE");
+}
+
+void require_writable_path(const char* option, const std::filesystem::path& path) {
+  if (path.empty()) return;
+  for_option(option, [&] { io::require_writable(path); });
+}
+
+void require_results_file(const char* option, const std::filesystem::path& path, bool overwrite) {
   if (path.empty()) return;
   require_writable_path(option, path);
-  if (std::filesystem::exists(path) && !overwrite) {
-    throw UsageError(
-        fmt::format("{}: '{}' exists; --overwrite replaces it", option, path.string()));
-  }
+  if (!overwrite) read_results(path);
+}
+
+void require_own_file(const char* option, const std::filesystem::path& path,
+                      std::string_view beginning, bool overwrite) {
+  if (path.empty()) return;
+  require_writable_path(option, path);
+  if (!overwrite) for_option(option, [&] { io::require_replaceable(path, beginning); });
+}
+
+void require_new_file(const char* option, const std::filesystem::path& path, bool overwrite) {
+  require_own_file(option, path, "", overwrite);
+}
+
+void write_new_json(const std::filesystem::path& path, const Json& document, bool overwrite) {
+  if (path.empty()) return;
+  const std::string text = document.dump(1) + "\n";
+  io::write_replaceable(path, std::array<std::string_view, 1>{text}, "", overwrite);
 }
 
 }  // namespace fa::cli

@@ -12,6 +12,7 @@
 
 #include "harness/command/exit_code.h"
 #include "harness/device/vm.h"
+#include "harness/results/json.h"
 #include "kernels/catalogue.h"
 
 namespace fa::cli {
@@ -69,9 +70,6 @@ CLI::Option* add_rungs(CLI::App& app, std::vector<std::string>& words,
                        const std::string& otherwise);
 CLI::Option* add_tile(CLI::App& app, std::string& tile);
 CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed);
-/// An option that takes the path of a file.
-CLI::Option* add_file(CLI::App& app, const std::string& name, std::string& path,
-                      const std::string& help);
 /// --no-ablations.
 void add_no_ablations(CLI::App& app, bool& no_ablations);
 CLI::Option* add_device(CLI::App& app, std::string& device);
@@ -90,11 +88,25 @@ std::vector<const Rung*> select_rungs(const std::vector<std::string>& words);
 /// The one rung that the word means.
 const Rung& select_rung(const std::string& word);
 
-/// Throws UsageError unless the file can be created, or replaced, there.
-void require_writable_path(const char* option, const std::filesystem::path& path);
+/// Adds an option that names a file; an empty name is a UsageError.
+CLI::Option* add_file(CLI::App& app, const std::string& name, std::filesystem::path& path,
+                      const std::string& help);
 
-/// The same of a file that is written whole, never continued: only `overwrite` replaces one. An
-/// empty path is no file.
+// Of a file that is going to be written, before any work is done. An empty path is no file. They
+// throw io::FileError where it cannot be written, and io::RefusedFile or ForeignResults where
+// something is there that only `overwrite` replaces; both name the option.
+
+/// Anything may be there.
+void require_writable_path(const char* option, const std::filesystem::path& path);
+/// A result file that can be continued may be there.
+void require_results_file(const char* option, const std::filesystem::path& path, bool overwrite);
+/// A file with the same beginning may be there, as a former run wrote it.
+void require_own_file(const char* option, const std::filesystem::path& path,
+                      std::string_view beginning, bool overwrite);
+/// Nothing may be there.
 void require_new_file(const char* option, const std::filesystem::path& path, bool overwrite);
+
+/// Writes the document where require_new_file() allowed it, if there is still nothing there.
+void write_new_json(const std::filesystem::path& path, const Json& document, bool overwrite);
 
 }  // namespace fa::cli

@@ -13,6 +13,8 @@
 #include "harness/command/terminal.h"
 #include "harness/device/device.h"
 #include "harness/environment/build.h"
+#include "harness/io/file.h"
+#include "harness/io/interrupt.h"
 #include "harness/results/results.h"
 
 namespace fa::cli {
@@ -73,7 +75,7 @@ Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& e
   app.allow_extras();
   app.footer(
       "Exit codes: 0 fine; 1 a result is wrong; 2 usage or an unsupported problem; 3 no GPU, "
-      "no memory, no PTX, cannot write.");
+      "no memory, no PTX, cannot write; 130 interrupted.");
 
   std::vector<CLI::App*> apps;
   for (const Entry& entry : entries) {
@@ -116,6 +118,12 @@ Exit report_exception() {
   } catch (const ForeignResults& error) {
     print_error(error.what());
     return Exit::usage;
+  } catch (const io::RefusedFile& error) {
+    print_error(error.what());
+    return Exit::usage;
+  } catch (const io::Interrupted&) {
+    print_note("interrupted");
+    return Exit::interrupted;
   } catch (const KernelFault& fault) {
     fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), fault.what(), fault.details);
     return Exit::wrong;
@@ -134,13 +142,15 @@ Exit run_command_line(const std::vector<std::string>& words,
                       const std::function<std::vector<Entry>()>& make_entries) noexcept {
   try {
     Exit result = Exit::environment;
+    const io::InterruptScope signals;
     try {
       result = dispatch(words, make_entries());
     } catch (...) {
       result = report_exception();
     }
-    // Results that never arrived are not a success.
-    if (std::fflush(stdout) != 0 && result == Exit::ok) {
+    // Results that never arrived are not a success. An earlier failure left its mark.
+    const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (!arrived && (result == Exit::ok || result == Exit::wrong)) {
       print_error("cannot write to standard output");
       result = Exit::environment;
     }

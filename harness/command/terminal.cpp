@@ -22,6 +22,12 @@ std::size_t columns() {
   return known ? size.ws_col : 80;
 }
 
+/// What cannot be shown on stderr is no reason to stop.
+void show(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
 std::string one_line(std::string_view text) {
   std::string line(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -35,11 +41,11 @@ void print_error(std::string_view text) {
   // The virtual machine's own messages say so already.
   constexpr std::string_view kError = "error: ";
   if (text.starts_with(kError)) text.remove_prefix(kError.size());
-  fmt::print(stderr, "fa: error: {}\n", one_line(text));
+  show(fmt::format("fa: error: {}\n", one_line(text)));
 }
 
 void print_note(std::string_view text) {
-  fmt::print(stderr, "fa: {}\n", one_line(text));
+  show(fmt::format("fa: {}\n", one_line(text)));
 }
 
 std::string coloured(std::string_view text, Colour colour, std::FILE* stream) {
@@ -99,16 +105,14 @@ void Progress::show(std::string_view text) {
     print_note(line);
     return;
   }
-  fmt::print(stderr, "\r\x1b[K{}", line.substr(0, columns() - 1));
-  std::fflush(stderr);
+  cli::show(fmt::format("\r\x1b[K{}", line.substr(0, columns() - 1)));
   shown_ = true;
 }
 
 void Progress::clear() {
   const std::lock_guard lock(mutex_);
   if (!shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  cli::show("\r\x1b[K");
   shown_ = false;
 }
 

@@ -76,8 +76,8 @@ class Device {
     return std::nullopt;
   }
 
-  /// Throws OutOfMemory when the problem's tensors cannot fit. Asked before inputs are made, which
-  /// take as much memory on the host.
+  /// Throws OutOfMemory when the problem's tensors cannot fit on the device, or its inputs and what
+  /// checks them on the host. Asked before inputs are made.
   virtual void require_memory(const Problem& problem) = 0;
   /// Allocates Q, K, V, O (and the LSE if asked for) and uploads the inputs. Replaces what was
   /// loaded before.

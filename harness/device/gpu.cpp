@@ -7,13 +7,12 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "harness/device/cuda_check.h"
+#include "harness/device/gpu_launch.h"
 #include "harness/device/gpu_stopwatch.h"
-#include "harness/device/tensor_map.h"
+#include "harness/device/host_memory.h"
 
 namespace fa {
 namespace {
@@ -24,19 +23,7 @@ constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
-// Without asking, a kernel gets this much dynamic shared memory.
-constexpr std::size_t kDefaultDynamicShared = 48 << 10;
 constexpr std::array kNames{"Q", "K", "V", "O", "LSE"};
-// cuTensorMapEncodeTiled fills 128 bytes, the largest argument there is.
-constexpr std::size_t kMaxArgument = 128;
-
-unsigned grid_extent(std::int64_t value, const Launch& launch) {
-  if (value < 1 || value > std::numeric_limits<int>::max()) {
-    throw DeviceError(fmt::format("{}: a grid extent of {} is not between 1 and {}", launch.entry,
-                                  value, std::numeric_limits<int>::max()));
-  }
-  return static_cast<unsigned>(value);
-}
 
 GpuProperties read_properties() {
   GpuProperties properties;
@@ -193,6 +180,12 @@ std::unique_ptr<Stopwatch> GpuDevice::make_stopwatch(L2Policy l2) {
 void GpuDevice::require_memory(const Problem& problem) {
   // The buffers of the problem before this one are freed first.
   unload();
+  require_tensors(problem);
+  require_host_bytes(check_host_bytes(problem), to_string(problem),
+                     "its inputs, and two outputs and a reference to compare");
+}
+
+void GpuDevice::require_tensors(const Problem& problem) {
   require_free(tensor_sizes(problem), to_string(problem),
                problem.lse ? "Q, K, V, O and the LSE" : "Q, K, V and O");
 }
@@ -244,7 +237,8 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
     }
   }
 
-  require_memory(problem);
+  unload();
+  require_tensors(problem);
   // Either all buffers exist or none.
   std::vector<Buffer> buffers;
   for (const double bytes : tensor_sizes(problem)) {
@@ -381,68 +375,23 @@ void GpuDevice::poison_output() {
   scratch_due_ = true;
 }
 
-void GpuDevice::marshal(const Argument& argument, std::byte* bytes) const {
-  std::visit(
-      [&](const auto& value) {
-        using Value = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<Value, Tensor>) {
-          void* const pointer = address(value);
-          std::memcpy(bytes, &pointer, sizeof(pointer));
-        } else if constexpr (std::is_same_v<Value, ScratchRef>) {
-          void* const pointer = scratch_.at(static_cast<std::size_t>(value.index)).data();
-          std::memcpy(bytes, &pointer, sizeof(pointer));
-        } else if constexpr (std::is_same_v<Value, TensorMap>) {
-          encode_tensor_map(value, problem_.dtype, address(value.tensor), bytes);
-        } else {
-          std::memcpy(bytes, &value, sizeof(value));
-        }
-      },
-      argument);
-}
-
 void GpuDevice::allow_dynamic_shared(const Launch& launch) {
-  if (launch.dynamic_shared <= kDefaultDynamicShared) return;
   std::size_t& limit = dynamic_shared_[launch.kernel];
   if (launch.dynamic_shared <= limit) return;
-  check_cuda(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(launch.dynamic_shared)),
-             fmt::format("{}: asking for {} bytes of dynamic shared memory", launch.entry,
-                         launch.dynamic_shared));
+  raise_shared_limit(launch);
   limit = launch.dynamic_shared;
 }
 
 void GpuDevice::launch(const LaunchPlan& plan) {
   provide_scratch(plan);
+  std::vector<void*> scratch;
+  for (const Region& region : scratch_) scratch.push_back(region.data());
+  GpuBuffers buffers{.tensors = {}, .scratch = scratch};
+  for (std::size_t i = 0; i < buffers.tensors.size(); ++i)
+    buffers.tensors[i] = address(static_cast<Tensor>(i));
   for (const Launch& step : plan.launches) {
     allow_dynamic_shared(step);
-    // The values must outlive the call, each aligned for every type there is.
-    struct alignas(64) Value {
-      std::byte bytes[kMaxArgument];
-    };
-    std::vector<Value> values(step.arguments.size());
-    std::vector<void*> addresses;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      marshal(step.arguments[i], values[i].bytes);
-      addresses.push_back(values[i].bytes);
-    }
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(grid_extent(step.grid.x, step), grid_extent(step.grid.y, step),
-                          grid_extent(step.grid.z, step));
-    config.blockDim = dim3(static_cast<unsigned>(step.block));
-    config.dynamicSmemBytes = step.dynamic_shared;
-    config.stream = stream_;
-    cudaLaunchAttribute cluster{};
-    if (step.cluster != Dim3{}) {
-      cluster.id = cudaLaunchAttributeClusterDimension;
-      cluster.val.clusterDim = {grid_extent(step.cluster.x, step),
-                                grid_extent(step.cluster.y, step),
-                                grid_extent(step.cluster.z, step)};
-      config.attrs = &cluster;
-      config.numAttrs = 1;
-    }
-    const std::string what = fmt::format("launching {}", step.entry);
-    check_cuda(cudaLaunchKernelExC(&config, step.kernel, addresses.data()), what);
-    check_cuda(cudaGetLastError(), what);
+    launch_on_gpu(step, problem_.dtype, buffers, stream_);
   }
 }
 

@@ -90,6 +90,8 @@ class GpuDevice final : public Device {
   struct Pinned;
 
   void allow_dynamic_shared(const Launch& launch);
+  /// Throws OutOfMemory when the problem's tensors do not fit on the GPU.
+  void require_tensors(const Problem& problem);
   /// Throws OutOfMemory when buffers of these sizes do not fit; `who` needs them for `what`.
   void require_free(const std::vector<double>& sizes, const std::string& who,
                     const std::string& what);
@@ -100,7 +102,6 @@ class GpuDevice final : public Device {
   void lay_out_scratch(const LaunchPlan& plan);
   void write_red_zones(const Region& region);
   void poison(const Region& held);
-  void marshal(const Argument& argument, std::byte* bytes) const;
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
   HostTensor download(Tensor source, HostTensor target);

@@ -1,5 +1,6 @@
 #include "harness/device/ptx_library.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +21,26 @@ namespace fs = std::filesystem;
 constexpr const char* kAdvice =
     "build the target fa_ptx, or set FA_PTX_DIR to a folder with the rungs' PTX";
 
+/// The program or shared library that this code is in.
+fs::path own_file() {
+  Dl_info info{};
+  std::error_code error;
+  if (dladdr(reinterpret_cast<const void*>(&own_file), &info) != 0 && info.dli_fname) {
+    // Of a program it knows only the word that it was called by.
+    const fs::path file(info.dli_fname);
+    if (file.filename().string().find(".so") != std::string::npos) {
+      return fs::canonical(file, error);
+    }
+  }
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
 fs::path default_folder() {
   const char* chosen = std::getenv("FA_PTX_DIR");
-  return chosen && *chosen ? fs::path(chosen) : fs::path(FA_PTX_DIR);
+  if (chosen && *chosen) return chosen;
+  const fs::path installed = own_file().parent_path() / FA_PTX_FROM_PROGRAMS;
+  std::error_code error;
+  return fs::is_directory(installed, error) ? installed.lexically_normal() : fs::path(FA_PTX_DIR);
 }
 
 bool is_name(char c) {

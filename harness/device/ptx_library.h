@@ -12,7 +12,8 @@ namespace fa {
 /// A folder of .ptx files. Read when the first entry is asked for; modules are kept.
 class PtxLibrary {
  public:
-  /// `folder` empty: the environment's FA_PTX_DIR, else the folder of this build.
+  /// `folder` empty: the environment's FA_PTX_DIR, else the folder that is installed with this
+  /// program, else that of this build.
   explicit PtxLibrary(std::filesystem::path folder = {});
 
   /// The module with this entry. Throws DeviceError that names the folder when there is none, or

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <new>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "harness/device/host_memory.h"
+#include "harness/io/interrupt.h"
 #include "ptxvm/races.h"
 
 namespace fa {
@@ -25,22 +26,6 @@ std::uint32_t extent(std::int64_t value, const Launch& step) {
                                   value, std::numeric_limits<std::int32_t>::max()));
   }
   return static_cast<std::uint32_t>(value);
-}
-
-/// The first number after `name` in a file of "name number" lines, or of a number alone.
-std::size_t read_number(const char* path, const std::string& name) {
-  std::ifstream in(path);
-  for (std::string word; in >> word;) {
-    if (!name.empty() && word != name) continue;
-    if (!name.empty() && !(in >> word)) break;
-    std::size_t value = 0;
-    for (const char c : word) {
-      if (c < '0' || c > '9') return 0;  // "max"
-      value = value * 10 + static_cast<std::size_t>(c - '0');
-    }
-    return value;
-  }
-  return 0;
 }
 
 ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dtype) {
@@ -71,14 +56,6 @@ std::string describe(const ptxvm::Finding& finding) {
 
 }  // namespace
 
-std::size_t available_host_memory() {
-  std::size_t free = read_number("/proc/meminfo", "MemAvailable:") * 1024;
-  const std::size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
-  const std::size_t used = read_number("/sys/fs/cgroup/memory.current", "");
-  if (limit > 0 && used < limit) free = free == 0 ? limit - used : std::min(free, limit - used);
-  return free;
-}
-
 DeviceDescription vm_description() {
   DeviceDescription description = h200_description();
   description.name = "PTX virtual machine";
@@ -92,14 +69,9 @@ VmDevice::~VmDevice() = default;
 
 void VmDevice::require_memory(const Problem& problem) {
   memory_.reset();
-  const std::size_t free = available_host_memory();
-  // The machine's Q, K, V and O, and as much again for the inputs and the outputs of the check.
-  const double needed = 2.0 * problem.bytes();
-  if (free == 0 || needed <= static_cast<double>(free)) return;
-  throw OutOfMemory(
-      fmt::format("{} needs {:.0f} bytes of host memory in the virtual machine, {} are free; "
-                  "take a smaller batch, fewer heads or a shorter sequence",
-                  to_string(problem), needed, free));
+  require_host_bytes(problem.bytes() + check_host_bytes(problem), to_string(problem),
+                     "the virtual machine's tensors, their inputs, and two outputs and a reference "
+                     "to compare");
 }
 
 void VmDevice::load(const Problem& problem, const Inputs& inputs) {
@@ -116,7 +88,8 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
           to_string(tensor->dtype), to_string(problem), bytes, to_string(problem.dtype)));
     }
   }
-  require_memory(problem);
+  memory_.reset();
+  require_host_bytes(problem.bytes(), to_string(problem), "the virtual machine's tensors");
   addresses_.clear();
   scratch_.clear();
   auto memory = std::make_unique<ptxvm::Memory>();
@@ -167,12 +140,7 @@ void VmDevice::provide_scratch(const LaunchPlan& plan) {
   scratch_.clear();
   double needed = 0;
   for (const Scratch& wanted : plan.scratch) needed += static_cast<double>(wanted.bytes);
-  const std::size_t free = available_host_memory();
-  if (free > 0 && needed > static_cast<double>(free)) {
-    throw OutOfMemory(
-        fmt::format("{} needs {:.0f} bytes of host memory for its scratch buffers, {} are free",
-                    plan.launches.front().entry, needed, free));
-  }
+  require_host_bytes(needed, plan.launches.front().entry, "its scratch buffers");
   for (const Scratch& wanted : plan.scratch) {
     const auto bytes = static_cast<std::size_t>(wanted.bytes);
     const ptxvm::Fill fill = wanted.zeroed ? ptxvm::Fill::kZero : ptxvm::Fill::kPoison;
@@ -223,6 +191,7 @@ void VmDevice::run(const Launch& step) {
   options.threads = options_.threads;
   options.observers = options_.observers;
   options.max_warp_steps = options_.max_warp_steps;
+  options.stop = &io::interrupt_flag();
   if (options_.reversed) {
     options.warp_order = ptxvm::Order::kReversed;
     options.cta_order = ptxvm::Order::kReversed;
@@ -237,6 +206,7 @@ void VmDevice::run(const Launch& step) {
   } catch (const ptxvm::Error& error) {
     throw DeviceError(error.what());
   }
+  if (result.stopped) throw io::Interrupted();
   if (result.fault) {
     throw KernelFault(fmt::format("{}: {}", step.entry, result.fault->message),
                       result.fault->format());

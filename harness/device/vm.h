@@ -83,7 +83,4 @@ class VmDevice final : public Device {
   std::vector<LaunchCounts> counts_;
 };
 
-/// Bytes that this machine can still give to programs; 0 where it does not say.
-std::size_t available_host_memory();
-
 }  // namespace fa

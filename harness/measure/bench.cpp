@@ -10,6 +10,7 @@
 
 #include "harness/device/gpu_stopwatch.h"
 #include "harness/environment/nvml.h"
+#include "harness/io/interrupt.h"
 #include "harness/measure/identity.h"
 #include "harness/measure/measured.h"
 
@@ -68,12 +69,14 @@ class ProblemRun {
       }
     } catch (const DeviceLost& error) {
       lost_ = error.what();
+    } catch (const io::Interrupted&) {
+      interrupted_ = true;
     }
   }
 
-  /// All rows, or when the device was lost those that were settled before.
+  /// All rows, or when the device was lost or the work interrupted those that were settled before.
   std::vector<Row> rows() const {
-    if (!lost_) return rows_;
+    if (!lost_ && !interrupted_) return rows_;
     std::vector<Row> settled;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (!pending(i)) settled.push_back(rows_[i]);
@@ -81,6 +84,7 @@ class ProblemRun {
     return settled;
   }
   const std::optional<std::string>& lost() const { return lost_; }
+  bool interrupted() const { return interrupted_; }
 
  private:
   /// Neither refused nor settled with a reason.
@@ -126,6 +130,7 @@ class ProblemRun {
   void verify_all() {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (!pending(i)) continue;
+      io::stop_if_interrupted();
       progress(fmt::format("{}: verifying {}", describe(items_[i].problem(), options_.inputs),
                            items_[i].name));
       try {
@@ -216,6 +221,7 @@ class ProblemRun {
   std::vector<Row> rows_;
   std::unique_ptr<Verifier> verifier_;
   std::optional<std::string> lost_;
+  bool interrupted_ = false;
 };
 
 void count(BenchOutcome& outcome, const std::vector<Row>& rows) {
@@ -329,10 +335,13 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
     ProblemRun work(device, stopwatch, nvml.get(), options, report, items, run);
     work.execute();
     const std::vector<Row> rows = work.rows();
-    if (file) file->put(rows);
     count(outcome, rows);
-    if (report.finished) report.finished(problem, rows);
+    // Before the file, which may fail.
+    if (report.finished && !rows.empty()) report.finished(problem, rows);
+    if (file && !rows.empty()) file->put(rows);
     if (work.lost()) throw DeviceLost(*work.lost());
+    outcome.interrupted = work.interrupted();
+    if (outcome.interrupted) break;
     device.unload();
   }
   return outcome;

@@ -43,12 +43,13 @@ struct BenchReport {
 
 struct BenchOutcome {
   int ok = 0, incorrect = 0, failed = 0, unsupported = 0, kept = 0;
+  bool interrupted = false;  ///< a signal ended it; the rows until then are counted and written
 };
 
 /// Runs the bench. Per problem: inputs, verification of every item, interleaved timing of the
 /// correct ones, rows, file. A problem whose wanted rows are all final in an existing file is not
 /// run again; if one is missing, all its items are measured again, because times compare only
-/// inside one run. Throws ForeignResults, ResultsIoError, DeviceLost (after the file has the rows
+/// inside one run. Throws ForeignResults, io::FileError, DeviceLost (after the file has the rows
 /// it can have).
 BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const BenchReport& report);
 

@@ -71,6 +71,10 @@ Row empty_row(const Item& item, const std::string& run) {
 
 RowCheck check_of(const Verdict& verdict) {
   const CheckReport& check = verdict.check;
+  std::optional<RowLseCheck> lse;
+  if (verdict.lse.tolerance > 0) {
+    lse = {finite(verdict.lse.max_error), finite(verdict.lse.tolerance), finite(verdict.lse.ratio)};
+  }
   return {.max_error = finite(check.max_error),
           .reference_error = finite(check.reference_error),
           .tolerance = finite(check.tolerance),
@@ -80,7 +84,8 @@ RowCheck check_of(const Verdict& verdict) {
           .rows_total = check.rows_total,
           .finite = check.finite,
           .repeatable = verdict.repeatable,
-          .red_zones_intact = verdict.damaged.empty()};
+          .red_zones_intact = verdict.damaged.empty(),
+          .lse = lse};
 }
 
 void put_verdict(Row& row, const Verdict& verdict) {

@@ -19,11 +19,6 @@ struct ForeignResults : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The file cannot be read or written. Exit code 3.
-struct ResultsIoError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 /// What must be equal for rows to stand in one file.
 struct FileIdentity {
   Json generator;  ///< compared: version, git_sha, git_dirty, nvcc, flags
@@ -35,17 +30,19 @@ struct FileIdentity {
 struct ResultsDocument {
   FileIdentity identity;
   std::vector<Row> rows;
+  Json besides;  ///< all of it but the rows
 };
 
 /// The document at path; nothing when there is no file or an empty one. Throws ForeignResults when
-/// it is not a result file of this schema.
+/// it is not a result file of this schema, io::FileError when it cannot be read.
 std::optional<ResultsDocument> read_results(const std::filesystem::path& path);
 
-/// The rows of one result file, written after every change.
+/// The rows of one result file, written after every change. Several processes may add to one file;
+/// what others have put into the document beside the rows stays.
 class ResultsFile {
  public:
   /// Continues an existing file with the same identity or starts a new one. Throws ForeignResults
-  /// when the file holds something else, ResultsIoError when the path cannot be written; both
+  /// when the file holds something else, io::FileError when the path cannot be written; both
   /// before any work is done and without a change to the file. `overwrite` starts afresh whatever
   /// is there.
   ResultsFile(std::filesystem::path path, FileIdentity identity, bool overwrite);
@@ -55,26 +52,22 @@ class ResultsFile {
 
   /// The row with this key, nullptr when there is none.
   const Row* find(const RowKey& key) const;
-  /// Replaces the rows with the same keys, or appends, then writes the file.
+  /// Reads the file again, replaces the rows with the same keys, or appends, and writes it. Throws
+  /// as the constructor.
   void put(std::span<const Row> rows);
 
  private:
-  void continue_from(const ResultsDocument& document);
+  void read();
+  void continue_from(ResultsDocument document);
 
   std::filesystem::path path_;
   FileIdentity identity_;
+  bool afresh_;                  ///< nothing that is in the file counts
+  Json there_ = Json::object();  ///< what was in the file, without rows
   std::vector<Row> rows_;
 };
 
 /// The whole document.
 Json results_document(const FileIdentity& identity, std::span<const Row> rows);
-
-/// Writes text to a temporary file in the same folder, syncs it and renames it over path, so that
-/// path holds the old or the new content at every moment. Throws ResultsIoError.
-void write_atomically(const std::filesystem::path& path, const std::string& text);
-
-/// Throws ResultsIoError with the reason unless a file can be created at path and then renamed over
-/// what is there. Nothing at path changes.
-void require_writable(const std::filesystem::path& path);
 
 }  // namespace fa

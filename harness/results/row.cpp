@@ -43,13 +43,21 @@ Json value_json(const std::string& text) {
 template <typename Value>
 Json or_null(const std::optional<Value>& value);
 
+Json value_json(const RowLseCheck& check) {
+  return {{"max_error", or_null(check.max_error)},
+          {"tolerance", or_null(check.tolerance)},
+          {"ratio", or_null(check.ratio)}};
+}
+
 Json value_json(const RowCheck& check) {
-  return {
+  Json json{
       {"max_error", or_null(check.max_error)}, {"reference_error", or_null(check.reference_error)},
       {"tolerance", or_null(check.tolerance)}, {"floor", or_null(check.floor)},
       {"ratio", or_null(check.ratio)},         {"rows_checked", check.rows_checked},
       {"rows_total", check.rows_total},        {"finite", check.finite},
       {"repeatable", check.repeatable},        {"red_zones_intact", check.red_zones_intact}};
+  if (check.lse) json["lse"] = value_json(*check.lse);
+  return json;
 }
 
 Json value_json(const RowResources& used) {
@@ -79,6 +87,7 @@ void read_value(const Json& json, Value& value) {
   json.get_to(value);
 }
 
+void read_value(const Json& json, RowLseCheck& check);
 void read_value(const Json& json, RowCheck& check);
 void read_value(const Json& json, RowTimes& times);
 void read_value(const Json& json, RowResources& used);
@@ -97,6 +106,12 @@ Enum enum_at(const Json& json, const char* name) {
   return *value;
 }
 
+void read_value(const Json& json, RowLseCheck& check) {
+  read(json, "max_error", check.max_error);
+  read(json, "tolerance", check.tolerance);
+  read(json, "ratio", check.ratio);
+}
+
 void read_value(const Json& json, RowCheck& check) {
   read(json, "max_error", check.max_error);
   read(json, "reference_error", check.reference_error);
@@ -108,6 +123,7 @@ void read_value(const Json& json, RowCheck& check) {
   json.at("finite").get_to(check.finite);
   json.at("repeatable").get_to(check.repeatable);
   json.at("red_zones_intact").get_to(check.red_zones_intact);
+  read(json, "lse", check.lse);
 }
 
 void read_value(const Json& json, RowTimes& times) {
@@ -167,6 +183,7 @@ Json to_json(const Problem& problem, const RowInputs& inputs) {
             {"seq_q", problem.seq_q},           {"seq_kv", problem.seq_kv},
             {"head_dim", problem.head_dim},     {"causal", problem.causal},
             {"dtype", to_string(problem.dtype)}};
+  if (problem.lse) json["lse"] = true;
   if (inputs.name != RowInputs().name) json["inputs"] = inputs.name;
   if (inputs.spread != RowInputs().spread) json["spread"] = inputs.spread;
   return json;
@@ -185,6 +202,7 @@ Problem problem_from_json(const Json& json) {
     throw std::invalid_argument("dtype '" + dtype + "'");
   }
   problem.dtype = dtype == to_string(Dtype::f16) ? Dtype::f16 : Dtype::f32;
+  problem.lse = json.value("lse", false);
   return problem;
 }
 

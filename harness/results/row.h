@@ -59,11 +59,17 @@ struct RowKey {
   bool operator==(const RowKey&) const = default;
 };
 
+/// How far the log-sum-exp is off; nothing for what is not finite.
+struct RowLseCheck {
+  std::optional<double> max_error, tolerance, ratio;
+};
+
 /// The verdict's numbers; nothing for one that is not finite.
 struct RowCheck {
   std::optional<double> max_error, reference_error, tolerance, floor, ratio;
   std::int64_t rows_checked = 0, rows_total = 0;
   bool finite = false, repeatable = false, red_zones_intact = false;
+  std::optional<RowLseCheck> lse;  ///< where the problem asks for it
 };
 
 /// Milliseconds of spaced launches; back_to_back: per launch without gaps.
@@ -127,8 +133,8 @@ struct Row {
   void settle(Status to, std::string why) { status = to, reason = std::move(why); }
 };
 
-/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, and inputs and spread where they are not
-/// normal and 1.
+/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, lse where it is asked for, and inputs
+/// and spread where they are not normal and 1.
 Json to_json(const Problem& problem, const RowInputs& inputs = {});
 /// Throw std::exception when a field is missing or of another type.
 Problem problem_from_json(const Json& json);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "harness/device/gpu.h"
+#include "harness/io/interrupt.h"
 
 namespace fa {
 namespace {
@@ -118,6 +119,7 @@ std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
 
   const auto guarded = [&](std::size_t item, auto&& step) {
     if (times[item].error) return;
+    io::stop_if_interrupted();
     try {
       step(runs[item]);
     } catch (const DeviceLost&) {

@@ -136,8 +136,8 @@ struct Attention {
       float sum = s.row_sum[r];
 #pragma unroll
       for (int step = Lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
-      // The largest score adds 2^0; only a row without a visible key has a sum below 1: 0.
-      const float inverse = __fdividef(1.f, fmaxf(sum, 1.f));
+      // The largest score adds nearly 2^0: fmaf sees it before it is rounded, row_max is rounded.
+      const float inverse = sum == 0 ? 0 : __fdividef(1.f, sum);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c)
         *reinterpret_cast<float4*>(O_out + r * kRowLanes * D + c * 4 * Lanes) =

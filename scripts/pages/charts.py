@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 
 import ladder
 from ladder import LadderError, Results
 
-from pages.site import COUNTS, MAIN_RESULTS, REPOSITORY, SINGLE_RESULTS, SPREAD_RESULTS, Site
+from pages.site import COUNTS, MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, Site
 
 PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
 
@@ -49,12 +49,17 @@ def chart_problems(site: Site) -> list[str]:
 
 
 def render_charts(site: Site, catalogue: Path | None) -> None:
+    try:
+        import render
+    except ImportError as error:
+        raise LadderError(f"the charts need matplotlib ({error}); scripts/setup.sh python") from None
     for name in (MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, COUNTS):
         results = site.results_path(name)
         if not results.is_file():
             continue
-        command = [sys.executable, REPOSITORY / "plots" / "render.py", "--results", results]
-        command += ["--out", site.root / "docs" / "assets"]
-        command += ["--catalogue", catalogue] if catalogue else []
-        if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+        words = ["--results", str(results), "--out", str(site.root / "docs" / "assets")]
+        words += ["--catalogue", str(catalogue)] if catalogue else []
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = render.main(words)
+        if code != 0:
             raise LadderError("the charts could not be drawn; the messages above say why")

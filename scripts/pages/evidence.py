@@ -10,7 +10,7 @@ from typing import Any
 import ladder
 from ladder import LadderError, Problem, Row
 
-from pages.numbers import counted_problem, counted_row, counts_of, grouped, instructions
+from pages.numbers import counted_problem, counted_row, counts_of, grouped, loop_counts
 from pages.results import markdown_table
 from pages.site import COUNTS, COUNTS_AT, NOTHING, Site
 
@@ -30,12 +30,18 @@ SASS_KINDS += ("FADD", "HADD2", "FMNMX", "F2FP", "R2UR")
 
 def sass_table(site: Site, page: Path, entries: str) -> str:
     names = entries.split(",")
-    kinds = [kind for kind in SASS_KINDS if any(instructions(site, name, kind) for name in names)]
+    loops = {name: loop_counts(site, name) for name in names}
+    kinds = [kind for kind in SASS_KINDS if any(kind in all_ for all_, _ in loops.values())]
     rows = []
-    for name in names:
-        counts = [instructions(site, name, kind) for kind in kinds]
-        total = instructions(site, name, "total")
-        rows.append([f"`{name}`", *map(str, counts), str(total - sum(counts)), str(total)])
+    for name, (all_, behind) in loops.items():
+        total = behind.get("total", 0)
+        skipped = [behind.get(kind, 0) for kind in kinds]
+        always = [all_.get(kind, 0) - skip for kind, skip in zip(kinds, skipped, strict=True)]
+        every_step = all_["total"] - total
+        rows.append([f"`{name}`", *map(str, [*always, every_step - sum(always), every_step])])
+        if total:
+            cells = [*skipped, total - sum(skipped), total]
+            rows.append(["… behind branches", *(str(cell or "") for cell in cells)])
     return markdown_table(["main loop of", *kinds, "other", "all"], rows)
 
 

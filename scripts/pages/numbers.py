@@ -1,9 +1,10 @@
-"""n: markers: one number each."""
+"""Keys: one number each."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 
 import intensity
 import ladder
@@ -14,6 +15,7 @@ from pages.site import (
     COUNTS_AT,
     FIELDS,
     LIMIT_FIELDS,
+    RESULTS_OF,
     Site,
     digits,
     find_row,
@@ -22,54 +24,87 @@ from pages.site import (
     read_field,
 )
 
+MAIN_SEQ = "8192"  # the problem where a key names none
+PROBLEM = r"\d+(?:,\S+)?"
+ROW_KEY = re.compile(
+    rf"(?:(?P<file>\S+/\S+) )?(?P<id>\S+)(?: (?P<problem>{PROBLEM}))? (?P<field>[a-z]\w*)"
+    rf"(?: (?P<sign>[/%]) (?P<other>\S+)(?: (?P<other_problem>{PROBLEM}))?)?"
+)
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """[FILE] ID [PROBLEM] FIELD, or that and "/ ID [PROBLEM]" or "% ID [PROBLEM]"."""
+
+    file: str
+    id: str
+    problem: Problem
+    field: str
+    sign: str = ""
+    other: str = ""
+    other_problem: Problem | None = None
+
+    @staticmethod
+    def parse(key: str) -> RowKey:
+        match = ROW_KEY.fullmatch(" ".join(key.split()))
+        if not match:
+            raise LadderError(f"'{key}': expected [FILE] ID [PROBLEM] FIELD [/ ID or % ID]")
+        problem = parse_problem(match["problem"] or MAIN_SEQ)
+        other = parse_problem(match["other_problem"]) if match["other_problem"] else problem
+        file = match["file"] or RESULTS_OF[problem.dtype]
+        found = (match["id"], problem, match["field"], match["sign"] or "", match["other"] or "")
+        return RowKey(file, *found, other)
+
 
 def number(site: Site, key: str) -> str:
-    """Text of one n: marker."""
+    """Text of one number."""
     words = key.split()
     if words[0] == "counts" and len(words) in (4, 5):
         return count_number(site, *words[1:])
     if words[0] == "sass" and len(words) == 3:
-        return str(instructions(site, words[1], words[2]))
+        return str(loop_counts(site, words[1])[0].get(words[2], 0))
     if words[0] == "limit" and len(words) == 4:
         return limit_number(site, *words[1:])
     if words[0] == "ridge" and len(words) == 3:
         large = intensity.large_operations(site.results(words[1]), parse_problem(words[2]))
         return digits(large.ridge)
-    if len(words) not in (4, 6, 7) or (len(words) > 4 and words[4] not in "/%"):
-        raise LadderError(f"n:{key}: expected FILE ID PROBLEM FIELD, or these and '/ ID' or '% ID'")
-    results = site.results(words[0])
-    problem = parse_problem(words[2])
-    value = read_field(find_row(site, results, words[1], problem), words[3])
-    if len(words) == 4:
-        return FIELDS[words[3]][1](value)
-    other_problem = parse_problem(words[6]) if len(words) == 7 else problem
-    other = read_field(find_row(site, results, words[5], other_problem), words[3])
+    return row_number(site, RowKey.parse(key))
+
+
+def row_number(site: Site, key: RowKey) -> str:
+    results = site.results(key.file)
+    value = read_field(find_row(site, results, key.id, key.problem), key.field)
+    if not key.sign:
+        return FIELDS[key.field][1](value)
+    other = read_field(find_row(site, results, key.other, key.other_problem), key.field)
     if other == 0:
-        raise LadderError(f"n:{key}: {words[3]} of '{words[5]}' is 0")
-    return f"{value / other:.2f}" if words[4] == "/" else ladder.percent(value / other)
+        raise LadderError(f"{key.field} of '{key.other}' is 0")
+    return f"{value / other:.2f}" if key.sign == "/" else ladder.percent(value / other)
 
 
 def limit_number(site: Site, card: str, loop: str, field: str) -> str:
     rows = {row["id"]: row for row in limits_of(site, card).rows}
     for what, name, known in (("loop", loop, rows), ("field", field, LIMIT_FIELDS)):
         if name not in known:
-            raise LadderError(f"n:limit: unknown {what} '{name}'; known: {', '.join(known)}")
+            raise LadderError(f"limit: unknown {what} '{name}'; known: {', '.join(known)}")
     value = rows[loop][field]
     if value is None:
-        raise LadderError(f"n:limit: '{loop}' on {card} has no {field}: {rows[loop]['reason']}")
+        raise LadderError(f"limit: '{loop}' on {card} has no {field}: {rows[loop]['reason']}")
     return LIMIT_FIELDS[field](value)
 
 
-def instructions(site: Site, entry: str, kind: str) -> int:
-    """How many instructions of a kind (or "total") the main loop of an entry point has."""
+def loop_counts(site: Site, entry: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Instructions by kind, and their "total", in the main loop of an entry point: all of them, and
+    those of them that a branch can jump over."""
     path = site.results_path("sass")
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["entries"]
+        document = json.loads(path.read_text(encoding="utf-8"))
+        entries, behind = document["entries"], document["behind_branches"]
     except (OSError, ValueError, KeyError) as error:
         raise LadderError(f"{path} cannot be read ({error}); scripts/sass.py makes it") from None
     if entry not in entries:
         raise LadderError(f"{path.name} has no entry point '{entry}'")
-    return int(entries[entry].get(kind, 0))
+    return entries[entry], behind.get(entry, {})
 
 
 def counted_problem(site: Site, id: str, dim: str) -> Problem:
@@ -100,18 +135,18 @@ def known_counts(site: Site) -> list[str]:
 def count_number(site: Site, who: str, dim: str, key: str, reference: str = "") -> str:
     row = counted_row(site, who, dim)
     if key not in known_counts(site):
-        raise LadderError(f"n:counts: no rung has {key}; known: {', '.join(known_counts(site))}")
+        raise LadderError(f"counts: no rung has {key}; known: {', '.join(known_counts(site))}")
     count = row.data["counts"].get(key, 0)
     if not reference:
         return grouped(count)
     if reference == "mma":
         products = ladder.products(row)
         if not products:
-            raise LadderError(f"n:counts: '{who}' uses no tensor cores")
+            raise LadderError(f"counts: '{who}' uses no tensor cores")
         return digits(count / products)
     other = counts_of(site, reference, dim).get(key, 0)
     if other == 0:
-        raise LadderError(f"n:counts: {key} of '{reference}' is 0")
+        raise LadderError(f"counts: {key} of '{reference}' is 0")
     return f"{count / other:.2f}"
 
 

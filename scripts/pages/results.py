@@ -23,6 +23,7 @@ from pages.site import (
     Site,
     LIMIT_FIELDS,
     digits,
+    find_row,
     limits_of,
     parse_problem,
     read_field,
@@ -410,3 +411,57 @@ def intensity_table(site: Site, page: Path, name: str) -> str:
         f"`{ladder.source_text(results)}`.\n"
     )
     return f"{markdown_table(heads, lines, left=0)}\n{source}"
+
+
+def compared_name(site: Site, id: str) -> str:
+    return id if site.catalogue.find(id) else short_names([id])[0]
+
+
+def rates_table(site: Site, page: Path, name: str, problem_text: str, ids: str) -> str:
+    """A few rungs and peers at one problem, with the circumstances."""
+    problem = parse_problem(problem_text)
+    fields = ("tflops", "tflops_back_to_back", "clock_mhz", "power_w")
+    lines = []
+    for id in ids.split(","):
+        try:
+            row = find_row(site, site.results(name), id, problem)
+            cells = [FIELDS[field][1](read_field(row, field)) for field in fields]
+        except NotMeasured as reason:
+            cells = [str(reason), *[NOTHING] * (len(fields) - 1)]
+        lines.append([compared_name(site, id), *cells])
+    dim = f", head_dim {problem.head_dim}" if problem.head_dim != 128 else ""
+    shape = f"at N = {problem.seq_q}{dim}{', causal' if problem.causal else ''}"
+    return markdown_table(
+        [shape, "TFLOPS, spaced", "back to back", "SM clock, MHz", "power, W"], lines
+    )
+
+
+SPREAD_RATES = {"tflops": "TFLOPS, spaced", "tflops_back_to_back": "back to back"}
+
+
+def spread_table(site: Site, page: Path, name: str, problem_text: str, ids: str) -> str:
+    """Rates of rungs and peers by the spread of the scores, spaced and back to back."""
+    results, plain = site.results(name), parse_problem(problem_text)
+    problems = {row.problem for row in results.timed() if row.problem.plain == plain}
+    columns = sorted(problems, key=lambda problem: (problem.inputs != "normal", problem.spread))
+    if not columns:
+        raise LadderError(f"{results.name} has no time at {plain.label} with any spread")
+    names = [f"{p.spread:g}" if p.inputs == "normal" else p.inputs for p in columns]
+    timed = {row.id for row in results.timed() if row.problem in problems}
+    missing = [compared_name(site, id) for id in ids.split(",") if id not in timed]
+    tables = []
+    for field, title in SPREAD_RATES.items():
+        lines = [
+            [compared_name(site, id), *(spread_cell(site, results, id, p, field) for p in columns)]
+            for id in ids.split(",")
+            if id in timed
+        ]
+        tables.append(markdown_table([f"{title}; spread", *names], lines))
+    note = f"\nNot measured in this run: {', '.join(missing)}.\n" if missing else ""
+    return "\n".join(tables) + note
+
+
+def spread_cell(site: Site, results: Results, id: str, problem: Problem, field: str) -> str:
+    known = site.catalogue.find(id) is not None
+    row = results.rung(id, problem) if known else results.peer(id, problem)
+    return FIELDS[field][1](read_field(row, field)) if row else NOTHING

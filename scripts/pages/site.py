@@ -25,11 +25,11 @@ COUNTS_AT = "1,2,1024,{}"
 
 
 class NotMeasured(Exception):
-    """Of a rung that is newer than a result file, or limits of a card without any; the pages say
-    so."""
+    """Of a rung that is newer than a result file, limits of a card without any, or another
+    implementation that a file has no row of; the pages say so."""
 
-    def __str__(self) -> str:
-        return "not measured yet"
+    def __init__(self, text: str = "not measured yet") -> None:
+        super().__init__(text)
 
 
 @dataclass
@@ -136,9 +136,11 @@ def limits_of(site: Site, card: str) -> limits.Limits:
 
 
 def parse_problem(text: str) -> Problem:
-    """ "8192" is short for 16,16,8192,128."""
-    main = Problem.parse(ladder.MAIN_PROBLEM)
-    return main.with_seq(int(text)) if text.isdigit() else Problem.parse(text)
+    """ "8192" is short for 16,16,8192,128, and "8192,causal" for that with a mask."""
+    seq, *flags = text.split(",")
+    if not seq.isdigit() or flags and flags[0].isdigit():
+        return Problem.parse(text)
+    return Problem.parse(",".join([ladder.MAIN_PROBLEM, *flags])).with_seq(int(seq))
 
 
 def find_row(site: Site, results: Results, who: str, problem: Problem) -> Row:
@@ -152,6 +154,8 @@ def find_row(site: Site, results: Results, who: str, problem: Problem) -> Row:
     if row is None:
         if rung_is_missing(site, results, id):
             raise NotMeasured
+        if id in ladder.PEER_NAMES and all(row.id != id for row in results.timed()):
+            raise NotMeasured("not measured in this run")
         raise LadderError(f"{results.name} has no time of '{who}' at {problem.label}")
     return row
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "harness/io/file.h"
 #include "harness/tests/attention/helpers.h"
 #include "harness/tests/catch.h"
 
@@ -127,20 +128,34 @@ TEST_CASE("each malformation has its own message") {
   CHECK(contains(message_of<InputError>([&] { read_npy(folder.file("")); }), "not a regular file"));
 }
 
+TEST_CASE("a header of four gigabytes is refused before it is read") {
+  const Folder folder;
+  const fs::path path =
+      folder.write("long.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12));
+  fs::resize_file(path, std::uintmax_t{5} << 30);  // it takes no room
+  CHECK(contains(message_of<InputError>([&] { read_npy(path); }),
+                 "the header has 4294967295 bytes, at most 65536 are allowed"));
+}
+
 TEST_CASE("a write that fails leaves what was there") {
   const Folder folder;
   const HostTensor tensor = make_tensor(Dtype::f16, {1, 1, 1, 4}, 1.0f);
   auto failure = [&](const fs::path& path) {
-    return message_of<OutputError>([&] { write_npy(path, tensor); });
+    return message_of<io::FileError>([&] { write_npy(path, tensor); });
   };
-  CHECK(contains(failure(folder.file("no/such/folder.npy")), "cannot be written"));
-  CHECK(contains(failure(folder.file("")), "cannot be written"));
+  CHECK(contains(failure(folder.file("no/such/folder.npy")), "cannot write"));
   fs::create_directory(folder.file("taken"));
-  CHECK(contains(failure(folder.file("taken")), "is not a file"));
-  CHECK(contains(failure("/dev/null"), "is not a file"));
+  CHECK(contains(failure(folder.file("taken")), "Is a directory"));
+  CHECK(contains(failure("/dev/null"), "not a regular file"));
   CHECK(folder.count() == 1);
 
-  folder.write("real.npy", "old");
+  folder.write("notes.npy", "my notes");
+  CHECK(contains(message_of<io::RefusedFile>([&] { write_npy(folder.file("notes.npy"), tensor); }),
+                 "--overwrite"));
+  write_npy(folder.file("notes.npy"), tensor, true);
+  CHECK(bitwise_equal(read_npy(folder.file("notes.npy")), tensor));
+
+  write_npy(folder.file("real.npy"), make_tensor(Dtype::f32, {1, 1, 1, 1}, 2.0f));
   fs::create_symlink("real.npy", folder.file("link.npy"));
   write_npy(folder.file("link.npy"), tensor);
   CHECK(fs::is_symlink(folder.file("link.npy")));
@@ -155,10 +170,10 @@ TEST_CASE("three files make a problem") {
   };
   const auto q = save("q.npy", Dtype::f16, {2, 3, 5, 64});
   const auto k = save("k.npy", Dtype::f16, {2, 3, 7, 64});
-  CHECK(load_problem(q, k, k, true).problem == Problem{2, 3, 5, 7, 64, true, Dtype::f16});
+  CHECK(npy_problem(q, k, k, true) == Problem{2, 3, 5, 7, 64, true, Dtype::f16});
 
   auto refusal = [&](const fs::path& a, const fs::path& b, const fs::path& c) {
-    return message_of<InputError>([&] { load_problem(a, b, c, false); });
+    return message_of<InputError>([&] { npy_problem(a, b, c, false); });
   };
   CHECK(contains(refusal(q, save("d.npy", Dtype::f32, {2, 3, 7, 64}), k),
                  "dtype float32 does not match float16"));
@@ -167,5 +182,7 @@ TEST_CASE("three files make a problem") {
   CHECK(contains(refusal(q, k, save("n.npy", Dtype::f16, {2, 3, 8, 64})),
                  "K and V must have the same shape"));
   const auto inf = save("i.npy", Dtype::f16, {2, 3, 7, 64}, std::numeric_limits<float>::infinity());
-  CHECK(contains(refusal(q, k, inf), "inf at batch 0, head 0, row 0, column 0"));
+  CHECK(contains(message_of<InputError>([&] { load_inputs(q, k, inf); }),
+                 "inf at batch 0, head 0, row 0, column 0"));
+  CHECK(bitwise_equal(load_inputs(q, k, k).v, read_npy(k)));
 }

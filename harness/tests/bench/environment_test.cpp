@@ -1,4 +1,9 @@
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "harness/environment/build.h"
 #include "harness/environment/nvml.h"
@@ -29,10 +34,34 @@ TEST_CASE("ptxas' report: the code that would run on the device") {
   CHECK_FALSE(find_ptxas_entry(Json(), "a", 80));
 }
 
-TEST_CASE("the source state names a commit or says that it is unknown") {
+/// The first line that a command prints, empty where it fails.
+std::string first_line(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  char line[256] = "";
+  if (!pipe || !std::fgets(line, sizeof line, pipe.get())) return "";
+  return std::string(line, std::strcspn(line, "\n"));
+}
+
+TEST_CASE("the source state is the commit of the tree, or a warning names both") {
   const SourceState state = source_state();
-  CHECK((state.git_sha == "unknown" || state.git_sha.size() == 40));
-  if (state.git_sha == "unknown") CHECK(state.git_dirty);
+  const std::string root = source_path(".").string();
+  const std::string head = std::filesystem::exists(source_path(".git"))
+                               ? first_line("git -C '" + root + "' rev-parse HEAD 2>&1")
+                               : "";
+  INFO("built from " << state.git_sha << ", the tree is at " << head);
+  if (state.git_sha == "unknown") {
+    CHECK(state.git_dirty);
+  } else {
+    CHECK(state.git_sha.size() == 40);
+    CHECK(state.git_sha.find_first_not_of("0123456789abcdef") == std::string::npos);
+  }
+  if (head.size() != 40) return;  // exported without .git, or a git that does not trust the folder
+  if (state.git_sha == head) {
+    CHECK(state.warning.empty());
+  } else {
+    CHECK(state.git_dirty);
+    CHECK(state.warning.find(head.substr(0, 7)) != std::string::npos);
+  }
 }
 
 TEST_CASE("a card that NVML does not know is no card, and sampling goes on without it") {

@@ -5,8 +5,10 @@
 
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "harness/environment/build.h"
+#include "harness/io/file.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 
@@ -259,6 +261,7 @@ TEST_CASE("a file that is not ours is refused and stays as it was") {
       {{"not json at all", "it is not JSON"},
        {"[1, 2]", "it is not a result file"},
        {"{\"schema\": 1}", "it is not a result file"},
+       {"{\"schema\": 1, \"rows\": {}}", "it is not a result file"},
        {"{\"schema\": 2, \"rows\": []}", "its schema is 2"},
        {"{\"schema\": 1, \"rows\": [], \"generator\": {}, \"device\": {}}", "it has no 'policy'"},
        {"{\"schema\": 1, \"generator\": {}, \"device\": {}, \"policy\": {}, \"rows\": [{\"kind\": "
@@ -281,18 +284,6 @@ TEST_CASE("an empty file, as made by mktemp, is a new file") {
   CHECK(Json::parse(slurp(path))["rows"].size() == 1);
 }
 
-TEST_CASE("writing replaces the whole content and keeps ordinary permissions") {
-  const Folder folder;
-  const fs::path path = folder.path / "a.txt";
-  write_atomically(path, std::string(100000, 'x'));
-  write_atomically(path, "short");
-  CHECK(slurp(path) == "short");
-  CHECK(folder.entries() == 1);
-  CHECK((fs::status(path).permissions() & fs::perms::owner_read) != fs::perms::none);
-  spill(folder.path / "plain", "");
-  CHECK(fs::status(path).permissions() == fs::status(folder.path / "plain").permissions());
-}
-
 TEST_CASE("a result file behind a link is replaced, not the link") {
   const Folder folder;
   fs::create_directory(folder.path / "real");
@@ -305,15 +296,100 @@ TEST_CASE("a result file behind a link is replaced, not the link") {
 
 TEST_CASE("a path that cannot be written is known beforehand") {
   const Folder folder;
-  CHECK_THROWS_AS(require_writable(folder.path), ResultsIoError);
-  CHECK_THROWS_AS(require_writable(folder.path / "none" / "r.json"), ResultsIoError);
-  CHECK_THROWS_AS(require_writable(""), ResultsIoError);
-  CHECK_THROWS_AS(require_writable("/dev/null"), ResultsIoError);
-  CHECK_NOTHROW(require_writable(folder.path / "r.json"));
+  for (const fs::path& path :
+       {folder.path, folder.path / "none" / "r.json", fs::path("/dev/null")}) {
+    CHECK_THROWS_AS(ResultsFile(path, identity(), false), io::FileError);
+    CHECK_THROWS_AS(ResultsFile(path, identity(), true), io::FileError);
+  }
+  CHECK_THROWS_AS(ResultsFile("", identity(), true), io::RefusedFile);
+  CHECK_NOTHROW(ResultsFile(folder.path / "r.json", identity(), false));
   CHECK(folder.entries() == 0);
-  if (::geteuid() == 0) return;  // root may write anywhere
-  fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec);
-  CHECK_THROWS_AS(require_writable(folder.path / "r.json"), ResultsIoError);
+}
+
+TEST_CASE("eight writers at once lose no row") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  constexpr int kWriters = 8;
+  {
+    std::vector<std::jthread> writers;
+    for (int i = 0; i < kWriters; ++i) {
+      writers.emplace_back([&, i] {
+        ResultsFile file(path, identity(), false);
+        put(file, row("01", 512 + i));
+        put(file, row("02", 512 + i));
+      });
+    }
+  }
+  CHECK(Json::parse(slurp(path))["rows"].size() == 2 * kWriters);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a file that another run takes over in the meantime is not written") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  ResultsFile file(path, identity(), false);
+  FileIdentity other = identity();
+  other.generator["git_sha"] = "def";
+  ResultsFile theirs(path, other, false);
+  put(theirs, row("02", 512));
+  CHECK_THROWS_AS(put(file, row("01", 512)), ForeignResults);
+  CHECK(Json::parse(slurp(path))["rows"][0]["id"] == "02");
+}
+
+TEST_CASE("what others have put into the document stays") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  {
+    ResultsFile file(path, identity(), false);
+    put(file, row("01", 512));
+  }
+  Json document = Json::parse(slurp(path));
+  document["comment"] = {"night run"};
+  document["device"]["rack"] = 7;
+  document["rows"][0]["note"] = "hot";
+  spill(path, document.dump());
+  ResultsFile file(path, identity(), false);
+  put(file, row("02", 512));
+  document = Json::parse(slurp(path));
+  CHECK(document["comment"] == Json::array({"night run"}));
+  CHECK(document["device"]["rack"] == 7);
+  CHECK(document["rows"][0]["note"] == "hot");
+  CHECK(document["rows"].size() == 2);
+}
+
+TEST_CASE("the mode of a result file stays") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  spill(path, "");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  ResultsFile file(path, identity(), false);
+  put(file, row("01", 512));
+  CHECK(fs::status(path).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
+TEST_CASE("a document nested without end is refused") {
+  const Folder folder;
+  const fs::path path = folder.path / "r.json";
+  constexpr int kDeep = 200000;
+  for (const std::string& text :
+       {std::string(kDeep, '['),
+        "{\"schema\": " + std::string(kDeep, '[') + std::string(kDeep, ']') + ", \"rows\": []}"}) {
+    spill(path, text);
+    CHECK(refusal(path, identity()).find("nested more than 64 levels deep") != std::string::npos);
+  }
+}
+
+TEST_CASE("the LSE is part of a problem and of a row's key") {
+  const Problem problem{.seq_q = 512, .seq_kv = 512, .lse = true};
+  CHECK(to_json(problem)["lse"] == true);
+  CHECK(problem_from_json(to_json(problem)) == problem);
+  CHECK_FALSE(to_json(Problem()).contains("lse"));
+  const Folder folder;
+  ResultsFile file(folder.path / "r.json", identity(), false);
+  Row with = row("01", 512);
+  with.key.problem.lse = true;
+  put(file, row("01", 512), with);
+  CHECK(file.size() == 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/io/file.h"
 #include "harness/measure/bench.h"
 #include "harness/measure/identity.h"
 #include "harness/measure/measured.h"
@@ -327,7 +328,11 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   verdict.check.rows_checked = 10;
   verdict.check.rows_total = 768;
   verdict.check.max_error = 1.0 / 3;
+  CHECK_FALSE(check_of(verdict).lse);
+  verdict.lse = {.ok = true, .reason = {}, .max_error = 0.001, .tolerance = 0.01, .ratio = 0.1};
   rows[0].check = check_of(verdict);
+  rows[0].key.problem.lse = true;
+  CHECK(to_json(rows[0])["check"]["lse"]["ratio"] == 0.1);
   rows[0].resources = resources_of({.registers = 255, .blocks_per_sm = 1}, std::nullopt);
   CHECK(to_json(rows[0])["resources"]["limited_by"].is_null());
   const KernelResources known{.sm = 90, .threads = 128, .registers = 255, .dynamic_shared = 65536};
@@ -364,7 +369,7 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
                  {"power_limit", nullptr}},
       .policy = {
           {"rounds", 5}, {"l2", "flush"}, {"inputs", "normal"}, {"seed", 1}, {"flops", "f"}}};
-  write_atomically(FA_SAMPLE_RESULTS, results_document(identity, rows).dump(1));
+  io::write_file(FA_SAMPLE_RESULTS, results_document(identity, rows).dump(1));
   CHECK(read_results(FA_SAMPLE_RESULTS));
 }
 

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
 
@@ -93,6 +97,46 @@ class Bench(CliCase):
         self.assertEqual((self.folder / "b.json").read_bytes(), before)
         row = json.loads(before)["rows"][0]
         self.assertEqual((row["status"], row["id"]), ("ok", "06"))
+
+    def start(self, *words: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(FA), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=self.folder,
+        )  # fmt: skip
+
+    def test_processes_share_a_file(self) -> None:
+        words = ("bench", "06", "--batch", 1, "--heads", 2, "--rounds", 1, "--no-ablations",
+                 "--json", "b.json", "--seqs")  # fmt: skip
+        running = [self.start(*words, seq) for seq in (256, 512, 1024, 2048)]
+        for process in running:
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, OK, out + err)
+        rows = json.loads((self.folder / "b.json").read_text())["rows"]
+        self.assertEqual(sorted(row["problem"]["seq_q"] for row in rows), [256, 512, 1024, 2048])
+
+    def test_an_interrupt_leaves_what_is_finished(self) -> None:
+        path = self.folder / "b.json"
+        process = self.start("bench", "hopper", "--seqs", "512,8192,16384", "--json", path)
+        end = time.monotonic() + 120
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertRegex(err, r"interrupted; [1-9]\d* ok, 0 incorrect, 0 failed")
+        rows = json.loads(path.read_text())["rows"]
+        self.assertIn(512, {row["problem"]["seq_q"] for row in rows})
+        self.assertLess(len({row["problem"]["seq_q"] for row in rows}), 3)
+        self.assertEqual(list(self.folder.iterdir()), [path])
+
+    def test_host_memory(self) -> None:
+        """It fits on the GPU; the host would need five tensors of 32 GiB."""
+        available = int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())[1])
+        if available << 10 > 160 << 30:
+            self.skipTest("this host has the memory")
+        shape = ("--batch", 16, "--heads", 64, "--seq", 131072)
+        self.fa("run", "06", *shape, code=ENVIRONMENT,
+                err=DEVICE + r"fa: error: [^\n]*needs \d+ bytes of (GPU|host) memory[^\n]*\n")  # fmt: skip
 
 
 class Tune(CliCase):

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -289,7 +290,7 @@ class Files(CliCase):
         self.fa(
             *("run", "06", *paths),
             code=USAGE,
-            err=r"fa: [^\n]*converted\nfa: error: [^\n]*large.npy[^\n]*does not fit float16\n",
+            err=rf"fa: [^\n]*converted\n{ON_VM}fa: error: [^\n]*large.npy[^\n]*does not fit float16\n",
         )
 
     def test_bad_files(self) -> None:
@@ -300,8 +301,10 @@ class Files(CliCase):
         heads = self.write("heads.npy", npy_bytes((1, 3, 128, 64)))
         text = self.write("text.npy", b"hello")
         nan = self.write("nan.npy", npy_bytes((1, 2, 128, 64), "<f2", b"\x00\x7e"))
-        for bad in (double, flat, short, heads, text, nan, self.folder / "absent.npy"):
+        for bad in (double, flat, short, heads, text, self.folder / "absent.npy"):
             self.run_with(good, bad, good, says=bad.name)
+        says = rf"{ON_VM}fa: error: [^\n]*nan.npy: nan at[^\n]*\n"
+        self.fa("run", "06", "--q", good, "--k", nan, "--v", good, code=USAGE, err=says)
 
     def test_three_files_or_none(self) -> None:
         good = self.write("good.npy", npy_bytes((1, 2, 128, 64)))
@@ -314,9 +317,11 @@ class Files(CliCase):
 
     def test_outputs_that_cannot_be_written(self) -> None:
         for option in ("--json", "--output"):
-            self.refused("run", "06", option, "none/r", says=f"{option}: cannot write 'none/r'")
-            self.refused("run", "06", option, self.folder, says="Is a directory")
-        self.refused("bench", "--json", "none/r.json", says="cannot write 'none/r.json': No such")
+            says = f"{option}: cannot write 'none/r': No such"
+            self.refused("run", "06", option, "none/r", code=ENVIRONMENT, says=says)
+            self.refused("run", "06", option, self.folder, code=ENVIRONMENT, says="Is a directory")
+        says = "--json: cannot write 'none/r.json': No such"
+        self.refused("bench", "--json", "none/r.json", code=ENVIRONMENT, says=says)
 
     def test_other_files_are_not_overwritten(self) -> None:
         for data, says in (
@@ -423,7 +428,9 @@ class Library(CliCase):
         if done.returncode != 0:
             self.skipTest("nm is not installed")
         names = {line.split()[-1] for line in done.stdout.splitlines()}
-        self.assertEqual(names, {"fa_api_version", "fa_bench"})
+        header = SOURCE / "harness/python/native/attention.h"
+        declared = re.findall(r"FA_ATTENTION_API .*?(fa_\w+)\(", header.read_text(encoding="utf-8"))
+        self.assertEqual(names, {"fa_api_version", "fa_bench", *declared})
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ class Run(CliCase):
         events = json.loads((self.folder / "t.json").read_text())
         events = events["traceEvents"] if isinstance(events, dict) else events
         self.assertGreater(len(events), 100)
-        self.refused("run", "06", "--trace", "none/t.json", says="--trace: cannot write 'none/t.json'")
+        says = "--trace: cannot write 'none/t.json'"
+        self.refused("run", "06", "--trace", "none/t.json", code=ENVIRONMENT, says=says)
         self.refused("run", "06", "--trace", "t.json", "--device", "gpu", says="--trace cannot be")
 
     def test_too_large(self) -> None:

@@ -16,11 +16,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The first rung whose reference is not the maximum of all keys so far.
-constexpr std::string_view kFirstGuarded = "28";
-
+/// Whether the rung's reference is not the maximum of all keys so far: 12 and 28 are the first.
 bool is_guarded(const Rung& rung) {
-  return rung.family == Family::hopper && rung.id >= kFirstGuarded;
+  return (rung.family == Family::ampere && rung.id >= "12") ||
+         (rung.family == Family::hopper && rung.id >= "28");
 }
 
 using Site = ptxvm_test::SyncSite;
@@ -52,6 +51,7 @@ Problem problem_of(const Rung& rung, int head_dim) {
   const Tile tile = rung.find_instance(head_dim)->tile;
   problem.seq_q = tile.Br;
   problem.seq_kv = (problem.seq_kv + tile.Bc - 1) / tile.Bc * tile.Bc;
+  problem.dtype = rung.dtype;
   problem.lse = has(rung.capabilities, Capabilities::lse);
   return problem;
 }
@@ -95,7 +95,7 @@ class Folder {
   fs::path path_;
 };
 
-/// Whether the check accepts the rung wherever its guard has to act.
+/// Whether the check accepts the rung where scores grow, so that a guard has to act.
 bool passes_all(const Rung& rung, const std::vector<Problem>& problems,
                 const fs::path& folder = {}) {
   for (const Problem& problem : problems) {
@@ -109,6 +109,15 @@ bool passes_all(const Rung& rung, const std::vector<Problem>& problems,
 
 }  // namespace
 
+TEST_CASE("every rung follows scores that grow along the row, slowly and at once") {
+  for (const Rung& rung : catalogue()) {
+    for (const int head_dim : rung.head_dims()) {
+      CAPTURE(rung.name, head_dim);
+      CHECK(passes_all(rung, problems_of(rung, head_dim)));
+    }
+  }
+}
+
 TEST_CASE("a rung without the vote of its guard is rejected") {
   const Folder folder;
   for (const Rung& rung : catalogue()) {
@@ -119,13 +128,14 @@ TEST_CASE("a rung without the vote of its guard is rejected") {
       const std::string entry = plan_of(rung, problems.front()).launches.front().entry;
       const std::vector<Site> sites = votes(rung, text, entry);
       CAPTURE(rung.name, head_dim);
-      CHECK(passes_all(rung, problems));
       CHECK(!sites.empty());
       for (const Site& site : sites) {
         CAPTURE(site.key(), site.line);
         std::ofstream(folder.path() / fmt::format("{}.ptx", rung.name)) << never(text, site);
         CHECK(!passes_all(rung, problems, folder.path()));
-        // Narrow scores never take the branch.
+        // Narrow scores never take the branch, but for 12 to 14, whose first reference comes from
+        // it.
+        if (rung.family == Family::ampere) continue;
         CHECK(passes(rung, problems.front(), Distribution::normal, folder.path()));
       }
     }

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+#include "harness/device/gate.h"
+#include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
@@ -147,6 +149,51 @@ TEST_CASE("a problem that cannot fit is refused before anything is made") {
   CHECK_THROWS_AS(device.require_memory(huge), OutOfMemory);
   CHECK(
       contains(message<OutOfMemory>([&] { device.require_memory(huge); }), "bytes of host memory"));
+}
+
+#ifndef __SANITIZE_ADDRESS__  // it takes memory of its own
+/// Kilobytes of a line of /proc/self/status.
+double status(const std::string& name) {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;) {
+    double value = 0;
+    if (word == name && in >> value) return value;
+  }
+  return 0;
+}
+
+TEST_CASE("a check takes the host memory that is asked for, and no more") {
+  const Folder folder(kernel("st.global.b32 [%o], 0;"));
+  VmDevice device({.ptx_dir = folder.path()});
+  const Problem problem = square(256, 128, 16, 32);  // 128 MiB of Q, K, V and O
+  std::ofstream("/proc/self/clear_refs") << 5;       // the peak is what is held now
+  const double before = status("VmRSS:");
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  const Verifier verifier(problem, inputs);
+  device.load(problem, inputs);
+  pass_gate(
+      device, [&] { device.launch(probe_plan()); }, verifier);
+  const double taken = 1024 * (status("VmHWM:") - before);
+  const double asked = problem.bytes() + check_host_bytes(problem);
+  INFO(taken / problem.bytes() << " of the problem taken, " << asked / problem.bytes()
+                               << " asked for");
+  CHECK(taken <= asked);
+  CHECK(taken > 0.7 * asked);
+}
+#endif
+
+TEST_CASE("what the host cannot give is refused in one sentence") {
+  // On a GPU: five tensors of 32 GiB on the host, which the kernel answered by ending the process.
+  const Problem large = square(131072, 128, 16, 64);
+  const double needed = check_host_bytes(large);
+  CHECK(needed > 5 * 0x1p35);
+  CHECK(needed < 5.5 * 0x1p35);
+  const std::uint64_t room = std::uint64_t{1} << 37;
+  CHECK(message<OutOfMemory>([&] { require_host_bytes(needed, "it", "its inputs", room); }) ==
+        "it needs " + std::to_string(static_cast<std::uint64_t>(needed)) +
+            " bytes of host memory for its inputs, 137438953472 are available");
+  CHECK_NOTHROW(require_host_bytes(needed, "it", "its inputs", std::uint64_t{1} << 38));
+  CHECK_NOTHROW(require_host_bytes(needed, "it", "its inputs", std::nullopt));
 }
 
 TEST_CASE("O starts as NaN") {

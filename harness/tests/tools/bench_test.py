@@ -6,13 +6,23 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 
 import support
 
+from pages import prose
+from pages.numbers import RowKey
+from pages.site import parse_problem
+
+from ladder import Problem
+
+TABLE = re.compile(r"<!-- table:(ladder|memory|rates) (\S+) (\S+)")
 SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
 FAMILIES = {"a": "fp32", "0": "ampere", "2": "hopper", "3": "hopper"}
 
@@ -52,7 +62,7 @@ exit "${{code:-0}}"
 @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
 class BenchTest(support.FolderTest):
     def bench(
-        self, *words: str, codes: str = "", listing: list[dict] = LISTING
+        self, *words: str, codes: str = "", listing: list[dict] = LISTING, named: bool = True
     ) -> tuple[int, list[list[str]], str]:
         """(exit code, what peers.py was called with, stderr)"""
         fa = FA.format(listing=json.dumps({"rungs": listing}))
@@ -66,9 +76,23 @@ class BenchTest(support.FolderTest):
         self.limits = self.folder / "limits"
         environment |= {"LIMITS": str(self.limits)}
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}", "CODES": str(answers)}
-        command = [SCRIPT, "--no-build", "--json", self.folder / "out" / "main.json", *words]
+        environment |= {"FA_RUNS_DIR": str(self.folder / "runs")}
+        target = ["--json", self.folder / "out" / "main.json"] if named else []
+        command = [SCRIPT, "--no-build", *target, *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, [line.split() for line in log.read_text().splitlines()], done.stderr
+
+    def test_without_a_file_results_go_to_the_folder_of_runs(self) -> None:
+        code, calls, err = self.bench("--sets", "small", named=False)
+        self.assertEqual(code, 0, err)
+        folders = {Path(self.option(call, "--json")).parent for call in calls}
+        self.assertEqual({folder.parent for folder in folders}, {self.folder / "runs"})
+
+    def test_a_folder_of_runs_that_cannot_be_made_is_named(self) -> None:
+        (self.folder / "runs").write_text("a file")
+        code, calls, err = self.bench("--sets", "small", named=False)
+        self.assertEqual((code, calls), (3, []))
+        self.assertIn("set FA_RUNS_DIR to a folder that can be written", err)
 
     def rungs(self, call: list[str]) -> list[str]:
         return call[: next(place for place, word in enumerate(call) if word.startswith("--"))]
@@ -104,20 +128,45 @@ class BenchTest(support.FolderTest):
                 measured.add((seq, dim, mask))
                 if "--no-ablations" not in call:
                     tiles.add((seq, dim, mask))
-        marker = re.compile(r"<!-- n:h200/ladder (\S+) (\d+)(?:,\d+,(\d+),(\d+)(,causal)?)? ")
-        quoted = []
-        for page in (support.REPOSITORY / "docs").glob("*.md"):
-            for id, seq, long, dim, mask in marker.findall(page.read_text(encoding="utf-8")):
-                quoted.append(("@" in id, (long or seq, dim or "128", bool(mask))))
+        quoted = [
+            ("@" in id, (str(problem.seq_q), str(problem.head_dim), problem.causal))
+            for file, id, problem in self.quoted()
+            if file == "h200/ladder"
+        ]
         self.assertTrue(quoted)
         for tile, problem in quoted:
             self.assertIn(problem, tiles if tile else measured)
+
+    def quoted(self) -> Iterator[tuple[str, str, Problem]]:
+        """(file, rung or peer, problem) of every measured number in the pages."""
+        for page in (support.REPOSITORY / "docs").glob("*.md"):
+            text = page.read_text(encoding="utf-8")
+            for binding in prose.bindings_of(text):
+                for key in prose.PLACE.findall(binding):
+                    if key.split()[0] not in ("counts", "sass", "limit", "ridge"):
+                        row = RowKey.parse(key)
+                        yield row.file, row.id, row.problem
+            for kind, file, problem in TABLE.findall(text):
+                yield file, kind, parse_problem(problem)
 
     def test_limits_have_a_file_of_their_own(self) -> None:
         code, calls, err = self.bench("--sets", "limits")
         self.assertEqual((code, calls), (0, []), err)
         file = self.folder / "out" / "limits.json"
+        self.assertEqual(self.limits.read_text(), f"limits --json {file}\n")
+        file.write_text("{}")
+        self.limits.unlink()
+        _, _, err = self.bench("--sets", "limits")
+        self.assertFalse(self.limits.exists(), "measured limits were measured again")
+        self.assertIn("limits.json is there and stays", err)
+        self.bench("--sets", "limits", "--overwrite")
         self.assertEqual(self.limits.read_text(), f"limits --json {file} --overwrite\n")
+
+    def test_overwrite_starts_a_file_afresh_once(self) -> None:
+        _, calls, _ = self.bench("--sets", "ladder,fp32", "--overwrite")
+        for name in ("main.json", "fp32.json"):
+            afresh = ["--overwrite" in call for call in calls if self.file(call) == name]
+            self.assertEqual(afresh, [True] + [False] * (len(afresh) - 1))
 
     def test_float32_has_files_of_its_own(self) -> None:
         code, calls, err = self.bench("--sets", "fp32,small")
@@ -164,19 +213,18 @@ class BenchTest(support.FolderTest):
         self.assertEqual(self.bench("--sets", "fp32", codes=before + "1\n")[0], 1)
 
     def test_what_the_chapters_quote_of_float32_is_measured(self) -> None:
-        """Every row of h200/fp32 and h200/small that a marker names."""
+        """Every row of h200/fp32 and h200/small that a page names."""
         measured = set()
         for call in self.bench("--sets", "fp32,small")[1]:
             words = [self.option(call, name) for name in ("--batch", "--heads", "--dim")]
             for seq in self.option(call, "--seqs").split(","):
                 measured.add((self.file(call), words[0], words[1], seq, words[2]))
-        shape = r"(\d+),(\d+),(\d+),(\d+)"
-        marker = re.compile(rf"<!-- (?:n|table):(?:memory )?h200/(fp32|small) (?:\S+ )?{shape}")
         quoted = set()
-        for page in (support.REPOSITORY / "docs").glob("*.md"):
-            for file, *shape in marker.findall(page.read_text(encoding="utf-8")):
-                quoted.add((f"{file}.json", *shape))
-        self.assertTrue(quoted)
+        for file, _, problem in self.quoted():
+            if file in ("h200/fp32", "h200/small"):
+                shape = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
+                quoted.add((f"{Path(file).name}.json", *map(str, shape)))
+        self.assertGreater(len(quoted), 10)
         self.assertEqual(quoted - measured, set())
 
     def test_a_refusal_stops(self) -> None:
@@ -198,6 +246,80 @@ class BenchTest(support.FolderTest):
         code, calls, err = self.bench("--sets", "small", "06")
         self.assertEqual((code, calls), (2, []))
         self.assertIn("--sets cannot be combined with '06'", err)
+
+
+VM = """#!/bin/sh
+echo "$*" >>"$LOG"
+[ "$1" != "$STOPS" ] || exec sleep 60
+[ "$1" != explain ] || exit "$CODE"
+"""
+
+
+@unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+class WithoutGpuTest(support.FolderTest):
+    """The same with a fa that writes down how it was called, and no GPU."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for name, text in (("fa", VM), ("nvidia-smi", "#!/bin/sh\n")):
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
+        self.log = self.folder / "log"
+        self.log.write_text("")
+
+    def start(self, file: object, *words: str, stops: str = "", code: int = 0) -> subprocess.Popen:
+        environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(self.log)}
+        environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        environment |= {"STOPS": stops, "CODE": str(code)}
+        command = [SCRIPT, "--no-build", "--json", file, *words]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def refused(self, file: object, says: str, code: int) -> None:
+        process = self.start(file)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, err)
+        self.assertIn(says, err)
+        self.assertEqual(self.log.read_text(), "", "refused before anything is run")
+
+    def test_a_file_that_is_there_stays(self) -> None:
+        file = self.folder / "mine.json"
+        file.write_text("mine")
+        self.refused(file, "exists; --overwrite replaces it", 2)
+        self.assertEqual(file.read_text(), "mine")
+        self.start(file, "--overwrite", code=3).communicate(timeout=60)
+        self.assertIn(f"--save {file} --overwrite\n", self.log.read_text())
+
+    def test_what_is_no_regular_file(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        self.refused(self.folder / "pipe", "is not a regular file", 3)
+        self.refused("/dev/full", "is not a regular file", 3)
+        self.refused(self.folder, "is not a regular file", 3)
+        self.refused("", "--json needs a file name", 2)
+        self.assertTrue(Path("/dev/full").is_char_device())
+
+    def test_only_a_wrong_rung_is_called_wrong(self) -> None:
+        for code in (1, 2, 3, 130):
+            process = self.start(self.folder / "out" / "c.json", code=code)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, err)
+            self.assertEqual("a rung is wrong" in err, code == 1, err)
+
+    def test_a_signal_leaves_no_children(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.log.write_text("")
+            process = self.start(self.folder / "c.json", stops="check")
+            while not self.log.read_text():
+                time.sleep(0.02)
+            children = self.children(process.pid)
+            self.assertEqual(len(children), 1)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertFalse(Path(f"/proc/{children[0]}").exists())
+            self.assertFalse((self.folder / "c.json").exists())
+
+    def children(self, parent: int) -> list[str]:
+        return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
 
 
 if __name__ == "__main__":

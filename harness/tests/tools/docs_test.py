@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-import subprocess
-import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import support
 import synthetic
 
+import docs
 import profile_kernels
 
 README = """\
@@ -20,7 +21,7 @@ README = """\
 <!-- /table -->
 <!-- table:ladder synthetic/ladder 8192 -->
 <!-- /table -->
-Rung 02 runs at <!-- n:synthetic/ladder 02 8192 tflops -->0<!-- /n --> TFLOPS.
+Rung 02 runs at {{synthetic/ladder 02 8192 tflops}} TFLOPS.
 """
 CONFIG = """\
 nav:
@@ -33,12 +34,6 @@ nav:
 class DocsTest(support.FolderTest):
     def setUp(self) -> None:
         super().setUp()
-        charts = (support.REPOSITORY / "plots").glob("*.py")
-        parts = (support.REPOSITORY / "scripts" / "pages").glob("*.py")
-        names = [f"plots/{path.name}" for path in charts]
-        names += [f"scripts/pages/{path.name}" for path in parts]
-        for name in ("scripts/docs.py", *names):
-            self.put(name, (support.REPOSITORY / name).read_text(encoding="utf-8"))
         self.put("README.md", README)
         self.put("mkdocs.yml", CONFIG)
         self.put_ladder(3)
@@ -61,11 +56,20 @@ class DocsTest(support.FolderTest):
         for rung in listing["rungs"]:
             self.put(rung["chapter"], f"# {rung['name']}\n")
 
+    def numbers(self, *keys: str) -> tuple[int, list[str], str]:
+        """(exit code, the text of each key in a page of them, messages)."""
+        lines = (f"Line {i} has {{{{{key}}}}}, and ends.\n" for i, key in enumerate(keys))
+        self.put("docs/page.md", "\n".join(lines))
+        code, said = self.docs("--write")
+        page = self.read("docs/page.md")
+        return code, re.findall(r"^Line \d+ has (.*), and ends\.$", page, re.M), said
+
     def docs(self, action: str) -> tuple[int, str]:
-        script = self.folder / "scripts" / "docs.py"
-        command = [sys.executable, script, action, "--catalogue", self.folder / "catalogue.json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+        with mock.patch.multiple("docs", REPOSITORY=self.folder):
+            with mock.patch.multiple("ladder", REPOSITORY=self.folder):
+                catalogue = self.folder / "catalogue.json"
+                code, out, err = support.run_main(docs.main, action, "--catalogue", catalogue)
+        return code, out + err
 
 
 class FillTest(DocsTest):
@@ -84,7 +88,7 @@ class FillTest(DocsTest):
         self.assertIn("| FlashAttention-2 (torch 0.0) |", readme)
         self.assertIn("| 100 % |", readme)
         self.assertIn("Synthetic GPU, B=16 H=16 N=8192 D=128", readme)
-        self.assertIn("tflops -->273<!-- /n --> TFLOPS.", readme)
+        self.assertIn("\nRung 02 runs at 273 TFLOPS.\n", readme)
         self.assertIn('      - "02 swizzle": 02_swizzle.md\n', self.read("mkdocs.yml"))
 
     def test_a_new_rung_appears_everywhere_from_the_list_alone(self) -> None:
@@ -101,11 +105,11 @@ class FillTest(DocsTest):
 
     def test_drift_of_one_number_is_a_diff(self) -> None:
         self.docs("--write")
-        self.put("README.md", self.read("README.md").replace("-->273<", "-->274<"))
+        self.put("README.md", self.read("README.md").replace("at 273 T", "at 274 T"))
         code, diff = self.docs("--check")
         self.assertEqual(code, 1)
-        self.assertIn("-->274<", diff)
-        self.assertIn("-->273<", diff)
+        self.assertIn("-Rung 02 runs at 274 TFLOPS.", diff)
+        self.assertIn("+Rung 02 runs at 273 TFLOPS.", diff)
 
     def test_a_rung_without_a_chapter_is_named(self) -> None:
         self.docs("--write")
@@ -155,16 +159,15 @@ class LimitsTest(DocsTest):
 
     def test_table_and_numbers_of_limits(self) -> None:
         page = (
-            "<!-- table:limits h200 -->\n<!-- /table -->\n"
-            "<!-- n:limit h200 mma_sync rate_back_to_back -->0<!-- /n -->\n"
+            "<!-- table:limits h200 -->\n<!-- /table -->\n\n"
+            "The loop reaches {{limit h200 mma_sync rate_back_to_back}} TFLOPS.\n"
         )
         self.assertEqual(self.write(page).count("not measured yet"), 2)
         self.put("plots/results/h200/limits.json", json.dumps(synthetic.limits()))
         text = self.write(page)
         self.assertIn("| synthetic mma_sync | 640 TFLOPS | 576 TFLOPS | 1.00 | 1700 | 690 |", text)
-        self.assertIn("rate_back_to_back -->576<!-- /n -->", text)
-        self.put("docs/page.md", "<!-- n:limit h200 luck rate -->0<!-- /n -->")
-        code, said = self.docs("--write")
+        self.assertIn("The loop reaches 576 TFLOPS.", text)
+        code, _, said = self.numbers("limit h200 luck rate")
         self.assertEqual(code, 2)
         self.assertIn("unknown loop 'luck'; known: attention_registers", said)
 
@@ -200,11 +203,12 @@ class LimitsTest(DocsTest):
         document["rows"] = [row for row in document["rows"] if row["id"] != "03"]
         self.put("plots/results/synthetic/ladder.json", json.dumps(document))
         text = self.write(
-            "<!-- n:synthetic/ladder 03 8192 tflops -->1<!-- /n -->\n"
-            "<!-- n:synthetic/ladder 02 8192 tflops % 03 -->1<!-- /n -->\n"
+            "The rate is {{synthetic/ladder 03 8192 tflops}} here.\n\n"
+            "The step is {{synthetic/ladder 02 8192 tflops % 03}} there.\n\n"
             "<!-- table:rung synthetic/ladder 03 -->\nold\n<!-- /table -->\n"
         )
-        self.assertEqual(text.count("-->not measured yet<!-- /n -->"), 2)
+        self.assertIn("The rate is not measured yet here.", text)
+        self.assertIn("The step is not measured yet there.", text)
         self.assertIn("03 -->\nnot measured yet\n<!-- /table -->", text)
 
 
@@ -265,63 +269,187 @@ class CausalTest(DocsTest):
 
     def test_a_number_against_another_problem(self) -> None:
         key = "synthetic/ladder 02 16,16,8192,128,causal ms / 02 8192"
-        code, text = self.write(f"<!-- n:{key} -->x<!-- /n -->\n")
-        self.assertEqual(code, 0)
-        self.assertIn(f"{key} -->{0.5 * 290 * 8192 / 8692 / 261:.2f}<!-- /n -->", text)
+        code, texts, said = self.numbers(key)
+        self.assertEqual((code, texts), (0, [f"{0.5 * 290 * 8192 / 8692 / 261:.2f}"]), said)
 
 
 class NumberTest(DocsTest):
-    def number(self, key: str) -> str:
-        self.put("docs/page.md", f"<!-- n:{key} -->x<!-- /n -->")
-        code, text = self.docs("--write")
-        return self.read("docs/page.md").split("-->")[1].split("<!--")[0] if code == 0 else text
-
     def test_key_language(self) -> None:
+        self.put("plots/results/h200/ladder.json", self.read("plots/results/synthetic/ladder.json"))
         cases = {
             "synthetic/ladder 02 8192 tflops": "273",
+            "02 tflops": "273",
+            "02 8192,causal tflops / 02 8192,causal": "",
             "synthetic/ladder 02 16,16,8192,128 ms": "32.2",
             "synthetic/ladder 02 8192 clock_mhz": "1755",
-            "synthetic/ladder 02 8192 tflops / fa2": "0.82",
+            "02 tflops / fa2": "0.82",
             "synthetic/ladder 02 8192 tflops % 01@64x128w4": "+25 %",
-            "synthetic/ladder 01@64x128w4 8192 tflops": "219",
+            "01@64x128w4 tflops": "219",
             "synthetic/ladder cublas 8192 tflops": "690",
+            "02 tflops / triton": "not measured in this run",
         }
-        for key, value in cases.items():
-            self.assertEqual(self.number(key), value, key)
+        missing = [key for key, value in cases.items() if not value]
+        code, _, said = self.numbers(*missing)
+        self.assertEqual(code, 2)
+        self.assertIn("has no time of '02' at B=16 H=16 N=8192 D=128, float16, causal", said)
+        found = {key: value for key, value in cases.items() if value}
+        code, texts, said = self.numbers(*found)
+        self.assertEqual((code, texts), (0, list(found.values())), said)
 
     def test_bad_keys_are_one_clear_line(self) -> None:
         cases = {
             "synthetic/none 02 8192 tflops": "cannot read",
-            "synthetic/ladder 02 8192": "expected FILE ID PROBLEM FIELD",
+            "synthetic/ladder 02 8192": "expected [FILE] ID [PROBLEM] FIELD [/ ID or % ID]",
             "synthetic/ladder 02 8192 speed": "unknown field 'speed'; known: tflops",
             "synthetic/ladder 02 77 tflops": "has no time of '02' at B=16 H=16 N=77",
-            "synthetic/ladder triton 8192 tflops": "has no time of 'triton'",
+            "synthetic/ladder fa9 8192 tflops": "has no time of 'fa9'",
+            "synthetic/ladder fa2 77 tflops": "has no time of 'fa2'",
             "synthetic/ladder 02 8192 registers": "has no registers",
         }
         for key, message in cases.items():
-            code, text = self.number_error(key)
-            self.assertEqual(code, 2)
-            (line,) = (line for line in text.splitlines() if " error: " in line)
+            code, texts, said = self.numbers(key)
+            self.assertEqual((code, texts), (2, [f"{{{{{key}}}}}"]))
+            (line,) = (line for line in said.splitlines() if " error: " in line)
             self.assertTrue(line.startswith("docs.py: error: docs/page.md: "), line)
             self.assertIn(message, line)
 
-    def number_error(self, key: str) -> tuple[int, str]:
-        self.put("docs/page.md", f"<!-- n:{key} -->x<!-- /n -->")
-        return self.docs("--write")
+    def test_one_bad_key_does_not_stop_the_others(self) -> None:
+        bad, good = "synthetic/ladder 99 8192 tflops", "synthetic/ladder 02 8192 tflops"
+        code, texts, _ = self.numbers(bad, good)
+        self.assertEqual((code, texts), (2, [f"{{{{{bad}}}}}", "273"]))
 
-    def test_one_bad_marker_does_not_stop_the_others(self) -> None:
-        good = "<!-- n:synthetic/ladder 02 8192 tflops -->x<!-- /n -->"
-        self.put("docs/page.md", good.replace("02", "99") + good)
-        self.assertEqual(self.docs("--write")[0], 2)
-        text = self.read("docs/page.md")
-        self.assertIn("99 8192 tflops -->x<", text)
-        self.assertIn("02 8192 tflops -->273<", text)
-
-    def test_an_unclosed_marker_is_an_error(self) -> None:
-        self.put("docs/page.md", "<!-- n:synthetic/ladder 02 8192 tflops -->1\n")
+    def test_an_unclosed_table_is_an_error(self) -> None:
+        self.put("docs/page.md", "<!-- table:chapters -->\n")
         code, text = self.docs("--check")
         self.assertEqual(code, 2)
-        self.assertIn("docs/page.md: a table: or n: marker has no end", text)
+        self.assertIn("docs/page.md: a table: marker has no end", text)
+
+
+class BindingTest(DocsTest):
+    """The comment at the end of a page that says which number is which."""
+
+    KEY = "synthetic/ladder {} 8192 tflops"
+    FAST = f"{{{KEY.format('02')}}}"  # 273
+    SLOW = f"{{{KEY.format('01')}}}"  # 42.4
+
+    def write(self, text: str, *bindings: str) -> tuple[int, str, str]:
+        """(exit code, prose, messages)."""
+        block = "".join(f"{line}\n" for line in bindings)
+        self.put("docs/page.md", f"{text}\n<!-- numbers\n{block}-->\n" if block else text)
+        code, said = self.docs("--write")
+        return code, self.read("docs/page.md").partition("\n<!-- numbers")[0], said
+
+    def bindings(self) -> list[str]:
+        return self.read("docs/page.md").partition("<!-- numbers\n")[2].splitlines()[:-1]
+
+    def test_numbers_are_found_by_their_words(self) -> None:
+        text = "At first it\nwas 1.5, then **9**\nTFLOPS (1 000).\n"
+        code, prose, said = self.write(text, f"it was {self.SLOW}, then **{self.FAST}** TFLOPS")
+        self.assertEqual((code, prose), (0, text.replace("1.5", "42.4").replace("9", "273")), said)
+
+    def test_every_form_of_a_number_is_replaced_whole(self) -> None:
+        space = "\N{NARROW NO-BREAK SPACE}"
+        forms = ["7", "+8.3 %", "\N{MINUS SIGN}0.4 %", "\N{MULTIPLICATION SIGN} 6.9", f"1{space}024"]
+        for form in [*forms, "not measured yet", "not measured in this\nrun"]:
+            code, prose, said = self.write(f"It is {form} of it.\n", f"is {self.FAST} of")
+            self.assertEqual((code, prose), (0, "It is 273 of it.\n"), said)
+
+    def test_words_that_are_not_there_are_an_error(self) -> None:
+        code, prose, said = self.write("The step is 7 here.\n", f"The leap is {self.FAST} here.")
+        self.assertEqual((code, prose), (2, "The step is 7 here.\n"))
+        self.assertIn("docs/page.md: numbers: the page has no words 'The leap is {", said)
+        self.assertIn("; the nearest line: The step is 7 here.", said)
+
+    def test_words_in_two_places_are_an_error(self) -> None:
+        text = "It is 7 here.\n\nThere it is 8 here.\n\nIt is 9 here.\n"
+        code, prose, said = self.write(text, f"It is {self.FAST} here")
+        self.assertEqual((code, prose), (2, text))
+        self.assertIn("stands in lines 1, 5; add words of one of them", said)
+        code, prose, said = self.write(text, f"There … It is {self.FAST} here")
+        self.assertEqual((code, prose), (0, text.replace("9", "273")), said)
+
+    def test_a_number_has_one_binding(self) -> None:
+        code, _, said = self.write("It is 7 here.\n", f"It is {self.FAST}", f"{self.SLOW} here")
+        self.assertEqual(code, 2)
+        self.assertIn("another binding has one of these numbers already", said)
+
+    def test_generated_tables_are_not_searched(self) -> None:
+        """The one of the chapters has these words as well."""
+        text = "<!-- table:chapters -->\n<!-- /table -->\n\nA synthetic idea of 7.\n"
+        code, prose, said = self.write(text, f"synthetic idea of {self.FAST}")
+        self.assertEqual((code, prose.splitlines()[-1]), (0, "A synthetic idea of 273."), said)
+
+    def test_a_new_number_gets_the_words_around_it(self) -> None:
+        text = f"It begins at {{{self.SLOW}}} and goes\non to {{{self.FAST}}}\nfrom there.\n"
+        code, prose, said = self.write(text)
+        expected = "It begins at 42.4 and goes\non to 273\nfrom there.\n"
+        self.assertEqual((code, prose), (0, expected), said)
+        binding = f"begins at {self.SLOW} and goes on to {self.FAST} from there."
+        self.assertEqual(self.bindings(), [binding])
+        self.assertEqual(self.docs("--check")[0], 0)
+
+    def test_as_many_words_as_it_takes(self) -> None:
+        text = f"One by one it is {{{self.FAST}}} of it.\n\nTwo by one it is 5 of it.\n"
+        code, _, said = self.write(text)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.bindings(), [f"One by one it is {self.FAST} of it."])
+
+    def test_other_numbers_are_no_words(self) -> None:
+        """They may change."""
+        self.write(f"It was {{{self.SLOW}}} of it.\n")
+        page = self.read("docs/page.md").replace("42.4", f"42.4 and {{{self.FAST}}}")
+        code, _, said = self.write(page)
+        self.assertEqual(code, 2, said)  # "was N of it" is torn apart
+        page = page.replace(f"It was {self.SLOW} of it.", f"It was {self.SLOW}")
+        code, _, said = self.write(page)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.bindings(), [f"It was {self.SLOW}", f"and {self.FAST} of it."])
+
+    def test_rows_of_tables(self) -> None:
+        row = "| 1 | {} | {} |\n"
+        new = row.format(f"{{{self.SLOW}}}", f"{{{self.FAST}}}")
+        head = "| {} | a | b |\n| --- | --- | --- |\n"
+        text = head.format("first") + new + "\n" + head.format("second") + new
+        code, prose, said = self.write(text)
+        self.assertEqual((code, prose.count(row.format("42.4", "273"))), (0, 2), said)
+        line = f"| 1 | {self.SLOW} | {self.FAST} |"
+        self.assertEqual(
+            self.bindings(), [f"| {head} | a | b | … {line}" for head in ("first", "second")]
+        )
+
+    def test_code_keeps_its_braces(self) -> None:
+        text = "Write `{{1, 2}}`:\n\n```\nint a[1][2] = {{1, 2}};\n```\n"
+        self.assertEqual(self.write(text)[:2], (0, text))
+
+
+class PagesTest(unittest.TestCase):
+    """The committed pages are Markdown that renders."""
+
+    ALONE = re.compile(r"<!-- (table:[^>]*|/table) -->|<!-- numbers")
+
+    def test_a_comment_has_its_line_to_itself(self) -> None:
+        """A line that begins with one is HTML to its end: links and emphasis stay as they are."""
+        pages = [support.REPOSITORY / "README.md", *(support.REPOSITORY / "docs").rglob("*.md")]
+        self.assertGreater(len(pages), 30)
+        for page in pages:
+            text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+            for line in text.splitlines():
+                if "<!--" in line:
+                    self.assertIsNotNone(self.ALONE.fullmatch(line), f"{page.name}: {line}")
+
+    def test_every_chart_has_a_page(self) -> None:
+        pages = [support.REPOSITORY / "README.md", *(support.REPOSITORY / "docs").rglob("*.md")]
+        text = "".join(page.read_text(encoding="utf-8") for page in pages)
+        for chart in (support.REPOSITORY / "docs/assets").glob("*.svg"):
+            self.assertIn(chart.name, text)
+
+    def test_nothing_of_the_source_is_left_in_the_rendered_text(self) -> None:
+        markdown = support.need("markdown")
+        for page in [support.REPOSITORY / "README.md", *(support.REPOSITORY / "docs").glob("*.md")]:
+            html = markdown.markdown(page.read_text(encoding="utf-8"), extensions=["extra"])
+            for raw in (r"<!--.*?-->", r"<pre>.*?</pre>", r"<code>.*?</code>", r"<[^>]*>"):
+                html = re.sub(raw, "", html, flags=re.S)
+            self.assertNotRegex(html, r"\]\(|\*\*|^\|", f"{page.name}")
 
 
 class SingleTest(DocsTest):
@@ -390,10 +518,8 @@ class SingleTest(DocsTest):
 
     def test_ceilings_are_numbers(self) -> None:
         keys = ("cublas 1,16,8192,64,float32 tflops", "copy 1,16,8192,64,float32 gbs")
-        code, text = self.write("".join(f"<!-- n:synthetic/fp32 {key} --><!-- /n -->\n" for key in keys))
-        self.assertEqual(code, 0, text)
-        self.assertIn("-->50.0<!--", text)
-        self.assertIn("-->4000<!--", text)
+        code, texts, said = self.numbers(*(f"synthetic/fp32 {key}" for key in keys))
+        self.assertEqual((code, texts), (0, ["50.0", "4000"]), said)
 
     def test_numbers_of_the_roofline(self) -> None:
         shape = "1,16,8192,64,float32"
@@ -405,13 +531,11 @@ class SingleTest(DocsTest):
             f"synthetic/fp32 a1 {shape} gbs_uncached": "251",  # 4 TFLOPS
             "synthetic/ladder 02 8192 intensity": "63.5",
         }
-        code, text = self.write("".join(f"<!-- n:{key} --><!-- /n -->\n" for key in marks))
-        self.assertEqual(code, 0, text)
-        for key, value in marks.items():
-            self.assertIn(f"<!-- n:{key} -->{value}<!-- /n -->", text)
-        code, text = self.write("<!-- n:synthetic/ladder fa2 8192 intensity --><!-- /n -->")
+        code, texts, said = self.numbers(*marks)
+        self.assertEqual((code, texts), (0, list(marks.values())), said)
+        code, _, said = self.numbers("synthetic/ladder fa2 8192 intensity")
         self.assertEqual(code, 2)
-        self.assertIn("'torch 0.0' is not a tile", text)
+        self.assertIn("'torch 0.0' is not a tile", said)
 
     def test_mistakes(self) -> None:
         for key, says in (
@@ -466,12 +590,25 @@ class SweepTest(DocsTest):
 
 
 class CountsTest(DocsTest):
-    """Counts of the virtual machine; the committed ones, on the synthetic ladder."""
+    """Counts of the virtual machine, of a rung and of its parent at two tiles."""
+
+    PRODUCTS = 2 * 4 * 1024 * 1024 * 128 // (2 * 16 * 8 * 16)  # B=1 H=2 N=1024 D=128
 
     def setUp(self) -> None:
         super().setUp()
-        counts = support.REPOSITORY / "plots/results/vm/counts.json"
-        self.put("plots/results/vm/counts.json", counts.read_text(encoding="utf-8"))
+        shape = synthetic.problem(1024) | {"batch": 1, "heads": 2}
+        rows = []
+        for id, tile, wavefronts in (("01", "64x32w2", 20), ("01", "64x128w4", 17), ("02", "64x128w4", 2)):
+            row = synthetic.empty_row("rung", id, shape, "")
+            row |= {"variant": tile, "status": "ok", "ablation": (id, tile) == ("01", "64x128w4")}
+            row["check"] = synthetic.CHECK
+            counts = {"instructions": 9 * self.PRODUCTS, "tensor": self.PRODUCTS}
+            counts |= {"ldmatrix_wavefronts": wavefronts * self.PRODUCTS}
+            counts |= {"ldmatrix_ideal": 2 * self.PRODUCTS}
+            rows.append(row | {"counts": counts})
+        whole = synthetic.document(rows)
+        whole["device"] |= {"kind": "vm", "name": "Synthetic machine"}
+        self.put("plots/results/vm/counts.json", json.dumps(whole))
 
     def write(self, text: str) -> tuple[int, str]:
         self.put("docs/counts.md", text)
@@ -480,28 +617,29 @@ class CountsTest(DocsTest):
 
     def test_table(self) -> None:
         code, text = self.write("<!-- table:counts 02 128 -->\n<!-- /table -->\n")
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 0, text)
         self.assertIn("| for each `mma` | 01 | 01 at this tile | 02 |", text)
-        self.assertIn("| wavefronts of `ldmatrix` | 20.000 | 17.000 | 2.125 |", text)
+        self.assertIn("| wavefronts of `ldmatrix` | 20.000 | 17.000 | 2.000 |", text)
+        self.assertIn("| of these, bank conflicts | 18.000 | 15.000 | 0.000 |", text)
 
     def test_numbers(self) -> None:
-        marks = (("02 128 tensor", "262\N{NARROW NO-BREAK SPACE}144"),
-                 ("02 128 ldmatrix_wavefronts mma", "2.12"),
-                 ("02 128 ldmatrix_wavefronts 01@64x128w4", "0.12"))  # fmt: skip
-        code, text = self.write("".join(f"<!-- n:counts {key} -->?<!-- /n -->\n" for key, _ in marks))
-        self.assertEqual(code, 0)
-        for key, value in marks:
-            self.assertIn(f"<!-- n:counts {key} -->{value}<!-- /n -->", text)
+        keys = ("02 128 tensor", "01 128 ldmatrix_wavefronts mma")
+        keys += ("02 128 ldmatrix_wavefronts 01@64x128w4",)
+        code, texts, said = self.numbers(*(f"counts {key}" for key in keys))
+        grouped = f"{self.PRODUCTS:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+        self.assertEqual((code, texts), (0, [grouped, "20.0", "0.12"]), said)
 
     def test_mistakes(self) -> None:
         for key, says in (
-            ("n:counts 02 128 sparkle -->1<!-- /n -->", "no rung has sparkle; known: atomic, "),
-            ("n:counts 02 96 tensor -->1<!-- /n -->", "no counts of '02' at head_dim 96"),
-            ("table:counts 99 128 -->\n<!-- /table -->", "no rung '99'"),
+            ("counts 02 128 sparkle", "no rung has sparkle; known: instructions, "),
+            ("counts 02 96 tensor", "no counts of '02' at head_dim 96"),
         ):
-            code, text = self.write(f"<!-- {key}\n")
+            code, _, said = self.numbers(key)
             self.assertEqual(code, 2)
-            self.assertIn(says, text)
+            self.assertIn(says, said)
+        code, text = self.write("<!-- table:counts 99 128 -->\n<!-- /table -->\n")
+        self.assertEqual(code, 2)
+        self.assertIn("no rung '99'", text)
 
 
 class HopperCountsTest(DocsTest):
@@ -515,8 +653,9 @@ class HopperCountsTest(DocsTest):
             self.put(rung["chapter"], f"# {rung['name']}\n")
         self.put("plots/results/vm/counts.json", json.dumps(synthetic.counted()))
 
-    def write(self, text: str) -> tuple[int, str]:
         self.put("README.md", "")
+
+    def write(self, text: str) -> tuple[int, str]:
         self.put("docs/counts.md", text)
         code, said = self.docs("--write")
         return code, said + self.read("docs/counts.md")
@@ -544,19 +683,17 @@ class HopperCountsTest(DocsTest):
     def test_numbers(self) -> None:
         marks = {"21 128 instructions mma": "2.00", "21 128 mbarrier 20": "2.00"}
         marks |= {"21 128 ldmatrix": "0", "21 128 ldmatrix 20": "0.00"}
-        code, text = self.write("".join(f"<!-- n:counts {key} -->?<!-- /n -->\n" for key in marks))
-        self.assertEqual(code, 0, text)
-        for key, value in marks.items():
-            self.assertIn(f"<!-- n:counts {key} -->{value}<!-- /n -->", text)
+        code, texts, said = self.numbers(*(f"counts {key}" for key in marks))
+        self.assertEqual((code, texts), (0, list(marks.values())), said)
 
     def test_mistakes(self) -> None:
         for key, says in (
             ("a0 128 float mma", "'a0' uses no tensor cores"),
             ("20 128 wgmma 20", "wgmma of '20' is 0"),
         ):
-            code, text = self.write(f"<!-- n:counts {key} -->1<!-- /n -->\n")
+            code, _, said = self.numbers(f"counts {key}")
             self.assertEqual(code, 2)
-            self.assertIn(says, text)
+            self.assertIn(says, said)
 
     def profile(self, seq: int) -> None:
         """Counters of a rung with two launches, which sum up, and of one with wgmma."""
@@ -597,9 +734,11 @@ class SassTableTest(DocsTest):
         "fa_one": {"total": 20, "HMMA": 8, "MUFU": 4, "BRA": 1},
         "fa_two": {"total": 12, "HGMMA": 2, "MUFU": 4, "R2UR": 3},
     }
+    BEHIND = {"fa_two": {"total": 5, "MUFU": 3, "MOV": 2}}
 
     def write(self, text: str) -> tuple[int, str]:
-        self.put("plots/results/sass.json", json.dumps({"entries": self.ENTRIES}))
+        document = {"entries": self.ENTRIES, "behind_branches": self.BEHIND}
+        self.put("plots/results/sass.json", json.dumps(document))
         self.put("docs/sass.md", text)
         code, said = self.docs("--write")
         return code, said + self.read("docs/sass.md")
@@ -609,15 +748,15 @@ class SassTableTest(DocsTest):
         self.assertEqual(code, 0, text)
         self.assertIn("| main loop of | HMMA | HGMMA | MUFU | R2UR | other | all |", text)
         self.assertIn("| `fa_one` | 8 | 0 | 4 | 0 | 8 | 20 |", text)
-        self.assertIn("| `fa_two` | 0 | 2 | 4 | 3 | 3 | 12 |", text)
+        self.assertIn("| `fa_two` | 0 | 2 | 1 | 3 | 1 | 7 |", text)
+        self.assertIn("| … behind branches |  |  | 3 |  | 2 | 5 |", text)
 
     def test_an_instruction_that_is_not_there_is_0_and_an_entry_that_is_not_there_an_error(self) -> None:
-        code, text = self.write("<!-- n:sass fa_two UTMALDG -->?<!-- /n -->\n")
-        self.assertEqual(code, 0, text)
-        self.assertIn("UTMALDG -->0<!-- /n -->", text)
-        code, text = self.write("<!-- n:sass fa_three total -->?<!-- /n -->\n")
+        self.write("")
+        self.assertEqual(self.numbers("sass fa_two UTMALDG")[:2], (0, ["0"]))
+        code, _, said = self.numbers("sass fa_three total")
         self.assertEqual(code, 2)
-        self.assertIn("sass.json has no entry point 'fa_three'", text)
+        self.assertIn("sass.json has no entry point 'fa_three'", said)
 
 
 class ChartTest(DocsTest):

@@ -10,11 +10,6 @@ import support
 
 HARNESS = support.REPOSITORY / "harness"
 MOST_LINES = 120
-# Longer ones that wait to be divided; nothing may be added.
-WAITING = {
-    "tests/vm/tools/vector_kernel.cpp: mbarrier",
-    "vm/exec/scheduler.cpp: ClusterRunner::fill_specials",
-}
 
 
 def long_functions(most: int) -> dict[str, int]:
@@ -29,9 +24,7 @@ def long_functions(most: int) -> dict[str, int]:
 
 class Harness(unittest.TestCase):
     def test_no_function_is_longer(self) -> None:
-        found = long_functions(MOST_LINES)
-        self.assertEqual({k: v for k, v in found.items() if k not in WAITING}, {})
-        self.assertEqual(WAITING - set(found), set(), "no longer too long: take them off the list")
+        self.assertEqual(long_functions(MOST_LINES), {})
 
     def test_functions_are_found_at_all(self) -> None:
         self.assertGreater(len(long_functions(20)), 100)

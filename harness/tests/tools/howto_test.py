@@ -20,7 +20,8 @@ class HowToTest(PageTest):
             self.skipTest("ptxvm is not built")
         first = [str(BUILD), str(nvcc.parent), str(Path(sys.executable).parent)]
         path = os.pathsep.join([*first, os.environ.get("PATH", "")])
-        self.environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"}
+        package = str(support.REPOSITORY / "harness/python")
+        self.environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONPATH": package}
 
         def write_code(code: str) -> None:
             (self.folder / "softmax.cu").write_text(code, encoding="utf-8")

@@ -6,25 +6,17 @@ There `build` is a project that takes fa's libraries from the real build and add
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import unittest
 from pathlib import Path
 
 import support
-from page import BUILD, PageTest
+from page import BUILD, PageTest, cache_entry
 
 LIBRARIES = BUILD / "exercises/libraries.cmake"
 PROJECT = support.REPOSITORY / "harness/tests/exercises/project"
 PASSED_ON = ("CMAKE_GENERATOR", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_HOST_COMPILER")
-
-
-def cache_entry(name: str) -> str:
-    """A value of the real build's cache, empty when it has none."""
-    text = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
-    found = re.search(rf"^{name}:\w+=(.*)$", text, re.M)
-    return found[1] if found else ""
 
 
 class OwnRungTest(PageTest):

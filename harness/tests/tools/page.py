@@ -14,9 +14,16 @@ from pathlib import Path
 
 import support
 
-BLOCK = re.compile(r"(```(bash|console|cuda)\n)(.*?)(```)", re.S)
+BLOCK = re.compile(r"(```(bash|console|cuda|python)\n)(.*?)(```)", re.S)
 RELEASE = "13.0"  # of nvcc: another one makes other PTX, with other counts and lines
 BUILD = Path(os.environ.get("FA_BUILD_DIR", support.REPOSITORY / "build"))
+
+
+def cache_entry(name: str) -> str:
+    """A value of the real build's cache, empty when it has none."""
+    text = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
+    found = re.search(rf"^{name}:\w+=(.*)$", text, re.M)
+    return found[1] if found else ""
 
 
 def find_nvcc() -> str | None:
@@ -56,13 +63,15 @@ class PageTest(support.FolderTest):
 
     def follow(self, page: Path, write_code: Callable[[str], None]) -> None:
         """Blocks in their order: bash must succeed, console print what the page says, cuda is
-        handed to write_code."""
+        handed to write_code, python becomes program.py."""
         text = page.read_text(encoding="utf-8")
 
         def followed(block: re.Match[str]) -> str:
             head, kind, body, tail = block.groups()
             if kind == "cuda":
                 write_code(body)
+            elif kind == "python":
+                (self.folder / "program.py").write_text(body, encoding="utf-8")
             elif kind == "bash":
                 done = self.run_command(f"set -e\n{body}")
                 self.assertEqual(done.returncode, 0, f"{body}{done.stdout}")

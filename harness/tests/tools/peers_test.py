@@ -12,6 +12,7 @@ from unittest import mock
 import support
 
 import peers
+from flash_ladder.peers import API_VERSION
 
 HEADER = support.REPOSITORY / "harness" / "capi" / "capi.h"
 
@@ -77,7 +78,7 @@ class Callbacks:
 class LayoutTest(unittest.TestCase):
     def test_structures_match_the_header(self) -> None:
         text = HEADER.read_text(encoding="utf-8")
-        self.assertIn(f"#define FA_API_VERSION {peers.API_VERSION}\n", text)
+        self.assertIn(f"#define FA_API_VERSION {API_VERSION}\n", text)
         for struct, name in ((peers.PeerProblem, "fa_peer_problem"), (peers.PeerStruct, "fa_peer")):
             end = text.index(f"}} {name};")
             body = text[text.rindex("typedef struct", 0, end) : end]

@@ -40,7 +40,12 @@ LOOP_WITH_WGMMA = """
 
 def kinds(listing: str) -> Counter[str]:
     ((_, code),) = sass.functions(listing)
-    return Counter(i.kind for i in sass.main_loop(code))
+    return Counter(code[place].kind for place in sass.main_loop(code))
+
+
+def behind(listing: str) -> Counter[str]:
+    ((_, code),) = sass.functions(listing)
+    return Counter(i.kind for i in sass.behind_branches(code, sass.main_loop(code)))
 
 
 # A kernel with roles, as ptxas lays it out: tile after tile (0x20-0xf0), in a tile a peeled product,
@@ -102,7 +107,8 @@ class SassTest(unittest.TestCase):
 
     def test_only_what_stands_before_the_wait_runs_beside_a_product(self) -> None:
         ((_, code),) = sass.functions("\t\tFunction : fa_test\n" + LOOP_WITH_WGMMA)
-        self.assertEqual(list(sass.in_flight(sass.main_loop(code))), ["MUFU_in_flight"])
+        body = [code[place] for place in sass.main_loop(code)]
+        self.assertEqual(list(sass.in_flight(body)), ["MUFU_in_flight"])
 
     def test_a_product_that_is_never_waited_for_runs_on_in_the_next_step(self) -> None:
         text = LOOP_WITH_WGMMA.replace("gsb0, 0x0", "gsb0, 0x1")
@@ -134,6 +140,15 @@ class SassTest(unittest.TestCase):
         for branch, goes_on in cases.items():
             ((_, (one,)),) = sass.functions(listed(f"\t\tFunction : fa\n   0000  {branch}\n"))
             self.assertEqual(one.goes_on, goes_on, branch)
+
+    def test_behind_branches_is_what_a_step_can_do_without(self) -> None:
+        self.assertEqual(behind(listed(ROLES)), {})  # the retry of a wait is no way around it
+        repair = LISTING.replace(
+            "@UP1 FMUL.FTZ R8, R8, R9 ;", "@P1 BRA 0x80 ;"
+        )
+        self.assertEqual(behind(repair), {"HMMA": 1})  # from 0x70 up to 0x80
+        both_ways = repair.replace("@P1 BRA 0x80", "@P1 BRA 0x70")
+        self.assertEqual(behind(both_ways), {})
 
 
 if __name__ == "__main__":

@@ -96,9 +96,10 @@ std::set<size_t> assemble(const std::string& text, bool& clean) {
   const auto stem = std::filesystem::temp_directory_path() /
                     ("ptxvm_mutants_" + std::to_string(std::hash<std::string>{}(text)));
   const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
+  const std::string cubin = stem.string() + ".cubin";
   std::ofstream(ptx) << text;
-  const std::string command =
-      std::string(PTXVM_PTXAS) + " -O0 -arch=sm_90a " + ptx + " -o /dev/null > " + log + " 2>&1";
+  const std::string command = std::string(PTXVM_PTXAS) + " -O0 -arch=sm_90a " + ptx + " -o " +
+                              cubin + " > " + log + " 2>&1";
   clean = std::system(command.c_str()) == 0;
   std::set<size_t> lines;
   std::ifstream in(log);
@@ -110,6 +111,7 @@ std::set<size_t> assemble(const std::string& text, bool& clean) {
   if (!clean && lines.empty()) FAIL("ptxas failed without naming a line, see " << log);
   std::filesystem::remove(ptx);
   std::filesystem::remove(log);
+  std::filesystem::remove(cubin);
   return lines;
 }
 

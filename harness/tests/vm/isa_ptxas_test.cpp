@@ -36,15 +36,17 @@ std::string assemble(int sm, bool arch_specific, bool optional, size_t& count) {
   const auto stem = folder / ("ptxvm_isa_" + target + (optional ? "_optional" : "") + "_" +
                               std::to_string(std::hash<std::string>{}(text)));
   const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
+  const std::string cubin = stem.string() + ".cubin";
   std::ofstream(ptx) << text;
   const std::string command = std::string(PTXVM_PTXAS) + " -arch=sm_" + target + " " + ptx +
-                              " -o /dev/null > " + log + " 2>&1";
+                              " -o " + cubin + " > " + log + " 2>&1";
   const int status = std::system(command.c_str());
   std::string errors = status == 0 ? "" : slurp(log).substr(0, 4000) + "(see " + ptx + ")";
   if (status == 0) {
     std::filesystem::remove(ptx);
     std::filesystem::remove(log);
   }
+  std::filesystem::remove(cubin);
   return errors;
 }
 

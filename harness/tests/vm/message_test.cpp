@@ -100,6 +100,55 @@ TEST_CASE("all errors of a text are reported") {
   CHECK(all.find("k.ptx:8: 'add.s32' takes 3 operands, not 2") != std::string::npos);
 }
 
+TEST_CASE("a long line is cut around the error") {
+  const std::string many(1000, ';');
+  const std::string message = error_of(many + "frob %r1, %r2;" + many);
+  CHECK(message == "error: k.ptx:7: unknown instruction 'frob'\n  7 | ..." + std::string(60, ';') +
+                       "frob %r1, %r2;" + std::string(86, ';') + "...\n    | " +
+                       std::string(63, ' ') + "^~~~\n  note: there is no instruction 'frob'");
+  // At the ends of the line only the other side is cut.
+  CHECK(error_of("frob;" + many).find("  7 | frob;;") != std::string::npos);
+  const std::string last = error_of(many + "frob;");
+  CHECK(last.find("  7 | ...;") != std::string::npos);
+  CHECK(last.find(";frob;\n") != std::string::npos);
+  // A long name is cut in the message.
+  CHECK(error_of(std::string(100000, 'x') + ";").size() < 2000);
+}
+
+TEST_CASE("many errors on one line: the first are shown, the others counted") {
+  std::string frobs, calls;
+  for (int i = 0; i < 20000; ++i) {
+    frobs += "frob %r1, [%r2], {%r1, %r2, %r3, %r4}; ";
+    calls += "brx.idx %r1, %r2; ";
+  }
+  const std::string message = error_of(frobs);
+  CHECK(message.size() < 20 * 400);
+  CHECK(message.ends_with("\nerror: k.ptx: and 19980 more errors"));
+
+  const Module m = Module::parse(kernel(calls), "k.ptx");
+  const auto unsupported = m.kernel("k").unsupported();
+  REQUIRE(unsupported.size() == 21);
+  CHECK(unsupported.back().format() ==
+        "error: k.ptx: and 19980 more instructions that this machine does not run");
+
+  const std::string commas = error_of(std::string(100000, ','));
+  CHECK(commas.size() < 2000);
+}
+
+TEST_CASE("a text that is too long") {
+  const auto message = [](size_t bytes) {
+    try {
+      Module::parse(std::string(bytes, ' '), "k.ptx");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(message((32u << 20) + 1) ==
+        "error: k.ptx: the text has 33554433 bytes; at most 33554432 are read");
+  CHECK(message(1000).find("begins with .version") != std::string::npos);
+}
+
 TEST_CASE("an access outside a buffer") {
   const Run r = run(kernel("  ld.global.u32 %r1, [%base+131072];"));
   REQUIRE(r.result.fault);

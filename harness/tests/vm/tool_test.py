@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -239,7 +241,7 @@ class Words(ToolCase):
         self.refused("list", "none.ptx", code=ENVIRONMENT, says="none.ptx: cannot be read")
         self.refused(*run, "--arg", "none.npy", code=ENVIRONMENT, says="none.npy: cannot be read")
         out = ("--arg", "out:none/B.npy:float32[2]")
-        self.refused(*run, *out, code=ENVIRONMENT, says="none/B.npy: cannot be written")
+        self.refused(*run, *out, code=ENVIRONMENT, says="cannot write 'none/B.npy'")
         (self.folder / "text.npy").write_text("hello, this is no array")
         self.refused(*run, "--arg", "text.npy", says="not a .npy file")
         write_npy(self.folder / "short.npy", [1.0, 2.0], (3,))
@@ -249,8 +251,84 @@ class Words(ToolCase):
         self.refused(*run, "--arg", "odd.npy", says="allowed: float16, float32, float64, int32")
         (self.folder / "fortran.npy").write_bytes(raw.replace(b"False", b"True "))
         self.refused(*run, "--arg", "fortran.npy", says="Fortran order")
+        # What never ends, and what is too long, is refused unread.
+        run = ("--entry", "k", "--block", 32)
+        self.refused("run", "/dev/zero", *run, says="/dev/zero: is not a regular file")
+        self.refused("list", self.folder, says="is not a regular file")
+        os.mkfifo(self.folder / "pipe.ptx")
+        self.refused("list", "pipe.ptx", says="pipe.ptx: is not a regular file")
+        (self.folder / "zeros.npy").symlink_to("/dev/zero")
+        self.refused(
+            *("run", PTX / "transpose.ptx", "--entry", "transpose_plain", "--block", "32,8"),
+            *("--arg", "zeros.npy"),
+            says="zeros.npy: is not a regular file",
+        )
+        with (self.folder / "long.ptx").open("wb") as long:
+            long.truncate(1 << 40)
+        self.refused("list", "long.ptx", says="has 1099511627776 bytes; at most 33554432 are read")
+
+    def test_many_errors(self) -> None:
+        head = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<4>;\n"
+        text = head + "frob %r1, %r2, {%r1, %r2}; " * 20000 + "\n}\n"
+        (self.folder / "bad.ptx").write_text(text)
+        _, err = self.tool("list", "bad.ptx", code=REFUSED)
+        self.assertLess(len(err), 10000)
+        self.assertEqual(err.count("unknown instruction 'frob'"), 20)
+        self.assertIn("bad.ptx: and 19980 more errors", err)
+
+    def test_a_file_that_is_not_ptx(self) -> None:
         (self.folder / "bad.ptx").write_text(".version 8.0\n.target sm_80\nfrob\n")
         self.refused("list", "bad.ptx", says="bad.ptx:3")
+
+    def test_nothing_is_lost(self) -> None:
+        write_npy(self.folder / "A.npy", [1.0] * 64 * 64, (64, 64))
+        ptx = shutil.copy(PTX / "transpose.ptx", self.folder)
+        run = ("run", ptx, "--entry", "transpose_plain", "--grid", "2,2", "--block", "32,8")
+        run += ("--arg", "A.npy")
+
+        def out(name: str) -> tuple[str, ...]:
+            return ("--arg", f"out:{name}:float32[64,64]", "--arg", "i32:64")
+
+        os.mkfifo(self.folder / "pipe")
+        os.link(self.folder / "A.npy", self.folder / "hard.npy")
+        (self.folder / "notes").write_text("my notes")
+        self.refused(*run, *out("A.npy"), says="is the file of --arg")
+        self.refused(*run, *out("hard.npy"), says="is the file of --arg")
+        self.refused(*run, *out("transpose.ptx"), "--overwrite", says="is the file of the PTX")
+        self.refused(*run, *out("notes"), says="--overwrite replaces it")
+        self.refused(*run, *out("pipe"), code=ENVIRONMENT, says="not a regular file")
+        self.refused(*run, *out("/dev/full"), code=ENVIRONMENT, says="not a regular file")
+        self.refused("run", ptx, "--entry", "transpose_plain", "--block", 1, "--arg", "pipe.npy",
+                     code=ENVIRONMENT, says="cannot be read")  # fmt: skip
+        self.assertEqual((self.folder / "notes").read_text(), "my notes")
+        (self.folder / "link.npy").symlink_to("B.npy")
+        self.tool(*run, *out("link.npy"))
+        self.assertTrue((self.folder / "link.npy").is_symlink())
+        self.tool(*run, *out("B.npy"))
+        self.tool(*run, *out("notes"), "--overwrite")
+        self.assertEqual(read_npy(self.folder / "notes"), read_npy(self.folder / "B.npy"))
+
+    def test_hostile_arrays(self) -> None:
+        run = ("run", PTX / "transpose.ptx", "--entry", "transpose_plain", "--block", "32,8")
+        os.mkfifo(self.folder / "pipe.npy")
+        self.refused(*run, "--arg", "pipe.npy", says="not a regular file")
+        (self.folder / "long.npy").write_bytes(b"\x93NUMPY\x02\x00\xff\xff\xff\xff")
+        os.truncate(self.folder / "long.npy", 5 << 30)  # it takes no room
+        self.refused(*run, "--arg", "long.npy", says="the header has 4294967295 bytes")
+        for kind in ("out:B.npy", "zero:Z"):
+            huge = f"{kind}:float32[100000000000]"
+            self.refused(*run, "--arg", huge, code=ENVIRONMENT,
+                         says=r"need 400000000000 bytes of memory, \d+ are available")  # fmt: skip
+        self.assertFalse((self.folder / "B.npy").exists())
+
+    def test_full_stdout(self) -> None:
+        for words in (("--help",), ("isa",), ("isa", "--json"), ("list", PTX / "transpose.ptx")):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(
+                    [PTXVM, *map(str, words)], stdout=full, stderr=subprocess.PIPE, check=False
+                )
+            self.assertEqual(done.returncode, ENVIRONMENT, words)
+            self.assertIn(b"cannot write", done.stderr)
 
 
 if __name__ == "__main__":

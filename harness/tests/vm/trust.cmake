@@ -11,9 +11,9 @@ endforeach()
 # The generator and recorder, on the machine: all but the recording.
 add_test(NAME vm.vectors_self_check COMMAND ptxvm_vectors --device vm --self-check)
 add_test(NAME vm.vectors_refuse_the_machine
-  COMMAND ptxvm_vectors --device vm --groups mbarrier --record ${CMAKE_CURRENT_BINARY_DIR})
-set_tests_properties(vm.vectors_refuse_the_machine PROPERTIES
-  PASS_REGULAR_EXPRESSION "only a GPU is recorded")
+  COMMAND ${CMAKE_COMMAND} -DCODE=2 "-DSAYS=only a GPU is recorded" -P
+          ${CMAKE_CURRENT_LIST_DIR}/refuses.cmake -- $<TARGET_FILE:ptxvm_vectors> --device vm
+          --groups mbarrier --record ${CMAKE_CURRENT_BINARY_DIR})
 
 ptxvm_add_test(isa_mutants_test)
 target_compile_definitions(ptxvm_isa_mutants_test PRIVATE

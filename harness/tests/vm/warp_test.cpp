@@ -1,5 +1,10 @@
 // Exchange between lanes, divergence and reconvergence.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "catch.h"
+#include "isa/special_registers.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -184,6 +189,20 @@ TEST_CASE("an endless loop hits the step limit") {
   CHECK(r.result.fault->kind == FaultKind::kStepLimit);
 }
 
+TEST_CASE("an endless loop ends when it is told to") {
+  std::atomic<bool> stop{false};
+  Options options;
+  options.stop = &stop;
+  const std::jthread teller([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop = true;
+  });
+  const Run r = run(kernel("$loop:\n  bra $loop;"), {}, 32, 0, options);
+  CHECK(r.result.stopped);
+  CHECK_FALSE(r.result.fault);
+  CHECK_FALSE(r.result.ok());
+}
+
 TEST_CASE("special registers") {
   const Run r = run(kernel(R"(
   mov.u32 %r1, %laneid; mov.u32 %r2, %warpid; mov.u32 %r3, %lanemask_lt; mov.u32 %r4, %ntid.x;)" +
@@ -197,6 +216,22 @@ TEST_CASE("special registers") {
       run(kernel("  mov.u64 %d1, %clock64;\n  add.u32 %r1, %lane, 1;\n  mov.u64 %d2, %clock64;\n"
                  "  sub.u64 %d3, %d2, %d1;\n  st.global.u64 [%out], %d3;"));
   CHECK(c.at<uint64_t>(0) == 2);
+}
+
+TEST_CASE("every special register has a value") {
+  for (const isa::SpecialRow& row : isa::special_registers()) {
+    INFO(row.name);
+    const bool wide = bits(row.type) == 64;
+    const std::string word = wide ? ".u64" : ".u32", to = wide ? "%d1" : "%r1";
+    const Run r = run(kernel("mov" + word + " " + to + ", " + std::string(row.name) +
+                                 ";\nst.global" + word + " [%out], " + to + ";",
+                             "sm_90"));
+    REQUIRE(!r.result.fault);
+    // A register that nobody filled in holds what a fresh register holds: all bits one.
+    const bool masks = row.name.starts_with("%lanemask");
+    if (!masks && wide) CHECK(r.at<uint64_t>(3) != ~uint64_t{0});
+    if (!masks && !wide) CHECK(r.at<uint32_t>(3) != ~uint32_t{0});
+  }
 }
 
 TEST_CASE("trap and collectives without all lanes are faults") {

@@ -3,12 +3,11 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "isa/table.h"
-#include "lower/program.h"
+#include "program/program.h"
 
 namespace ptxvm {
 
@@ -83,12 +82,15 @@ struct Bound {
   ExecFn plain = nullptr;
   ExecFn observed = nullptr;
   uint64_t aux = 0;
-  std::optional<CountClass> count;  ///< In place of the row's.
 };
 
 /// The code of a spelling that runs. Throws std::logic_error when the binder leaves a modifier
 /// unread or finds no code: both are errors of this library, and a test binds every spelling.
 Bound bind(const isa::Spelling& spelling);
+
+/// mov with a vector on one side or both, which the mnemonic does not show (PTX ISA 9.7.9.2):
+/// elements are joined, taken apart or copied. `shape` is a PackShape.
+Bound bind_pack(uint64_t shape);
 
 /// Operations that the lowering adds: enter a block, go on elsewhere, refresh a moving register.
 Bound bind_block_marker();

@@ -126,6 +126,11 @@ class Work {
     stop_.store(position);
     fault_ = std::move(fault);
   }
+  void stop() {
+    stop_.store(0);
+    stopped_.store(true);
+  }
+  bool stopped() const { return stopped_.load(); }
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     stop_.store(0);
@@ -141,6 +146,7 @@ class Work {
   uint64_t count_;
   bool reversed_;
   std::atomic<uint64_t> next_{0}, stop_{UINT64_MAX};
+  std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   std::optional<Fault> fault_;
   std::exception_ptr error_;
@@ -156,6 +162,9 @@ uint64_t run_worker(Work& work, LaunchState& state,
         runner.run(work.index_of(position));
       } catch (FaultError& e) {
         work.fail(position, std::move(e.fault));
+        break;
+      } catch (const Stopped&) {
+        work.stop();
         break;
       }
     }
@@ -225,6 +234,7 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
 
   LaunchResult result;
   result.fault = work.result();
+  result.stopped = work.stopped();
   for (uint64_t s : steps) result.steps += s;
   for (size_t i = 0; i < options.observers.size(); ++i) {
     std::vector<std::unique_ptr<Probe>> own;

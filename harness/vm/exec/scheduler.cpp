@@ -8,6 +8,7 @@
 #include "exec/barrier.h"
 #include "exec/fault.h"
 #include "exec/interpreter.h"
+#include "exec/specials.h"
 
 namespace ptxvm {
 namespace {
@@ -127,147 +128,6 @@ void ClusterRunner::begin(Warp& w, uint16_t index) {
   fill_specials(w);
 }
 
-void ClusterRunner::fill_specials(Warp& w) {
-  using isa::Special;
-  const Cta& cta = *w.cta;
-  const Dim3 block = launch_.block, grid = launch_.grid, cluster = launch_.cluster;
-  for (const SpecialSlot& slot : launch_.program->specials) {
-    for (uint32_t lane = 0; lane < 32; ++lane) {
-      const uint32_t thread = w.index * 32u + lane;
-      uint32_t v = 0;
-      switch (slot.id) {
-        case Special::kTidX:
-          v = thread % block.x;
-          break;
-        case Special::kTidY:
-          v = thread / block.x % block.y;
-          break;
-        case Special::kTidZ:
-          v = thread / block.x / block.y;
-          break;
-        case Special::kNtidX:
-          v = block.x;
-          break;
-        case Special::kNtidY:
-          v = block.y;
-          break;
-        case Special::kNtidZ:
-          v = block.z;
-          break;
-        case Special::kCtaidX:
-          v = cta.position.x;
-          break;
-        case Special::kCtaidY:
-          v = cta.position.y;
-          break;
-        case Special::kCtaidZ:
-          v = cta.position.z;
-          break;
-        case Special::kNctaidX:
-          v = grid.x;
-          break;
-        case Special::kNctaidY:
-          v = grid.y;
-          break;
-        case Special::kNctaidZ:
-          v = grid.z;
-          break;
-        case Special::kLaneid:
-          v = lane;
-          break;
-        case Special::kWarpid:
-          v = w.index;
-          break;
-        case Special::kNwarpid:
-          v = warps_per_cta_;
-          break;
-        case Special::kSmid:
-          v = 0;
-          break;
-        case Special::kNsmid:
-          v = 1;
-          break;
-        case Special::kLanemaskEq:
-          v = 1u << lane;
-          break;
-        case Special::kLanemaskLt:
-          v = (1u << lane) - 1;
-          break;
-        case Special::kLanemaskLe:
-          v = (2u << lane) - 1;
-          break;
-        case Special::kLanemaskGe:
-          v = ~((1u << lane) - 1);
-          break;
-        case Special::kLanemaskGt:
-          v = ~((2u << lane) - 1);
-          break;
-        case Special::kTotalSmemSize:
-          v = cta.shared_bytes;
-          break;
-        case Special::kDynamicSmemSize:
-          v = launch_.dynamic_shared_bytes;
-          break;
-        case Special::kClusteridX:
-          v = cta.position.x / cluster.x;
-          break;
-        case Special::kClusteridY:
-          v = cta.position.y / cluster.y;
-          break;
-        case Special::kClusteridZ:
-          v = cta.position.z / cluster.z;
-          break;
-        case Special::kNclusteridX:
-          v = grid.x / cluster.x;
-          break;
-        case Special::kNclusteridY:
-          v = grid.y / cluster.y;
-          break;
-        case Special::kNclusteridZ:
-          v = grid.z / cluster.z;
-          break;
-        case Special::kClusterCtaidX:
-          v = cta.position.x % cluster.x;
-          break;
-        case Special::kClusterCtaidY:
-          v = cta.position.y % cluster.y;
-          break;
-        case Special::kClusterCtaidZ:
-          v = cta.position.z % cluster.z;
-          break;
-        case Special::kClusterNctaidX:
-          v = cluster.x;
-          break;
-        case Special::kClusterNctaidY:
-          v = cluster.y;
-          break;
-        case Special::kClusterNctaidZ:
-          v = cluster.z;
-          break;
-        case Special::kClusterCtarank:
-          v = cta.rank;
-          break;
-        case Special::kClusterNctarank:
-          v = static_cast<uint32_t>(cluster.count());
-          break;
-        case Special::kGridid: {
-          const uint64_t grid_id = 1;
-          std::memcpy(w.base[0] + slot.offset + lane * 8, &grid_id, 8);
-          continue;
-        }
-        case Special::kClock:
-        case Special::kClockHi:
-        case Special::kClock64:
-        case Special::kGlobaltimer:
-        case Special::kGlobaltimerLo:
-        case Special::kGlobaltimerHi:
-          continue;  // refreshed by each reader
-      }
-      std::memcpy(w.base[0] + slot.offset + lane * 4, &v, 4);
-    }
-  }
-}
-
 void ClusterRunner::run(uint64_t index) {
   cluster_ = {ctas_, 0};
   for (uint32_t rank = 0; rank < ctas_.size(); ++rank) begin(ctas_[rank], index, rank);
@@ -304,6 +164,7 @@ void ClusterRunner::schedule() {
       const uint64_t steps = w->steps;
       const uint32_t instruction = w->code[pc].instruction;
       w->status = WarpStatus::kReady;
+      if (launch_.options->stop && *launch_.options->stop) throw Stopped();
       run_turn(*w);
       const bool stuck = polled && w->status == WarpStatus::kPolling && w->pc == pc;
       progress |= !stuck;

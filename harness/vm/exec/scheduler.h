@@ -9,6 +9,9 @@
 
 namespace ptxvm {
 
+/// Options::stop was set.
+struct Stopped {};
+
 /// Memory and warps of one cluster, reused from one cluster to the next by one host thread.
 class ClusterRunner {
  public:
@@ -18,7 +21,7 @@ class ClusterRunner {
   ClusterRunner(const ClusterRunner&) = delete;
   ClusterRunner& operator=(const ClusterRunner&) = delete;
 
-  /// Runs the blocks of cluster number `index`. Throws FaultError.
+  /// Runs the blocks of cluster number `index`. Throws FaultError and Stopped.
   void run(uint64_t index);
 
   uint64_t steps() const { return steps_; }
@@ -32,7 +35,6 @@ class ClusterRunner {
   void begin(Cta& cta, uint64_t cluster, uint32_t rank);
   void begin(Warp& w, uint16_t index);
   CtaEvent event_of(const Cta& cta) const;
-  void fill_specials(Warp& w);
   void schedule();
   bool finish_one_pending();
   bool rotate_lanes();

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "exec/async.h"
-#include "lower/program.h"
 #include "memory/spaces.h"
 #include "num/kernels.h"
+#include "program/program.h"
 #include "ptxvm/launch.h"
 #include "ptxvm/observer.h"
 

@@ -13,6 +13,10 @@ constexpr SpecialRow kSpecials[] = {
 
 }  // namespace
 
+std::span<const SpecialRow> special_registers() {
+  return kSpecials;
+}
+
 const SpecialRow* find_special(std::string_view name) {
   for (const SpecialRow& row : kSpecials) {
     if (row.name == name) return &row;

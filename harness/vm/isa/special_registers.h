@@ -1,8 +1,9 @@
 // Special registers by name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string_view>
 
 #include "isa/types.h"
@@ -23,6 +24,13 @@ struct SpecialRow {
   Type type;
   bool moving;  ///< Changes while a block runs.
 };
+
+/// All of them, in the order of the .def file.
+std::span<const SpecialRow> special_registers();
+
+inline const SpecialRow& row_of(Special id) {
+  return special_registers()[static_cast<size_t>(id)];
+}
 
 /// The special register of that name, with its component; null when there is none.
 const SpecialRow* find_special(std::string_view name);

@@ -238,6 +238,30 @@ std::string join(const std::vector<Token>& tokens) {
   return text;
 }
 
+// What a spelling is counted as: ld and st by the space that they name.
+CountClass count_of(const Row& row, const std::vector<Token>& tokens) {
+  struct BySpace {
+    std::string_view space;
+    CountClass load, store;
+  };
+  constexpr BySpace kBySpace[] = {
+      {"global", CountClass::kLoadGlobal, CountClass::kStoreGlobal},
+      {"shared", CountClass::kLoadShared, CountClass::kStoreShared},
+      {"shared::cta", CountClass::kLoadShared, CountClass::kStoreShared},
+      {"shared::cluster", CountClass::kLoadShared, CountClass::kStoreShared},
+      {"local", CountClass::kLoadLocal, CountClass::kStoreLocal},
+      {"param", CountClass::kLoadParam, CountClass::kStoreGeneric},
+      {"const", CountClass::kLoadConst, CountClass::kStoreGeneric}};
+  const bool load = row.binder == "ld";
+  if (!load && row.binder != "st") return row.count;
+  for (const Token& token : tokens) {
+    for (const BySpace& each : kBySpace) {
+      if (token.text == each.space) return load ? each.load : each.store;
+    }
+  }
+  return row.count;
+}
+
 // Whether a vector stands where the other spelling has none, which tells their statements apart.
 bool differ(const Spelling& a, const Spelling& b) {
   for (size_t i = 0; i < std::min(a.operands.size(), b.operands.size()); ++i) {
@@ -251,17 +275,22 @@ bool differ(const Spelling& a, const Spelling& b) {
 struct Table {
   std::vector<Spelling> spellings;
   std::unordered_map<std::string_view, const Spelling*> by_text;
+  std::vector<const Row*> families;
 
   Table() {
     for (uint32_t r = 0; r < std::size(kRows); ++r) {
       const Row& row = kRows[r];
-      if (is_family(row)) continue;
+      if (is_family(row)) {
+        families.push_back(&row);
+        continue;
+      }
       for (std::vector<Token>& tokens : expand(row.pattern)) {
         Spelling s;
         s.text = join(tokens);
         s.row = &row;
         s.row_index = r;
         s.index = static_cast<uint32_t>(spellings.size());
+        s.count = count_of(row, tokens);
         s.tokens = std::move(tokens);
         s.operands = parse_operands(row, s.tokens);
         spellings.push_back(std::move(s));
@@ -315,12 +344,11 @@ const Spelling* find(std::string_view mnemonic) {
 
 const Row* find_family(std::string_view mnemonic) {
   const Row* best = nullptr;
-  for (const Row& row : kRows) {
-    if (!is_family(row)) continue;
-    std::string_view stem = row.pattern.substr(0, row.pattern.size() - 2);
+  for (const Row* row : table().families) {
+    std::string_view stem = row->pattern.substr(0, row->pattern.size() - 2);
     bool fits = mnemonic == stem || (mnemonic.starts_with(stem) && mnemonic.size() > stem.size() &&
                                      mnemonic[stem.size()] == '.');
-    if (fits && (!best || row.pattern.size() > best->pattern.size())) best = &row;
+    if (fits && (!best || row->pattern.size() > best->pattern.size())) best = row;
   }
   return best;
 }

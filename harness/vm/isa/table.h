@@ -62,8 +62,8 @@ struct Row {
   bool arch_specific = false;  ///< Needs a target with `a`, e.g. sm_90a.
   Lanes lanes = Lanes::kAny;
   Check check;
-  CountClass count = CountClass::kControl;
-  std::string_view reason;  ///< Why it does not run here; empty for rows that run.
+  CountClass count = CountClass::kControl;  ///< For ld and st in a named space, that space's.
+  std::string_view reason;                  ///< Why it does not run here; empty for rows that run.
 };
 
 /// A modifier of a spelling and whether the row leaves a choice there.
@@ -78,6 +78,7 @@ struct Spelling {
   const Row* row = nullptr;
   uint32_t row_index = 0;
   uint32_t index = 0;
+  CountClass count = CountClass::kControl;
   std::vector<Token> tokens;  ///< tokens[0] is the base name.
   std::vector<OperandSpec> operands;
   /// Another spelling of the same text, with operands of other kinds (wgmma.mma_async, whose A may

@@ -35,18 +35,4 @@ std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& m
   return chains;
 }
 
-std::string describe_chain(const std::vector<SourceLocation>& chain) {
-  if (chain.empty()) return {};
-  auto place = [](const SourceLocation& l) {
-    return to_string({l.file.substr(l.file.find_last_of('/') + 1), l.line, 0});
-  };
-  std::string text = "from " + place(chain[0]);
-  for (size_t i = 1; i < chain.size(); ++i) {
-    text += i == 1 ? " (inlined at " : ", inlined at ";
-    text += place(chain[i]);
-  }
-  if (chain.size() > 1) text += ")";
-  return text;
-}
-
 }  // namespace ptxvm

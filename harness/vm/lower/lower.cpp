@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "exec/bind.h"
-#include "exec/pack.h"
 #include "lower/cfg.h"
 #include "lower/operands.h"
 #include "lower/wgmma.h"
@@ -16,7 +14,8 @@ constexpr uint32_t kNone = 0xffffffffu;
 
 // What a statement became, before blocks are laid out.
 struct Lowered {
-  Bound bound;
+  Action action = Action::kInstruction;
+  uint64_t aux = 0;
   Ref guard = kNoRef;
   std::vector<uint32_t> operands;
   std::vector<size_t> labels;
@@ -69,15 +68,16 @@ class EntryLowering {
  public:
   EntryLowering(const text::ModuleText& module, const text::Entry& entry,
                 const ModuleSymbols& symbols, const ModuleData& data, Program& program,
-                std::vector<Diagnostic>& errors)
+                text::Errors& errors)
       : entry_(entry),
         data_(data),
         program_(program),
         source_(*data.source),
         errors_(errors),
+        unsupported_(source_, "instruction", " that this machine does not run"),
         symbols_(entry, symbols, used_shared(module, entry), dynamic_alignment(module), program,
-                 source_, errors),
-        operands_(symbols_, source_, errors) {
+                 errors),
+        operands_(symbols_, errors) {
     program.name = std::string(entry.name);
     program.source = &source_;
     program.max_threads = entry.max_threads;
@@ -95,6 +95,7 @@ class EntryLowering {
       } catch (const BadStatement&) {
       }
     }
+    program_.unsupported = unsupported_.take();
     if (!errors_.empty() || !program_.unsupported.empty()) return;
     find_blocks();
     if (wgmma_) find_touches();
@@ -121,10 +122,9 @@ class EntryLowering {
     }
     const isa::Row& row = *spelling->row;
     if (row.sm > data_.sm || (row.arch_specific && (row.sm != data_.sm || !data_.arch_specific))) {
-      errors_.push_back(source_.point_at(
-          s.opcode_span, "'" + spelling->text + "' needs sm_" + std::to_string(row.sm) +
-                             (row.arch_specific ? "a" : "") + "; the module's target is " +
-                             data_.target));
+      errors_.add(s.opcode_span, "'" + spelling->text + "' needs sm_" + std::to_string(row.sm) +
+                                     (row.arch_specific ? "a" : "") + "; the module's target is " +
+                                     data_.target);
       return;
     }
     program_.spellings.back() = spelling;
@@ -137,21 +137,24 @@ class EntryLowering {
                        });
     if (packs) {
       if (kind(spelling->operands[0].type) != TypeKind::kBits) {
-        errors_.push_back(source_.point_at(s.opcode_span, "packing needs a .b type"));
+        errors_.add(s.opcode_span, "packing needs a .b type");
         return;
       }
       out.operands = operands_.lower_pack(s, spelling->operands[0].type);
-      out.packed = std::max<size_t>(1, s.operands[0].items.size());
-      out.bound =
-          bind_pack(bits(spelling->operands[0].type), static_cast<int>(s.operands[0].items.size()),
-                    static_cast<int>(s.operands[1].items.size()));
-      if (!out.bound.plain) {
-        errors_.push_back(source_.point_at(s.opcode_span, "the two sides have different shapes"));
+      const size_t destinations = s.operands[0].items.size(), sources = s.operands[1].items.size();
+      if (destinations != 0 && sources != 0 && destinations != sources) {
+        errors_.add(s.opcode_span, "the two sides have different shapes");
         return;
       }
+      const size_t elements = std::max(destinations, sources);
+      out.packed = std::max<size_t>(1, destinations);
+      out.action = Action::kPack;
+      out.aux = PackShape{static_cast<uint32_t>(bits(spelling->operands[0].type)) /
+                              static_cast<uint32_t>(elements),
+                          static_cast<uint32_t>(destinations), static_cast<uint32_t>(sources)}
+                    .as_aux();
     } else {
       out.operands = operands_.lower(s, *spelling);
-      out.bound = bind(*spelling);
     }
     out.labels = operands_.label_positions;
     out.moving = operands_.moving;
@@ -159,25 +162,25 @@ class EntryLowering {
     out.ends =
         !s.guard && (out.branch || spelling->tokens[0].text == "exit" ||
                      spelling->tokens[0].text == "ret" || spelling->tokens[0].text == "trap");
-    program_.instructions.back().count_class = out.bound.count.value_or(row.count);
+    program_.instructions.back().count_class = spelling->count;
   }
 
   void refuse(const text::Statement& s, const isa::Spelling* spelling) {
     const isa::Row* row = spelling ? spelling->row : isa::find_family(s.opcode);
     const std::string quoted = "'" + std::string(s.opcode) + "'";
     if (!row) {
-      Diagnostic d = source_.point_at(s.opcode_span, "unknown instruction " + quoted);
-      d.notes.push_back(isa::explain_unknown(s.opcode));
-      errors_.push_back(std::move(d));
+      if (Diagnostic* d = errors_.add(s.opcode_span, "unknown instruction " + quoted)) {
+        d->notes.push_back(isa::explain_unknown(s.opcode));
+      }
       return;
     }
-    Diagnostic d =
-        source_.point_at(s.opcode_span, quoted + " is valid PTX, but this machine does not run it");
-    d.notes.emplace_back(row->reason);
+    Diagnostic* d =
+        unsupported_.add(s.opcode_span, quoted + " is valid PTX, but this machine does not run it");
+    if (!d) return;
+    d->notes.emplace_back(row->reason);
     if (s.loc >= 0) {
-      d.notes.push_back(describe_chain(program_.locations[static_cast<size_t>(s.loc)]));
+      d->notes.push_back(describe_chain(program_.locations[static_cast<size_t>(s.loc)]));
     }
-    program_.unsupported.push_back(std::move(d));
   }
 
   // Blocks in the order of the text, with one more at the end for code that runs off it.
@@ -253,27 +256,27 @@ class EntryLowering {
       program_.block_first.push_back(first);
       program_.blocks.emplace_back();
 
-      Bound marker = bind_block_marker();
-      add(marker, kAddedOp, first, {n, end - begin}, list_begin);
+      add({Action::kEnterBlock, kAddedOp, first}, {n, end - begin}, list_begin);
       for (uint32_t i = begin; i < end; ++i) {
         const Lowered& l = lowered_[i];
         program_.blocks.back().push_back(i);
         program_.instructions[i].block = n;
         program_.instructions[i].unreachable = false;
         for (isa::Special special : l.moving) {
-          const Ref slot = symbols_.special(*special_row(special));
-          add(bind_refresh(special), kAddedOp, i, {slot, i - begin}, list_begin);
+          const Ref slot = symbols_.special(isa::row_of(special));
+          add({Action::kRefresh, kAddedOp, i, static_cast<uint64_t>(special)}, {slot, i - begin},
+              list_begin);
         }
         for (size_t label : l.labels) {
           patches.push_back({program_.plain.size(), label, block_of_[l.operands[label]]});
         }
-        add(l.bound, l.guard, i, l.operands, list_begin);
+        add({l.action, l.guard, i, l.aux}, l.operands, list_begin);
       }
       if (end_block) {
-        add(bind(*isa::find("exit")), kAddedOp, first, {}, list_begin);
+        add({Action::kExit, kAddedOp, first}, {}, list_begin);
       } else if (!lowered_[end - 1].ends && (n + 1 >= order.size() || order[n + 1] != b + 1)) {
         patches.push_back({program_.plain.size(), 0, b + 1});
-        add(bind_jump(), kAddedOp, end - 1, {0}, list_begin);
+        add({Action::kJump, kAddedOp, end - 1}, {0}, list_begin);
       }
     }
     for (const Patch& p : patches) {
@@ -290,17 +293,21 @@ class EntryLowering {
     }
   }
 
-  static const isa::SpecialRow* special_row(isa::Special id);
+  struct Added {
+    Action action;
+    Ref guard;
+    uint32_t instruction;
+    uint64_t aux = 0;
+  };
 
-  void add(const Bound& bound, Ref guard, uint32_t instruction,
-           const std::vector<uint32_t>& operands, std::vector<size_t>& list_begin) {
+  void add(const Added& added, const std::vector<uint32_t>& operands,
+           std::vector<size_t>& list_begin) {
     Op op;
-    op.fn = bound.plain;
-    op.guard = guard;
-    op.instruction = instruction;
-    op.aux = bound.aux;
+    op.guard = added.guard;
+    op.instruction = added.instruction;
+    op.aux = added.aux;
+    program_.actions.push_back(added.action);
     program_.plain.push_back(op);
-    op.fn = bound.observed ? bound.observed : bound.plain;
     program_.observed.push_back(op);
     list_begin.push_back(program_.operands.size());
     program_.operands.insert(program_.operands.end(), operands.begin(), operands.end());
@@ -310,7 +317,8 @@ class EntryLowering {
   const ModuleData& data_;
   Program& program_;
   const text::Source& source_;
-  std::vector<Diagnostic>& errors_;
+  text::Errors& errors_;
+  text::Errors unsupported_;
   Symbols symbols_;
   OperandLowering operands_;
   std::vector<Lowered> lowered_;
@@ -319,26 +327,13 @@ class EntryLowering {
   Graph graph_;
 };
 
-const isa::SpecialRow* EntryLowering::special_row(isa::Special id) {
-  switch (id) {
-#define SPECIAL(id, name, type) \
-  case isa::Special::id:        \
-    return isa::find_special(name);
-#define SPECIAL_MOVING(id, name, type) SPECIAL(id, name, type)
-#include "isa/special_registers.def"
-#undef SPECIAL
-#undef SPECIAL_MOVING
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 void lower_entry(const text::ModuleText& module, const text::Entry& entry,
                  const ModuleSymbols& symbols, const ModuleData& data, Program& program,
-                 std::vector<Diagnostic>& errors) {
+                 text::Errors& errors) {
   if (entry.statements.empty()) {
-    errors.push_back(data.source->point_at(entry.span, "the entry has no instructions"));
+    errors.add(entry.span, "the entry has no instructions");
     return;
   }
   EntryLowering(module, entry, symbols, data, program, errors).run();

@@ -5,17 +5,17 @@
 
 namespace ptxvm {
 
+/// Reads PTX text: every program is complete but for its code. Throws `Error` when the text is not
+/// PTX.
+std::shared_ptr<ModuleData> load_text(std::string text, std::string file_name);
+
 /// Lowers one entry. Appends errors; the program is complete when there are none.
 void lower_entry(const text::ModuleText& module, const text::Entry& entry,
                  const ModuleSymbols& symbols, const ModuleData& data, Program& program,
-                 std::vector<Diagnostic>& errors);
+                 text::Errors& errors);
 
 /// For each .loc the places it stands for, innermost first.
 std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& module,
                                                        const text::Entry& entry);
-
-/// `from a.cuh:88 (inlined at b.cu:141)`, with the last part of each path; empty for an empty
-/// chain.
-std::string describe_chain(const std::vector<SourceLocation>& chain);
 
 }  // namespace ptxvm

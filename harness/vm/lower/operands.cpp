@@ -30,7 +30,7 @@ bool fits(Type wanted, Type declared, bool relaxed) {
 }  // namespace
 
 void OperandLowering::fail(text::Span span, std::string message) {
-  errors_.push_back(source_.point_at(span, std::move(message)));
+  errors_.add(span, std::move(message));
   throw BadStatement{};
 }
 

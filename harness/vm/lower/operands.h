@@ -12,8 +12,7 @@ struct BadStatement {};
 
 class OperandLowering {
  public:
-  OperandLowering(Symbols& symbols, const text::Source& source, std::vector<Diagnostic>& errors)
-      : symbols_(symbols), source_(source), errors_(errors) {}
+  OperandLowering(Symbols& symbols, text::Errors& errors) : symbols_(symbols), errors_(errors) {}
 
   /// Flattens the operands of `s` as `spelling` wants them (see Op). Labels give statement indices;
   /// their positions in the list are appended to `label_positions`. Moving special registers that
@@ -37,8 +36,7 @@ class OperandLowering {
   [[noreturn]] void fail(text::Span span, std::string message);
 
   Symbols& symbols_;
-  const text::Source& source_;
-  std::vector<Diagnostic>& errors_;
+  text::Errors& errors_;
   std::vector<uint32_t> out_;
   uint32_t scope_ = 0;
 };

@@ -22,8 +22,8 @@ uint32_t align_up(uint32_t value, uint32_t alignment) {
 
 Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module,
                  const std::vector<const text::Declaration*>& used_shared, uint32_t dynamic_align,
-                 Program& program, const text::Source& source, std::vector<Diagnostic>& errors)
-    : entry_(entry), module_(module), program_(program), source_(source), errors_(errors) {
+                 Program& program, text::Errors& errors)
+    : entry_(entry), module_(module), program_(program), errors_(errors) {
   scopes_.resize(entry.scopes.size());
   uint32_t offset = 0;
   for (const text::Declaration& d : entry.parameters) {
@@ -61,7 +61,7 @@ void Symbols::declare(uint32_t scope, const text::Declaration& d) {
       break;
   }
   if (!fresh) {
-    errors_.push_back(source_.point_at(d.span, "'" + std::string(d.name) + "' is declared twice"));
+    errors_.add(d.span, "'" + std::string(d.name) + "' is declared twice");
   }
 }
 
@@ -72,7 +72,7 @@ void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
   const bool shared = d.space == "shared";
   uint32_t& used = shared ? program_.shared_bytes : program_.local_bytes;
   if (bytes > (1u << 30)) {
-    errors_.push_back(source_.point_at(d.span, "the variable is too large"));
+    errors_.add(d.span, "the variable is too large");
     return;
   }
   const uint32_t at = align_up(used, align);
@@ -80,7 +80,7 @@ void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
   (shared ? program_.shared_variables : program_.local_variables)
       .push_back({std::string(d.name), at, static_cast<uint32_t>(bytes)});
   if (!scopes_[scope].variables.emplace(d.name, Symbol{d.name, d.space, at}).second) {
-    errors_.push_back(source_.point_at(d.span, "'" + std::string(d.name) + "' is declared twice"));
+    errors_.add(d.span, "'" + std::string(d.name) + "' is declared twice");
   }
 }
 
@@ -162,7 +162,7 @@ Ref Symbols::special(const isa::SpecialRow& row) {
   auto [it, fresh] = specials_.try_emplace(row.id, kNoRef);
   if (fresh) {
     it->second = allocate(row.type);
-    program_.specials.push_back({row.id, it->second & ~kRefFlags});
+    program_.specials.push_back({&row, it->second & ~kRefFlags});
   }
   return it->second;
 }

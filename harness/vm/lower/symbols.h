@@ -6,8 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lower/program.h"
+#include "program/program.h"
 #include "text/ast.h"
+#include "text/errors.h"
 
 namespace ptxvm {
 
@@ -36,7 +37,7 @@ class Symbols {
   /// `dynamic_align` is the alignment of its `.extern .shared` ones.
   Symbols(const text::Entry& entry, const ModuleSymbols& module,
           const std::vector<const text::Declaration*>& used_shared, uint32_t dynamic_align,
-          Program& program, const text::Source& source, std::vector<Diagnostic>& errors);
+          Program& program, text::Errors& errors);
 
   std::optional<RegisterName> find_register(std::string_view name, uint32_t scope);
   std::optional<Symbol> find_variable(std::string_view name, uint32_t scope);
@@ -65,8 +66,7 @@ class Symbols {
   const text::Entry& entry_;
   const ModuleSymbols& module_;
   Program& program_;
-  const text::Source& source_;
-  std::vector<Diagnostic>& errors_;
+  text::Errors& errors_;
   std::vector<ScopeNames> scopes_;
   std::map<std::pair<const text::Declaration*, uint32_t>, Ref> slots_;
   std::map<isa::Special, Ref> specials_;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lower/cfg.h"
-#include "lower/program.h"
+#include "program/program.h"
 
 namespace ptxvm {
 

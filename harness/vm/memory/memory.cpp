@@ -3,8 +3,8 @@
 #include <new>
 #include <unordered_map>
 
-#include "lower/program.h"
 #include "memory/spaces.h"
+#include "program/program.h"
 #include "ptxvm/launch.h"
 
 namespace ptxvm {

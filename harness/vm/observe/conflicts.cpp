@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lower/lower.h"
-
 namespace ptxvm {
 
 std::string format(const Finding& finding) {

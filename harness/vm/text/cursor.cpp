@@ -42,7 +42,7 @@ uint32_t Cursor::small(std::string_view what) {
 }
 
 void Cursor::report(Span span, std::string message) {
-  errors_.push_back(source_.point_at(span, std::move(message)));
+  errors_.add(span, std::move(message));
 }
 
 void Cursor::fail(std::string message) {

@@ -16,7 +16,7 @@ struct SyntaxError {};
 
 class Cursor {
  public:
-  Cursor(const Source& source, std::vector<Diagnostic>& errors)
+  Cursor(const Source& source, Errors& errors)
       : source_(source), errors_(errors), tokens_(lex(source, errors)) {}
 
   const Lexeme& current() const { return tokens_[at_]; }
@@ -90,7 +90,7 @@ class Cursor {
   static constexpr int kMaxNesting = 32;
 
   const Source& source_;
-  std::vector<Diagnostic>& errors_;
+  Errors& errors_;
   std::vector<Lexeme> tokens_;
   size_t at_ = 0;
   int depth_ = 0;

@@ -18,7 +18,7 @@ bool continues_word(char c) {
 
 class Lexer {
  public:
-  Lexer(const Source& source, std::vector<Diagnostic>& errors)
+  Lexer(const Source& source, Errors& errors)
       : source_(source), text_(source.text()), errors_(errors) {}
 
   std::vector<Lexeme> run() {
@@ -41,7 +41,7 @@ class Lexer {
   }
 
   void error(uint32_t begin, std::string message) {
-    errors_.push_back(source_.point_at({begin, at_ - begin}, std::move(message)));
+    errors_.add({begin, at_ - begin}, std::move(message));
   }
 
   bool skip_blank() {
@@ -57,7 +57,7 @@ class Lexer {
         at_ = close == std::string_view::npos ? static_cast<uint32_t>(text_.size())
                                               : static_cast<uint32_t>(close + 2);
         if (close == std::string_view::npos) {
-          errors_.push_back(source_.point_at({comment, 2}, "the comment is not closed"));
+          errors_.add({comment, 2}, "the comment is not closed");
         }
       } else {
         break;
@@ -172,13 +172,13 @@ class Lexer {
 
   const Source& source_;
   std::string_view text_;
-  std::vector<Diagnostic>& errors_;
+  Errors& errors_;
   uint32_t at_ = 0;
 };
 
 }  // namespace
 
-std::vector<Lexeme> lex(const Source& source, std::vector<Diagnostic>& errors) {
+std::vector<Lexeme> lex(const Source& source, Errors& errors) {
   return Lexer(source, errors).run();
 }
 

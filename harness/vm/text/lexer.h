@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/source.h"
+#include "text/errors.h"
 
 namespace ptxvm::text {
 
@@ -29,6 +29,6 @@ struct Lexeme {
 };
 
 /// Splits the text. What cannot be a token becomes an error; the rest is still split.
-std::vector<Lexeme> lex(const Source& source, std::vector<Diagnostic>& errors);
+std::vector<Lexeme> lex(const Source& source, Errors& errors);
 
 }  // namespace ptxvm::text

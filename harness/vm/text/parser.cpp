@@ -7,7 +7,7 @@ namespace {
 
 class ModuleParser {
  public:
-  ModuleParser(const Source& source, std::vector<Diagnostic>& errors) : c_(source, errors) {}
+  ModuleParser(const Source& source, Errors& errors) : c_(source, errors) {}
 
   ModuleText run() {
     bool versioned = false;
@@ -127,7 +127,7 @@ class ModuleParser {
 
 }  // namespace
 
-ModuleText parse(const Source& source, std::vector<Diagnostic>& errors) {
+ModuleText parse(const Source& source, Errors& errors) {
   return ModuleParser(source, errors).run();
 }
 

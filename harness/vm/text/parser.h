@@ -2,10 +2,11 @@
 #pragma once
 
 #include "text/ast.h"
+#include "text/errors.h"
 
 namespace ptxvm::text {
 
 /// Reads a module. Appends every error it finds and goes on at the next statement.
-ModuleText parse(const Source& source, std::vector<Diagnostic>& errors);
+ModuleText parse(const Source& source, Errors& errors);
 
 }  // namespace ptxvm::text

@@ -3,9 +3,23 @@
 #include <algorithm>
 
 namespace ptxvm::text {
+namespace {
+
+// Of a line that is longer: what stands around the error, and a sign where it is cut.
+constexpr size_t kExcerpt = 160, kBefore = 60;
+constexpr std::string_view kCut = "...";
+
+}  // namespace
+
+void require_length(uint64_t bytes, const std::string& file_name) {
+  if (bytes <= kLongestText) return;
+  throw Error(file_name + ": the text has " + std::to_string(bytes) + " bytes; at most " +
+              std::to_string(kLongestText) + " are read");
+}
 
 Source::Source(std::string text, std::string file_name)
     : text_(std::move(text)), file_name_(std::move(file_name)) {
+  require_length(text_.size(), file_name_);
   line_starts_.push_back(0);
   for (uint32_t i = 0; i < text_.size(); ++i) {
     if (text_[i] == '\n') line_starts_.push_back(i + 1);
@@ -34,9 +48,19 @@ Diagnostic Source::point_at(Span span, std::string message) const {
   Diagnostic d;
   const int line = line_of(span.begin);
   d.where = {file_name_, line, column_of(span.begin)};
-  d.text = std::string(line_text(line));
-  const int room = static_cast<int>(d.text.size()) - d.where.column + 1;
+  const std::string_view whole = line_text(line);
+  const size_t column = std::min(static_cast<size_t>(d.where.column - 1), whole.size());
+  size_t begin = 0;
+  if (whole.size() > kExcerpt) {
+    begin = std::min(column - std::min(column, kBefore), whole.size() - kExcerpt);
+  }
+  const std::string_view part = whole.substr(begin, kExcerpt);
+  if (begin != 0) d.text = kCut;
+  d.caret = static_cast<int>(d.text.size() + column - begin);
+  d.text += part;
+  const auto room = static_cast<int>(begin + part.size() - column);
   d.length = std::clamp(static_cast<int>(span.length), 1, std::max(room, 1));
+  if (begin + part.size() < whole.size()) d.text += kCut;
   d.message = std::move(message);
   return d;
 }
@@ -69,14 +93,14 @@ std::string Diagnostic::format() const {
   if (!text.empty()) {
     const std::string number = std::to_string(where.line);
     out += "\n  " + number + " | ";
-    std::string caret = "\n  " + std::string(number.size(), ' ') + " | ";
+    std::string mark = "\n  " + std::string(number.size(), ' ') + " | ";
     // Tabs are copied so that the caret stands below the word whatever the tab width.
-    for (int i = 0; i < where.column - 1 && static_cast<size_t>(i) < text.size(); ++i) {
-      caret += text[static_cast<size_t>(i)] == '\t' ? '\t' : ' ';
+    for (int i = 0; i < caret && static_cast<size_t>(i) < text.size(); ++i) {
+      mark += text[static_cast<size_t>(i)] == '\t' ? '\t' : ' ';
     }
-    caret += '^';
-    if (length > 1) caret += std::string(static_cast<size_t>(length - 1), '~');
-    out += text + caret;
+    mark += '^';
+    if (length > 1) mark += std::string(static_cast<size_t>(length - 1), '~');
+    out += text + mark;
   }
   for (const std::string& note : notes) out += "\n  note: " + note;
   return out;
@@ -86,6 +110,6 @@ Error::Error(std::vector<Diagnostic> diagnostics)
     : std::runtime_error(format_all(diagnostics)), diagnostics_(std::move(diagnostics)) {}
 
 Error::Error(std::string message)
-    : Error(std::vector{Diagnostic{{}, 0, std::move(message), {}, {}}}) {}
+    : Error(std::vector{Diagnostic{{}, 0, 0, std::move(message), {}, {}}}) {}
 
 }  // namespace ptxvm

@@ -1,6 +1,7 @@
 // The text of a module and diagnostics that point into it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,9 +17,15 @@ struct Span {
   uint32_t length = 0;
 };
 
+/// Bytes of the longest text that is read: offsets and lines are kept in 32 bits.
+inline constexpr size_t kLongestText = size_t{32} << 20;
+/// Throws `Error` for a text that is longer.
+void require_length(uint64_t bytes, const std::string& file_name);
+
 /// Owns the text; finds lines in it.
 class Source {
  public:
+  /// Throws `Error` for a text that is too long.
   Source(std::string text, std::string file_name);
 
   std::string_view text() const { return text_; }
@@ -31,7 +38,7 @@ class Source {
   int column_of(uint32_t offset) const;
   std::string_view line_text(int line) const;
 
-  /// A diagnostic that underlines `span`.
+  /// A diagnostic that underlines `span`. Of a long line it shows the part around it.
   Diagnostic point_at(Span span, std::string message) const;
 
  private:

@@ -1,9 +1,12 @@
 #include "tools/commands.h"
 
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <new>
 
+#include "harness/io/file.h"
 #include "ptxvm/module.h"
 #include "tools/launch_options.h"
 
@@ -15,10 +18,11 @@ constexpr std::string_view kUsage =
     "\n"
     "  ptxvm run FILE.ptx --entry NAME [--grid X[,Y,Z]] --block X[,Y,Z] [--cluster X[,Y,Z]]\n"
     "            [--smem BYTES] [--arg ARGUMENT]... [--by-line] [--threads N] [--reversed]\n"
-    "            [--no-checkers]\n"
+    "            [--no-checkers] [--overwrite]\n"
     "      One launch; prints counts and findings. Arguments in the kernel's order:\n"
     "        Q.npy                       buffer with the contents of a file\n"
-    "        out:O.npy:float16[2,64]     buffer of NaN, written to the file afterwards\n"
+    "        out:O.npy:float16[2,64]     buffer of NaN, written to the file afterwards;\n"
+    "                                    over a file that is no .npy only with --overwrite\n"
     "        zero:NAME:float32[64]       buffer of zeros\n"
     "        i32:N u32:N i64:N u64:N f32:X f64:X\n"
     "      Element types: float16, float32, float64, int32.\n"
@@ -44,8 +48,7 @@ std::string show(Dim3 d) {
 }
 
 int list(const std::string& path) {
-  if (!std::ifstream(path)) throw FileError(path + ": cannot be read");
-  const Module module = Module::load(path);
+  const Module module = load_module(path);
   std::cout << path << ": target " << module.target() << ", PTX " << module.isa_version() / 10
             << "." << module.isa_version() % 10 << "\n";
   for (const Kernel& k : module.kernels()) {
@@ -85,16 +88,33 @@ int dispatch(const std::vector<std::string>& words) {
 
 }  // namespace
 
+Module load_module(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  // Opening what is not a regular file may wait for ever; the library refuses it unopened.
+  const bool openable = !fs::is_regular_file(status) || std::ifstream(path).is_open();
+  if (!fs::exists(status) || !openable) throw FileError(path + ": cannot be read");
+  return Module::load(path);
+}
+
 int run(const std::vector<std::string>& arguments) {
   try {
     const int result = dispatch(arguments);
     std::cout.flush();
-    if (!std::cout) return fail(ExitCode::kEnvironment, "cannot write to standard output");
+    // An earlier failure left its mark.
+    if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return fail(ExitCode::kEnvironment, "cannot write to standard output");
+    }
     return result;
   } catch (const UsageError& e) {
     return fail(ExitCode::kRefused, e.what());
   } catch (const InputError& e) {
     return fail(ExitCode::kRefused, e.what());
+  } catch (const fa::io::RefusedFile& e) {
+    return fail(ExitCode::kRefused, e.what());
+  } catch (const MemoryError& e) {
+    return fail(ExitCode::kEnvironment, e.what());
   } catch (const FileError& e) {
     return fail(ExitCode::kEnvironment, e.what());
   } catch (const Error& e) {

@@ -1,8 +1,11 @@
 // Commands of the ptxvm tool.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "ptxvm/module.h"
 
 namespace ptxvm::tools {
 
@@ -14,8 +17,16 @@ enum class ExitCode : int {
   kEnvironment = 3,  ///< A file cannot be read or written, memory is full.
 };
 
+/// The host has less memory than the arguments need; one line.
+struct MemoryError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// Runs one command line, without the name of the program. Returns the exit code.
 int run(const std::vector<std::string>& arguments);
+
+/// Module::load. A file that is not there or may not be opened is a FileError.
+Module load_module(const std::string& path);
 
 /// Commands, given the words after theirs. They throw.
 int run_kernel(const std::vector<std::string>& words);

@@ -102,6 +102,8 @@ LaunchOptions parse_launch(const std::vector<std::string>& words) {
       o.by_line = true;
     } else if (word == "--reversed") {
       o.reversed = true;
+    } else if (word == "--overwrite") {
+      o.overwrite = true;
     } else if (word == "--no-checkers") {
       o.checkers = false;
     } else if (word.starts_with("-") || !o.file.empty()) {

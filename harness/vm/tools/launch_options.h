@@ -41,7 +41,7 @@ struct LaunchOptions {
   Dim3 grid, block, cluster;
   uint32_t shared_bytes = 0;
   int threads = 0;
-  bool reversed = false, checkers = true, by_line = false;
+  bool reversed = false, checkers = true, by_line = false, overwrite = false;
   std::vector<KernelArgument> arguments;
 };
 

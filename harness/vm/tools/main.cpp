@@ -1,6 +1,8 @@
 // ptxvm: the machine from the command line.
+#include "harness/io/file.h"
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
+  fa::io::prepare_process();
   return ptxvm::tools::run({argv + 1, argv + argc});
 }

@@ -4,8 +4,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <limits>
+#include <system_error>
 
 namespace ptxvm::tools {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::array<Known, 4> kKnown{{{Element::kFloat16, "float16", "<f2", 2},
                                        {Element::kFloat32, "float32", "<f4", 4},
                                        {Element::kFloat64, "float64", "<f8", 8},
                                        {Element::kInt32, "int32", "<i4", 4}}};
-constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderUnit = 64;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
 
@@ -87,6 +87,72 @@ std::string reason() {
   return errno == 0 ? "unknown error" : std::strerror(errno);
 }
 
+/// A file whose header was read and fits its size.
+class NpyFile {
+ public:
+  explicit NpyFile(const std::string& path) : path_(path) {
+    std::error_code error;
+    // A pipe or a device may have no end.
+    const auto status = std::filesystem::status(path, error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      throw InputError(path + ": not a regular file");
+    }
+    errno = 0;
+    in_.open(path, std::ios::binary);
+    if (!in_) throw FileError(path + ": cannot be read: " + reason());
+    type_ = parse_header(header(), path);
+    const auto begin = in_.tellg();
+    in_.seekg(0, std::ios::end);
+    const auto held = static_cast<uint64_t>(in_.tellg() - begin);
+    if (held != type_.bytes()) {
+      throw InputError(path + ": holds " + std::to_string(held) +
+                       " bytes of data, its header says " + std::to_string(type_.bytes()));
+    }
+    in_.seekg(begin);
+  }
+
+  const ArrayType& type() const { return type_; }
+
+  Array read() {
+    Array array{type_, std::vector<std::byte>(type_.bytes())};
+    in_.read(reinterpret_cast<char*>(array.bytes.data()),
+             static_cast<std::streamsize>(array.bytes.size()));
+    if (!in_) throw FileError(path_ + ": cannot be read: " + reason());
+    return array;
+  }
+
+ private:
+  std::string header() {
+    std::array<char, 10> start{};
+    in_.read(start.data(), start.size());
+    if (!in_ || !std::string_view(start.data(), start.size()).starts_with(kNpyMagic)) {
+      throw InputError(path_ + ": not a .npy file");
+    }
+    const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(start[i])); };
+    size_t length = byte(8) + 256 * byte(9);
+    if (byte(6) == 2) {
+      std::array<char, 2> rest{};
+      in_.read(rest.data(), rest.size());
+      length += (size_t{static_cast<uint8_t>(rest[0])} << 16) +
+                (size_t{static_cast<uint8_t>(rest[1])} << 24);
+    } else if (byte(6) != 1) {
+      throw InputError(path_ + ": .npy version " + std::to_string(byte(6)) + " is not supported");
+    }
+    if (length > 65536) {
+      throw InputError(path_ + ": the header has " + std::to_string(length) +
+                       " bytes, at most 65536 are allowed");
+    }
+    std::string text(length, ' ');
+    in_.read(text.data(), static_cast<std::streamsize>(length));
+    if (!in_) throw InputError(path_ + ": the header is cut off");
+    return text;
+  }
+
+  std::string path_;
+  std::ifstream in_;
+  ArrayType type_;
+};
+
 }  // namespace
 
 size_t size_of(Element element) {
@@ -120,62 +186,32 @@ ArrayType parse_type(std::string_view text) {
                    "float16, float32, float64, int32");
 }
 
-Array read_npy(const std::string& path) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw FileError(path + ": cannot be read: " + reason());
-  std::array<char, 10> start{};
-  in.read(start.data(), start.size());
-  if (!in || std::string_view(start.data(), kMagic.size()) != kMagic) {
-    throw InputError(path + ": not a .npy file");
-  }
-  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(start[i])); };
-  size_t length = byte(8) + 256 * byte(9);
-  if (byte(6) == 2) {
-    std::array<char, 2> rest{};
-    in.read(rest.data(), rest.size());
-    length += (size_t{static_cast<uint8_t>(rest[0])} << 16) +
-              (size_t{static_cast<uint8_t>(rest[1])} << 24);
-  } else if (byte(6) != 1) {
-    throw InputError(path + ": .npy version " + std::to_string(byte(6)) + " is not supported");
-  }
-  if (length > 65536) throw InputError(path + ": the header is damaged");
-  std::string header(length, ' ');
-  in.read(header.data(), static_cast<std::streamsize>(length));
-  if (!in) throw InputError(path + ": the header is cut off");
-  Array array{parse_header(header, path), {}};
-  const auto begin = in.tellg();
-  in.seekg(0, std::ios::end);
-  const auto held = static_cast<uint64_t>(in.tellg() - begin);
-  if (held != array.type.bytes()) {
-    throw InputError(path + ": holds " + std::to_string(held) + " bytes of data, its header says " +
-                     std::to_string(array.type.bytes()));
-  }
-  in.seekg(begin);
-  array.bytes.resize(array.type.bytes());
-  in.read(reinterpret_cast<char*>(array.bytes.data()),
-          static_cast<std::streamsize>(array.bytes.size()));
-  if (!in) throw FileError(path + ": cannot be read: " + reason());
-  return array;
+ArrayType read_npy_type(const std::string& path) {
+  return NpyFile(path).type();
 }
 
-void write_npy(const std::string& path, const Array& array) {
+Array read_npy(const std::string& path) {
+  return NpyFile(path).read();
+}
+
+void write_npy(const std::string& path, const ArrayType& type, std::span<const std::byte> bytes,
+               bool overwrite) {
   std::string shape;
-  for (const uint64_t extent : array.type.shape) shape += std::to_string(extent) + ", ";
-  if (array.type.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string header = "{'descr': '" + std::string(known(array.type.element).descr) +
+  for (const uint64_t extent : type.shape) shape += std::to_string(extent) + ", ";
+  if (type.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string header = "{'descr': '" + std::string(known(type.element).descr) +
                        "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  const size_t preamble = kMagic.size() + 4;
+  const size_t preamble = kNpyMagic.size() + 4;
   while ((preamble + header.size() + 1) % kHeaderUnit != 0) header += ' ';
   header += '\n';
-  errno = 0;
-  std::ofstream out(path, std::ios::binary);
-  out << kMagic << '\x01' << '\x00' << static_cast<char>(header.size() % 256)
-      << static_cast<char>(header.size() / 256) << header;
-  out.write(reinterpret_cast<const char*>(array.bytes.data()),
-            static_cast<std::streamsize>(array.bytes.size()));
-  out.flush();
-  if (!out) throw FileError(path + ": cannot be written: " + reason());
+  const std::array<char, 4> start{'\x01', '\x00', static_cast<char>(header.size() % 256),
+                                  static_cast<char>(header.size() / 256)};
+  const std::array<std::string_view, 4> parts{
+      kNpyMagic,
+      {start.data(), start.size()},
+      header,
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  fa::io::write_replaceable(path, parts, kNpyMagic, overwrite);
 }
 
 }  // namespace ptxvm::tools

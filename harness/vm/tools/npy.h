@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "harness/io/file.h"
 
 namespace ptxvm::tools {
 
@@ -29,10 +32,10 @@ struct ArrayType {
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// A file cannot be read or written; one line.
-struct FileError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using fa::io::FileError;
+
+/// What every .npy file begins with.
+inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 /// Reads "float16[1,2,512,128]". Throws InputError.
 ArrayType parse_type(std::string_view text);
@@ -42,8 +45,15 @@ struct Array {
   std::vector<std::byte> bytes;
 };
 
-/// Throws FileError and InputError.
+/// The type that the header of a file says and its size agrees with. Throws FileError and
+/// InputError.
+ArrayType read_npy_type(const std::string& path);
+/// With the elements.
 Array read_npy(const std::string& path);
-void write_npy(const std::string& path, const Array& array);
+
+/// Writes format 1.0 over nothing or another .npy file, with `overwrite` over any file. Throws
+/// FileError and io::RefusedFile.
+void write_npy(const std::string& path, const ArrayType& type, std::span<const std::byte> bytes,
+               bool overwrite);
 
 }  // namespace ptxvm::tools

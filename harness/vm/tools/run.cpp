@@ -1,11 +1,15 @@
 // ptxvm run: one launch of any kernel, with arguments from the command line and from files.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <set>
 
+#include "harness/io/file.h"
+#include "harness/io/memory.h"
 #include "ptxvm/races.h"
 #include "ptxvm/report.h"
 #include "tools/commands.h"
@@ -24,7 +28,6 @@ class Arguments {
     return Argument::pointer(memory_.upload(free_name(stem(input.path)), array.bytes));
   }
   Argument operator()(const OutputFile& output) {
-    require_writable(output.path);
     const Address address = memory_.allocate(free_name(stem(output.path)), output.type.bytes());
     outputs_.emplace_back(output, address);
     return Argument::pointer(address);
@@ -35,22 +38,15 @@ class Arguments {
   }
   Argument operator()(const Scalar& scalar) { return scalar.value; }
 
-  void write() const {
+  void write(bool overwrite) const {
     for (const auto& [output, address] : outputs_) {
-      const std::span<std::byte> bytes = memory_.bytes(address);
-      write_npy(output.path, {output.type, {bytes.begin(), bytes.end()}});
+      write_npy(output.path, output.type, memory_.bytes(address), overwrite);
     }
   }
 
  private:
   static std::string stem(const std::string& path) {
     return std::filesystem::path(path).stem().string();
-  }
-  static void require_writable(const std::string& path) {
-    // Opening in append mode changes nothing that is there.
-    const bool existed = std::filesystem::exists(path);
-    if (!std::ofstream(path, std::ios::app)) throw FileError(path + ": cannot be written");
-    if (!existed) std::filesystem::remove(path);
   }
   std::string free_name(const std::string& wanted) {
     std::string name = wanted;
@@ -62,6 +58,49 @@ class Arguments {
   std::set<std::string> names_;
   std::vector<std::pair<OutputFile, Address>> outputs_;
 };
+
+/// Before anything is run: outputs can be written and are none of the other files.
+void require_outputs(const LaunchOptions& wanted) {
+  std::vector<fa::io::NamedFile> read{{"the PTX", wanted.file}}, written;
+  for (const KernelArgument& argument : wanted.arguments) {
+    if (const auto* input = std::get_if<InputFile>(&argument))
+      read.push_back({"--arg", input->path});
+    if (const auto* output = std::get_if<OutputFile>(&argument)) {
+      written.push_back({"--arg out:", output->path});
+    }
+  }
+  fa::io::require_distinct(written, read);
+  for (const fa::io::NamedFile& file : written) {
+    fa::io::require_writable(file.path);
+    if (!wanted.overwrite) fa::io::require_replaceable(file.path, kNpyMagic);
+  }
+}
+
+/// Asked of the host before it is taken: all buffers, and the largest file while it is copied.
+void require_memory(const LaunchOptions& wanted) {
+  double buffers = 0, largest_file = 0;
+  for (const KernelArgument& argument : wanted.arguments) {
+    if (const auto* input = std::get_if<InputFile>(&argument)) {
+      const auto bytes = static_cast<double>(read_npy_type(input->path).bytes());
+      buffers += bytes;
+      largest_file = std::max(largest_file, bytes);
+    }
+    if (const auto* output = std::get_if<OutputFile>(&argument)) {
+      buffers += static_cast<double>(output->type.bytes());
+    }
+    if (const auto* zero = std::get_if<ZeroBuffer>(&argument)) {
+      buffers += static_cast<double>(zero->type.bytes());
+    }
+  }
+  const double needed = buffers + largest_file;
+  const std::optional<uint64_t> available = fa::io::available_memory();
+  if (!available || needed <= static_cast<double>(*available)) return;
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(),
+                "the arguments need %.0f bytes of memory, %llu are available", needed,
+                static_cast<unsigned long long>(*available));
+  throw MemoryError(text.data());
+}
 
 /// A line of a source file; empty where it cannot be read.
 std::string source_line(const SourceLocation& where) {
@@ -111,9 +150,10 @@ void print_finding(const Finding& finding) {
 
 int run_kernel(const std::vector<std::string>& words) {
   const LaunchOptions wanted = parse_launch(words);
-  if (!std::ifstream(wanted.file)) throw FileError(wanted.file + ": cannot be read");
-  const Module module = Module::load(wanted.file);
+  const Module module = load_module(wanted.file);
   module.kernel(wanted.entry);
+  require_outputs(wanted);
+  require_memory(wanted);
 
   Memory memory;
   Arguments arguments(memory);
@@ -138,11 +178,13 @@ int run_kernel(const std::vector<std::string>& words) {
     std::cout << result.fault->format() << "\n";
     return static_cast<int>(ExitCode::kFinding);
   }
-  arguments.write();
   std::cout << format(counters.report().total) << std::flush;
   if (wanted.by_line) print_lines(counters.report());
   std::fflush(stdout);
   for (const Finding& finding : result.findings) print_finding(finding);
+  // The findings are with the reader before anything is written, which may fail.
+  std::cout.flush();
+  arguments.write(wanted.overwrite);
   return static_cast<int>(result.findings.empty() ? ExitCode::kGood : ExitCode::kFinding);
 }
 

@@ -221,10 +221,37 @@ class Scope {
   // say is stored. Columns: arrivals that make a phase, arrivals at once (no more), bytes.
   void mbarrier() {
     const std::string_view binder = f_.spelling->row->binder;
-    const std::string& op = f_.spelling->text;
-    const bool drops = op.find("arrive_drop") != std::string::npos;
-    const bool never_completes = op.find(".noComplete") != std::string::npos;
-    const bool optional = !f_.form.empty();
+    declare_barrier();
+    if (binder != "mbarrier_init") line("mbarrier.init.shared.b64 [%bar], %n");
+    if (binder == "mbarrier_init") {
+      barrier_init();
+    } else if (binder == "mbarrier_inval") {
+      barrier_inval();
+    } else if (binder == "mbarrier_arrive") {
+      barrier_arrive();
+    } else if (binder == "mbarrier_arrive_tx") {
+      barrier_arrive_tx();
+    } else if (binder == "mbarrier_tx") {
+      barrier_tx();
+    } else if (binder == "mbarrier_wait") {
+      barrier_wait();
+    } else if (binder == "cp_async_mbarrier") {
+      barrier_cp_async();
+    } else {
+      barrier_pending();
+    }
+    line("mbarrier.inval.shared.b64 [%bar]");
+  }
+
+  bool in_spelling(std::string_view part) const {
+    return f_.spelling->text.find(part) != std::string::npos;
+  }
+  bool never_completes() const { return in_spelling(".noComplete"); }
+  bool has_optional() const { return !f_.form.empty(); }
+  /// The barrier's address as the spelling takes it.
+  std::string at() const { return in_spelling(".shared") ? "[%bar]" : "[%generic]"; }
+
+  void declare_barrier() {
     declare("b32", "%bar");
     declare("b64", "%generic");
     declare("b32", "%n");
@@ -243,135 +270,150 @@ class Scope {
     line("cvt.u32.u64 %k, %q1");
     line("cvt.u32.u64 %bytes, %q2");
     // One more than can be dropped, or than can arrive without completing.
-    if (drops || never_completes) line("add.u32 %n, %n, 1");
-    const std::string at = op.find(".shared") == std::string::npos ? "[%generic]" : "[%bar]";
-    const auto pending = [&](const std::string& state) {
-      line("mbarrier.pending_count.b64 %count, " + state);
+    if (in_spelling("arrive_drop") || never_completes()) line("add.u32 %n, %n, 1");
+  }
+
+  void pending(const std::string& state) {
+    line("mbarrier.pending_count.b64 %count, " + state);
+    store("%count", "b32");
+  }
+  void test(const std::string& state) {
+    line("mbarrier.test_wait.shared.b64 %answer, [%bar], " + state);
+    store("%answer", "pred");
+  }
+  void test_parities() {
+    for (const char* parity : {"0", "1"}) {
+      line("mbarrier.test_wait.parity.shared.b64 %answer, [%bar], " + std::string(parity));
+      store("%answer", "pred");
+    }
+  }
+  void ask(const std::string& what, const std::string& guard = "") {
+    line(guard + f_.spelling->text + " %answer, " + at() + ", " + what +
+         (has_optional() ? ", 1000" : ""));
+    store("%answer", "pred");
+  }
+  /// What the phase misses after `arrived` arrivals.
+  void arrive_rest(const std::string& arrived) {
+    line("sub.u32 %rest, %n, " + arrived);
+    line("setp.ne.u32 %some, %rest, 0");
+    line("@%some mbarrier.arrive.shared.b64 _, [%bar], %rest");
+  }
+  void next_phase() {
+    line("mbarrier.arrive.shared.b64 %later, [%bar]");
+    pending("%later");
+  }
+
+  void barrier_init() {
+    line(f_.spelling->text + " " + at() + ", %n");
+    line("mbarrier.arrive.shared.b64 %state, [%bar]");
+    pending("%state");
+    test("%state");
+    test_parities();
+  }
+
+  void barrier_inval() {
+    line(f_.spelling->text + " " + at());
+    line("st.shared.b64 [%bar], %q2");
+    line("ld.shared.b64 %later, [%bar]");
+    store("%later", "b64");
+    line("mbarrier.init.shared.b64 [%bar], %k");
+    line("mbarrier.arrive.shared.b64 %state, [%bar]");
+    pending("%state");
+    test("%state");
+    next_phase();
+  }
+
+  void barrier_arrive() {
+    const bool counts = has_optional() || never_completes();
+    line(f_.spelling->text + " %state, " + at() + (counts ? ", %k" : ""));
+    pending("%state");
+    test("%state");
+    arrive_rest(counts ? "%k" : "1");
+    test("%state");
+    next_phase();
+  }
+
+  void barrier_arrive_tx() {
+    line(f_.spelling->text + " %state, " + at() + ", %bytes");
+    pending("%state");
+    arrive_rest("1");
+    test("%state");
+    line("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%bar], %bytes");
+    test("%state");
+    next_phase();
+  }
+
+  void barrier_tx() {
+    const bool completes = in_spelling("complete_tx");
+    const std::string expect = completes ? "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%bar]"
+                                         : f_.spelling->text + " " + at();
+    const std::string complete = completes
+                                     ? f_.spelling->text + " " + at()
+                                     : "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%bar]";
+    line(expect + ", %bytes");
+    line("shr.u32 %k, %bytes, 1");
+    line("sub.u32 %bytes, %bytes, %k");
+    line(complete + ", %k");
+    line("mbarrier.arrive.shared.b64 %state, [%bar], %n");
+    pending("%state");
+    test("%state");
+    line(complete + ", %bytes");
+    test("%state");
+    next_phase();
+  }
+
+  void barrier_wait() {
+    // A try_wait for a phase that is never completed takes as long as the hardware likes.
+    const bool tries = in_spelling("try_wait");
+    if (in_spelling(".parity")) {
+      ask("1");
+      if (!tries) ask("0");
+      line("mbarrier.arrive.shared.b64 %state, [%bar], %n");
+      ask("0");
+      if (!tries) ask("1");
+      if (tries) pending("%state");
+      if (tries) next_phase();
+    } else {
+      line("mbarrier.arrive.shared.b64 %state, [%bar], %k");
+      tries ? pending("%state") : ask("%state");
+      arrive_rest("%k");
+      ask("%state");
+      line("mbarrier.arrive.shared.b64 %later, [%bar]");
+      line("setp.eq.u32 %some, %n, 1");
+      line("setp.ne.u32 %answer, %n, %n");
+      ask("%later", tries ? "@%some " : "");
+      pending("%later");
+    }
+  }
+
+  void barrier_cp_async() {
+    // The copy arrives when it likes; what has been waited for is seen.
+    line("cp.async.ca.shared.global [%bar+8], [%in], 8");
+    line(f_.spelling->text + " " + at());
+    arrive_rest(in_spelling(".noinc") ? "1" : "0");
+    body_ += "$wait:\n";
+    line("mbarrier.try_wait.parity.shared.b64 %answer, [%bar], 0");
+    line("@!%answer bra $wait");
+    line("ld.shared.b64 %later, [%bar+8]");
+    store("%later", "b64");
+    next_phase();
+    test_parities();
+  }
+
+  void barrier_pending() {
+    const auto count = [&](const std::string& state) {
+      line(f_.spelling->text + " %count, " + state);
       store("%count", "b32");
     };
-    const auto test = [&](const std::string& state) {
-      line("mbarrier.test_wait.shared.b64 %answer, [%bar], " + state);
-      store("%answer", "pred");
-    };
-    const auto ask = [&](const std::string& what, const std::string& guard = "") {
-      line(guard + op + " %answer, " + at + ", " + what + (optional ? ", 1000" : ""));
-      store("%answer", "pred");
-    };
-    // What the phase misses after `arrived` arrivals.
-    const auto arrive_rest = [&](const std::string& arrived) {
-      line("sub.u32 %rest, %n, " + arrived);
-      line("setp.ne.u32 %some, %rest, 0");
-      line("@%some mbarrier.arrive.shared.b64 _, [%bar], %rest");
-    };
-    const auto next_phase = [&] {
-      line("mbarrier.arrive.shared.b64 %later, [%bar]");
-      pending("%later");
-    };
-    if (binder != "mbarrier_init") line("mbarrier.init.shared.b64 [%bar], %n");
-    if (binder == "mbarrier_init") {
-      line(op + " " + at + ", %n");
-      line("mbarrier.arrive.shared.b64 %state, [%bar]");
-      pending("%state");
-      test("%state");
-      for (const char* parity : {"0", "1"}) {
-        line("mbarrier.test_wait.parity.shared.b64 %answer, [%bar], " + std::string(parity));
-        store("%answer", "pred");
-      }
-    } else if (binder == "mbarrier_inval") {
-      line(op + " " + at);
-      line("st.shared.b64 [%bar], %q2");
-      line("ld.shared.b64 %later, [%bar]");
-      store("%later", "b64");
-      line("mbarrier.init.shared.b64 [%bar], %k");
-      line("mbarrier.arrive.shared.b64 %state, [%bar]");
-      pending("%state");
-      test("%state");
-      next_phase();
-    } else if (binder == "mbarrier_arrive") {
-      const bool counts = optional || never_completes;
-      line(op + " %state, " + at + (counts ? ", %k" : ""));
-      pending("%state");
-      test("%state");
-      arrive_rest(counts ? "%k" : "1");
-      test("%state");
-      next_phase();
-    } else if (binder == "mbarrier_arrive_tx") {
-      line(op + " %state, " + at + ", %bytes");
-      pending("%state");
-      arrive_rest("1");
-      test("%state");
-      line("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%bar], %bytes");
-      test("%state");
-      next_phase();
-    } else if (binder == "mbarrier_tx") {
-      const bool completes = op.find("complete_tx") != std::string::npos;
-      const std::string expect =
-          completes ? "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%bar]" : op + " " + at;
-      const std::string complete =
-          completes ? op + " " + at : "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%bar]";
-      line(expect + ", %bytes");
-      line("shr.u32 %k, %bytes, 1");
-      line("sub.u32 %bytes, %bytes, %k");
-      line(complete + ", %k");
-      line("mbarrier.arrive.shared.b64 %state, [%bar], %n");
-      pending("%state");
-      test("%state");
-      line(complete + ", %bytes");
-      test("%state");
-      next_phase();
-    } else if (binder == "mbarrier_wait") {
-      // A try_wait for a phase that is never completed takes as long as the hardware likes.
-      const bool tries = op.find("try_wait") != std::string::npos;
-      if (op.find(".parity") != std::string::npos) {
-        ask("1");
-        if (!tries) ask("0");
-        line("mbarrier.arrive.shared.b64 %state, [%bar], %n");
-        ask("0");
-        if (!tries) ask("1");
-        if (tries) pending("%state");
-        if (tries) next_phase();
-      } else {
-        line("mbarrier.arrive.shared.b64 %state, [%bar], %k");
-        tries ? pending("%state") : ask("%state");
-        arrive_rest("%k");
-        ask("%state");
-        line("mbarrier.arrive.shared.b64 %later, [%bar]");
-        line("setp.eq.u32 %some, %n, 1");
-        line("setp.ne.u32 %answer, %n, %n");
-        ask("%later", tries ? "@%some " : "");
-        pending("%later");
-      }
-    } else if (binder == "cp_async_mbarrier") {
-      // The copy arrives when it likes; what has been waited for is seen.
-      line("cp.async.ca.shared.global [%bar+8], [%in], 8");
-      line(op + " " + at);
-      arrive_rest(op.find(".noinc") != std::string::npos ? "1" : "0");
-      body_ += "$wait:\n";
-      line("mbarrier.try_wait.parity.shared.b64 %answer, [%bar], 0");
-      line("@!%answer bra $wait");
-      line("ld.shared.b64 %later, [%bar+8]");
-      store("%later", "b64");
-      next_phase();
-      for (const char* parity : {"0", "1"}) {
-        line("mbarrier.test_wait.parity.shared.b64 %answer, [%bar], " + std::string(parity));
-        store("%answer", "pred");
-      }
-    } else {  // mbarrier_pending
-      const auto count = [&](const std::string& state) {
-        line(op + " %count, " + state);
-        store("%count", "b32");
-      };
-      line("mbarrier.arrive.shared.b64 %state, [%bar], %k");
-      count("%state");
-      arrive_rest("%k");
-      test("%state");
-      line("mbarrier.arrive.shared.b64 %state, [%bar]");
-      count("%state");
-      line("sub.u32 %n, %n, 1");
-      arrive_rest("0");
-      test("%state");
-    }
-    line("mbarrier.inval.shared.b64 [%bar]");
+    line("mbarrier.arrive.shared.b64 %state, [%bar], %k");
+    count("%state");
+    arrive_rest("%k");
+    test("%state");
+    line("mbarrier.arrive.shared.b64 %state, [%bar]");
+    count("%state");
+    line("sub.u32 %n, %n, 1");
+    arrive_rest("0");
+    test("%state");
   }
 
   const Family& f_;

@@ -81,9 +81,9 @@ template <class T, auto F>
 Bound access_code(bool returns, Space space) {
   const auto aux = static_cast<uint64_t>(space);
   if (returns) {
-    return {read_modify_write<false, true, T, F>, read_modify_write<true, true, T, F>, aux, {}};
+    return {read_modify_write<false, true, T, F>, read_modify_write<true, true, T, F>, aux};
   }
-  return {read_modify_write<false, false, T, F>, read_modify_write<true, false, T, F>, aux, {}};
+  return {read_modify_write<false, false, T, F>, read_modify_write<true, false, T, F>, aux};
 }
 
 template <class T>
@@ -139,8 +139,8 @@ Step update_short(Warp& w, const Op& op) {
 template <auto F>
 Bound short_code(bool returns, Space space) {
   const auto aux = static_cast<uint64_t>(space);
-  if (returns) return {update_short<false, true, F>, update_short<true, true, F>, aux, {}};
-  return {update_short<false, false, F>, update_short<true, false, F>, aux, {}};
+  if (returns) return {update_short<false, true, F>, update_short<true, true, F>, aux};
+  return {update_short<false, false, F>, update_short<true, false, F>, aux};
 }
 
 enum class What { kAnd, kOr, kXor, kExch, kAdd, kInc, kDec, kMin, kMax };
@@ -232,11 +232,11 @@ Bound atom_cas(Modifiers& m) {
   const auto aux = static_cast<uint64_t>(space_of_atomic(m));
   switch (bits(m.type())) {
     case 16:
-      return {compare_and_swap<false, uint16_t>, compare_and_swap<true, uint16_t>, aux, {}};
+      return {compare_and_swap<false, uint16_t>, compare_and_swap<true, uint16_t>, aux};
     case 32:
-      return {compare_and_swap<false, uint32_t>, compare_and_swap<true, uint32_t>, aux, {}};
+      return {compare_and_swap<false, uint32_t>, compare_and_swap<true, uint32_t>, aux};
     case 64:
-      return {compare_and_swap<false, uint64_t>, compare_and_swap<true, uint64_t>, aux, {}};
+      return {compare_and_swap<false, uint64_t>, compare_and_swap<true, uint64_t>, aux};
     default:
       return {};
   }

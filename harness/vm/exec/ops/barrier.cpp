@@ -142,8 +142,8 @@ Step arrive(Warp& w, const Op& op) {
 template <Arrival kArrival>
 Bound arrival_code(bool aligned) {
   const auto aux = static_cast<uint64_t>(kArrival);
-  if (aligned) return {arrive<false, kArrival, true>, arrive<true, kArrival, true>, aux, {}};
-  return {arrive<false, kArrival, false>, arrive<true, kArrival, false>, aux, {}};
+  if (aligned) return {arrive<false, kArrival, true>, arrive<true, kArrival, true>, aux};
+  return {arrive<false, kArrival, false>, arrive<true, kArrival, false>, aux};
 }
 
 // `bar` is always aligned, `barrier` when it says so.
@@ -163,10 +163,8 @@ Step pass_fence(Warp& w, const Op& op) {
 }
 
 Bound fence_code(FenceKind kind, Space space) {
-  return {pass_fence<false>,
-          pass_fence<true>,
-          static_cast<uint64_t>(kind) | static_cast<uint64_t>(space) << 8,
-          {}};
+  return {pass_fence<false>, pass_fence<true>,
+          static_cast<uint64_t>(kind) | static_cast<uint64_t>(space) << 8};
 }
 
 }  // namespace

@@ -391,10 +391,10 @@ Bound bulk_prefetch(Modifiers& m) {
 }
 
 Bound bulk_commit(Modifiers&) {
-  return {commit<false>, commit<true>, 0, {}};
+  return {commit<false>, commit<true>, 0};
 }
 Bound bulk_wait(Modifiers& m) {
-  return {wait<false>, wait<true>, m.flag("read") ? 1u : 0u, {}};
+  return {wait<false>, wait<true>, m.flag("read") ? 1u : 0u};
 }
 
 Bound prefetch_tensormap(Modifiers& m) {

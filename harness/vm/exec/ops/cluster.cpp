@@ -114,14 +114,14 @@ namespace ops {
 
 Bound cluster_arrive(Modifiers& m) {
   const uint64_t aux = m.choice({"release", "relaxed"}) == 1 ? kRelaxed : 0;
-  if (m.flag("aligned")) return {arrive<false, true>, arrive<true, true>, aux, {}};
-  return {arrive<false, false>, arrive<true, false>, aux, {}};
+  if (m.flag("aligned")) return {arrive<false, true>, arrive<true, true>, aux};
+  return {arrive<false, false>, arrive<true, false>, aux};
 }
 
 Bound cluster_wait(Modifiers& m) {
   m.flag("acquire");
-  if (m.flag("aligned")) return {wait<false, true>, wait<true, true>, 0, {}};
-  return {wait<false, false>, wait<true, false>, 0, {}};
+  if (m.flag("aligned")) return {wait<false, true>, wait<true, true>, 0};
+  return {wait<false, false>, wait<true, false>, 0};
 }
 
 Bound mapa(Modifiers& m) {

@@ -85,10 +85,10 @@ Step refresh_clock(Warp& w, const Op& op) {
 }  // namespace
 
 Bound bind_block_marker() {
-  return {enter_block<false>, enter_block<true>, 0, {}};
+  return {enter_block<false>, enter_block<true>, 0};
 }
 Bound bind_jump() {
-  return {jump, jump, 0, {}};
+  return {jump, jump, 0};
 }
 
 Bound bind_refresh(isa::Special special) {

@@ -197,15 +197,15 @@ Step wait(Warp& w, const Op& op) {
 
 Bound cp_async(Modifiers& m) {
   m.ignore_cache_hints();
-  return {issue<false>, issue<true>, 0, {}};
+  return {issue<false>, issue<true>, 0};
 }
 
 Bound cp_async_commit(Modifiers&) {
-  return {commit<false>, commit<true>, 0, {}};
+  return {commit<false>, commit<true>, 0};
 }
 
 Bound cp_async_wait(Modifiers& m) {
-  return {wait<false>, wait<true>, m.flag("wait_all") ? 1u : 0u, {}};
+  return {wait<false>, wait<true>, m.flag("wait_all") ? 1u : 0u};
 }
 
 }  // namespace ptxvm::ops

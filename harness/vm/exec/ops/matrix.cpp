@@ -131,11 +131,11 @@ Bound ldmatrix(Modifiers& m) {
   return with_flag(transposed, [&]<bool T>() -> Bound {
     switch (count) {
       case 0:
-        return {load_matrices<false, 1, T>, load_matrices<true, 1, T>, aux, {}};
+        return {load_matrices<false, 1, T>, load_matrices<true, 1, T>, aux};
       case 1:
-        return {load_matrices<false, 2, T>, load_matrices<true, 2, T>, aux, {}};
+        return {load_matrices<false, 2, T>, load_matrices<true, 2, T>, aux};
       default:
-        return {load_matrices<false, 4, T>, load_matrices<true, 4, T>, aux, {}};
+        return {load_matrices<false, 4, T>, load_matrices<true, 4, T>, aux};
     }
   });
 }
@@ -147,11 +147,11 @@ Bound stmatrix(Modifiers& m) {
   return with_flag(transposed, [&]<bool T>() -> Bound {
     switch (count) {
       case 0:
-        return {store_matrices<false, 1, T>, store_matrices<true, 1, T>, aux, {}};
+        return {store_matrices<false, 1, T>, store_matrices<true, 1, T>, aux};
       case 1:
-        return {store_matrices<false, 2, T>, store_matrices<true, 2, T>, aux, {}};
+        return {store_matrices<false, 2, T>, store_matrices<true, 2, T>, aux};
       default:
-        return {store_matrices<false, 4, T>, store_matrices<true, 4, T>, aux, {}};
+        return {store_matrices<false, 4, T>, store_matrices<true, 4, T>, aux};
     }
   });
 }

@@ -364,36 +364,36 @@ void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint
 namespace ops {
 
 Bound mbarrier_init(Modifiers& m) {
-  return {init<false>, init<true>, read_space(m), {}};
+  return {init<false>, init<true>, read_space(m)};
 }
 Bound mbarrier_inval(Modifiers& m) {
-  return {inval<false>, inval<true>, read_space(m), {}};
+  return {inval<false>, inval<true>, read_space(m)};
 }
 
 Bound mbarrier_arrive(Modifiers& m) {
   uint64_t aux = read_space(m) | read_order(m);
   if (m.flag("noComplete")) aux |= kNoComplete;
   if (m.choice({"arrive", "arrive_drop"}) == 1) aux |= kDrop;
-  return {arrive_op<false, false>, arrive_op<true, false>, aux, {}};
+  return {arrive_op<false, false>, arrive_op<true, false>, aux};
 }
 
 Bound mbarrier_arrive_tx(Modifiers& m) {
   uint64_t aux = read_space(m) | read_order(m);
   if (m.choice({"arrive", "arrive_drop"}) == 1) aux |= kDrop;
-  return {arrive_op<false, true>, arrive_op<true, true>, aux, {}};
+  return {arrive_op<false, true>, arrive_op<true, true>, aux};
 }
 
 Bound mbarrier_tx(Modifiers& m) {
   uint64_t aux = read_space(m) | read_order(m);
   if (m.choice({"expect_tx", "complete_tx"}) == 1) aux |= kComplete;
-  return {transact<false>, transact<true>, aux, {}};
+  return {transact<false>, transact<true>, aux};
 }
 
 Bound mbarrier_wait(Modifiers& m) {
   uint64_t aux = read_space(m) | read_order(m);
   if (m.flag("parity")) aux |= kParity;
-  if (m.flag("try_wait")) return {wait<false, true>, wait<true, true>, aux, {}};
-  return {wait<false, false>, wait<true, false>, aux, {}};
+  if (m.flag("try_wait")) return {wait<false, true>, wait<true, true>, aux};
+  return {wait<false, false>, wait<true, false>, aux};
 }
 
 Bound mbarrier_pending(Modifiers&) {

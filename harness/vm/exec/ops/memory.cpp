@@ -154,21 +154,12 @@ Shape shape_of(Modifiers& m) {
 
 Bound ld(Modifiers& m) {
   const Shape s = shape_of(m);
-  constexpr CountClass kClasses[] = {CountClass::kLoadGlobal, CountClass::kLoadShared,
-                                     CountClass::kLoadLocal,  CountClass::kLoadParam,
-                                     CountClass::kLoadConst,  CountClass::kLoadGeneric,
-                                     CountClass::kLoadShared};
-  return {load<false>, load<true>, pack(s), kClasses[static_cast<size_t>(s.space)]};
+  return {load<false>, load<true>, pack(s)};
 }
 
 Bound st(Modifiers& m) {
   const Shape s = shape_of(m);
-  CountClass count = CountClass::kStoreGeneric;
-  if (s.space == Space::kGlobal) count = CountClass::kStoreGlobal;
-  if (s.space == Space::kShared || s.space == Space::kSharedCluster)
-    count = CountClass::kStoreShared;
-  if (s.space == Space::kLocal) count = CountClass::kStoreLocal;
-  return {store<false>, store<true>, pack(s), count};
+  return {store<false>, store<true>, pack(s)};
 }
 
 }  // namespace ptxvm::ops

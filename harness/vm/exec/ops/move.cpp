@@ -1,6 +1,5 @@
 // mov, packing, and conversion of addresses (PTX ISA 9.7.9.2, .20, .17).
 #include "exec/ops/lanes.h"
-#include "exec/pack.h"
 
 namespace ptxvm {
 namespace {
@@ -18,14 +17,9 @@ Step copy_lanes(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-struct Shape {
-  uint32_t element_bits, destinations, sources;
-};
-
 // Elements are joined from the least significant end.
 Step pack_lanes(Warp& w, const Op& op) {
-  const Shape s{static_cast<uint32_t>(op.aux & 0xff), static_cast<uint32_t>(op.aux >> 8 & 0xff),
-                static_cast<uint32_t>(op.aux >> 16 & 0xff)};
+  const PackShape s = PackShape::from_aux(op.aux);
   auto read = [&](Ref ref, int i) {
     return ref & kRefWide ? w.at<uint64_t>(ref)[i] : uint64_t{w.at<uint32_t>(ref)[i]};
   };
@@ -75,13 +69,8 @@ Space space_named(Modifiers& m) {
 
 }  // namespace
 
-Bound bind_pack(int bits, int destinations, int sources) {
-  const int elements = std::max(destinations, sources);
-  const bool fits = (destinations == 0 || sources == 0 || destinations == sources);
-  if (!fits || elements == 0) return {};
-  const auto aux = static_cast<uint64_t>(bits / elements) |
-                   static_cast<uint64_t>(destinations) << 8 | static_cast<uint64_t>(sources) << 16;
-  return {pack_lanes, pack_lanes, aux, CountClass::kMove};
+Bound bind_pack(uint64_t shape) {
+  return {pack_lanes, pack_lanes, shape};
 }
 
 namespace ops {

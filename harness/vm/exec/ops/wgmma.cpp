@@ -331,7 +331,7 @@ Bound multiplication(Modifiers& m, uint64_t flags) {
   if (m.spelling().tokens[5].text == "f16") aux |= kHalfSums;
   m.flag("f16");
   if (m.flag("bf16")) aux |= kBfloat;
-  return {issue<false>, issue<true>, aux, {}};
+  return {issue<false>, issue<true>, aux};
 }
 
 }  // namespace
@@ -345,13 +345,13 @@ Bound wgmma_rs(Modifiers& m) {
   return multiplication(m, kRegistersA);
 }
 Bound wgmma_fence(Modifiers&) {
-  return {fence<false>, fence<true>, 0, {}};
+  return {fence<false>, fence<true>, 0};
 }
 Bound wgmma_commit(Modifiers&) {
-  return {commit<false>, commit<true>, 0, {}};
+  return {commit<false>, commit<true>, 0};
 }
 Bound wgmma_wait(Modifiers&) {
-  return {wait<false>, wait<true>, 0, {}};
+  return {wait<false>, wait<true>, 0};
 }
 
 }  // namespace ops

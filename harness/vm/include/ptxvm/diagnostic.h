@@ -29,16 +29,19 @@ std::string to_string(const SourceLocation& location);
 ///       note: indirect branches are not modelled
 struct Diagnostic {
   SourceLocation where;            ///< Place in the PTX text.
-  int length = 0;                  ///< Characters to underline, from `where.column`.
+  int caret = 0;                   ///< Where in `text` the underlined part begins, from 0.
+  int length = 0;                  ///< Characters to underline.
   std::string message;             ///< One line, no full stop.
-  std::string text;                ///< The line itself; empty when there is none to show.
+  std::string text;                ///< The line itself, of a long one the part that matters; empty
+                                   ///< when there is none to show.
   std::vector<std::string> notes;  ///< What to do, or how the line came to be (inlining).
 
   std::string format() const;
 };
 
-/// Thrown for a text that is not accepted and for a launch that is refused. Holds every error of
-/// the stage that failed, in the order of the text; `what()` is all of them formatted.
+/// Thrown for a text that is not accepted and for a launch that is refused. Holds the first errors
+/// of the stage that failed, in the order of the text, and one that says how many more there are;
+/// `what()` is all of them formatted.
 class Error : public std::runtime_error {
  public:
   explicit Error(std::vector<Diagnostic> diagnostics);

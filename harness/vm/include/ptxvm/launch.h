@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -130,7 +131,8 @@ struct Options {
   std::vector<Observer*> observers;
   uint64_t max_warp_steps = uint64_t{1} << 32;  ///< Instructions of one warp before it is stopped.
   uint32_t shared_base = 1024;  ///< First shared address; a multiple of 16, so that 0 is not valid.
-  bool portable_math = false;   ///< Do not use AVX2 even where there is; results are the same.
+  const std::atomic<bool>* stop = nullptr;  ///< Ends the launch soon after it becomes true.
+  bool portable_math = false;  ///< Do not use AVX2 even where there is; results are the same.
 };
 
 enum class FaultKind : uint8_t {
@@ -162,8 +164,9 @@ struct LaunchResult {
   std::optional<Fault> fault;
   std::vector<Finding> findings;  ///< Of all observers, in their order.
   uint64_t steps = 0;             ///< Instructions that warps executed.
+  bool stopped = false;           ///< By Options::stop, before its end.
 
-  bool ok() const { return !fault && findings.empty(); }
+  bool ok() const { return !fault && !stopped && findings.empty(); }
 };
 
 /// Runs a kernel to its end or to its first fault. Throws `Error` when the launch itself is

@@ -88,8 +88,9 @@ struct InstructionInfo {
   bool unreachable = false;  ///< No path from the entry reaches it; never executed or counted.
 };
 
-struct Program;     // lower/program.h
-struct ModuleData;  // lower/program.h
+// Inside the library.
+struct Program;
+struct ModuleData;
 
 /// One `.entry` of a module. A view: valid while its module lives.
 class Kernel {
@@ -116,8 +117,8 @@ class Kernel {
   /// Where an instruction comes from: innermost inlined function first, the kernel's own line last.
   std::span<const SourceLocation> source(uint32_t instruction) const;
 
-  /// Valid PTX in this kernel that the machine does not run. A launch is refused while there is
-  /// any.
+  /// Valid PTX in this kernel that the machine does not run: the first places, and how many more
+  /// there are. A launch is refused while there is any.
   std::span<const Diagnostic> unsupported() const;
 
   /// The text of the line that holds an instruction, and a diagnostic that points at it with the
@@ -133,10 +134,11 @@ class Kernel {
 /// A loaded PTX module. Cheap to copy; immutable.
 class Module {
  public:
-  /// Reads PTX text. `file_name` is used in messages only. Throws `Error` when the text is not PTX.
+  /// Reads PTX text. `file_name` is used in messages only. Throws `Error` when the text is not PTX
+  /// or longer than 32 MiB.
   static Module parse(std::string text, std::string file_name);
 
-  /// Reads a file. Throws `Error` when it cannot be read or is not PTX.
+  /// Reads a file. Throws `Error` when it cannot be read, is not a regular file, or is not PTX.
   static Module load(const std::string& path);
 
   const std::string& file_name() const;

@@ -112,6 +112,18 @@ class Counters : public Observer {
   std::unique_ptr<State> state_;
 };
 
+/// One number of a count.
+struct Measure {
+  std::string key;  ///< "tensor", "ldmatrix_wavefronts", "global_copy_sectors"
+  uint64_t value = 0;
+  bool is_instruction = false;
+  /// Carries over to machine code; false for arithmetic and moves, which ptxas rewrites.
+  bool exact = true;
+};
+
+/// Every number of the counts in the order of reports, also those that are 0.
+std::vector<Measure> measures(const Counts& counts);
+
 /// A table for people.
 std::string format(const Counts& counts);
 

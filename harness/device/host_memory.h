@@ -1,0 +1,22 @@
+// Host memory is asked for before it is taken: the kernel ends a process that takes too much.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "harness/attention/problem.h"
+#include "harness/io/memory.h"
+
+namespace fa {
+
+/// Bytes that a check of the problem takes on the host, whatever the device: Q, K and V, the two
+/// outputs that are compared, and the rows of the reference. From the shapes alone.
+double check_host_bytes(const Problem& problem);
+
+/// Throws OutOfMemory, in the name of `who`, when that many bytes are more than are available;
+/// `what` says what they are for.
+void require_host_bytes(double needed, const std::string& who, const std::string& what,
+                        const std::optional<std::uint64_t>& available = io::available_memory());
+
+}  // namespace fa

@@ -1,0 +1,89 @@
+"""Flash Ladder's attention kernels from Python.
+
+  import numpy as np, flash_ladder
+  q, k, v = np.random.default_rng(1).normal(size=(3, 1, 2, 256, 128)).astype(np.float16)
+  o = flash_ladder.attention(q, k, v, rung="06")
+
+CUDA tensors of PyTorch run on their GPU; numpy arrays, and CPU tensors, run the same kernels' PTX
+on the virtual machine, whose checkers watch every access. Neither torch nor a GPU is needed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+from flash_ladder._commands import (
+    Bench,
+    CheckReport,
+    Explanation,
+    Rung,
+    bench,
+    check,
+    explain,
+    rungs,
+)
+from flash_ladder._errors import EnvironmentFailure, KernelError, Refused
+
+__all__ = [
+    "Bench",
+    "CheckReport",
+    "EnvironmentFailure",
+    "Explanation",
+    "KernelError",
+    "Refused",
+    "Rung",
+    "attention",
+    "bench",
+    "check",
+    "explain",
+    "rungs",
+]
+
+try:
+    __version__ = importlib.metadata.version("flash-ladder")
+except importlib.metadata.PackageNotFoundError:  # the source tree
+    __version__ = "source"
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    rung: str = "best",
+    causal: bool = False,
+    scale: float | None = None,
+    return_lse: bool = False,
+) -> Any:
+    """softmax(q k^T * scale) v, computed by one rung of the ladder.
+
+    q is [batch, heads, seq_q, dim], k and v are [batch, heads, seq_kv, dim], all float16 or all
+    float32: contiguous torch tensors of one device, or numpy arrays. The result is of the same kind
+    and shape as q; with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the
+    natural logarithm of the sum of the exponentials of each row's scaled scores.
+
+    rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
+            the problem, by the committed times at the nearest measured one.
+    causal  query i sees keys j <= i + seq_kv - seq_q only. A row that sees none is 0.
+    scale   above 0; None is 1/sqrt(dim).
+
+    On a GPU the rung is enqueued on the current stream, and nothing waits for it. There is no
+    gradient yet. Raises Refused (a ValueError) for a problem that the rung does not take.
+    """
+    import numpy as np  # not needed for anything else here
+
+    if isinstance(q, np.ndarray):
+        from flash_ladder import _machine
+
+        o, lse = _machine.attention(q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse)
+        return (o, lse) if return_lse else o
+    try:
+        from flash_ladder import _torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise Refused(
+            f"q is a {type(q).__name__}; allowed: a numpy array (torch is not installed)"
+        ) from error
+    return _torch.attention(q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse)

@@ -1,0 +1,111 @@
+"""The C interface of libfa.so to one forward pass (harness/python/native/attention.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_void_p
+from pathlib import Path
+
+from flash_ladder import _paths
+from flash_ladder._errors import EnvironmentFailure, raise_for
+from flash_ladder._problem import DTYPES, Problem
+
+VERSION = 1
+MESSAGE_BYTES = 4096
+
+
+class CProblem(ctypes.Structure):
+    """fa_attention_problem."""
+
+    _fields_ = [
+        ("batch", c_int64),
+        ("heads", c_int64),
+        ("seq_q", c_int64),
+        ("seq_kv", c_int64),
+        ("head_dim", c_int32),
+        ("causal", c_int32),
+        ("dtype", c_int32),
+        ("lse", c_int32),
+        ("scale", c_double),
+    ]
+
+
+ADDRESSES = [c_void_p] * 5  # q, k, v, o, lse
+FAILURE = [c_char_p, c_int32]  # message, size
+SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "fa_attention_version": (c_int32, []),
+    "fa_attention_rungs": (c_char_p, []),
+    "fa_attention_plan_make": (
+        c_int32,
+        [POINTER(CProblem), c_char_p, c_int32, POINTER(c_void_p), *FAILURE],
+    ),
+    "fa_attention_plan_free": (None, [c_void_p]),
+    "fa_attention_scratch_count": (c_int32, [c_void_p]),
+    "fa_attention_scratch": (None, [c_void_p, c_int32, POINTER(c_int64), POINTER(c_int32)]),
+    "fa_attention_launch": (
+        c_int32,
+        [c_void_p, *ADDRESSES, POINTER(c_void_p), c_void_p, *FAILURE],
+    ),
+    "fa_attention_run_on_machine": (
+        c_int32,
+        [POINTER(CProblem), c_char_p, c_char_p, *ADDRESSES, *FAILURE],
+    ),
+    "fa_attention_machine_takes": (c_int32, [POINTER(CProblem), c_char_p, *FAILURE]),
+}
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """The library at this path, or EnvironmentFailure that says what is wrong with it."""
+    try:
+        library = ctypes.CDLL(str(path))
+        for name, (result, arguments) in SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        advice = (
+            ""
+            if _paths.installed()
+            else "; build the project (scripts/bench.sh) or set FA_BUILD_DIR"
+        )
+        raise EnvironmentFailure(f"{path} cannot be loaded ({error}){advice}") from error
+    version = library.fa_attention_version()
+    if version != VERSION:
+        raise EnvironmentFailure(f"{path} has interface version {version}, this package {VERSION}")
+    return library
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    return load(_paths.native("libfa.so"))
+
+
+@functools.cache
+def rung_ids() -> tuple[str, ...]:
+    """All rungs in ladder order."""
+    return tuple(library().fa_attention_rungs().decode().split(","))
+
+
+def c_problem(problem: Problem) -> CProblem:
+    return CProblem(
+        problem.batch,
+        problem.heads,
+        problem.seq_q,
+        problem.seq_kv,
+        problem.head_dim,
+        problem.causal,
+        DTYPES.index(problem.dtype),
+        problem.lse,
+        problem.scale,
+    )
+
+
+class Message:
+    """Where the library stores why something failed."""
+
+    def __init__(self) -> None:
+        self.buffer = ctypes.create_string_buffer(MESSAGE_BYTES)
+
+    def check(self, status: int) -> None:
+        if status:
+            raise_for(status, self.buffer.value.decode(errors="replace").strip())

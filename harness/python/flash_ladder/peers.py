@@ -1,0 +1,107 @@
+"""The C interface of libfa.so to `fa bench` (capi.h), for a program that times kernels of its own
+beside the rungs, such as scripts/peers.py. Needs neither numpy nor torch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+
+from flash_ladder._errors import Refused
+
+API_VERSION = 2
+OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
+FLOAT16, FLOAT32 = range(2)
+
+
+class PeerProblem(ctypes.Structure):
+    """fa_peer_problem."""
+
+    _fields_ = [
+        ("batch", ctypes.c_int64),
+        ("heads", ctypes.c_int64),
+        ("seq_q", ctypes.c_int64),
+        ("seq_kv", ctypes.c_int64),
+        ("head_dim", ctypes.c_int32),
+        ("causal", ctypes.c_int32),
+        ("scale", ctypes.c_double),
+        ("dtype", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+    ]
+
+    @property
+    def q_shape(self) -> tuple[int, int, int, int]:
+        return (self.batch, self.heads, self.seq_q, self.head_dim)
+
+    @property
+    def kv_shape(self) -> tuple[int, int, int, int]:
+        return (self.batch, self.heads, self.seq_kv, self.head_dim)
+
+
+ProblemPointer = ctypes.POINTER(PeerProblem)
+SupportsCallback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ProblemPointer, ctypes.c_void_p, ctypes.c_int32
+)
+LaunchCallback = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,  # user
+    ProblemPointer,
+    ctypes.c_void_p,  # q
+    ctypes.c_void_p,  # k
+    ctypes.c_void_p,  # v
+    ctypes.c_void_p,  # o, null while timing
+    ctypes.c_void_p,  # stream
+    ctypes.c_void_p,  # message
+    ctypes.c_int32,  # its size
+)
+
+
+class PeerStruct(ctypes.Structure):
+    """fa_peer."""
+
+    _fields_ = [
+        ("id", ctypes.c_char_p),
+        ("variant", ctypes.c_char_p),
+        ("unavailable_reason", ctypes.c_char_p),
+        ("supports", SupportsCallback),
+        ("launch", LaunchCallback),
+        ("user", ctypes.c_void_p),
+        ("matmul", ctypes.c_int64 * 3),
+        ("copy_bytes", ctypes.c_int64),
+        ("device_bytes", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+def write_message(address: int | None, size: int, text: str) -> None:
+    """Stores text as a NUL-terminated string of at most size bytes, cut at a character."""
+    if not address or size <= 0:
+        return
+    data = text.encode()[: size - 1].decode(errors="ignore").encode()
+    ctypes.memmove(address, data + b"\0", len(data) + 1)
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """The library at this path; Refused says what is wrong with it."""
+    try:
+        library = ctypes.CDLL(str(path))
+        library.fa_api_version.restype = ctypes.c_int32
+        library.fa_bench.restype = ctypes.c_int32
+        library.fa_bench.argtypes = [
+            ctypes.c_int32,
+            ctypes.POINTER(ctypes.c_char_p),
+            ctypes.POINTER(PeerStruct),
+            ctypes.c_int32,
+        ]
+    except (OSError, AttributeError) as error:
+        words = str(error).strip().split("\n")[0] or type(error).__name__
+        raise Refused(f"cannot load {path}: {words}") from error
+    version = library.fa_api_version()
+    if version != API_VERSION:
+        raise Refused(f"{path} has interface version {version}, this package {API_VERSION}")
+    return library
+
+
+def run_bench(library: ctypes.CDLL, argv: Sequence[str], structs: Sequence[PeerStruct]) -> int:
+    arguments = (ctypes.c_char_p * len(argv))(*[word.encode() for word in argv])
+    peers = (PeerStruct * len(structs))(*structs)
+    return int(library.fa_bench(len(argv), arguments, peers, len(structs)))

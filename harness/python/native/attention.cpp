@@ -1,0 +1,239 @@
+#include "harness/python/native/attention.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "harness/device/cuda_check.h"
+#include "harness/device/gpu.h"
+#include "harness/device/gpu_launch.h"
+#include "harness/device/vm.h"
+#include "kernels/catalogue.h"
+
+static_assert(sizeof(fa_attention_problem) == 56);
+static_assert(offsetof(fa_attention_problem, scale) == 48);
+
+struct fa_attention_plan {
+  fa::LaunchPlan launches;
+  fa::Dtype dtype;
+  int device;
+};
+
+namespace {
+
+/// Addresses of one forward pass.
+struct Buffers {
+  const void *q, *k, *v;
+  void* o;
+  float* lse;
+};
+
+/// The rung does not take the problem.
+struct Refused : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+fa::Problem to_problem(const fa_attention_problem& given) {
+  fa::Problem problem;
+  problem.batch = given.batch;
+  problem.heads = given.heads;
+  problem.seq_q = given.seq_q;
+  problem.seq_kv = given.seq_kv;
+  problem.head_dim = given.head_dim;
+  problem.causal = given.causal != 0;
+  problem.dtype = given.dtype == 0 ? fa::Dtype::f16 : fa::Dtype::f32;
+  problem.lse = given.lse != 0;
+  problem.own_scale = given.scale;
+  return problem;
+}
+
+std::string rung_ids() {
+  std::string ids;
+  for (const fa::Rung& rung : fa::catalogue()) (ids += ids.empty() ? "" : ",") += rung.id;
+  return ids;
+}
+
+const fa::Rung& rung_of(const std::string& word) {
+  const std::vector<const fa::Rung*> found = fa::match_rungs(word);
+  if (found.size() == 1) return *found.front();
+  throw Refused("rung '" + word + (found.empty() ? "' is unknown" : "' is not a single rung") +
+                "; allowed: best," + rung_ids());
+}
+
+fa::LaunchPlan plan_or_refuse(const fa_attention_problem& given, const char* word,
+                              const fa::DeviceDescription& device) {
+  fa::PlanResult result = fa::make_plan(rung_of(word), to_problem(given), device);
+  if (const auto* unsupported = std::get_if<fa::Unsupported>(&result))
+    throw Refused(unsupported->reason);
+  return std::get<fa::LaunchPlan>(std::move(result));
+}
+
+void store(char* message, int32_t size, const std::string& text) {
+  if (!message || size <= 0) return;
+  const std::size_t length = std::min(text.size(), static_cast<std::size_t>(size) - 1);
+  std::memcpy(message, text.data(), length);
+  message[length] = '\0';
+}
+
+/// Runs the body; what it throws becomes a status and a message.
+template <class Body>
+int32_t guarded(char* message, int32_t size, const Body& body) noexcept {
+  const auto failed = [&](int32_t status, const std::string& text) {
+    store(message, size, text);
+    return status;
+  };
+  try {
+    body();
+    return FA_STATUS_OK;
+  } catch (const fa::KernelFault& fault) {
+    return failed(FA_STATUS_WRONG, std::string(fault.what()) + "\n" + fault.details);
+  } catch (const Refused& error) {
+    return failed(FA_STATUS_REFUSED, error.what());
+  } catch (const std::bad_alloc&) {
+    store(message, size, "out of host memory");
+    return FA_STATUS_ENVIRONMENT;
+  } catch (const std::exception& error) {
+    return failed(FA_STATUS_ENVIRONMENT, error.what());
+  }
+}
+
+fa::HostTensor host_tensor(fa::Dtype dtype, const fa::Shape& shape, const void* from) {
+  fa::HostTensor tensor = fa::make_tensor(dtype, shape);
+  std::memcpy(tensor.bytes.data(), from, tensor.bytes.size());
+  return tensor;
+}
+
+void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, const char* ptx_folder,
+                    const Buffers& buffers) {
+  fa::VmOptions options;
+  if (ptx_folder) options.ptx_dir = ptx_folder;
+  fa::VmDevice device(options);
+  device.require_memory(problem);
+  device.load(problem, {host_tensor(problem.dtype, fa::q_shape(problem), buffers.q),
+                        host_tensor(problem.dtype, fa::kv_shape(problem), buffers.k),
+                        host_tensor(problem.dtype, fa::kv_shape(problem), buffers.v)});
+  device.poison_output();
+  device.launch(plan);
+  const fa::HostTensor o = device.download_output();
+  std::memcpy(buffers.o, o.bytes.data(), o.bytes.size());
+  if (!problem.lse) return;
+  const fa::HostTensor lse = device.download_lse();
+  std::memcpy(buffers.lse, lse.bytes.data(), lse.bytes.size());
+}
+
+/// Zeros for launches on this stream of the current device. What is launched there runs one after
+/// another, so one buffer of a size is enough; it is kept, because more work may be on its way.
+void* zeros_of(int device, CUstream_st* stream, std::int64_t bytes) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int, CUstream_st*, std::int64_t>, void*> held;
+  const std::scoped_lock lock(mutex);
+  void*& address = held[{device, stream, bytes}];
+  if (address) return address;
+  const auto size = static_cast<std::size_t>(bytes);
+  void* made = nullptr;
+  fa::check_cuda(cudaMallocAsync(&made, size, stream), "allocating a counter");
+  fa::check_cuda(cudaMemsetAsync(made, 0, size, stream), "zeroing a counter");
+  return address = made;
+}
+
+std::vector<void*> scratch_of(const fa_attention_plan& plan, void* const* given,
+                              CUstream_st* stream) {
+  std::vector<void*> addresses;
+  for (const fa::Scratch& wanted : plan.launches.scratch) {
+    void* address = given ? given[addresses.size()] : nullptr;
+    if (!address && !wanted.zeroed)
+      throw std::invalid_argument(std::string("no memory was given for ") + wanted.name);
+    addresses.push_back(address ? address : zeros_of(plan.device, stream, wanted.bytes));
+  }
+  return addresses;
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t fa_attention_version(void) {
+  return FA_ATTENTION_VERSION;
+}
+
+const char* fa_attention_rungs(void) {
+  static const std::string ids = rung_ids();
+  return ids.c_str();
+}
+
+int32_t fa_attention_plan_make(const fa_attention_problem* problem, const char* rung,
+                               int32_t device, fa_attention_plan** plan, char* message,
+                               int32_t size) {
+  return guarded(message, size, [&] {
+    fa::check_cuda(cudaSetDevice(device), "choosing the GPU");
+    fa_attention_plan made{plan_or_refuse(*problem, rung, fa::gpu_description()),
+                           to_problem(*problem).dtype, device};
+    for (const fa::Launch& step : made.launches.launches) {
+      fa::raise_shared_limit(step);
+      // Loads the code now, and not under the first launch, where a graph may be captured.
+      cudaFuncAttributes attributes{};
+      fa::check_cuda(cudaFuncGetAttributes(&attributes, step.kernel),
+                     std::string("loading ") + step.entry);
+    }
+    *plan = new fa_attention_plan(std::move(made));
+  });
+}
+
+void fa_attention_plan_free(fa_attention_plan* plan) {
+  delete plan;
+}
+
+int32_t fa_attention_scratch_count(const fa_attention_plan* plan) {
+  return static_cast<int32_t>(plan->launches.scratch.size());
+}
+
+void fa_attention_scratch(const fa_attention_plan* plan, int32_t index, int64_t* bytes,
+                          int32_t* zeroed) {
+  const fa::Scratch& scratch = plan->launches.scratch[static_cast<std::size_t>(index)];
+  *bytes = scratch.bytes;
+  *zeroed = scratch.zeroed ? 1 : 0;
+}
+
+int32_t fa_attention_launch(const fa_attention_plan* plan, const void* q, const void* k,
+                            const void* v, void* o, float* lse, void* const* scratch, void* stream,
+                            char* message, int32_t size) {
+  return guarded(message, size, [&] {
+    fa::check_cuda(cudaSetDevice(plan->device), "choosing the GPU");
+    // The kernels take inputs as pointers to const; a plan's arguments do not tell them apart.
+    const auto input = [](const void* address) { return const_cast<void*>(address); };
+    auto* const order = static_cast<CUstream_st*>(stream);
+    const std::vector<void*> own = scratch_of(*plan, scratch, order);
+    const fa::GpuBuffers addresses{.tensors = {input(q), input(k), input(v), o, lse},
+                                   .scratch = own};
+    for (const fa::Launch& step : plan->launches.launches)
+      fa::launch_on_gpu(step, plan->dtype, addresses, order);
+  });
+}
+
+int32_t fa_attention_run_on_machine(const fa_attention_problem* problem, const char* rung,
+                                    const char* ptx_folder, const void* q, const void* k,
+                                    const void* v, void* o, float* lse, char* message,
+                                    int32_t size) {
+  return guarded(message, size, [&] {
+    run_on_machine(to_problem(*problem), plan_or_refuse(*problem, rung, fa::vm_description()),
+                   ptx_folder, {q, k, v, o, lse});
+  });
+}
+
+int32_t fa_attention_machine_takes(const fa_attention_problem* problem, const char* rung,
+                                   char* message, int32_t size) {
+  return guarded(message, size, [&] { plan_or_refuse(*problem, rung, fa::vm_description()); });
+}
+
+}  // extern "C"

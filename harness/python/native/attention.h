@@ -1,0 +1,99 @@
+/* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
+ *
+ * All tensors are contiguous [batch, heads, seq, head_dim] in memory of the caller's: q and o have
+ * seq_q rows, k and v seq_kv. Nothing here allocates device memory, synchronises or throws. A
+ * function that can fail returns one of FA_STATUS_*; its message is stored NUL-terminated in `size`
+ * bytes at `message`.
+ */
+#ifndef FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
+#define FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
+
+#include <stdint.h>
+
+/* NOLINTBEGIN(modernize-use-using): C has no other. */
+
+#define FA_ATTENTION_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Number of this interface; fa_attention_version() must return it. */
+#define FA_ATTENTION_VERSION 1
+
+/* The exit codes of fa. */
+enum {
+  FA_STATUS_OK = 0,
+  FA_STATUS_WRONG = 1,       /* the kernel did what no correct kernel does */
+  FA_STATUS_REFUSED = 2,     /* the rung does not take this problem, or there is no such rung */
+  FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
+};
+
+/* One problem. A causal query i sees keys j <= i + seq_kv - seq_q. 56 bytes. */
+typedef struct fa_attention_problem {
+  int64_t batch;    /* offset 0 */
+  int64_t heads;    /* offset 8 */
+  int64_t seq_q;    /* offset 16 */
+  int64_t seq_kv;   /* offset 24 */
+  int32_t head_dim; /* offset 32 */
+  int32_t causal;   /* offset 36: 0 or 1 */
+  int32_t dtype;    /* offset 40: 0 float16, 1 float32 */
+  int32_t lse;      /* offset 44: 1: the log-sum-exp of every row as well */
+  double scale;     /* offset 48: the factor on Q K^T, above 0 */
+} fa_attention_problem;
+
+/* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it
+ * at a time, each with scratch memory of its own. */
+typedef struct fa_attention_plan fa_attention_plan;
+
+/* FA_ATTENTION_VERSION of the library. */
+FA_ATTENTION_API int32_t fa_attention_version(void);
+
+/* The ids of all rungs in ladder order: "a0,a1,...". */
+FA_ATTENTION_API const char* fa_attention_rungs(void);
+
+/* Plans `rung` ("06", "6", "06_batched", "batched") on the GPU with this ordinal, loads its code
+ * and stores the plan in *plan. */
+FA_ATTENTION_API int32_t fa_attention_plan_make(const fa_attention_problem* problem,
+                                                const char* rung, int32_t device,
+                                                fa_attention_plan** plan, char* message,
+                                                int32_t size);
+FA_ATTENTION_API void fa_attention_plan_free(fa_attention_plan* plan);
+
+/* Device memory that each launch needs besides its tensors: the number of scratch buffers, and of
+ * one of them the bytes and whether it must hold zeros. Every launch leaves zeros behind in such a
+ * buffer. Its address may be NULL: then the library has one for each stream, which is right unless
+ * the launch is captured into a graph, whose replays may run beside other work of that stream. */
+FA_ATTENTION_API int32_t fa_attention_scratch_count(const fa_attention_plan* plan);
+FA_ATTENTION_API void fa_attention_scratch(const fa_attention_plan* plan, int32_t index,
+                                           int64_t* bytes, int32_t* zeroed);
+
+/* Enqueues the plan on `stream`, a cudaStream_t of the plan's device, and returns at once. The
+ * addresses are multiples of 16; `lse` is [batch, heads, seq_q] or, for a problem without one,
+ * NULL; `scratch` has one address for each scratch buffer, or is NULL where none is needed. The
+ * plan's device becomes the current one of this thread. */
+FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan, const void* q,
+                                             const void* k, const void* v, void* o, float* lse,
+                                             void* const* scratch, void* stream, char* message,
+                                             int32_t size);
+
+/* Runs `rung` in the PTX virtual machine, with its checkers, on arrays in host memory. `ptx_folder`
+ * holds the PTX of the rungs; NULL: FA_PTX_DIR, else the folder of the build. Returns when the
+ * result is there. */
+FA_ATTENTION_API int32_t fa_attention_run_on_machine(const fa_attention_problem* problem,
+                                                     const char* rung, const char* ptx_folder,
+                                                     const void* q, const void* k, const void* v,
+                                                     void* o, float* lse, char* message,
+                                                     int32_t size);
+
+/* Whether the machine takes the problem with this rung, as fa_attention_run_on_machine would. */
+FA_ATTENTION_API int32_t fa_attention_machine_takes(const fa_attention_problem* problem,
+                                                    const char* rung, char* message, int32_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* NOLINTEND(modernize-use-using) */
+
+#endif /* FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_ */

@@ -1,0 +1,196 @@
+"""Kernel arguments made of numpy arrays, numbers and tensor maps."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.typing import NDArray
+
+from ptxvm import _native
+from ptxvm._errors import LaunchError
+
+Array = NDArray[Any]
+SWIZZLES = (0, 32, 64, 128)
+MOST_DIMENSIONS = 5
+# struct's letters for the types that a parameter is declared with
+INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}  # upper case: without a sign
+FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """The view of an array through which bulk tensor copies read or write boxes (PTX ISA 5.5), as
+    cuTensorMapEncodeTiled makes it. Dimensions are those of the array, outermost first.
+
+    array    up to 5 dimensions; may be a strided view, its last axis contiguous
+    box      extents of the box that one copy moves
+    swizzle  bytes: 0, 32, 64 or 128
+    """
+
+    array: Array
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+    def __post_init__(self) -> None:
+        array, rank = self.array, self.array.ndim
+        if not 1 <= rank <= MOST_DIMENSIONS:
+            raise ValueError(f"a tensor map of {rank} dimensions; allowed: 1 to {MOST_DIMENSIONS}")
+        if len(self.box) != rank:
+            raise ValueError(f"box {self.box} has {len(self.box)} extents, the array {rank}")
+        if array.strides[-1] != array.itemsize or min(array.strides) < 0:
+            raise ValueError(
+                f"strides {array.strides}; allowed: positive, the last one {array.itemsize}"
+            )
+        if self.swizzle not in SWIZZLES:
+            raise ValueError(f"swizzle {self.swizzle}; allowed: {', '.join(map(str, SWIZZLES))}")
+
+    def to_c(self) -> _native.CTensorMap:
+        rank, padding = self.array.ndim, [0] * (MOST_DIMENSIONS - self.array.ndim)
+        ones = [1] * len(padding)
+        return _native.CTensorMap(
+            self.array.itemsize,
+            rank,
+            (ctypes.c_uint64 * 5)(*reversed(self.array.shape), *ones),
+            (ctypes.c_uint64 * 5)(*reversed(self.array.strides), *padding),
+            (ctypes.c_uint32 * 5)(*reversed(self.box), *ones),
+            self.swizzle,
+        )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One kernel parameter (PTX ISA 7.1)."""
+
+    name: str
+    type: str  # as declared: "u64", "f32", or "b8" for an aggregate
+    offset: int
+    bytes: int
+    align: int
+
+
+def root_of(array: Array) -> Array:
+    """The array that owns the memory of this view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class Arguments:
+    """The C form of a launch's arguments. Views of one array are addresses in one buffer."""
+
+    def __init__(self, parameters: Sequence[Parameter], values: Sequence[object]) -> None:
+        if len(parameters) != len(values):
+            names = ", ".join(f"{each.name} ({each.type})" for each in parameters)
+            raise LaunchError(f"{len(values)} arguments for the parameters: {names or 'none'}")
+        self.kept: list[object] = []  # what the C form points at
+        self.buffers: list[_native.Buffer] = []
+        self.numbers: dict[tuple[int, int], int] = {}  # of buffers, by their first and last byte
+        self.list = [self.argument(*each) for each in zip(parameters, values, strict=True)]
+
+    def c_buffers(self) -> Any:
+        return (_native.Buffer * len(self.buffers))(*self.buffers)
+
+    def c_arguments(self) -> Any:
+        return (_native.Argument * len(self.list))(*self.list)
+
+    def argument(self, parameter: Parameter, value: object) -> _native.Argument:
+        if isinstance(value, np.ndarray):
+            return self.pointer(parameter, value)
+        if isinstance(value, TensorMap):
+            return self.tensor_map(parameter, value)
+        data = value_bytes(parameter, value)
+        self.kept.append(data)
+        argument = _native.Argument(kind=_native.VALUE_ARGUMENT, value_bytes=len(data))
+        argument.value = data
+        return argument
+
+    def pointer(self, parameter: Parameter, array: Array) -> _native.Argument:
+        if parameter.bytes != 8 or parameter.type[0] not in "usb":
+            raise refuse(parameter, "an array", "a pointer needs 8 bytes")
+        if not array.flags.c_contiguous:
+            raise refuse(
+                parameter,
+                f"an array with strides {array.strides} for shape {array.shape}",
+                "allowed: C-contiguous; pass numpy.ascontiguousarray(array)",
+            )
+        buffer, offset = self.place(parameter, array)
+        return _native.Argument(kind=_native.POINTER_ARGUMENT, buffer=buffer, offset=offset)
+
+    def tensor_map(self, parameter: Parameter, value: TensorMap) -> _native.Argument:
+        c_map = value.to_c()
+        self.kept.append(c_map)
+        buffer, offset = self.place(parameter, value.array)
+        return _native.Argument(
+            kind=_native.TENSOR_MAP_ARGUMENT,
+            buffer=buffer,
+            offset=offset,
+            map=ctypes.pointer(c_map),
+        )
+
+    def place(self, parameter: Parameter, array: Array) -> tuple[int, int]:
+        """(number of the buffer that holds the array, bytes from its start)"""
+        root = root_of(array)
+        first, end = byte_bounds(root)
+        number = self.numbers.setdefault((first, end), len(self.buffers))
+        if number == len(self.buffers):
+            self.kept.append(root)
+            self.buffers.append(
+                _native.Buffer(parameter.name.encode(), first, end - first, root.flags.writeable)
+            )
+        return number, array.ctypes.data - first
+
+
+def refuse(parameter: Parameter, got: str, why: str) -> LaunchError:
+    return LaunchError(f"{parameter.name} is .{parameter.type}, got {got}; {why}")
+
+
+def value_bytes(parameter: Parameter, value: object) -> bytes:
+    """The bytes of a number, a numpy scalar or a bytes object for this parameter."""
+    if isinstance(value, np.generic):
+        return exact_bytes(parameter, value.tobytes(), f"a {value.dtype.name}")
+    if isinstance(value, (bytes, bytearray)):
+        return exact_bytes(parameter, bytes(value), f"{len(value)} bytes")
+    if isinstance(value, (bool, int, float)):
+        return number_bytes(parameter, value)
+    allowed = "allowed: a number, a numpy array or scalar, bytes, or a TensorMap"
+    raise refuse(parameter, f"a {type(value).__name__}", allowed)
+
+
+def exact_bytes(parameter: Parameter, data: bytes, what: str) -> bytes:
+    if len(data) != parameter.bytes:
+        raise refuse(parameter, what, f"it has {parameter.bytes} bytes")
+    return data
+
+
+def number_bytes(parameter: Parameter, value: float) -> bytes:
+    """A Python number as the declared type; what a .b type holds is that of the number."""
+    kind, width = parameter.type[0], parameter.type[1:]
+    if parameter.bytes * 8 != int(width):
+        raise refuse(parameter, repr(value), f"an aggregate of {parameter.bytes} bytes takes bytes")
+    if kind == "f" or (kind == "b" and isinstance(value, float)):
+        letter = FLOATS.get(f"f{width}")
+    elif isinstance(value, float):
+        raise refuse(parameter, repr(value), "an integer is needed")
+    else:
+        # nvcc declares an int as .u32 too, so the declared sign says nothing.
+        letter = INTEGERS[width] if value < 0 else INTEGERS[width].upper()
+    try:
+        if letter is None:
+            raise OverflowError
+        return struct.pack("<" + letter, value)
+    except (struct.error, OverflowError):
+        raise refuse(parameter, repr(value), "out of range") from None
+
+
+def extents(what: str, given: int | Sequence[int]) -> Any:
+    """1 to 3 extents as the C interface has them; missing ones are 1."""
+    values = (given,) if isinstance(given, int) else tuple(given)
+    if not 1 <= len(values) <= 3 or not all(1 <= each < 2**32 for each in values):
+        raise LaunchError(f"{what} {given}; allowed: 1 to 3 extents of at least 1")
+    return (ctypes.c_uint32 * 3)(*values, *([1] * (3 - len(values))))

@@ -1,0 +1,151 @@
+"""Modules, their kernels, and launches."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ptxvm import _native
+from ptxvm._arguments import Arguments, Parameter, extents
+from ptxvm._errors import Diagnostic, KernelFault, LaunchError, diagnostic
+from ptxvm._result import Result, result_of
+
+Extents = int | Sequence[int]
+
+
+class Module:
+    """A PTX module, read and checked. Module.parse and Module.load make one."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        weakref.finalize(self, _native.library().ptxvm_module_free, handle)
+        data = json.loads(_native.take_text(_native.call("ptxvm_module_describe", handle)))
+        self.file: str = data["file"]
+        self.target: str = data["target"]  # "sm_90a"
+        self.version: float = data["version"] / 10  # of the PTX ISA
+        self.kernels = {each["name"]: Kernel(self, each) for each in data["kernels"]}
+
+    @classmethod
+    def parse(cls, text: str | bytes, file: str = "module.ptx") -> Module:
+        """Reads PTX text; `file` is its name in messages. Raises ParseError."""
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        return cls(_native.call("ptxvm_module_parse", data, len(data), file.encode()))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Module:
+        """Reads a file of PTX."""
+        return cls.parse(Path(path).read_bytes(), str(path))
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name; KeyError that lists those there are."""
+        try:
+            return self.kernels[name]
+        except KeyError:
+            names = ", ".join(self.kernels) or "none"
+            raise KeyError(f"no kernel '{name}' in {self.file}; there are: {names}") from None
+
+    def __repr__(self) -> str:
+        return f"<Module {self.file}: {', '.join(self.kernels) or 'no kernels'} for {self.target}>"
+
+
+class Kernel:
+    """One .entry of a module."""
+
+    def __init__(self, module: Module, data: Mapping[str, Any]) -> None:
+        self.module = module
+        self.name: str = data["name"]
+        self.parameters = tuple(Parameter(**each) for each in data["parameters"])
+        self.shared_bytes: int = data["shared_bytes"]  # static
+        self.uses_dynamic_shared: bool = data["uses_dynamic_shared"]
+        self.local_bytes: int = data["local_bytes"]  # of a thread
+        self.instructions: int = data["instructions"]
+        #: .maxntid, .reqntid and .reqnctapercluster as (x, y, z), or None.
+        self.max_threads = extents_of(data["max_threads"])
+        self.required_threads = extents_of(data["required_threads"])
+        self.required_cluster = extents_of(data["required_cluster"])
+        #: Valid PTX that the machine does not run; a launch is refused while there is any.
+        self.unsupported: tuple[Diagnostic, ...] = tuple(
+            diagnostic(each) for each in data["unsupported"]
+        )
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{each.name}: {each.type}" for each in self.parameters)
+        return f"<Kernel {self.name}({parameters})>"
+
+    def launch(
+        self,
+        *arguments: object,
+        grid: Extents,
+        block: Extents,
+        cluster: Extents = 1,
+        shared: int = 0,
+        checkers: bool = True,
+        reverse: bool = False,
+        trace: Sequence[int] = (),
+        threads: int = 0,
+        max_warp_steps: int = 0,
+    ) -> Result:
+        """Runs the kernel to its end.
+
+        arguments  one a parameter: a numpy array is a pointer to its memory, a Python number takes
+                   the parameter's type, a numpy scalar or bytes must have its size, a TensorMap is
+                   128 bytes. Writable arrays hold what the kernel wrote afterwards.
+        grid, block, cluster, shared   as between <<< and >>>: extents x, y, z; shared in bytes
+        checkers   watch for races, copies never waited for, reads of what was never written
+        reverse    warps and blocks take their turns last to first
+        trace      linear indices of blocks whose timeline is recorded
+        threads    of the host; 0: all cores
+        max_warp_steps  instructions of one warp before it is stopped; 0: 2**32
+
+        Raises LaunchError when the launch is refused and KernelFault when the kernel fails.
+        """
+        limited = [("trace", index) for index in trace]
+        for what, value in (
+            *limited,
+            ("shared", shared),
+            ("threads", threads),
+            ("max_warp_steps", max_warp_steps),
+        ):
+            if not 0 <= value < 2**31:
+                raise LaunchError(f"{what} {value}; allowed: 0 to {2**31 - 1}")
+        converted = Arguments(self.parameters, arguments)
+        config = _native.LaunchConfig(
+            grid=extents("grid", grid),
+            block=extents("block", block),
+            cluster=extents("cluster", cluster),
+            shared_bytes=shared,
+            threads=threads,
+            reversed=reverse,
+            checkers=checkers,
+            traced=len(trace),
+            trace_blocks=(ctypes.c_uint32 * len(trace))(*trace),
+            max_warp_steps=max_warp_steps,
+        )
+        return self._run(config, converted)
+
+    def _run(self, config: _native.LaunchConfig, arguments: Arguments) -> Result:
+        timeline = ctypes.c_void_p()
+        text = _native.call(
+            "ptxvm_launch",
+            self.module._handle,
+            self.name.encode(),
+            config,
+            arguments.c_buffers(),
+            len(arguments.buffers),
+            arguments.c_arguments(),
+            len(arguments.list),
+            timeline,
+        )
+        data = json.loads(_native.take_text(text))
+        trace = _native.take_text(timeline.value)
+        if data["fault"]:
+            raise KernelFault(data["fault"])
+        return result_of(data, self.module.file, trace)
+
+
+def extents_of(data: Sequence[int] | None) -> tuple[int, int, int] | None:
+    return None if data is None else (data[0], data[1], data[2])

@@ -1,0 +1,88 @@
+"""flash_ladder.attention of numpy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flash_ladder
+import numpy as np
+import pytest
+
+HALF, SINGLE = 2e-3, 2e-5  # several times what the formats' rounding makes of N(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rung", "shape", "seq_kv", "dtype", "causal"),
+    [
+        ("06", (1, 2, 128, 128), 192, "float16", False),
+        ("batched", (2, 1, 128, 64), 128, "float16", False),
+        ("9", (1, 2, 77, 128), 91, "float16", True),
+        ("21", (1, 1, 128, 64), 128, "float16", False),
+        ("34", (1, 2, 100, 128), 200, "float16", True),
+        ("best", (1, 1, 130, 64), 70, "float16", True),  # the first 60 rows see no key
+        ("best", (2, 2, 128, 32), 128, "float32", False),
+        ("a0_standard", (1, 1, 128, 64), 128, "float32", True),  # has scratch memory
+    ],
+)
+def test_it_is_attention(
+    case: Any, rung: str, shape: Any, seq_kv: int, dtype: str, causal: bool
+) -> None:
+    given = case(shape, seq_kv, dtype)
+    o = flash_ladder.attention(given.q, given.k, given.v, rung=rung, causal=causal)
+    assert o.dtype == np.dtype(dtype) and o.shape == shape
+    error = abs(o - given.expected(causal)[0]).max()
+    assert error < (HALF if dtype == "float16" else SINGLE)
+
+
+def test_scale_and_log_sum_exp(case: Any) -> None:
+    given = case((1, 2, 64, 128), 100)
+    o, lse = flash_ladder.attention(given.q, given.k, given.v, scale=0.25, return_lse=True)
+    expected, expected_lse = given.expected(scale=0.25)
+    assert abs(o - expected).max() < HALF
+    assert lse.dtype == np.float32 and abs(lse - expected_lse).max() < 1e-3
+    other = flash_ladder.attention(given.q, given.k, given.v)
+    assert abs(other - expected).max() > 0.1  # the scale is not ignored
+
+
+def test_strided_arrays_are_what_they_show(case: Any) -> None:
+    given = case((1, 2, 128, 128))
+    q = given.q.swapaxes(1, 2).copy().swapaxes(1, 2)
+    o = flash_ladder.attention(q, given.k, given.v, rung="06")
+    assert abs(o - given.expected()[0]).max() < HALF
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rung": "77"}, "rung '77' is unknown; allowed: best,a0,"),
+        ({"rung": "hopper"}, "rung 'hopper' is not a single rung; allowed: best,a0,"),
+        ({"rung": "06", "causal": True}, "06_batched computes no causal mask; 08, 09,"),
+        ({"scale": 0.0}, "scale is 0.0; allowed: a finite number above 0"),
+        ({"scale": float("nan")}, "scale is nan; allowed: a finite number above 0"),
+        ({"q": np.zeros((2, 64, 128), np.float16)}, r"q has shape \(2, 64, 128\); allowed: 4"),
+        ({"q": np.zeros((1, 4, 64, 128), np.float16)}, "q has heads 4 and k 2; they must be"),
+        ({"q": np.zeros((1, 2, 64, 64), np.float16)}, "q has dim 64 and k 128; they must be"),
+        ({"v": np.zeros((1, 2, 32, 128), np.float16)}, r"k has shape .* and v .*must be the same"),
+        ({"v": np.zeros((1, 2, 64, 128), np.float32)}, "dtypes float16, float16, float32; allowed"),
+        ({"k": [1.0]}, "k is a list; allowed: as q, a numpy array"),
+        ({"q": "text"}, "q is a str; allowed: "),
+    ],
+)
+def test_what_is_refused(case: Any, change: dict[str, Any], message: str) -> None:
+    given = case((1, 2, 64, 128))
+    arguments = {"q": given.q, "k": given.k, "v": given.v} | change
+    with pytest.raises(flash_ladder.Refused, match=message):
+        flash_ladder.attention(**arguments)
+
+
+def test_no_rung_takes_it() -> None:
+    q = np.zeros((1, 1, 64, 96), np.float16)
+    with pytest.raises(ValueError, match=r"no rung takes this problem; the best one says: .* 96 "):
+        flash_ladder.attention(q, q, q)
+
+
+def test_without_ptx(case: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("FA_PTX_DIR", str(tmp_path))
+    given = case((1, 1, 128, 128))
+    with pytest.raises(flash_ladder.EnvironmentFailure, match=r"none of the 0 \.ptx files in"):
+        flash_ladder.attention(given.q, given.k, given.v, rung="06")

@@ -1,0 +1,84 @@
+"""What rung="best" means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flash_ladder import _best, _native, _paths
+from flash_ladder._errors import Refused
+from flash_ladder._problem import Problem
+
+
+def row(rung: str, ms: float, seq: int, **changes: Any) -> dict[str, Any]:
+    problem = {
+        "batch": 16,
+        "heads": 16,
+        "seq_q": seq,
+        "seq_kv": seq,
+        "head_dim": 128,
+        "causal": False,
+        "dtype": "float16",
+    }
+    made = {"kind": "rung", "id": rung, "status": "ok", "ablation": False}
+    made |= {"problem": problem, "time_ms": {"median": ms}} | changes
+    return made
+
+
+ROWS = [
+    row("06", 1.0, 512),
+    row("30", 2.0, 512),
+    row("30", 5.0, 8192),
+    row("06", 9.0, 8192),
+    row("34", 0.1, 8192, status="incorrect"),
+    row("33", 0.1, 8192, ablation=True),
+    row("fa2", 0.1, 8192, kind="peer"),
+]
+
+
+@pytest.fixture
+def measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "ladder.json"
+    file.write_text(json.dumps({"rows": ROWS}))
+    monkeypatch.setattr(_paths, "measurements", lambda: [file])
+    _best.measured.cache_clear()
+    yield
+    _best.measured.cache_clear()
+
+
+def problem(seq: int, dtype: str = "float16") -> Problem:
+    return Problem(16, 16, seq, seq, 128, False, dtype, False, 0.1)
+
+
+@pytest.mark.usefixtures("measurements")
+def test_the_nearest_measured_problem_decides() -> None:
+    assert list(_best.candidates(problem(600)))[:2] == ["06", "30"]
+    assert list(_best.candidates(problem(9000)))[:2] == ["30", "06"]
+
+
+@pytest.mark.usefixtures("measurements")
+def test_every_rung_is_a_candidate_once() -> None:
+    for each in (problem(600), problem(600, "float32")):
+        found = list(_best.candidates(each))
+        assert sorted(found) == sorted(_native.rung_ids())
+    assert found[0] == _native.rung_ids()[-1]  # nothing is known: the last of the ladder
+
+
+@pytest.mark.usefixtures("measurements")
+def test_those_that_refuse_are_passed_over() -> None:
+    def attempt(rung: str) -> str:
+        if rung == "06":
+            raise Refused("not this one")
+        return rung
+
+    assert _best.first_that_takes(problem(600), "best", attempt) == "30"
+    with pytest.raises(Refused, match="not this one"):
+        _best.first_that_takes(problem(600), "06", attempt)
+
+
+def test_the_committed_measurements_are_read() -> None:
+    assert {each.dtype for each in _best.measured()} == {"float16", "float32"}
+    like = [each for each in _best.measured() if each.seq == 8192 and each.dtype == "float16"]
+    assert all(len(each.rungs) >= 3 for each in like) and like

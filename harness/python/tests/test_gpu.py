@@ -1,0 +1,224 @@
+"""The operator on an NVIDIA GPU: FlashAttention's own shapes, a model, graphs, streams, overhead.
+
+Where pytest is not installed:  PYTHONPATH=harness/python python3 harness/python/tests/test_gpu.py
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+import unittest
+from typing import Any
+
+import flash_ladder
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+WHY_NOT = "" if torch else "torch is not installed"
+if torch and not torch.cuda.is_available():
+    WHY_NOT = "torch sees no GPU"
+
+# Those of FlashAttention-2 and -3 (tests/test_flash_attn.py, hopper/test_flash_attn.py).
+LENGTHS = [
+    *[(1, 1), (64, 128), (128, 192), (256, 256), (239, 1), (799, 3), (113, 203), (113, 128)],
+    *[(128, 217), (113, 211), (108, 256), (256, 512), (384, 256), (640, 128), (512, 256)],
+    *[(1024, 1024), (1023, 1024), (1024, 1023), (2048, 2048), (4096, 4096), (4224, 4224)],
+]
+HEADS = 6
+ANY_LENGTH = ["best", *(r.id for r in flash_ladder.rungs() if "ragged" in r.capabilities)]
+WHOLE_TILES = [r for r in flash_ladder.rungs() if "ragged" not in r.capabilities]
+OVERHEAD_US = 15.0
+
+
+def inputs(batch: int, heads: int, seq: tuple[int, int], dim: int, dtype: Any) -> list[Any]:
+    torch.manual_seed(0)
+    q, kv = (batch, heads, seq[0], dim), (batch, heads, seq[1], dim)
+    return [torch.randn(shape, device="cuda", dtype=dtype) for shape in (q, kv, kv)]
+
+
+def formula(q: Any, k: Any, v: Any, causal: bool) -> tuple[Any, Any]:
+    """(O, LSE) in the precision of q; a row that sees no key is 0."""
+    scores = (q * q.shape[3] ** -0.5) @ k.mT
+    if causal:
+        seen = torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device)
+        scores.masked_fill_(~seen.tril(k.shape[2] - q.shape[2]), -torch.inf)
+    weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
+    return weights @ v, scores.logsumexp(-1)
+
+
+def worst(one: Any, other: Any) -> float:
+    return float((one.double() - other.double()).abs().max())
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class MatrixTest(unittest.TestCase):
+    """Their criterion: the error is at most twice that of PyTorch's formula in the same format.
+    Where that formula is exact, with a single key, a rung whose softmax reference is not the
+    maximum still rounds P: one unit in the last place of the largest O is allowed, and those cases
+    are counted."""
+
+    beyond = 0  # cases that needed the unit
+
+    def compare(self, rung: str, given: list[Any], causal: bool) -> None:
+        wider = torch.float32 if given[0].dtype == torch.float16 else torch.float64
+        exact, exact_lse = formula(*(each.to(wider) for each in given), causal)
+        rounded = formula(*given, causal)[0]
+        allowed = 2 * worst(rounded, exact) + 2 * worst(exact + 0.3 - 0.3, exact)
+        o = flash_ladder.attention(*given, rung=rung, causal=causal)
+        error = worst(o, exact)
+        unit = torch.finfo(o.dtype).eps * float(exact.abs().max())
+        self.beyond += allowed < error <= allowed + unit
+        self.assertLessEqual(error, allowed + unit)
+        if given[0].dtype == torch.float32:
+            return  # no rung of it writes the LSE
+        with_lse, lse = flash_ladder.attention(*given, rung=rung, causal=causal, return_lse=True)
+        self.assertTrue(torch.equal(with_lse, o))
+        finite = exact_lse.isfinite()
+        self.assertTrue(torch.equal(lse.isfinite(), finite))
+        if finite.any():
+            self.assertLess(worst(lse[finite], exact_lse[finite]), 1e-3)
+
+    def takes(self, rung: str) -> bool:
+        """Whether this card runs the rung."""
+        try:
+            flash_ladder.attention(*inputs(1, 1, (128, 128), 128, torch.float16), rung=rung)
+        except flash_ladder.Refused:
+            return False
+        return True
+
+    def test_shapes_of_flash_attention(self) -> None:
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        rungs = [rung for rung in ANY_LENGTH if self.takes(rung)]
+        cases = 0
+        for seq, dim, causal in itertools.product(LENGTHS, (64, 128), (False, True)):
+            given = inputs(9 if seq[1] <= 2048 else 2, HEADS, seq, dim, torch.float16)
+            for rung in rungs:
+                with self.subTest(seq=seq, dim=dim, causal=causal, rung=rung):
+                    self.compare(rung, given, causal)
+                    cases += 1
+        print(f"{cases} cases: {len(LENGTHS)} shapes, d 64 and 128, masks, {', '.join(rungs)};")
+        print(f"{cases - self.beyond} by their criterion, {self.beyond} by one unit more")
+
+    def test_float32(self) -> None:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        for seq, dim, causal in itertools.product(
+            [(256, 512), (512, 512)], (32, 64), (False, True)
+        ):
+            with self.subTest(seq=seq, dim=dim, causal=causal):
+                self.compare("best", inputs(2, HEADS, seq, dim, torch.float32), causal)
+
+    def test_every_other_rung(self) -> None:
+        for rung in WHOLE_TILES:
+            with self.subTest(rung=rung.id):
+                dtype = torch.float16 if rung.dtype == "float16" else torch.float32
+                given = inputs(2, 3, (768, 1536), 64, dtype)
+                try:
+                    o = flash_ladder.attention(*given, rung=rung.id)
+                except flash_ladder.Refused as refusal:
+                    self.assertIn("compute capability", str(refusal))
+                    continue
+                expected = formula(*(each.float() for each in given), False)[0]
+                self.assertLess(worst(o, expected), 2e-3)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class UseTest(unittest.TestCase):
+    def test_a_model_with_its_attention_swapped(self) -> None:
+        from model import swapped
+
+        sizes = {"layers": 4, "width": 512, "heads": 4, "seq": 500, "words": 1000}
+        logits, ours, exact = swapped(
+            lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=True
+            ),
+            lambda q, k, v: flash_ladder.attention(q, k, v, causal=True),  # the one line
+            "cuda",
+            **sizes,
+        )
+        self.assertFalse(torch.equal(ours, logits))
+        self.assertLessEqual(worst(ours, exact), 2 * worst(logits, exact))
+
+    def test_compile_keeps_one_graph(self) -> None:
+        def layer(q: Any, k: Any, v: Any) -> Any:
+            return flash_ladder.attention(q * 2, k, v, causal=True) + 1
+
+        for mode in ("default", "reduce-overhead"):
+            compiled = torch.compile(layer, fullgraph=True, mode=mode)
+            for seq in (512, 500):
+                given = inputs(1, 4, (seq, seq), 128, torch.float16)
+                with self.subTest(mode=mode, seq=seq):
+                    for _ in range(3):  # the second records a graph, the third replays it
+                        o = compiled(*given).clone()
+                    self.assertLess(worst(o, layer(*given)), 2e-3)
+
+    def test_graphs_replay_on_new_values(self) -> None:
+        given = inputs(1, 4, (500, 500), 128, torch.float16)
+        flash_ladder.attention(*given, causal=True)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            o = flash_ladder.attention(*given, causal=True)
+        for _ in range(3):
+            given[0].mul_(-0.5)
+            graph.replay()
+            self.assertTrue(torch.equal(o, flash_ladder.attention(*given, causal=True)))
+
+    def test_streams_run_beside_each_other(self) -> None:
+        """Every stream has its own counter and its own order."""
+        given = inputs(2, 8, (2048, 2048), 128, torch.float16)
+        expected = flash_ladder.attention(*given, causal=True)
+        streams = [torch.cuda.Stream() for _ in range(4)]
+        torch.cuda.synchronize()
+        results = []
+        for _ in range(8):
+            for stream in streams:
+                with torch.cuda.stream(stream):
+                    results.append(flash_ladder.attention(*given, causal=True))
+        torch.cuda.synchronize()
+        self.assertTrue(all(torch.equal(each, expected) for each in results))
+
+    def test_nothing_waits_for_the_gpu(self) -> None:
+        given = inputs(1, 4, (512, 512), 128, torch.float16)
+        flash_ladder.attention(*given)
+        torch.cuda.synchronize()
+        done = torch.cuda.Event()
+        torch.cuda._sleep(2_000_000_000)  # clock cycles: about a second
+        flash_ladder.attention(*given)
+        done.record()
+        self.assertFalse(done.query())
+        torch.cuda.synchronize()
+
+    def test_what_is_refused(self) -> None:
+        q, k, v = inputs(1, 2, (128, 128), 64, torch.float16)
+        for arguments, message in [
+            ((q.transpose(2, 3), k, v), "q has strides"),
+            ((q, k.cpu(), v), "k is on cpu and q on cuda:0"),
+            ((q.clone().requires_grad_(), k, v), "q requires a gradient"),
+            ((q.bfloat16(), k.bfloat16(), v.bfloat16()), "bfloat16"),
+        ]:
+            with self.subTest(message), self.assertRaisesRegex(flash_ladder.Refused, message):
+                flash_ladder.attention(*arguments)
+
+    def test_overhead_of_a_call(self) -> None:
+        """Time on the host, the launch itself included, behind work that keeps the GPU busy."""
+        given = inputs(1, 2, (128, 128), 64, torch.float16)
+        calls, times = 200, []
+        for _ in range(100):
+            flash_ladder.attention(*given)
+        for _ in range(20):
+            torch.cuda.synchronize()
+            torch.cuda._sleep(50_000_000)
+            start = time.perf_counter()
+            for _ in range(calls):
+                flash_ladder.attention(*given)
+            times.append((time.perf_counter() - start) / calls * 1e6)
+        best = sorted(times)[len(times) // 2]
+        print(f"a call takes {best:.1f} us on the host (median of {len(times)} rounds)")
+        self.assertLess(best, OVERHEAD_US)
+
+
+if __name__ == "__main__":
+    sys.exit(not unittest.main(exit=False, verbosity=2).result.wasSuccessful())

@@ -1,0 +1,222 @@
+"""The package ptxvm: any kernel's PTX, from Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import flash_ladder
+import numpy as np
+import ptxvm
+import pytest
+
+SCALE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 y, .param .f32 a, .param .u32 n) {
+  .reg .pred %p; .reg .b32 %r<5>; .reg .f32 %f<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [y];
+  ld.param.f32 %f1, [a];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r2, %r2, %r3, %r4;
+  setp.ge.u32 %p, %r2, %r1;
+  @%p ret;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.f32 %f2, [%rd3];
+  mul.f32 %f3, %f2, %f1;
+  st.global.f32 [%rd3], %f3;
+  ret;
+}
+"""
+
+# Each thread stores to shared memory; then, without a barrier, reads what another warp stored.
+RACE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry race(.param .u64 out) {
+  .shared .align 4 .b8 tile[256];
+  .reg .b32 %r<8>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, tile;
+  shl.b32 %r3, %r1, 2;
+  add.s32 %r4, %r2, %r3;
+  st.shared.u32 [%r4], %r1;
+  xor.b32 %r5, %r3, 128;
+  add.s32 %r6, %r2, %r5;
+  ld.shared.u32 %r7, [%r6];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r7;
+  ret;
+}
+"""
+
+
+@pytest.fixture
+def scale() -> ptxvm.Kernel:
+    return ptxvm.Module.parse(SCALE, "scale.ptx").kernel("scale")
+
+
+def numbers(count: int = 64) -> Any:
+    return np.arange(count, dtype=np.float32)
+
+
+def test_module_and_parameters(scale: ptxvm.Kernel) -> None:
+    assert (scale.module.target, scale.module.version) == ("sm_80", 8.0)
+    assert [(each.name, each.type, each.offset) for each in scale.parameters] == [
+        ("y", "u64", 0),
+        ("a", "f32", 8),
+        ("n", "u32", 12),
+    ]
+    assert repr(scale) == "<Kernel scale(y: u64, a: f32, n: u32)>"
+    with pytest.raises(KeyError, match=r"no kernel 'other' in scale\.ptx; there are: scale"):
+        scale.module.kernel("other")
+
+
+def test_launch_changes_the_array_and_counts(scale: ptxvm.Kernel) -> None:
+    y = numbers()
+    result = scale.launch(y, 2, 60, grid=2, block=32)
+    expected = numbers()
+    expected[:60] *= 2
+    assert (y == expected).all()
+    assert result.ok and result.counts["global_load_sectors"] == 8
+    assert result.counts["load_global"] == 2 and result.counts["tensor"] == 0
+    assert result.steps == result.counts["instructions"]
+    load = next(line for line in result.by_line() if line.opcode == "ld.global.f32")
+    assert load.counts["global_load_sectors"] == 8
+    assert SCALE.splitlines()[load.line - 1].strip().startswith("ld.global.f32")
+    assert "global_load_sectors" in str(result)
+
+
+def test_views_share_their_array(scale: ptxvm.Kernel) -> None:
+    y = numbers()
+    scale.launch(y[32:], 0.0, 16, grid=1, block=32)
+    assert (y[32:48] == 0).all() and (y[48:] == numbers()[48:]).all() and y[31] == 31
+
+
+def test_an_array_that_is_read_only_stays(scale: ptxvm.Kernel) -> None:
+    y = numbers()
+    y.flags.writeable = False
+    scale.launch(y, 2.0, 64, grid=2, block=32)
+    assert (y == numbers()).all()
+
+
+def test_numpy_scalars_bytes_and_negative_integers(scale: ptxvm.Kernel) -> None:
+    y = numbers()
+    scale.launch(y, np.float32(3), np.uint32(1).tobytes(), grid=1, block=32)
+    assert y[:3].tolist() == [0, 1, 2]
+    scale.launch(y, np.float32(3), -1, grid=1, block=32)  # 4294967295 to the kernel
+    assert y[:3].tolist() == [0, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((2.0, 1), {}, r"2 arguments for the parameters: y \(u64\), a \(f32\), n \(u32\)"),
+        ((numbers()[::2], 2.0, 1), {}, r"y is .u64, got an array with strides \(8,\)"),
+        ((numbers(), numbers(), 1), {}, "a is .f32, got an array; a pointer needs 8 bytes"),
+        ((numbers(), 2.0, 1.5), {}, "n is .u32, got 1.5; an integer is needed"),
+        ((numbers(), 2.0, 2**32), {}, "n is .u32, got 4294967296; out of range"),
+        ((numbers(), np.float64(2), 1), {}, "a is .f32, got a float64; it has 4 bytes"),
+        ((numbers(), "x", 1), {}, "a is .f32, got a str; allowed: a number, a numpy array"),
+        ((numbers(), 2.0, 1), {"grid": 0}, "grid 0; allowed: 1 to 3 extents"),
+        ((numbers(), 2.0, 1), {"block": 2048}, "2048, 1, 1. threads; from 1 to 1024 are allowed"),
+        ((numbers(), 2.0, 1), {"shared": -1}, "shared -1; allowed: 0 to"),
+        ((numbers(), 2.0, 1), {"trace": [-1]}, "trace -1; allowed: 0 to"),
+    ],
+)
+def test_launches_that_are_refused(
+    scale: ptxvm.Kernel, arguments: Any, options: Any, message: str
+) -> None:
+    with pytest.raises(ptxvm.LaunchError, match=message):
+        scale.launch(*arguments, **({"grid": 1, "block": 32} | options))
+
+
+def test_text_that_is_not_ptx() -> None:
+    with pytest.raises(ptxvm.ParseError) as caught:
+        ptxvm.Module.parse(SCALE.replace("mul.f32", "mul.f23"), "wrong.ptx")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.file, diagnostic.line, diagnostic.column) == ("wrong.ptx", 19, 3)
+    assert diagnostic.message == "unknown instruction 'mul.f23'"
+    assert "^~~~~~~" in str(caught.value)
+
+
+def test_a_fault_names_the_buffer_and_leaves_the_array(scale: ptxvm.Kernel) -> None:
+    y = numbers()
+    with pytest.raises(ptxvm.KernelFault, match=r"at \+256 of buffer 'y' \(256 bytes\)") as caught:
+        scale.launch(y, 2.0, 65, grid=3, block=32)
+    fault = caught.value
+    assert (fault.block, fault.warp, fault.lane) == ((2, 0, 0), 0, 0)
+    assert fault.diagnostics[0].text.strip() == "ld.global.f32 %f2, [%rd3];"
+    assert (y == numbers()).all()
+
+
+def test_races_are_findings_and_a_barrier_ends_them() -> None:
+    def launch(text: str, **options: Any) -> ptxvm.Result:
+        out = np.zeros(64, np.uint32)
+        return ptxvm.Module.parse(text).kernel("race").launch(out, grid=1, block=64, **options)
+
+    result = launch(RACE)
+    assert {finding.checker for finding in result.findings} >= {"race"}
+    assert not result.ok and "ld.shared.u32" in str(result.findings[0])
+    assert launch(RACE, checkers=False).ok
+    assert launch(RACE.replace("xor.b32", "bar.sync 0;\n  xor.b32")).ok
+
+
+def test_trace(scale: ptxvm.Kernel) -> None:
+    result = scale.launch(numbers(), 2.0, 64, grid=2, block=32, trace=[1])
+    events = json.loads(result.trace)["traceEvents"]
+    assert any(
+        "block 1" in json.dumps(event) or "(1, 0, 0)" in json.dumps(event) for event in events
+    )
+    assert scale.launch(numbers(), 2.0, 64, grid=2, block=32).trace == ""
+
+
+def test_a_warp_that_never_ends() -> None:
+    loop = ".version 8.0\n.target sm_80\n.address_size 64\n.entry f() {\nL: bra L;\n}\n"
+    with pytest.raises(ptxvm.KernelFault) as caught:
+        ptxvm.Module.parse(loop).kernel("f").launch(grid=1, block=32, max_warp_steps=1000)
+    assert caught.value.kind == "step limit" and caught.value.diagnostics[0].line == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"box": (8,)}, "has 1 extents, the array 2"),
+        ({"box": (8, 8), "swizzle": 48}, "swizzle 48; allowed: 0, 32, 64, 128"),
+    ],
+)
+def test_tensor_maps_that_are_none(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ptxvm.TensorMap(np.zeros((8, 8), np.float16), **options)
+    with pytest.raises(ValueError, match="strides"):
+        ptxvm.TensorMap(np.zeros((8, 8), np.float16).T, (8, 8))
+
+
+def test_a_rung_by_hand_with_tensor_maps(case: Any, build: Path) -> None:
+    """21_wgmma as its planner launches it: the same bits as through the package."""
+    given = case((1, 2, 128, 64))
+    module = ptxvm.Module.load(build / "ptx" / "21_wgmma.ptx")
+    row = next(rung for rung in flash_ladder.rungs() if rung.id == "21")
+    kernel = module.kernel(f"fa_{row.name}_d64")
+
+    def panels(array: Any, rows: int) -> ptxvm.TensorMap:
+        heads = array.reshape(2, 128, 1, 64).swapaxes(1, 2)
+        return ptxvm.TensorMap(heads, (1, 1, rows, 64), swizzle=128)
+
+    o = np.full_like(given.q, np.nan)
+    threads, keys = kernel.max_threads[0], 128
+    rows = threads // 128 * 64
+    maps = [panels(given.q, 64), panels(given.k, keys), panels(given.v, keys), panels(o, 16)]
+    scale_log2 = 64**-0.5 * np.log2(np.e)
+    values = (*maps, o, 0, given.k, 0, 2, 1, 128, 128, 0, float(scale_log2))
+    kernel.launch(*values, grid=(128 // rows, 2, 1), block=threads, shared=200 * 1024)
+    assert (o == flash_ladder.attention(given.q, given.k, given.v, rung="21")).all()

@@ -1,0 +1,124 @@
+"""The PyTorch operators without a GPU: CPU tensors run on the machine, fake ones have shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import flash_ladder
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+sdpa = torch.nn.functional.scaled_dot_product_attention
+
+
+def inputs(shape: Any = (1, 2, 100, 64), seq_kv: int = 0) -> Any:
+    torch.manual_seed(1)
+    kv = (*shape[:2], seq_kv or shape[2], shape[3])
+    return [torch.randn(each, dtype=torch.float32).half() for each in (shape, kv, kv)]
+
+
+def test_cpu_tensors_run_on_the_machine() -> None:
+    q, k, v = inputs(seq_kv=130)
+    o, lse = flash_ladder.attention(q, k, v, return_lse=True)
+    assert o.dtype == torch.float16 and lse.shape == (1, 2, 100)
+    assert (o - sdpa(q, k, v)).abs().max() < 2e-3
+    scores = q.float() @ k.float().mT / math.sqrt(64)
+    assert (lse - scores.logsumexp(-1)).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda q, k, v: (q.requires_grad_(), k, v), "q requires a gradient, .* none yet; call it"),
+        (lambda q, k, v: (q, k.transpose(1, 2), v), "k has strides .* pass k.contiguous()"),
+        (lambda q, k, v: (q.bfloat16(), k.bfloat16(), v.bfloat16()), "dtypes bfloat16, .*allowed"),
+        (lambda q, k, v: (q, k, shifted(v)), "v starts at an address .* 16 bytes, .*v.clone()"),
+    ],
+)
+def test_what_is_refused(change: Any, message: str) -> None:
+    with pytest.raises(flash_ladder.Refused, match=message):
+        flash_ladder.attention(*change(*inputs()))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there() -> None:
+    from flash_ladder import _torch
+
+    shape, half = torch.Size((1, 1, 64, 64)), torch.float16
+    with pytest.raises(flash_ladder.EnvironmentFailure, match="choosing the GPU"):
+        _torch.plan_for((shape,) * 3, (half,) * 3, 0, "06", False, None, False)
+
+
+def test_tensors_of_two_devices() -> None:
+    from flash_ladder import _torch
+
+    with pytest.raises(flash_ladder.Refused, match="k is on meta and q on cpu; they must be"):
+        _torch.check_layout("k", torch.empty(1, device="meta"), torch.device("cpu"))
+
+
+def shifted(tensor: Any) -> Any:
+    """The same values one element further in memory."""
+    room = torch.empty(tensor.numel() + 1, dtype=tensor.dtype)
+    return room[1:].view(tensor.shape).copy_(tensor)
+
+
+def test_gradients_that_nobody_asks_for() -> None:
+    q, k, v = inputs()
+    with torch.no_grad():
+        flash_ladder.attention(q.requires_grad_(), k, v)
+
+
+@pytest.mark.parametrize("name", ["attention", "attention_lse"])
+def test_opcheck(name: str) -> None:
+    operator = getattr(torch.ops.flash_ladder, name).default if loaded() else None
+    torch.library.opcheck(operator, (*inputs(), "best", True, 0.2))
+
+
+def loaded() -> bool:
+    """The operators are defined when a tensor is first given."""
+    flash_ladder.attention(*inputs((1, 1, 64, 64)))
+    return True
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_keeps_one_graph(dynamic: bool) -> None:
+    def layer(q: Any, k: Any, v: Any) -> Any:
+        o, lse = flash_ladder.attention(q * 2, k, v, causal=True, return_lse=True)
+        return o + 1, lse
+
+    torch.compiler.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    for seq in (64, 100):
+        given = inputs((1, 2, seq, 64))
+        for one, other in zip(compiled(*given), layer(*given), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_fake_tensors_have_shapes() -> None:
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        q = torch.empty(2, 3, 64, 128, device="cuda", dtype=torch.float16)
+        k = torch.empty(2, 3, 99, 128, device="cuda", dtype=torch.float16)
+        o, lse = flash_ladder.attention(q, k, k, return_lse=True)
+    assert (o.shape, o.dtype, o.device.type) == (q.shape, torch.float16, "cuda")
+    assert (lse.shape, lse.dtype) == (q.shape[:3], torch.float32)
+
+
+def test_a_transformer_with_its_attention_swapped() -> None:
+    from model import swapped
+
+    logits, ours, exact = swapped(
+        lambda q, k, v: sdpa(q, k, v, is_causal=True),
+        lambda q, k, v: flash_ladder.attention(q, k, v, causal=True),  # the one line
+        "cpu",
+        layers=2,
+        width=128,
+        heads=2,
+        seq=64,
+        words=50,
+    )
+    assert not torch.equal(ours, logits)
+    assert (ours - exact).abs().max() <= 2 * (logits - exact).abs().max()

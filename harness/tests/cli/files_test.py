@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""files_test.py FA SOURCE: nothing is lost. What the tool writes, refuses to write and leaves behind
+when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same on a machine with a GPU
+
+FA, SOURCE = arguments(2)
+CliCase.program = FA
+
+INTERRUPTED = 130
+ON_VM = r"fa: device: PTX virtual machine \(vm\)\n"
+RUN = ("run", "06", "--seq", 128)
+DEEP = 200_000
+
+
+class FileCase(CliCase):
+    def good(self, *words: object) -> str:
+        return self.fa(*RUN, *words, code=OK, out=r".*correct.*", err=ON_VM)
+
+    def start(self, *words: object, **options: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(FA), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, cwd=self.folder, **options,
+        )  # fmt: skip
+
+    def document(self, name: str) -> dict:
+        return json.loads((self.folder / name).read_text())
+
+    def names(self) -> set[str]:
+        return {path.name for path in self.folder.iterdir()}
+
+
+class Refusals(FileCase):
+    def test_empty_names(self) -> None:
+        for option in ("--json", "--output", "--trace", "--q"):
+            self.refused(*RUN, option, "", says=f"{option} '' is not the name of a file")
+        for words in (("bench", "--json"), ("tune", "06", "--json"), ("limits", "--json"),
+                      ("explain", "06", "--save"), ("compare", "05", "06", "--results")):  # fmt: skip
+            self.refused(*words, "", says=f"{words[-1]} '' is not the name of a file")
+
+    def test_what_is_no_regular_file(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        (self.folder / "null").symlink_to("/dev/null")
+        for target in ("pipe", "null", "/dev/full"):
+            for words in ((*RUN, "--json"), (*RUN, "--output"), (*RUN, "--trace"),
+                          ("bench", "06", "--json"), ("explain", "06", "--save"),
+                          ("tune", "06", "--static", "--json"), ("limits", "--json")):  # fmt: skip
+                self.refused(*words, target, code=ENVIRONMENT, says="not a regular file")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
+        self.assertTrue((self.folder / "null").is_symlink())
+        self.assertEqual(self.names(), {"pipe", "null"})
+
+    def test_an_output_is_no_other_file(self) -> None:
+        ones = self.folder / "ones.npy"
+        ones.write_bytes(npy_bytes((1, 1, 128, 64)))
+        os.link(ones, self.folder / "hard.npy")
+        (self.folder / "soft.npy").symlink_to("ones.npy")
+        files = ("run", "06", "--q", ones, "--k", ones, "--v", ones)
+        for name in ("ones.npy", "./ones.npy", "hard.npy", "soft.npy"):
+            self.refused(*files, "--output", name, "--overwrite", says="is the file of --q")
+        self.assertEqual(ones.read_bytes(), npy_bytes((1, 1, 128, 64)))
+        both = ("--output", "o", "--json", "./o")
+        self.refused(*RUN, *both, says="--json './o' is the file of --output")
+
+    def test_foreign_files_need_overwrite(self) -> None:
+        notes = self.folder / "notes"
+        for option in ("--output", "--trace", "--json"):
+            notes.write_text("my notes")
+            self.refused(*RUN, option, notes, says="--overwrite")
+            self.assertEqual(notes.read_text(), "my notes")
+            self.good(option, notes, "--overwrite")
+            self.assertNotEqual(notes.read_bytes(), b"my notes")
+        for words in (("tune", "06", "--static", "--json"), ("limits", "--json")):
+            self.refused(*words, notes, says="exists; --overwrite replaces it")
+
+    def test_what_a_former_run_wrote_is_replaced(self) -> None:
+        words = ("--output", "o.npy", "--trace", "t.json", "--json", "r.json")
+        self.good(*words)
+        before = (self.folder / "o.npy").read_bytes()
+        self.good(*words, "--batch", 2)
+        self.assertNotEqual((self.folder / "o.npy").read_bytes(), before)
+        self.assertEqual(len(self.document("r.json")["rows"]), 2)
+        self.assertEqual(self.names(), {"o.npy", "t.json", "r.json"})
+
+    def test_measured_files_stay(self) -> None:
+        """A committed measurement is of another device: no option writes over it."""
+        measured = self.folder / "ladder.json"
+        shutil.copy(SOURCE / "plots" / "results" / "h200" / "ladder.json", measured)
+        before = measured.read_bytes()
+        for words in ((*RUN, "--output"), (*RUN, "--trace"), (*RUN, "--json"),
+                      ("explain", "06", "--seq", 128, "--save")):  # fmt: skip
+            process = self.start(*words, measured)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, USAGE, err)
+            self.assertRegex(err, r"fa: error: .*--overwrite")
+        self.assertEqual(measured.read_bytes(), before)
+
+
+class Contents(FileCase):
+    def test_links_and_modes_stay(self) -> None:
+        self.good("--json", "real.json", "--output", "real.npy")
+        for name in ("json", "npy"):
+            os.chmod(self.folder / f"real.{name}", 0o640)
+            (self.folder / f"link.{name}").symlink_to(f"real.{name}")
+        self.good("--json", "link.json", "--output", "link.npy", "--batch", 2)
+        self.assertEqual(len(self.document("real.json")["rows"]), 2)
+        for name in ("json", "npy"):
+            self.assertTrue((self.folder / f"link.{name}").is_symlink())
+            self.assertEqual((self.folder / f"real.{name}").stat().st_mode & 0o7777, 0o640)
+
+    def test_unknown_keys_stay(self) -> None:
+        self.good("--json", "r.json")
+        document = self.document("r.json")
+        document["comment"] = "mine"
+        document["policy"]["night"] = True
+        (self.folder / "r.json").write_text(json.dumps(document))
+        self.good("--json", "r.json", "--batch", 2)
+        after = self.document("r.json")
+        self.assertEqual((after["comment"], after["policy"]["night"]), ("mine", True))
+
+    def test_eight_at_once(self) -> None:
+        running = [
+            self.start(*RUN, "--heads", heads, "--threads", 1, "--json", "r.json")
+            for heads in range(1, 9)
+        ]
+        for process in running:
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, OK, out + err)
+        heads = sorted(row["problem"]["heads"] for row in self.document("r.json")["rows"])
+        self.assertEqual(heads, list(range(1, 9)))
+        self.assertEqual(self.names(), {"r.json"})
+
+    def test_the_row_says_what_was_asked(self) -> None:
+        words = ("run", "09", "--seq", "128", "--json", "r.json")
+        for more in ((), ("--lse",)):
+            self.fa(*words, *more, code=OK, out=r".*correct.*", err=ON_VM)
+        document = self.document("r.json")
+        plain, with_lse = document["rows"]
+        self.assertNotIn("lse", plain["problem"])
+        self.assertNotIn("lse", plain["check"])
+        self.assertIs(with_lse["problem"]["lse"], True)
+        self.assertLessEqual(with_lse["check"]["lse"]["ratio"], 1)
+        self.assertGreater(with_lse["check"]["lse"]["tolerance"], 0)
+        self.assertEqual(document["generator"]["argv"], [*words, "--lse"])
+
+    def test_explain_saves(self) -> None:
+        words = ("explain", "06", "05", "--seq", "128", "--save", "c.json")
+        self.fa(*words, code=OK, out=r".*correct.*correct.*")
+        self.assertEqual([row["id"] for row in self.document("c.json")["rows"]], ["05", "06"])
+        self.fa(*words, "--json", code=OK, out=r"\{.*\}\n")
+        self.assertEqual(len(self.document("c.json")["rows"]), 2)
+
+
+class Failures(FileCase):
+    def limited(self, limit: int) -> Callable[[], None]:
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    def test_the_verdict_comes_before_a_write_that_fails(self) -> None:
+        self.good("--output", "o.npy")
+        before = (self.folder / "o.npy").read_bytes()
+        for option in ("--output", "--trace"):
+            name = "o.npy" if option == "--output" else "t.json"
+            process = self.start(*RUN, option, name, preexec_fn=self.limited(10_000))
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, ENVIRONMENT, err)
+            self.assertIn("correct\n", out)
+            self.assertRegex(err, rf"cannot write '{name}': File too large")
+        self.assertEqual((self.folder / "o.npy").read_bytes(), before)
+        self.assertEqual(self.names(), {"o.npy"})
+
+    def test_full_stdout(self) -> None:
+        small = ("--seq", "128")
+        for words in (("--version",), ("--help",), ("list",), ("list", "--json"), RUN,
+                      ("explain", "06", *small), ("explain", "06", *small, "--json"),
+                      ("compare", "05", "06", *small), ("tune", "06", "--static")):  # fmt: skip
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(
+                    [str(FA), *map(str, words)], stdout=full, stderr=subprocess.PIPE, check=False
+                )
+            self.assertEqual(done.returncode, ENVIRONMENT, words)
+            self.assertIn(b"cannot write", done.stderr, words)
+
+    def test_full_stderr(self) -> None:
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(
+                [str(FA), *map(str, RUN)], stdout=subprocess.PIPE, stderr=full, check=False
+            )
+            self.assertEqual(done.returncode, OK)
+            self.assertIn(b"correct", done.stdout)
+            done = subprocess.run([str(FA), "run", "99"], stderr=full, check=False)
+        self.assertEqual(done.returncode, USAGE)
+
+    def test_closed_stdout(self) -> None:
+        done = subprocess.run(
+            ["sh", "-c", f"{FA} run 06 --seq 128 --json r.json >&-"],
+            cwd=self.folder, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, ENVIRONMENT)
+        self.assertEqual(len(self.document("r.json")["rows"]), 1)
+
+
+class Hostile(FileCase):
+    def test_json_nested_without_end(self) -> None:
+        path = self.folder / "deep.json"
+        rows = "[" * DEEP + "]" * DEEP
+        for text in ("[" * DEEP, f'{{"schema": {rows}, "rows": []}}', '{"a":' * DEEP):
+            path.write_text(text)
+            self.refused(*RUN, "--json", path, says="nested more than 64 levels deep")
+            self.refused("bench", "06", "--json", path, says="nested more than 64 levels deep")
+            self.refused("compare", "05", "06", "--results", path, says="not a result file")
+            self.assertEqual(path.read_text(), text)
+
+    def test_json_without_end(self) -> None:
+        with open(self.folder / "huge.json", "wb") as file:
+            file.truncate(1 << 33)
+        self.refused(*RUN, "--json", "huge.json", code=ENVIRONMENT, says="more than 67108864 bytes")
+
+    def test_arrays(self) -> None:
+        good = self.folder / "good.npy"
+        good.write_bytes(npy_bytes((1, 1, 128, 64)))
+        long = self.folder / "long.npy"
+        long.write_bytes(b"\x93NUMPY\x02\x00\xff\xff\xff\xff")
+        os.truncate(long, 5 << 30)  # it takes no room
+        os.mkfifo(self.folder / "pipe.npy")
+        large = npy_bytes((1, 1, 128, 64)).replace(b"128, 64), }    ", b"16777216, 128)}")
+        (self.folder / "large.npy").write_bytes(large)
+        for name, says in (("long.npy", "the header has 4294967295 bytes"),
+                           ("pipe.npy", "not a regular file"), ("large.npy", "needs more than")):  # fmt: skip
+            words = ("--q", good, "--k", self.folder / name, "--v", good)
+            self.refused("run", "06", *words, says=says)
+
+    def test_memory_is_asked_before_it_is_taken(self) -> None:
+        says = r"fa: error: B=1024 [^\n]* needs \d+ bytes of host memory for [^\n]*, \d+ are available\n"
+        words = ("--batch", 1024, "--heads", 1024, "--seq", 131072)
+        for command in ("run", "explain"):
+            start = time.monotonic()
+            err = (ON_VM if command == "run" else "") + says
+            self.fa(command, "06", *words, code=ENVIRONMENT, err=err)
+            self.assertLess(time.monotonic() - start, 10)
+
+
+class Interrupts(FileCase):
+    def stop(self, process: subprocess.Popen[str], number: int) -> tuple[str, str]:
+        process.send_signal(number)
+        start = time.monotonic()
+        out, err = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - start, 20)
+        self.assertEqual(process.returncode, INTERRUPTED, out + err)
+        self.assertIn("interrupted", err)
+        return out, err
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_check_says_what_it_has(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("check", "all", "--suite", "full")
+            time.sleep(1.5)
+            out, err = self.stop(process, number)
+            self.assertRegex(out, r"01_base \S+ d64 +\d+ passed +0 wrong")
+            self.assertRegex(out, r"not checked\n")
+            self.assertIn("checked until then", err)
+
+    def test_explain_keeps_what_is_finished(self) -> None:
+        process = self.start("explain", "ampere", "--seq", 512, "--save", "c.json")
+        self.wait_for((self.folder / "c.json").exists)
+        out, err = self.stop(process, signal.SIGINT)
+        self.assertRegex(err, r"interrupted: [1-9]\d* of \d+ counted")
+        self.assertIn("correct", out)
+        rows = self.document("c.json")["rows"]
+        self.assertGreaterEqual(len(rows), 1)
+        self.assertTrue(all(row["status"] == "ok" for row in rows))
+        self.assertEqual(self.names(), {"c.json"})
+
+    def test_a_long_run_stops(self) -> None:
+        process = self.start("run", "06", "--seq", 16384, "--json", "r.json", "--output", "o.npy")
+        time.sleep(1.5)
+        self.stop(process, signal.SIGINT)
+        self.assertEqual(self.names(), set())
+
+    def test_what_was_ignored_stays_ignored(self) -> None:
+        process = self.start(
+            *RUN, "--heads", 8, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+        )
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, OK, err)
+        self.assertIn("correct", out)
+
+
+if __name__ == "__main__":
+    sys.exit(run(__name__))

@@ -1,0 +1,95 @@
+"""arrows.py on folders made for it: each thing that it refuses, and what it leaves alone. And on
+harness/: what stands lower includes nothing that stands higher."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import unittest
+
+import support
+
+import arrows
+
+HARNESS = support.REPOSITORY / "harness"
+
+
+class ArrowsTest(support.FolderTest):
+    def write(self, files: dict[str, list[str]]) -> None:
+        for name, includes in files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f'#include "{each}"\n' for each in includes), encoding="utf-8")
+
+    def check(self, *layers: str) -> tuple[str, list[str]]:
+        return arrows.check(self.folder.resolve(), [self.folder.resolve()], [row.split(",") for row in layers])
+
+    def test_arrows_that_run_downwards_are_drawn_and_good(self) -> None:
+        self.write({"low/a.h": ["vector"], "mid/b.h": ["low/a.h"], "top/c.cpp": ["mid/b.h", "low/a.h"]})
+        drawing, wrong = self.check("low", "mid", "top")
+        self.assertEqual(wrong, [])
+        self.assertEqual(drawing.splitlines(), ["top -> mid, low", "mid -> low", "low"])
+
+    def test_an_upward_include_is_named_with_its_line(self) -> None:
+        self.write({"low/a.cpp": ["low/a.h", "top/c.h"], "low/a.h": [], "top/c.h": []})
+        _, wrong = self.check("low", "top")
+        self.assertEqual(wrong, ["low -> top runs upwards: low/a.cpp:2 includes top/c.h"])
+
+    def test_a_circle_between_folders_of_one_height(self) -> None:
+        self.write({"a/a.h": ["b/b.h"], "b/b.h": ["c/c.h"], "c/c.h": []})
+        self.assertEqual(self.check("a,b,c")[1], [])
+        self.write({"c/other.h": ["a/a.h"]})
+        self.assertEqual(self.check("a,b,c")[1], ["a circle: a -> b -> c -> a"])
+
+    def test_a_new_folder_must_be_given_a_place(self) -> None:
+        self.write({"low/a.h": [], "new/b.h": ["low/a.h"]})
+        self.assertEqual(self.check("low")[1], ["new holds code and is no layer"])
+
+    def test_the_deepest_layer_holds_a_file_and_a_relative_include_counts(self) -> None:
+        self.write({"a/a.h": [], "a/b/b.h": ["../../c/c.h"], "c/c.h": ["a/a.h"], "top.cpp": ["c/c.h"]})
+        drawing, wrong = self.check("a", "c", "a/b", ".")
+        self.assertEqual(wrong, [])
+        self.assertEqual(drawing.splitlines(), [".   -> c", "a/b -> c", "c   -> a", "a"])
+
+    def test_the_command_line(self) -> None:
+        self.write({"low/a.h": ["top/c.h"], "top/c.h": []})
+        folder = str(self.folder)
+        with contextlib.redirect_stderr(io.StringIO()) as err, contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(arrows.main([folder, "low", "top"]), 1)
+            self.assertEqual(arrows.main([folder, "top", "low"]), 0)
+            with self.assertRaises(SystemExit) as refused:
+                arrows.main([folder, "nowhere"])
+        self.assertEqual(refused.exception.code, 2)
+        self.assertIn("there is no folder nowhere", err.getvalue())
+
+
+class HarnessTest(unittest.TestCase):
+    """The folders of harness/, lowest first, as harness/CMakeLists.txt builds them."""
+
+    def setUp(self) -> None:
+        text = (HARNESS / "CMakeLists.txt").read_text(encoding="utf-8")
+        self.layers = re.findall(r"^ *add_subdirectory\((\w+)\)", text, re.MULTILINE)
+
+    def test_every_folder_has_its_place_and_no_include_runs_upwards(self) -> None:
+        drawing, wrong = arrows.check(HARNESS, [support.REPOSITORY], [[layer] for layer in self.layers])
+        self.assertEqual(wrong, [])
+        self.assertRegex(drawing, r"(?m)^capi .*\bbench\b")  # the drawing is not empty
+
+    def test_the_library_stands_beside_the_program(self) -> None:
+        found, _ = arrows.draw(HARNESS, [support.REPOSITORY], self.layers)
+        self.assertLessEqual({begin for begin, end in found if end == "cli"}, {"tests"})
+
+    def test_the_machine_includes_only_what_knows_nothing_of_the_project(self) -> None:
+        layers = ["harness/io", "harness/vm", "harness", "kernels", "docs"]
+        found, _ = arrows.draw(support.REPOSITORY, [support.REPOSITORY], layers)
+        self.assertEqual({end for begin, end in found if begin == "harness/vm"}, {"harness/io"})
+
+    def test_kernels_include_only_what_problems_are(self) -> None:
+        layers = ["kernels", "docs", "harness/attention", "harness"]
+        found, _ = arrows.draw(support.REPOSITORY, [support.REPOSITORY], layers)
+        self.assertEqual({end for begin, end in found if begin == "kernels"}, {"harness/attention"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,37 @@
+// Loading a module: text to programs, programs to code.
+#include "ptxvm/module.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "exec/link.h"
+#include "lower/lower.h"
+
+namespace ptxvm {
+
+Module Module::parse(std::string text, std::string file_name) {
+  const std::shared_ptr<ModuleData> data = load_text(std::move(text), std::move(file_name));
+  for (const auto& program : data->programs) link(*program);
+  Module m;
+  m.data_ = data;
+  return m;
+}
+
+Module Module::load(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  const fs::file_status status = fs::status(path, problem);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw Error(path + ": is not a regular file; a PTX text is");
+  }
+  std::ifstream in(path, std::ios::binary);
+  const uintmax_t bytes = fs::file_size(path, problem);
+  if (!in || problem) throw Error(path + ": cannot be read");
+  text::require_length(bytes, path);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in) throw Error(path + ": cannot be read");
+  return parse(std::move(text), path);
+}
+
+}  // namespace ptxvm

@@ -1,0 +1,10 @@
+// The whole machine: modules, launches, counts, findings, traces.
+#pragma once
+
+#include "ptxvm/diagnostic.h"
+#include "ptxvm/launch.h"
+#include "ptxvm/module.h"
+#include "ptxvm/observer.h"
+#include "ptxvm/races.h"
+#include "ptxvm/report.h"
+#include "ptxvm/trace.h"

@@ -1,0 +1,164 @@
+// A kernel ready to run: flat operations, a constant pool, tables for reports.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "isa/special_registers.h"
+#include "isa/table.h"
+#include "ptxvm/launch.h"
+#include "ptxvm/module.h"
+#include "text/source.h"
+
+namespace ptxvm {
+
+struct Warp;
+struct Op;
+
+/// What the interpreter does after an operation.
+enum class Step : uint8_t {
+  kNext,     ///< Go on with the following operation.
+  kJump,     ///< Go on at `Warp::pc`; the active lanes may have changed.
+  kBlocked,  ///< The warp waits; the operation has been taken (a barrier) and is not run again.
+  kRetry,    ///< The warp polls; the operation runs again at its next turn.
+  kYield,    ///< The turn is over; the warp goes on at `Warp::pc`.
+  kSwitch,   ///< These lanes wait for others of their warp; the operation runs again.
+  kExit,     ///< No lane is left.
+};
+
+using ExecFn = Step (*)(Warp&, const Op&);
+
+/// Where an operand stands: a byte offset into the register file of the warp, or into the constant
+/// pool of the kernel, with flags in the low bits. A 32-bit value takes 32 lanes of 4 bytes (narrow
+/// types are kept zero-extended), a 64-bit value 32 lanes of 8, a predicate one mask of 32 bits.
+using Ref = uint32_t;
+inline constexpr Ref kRefPool = 1;    ///< Offset into the constant pool.
+inline constexpr Ref kRefWide = 2;    ///< 64-bit lanes.
+inline constexpr Ref kRefNegate = 4;  ///< Predicate source with `!`.
+inline constexpr Ref kRefFlags = 15;
+inline constexpr uint32_t kRegisterLine = 128;  ///< Bytes of a 32-bit register.
+inline constexpr Ref kNoRef = 0xfffffff0u;  ///< An optional operand or a guard that is not there.
+inline constexpr Ref kAddedOp =
+    0xfffffff1u;  ///< As a guard: none, and the lowering added the operation.
+
+/// What an operation does. Lowering says it; execution links the code to it (exec/link.h).
+enum class Action : uint8_t {
+  kInstruction,  ///< The spelling of its instruction.
+  kPack,         ///< mov with a vector on one side or both; aux is a PackShape.
+  kEnterBlock,   ///< At the start of a basic block; operands: its number, its instructions.
+  kJump,         ///< Go on at the operation that operand 0 names.
+  kExit,         ///< The end of the text.
+  kRefresh,      ///< A moving special register, aux its name, is about to be read; operands: its
+                 ///< slot, the reader's place in the block.
+};
+
+/// Bits of one element of a mov with vectors, and elements on either side; 0 where a whole stands.
+struct PackShape {
+  uint32_t element_bits = 0, destinations = 0, sources = 0;
+
+  uint64_t as_aux() const {
+    return element_bits | uint64_t{destinations} << 8 | uint64_t{sources} << 16;
+  }
+  static PackShape from_aux(uint64_t aux) {
+    return {static_cast<uint32_t>(aux & 0xff), static_cast<uint32_t>(aux >> 8 & 0xff),
+            static_cast<uint32_t>(aux >> 16 & 0xff)};
+  }
+};
+
+/// One operation. Operands are flattened in the order of the text: a vector gives its elements, an
+/// address gives base and constant offset (as a signed number, not a Ref) and then its coordinates,
+/// an immediate its value, `p|q` two entries, a label the index of the operation to jump to.
+struct alignas(64) Op {
+  ExecFn fn = nullptr;             ///< Null until the program is linked.
+  Ref guard = kNoRef;              ///< A predicate, kNoRef or kAddedOp.
+  uint32_t instruction = 0;        ///< Index into Program::instructions.
+  uint32_t r[8] = {};              ///< The first eight operands.
+  const uint32_t* list = nullptr;  ///< All of them.
+  uint64_t aux = 0;                ///< What the action or its code wants to know.
+};
+static_assert(sizeof(Op) == 64);
+
+/// Variable in shared, local or constant space.
+struct Variable {
+  std::string name;
+  uint32_t offset = 0, bytes = 0;
+};
+
+/// Special register that the kernel reads, and the slot that holds it.
+struct SpecialSlot {
+  const isa::SpecialRow* row = nullptr;
+  uint32_t offset = 0;
+};
+
+struct Program {
+  std::string name;
+  const text::Source* source = nullptr;
+  std::vector<Parameter> parameters;
+  uint32_t parameter_bytes = 0;
+  uint32_t shared_bytes = 0;  ///< Static; the dynamic part follows at `dynamic_offset`.
+  uint32_t dynamic_offset = 0;
+  bool dynamic_shared = false;
+  uint32_t local_bytes = 0;
+  std::optional<Dim3> max_threads, required_threads, required_cluster;
+  uint32_t min_blocks = 1;  ///< .minnctapersm
+
+  std::vector<Action> actions;  ///< By operation.
+  // Two instantiations of the same operations: without and with events.
+  std::vector<Op> plain, observed;
+  std::vector<uint32_t> operands;  ///< Backing store of Op::list.
+  std::vector<std::byte> pool;  ///< Constants, splat over 32 lanes; shared addresses are relative
+                                ///< to `kSharedBase` plus `shared_patches`.
+  std::vector<uint32_t> shared_patches;  ///< Pool offsets of 32-bit shared addresses.
+  std::vector<uint32_t> shared_patches_wide;
+  uint32_t register_bytes = 0;
+  uint32_t register_slots = 0;
+  std::vector<SpecialSlot> specials;
+
+  // Only in kernels with wgmma:
+  uint32_t wgmma_lines = 0;       ///< Registers, in lines of kRegisterLine bytes.
+  std::vector<uint32_t> touches;  ///< Lines that instructions use, times 2, plus 1 when written.
+  std::vector<uint32_t>
+      touch_begin;             ///< By instruction: its part of `touches`; one more at the end.
+  std::vector<bool> unfenced;  ///< By instruction: wgmma whose registers a path may have used
+                               ///< since the last wgmma.fence.
+
+  std::vector<InstructionInfo> instructions;
+  std::vector<const isa::Spelling*> spellings;  ///< By instruction; null when not supported.
+  std::vector<text::Span> spans;                ///< By instruction: the mnemonic.
+  std::vector<std::vector<uint32_t>> blocks;    ///< Instructions of each block, in order.
+  std::vector<uint32_t> block_first;
+  std::vector<std::vector<SourceLocation>> locations;
+  std::vector<Diagnostic> unsupported;
+  std::vector<Variable> shared_variables, local_variables;
+};
+
+/// `.global` variable of a module and its first contents.
+struct GlobalVariable {
+  std::string name;
+  Address address = 0;
+  std::vector<std::byte> initial;
+};
+
+struct ModuleData {
+  std::unique_ptr<text::Source> source;
+  int version = 0;
+  std::string target;
+  int sm = 0;
+  bool arch_specific = false;
+  std::vector<std::unique_ptr<Program>> programs;
+  std::vector<Kernel> kernels;  ///< Views of them.
+  std::vector<GlobalVariable> globals;
+  std::vector<std::byte> constants;  ///< The constant bank.
+  std::vector<Variable> constant_variables;
+};
+
+/// `from a.cuh:88 (inlined at b.cu:141)`, with the last part of each path; empty for an empty
+/// chain.
+std::string describe_chain(std::span<const SourceLocation> chain);
+
+}  // namespace ptxvm
