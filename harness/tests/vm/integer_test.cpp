@@ -81,6 +81,25 @@ TEST_CASE("carries go through the flag of each lane, also in 64 bits") {
   CHECK(pair("add.cc.u32", "addc.u32", 0xfffffffe, 1, 5, 6) == 11);
   CHECK(pair("sub.cc.u32", "subc.u32", 0, 1, 5, 2) == 2);
   CHECK(pair("sub.cc.u32", "subc.u32", 1, 1, 5, 2) == 3);
+  // The flag is the carry of a sum, and a subtraction is a sum: 5 + ~3 + 1 has one, 3 + ~5 + 1
+  // none.
+  CHECK(pair("sub.cc.u32", "addc.u32", 5, 3, 10, 20) == 31);
+  CHECK(pair("sub.cc.u32", "addc.u32", 3, 5, 10, 20) == 30);
+  CHECK(pair("add.cc.u32", "subc.u32", 0xffffffff, 1, 10, 20) == 0xfffffff6);
+  CHECK(pair("add.cc.u32", "subc.u32", 1, 1, 10, 20) == 0xfffffff5);
+  for (const auto& [low, carry] : std::vector<std::pair<std::string, uint32_t>>{
+           {"mad.lo.cc.u32 %t, %x0, %x0, %x0;", 1}, {"mad.lo.cc.u32 %t, 0, %x0, %x0;", 0}}) {
+    const auto high = [&](const std::string& text) {
+      return apply_one<uint32_t, uint32_t>(".reg .b32 %t; " + low + text, {0xffffffff, 10, 20});
+    };
+    CHECK(high("addc.u32 %y, %x1, %x2;") == 30 + carry);
+    CHECK(high("subc.u32 %y, %x1, %x2;") == 0xfffffff5 + carry);
+  }
+  for (const bool borrows : {false, true}) {
+    CHECK((apply_one<uint32_t, uint32_t>(
+              ".reg .b32 %t; sub.cc.u32 %t, %x0, %x1; madc.lo.u32 %y, %x2, %x2, %x2;",
+              {borrows ? 3u : 5u, 4, 2})) == (borrows ? 6 : 7));
+  }
   CHECK(op64(".reg .b64 %t; add.cc.u64 %t, %x0, %x1; addc.u64 %y, %x2, %x3; //",
              {~0ull, 1, 5, 6}) == 12);
   // (2^32-1)^2 + 2^32-1 has a low word of 0 and a carry: the high word is 0xfffffffe + 1 + 1.

@@ -1,6 +1,7 @@
 // PTX that nvcc made of ordinary CUDA C++, against the same code on the host.
 #include <cmath>
 #include <map>
+#include <random>
 
 #include "catch.h"
 #include "num/half.h"
@@ -149,6 +150,41 @@ TEST_CASE("a column of a tile conflicts in 32 ways, of a padded tile in none") {
     CHECK(c.global_store.sectors == 128 * 4);
     CHECK(c.global_store.bytes == n * n * 4);
     CHECK(c.of(CountClass::kBarrier) == 32);
+  }
+}
+
+TEST_CASE("division of 128-bit numbers, whose code adds the carry of a subtraction") {
+  using Wide = unsigned __int128;
+  const Module m = load("mathematics");
+  constexpr size_t kCount = 256;
+  std::mt19937_64 random(1);
+  std::vector<uint64_t> in(kCount * 4);
+  for (size_t i = 0; i < kCount; ++i) {
+    // All lengths of both numbers, a divisor of one word among them.
+    in[4 * i] = random() >> i % 61;
+    in[4 * i + 1] = random();
+    in[4 * i + 2] = i % 3 == 0 ? 0 : random() >> i % 53;
+    in[4 * i + 3] = random() >> i % 59 | 1;
+  }
+  Memory memory;
+  LaunchConfig config;
+  config.grid = {2, 1, 1};
+  config.block = {128, 1, 1};
+  const Address out = memory.allocate("out", kCount * 32);
+  config.arguments = {Argument::pointer(memory.upload("in", std::as_bytes(std::span(in)))),
+                      Argument::pointer(out), Argument::scalar<int>(kCount)};
+  const LaunchResult r = launch(m, "divide", config, memory);
+  if (r.fault) FAIL(r.fault->format());
+  const auto wide = [](std::span<const uint64_t> two) {
+    return static_cast<Wide>(two[0]) << 64 | two[1];
+  };
+  for (size_t i = 0; i < kCount; ++i) {
+    const auto o = view<uint64_t>(memory, out).subspan(i * 4, 4);
+    const std::span x = std::span(in).subspan(i * 4, 4);
+    const Wide a = wide(x), b = wide(x.subspan(2));
+    INFO("problem " << i);
+    CHECK((wide(o) == a / b));
+    CHECK((wide(o.subspan(2)) == a % b));
   }
 }
 

@@ -18,8 +18,7 @@ bool continues_word(char c) {
 
 class Lexer {
  public:
-  Lexer(const Source& source, Errors& errors)
-      : source_(source), text_(source.text()), errors_(errors) {}
+  Lexer(const Source& source, Errors& errors) : text_(source.text()), errors_(errors) {}
 
   std::vector<Lexeme> run() {
     std::vector<Lexeme> out;
@@ -170,7 +169,6 @@ class Lexer {
     return {TokenKind::kInteger, 0, false, {}, value};
   }
 
-  const Source& source_;
   std::string_view text_;
   Errors& errors_;
   uint32_t at_ = 0;

@@ -95,7 +95,7 @@ class NpyFile {
     // A pipe or a device may have no end.
     const auto status = std::filesystem::status(path, error);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-      throw InputError(path + ": not a regular file");
+      throw InputError(path + ": is not a regular file");
     }
     errno = 0;
     in_.open(path, std::ios::binary);

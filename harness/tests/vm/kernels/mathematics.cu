@@ -25,3 +25,17 @@ extern "C" __global__ void mathematics(const float* in, float* out, int n) {
   o[14] = static_cast<float>((static_cast<long long>(i) * 1000000007LL) % 97);
   o[15] = __int_as_float(__float_as_int(x) ^ 0x80000000);
 }
+
+// Quotient and remainder of the numbers (a, b) and (c, d), high words first.
+extern "C" __global__ void divide(const unsigned long long* in, unsigned long long* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  const unsigned long long* x = in + i * 4;
+  const unsigned __int128 one = static_cast<unsigned __int128>(x[0]) << 64 | x[1];
+  const unsigned __int128 two = static_cast<unsigned __int128>(x[2]) << 64 | x[3];
+  const unsigned __int128 results[2] = {one / two, one % two};
+  for (int k = 0; k < 2; ++k) {
+    out[i * 4 + 2 * k] = static_cast<unsigned long long>(results[k] >> 64);
+    out[i * 4 + 2 * k + 1] = static_cast<unsigned long long>(results[k]);
+  }
+}

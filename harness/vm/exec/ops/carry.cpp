@@ -4,7 +4,9 @@
 namespace ptxvm::ops {
 namespace {
 
-// a + b + carry in; the carry out goes to the lane's flag when asked for.
+// a + b + carry in; the carry out goes to the lane's flag when asked for. A subtraction is a + ~b +
+// 1, and the flag is the carry of that sum, 1 where nothing was borrowed. So an addc behind a
+// sub.cc adds 1 then, which nvcc's 128-bit division relies on.
 template <class T, bool kIn, bool kOut, bool kSubtract>
 Step carry_add(Warp& w, const Op& op) {
   T* d = w.at<T>(op.r[0]);
@@ -13,15 +15,11 @@ Step carry_add(Warp& w, const Op& op) {
   uint32_t flags = w.carry;
   for_lanes(w.mask, [&](int i) {
     const T y = kSubtract ? static_cast<T>(~b[i]) : b[i];
-    // A subtraction keeps the borrow in the flag: 1 means that one is taken.
-    const bool flag = w.carry >> i & 1;
-    const T in = kSubtract ? (kIn ? !flag : 1) : (kIn ? flag : 0);
+    const T in = kIn ? w.carry >> i & 1 : kSubtract;
     const U128 sum = static_cast<U128>(a[i]) + y + in;
     d[i] = static_cast<T>(sum);
     if constexpr (kOut) {
-      const bool carried = static_cast<bool>(sum >> (sizeof(T) * 8));
-      const bool out = kSubtract ? !carried : carried;
-      flags = (flags & ~(1u << i)) | static_cast<uint32_t>(out) << i;
+      flags = (flags & ~(1u << i)) | static_cast<uint32_t>(sum >> (sizeof(T) * 8)) << i;
     }
   });
   w.carry = flags;
