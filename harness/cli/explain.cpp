@@ -80,6 +80,7 @@ class ExplainCommand final : public Command {
         if (file) file->put(std::span(&rows.back(), 1));
       }
     } catch (const io::Interrupted&) {
+      progress.clear();
       print_note(fmt::format("interrupted: {} of {} counted", rows.size(), items.size()));
       result = Exit::interrupted;
     }
