@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What the rungs for sm_80 are compiled for; those in kernels/hopper are compiled for 90a everywhere.
 
 # fa_architectures(OUT KNOWN CAPABILITIES...): values of CMAKE_CUDA_ARCHITECTURES for cards of these

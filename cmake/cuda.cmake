@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Picks nvcc, its host side and the architectures before CUDA is enabled as a language.
 
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})

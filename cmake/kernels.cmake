@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # How kernel files are built: their PTX for the virtual machine, and kernels outside the ladder.
 include_guard(GLOBAL)
 get_filename_component(fa_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A Python wheel of the files in FA_PREBUILT, a build folder in which fa_python is up to date.
 if(NOT EXISTS ${FA_PREBUILT}/harness/python/cmake_install.cmake)
   message(FATAL_ERROR "FA_PREBUILT ${FA_PREBUILT} is not a build folder of this project; build it "

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Chart: what every rung spends for the same tensor work, counted by the virtual machine."""
 
 from __future__ import annotations

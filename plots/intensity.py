@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Arithmetic intensity: operations for each byte of memory traffic, from the shapes alone.
 
 All functions count every head; element sizes follow the problem's dtype. They model traffic between

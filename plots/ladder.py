@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the charts and the documentation read: a result file and the catalogue of rungs.
 
 Results are the JSON files that `fa bench` writes (harness/results/results.schema.json), the catalogue

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What bare loops reach on a card (fa limits): the ceilings of charts and tables.
 
 limits.json stands beside the result files of its card. Without it there are no ceilings of ours, and

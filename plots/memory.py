@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Chart: time and memory of standard and of fused attention against the sequence length."""
 
 from __future__ import annotations

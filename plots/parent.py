@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Chart: every rung in percent of its parent, the idea's share apart from the tile's."""
 
 from __future__ import annotations

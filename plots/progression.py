@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Chart: TFLOPS of every rung on one problem, beside FA2, cuDNN and the matmul ceiling."""
 
 from __future__ import annotations

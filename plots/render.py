@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Renders every chart of a result file into a folder. This is the list of charts.
 
   plots/render.py --results plots/results/h200/ladder.json --out docs/assets

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Chart: arithmetic intensity against the achieved rate, under the ceilings measured on the card."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Chart: TFLOPS against the spread of the scores, a line for every rung and peer."""
 
 from __future__ import annotations

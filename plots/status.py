@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether a rung is a step, flat or a regression, and whether it is a branch: from the results.
 
 The rule. A rung is compared with its parent on its own problems: the main one of its dtype and, if it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The look of all charts: colours, fonts, grid, labels; and how they are saved."""
 
 from __future__ import annotations

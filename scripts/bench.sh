@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Measures the ladder: set-up, build, check, then rungs and other implementations in turns; charts.
 #   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE [--overwrite]] [--no-build]
 #                    [options of fa bench]

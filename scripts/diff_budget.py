@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """One idea a rung: the size of each rung's difference to its parent, and what stands beside the idea.
 
 Three checks; the exit status is 1 where one fails.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Keeps the documentation equal to the committed measurements and to the catalogue.
 
   scripts/docs.py --write     fills tables, numbers, navigation; renders the charts

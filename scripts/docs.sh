@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds the documentation site into site/; any broken link or missing page is an error.
 #   scripts/docs.sh            builds
 #   scripts/docs.sh serve      serves it on http://127.0.0.1:8000 and follows changes

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The exercises of docs/exercises.md: starts one, builds it and says what is still wrong with it.
 
   scripts/exercise.py             lists them

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # clang-format over all C++ and CUDA sources, with the version that scripts/requirements.txt names,
 # and the licence line of every source file (scripts/spdx.py, whose --check is a test of its own).
 #   scripts/format.sh            formats in place

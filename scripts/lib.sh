@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Shared by the scripts in this folder: source it, do not run it.
 # Every function here is quick and offline; scripts/setup.sh is what installs things.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Times the rungs beside other people's kernels: `fa bench` with PyTorch in the same process.
 
   PYTHONPATH=harness/python python3 scripts/peers.py --seqs 512,8192 --json runs/ladder.json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Reads hardware counters of every rung's kernels with ncu, one launch each.
 
   scripts/profile_kernels.py --out plots/results/h200/ncu.json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Keeps what ptxas -v says about every kernel: registers, stack, spills, performance warnings.
 
   ptxas_report.py compile nvcc ... -o X.o     CMake compiler launcher: runs the command and writes

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs compute-sanitizer's four tools on every rung at a small shape and writes a summary.
 
   scripts/sanitize.py --out plots/results/h200/sanitize.json     also writes sanitize.md beside it

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # compute-sanitizer (memcheck, racecheck, synccheck, initcheck) on every rung, at a small shape.
 #   scripts/sanitize.sh [--out FILE.json] [--no-build] [options of scripts/sanitize.py]
 # Needs a GPU. The summary goes to runs/<gpu>-sanitize.json, or to FILE.json, with Markdown beside.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Counts the machine instructions in the main loop of every entry point.
 
   scripts/sass.py --out plots/results/sass.json [--binary build/fa]

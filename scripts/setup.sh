@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs what the project needs and does not find: compiler and libraries (apt), Python packages
 # (.venv, or FA_VENV_DIR), nvcc (cuda in there). Does nothing, and needs no network, where all of it
 # is there.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The licence line of every source file. scripts/format.sh calls this.
 
   scripts/spdx.py            puts the line first (behind "#!") where it is missing

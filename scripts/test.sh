@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Everything that can be tested on this machine: set-up, build, tests, formatting, clang-tidy.
 #   scripts/test.sh [options of ctest]
 # Tests that need a GPU are reported as skipped where there is none.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs clang-tidy over the host sources; a file that has not changed since it passed is skipped.
 
   scripts/tidy.py [--build BUILD_DIR] [--jobs N] [FILE...]

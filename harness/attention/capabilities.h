@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a problem may need of a kernel beyond whole tiles of plain attention, as a set.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The verdict on an output: every element finite, every verified row within a derived tolerance.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bit-exact conversion between float and IEEE 754 binary16, without compiler or CPU support for it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/attention/host_tensor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A contiguous [B, H, N, D] tensor in host memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Q, K and V drawn from a seed: the same values on every machine, for any number of threads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Relations that must hold between outputs of one kernel, with no reference in between.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Wrong outputs on purpose: what the check has to reject, and the honest output that it must not.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/attention/npy.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // NumPy .npy files: little-endian float16 and float32 tensors of shape [B, H, N, D].
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A loop over all CPU threads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/attention/problem.h"
 
 namespace fa {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The attention problem: shapes, dtype and the counts derived from them.
 #pragma once
 

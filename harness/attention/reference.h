@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Attention on the CPU for chosen rows: exactly (FP64), and with a kernel's roundings.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which problems `fa check` runs for a rung.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/bench/bench_command.h"
 
 #include <fmt/format.h>

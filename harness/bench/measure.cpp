@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/bench/measure.h"
 
 #include <fmt/format.h>

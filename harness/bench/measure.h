@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What `fa bench` and `fa tune` share: the options of a measurement, and running it.
 #pragma once
 

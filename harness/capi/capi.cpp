@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/capi/capi.h"
 
 #include <algorithm>

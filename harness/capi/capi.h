@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* C interface of libfa.so: the benchmark of `fa bench`, run inside another program.
  *
  * scripts/peers.py loads the library with ctypes in a process that also holds PyTorch, and gives

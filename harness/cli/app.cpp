@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/cli/app.h"
 
 #include "harness/bench/bench_command.h"

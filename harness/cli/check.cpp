@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa check: every instance of the rungs over a suite of problems and inputs, and the relations that
 // hold between outputs.
 #include <fmt/format.h>

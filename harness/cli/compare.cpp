@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa compare: two rungs' counts and times, or two result files, side by side.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa completions: a script that lets a shell complete the command line.
 #include "harness/command/completions.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rungs run and counted in the virtual machine; for explain and compare.
 #pragma once
 

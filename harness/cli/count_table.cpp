@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/cli/count_table.h"
 
 #include <fmt/format.h>

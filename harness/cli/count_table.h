@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tables of counts for people.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa explain: what rungs do, counted in the virtual machine.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa limits: what the card can do, by bare loops.
 #include "harness/limits/limits.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa list: the catalogue.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/cli/margin.h"
 
 #include <fmt/format.h>

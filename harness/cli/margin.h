@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A kernel's source with counts in the margin, as a profiler shows it.
 #pragma once
 

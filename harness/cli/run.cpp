@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa run: one rung, one problem, one verdict.
 #include <fmt/format.h>
 

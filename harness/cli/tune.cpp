@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa tune: one rung at many tiles. On a GPU with times; --static shows what the compiler's report
 // alone says, for any card.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/command/arguments.h"
 
 #include <fmt/format.h>

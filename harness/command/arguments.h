@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What several commands read from the command line, with errors that name the value and what is
 // allowed.
 #pragma once

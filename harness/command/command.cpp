@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/command/command.h"
 
 #include <fmt/format.h>

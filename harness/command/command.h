@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a command is, and how a command line runs one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/command/completions.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What `fa` returns to the shell, and the errors that lead there.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/command/problem_options.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The options that say what a command runs, declared once for all commands.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tables: for people, for spreadsheets, for pages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/command/terminal.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Messages on stderr, progress on a terminal, colour where it is wanted.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/cuda_check.h"
 
 #include <fmt/format.h>

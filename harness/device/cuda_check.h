@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // CUDA errors as exceptions. Only for files that include the CUDA headers anyway.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One interface over the devices that can run a LaunchPlan.
 #pragma once
 

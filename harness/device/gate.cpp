@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/gate.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The gate every kernel passes before it counts: run on any device, nothing of its own is trusted.
 #pragma once
 

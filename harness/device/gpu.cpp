@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/gpu.h"
 
 #include <cuda_runtime_api.h>

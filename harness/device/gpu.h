@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The CUDA device: one problem's buffers between red zones, plans launched on a stream of its own.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/gpu_launch.h"
 
 #include <cuda_runtime_api.h>

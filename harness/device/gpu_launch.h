@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One launch of a plan on the GPU, over buffers of the caller's.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The stopwatch of the GPU: CUDA events around launches that were queued beforehand.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/host_memory.h"
 
 #include <fmt/format.h>

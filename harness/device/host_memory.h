@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Host memory is asked for before it is taken: the kernel ends a process that takes too much.
 #pragma once
 

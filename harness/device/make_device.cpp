@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/make_device.h"
 
 #include <fmt/format.h>

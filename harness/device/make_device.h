@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Choice of a device by name.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/ptx_library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The PTX that the build made of the rungs, by entry name.
 #pragma once
 

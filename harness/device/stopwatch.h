@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How long launches take on a device that has a clock.
 #pragma once
 

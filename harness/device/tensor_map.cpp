@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/tensor_map.h"
 
 #include <cuda.h>

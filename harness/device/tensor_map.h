@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tensor maps of a plan, as the driver wants them.
 #pragma once
 

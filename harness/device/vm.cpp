@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/device/vm.h"
 
 #include <fmt/format.h>

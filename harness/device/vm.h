@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The embedded device: the PTX virtual machine behind the interface of the GPU.
 #pragma once
 

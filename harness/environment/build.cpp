@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/environment/build.h"
 
 #include <fmt/format.h>

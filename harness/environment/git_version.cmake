@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Run at every build: writes OUTPUT with the commit of SOURCE_DIR, only when that changed.
 #   cmake -DSOURCE_DIR=... -DOUTPUT=... [-DSHA=... -DDIRTY=0|1] -P git_version.cmake
 # SHA and DIRTY (the cache entries FA_GIT_SHA and FA_GIT_DIRTY) are for a tree exported without .git.

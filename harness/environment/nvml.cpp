@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/environment/nvml.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Clocks and power of the card while it is timed, through NVML where the driver has it.
 #pragma once
 

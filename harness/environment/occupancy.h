@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How many blocks of a kernel an SM holds at once, and what stops it from holding more.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/environment/ptxas.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What ptxas said of the kernels when they were built.
 #pragma once
 

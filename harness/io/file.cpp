@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/io/file.h"
 
 #include <fcntl.h>

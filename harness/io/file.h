@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The one way files are written: whole or not at all, and never over what somebody needs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/io/interrupt.h"
 
 #include <signal.h>

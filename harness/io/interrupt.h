@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Ctrl-C and SIGTERM: the work stops where its results are whole, and the program goes on to write
 // them down.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much memory the host can still give.
 #pragma once
 

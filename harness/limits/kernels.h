@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the kernel files tell loops.cpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/limits/limits.h"
 
 #include <cuda_runtime_api.h>

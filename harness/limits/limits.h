@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fa limits: times the bare loops on the card.
 #pragma once
 

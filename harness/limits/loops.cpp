@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/limits/loops.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The loops that every card from compute capability 8.0 on runs. All loads and exponentials are
 // volatile: the compiler may neither hoist nor drop what is to be timed.
 #include <cuda_fp16.h>

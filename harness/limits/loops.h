@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bare loops that use one unit of the card and nothing else: what a kernel of the ladder can at
 // best reach. Each loop says how much work an iteration is and what its result must be.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/measure/bench.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // `fa bench`: every rung and peer at every problem, verified, timed together, written down.
 #pragma once
 

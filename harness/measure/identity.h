@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a result file says of its rows as a whole: source, compiler, device, policy.
 #pragma once
 

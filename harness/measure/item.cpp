@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/measure/item.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the queues of run, check, bench, tune and explain hold: one kernel on one problem.
 #pragma once
 

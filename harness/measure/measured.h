@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From a verdict, times and a kernel's resources to the fields of a row.
 #pragma once
 

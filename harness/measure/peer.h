@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Kernels of others, measured beside the rungs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/results/comparison.h"
 
 #include <fmt/format.h>

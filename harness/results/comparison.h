@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rates side by side, with their spread.
 #pragma once
 

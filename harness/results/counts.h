@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts of the virtual machine as a result file has them.
 #pragma once
 

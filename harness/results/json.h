@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JSON as result files have it, and enums by name.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/results/json_file.h"
 
 #include <string>

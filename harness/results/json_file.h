@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JSON that somebody else wrote.
 #pragma once
 

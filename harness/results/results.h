@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The result file, schema version 1 (results.schema.json beside this file).
 #pragma once
 

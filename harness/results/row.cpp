@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/results/row.h"
 
 #include <fmt/format.h>

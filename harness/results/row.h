@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement: a row of a result file.
 #pragma once
 

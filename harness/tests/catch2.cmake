@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # fa_add_test(NAME SOURCES... [LIBS TARGETS...]): a Catch2 executable, registered with ctest under
 # its name. Works with Catch2 2 and 3.
 include_guard(GLOBAL)

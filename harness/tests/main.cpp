@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The main function of every test executable, compiled once.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/timing/rounds.h"
 
 #include <algorithm>

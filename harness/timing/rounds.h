@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timing policy: how launches of several kernels are interleaved, spaced and counted.
 //
 // One sample is one launch between two CUDA events. Before it a kernel holds the stream until the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The parts of scripts/docs.py. They read results through the modules of plots/."""
 
 import sys

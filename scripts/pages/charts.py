@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Charts in docs/assets: drawn, and checked for what they were drawn from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """table: markers that explain: machine code, counts of the virtual machine, hardware counters."""
 
 from __future__ import annotations

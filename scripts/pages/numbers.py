@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Keys: one number each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Numbers in sentences. A page carries them plainly; a comment at its end says which is which.
 
 The comment lists bindings, one a line: words of the page, with a key in braces in the place of each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """table: markers made from result files of a card."""
 
 from __future__ import annotations

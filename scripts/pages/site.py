@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is documented, and how rows and numbers of it are found and written."""
 
 from __future__ import annotations

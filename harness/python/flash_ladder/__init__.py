@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Flash Ladder's attention kernels from Python.
 
   import numpy as np, flash_ladder

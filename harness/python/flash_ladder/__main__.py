@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """python -m flash_ladder: the command fa."""
 
 from flash_ladder._commands import main

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`rung="best"`: rungs in the order of their committed times at the nearest measured problem."""
 
 from __future__ import annotations

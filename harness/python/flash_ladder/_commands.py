@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The commands of fa as functions. Each runs in a process of its own: a kernel that breaks the
 GPU's context, or takes all memory, does not take the caller with it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What can go wrong. A problem that no rung takes, or a bad argument, is a ValueError."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Attention of arrays in host memory: the rungs' PTX on the virtual machine."""
 
 from __future__ import annotations

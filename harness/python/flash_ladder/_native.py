@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The C interface of libfa.so to one forward pass (harness/python/native/attention.h)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where native code, PTX and measurements are: in the package, or in the repository."""
 
 from __future__ import annotations

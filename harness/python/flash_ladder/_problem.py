@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The attention problem, and what is wrong with the arguments that should make one."""
 
 from __future__ import annotations

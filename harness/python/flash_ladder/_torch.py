@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Attention of PyTorch tensors: flash_ladder::attention and flash_ladder::attention_lse.
 
 On CUDA tensors they launch a rung on the current stream of the tensors' device and wait for

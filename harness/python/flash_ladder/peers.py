@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The C interface of libfa.so to `fa bench` (capi.h), for a program that times kernels of its own
 beside the rungs, such as scripts/peers.py. Needs neither numpy nor torch."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/python/native/attention.h"
 
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
  *
  * All tensors are contiguous [batch, heads, seq, head_dim] in memory of the caller's: q and o have

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "ptxvm_c.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* C interface of the PTX virtual machine (libptxvm_c.so), over the public headers of ptxvm.
  *
  * Structured results are JSON texts in UTF-8. A text that the library returns belongs to the caller

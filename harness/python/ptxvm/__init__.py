@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A virtual machine for PTX: runs any kernel's PTX on the CPU, counts what it does, finds races.
 
   import numpy as np, ptxvm

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Kernel arguments made of numpy arrays, numbers and tensor maps."""
 
 from __future__ import annotations

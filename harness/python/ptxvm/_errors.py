@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Diagnostics of the machine, and the exceptions that carry them."""
 
 from __future__ import annotations

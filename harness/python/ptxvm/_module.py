@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Modules, their kernels, and launches."""
 
 from __future__ import annotations

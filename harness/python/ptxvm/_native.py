@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The C interface of libptxvm_c.so (harness/python/native/ptxvm_c.h)."""
 
 from __future__ import annotations

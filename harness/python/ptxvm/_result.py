@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a launch did."""
 
 from __future__ import annotations

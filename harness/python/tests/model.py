@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A small transformer in plain PyTorch; its attention is one function."""
 
 from __future__ import annotations

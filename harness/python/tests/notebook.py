@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs a notebook's code as Jupyter does, without Jupyter: one namespace, text outputs only."""
 
 from __future__ import annotations

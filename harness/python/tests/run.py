@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs one test file for CTest: run.py FILE. Exit 77 when all of it was skipped.
 
 Files that need torch run under the python3 that has it, where this one has not.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """flash_ladder.attention of numpy arrays."""
 
 from __future__ import annotations

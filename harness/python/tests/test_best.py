@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What rung="best" means."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """rungs, explain, check and bench."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the pages and the notebook show is what happens. FA_HOWTO=write fills in the outputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The ctypes structures are those of the C headers."""
 
 from __future__ import annotations

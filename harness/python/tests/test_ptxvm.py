@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package ptxvm: any kernel's PTX, from Python."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ruff and mypy, as pyproject.toml configures them, have nothing to say about the packages."""
 
 from __future__ import annotations

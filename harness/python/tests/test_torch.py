@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The PyTorch operators without a GPU: CPU tensors run on the machine, fake ones have shapes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wheel, of what this build folder holds, in a virtual environment of its own."""
 
 from __future__ import annotations

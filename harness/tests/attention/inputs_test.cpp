@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/attention/inputs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/attention/metamorphic.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/attention/mutants.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The gate on a device of our own that misbehaves on demand.
 #include "harness/device/gate.h"
 

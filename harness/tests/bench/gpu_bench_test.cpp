@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A whole bench on a real GPU, with peers of our own; skipped where there is none.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The device and the stopwatch on a real GPU; skipped where there is none.
 #include <cuda_runtime_api.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <cuda_fp16.h>
 
 #include <cstdint>

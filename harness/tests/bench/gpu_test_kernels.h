@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Kernels with known faults and known durations, and the words by which ctest sees a skip.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Catch2 would print a JSON value as a range of JSON values.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The occupancy arithmetic: known cases, and all cases against the calculator that comes with the
 // CUDA toolkit, where there is one. gpu_test asks the driver.
 #include "harness/environment/occupancy.h"

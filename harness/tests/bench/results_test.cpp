@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/results/results.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timing policy on a stopwatch of our own: no GPU, no real time.
 #include "harness/timing/rounds.h"
 

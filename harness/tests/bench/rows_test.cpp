@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Items, rows and resume of a bench: rungs and peers of our own, no GPU.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """schema_test.py SCHEMA FILE: the file that the C++ tests wrote is valid, and damaged copies are not."""
 
 import copy

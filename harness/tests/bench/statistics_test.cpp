@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/timing/statistics.h"
 
 #include "harness/tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/command/arguments.h"
 
 #include "harness/command/exit_code.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs the command-line tool and compares stdout, stderr and exit code."""
 
 from __future__ import annotations

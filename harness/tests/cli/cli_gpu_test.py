@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """cli_gpu_test.py FA SOURCE: the commands that run kernels. Skipped (77) where there is no GPU."""
 
 from __future__ import annotations

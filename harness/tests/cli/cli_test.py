@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """cli_test.py FA LIBFA SOURCE: what the tool says and returns where no GPU is visible."""
 
 from __future__ import annotations

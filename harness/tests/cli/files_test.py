@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """files_test.py FA SOURCE: nothing is lost. What the tool writes, refuses to write and leaves behind
 when something goes wrong."""
 

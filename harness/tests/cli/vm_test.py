@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """vm_test.py FA SOURCE: the commands that run in the virtual machine."""
 
 from __future__ import annotations

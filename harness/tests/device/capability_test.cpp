@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which rungs run on which card, and what a plan takes from its device: with made-up descriptions.
 #include <fmt/format.h>
 

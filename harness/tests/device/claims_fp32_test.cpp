@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the chapters a0 to a5 say about the kernels, as counts in closed form.
 #include <array>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the chapters of 20 to 34 say about the kernels, as counts.
 #include <algorithm>
 #include <iterator>

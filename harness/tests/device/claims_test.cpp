@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the chapters say about the kernels, as counts.
 #include <algorithm>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """counts_test.py FA SOURCE: the committed counts are what the sources do now, and what ncu saw."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The vote by which a warp decides whether its rows must be rescaled is what keeps such a rung
 // right: with the vote made false, the check rejects the rung.
 #include <fmt/format.h>

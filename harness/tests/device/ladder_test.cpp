@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every instance passes the gate in the virtual machine, with the same bits however it is run.
 #include <algorithm>
 #include <string>

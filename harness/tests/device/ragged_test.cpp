@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Masks and lengths in the virtual machine, whose buffers end where the tensors end: every access
 // outside is a finding, and a finding fails the gate.
 #include <array>

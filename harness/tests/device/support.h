@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a rung in the virtual machine.
 #pragma once
 

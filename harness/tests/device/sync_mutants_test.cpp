@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every synchronisation instruction of every rung is taken out in turn. The machine must notice, or
 // the site stands on the list of those that the rung does not need, with the reason.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The device itself: what it refuses, and in which words.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A folder that disappears with the test.
 #pragma once
 

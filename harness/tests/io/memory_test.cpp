@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "harness/io/memory.h"
 
 #include "harness/tests/catch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The loops of fa limits in the virtual machine: their results are right, wrong ones are refused,
 // and an iteration executes exactly the work that its rate is computed from.
 #include "harness/limits/limits.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """cmake/architectures.cmake: what the rungs are compiled for, by the cards that are there."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Draws the arrows between the folders of C++ code, and refuses those that run upwards.
 
   arrows.py FOLDER [--include ROOT]... LAYER...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """arrows.py on folders made for it: each thing that it refuses, and what it leaves alone. And on
 harness/: what stands lower includes nothing that stands higher."""
 

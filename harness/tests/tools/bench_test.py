@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/bench.sh with a GPU, a fa and a PyTorch that only write down how they were called."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The charts: they draw 7 to 25 rungs without overlapping labels, and the same bytes each time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/diff_budget.py: changed lines, host lines and repetition of the kernel files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/docs.py on a small copy of the repository with synthetic results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The exercises: unsolved as they ship, for the reason that they teach; solved by their solutions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How long the functions of a C++ file are, by its braces."""
 
 from __future__ import annotations

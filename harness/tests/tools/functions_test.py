@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """No C++ function of the harness is longer than 120 lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """docs/howto_ptxvm.md, followed to the letter."""
 
 from __future__ import annotations

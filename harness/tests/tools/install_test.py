@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """cmake --install, from the build that is here into a folder that is then moved.
 
 What comes out is used as a stranger would: a project of its own finds the machine and runs a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Arithmetic intensity: the post's table, and traffic counted element by element."""
 
 from __future__ import annotations

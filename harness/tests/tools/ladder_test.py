@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """plots/ladder.py: reading results and the catalogue, comparing a rung with its parent."""
 
 from __future__ import annotations

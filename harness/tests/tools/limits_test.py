@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """plots/limits.py: the ceilings that fa limits measured, and that no rung stands above them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """docs/own_rung.md, followed to the letter, in a folder of its own.
 
 There `build` is a project that takes fa's libraries from the real build and adds the kernel.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A page of the documentation, followed to the letter: its code, its commands, their output.
 
 FA_HOWTO=write fills the output in instead.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/peers.py without PyTorch: the C structures and the callbacks, with a torch made of mocks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/profile_kernels.py: what it reads from ncu's table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/ptxas_report.py: reading reports, the compiler launcher, merging, --forbid."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs one test file: run.py NAME. Exit 77 when all of it was skipped, for CTest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/sanitize.py: reading compute-sanitizer's output, the summary. Nothing is run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Counting machine instructions: loops, predicates, and which loop is the main one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The result files: the schema itself, what it refuses, and every committed measurement."""
 
 from __future__ import annotations

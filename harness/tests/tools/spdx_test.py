@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/spdx.py in a small repository."""
 
 from __future__ import annotations

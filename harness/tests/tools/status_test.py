@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """plots/status.py: whether a rung is a step follows from times alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the tests of scripts/ and plots/ share."""
 
 from __future__ import annotations

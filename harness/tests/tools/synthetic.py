@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Synthetic catalogues and results for tests. Nothing here was measured; it must never be written
 below plots/results or docs (the device is called "Synthetic GPU")."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Blocks of a cluster: each other's shared memory, remote mbarriers, multicast, the common barrier.
 #include <cstring>
 #include <numeric>

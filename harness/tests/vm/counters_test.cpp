@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bank conflicts, sectors and instruction counts against hand calculation.
 #include <array>
 

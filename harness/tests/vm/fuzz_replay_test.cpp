@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The seeds and every input that once crashed, without libFuzzer.
 #include <algorithm>
 #include <filesystem>

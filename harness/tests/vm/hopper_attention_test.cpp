@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A whole kernel of warps with different roles: values, determinism, counts, speed.
 #include <chrono>
 #include <cstdio>

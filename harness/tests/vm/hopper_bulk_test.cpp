@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "catch.h"
 #include "memory/tensor_copy.h"
 #include "run_ptx.h"

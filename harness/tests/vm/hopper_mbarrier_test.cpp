@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "catch.h"
 #include "memory/mbarrier.h"
 #include "run_ptx.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ptxas is laxer than the PTX ISA. One-edit mutants of our spellings that it accepts and we refuse
 // are a reviewed list; `ptxvm_isa_mutants_test "[write]"` writes it anew.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ptxas decides what is PTX: it must accept every spelling that we run.
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A strict reader of JSON for tests: throws on anything that is not JSON.
 #pragma once
 

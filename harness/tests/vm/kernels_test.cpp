@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PTX that nvcc made of ordinary CUDA C++, against the same code on the host.
 #include <cmath>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rungs 01 to 07 as whole-kernel inputs of the machine. Their tiles stand here once more so that
 // these tests need nothing of the project but the PTX.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Speed of the machine: the ladder at 1024 x 2 heads x 128 (or the length that is given).
 #include <chrono>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whole attention kernels: values and determinism. Their counts are those of
 // device/claims_test.cpp.
 #include "ladder.h"

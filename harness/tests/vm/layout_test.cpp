@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Order of blocks: topological, loops contiguous, exits behind.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whole messages, with the line and the caret.
 #include "catch.h"
 #include "run_ptx.h"

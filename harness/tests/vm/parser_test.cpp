@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "catch.h"
 #include "ptxvm/module.h"
 #include "run_ptx.h"

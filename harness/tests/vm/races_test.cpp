@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the checker of synchronisation says, and that it says nothing about kernels that are right.
 #include "ptxvm/races.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DCODE=2 -DSAYS=TEXT -P refuses.cmake -- COMMAND...: fails unless the command exits with CODE
 # and its standard error has TEXT. PASS_REGULAR_EXPRESSION of ctest ignores the exit code.
 set(command)

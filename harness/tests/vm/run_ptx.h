@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs small PTX texts; shared by the tests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every synchronisation instruction of a Hopper kernel is taken out in turn, and the machine must
 // notice. The rungs are treated the same way in harness/tests/device.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Synchronisation instructions of a kernel, and its PTX without one of them.
 #pragma once
 

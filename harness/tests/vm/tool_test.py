@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tool_test.py PTXVM PTX_FOLDER: kernels that are on no ladder, run by the command-line tool.
 
 Each result is compared with a computation here, each count with one made by hand.

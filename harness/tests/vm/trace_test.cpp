@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timeline is JSON that a viewer can show, and says what warps did.
 #include "ptxvm/trace.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Trust: golden vectors from hardware, ptxas as the judge of spellings, fuzzing.
 add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/tools)
 

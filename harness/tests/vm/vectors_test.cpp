@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Golden vectors recorded on hardware, run on the machine through an ordinary launch.
 #include <algorithm>
 #include <filesystem>

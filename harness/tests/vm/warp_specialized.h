@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The warp-specialised Hopper kernel of these tests as a whole-kernel input of the machine.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exchange between lanes, divergence and reconvergence.
 #include <atomic>
 #include <chrono>

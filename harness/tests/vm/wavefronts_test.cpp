@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Wavefronts of shared-memory requests against what ncu counted on an H200; recorded by
 // tools/record_wavefronts.py.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // wgmma as recorded on hardware, run on the machine through an ordinary launch.
 #include <map>
 #include <set>

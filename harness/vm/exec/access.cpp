@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/access.h"
 
 namespace ptxvm {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One memory request of a warp: addresses, checks, host pointers, event.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/async.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // State of a block's asynchronous agents: mbarriers, bulk copies, warpgroup matrix units.
 #pragma once
 

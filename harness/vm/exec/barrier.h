@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Barriers of a block and of a cluster.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/bind.h"
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From a spelling to the functions that execute it.
 #pragma once
 

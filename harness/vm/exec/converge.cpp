@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/converge.h"
 
 namespace ptxvm {

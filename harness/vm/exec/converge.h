@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lanes of a warp that must meet at an instruction with a member mask.
 #pragma once
 

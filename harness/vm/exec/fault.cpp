@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/fault.h"
 
 #include <cstdio>

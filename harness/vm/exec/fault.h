@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Stops a launch with a message that points at the instruction.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/interpreter.h"
 
 #include "exec/fault.h"

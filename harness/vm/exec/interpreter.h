@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs one warp for one turn.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Checks a launch, spreads its clusters over host threads, collects the outcome.
 #include "ptxvm/launch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "exec/link.h"
 
 #include "exec/bind.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Gives the operations of a program their code.
 #pragma once
 

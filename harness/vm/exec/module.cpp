@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Loading a module: text to programs, programs to code.
 #include "ptxvm/module.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the blocks of a cluster to their end.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Special registers (PTX ISA 10).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // State of a running block.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "isa/sample.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Example statements for a spelling, made from its operand column. For tests and generators.
 #pragma once
 

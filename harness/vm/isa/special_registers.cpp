@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "isa/special_registers.h"
 
 namespace ptxvm::isa {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The instruction table: patterns of isa.def expanded to every exact spelling.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fundamental types (PTX ISA 5.2) and what the instruction table needs to know about them.
 #pragma once
 

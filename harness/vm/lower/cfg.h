@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Order of basic blocks.
 #pragma once
 

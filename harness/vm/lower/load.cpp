@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Loading: text, tree, programs, and the images of module variables.
 #include <algorithm>
 #include <atomic>

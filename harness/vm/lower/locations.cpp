@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Source lines through inlining (.loc with inlined_at, PTX ISA 11.5).
 #include <map>
 #include <tuple>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "lower/lower.h"
 
 #include <algorithm>

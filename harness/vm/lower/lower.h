@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Syntax tree and instruction table to a program.
 #pragma once
 

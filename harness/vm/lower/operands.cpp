@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "lower/operands.h"
 
 #include <bit>

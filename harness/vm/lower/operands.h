@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Operands of one statement, checked against the table and flattened.
 #pragma once
 

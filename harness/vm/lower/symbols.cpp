@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "lower/symbols.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Names of a kernel, the slots of its registers, and its constants.
 #pragma once
 

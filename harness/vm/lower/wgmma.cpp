@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "lower/wgmma.h"
 
 #include <unordered_map>

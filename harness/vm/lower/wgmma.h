@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What wgmma needs to know about the registers of other instructions.
 #pragma once
 

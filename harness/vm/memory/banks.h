@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Shared memory: 32 banks of 4 bytes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "memory/matrix_descriptor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Matrices in shared memory as wgmma reads them (PTX ISA 9.7.15.5.1).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Phases of an mbarrier object (PTX ISA 9.7.13.15.1), without its memory.
 #pragma once
 

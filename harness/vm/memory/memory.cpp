@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Global memory: named buffers, one to a window.
 #include <cstdlib>
 #include <new>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Global memory moves in sectors of 32 bytes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where state spaces lie in the generic address space (PTX ISA 5.1).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "memory/tensor_copy.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Boxes of a tensor and where they stand in shared memory (PTX ISA 5.5).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tensor maps as bytes of parameter memory (PTX ISA 5.5.8). The hardware's own encoding is opaque;
 // this one only has to be read back by the machine.
 #include <cstring>

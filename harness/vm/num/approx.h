@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Approximate functions (PTX ISA 9.7.3): better than the hardware's bounds, not its bits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Built with -frounding-math: the compiler must not move arithmetic across a change of mode.
 #include "num/directed.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Arithmetic with directed rounding through the floating-point environment.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // f16 and bf16 to and from f32. Branch-free, so that loops over lanes vectorise.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Inner loops that are built twice: for any x86-64 (or other) processor, and with AVX2, FMA and
 // F16C. Both give the same bits. The file that implements them includes nothing whose inline
 // functions could leak instructions of the wrong kind into the rest of the program.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rounding of exact or odd-rounded values to floating-point formats. Pure functions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Conventions of f32 instructions: flushing, saturation, the canonical NaN, and exact fma.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // 8x8 matrices of 16-bit elements, as fragments hold them.
 #pragma once
 

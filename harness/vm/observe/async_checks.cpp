@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // mbarriers, bulk copies and wgmma: engines that a warp starts and waits for.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "observe/block_checks.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The checks of one block, or of the blocks of one cluster: events in, findings out.
 #pragma once
 

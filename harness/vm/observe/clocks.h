@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Who has seen what: vector clocks of everything that runs on its own in a block.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "observe/conflicts.h"
 
 #include <algorithm>

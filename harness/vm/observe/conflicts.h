@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Findings of the checkers: one for each pair of instructions, with an example and a count.
 #pragma once
 

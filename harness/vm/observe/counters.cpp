@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts by instruction; totals and source tables are sums of them.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "ptxvm/races.h"
 
 #include "observe/block_checks.h"

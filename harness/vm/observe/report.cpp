@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sums and tables of counts.
 #include "ptxvm/report.h"
 

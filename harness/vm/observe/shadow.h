@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is remembered of every piece of shared memory: its last write, and who has read it since.
 //
 // Memory is remembered in lines of 16 bytes, the rows that ldmatrix, cp.async and wide loads use. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "observe/timeline.h"
 
 #include <algorithm>

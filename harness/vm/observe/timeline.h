@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Slices of one block, in steps.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "ptxvm/trace.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The public views of a program and a module.
 #include "program/program.h"
 

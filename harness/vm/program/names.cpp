@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Names of public enumerations.
 #include "ptxvm/launch.h"
 #include "ptxvm/module.h"

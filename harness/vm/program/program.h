@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A kernel ready to run: flat operations, a constant pool, tables for reports.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A module as its text says it, before any name or opcode is looked up.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Function bodies: declarations, labels, statements.
 #include <algorithm>
 

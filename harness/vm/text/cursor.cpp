@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "text/cursor.h"
 
 namespace ptxvm::text {

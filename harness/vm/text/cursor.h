@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Walks over tokens; shared by the parts of the parser.
 #pragma once
 

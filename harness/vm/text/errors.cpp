@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "text/errors.h"
 
 namespace ptxvm::text {

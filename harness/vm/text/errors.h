@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Errors of a text, collected while it is read.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tokens of PTX (PTX ISA 4).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Operands and variable declarations.
 #include "text/cursor.h"
 

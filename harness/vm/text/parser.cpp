@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "text/parser.h"
 
 #include "text/cursor.h"

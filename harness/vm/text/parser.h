@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Text to syntax tree (PTX ISA 4 to 6, 11). Knows no opcode.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "text/source.h"
 
 #include <algorithm>

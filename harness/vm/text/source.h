@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The text of a module and diagnostics that point into it.
 #pragma once
 

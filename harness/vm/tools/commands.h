@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Commands of the ptxvm tool.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ptxvm isa: the instruction table.
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ptxvm: the machine from the command line.
 #include "harness/io/file.h"
 #include "tools/commands.h"

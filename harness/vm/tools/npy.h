@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Arrays in .npy files (NumPy format 1.0 and 2.0, little-endian, C order).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ptxvm run: one launch of any kernel, with arguments from the command line and from files.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <ptxvm/ptxvm.h>
 
 #include <iostream>

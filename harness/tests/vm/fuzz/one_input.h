@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is fuzzed: any text is parsed and lowered or refused with an Error; what is accepted runs in
 // one small block with a limit on steps, under the counters and the race checker, and ends or stops
 // with a fault. Nothing else may happen.

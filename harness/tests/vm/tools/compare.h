@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How far a result may be from the hardware's.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where vectors are computed: on a GPU, or on the machine that they judge.
 #pragma once
 

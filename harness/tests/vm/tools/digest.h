@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // FNV-1a, 64 bits: enough to tell one generator from another.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Edge values by kind of column.
 #include <map>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tools/family.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is recorded: one family for each spelling that computes a value, and for its variants.
 #pragma once
 

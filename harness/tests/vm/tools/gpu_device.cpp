@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The CUDA driver, loaded when it is asked for, so that the program builds and starts without one.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rows of generic sets: named cases, pairs of core edges, all edges, random values.
 #include "tools/inputs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Inputs of the golden vectors: edge values and seeded random ones, each row with its reason.
 #pragma once
 

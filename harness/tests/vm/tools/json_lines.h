@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lines of JSON as the files of vectors use it: strings without escapes, arrays, objects.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Rows written by hand. Five are known errors of other PTX simulators and stand here by name; a
 // test demands them.
 #include <map>

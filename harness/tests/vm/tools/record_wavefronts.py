@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Records how many wavefronts a GPU takes for patterns of shared-memory accesses.
 
   record_wavefronts.py OUT.jsonl     needs a GPU, nvcc and ncu

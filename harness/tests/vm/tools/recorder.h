@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs families on a device and gathers their results.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sets whose rows belong together: whole warps, matrices, fragments of tensor products.
 #include <algorithm>
 #include <array>

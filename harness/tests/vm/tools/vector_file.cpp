@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tools/vector_file.h"
 
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The files of golden vectors (JSON lines): a header, input sets, then results by spelling.
 //
 //   {"schema":"ptxvm-vectors-1","group":"float","source":{"gpu":...},"notes":{...}}

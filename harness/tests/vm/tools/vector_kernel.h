@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PTX that applies a list of families to the rows of one input set.
 #pragma once
 

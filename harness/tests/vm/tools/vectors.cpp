@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // vectors --device vm|gpu [--record DIR] [--dump DIR] [--groups NAME,...] [--self-check]
 //
 // Runs one kernel for each batch of spellings, and for each case of wgmma, and writes inputs and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Patterns of shared-memory accesses, a launch of one warp and one access each, in the order in
 // which they are printed: for record_wavefronts.py, which runs this under ncu.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tools/wgmma_case.h"
 
 #include <algorithm>

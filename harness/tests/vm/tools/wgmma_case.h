@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Cases of wgmma.mma_async: an instruction, data, and where the operands stand in shared memory.
 #pragma once
 

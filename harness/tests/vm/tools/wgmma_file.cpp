@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tools/wgmma_file.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The file of wgmma vectors (JSON lines): a header, the matrices that cases are made of, the
 // distinct columns of results, then the cases.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs cases of wgmma on a device, and judges their results.
 #pragma once
 

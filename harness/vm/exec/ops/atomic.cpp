@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // atom and red (PTX ISA 9.7.13.5, 9.7.13.6).
 #include <algorithm>
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // bar, barrier, membar and fence (PTX ISA 9.7.13.1 to 9.7.13.4).
 #include "exec/barrier.h"
 

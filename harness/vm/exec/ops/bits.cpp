@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bits of integers (PTX ISA 9.7.1.14 to 9.7.1.21).
 #include <algorithm>
 

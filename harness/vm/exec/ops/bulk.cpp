@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bulk copies and tensor copies (PTX ISA 9.7.9.25.4 and 5). Each lane issues a copy of its own. It
 // is done as late as allowed: a load when no warp can go on without it, a store when a wait asks
 // for its group.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Extended precision through the carry flag of each lane (PTX ISA 9.7.2).
 #include "exec/ops/wrapping.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Blocks of a cluster: addresses in each other's shared memory (PTX ISA 9.7.9.23 and 24), and the
 // barrier of all their threads (9.7.13.4).
 #include "exec/access.h"

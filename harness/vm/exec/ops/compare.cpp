@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Comparison and selection (PTX ISA 9.7.5, 9.7.6).
 #include <cmath>
 

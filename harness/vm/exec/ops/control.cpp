@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Branches, exit, and the operations that the lowering adds (PTX ISA 9.7.12, 9.7.19).
 #include "exec/fault.h"
 #include "exec/interpreter.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // cvt (PTX ISA 9.7.9.21).
 #include <cmath>
 #include <limits>

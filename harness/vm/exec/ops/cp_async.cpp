@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Non-bulk asynchronous copies (PTX ISA 9.7.9.25.3). A copy lands as late as allowed: when a wait
 // asks for its group.
 #include <algorithm>

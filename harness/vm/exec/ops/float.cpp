@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Single and double precision arithmetic (PTX ISA 9.7.3).
 #include <cmath>
 #include <limits>

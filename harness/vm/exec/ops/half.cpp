@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // f16, f16x2, bf16 and bf16x2 arithmetic (PTX ISA 9.7.4). Everything is computed exactly or rounded
 // to odd in double precision and rounded once.
 #include "num/half.h"

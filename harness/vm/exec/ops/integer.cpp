@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Integer arithmetic (PTX ISA 9.7.1).
 #include <algorithm>
 #include <limits>

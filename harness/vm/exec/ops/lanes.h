@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Helpers that turn a function of one lane into an operation.
 #pragma once
 

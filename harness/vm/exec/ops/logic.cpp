@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Logic, shifts, permutes (PTX ISA 9.7.7, 9.7.9.7).
 #include <algorithm>
 

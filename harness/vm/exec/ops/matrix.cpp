@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Warp-level matrix instructions (PTX ISA 9.7.14).
 #include "exec/access.h"
 #include "exec/ops/lanes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ld and st (PTX ISA 9.7.9.8 to 9.7.9.12).
 #include "exec/access.h"
 #include "exec/ops/lanes.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // mov, packing, and conversion of addresses (PTX ISA 9.7.9.2, .20, .17).
 #include "exec/ops/lanes.h"
 

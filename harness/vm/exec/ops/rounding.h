@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The rounding modifier, for arithmetic and conversions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exchange and votes within a warp (PTX ISA 9.7.9.6, 9.7.13.9 to .13, 9.7.13.4).
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Instructions that kernels of warps with different roles need: elect.sync (PTX ISA 9.7.13.14) and
 // setmaxnreg (9.7.19.5).
 #include "exec/converge.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Warpgroup matrix instructions (PTX ISA 9.7.15). The four warps of a warpgroup issue an
 // mma_async one after the other; it runs when they have met in the wait_group that asks for it.
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Integer arithmetic that wraps or widens; shared by the integer operations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the library says about a text or a launch that it refuses.
 #pragma once
 

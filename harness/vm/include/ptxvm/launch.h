@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory, arguments and the launch itself.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A PTX text, read, checked and made ready to run.
 #pragma once
 

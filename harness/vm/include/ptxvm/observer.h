@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What can be watched while a kernel runs.
 //
 // Execution knows no checker and no counter: it reports what a warp asks for, one event for each

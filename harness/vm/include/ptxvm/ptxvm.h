@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The whole machine: modules, launches, counts, findings, traces.
 #pragma once
 

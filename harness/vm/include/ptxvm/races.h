@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The checker of synchronisation: races, copies that nobody waits for, reads of what was never
 // written.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts: what a launch did, in total and for each line.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A timeline of what each warp did and waited for.
 #pragma once
 
