@@ -59,4 +59,5 @@ main() {
   fi
 }
 
-main "$@"
+# In one piece: the licence line may just have been written into this file.
+{ main "$@"; exit; }
