@@ -6,7 +6,7 @@
   scripts/spdx.py --check    lists the files that lack it, exit 1
 
 Files whose line numbers are quoted, in chapters, exercises and expected output, do without: kernels,
-the pages and their exercises, and the kernels of tests. LICENSE covers them like all others.
+the pages and their exercises, and the kernels of tests; so does the project that a page shows whole. LICENSE covers them like all others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LINE = "SPDX-License-Identifier: MIT"
 COMMENTS = {".cmake": "#", ".cpp": "//", ".cu": "//", ".cuh": "//", ".def": "//", ".h": "//"}
 COMMENTS |= {".inc": "//", ".py": "#", ".sh": "#", "CMakeLists.txt": "#"}
-WITHOUT = ("kernels/", "docs/", "harness/tests/vm/kernels/", "harness/tests/exercises/project/")
+WITHOUT = ("kernels/", "docs/", "harness/tests/vm/kernels/", "harness/tests/vm/consumer/",
+           "harness/tests/exercises/project/")  # fmt: skip
 
 
 def comment_of(name: str) -> str:

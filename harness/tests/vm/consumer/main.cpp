@@ -1,4 +1,3 @@
-// SPDX-License-Identifier: MIT
 #include <ptxvm/ptxvm.h>
 
 #include <iostream>
