@@ -60,7 +60,7 @@ std::string coloured(std::string_view text, Colour colour, std::FILE* stream) {
 std::string progress_text(std::size_t done, std::size_t pieces, double paid, double cost,
                           double seconds) {
   if (pieces == 0) return {};
-  const std::string position = fmt::format("{} of {}", std::min(done + 1, pieces), pieces);
+  std::string position = fmt::format("{} of {}", std::min(done + 1, pieces), pieces);
   if (paid <= 0 || seconds < 1) return position;
   const double left = seconds * std::max(cost - paid, 0.0) / paid;
   return left < 90 ? fmt::format("{}, {:.0f} s left", position, std::ceil(left))

@@ -24,7 +24,7 @@ Json generator_json(const SourceState& source, const std::vector<std::string>& a
 Json device_json(const Device& device, const Nvml* nvml);
 
 /// policy{...} of a result file; without a timing policy that of counts: nothing is timed.
-Json policy_json(const std::optional<TimingPolicy>& policy, std::uint64_t seed,
+Json policy_json(const std::optional<TimingPolicy>& timing, std::uint64_t seed,
                  const Device& device, const Nvml* nvml);
 
 }  // namespace fa
