@@ -160,10 +160,8 @@ void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, 
     case Space::kParam:
       area = {const_cast<std::byte*>(launch.parameters.data()), 0, launch.parameters.size()};
       break;
-    default: {
-      const auto& constants = launch.module->data().constants;
-      area = {const_cast<std::byte*>(constants.data()), 0, constants.size()};
-    }
+    default:
+      area = {const_cast<std::byte*>(launch.constants.data()), 0, launch.constants.size()};
   }
   if (writes && (space == Space::kParam || space == Space::kConst)) {
     raise(w, op, FaultKind::kInvalid, __builtin_ctz(mask),

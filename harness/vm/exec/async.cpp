@@ -37,7 +37,7 @@ void begin_async(Cta& cta) {
   a.free_registers = 0;
 }
 
-std::string describe_poll(Cta& cta, Warp& w) {
+std::string describe_poll(const Cta& cta, const Warp& w) {
   const Op& op = w.code[w.pc];
   const isa::Spelling* spelling = cta.launch->program->spellings[op.instruction];
   if (!spelling) return {};
@@ -83,7 +83,7 @@ uint32_t accumulator_use(const Op& op, uint32_t sums) {
 }
 
 void mark_registers(Warp& w, const Op& op, uint32_t sums, bool a_in_registers) {
-  w.check_busy = true;
+  w.checks |= kCheckBusy;
   const uint32_t use = accumulator_use(op, sums);
   for (uint32_t i = 0; i < sums; ++i) w.busy[op.list[i] / kRegisterLine] = use;
   if (!a_in_registers) return;
@@ -92,7 +92,7 @@ void mark_registers(Warp& w, const Op& op, uint32_t sums, bool a_in_registers) {
 
 void mark_busy_registers(Warp& w) {
   std::fill(w.busy.begin(), w.busy.end(), 0u);
-  w.check_busy = false;
+  w.checks &= static_cast<uint8_t>(~kCheckBusy);
   const uint32_t self = w.index % 4u;
   for (const PendingMma& mma : w.cta->async.warpgroups[w.index / 4u].pending) {
     if (!(mma.issued >> self & 1)) continue;

@@ -53,7 +53,7 @@ struct AsyncState {
 void begin_async(Cta& cta);
 
 /// What a warp that polls waits for, for the message about a deadlock; empty for other operations.
-std::string describe_poll(Cta& cta, Warp& w);
+std::string describe_poll(const Cta& cta, const Warp& w);
 
 /// Copies of a bulk load have landed. Raises a fault when the barrier is gone.
 void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address,
@@ -62,8 +62,8 @@ void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint
 /// Raises a fault unless a barrier has been initialised at an address of a block.
 void require_mbarrier(const Warp& w, const Op& op, int lane, Cta& home, uint32_t address);
 
-/// cp.async: makes the copies of some lanes land that were issued so far.
-void land_copies(Warp& w, uint32_t lanes, bool observed);
+/// cp.async: makes the copies of some lanes land whose requests have smaller numbers than `end`.
+void land_copies(Warp& w, uint32_t lanes, uint64_t end, bool observed);
 
 /// Entries of Warp::busy: 0, operand A, or accumulators and which.
 inline constexpr uint32_t kUseA = 1;

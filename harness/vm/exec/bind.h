@@ -98,4 +98,10 @@ Bound bind_block_marker();
 Bound bind_jump();
 Bound bind_refresh(isa::Special special);
 
+/// call, and ret in a function.
+Bound bind_call();
+Bound bind_return();
+/// ld and st of what a call passes, in local memory.
+Bound bind_frame_access(const isa::Spelling& spelling);
+
 }  // namespace ptxvm

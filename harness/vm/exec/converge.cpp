@@ -2,10 +2,10 @@
 #include "exec/converge.h"
 
 namespace ptxvm {
+namespace {
 
-bool converge(Warp& w, const Op& op, uint32_t members) {
-  if ((members & w.live & ~w.mask) == 0) [[likely]]
-    return true;
+// Lanes that were parked at the operation become active.
+void join_parked(Warp& w, const Op& op) {
   const auto pc = static_cast<uint32_t>(&op - w.code);
   for (size_t i = 0; i < w.fragments.size();) {
     if (w.fragments[i].pc == pc) {
@@ -16,6 +16,22 @@ bool converge(Warp& w, const Op& op, uint32_t members) {
     }
   }
   w.mask = op.guard >= kNoRef ? w.active : w.active & w.predicate(op.guard);
+}
+
+}  // namespace
+
+bool converge_aligned(Warp& w, const Op& op, uint32_t needed) {
+  if ((needed & ~w.live) == 0) join_parked(w, op);
+  const uint32_t missing = needed & ~w.mask;
+  if (missing == 0) return true;
+  if (missing & (w.active | ~w.live)) raise_not_converged(w, op, needed);
+  return false;
+}
+
+bool converge(Warp& w, const Op& op, uint32_t members) {
+  if ((members & w.live & ~w.mask) == 0) [[likely]]
+    return true;
+  join_parked(w, op);
   const uint32_t missing = members & w.live & ~w.mask;
   if (missing == 0) return true;
   if (missing & w.active) {

@@ -23,18 +23,21 @@ void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane, std::s
   f.lane = lane;
   f.instruction = instruction;
   f.where = Kernel(&program).point_at(instruction, std::move(message));
-  std::string who = "kernel " + program.name + ", block (" + std::to_string(f.cta.x) + ", " +
-                    std::to_string(f.cta.y) + ", " + std::to_string(f.cta.z) + "), warp " +
-                    std::to_string(w.index);
+  std::string who = "kernel " + Kernel(&program).readable_name() + ", block (" +
+                    std::to_string(f.cta.x) + ", " + std::to_string(f.cta.y) + ", " +
+                    std::to_string(f.cta.z) + "), warp " + std::to_string(w.index);
   if (lane >= 0) who += ", lane " + std::to_string(lane);
   f.where.notes.push_back(std::move(who));
   throw error;
 }
 
+std::string not_converged(uint32_t lanes, uint32_t needed) {
+  return "only lanes " + hex(lanes, 8) + " execute this; lanes " + hex(needed, 8) +
+         " must, together";
+}
+
 void raise_not_converged(const Warp& w, const Op& op, uint32_t needed) {
-  raise(w, op, FaultKind::kDivergence, -1,
-        "only lanes " + hex(w.mask, 8) + " execute this; lanes " + hex(needed, 8) +
-            " must, together");
+  raise(w, op, FaultKind::kDivergence, -1, not_converged(w.mask, needed));
 }
 
 }  // namespace ptxvm

@@ -20,16 +20,14 @@ struct FaultError {
   raise(w, op.instruction, kind, lane, std::move(message));
 }
 
-/// For instructions with .aligned: all 32 lanes must execute together.
+/// For instructions with .aligned: the needed lanes do not execute together.
+/// `only lanes 0x0000ffff execute this; lanes 0xffffffff must, together`
+std::string not_converged(uint32_t lanes, uint32_t needed);
 [[noreturn]] void raise_not_converged(const Warp& w, const Op& op, uint32_t needed);
 
 inline void require_all_lanes(const Warp& w, const Op& op) {
   if (w.mask != kAllLanes) [[unlikely]]
     raise_not_converged(w, op, kAllLanes);
-}
-inline void require_live_lanes(const Warp& w, const Op& op) {
-  if (w.mask != w.live) [[unlikely]]
-    raise_not_converged(w, op, w.live);
 }
 
 /// `0x0000ffff`

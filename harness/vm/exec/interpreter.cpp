@@ -2,6 +2,7 @@
 #include "exec/interpreter.h"
 
 #include "exec/fault.h"
+#include "exec/poison.h"
 
 namespace ptxvm {
 namespace {
@@ -12,7 +13,12 @@ uint32_t instruction_at(const Warp& w, uint32_t pc) {
 
 [[noreturn]] void raise_all_parked(Warp& w) {
   const Fragment& f = w.fragments.front();
-  std::string text = "lanes " + hex(f.mask, 8) + " wait here for lanes that do not come";
+  const isa::Spelling* spelling = w.cta->launch->program->spellings[instruction_at(w, f.pc)];
+  const bool all = spelling && spelling->row->lanes == isa::Lanes::kAll;
+  const bool live = spelling && spelling->row->lanes == isa::Lanes::kLive;
+  std::string text = all || live
+                         ? not_converged(f.mask, all ? kAllLanes : w.live)
+                         : "lanes " + hex(f.mask, 8) + " wait here for lanes that do not come";
   for (size_t i = 1; i < w.fragments.size(); ++i) {
     const Kernel kernel(w.cta->launch->program);
     text += "; lanes " + hex(w.fragments[i].mask, 8) + " wait at line " +
@@ -92,17 +98,27 @@ bool rotate_fragments(Warp& w) {
 
 namespace {
 
+void check_registers(Warp& w, const Op& op) {
+  if (w.checks & kCheckBusy) check_busy_registers(w, op);
+  if (w.checks & kCheckPoison) follow_poison(w, op);
+}
+
 // kEach reports every instruction; the operations themselves were chosen at launch.
 template <bool kEach>
 void run(Warp& w) {
   const Op* const code = w.code;
   const Op* op = code + w.pc;
   w.blocks_left = kBlocksPerTurn;
+  w.polled = Poll::kNo;
   for (;;) {
     uint32_t mask = w.active;
     if (op->guard < kNoRef) {
       mask &= w.predicate(op->guard);
       if (mask == 0) {
+        if (w.checks & kCheckPoison) [[unlikely]] {
+          w.mask = 0;
+          follow_poison(w, *op);
+        }
         if constexpr (kEach) {
           const InstructionEvent e{id_of(w), op->instruction, 0};
           notify(w, [&](Probe& p) { p.instruction(e); });
@@ -119,8 +135,8 @@ void run(Warp& w) {
         notify(w, [&](Probe& p) { p.instruction(e); });
       }
     }
-    if (w.check_busy) [[unlikely]]
-      check_busy_registers(w, *op);
+    if (w.checks != 0) [[unlikely]]
+      check_registers(w, *op);
     switch (op->fn(w, *op)) {
       case Step::kNext:
         ++op;

@@ -3,20 +3,16 @@
 #include "ptxvm/launch.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <thread>
 
-#include "exec/fault.h"
-#include "exec/scheduler.h"
+#include "exec/communication.h"
+#include "exec/grid.h"
 
 namespace ptxvm {
 namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
-constexpr uint32_t kMaxCluster = 16;     // 8 where the kernel must run on every GPU
-constexpr uint32_t kMaxShared = 232448;  // of a block on sm_90: 227 KiB
+constexpr uint32_t kMaxCluster = 16;  // 8 where the kernel must run on every GPU
 
 std::string show(Dim3 d) {
   return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
@@ -44,8 +40,13 @@ std::vector<std::byte> parameter_bytes(const Program& program, const LaunchConfi
   return bytes;
 }
 
+uint64_t shared_bytes(const Program& program, const LaunchConfig& config) {
+  return uint64_t{program.dynamic_offset} + config.dynamic_shared_bytes;
+}
+
 void check(const Program& program, const LaunchConfig& config, const Options& options) {
   const std::string who = "'" + program.name + "': ";
+  if (!program.errors.empty()) throw Error(program.errors);
   if (!program.unsupported.empty()) throw Error(program.unsupported);
   if (config.grid.count() == 0) throw Error(who + "the grid " + show(config.grid) + " is empty");
   if (config.grid.y > 65535 || config.grid.z > 65535 || config.grid.x > 0x7fffffffu ||
@@ -78,10 +79,10 @@ void check(const Program& program, const LaunchConfig& config, const Options& op
     throw Error(who + "a cluster of " + show(cluster) + " blocks; the kernel requires " +
                 show(*program.required_cluster));
   }
-  const uint64_t shared = uint64_t{program.dynamic_offset} + config.dynamic_shared_bytes;
-  if (shared > kMaxShared) {
+  const uint64_t shared = shared_bytes(program, config), most = options.card.largest_shared_bytes;
+  if (shared > most) {
     throw Error(who + std::to_string(shared) + " bytes of shared memory; a block has at most " +
-                std::to_string(kMaxShared));
+                std::to_string(most) + " on the " + std::string(options.card.name));
   }
   if (options.shared_base % 16 != 0 || options.shared_base == 0 || options.shared_base > 65536) {
     throw Error("shared_base must be a multiple of 16 from 16 to 65536");
@@ -106,74 +107,38 @@ std::vector<std::byte> patched_pool(const Program& program, uint32_t shared_base
   return pool;
 }
 
-// Hands out clusters in launch order. After a fault only earlier clusters still run, so that the
-// fault of the first faulty one is reported however many threads there are.
-class Work {
- public:
-  Work(uint64_t count, bool reversed) : count_(count), reversed_(reversed) {}
+// Blocks that the card holds at once. A cooperative grid must be among them.
+uint64_t resident_blocks(const Program& program, const LaunchConfig& config,
+                         const Options& options) {
+  const Card& card = options.card;
+  const std::string who = "'" + program.name + "': ";
+  const uint64_t each = blocks_per_multiprocessor(
+      card, static_cast<uint32_t>(config.block.count()),
+      static_cast<uint32_t>(shared_bytes(program, config)), options.registers);
+  if (each == 0) {
+    throw Error(who + "a block of " + std::to_string(config.block.count()) + " threads with " +
+                std::to_string(options.registers) + " registers each does not fit on the " +
+                std::string(card.name));
+  }
+  const uint64_t all = each * card.multiprocessors;
+  if (config.cooperative && config.grid.count() > all) {
+    throw Error(who + "a cooperative launch of " + std::to_string(config.grid.count()) +
+                " blocks; the " + std::string(card.name) + " holds " + std::to_string(all) +
+                " of them at once: " + std::to_string(each) + " on each of " +
+                std::to_string(card.multiprocessors) + " multiprocessors");
+  }
+  return all;
+}
 
-  // Position in launch order; the index is `index_of(position)`.
-  bool take(uint64_t& position) {
-    position = next_.fetch_add(1);
-    return position < count_ && position < stop_.load();
-  }
-  uint64_t index_of(uint64_t position) const {
-    return reversed_ ? count_ - 1 - position : position;
-  }
-
-  void fail(uint64_t position, Fault fault) {
-    const std::lock_guard lock(mutex_);
-    if (position >= stop_.load()) return;
-    stop_.store(position);
-    fault_ = std::move(fault);
-  }
-  void stop() {
-    stop_.store(0);
-    stopped_.store(true);
-  }
-  bool stopped() const { return stopped_.load(); }
-  void fail(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    stop_.store(0);
-    error_ = std::move(error);
-  }
-
-  std::optional<Fault> result() {
-    if (error_) std::rethrow_exception(error_);
-    return std::move(fault_);
-  }
-
- private:
-  uint64_t count_;
-  bool reversed_;
-  std::atomic<uint64_t> next_{0}, stop_{UINT64_MAX};
-  std::atomic<bool> stopped_{false};
-  std::mutex mutex_;
-  std::optional<Fault> fault_;
-  std::exception_ptr error_;
-};
-
-uint64_t run_worker(Work& work, LaunchState& state,
-                    const std::vector<std::unique_ptr<Probe>>& probes) {
-  try {
-    ClusterRunner runner(state, probes);
-    uint64_t position = 0;
-    while (work.take(position)) {
-      try {
-        runner.run(work.index_of(position));
-      } catch (FaultError& e) {
-        work.fail(position, std::move(e.fault));
-        break;
-      } catch (const Stopped&) {
-        work.stop();
-        break;
-      }
-    }
-    return runner.steps();
-  } catch (...) {
-    work.fail(std::current_exception());
-    return 0;
-  }
+// All clusters together have taken too long, and none of them is to blame.
+Fault over_limit(const Kernel& kernel, uint64_t limit) {
+  Fault f;
+  f.kind = FaultKind::kStepLimit;
+  f.kernel = kernel.name();
+  f.message = "the blocks of the launch have executed more than " + std::to_string(limit) +
+              " instructions, which is the limit";
+  f.where = kernel.point_at(0, f.message);
+  return f;
 }
 
 }  // namespace
@@ -201,46 +166,58 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   state.parameters = parameter_bytes(program, complete);
   state.pool = patched_pool(program, options.shared_base);
   state.observed = !options.observers.empty();
+  state.resident_limit =
+      std::max<uint64_t>(1, resident_blocks(program, complete, options) / complete.cluster.count());
+  state.communicates = communicates(program);
+  if (complete.cooperative) state.grid_workspace = memory.grid_workspace();
   memory.attach(module);
+  state.constants = memory.constants(module);
+  Printed printed;
+  state.printed = &printed;
 
   LaunchInfo info;
   info.kernel = kernel;
+  info.memory = &memory;
   info.grid = complete.grid;
   info.block = complete.block;
   info.cluster = complete.cluster;
   info.dynamic_shared_bytes = complete.dynamic_shared_bytes;
   for (Observer* o : options.observers) {
     state.every_instruction |= o->wants_instructions();
+    state.ordered |= o->wants_order();
     o->begin(info);
   }
 
   const uint64_t clusters = complete.grid.count() / complete.cluster.count();
   uint64_t threads = options.threads != 0 ? static_cast<uint64_t>(options.threads)
                                           : std::max(1u, std::thread::hardware_concurrency());
-  threads = std::min(threads, clusters);
-  std::vector<std::vector<std::unique_ptr<Probe>>> probes(threads);
-  for (auto& own : probes) {
-    for (Observer* o : options.observers) own.push_back(o->make_probe());
-  }
+  threads = state.communicates || state.ordered ? 1 : std::min(threads, clusters);
 
-  Work work(clusters, options.cta_order == Order::kReversed);
-  std::vector<uint64_t> steps(threads, 0);
+  Work work(clusters, options.cta_order == Order::kReversed, options.max_steps);
+  ProbeSets probes(options.observers);
   {
+    std::vector<std::unique_ptr<GridRunner>> runners;
+    for (uint64_t t = 0; t < threads; ++t) {
+      runners.push_back(std::make_unique<GridRunner>(state, work, probes));
+    }
     std::vector<std::jthread> pool;
     for (uint64_t t = 1; t < threads; ++t) {
-      pool.emplace_back([&, t] { steps[t] = run_worker(work, state, probes[t]); });
+      pool.emplace_back([&, t] { runners[t]->run(); });
     }
-    steps[0] = run_worker(work, state, probes[0]);
+    runners[0]->run();
   }
+  memory.forget_fresh();
 
   LaunchResult result;
   result.fault = work.result();
   result.stopped = work.stopped();
-  for (uint64_t s : steps) result.steps += s;
+  result.printed = printed.take();
+  result.steps = work.steps();
+  if (!result.fault && !result.stopped && work.over_limit()) {
+    result.fault = over_limit(kernel, options.max_steps);
+  }
   for (size_t i = 0; i < options.observers.size(); ++i) {
-    std::vector<std::unique_ptr<Probe>> own;
-    for (auto& p : probes) own.push_back(std::move(p[i]));
-    options.observers[i]->end(own);
+    options.observers[i]->end(probes.take(i));
     for (Finding& f : options.observers[i]->findings()) result.findings.push_back(std::move(f));
   }
   return result;

@@ -18,6 +18,12 @@ Bound code_of(const Program& program, Action action, const Op& op) {
       return bind_jump();
     case Action::kExit:
       return bind(*isa::find("exit"));
+    case Action::kCall:
+      return bind_call();
+    case Action::kReturn:
+      return bind_return();
+    case Action::kFrameAccess:
+      return bind_frame_access(*program.spellings[op.instruction]);
     case Action::kRefresh:
       return bind_refresh(static_cast<isa::Special>(op.aux));
   }

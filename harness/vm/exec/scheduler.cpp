@@ -55,7 +55,11 @@ ClusterRunner::ClusterRunner(LaunchState& launch, const std::vector<std::unique_
   registers_ = allocate(register_stride_ * warps_per_cta_ * ctas);
   shared_ = allocate(shared_stride_ * ctas);
   local_ = allocate(local_stride_ * warps_per_cta_ * ctas);
-  for (Cta& cta : ctas_) cta.warps.resize(warps_per_cta_);
+  for (Cta& cta : ctas_) {
+    cta.warps.resize(warps_per_cta_);
+    for (Warp& w : cta.warps) order_.push_back(&w);
+  }
+  if (launch_.options->warp_order == Order::kReversed) std::reverse(order_.begin(), order_.end());
 }
 
 ClusterRunner::~ClusterRunner() = default;
@@ -78,6 +82,7 @@ void ClusterRunner::begin(Cta& cta, uint64_t cluster, uint32_t rank) {
                          : program.shared_bytes;
   cta.shared = shared_.get() + shared_stride_ * rank;
   cta.live_threads = static_cast<uint32_t>(launch_.block.count());
+  cta.multiprocessor = static_cast<uint32_t>(position_ % launch_.options->card.multiprocessors);
   std::memset(cta.shared, kPoison, shared_stride_);
   for (Barrier& b : cta.barriers) b = Barrier{};
   cta.pending.clear();
@@ -115,82 +120,136 @@ void ClusterRunner::begin(Warp& w, uint16_t index) {
   const uint64_t first = uint64_t{index} * 32, threads = launch_.block.count();
   w.live = threads - first >= 32 ? kAllLanes : (1u << (threads - first)) - 1;
   w.active = w.live;
-  w.mask = w.carry = w.pc = 0;
+  w.mask = w.carry = 0;
+  w.pc = launch_.program->entry;
+  w.calls.reset();
   w.fragments.clear();
   w.status = WarpStatus::kReady;
   w.hold = false;
   w.steps = 0;
   w.step_limit = launch_.options->max_warp_steps;
+  w.answers.fill({});
+  w.polled = Poll::kNo;
   w.copies.pending.clear();
   w.copies.committed.fill(0);
+  w.copies.tracked.fill(0);
+  w.copies.issued = 0;
   w.bulk_groups.fill(0);
   w.busy.assign(launch_.program->wgmma_lines, 0);
-  w.check_busy = w.waiting = w.cluster_arrived = false;
+  w.checks = 0;
+  w.poison.clear();
+  w.waiting = w.cluster_arrived = false;
   fill_specials(w);
 }
 
-void ClusterRunner::run(uint64_t index) {
+void ClusterRunner::begin(uint64_t index, uint64_t position) {
+  position_ = position;
+  steps_ = 0;
+  idle_rounds_ = rotations_ = 0;
   cluster_ = {ctas_, 0};
   for (uint32_t rank = 0; rank < ctas_.size(); ++rank) begin(ctas_[rank], index, rank);
-  schedule();
+}
+
+void ClusterRunner::end() {
+  while (finish_one_pending()) {
+  }
+  if (!launch_.observed) return;
   for (const Cta& cta : ctas_) {
-    if (launch_.observed) {
-      const CtaEvent e = event_of(cta);
-      for (const auto& probe : probes_) probe->cta_end(e);
-    }
-    for (const Warp& w : cta.warps) steps_ += w.steps;
+    const CtaEvent e = event_of(cta);
+    for (const auto& probe : probes_) probe->cta_end(e);
   }
 }
 
-// Each warp runs until it waits. A warp that polls makes no progress when it is found polling at
-// the same place again; when a whole round makes none, nothing can wake anybody.
-void ClusterRunner::schedule() {
-  std::vector<Warp*> order;
-  for (Cta& cta : ctas_) {
-    for (Warp& w : cta.warps) order.push_back(&w);
-  }
-  if (launch_.options->warp_order == Order::kReversed) std::reverse(order.begin(), order.end());
-  const bool observed = launch_.observed;
-  uint32_t idle_rounds = 0, rotations = 0;
-
+bool ClusterRunner::advance() {
+  moved_ = false;
   for (;;) {
-    // A loop around test_wait executes instructions without getting anywhere.
-    bool progress = false, spins = false, alive = false;
-    for (Warp* w : order) {
-      if (w->status == WarpStatus::kExited) continue;
-      alive = true;
-      if (w->status == WarpStatus::kAtBarrier) continue;
-      const bool polled = w->status == WarpStatus::kPolling;
-      const uint32_t pc = w->pc;
-      const uint64_t steps = w->steps;
-      const uint32_t instruction = w->code[pc].instruction;
-      w->status = WarpStatus::kReady;
-      if (launch_.options->stop && *launch_.options->stop) throw Stopped();
-      run_turn(*w);
-      const bool stuck = polled && w->status == WarpStatus::kPolling && w->pc == pc;
-      progress |= !stuck;
-      spins |= stuck && w->steps != steps;
-      if (observed && polled && !stuck) {
-        const WaitEvent e{id_of(*w), instruction, false};
-        notify(*w, [&](Probe& p) { p.wait(e); });
-      }
-      if (observed && !polled && w->status == WarpStatus::kPolling) {
-        const WaitEvent e{id_of(*w), w->code[w->pc].instruction, true};
-        notify(*w, [&](Probe& p) { p.wait(e); });
-      }
-      if (w->status == WarpStatus::kExited) finish(*w);
-    }
-    if (!alive) break;
-    if (progress || finish_one_pending()) {
-      idle_rounds = rotations = 0;
-    } else if (rotations < kRotations && rotate_lanes()) {
-      ++rotations;
-    } else if (!spins || ++idle_rounds == kIdleRounds) {
+    const Round round = run_round();
+    if (!round.alive) break;
+    if (round.progress || finish_one_pending()) {
+      idle_rounds_ = rotations_ = 0;
+      moved_ = true;
+    } else if (rotations_ < kRotations && rotate_lanes()) {
+      ++rotations_;
+    } else if (round.waits_for_grid) {
+      return false;
+    } else if (!round.spins || spins_for_ever(round)) {
       raise_deadlock();
     }
   }
-  while (finish_one_pending()) {
+  end();
+  moved_ = true;
+  return true;
+}
+
+ClusterRunner::Round ClusterRunner::run_round() {
+  Round round;
+  for (Warp* w : order_) {
+    if (w->status == WarpStatus::kExited) continue;
+    round.alive = true;
+    if (w->status != WarpStatus::kAtBarrier) turn(*w, round);
   }
+  return round;
+}
+
+// A warp runs until it waits. One that polls makes no progress when it is found polling at the same
+// place again, or gets the same answer from memory.
+void ClusterRunner::turn(Warp& w, Round& round) {
+  const bool polled = w.status == WarpStatus::kPolling;
+  const uint32_t pc = w.pc;
+  const uint64_t steps = w.steps;
+  const uint32_t instruction = w.code[pc].instruction;
+  w.status = WarpStatus::kReady;
+  if (launch_.options->stop && *launch_.options->stop) throw Stopped();
+  run_turn(w);
+  steps_ += w.steps - steps;
+  if (steps_ > launch_.options->max_steps) {
+    raise(w, instruction_of(w), FaultKind::kStepLimit, -1,
+          "the launch has executed more than " + std::to_string(launch_.options->max_steps) +
+              " instructions, which is the limit");
+  }
+  const bool stuck = polled && w.status == WarpStatus::kPolling && w.pc == pc;
+  const bool waits = w.status == WarpStatus::kReady && w.polled != Poll::kNo;
+  round.progress |= !stuck && !waits;
+  round.spins |= waits || (stuck && w.steps != steps);
+  round.waits_for_memory |= waits;
+  round.waits_for_grid |= waits && w.polled == Poll::kGrid;
+  if (launch_.observed && polled && !stuck) {
+    const WaitEvent e{id_of(w), instruction, false};
+    notify(w, [&](Probe& p) { p.wait(e); });
+  }
+  if (launch_.observed && !polled && w.status == WarpStatus::kPolling) {
+    const WaitEvent e{id_of(w), w.code[w.pc].instruction, true};
+    notify(w, [&](Probe& p) { p.wait(e); });
+  }
+  if (w.status == WarpStatus::kExited) finish(w);
+}
+
+// A whole round has got nowhere. Loops that test an mbarrier may give up, but not after so long;
+// loops that read memory go on for ever when they hold the same values each time.
+bool ClusterRunner::spins_for_ever(const Round& round) {
+  ++idle_rounds_;
+  if (!round.waits_for_memory) return idle_rounds_ == kIdleRounds;
+  const uint64_t now = fingerprint();
+  const bool same = idle_rounds_ > 1 && now == fingerprint_;
+  fingerprint_ = now;
+  return same;
+}
+
+uint64_t ClusterRunner::fingerprint() const {
+  uint64_t hash = 0;
+  auto mix = [&hash](uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  };
+  for (const Warp* w : order_) {
+    mix(static_cast<uint64_t>(w->pc) << 32 | w->active);
+    for (size_t at = 0; at < register_stride_; at += sizeof(uint64_t)) {
+      uint64_t word;
+      std::memcpy(&word, w->base[0] + at, sizeof word);
+      mix(word);
+    }
+  }
+  return hash;
 }
 
 // Lanes that poll may wait for lanes of their own warp, which the order of positions keeps from
@@ -230,7 +289,11 @@ void ClusterRunner::finish(Warp& w) {
   if (launch_.observed) {
     std::vector<ExitEvent::Pending> pending;
     for (const PendingCopy& c : w.copies.pending) {
-      pending.push_back({c.instruction, c.mask, c.group, c.committed});
+      uint32_t lanes = 0;
+      for_lanes(c.mask, [&](int lane) {
+        if (c.number >= w.copies.tracked[static_cast<size_t>(lane)]) lanes |= 1u << lane;
+      });
+      if (lanes != 0) pending.push_back({c.instruction, lanes, c.group, c.committed});
     }
     uint32_t wgmma = 0;
     if (w.index / 4u < w.cta->async.warpgroups.size()) {
@@ -245,28 +308,27 @@ void ClusterRunner::finish(Warp& w) {
   recheck_cluster_barrier(*w.cta, w);
 }
 
-void ClusterRunner::raise_deadlock() {
-  const Program& program = *launch_.program;
-  const Kernel kernel(&program);
-  FaultError error;
-  Fault& f = error.fault;
-  f.kind = FaultKind::kDeadlock;
-  f.kernel = program.name;
-  f.cta = ctas_[0].position;
-  std::vector<std::string> positions;
-  for (Cta& cta : ctas_) {
-    for (Warp& w : cta.warps) {
+// A warp at a barrier has been moved past it.
+uint32_t ClusterRunner::instruction_of(const Warp& w) {
+  if (w.status == WarpStatus::kReady && w.polled != Poll::kNo) return w.poll_instruction;
+  return w.code[w.status == WarpStatus::kAtBarrier ? w.pc - 1 : w.pc].instruction;
+}
+
+void ClusterRunner::describe(bool named, std::vector<std::string>& out) const {
+  for (const Cta& cta : ctas_) {
+    for (const Warp& w : cta.warps) {
       std::string text = "warp " + std::to_string(w.index);
-      if (ctas_.size() > 1) text = "block " + std::to_string(cta.rank) + " of the cluster, " + text;
+      if (named) {
+        text = "block (" + std::to_string(cta.position.x) + ", " + std::to_string(cta.position.y) +
+               ", " + std::to_string(cta.position.z) + "), " + text;
+      } else if (ctas_.size() > 1) {
+        text = "block " + std::to_string(cta.rank) + " of the cluster, " + text;
+      }
       if (w.status == WarpStatus::kExited) {
-        positions.push_back(text + " has exited");
+        out.push_back(text + " has exited");
         continue;
       }
-      // A warp at a barrier has been moved past it.
-      const uint32_t pc = w.status == WarpStatus::kAtBarrier ? w.pc - 1 : w.pc;
-      const uint32_t instruction = w.code[pc].instruction;
-      if (!f.instruction) f.instruction = instruction;
-      const InstructionInfo& info = program.instructions[instruction];
+      const InstructionInfo& info = launch_.program->instructions[instruction_of(w)];
       text += " waits at line " + std::to_string(info.line) + ", " + std::string(info.opcode);
       if (w.status == WarpStatus::kAtBarrier) {
         const Barrier& b = cta.barriers[w.barrier];
@@ -275,15 +337,46 @@ void ClusterRunner::raise_deadlock() {
                 (b.expected == 0 ? "all" : std::to_string(b.expected)) + " threads have arrived";
       }
       if (w.status == WarpStatus::kPolling) text += describe_poll(cta, w);
-      positions.push_back(std::move(text));
+      out.push_back(std::move(text));
     }
   }
-  f.message = "deadlock: no warp can go on";
+}
+
+Fault ClusterRunner::fault(FaultKind kind, std::string message,
+                           const std::vector<std::string>& notes) const {
+  Fault f;
+  f.kind = kind;
+  f.kernel = launch_.program->name;
+  f.cta = ctas_[0].position;
+  for (const Cta& cta : ctas_) {
+    for (const Warp& w : cta.warps) {
+      if (!f.instruction && w.status != WarpStatus::kExited) f.instruction = instruction_of(w);
+    }
+  }
+  f.message = std::move(message);
+  const Kernel kernel(launch_.program);
   f.where = kernel.point_at(f.instruction.value_or(0), f.message);
-  f.where.notes.push_back("kernel " + program.name + ", block (" + std::to_string(f.cta.x) + ", " +
-                          std::to_string(f.cta.y) + ", " + std::to_string(f.cta.z) + ")");
-  for (std::string& p : positions) f.where.notes.push_back(std::move(p));
-  throw error;
+  f.where.notes.push_back("kernel " + kernel.readable_name() + ", block (" +
+                          std::to_string(f.cta.x) + ", " + std::to_string(f.cta.y) + ", " +
+                          std::to_string(f.cta.z) + ")");
+  f.where.notes.insert(f.where.notes.end(), notes.begin(), notes.end());
+  return f;
+}
+
+void ClusterRunner::raise_deadlock() {
+  std::vector<std::string> positions;
+  describe(false, positions);
+  throw FaultError{
+      fault(FaultKind::kDeadlock, "deadlock: no warp can go on", shortened(std::move(positions)))};
+}
+
+std::vector<std::string> shortened(std::vector<std::string> positions) {
+  constexpr size_t kShown = 32;
+  if (positions.size() <= kShown) return positions;
+  const size_t rest = positions.size() - kShown;
+  positions.resize(kShown);
+  positions.push_back("and " + std::to_string(rest) + " more warps");
+  return positions;
 }
 
 }  // namespace ptxvm

@@ -75,15 +75,23 @@ uint32_t of_warp(Special id, const Warp& w) {
     case Special::kNwarpid:
       return static_cast<uint32_t>(cta.warps.size());
     case Special::kSmid:
-      return 0;
+      return cta.multiprocessor;
     case Special::kNsmid:
+      return launch.options->card.multiprocessors;
+    case Special::kEnvreg1:
+      return static_cast<uint32_t>(launch.grid_workspace >> 32);
+    case Special::kEnvreg2:
+      return static_cast<uint32_t>(launch.grid_workspace);
     case Special::kGridid:
       return 1;
+    case Special::kAggrSmemSize:
     case Special::kTotalSmemSize:
       return cta.shared_bytes;
     case Special::kDynamicSmemSize:
       return launch.dynamic_shared_bytes;
     default:
+      // The driver sets the other environment registers as it likes.
+      if (id >= Special::kEnvreg0 && id <= Special::kEnvreg31) return 0;
       return of_cluster(id, w);
   }
 }

@@ -9,9 +9,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "exec/async.h"
+#include "exec/calls.h"
 #include "memory/spaces.h"
 #include "num/kernels.h"
 #include "program/program.h"
@@ -33,9 +35,15 @@ struct LaunchState {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;
+  std::span<const std::byte> constants;  ///< The module's constant bank in this memory.
+  Printed* printed = nullptr;            ///< What kernels print.
   std::vector<std::byte> pool;  ///< The program's, with shared addresses moved to the chosen base.
   bool observed = false;
   bool every_instruction = false;
+  bool ordered = false;         ///< An observer wants all blocks in one order.
+  bool communicates = false;    ///< Blocks see what others do: one host thread runs them all.
+  uint64_t resident_limit = 1;  ///< Clusters that the card holds at once.
+  Address grid_workspace = 0;   ///< Of a cooperative grid.
 };
 
 /// Lanes of a warp that are at the same place and not running now.
@@ -47,6 +55,7 @@ struct Fragment {
 
 /// One cp.async request whose copies have not landed.
 struct PendingCopy {
+  uint64_t number = 0;  ///< Of the request in its warp, from 0.
   uint32_t instruction = 0;
   uint32_t mask = 0;
   bool committed = false;
@@ -61,6 +70,9 @@ struct PendingCopy {
 struct CopyQueue {
   std::vector<PendingCopy> pending;      ///< In order of issue.
   std::array<uint64_t, 32> committed{};  ///< Groups closed so far.
+  uint64_t issued = 0;                   ///< Requests so far.
+  /// Requests below this number complete on an mbarrier (cp.async.mbarrier.arrive).
+  std::array<uint64_t, 32> tracked{};
 };
 
 /// bar.sync and its relatives (PTX ISA 9.7.13.1). Arrivals are counted in whole warps.
@@ -89,6 +101,23 @@ class PendingWork {
   virtual void finish(Cta& cta) = 0;
 };
 
+/// Checks of registers before each operation, in Warp::checks.
+inline constexpr uint8_t kCheckBusy = 1;    ///< Some are in use by wgmma in flight.
+inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison.
+
+/// Lanes of a register whose value came from nowhere, and the shuffle that they owe it to.
+struct Poison {
+  uint32_t lanes = 0;
+  uint32_t instruction = 0;
+};
+
+/// Whether a warp has ended its turn because it waits for what others write.
+enum class Poll : uint8_t {
+  kNo,
+  kCluster,  ///< In shared memory.
+  kGrid,     ///< In global memory.
+};
+
 enum class WarpStatus : uint8_t { kReady, kAtBarrier, kPolling, kExited };
 
 struct Warp {
@@ -107,23 +136,33 @@ struct Warp {
   uint8_t barrier = 0;       ///< While kAtBarrier.
   bool hold = false;         ///< Does not yield to lanes at a lower position; see end_turn.
   uint32_t blocks_left = 0;  ///< Until the end of the turn.
+  /// The last answers of operations that may poll; see note_poll.
+  struct Answer {
+    const Op* op = nullptr;
+    uint64_t hash = 0, steps = 0;
+  };
+  std::array<Answer, 4> answers;
+  Poll polled = Poll::kNo;        ///< In its last turn.
+  uint32_t poll_instruction = 0;  ///< Where.
   uint64_t steps = 0;
   uint64_t step_limit = 0;
   CopyQueue copies;
   std::array<uint64_t, 32> bulk_groups{};  ///< Bulk groups closed so far, by lane.
   std::vector<uint32_t> busy;              ///< Uses by wgmma in flight, by register line.
-  bool check_busy = false;                 ///< There are some.
+  uint8_t checks = 0;                      ///< Which of the following checks are to be made.
+  std::unordered_map<Ref, Poison> poison;  ///< By place of the register.
   bool waiting = false;                    ///< At wgmma.wait_group.
   uint32_t registers = 0;                  ///< Of each thread, for setmaxnreg.
+  std::unique_ptr<CallStack> calls;        ///< Made by the first call.
   bool cluster_arrived = false;            ///< At barrier.cluster, and has not waited yet.
   uint64_t cluster_phase = 0;              ///< In which it arrived.
 
   /// Pointer to the 32 lanes (or the mask) of an operand.
   template <class T>
-  T* at(Ref ref) {
+  T* at(Ref ref) const {
     return reinterpret_cast<T*>(base[ref & kRefPool] + (ref & ~kRefFlags));
   }
-  uint32_t predicate(Ref ref) {
+  uint32_t predicate(Ref ref) const {
     const uint32_t value = *at<uint32_t>(ref);
     return ref & kRefNegate ? ~value : value;
   }
@@ -141,6 +180,7 @@ struct Cta {
   uint32_t index = 0;  ///< In the grid.
   uint16_t rank = 0;   ///< In its cluster.
   Dim3 position;
+  uint32_t multiprocessor = 0;
   uint32_t shared_base = 0, shared_bytes = 0;
   std::byte* shared = nullptr;
   uint32_t live_threads = 0;

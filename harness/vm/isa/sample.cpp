@@ -8,10 +8,10 @@ namespace {
 
 constexpr int kRegistersPerType = 160;  // wgmma has up to 128 accumulators
 
-constexpr std::array kTypes = {Type::kPred, Type::kB8,     Type::kB16,  Type::kB32, Type::kB64,
-                               Type::kU8,   Type::kU16,    Type::kU32,  Type::kU64, Type::kS8,
-                               Type::kS16,  Type::kS32,    Type::kS64,  Type::kF16, Type::kF16x2,
-                               Type::kBf16, Type::kBf16x2, Type::kTf32, Type::kF32, Type::kF64};
+constexpr std::array kTypes = {
+    Type::kPred,  Type::kB8,   Type::kB16,    Type::kB32,  Type::kB64, Type::kU8,  Type::kU16,
+    Type::kU32,   Type::kU64,  Type::kS8,     Type::kS16,  Type::kS32, Type::kS64, Type::kF16,
+    Type::kF16x2, Type::kBf16, Type::kBf16x2, Type::kTf32, Type::kF32, Type::kF64, Type::kB128};
 
 // Types that `.reg` has no name for live in registers of bits.
 std::string_view declared(Type t) {
@@ -44,7 +44,7 @@ std::string operand(const OperandSpec& spec, int& next) {
       return text + "}";
     }
     case OperandKind::kMemory: {
-      std::string text = "[" + reg(Type::kU64, next++);
+      std::string text = "[" + (spec.passed ? "sample_passed" : reg(Type::kU64, next++));
       if (spec.coordinates > 0) {
         text += ", {";
         for (int i = 0; i < spec.coordinates; ++i)
@@ -57,6 +57,8 @@ std::string operand(const OperandSpec& spec, int& next) {
       return std::to_string(spec.lo);
     case OperandKind::kLabel:
       return "$sample_label";
+    case OperandKind::kFunction:
+      return "sample_function";
   }
   return {};
 }
@@ -68,7 +70,7 @@ std::string sample_statement(const Spelling& spelling, bool with_optional) {
   int next = 0;
   bool first = true;
   for (const OperandSpec& spec : spelling.operands) {
-    if (spec.optional && !with_optional) break;
+    if (spec.optional && (!with_optional || spec.sm > spelling.row->sm)) break;
     text += first ? " " : ", ";
     text += operand(spec, next);
     first = false;
@@ -76,8 +78,12 @@ std::string sample_statement(const Spelling& spelling, bool with_optional) {
   return text + ";";
 }
 
+std::string sample_functions() {
+  return ".func sample_function() { ret; }\n";
+}
+
 std::string sample_declarations() {
-  std::string text;
+  std::string text = ".param .align 16 .b8 sample_passed[16];\n";
   for (Type t : kTypes) {
     text += ".reg ." + std::string(declared(t)) + " %sample_" + std::string(name(t)) + "_<" +
             std::to_string(kRegistersPerType) + ">;\n";

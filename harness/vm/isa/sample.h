@@ -12,7 +12,10 @@ namespace ptxvm::isa {
 /// left out, or all of them given.
 std::string sample_statement(const Spelling& spelling, bool with_optional);
 
-/// `.reg` declarations for the names that sample statements use, to stand at the head of a body.
+/// What sample statements call, to stand in front of the entry.
+std::string sample_functions();
+
+/// Declarations for the names that sample statements use, to stand at the head of a body.
 std::string sample_declarations();
 
 }  // namespace ptxvm::isa

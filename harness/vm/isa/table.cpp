@@ -151,6 +151,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     return true;
   };
   spec.optional = take("?");
+  if (spec.optional && take("90:")) spec.sm = 90;
   if (take("=")) spec.role = Role::kWrite;
   spec.sink_only = take("_");
   if (take("+")) spec.role = Role::kReadWrite;
@@ -159,7 +160,9 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   if (text.starts_with("[")) {
     spec.kind = OperandKind::kMemory;
     std::string_view inside = text.substr(1, text.size() - 2);
-    if (inside == "d") {
+    if (inside == "P") {
+      spec.passed = true;
+    } else if (inside == "d") {
       spec.coordinates = m.dimensions;
     } else if (!inside.empty()) {
       spec.coordinates = static_cast<int>(to_number(inside, row));
@@ -184,6 +187,10 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     spec.kind = OperandKind::kLabel;
     return spec;
   }
+  if (text == "F") {
+    spec.kind = OperandKind::kFunction;
+    return spec;
+  }
   if (text.starts_with("{")) {
     size_t space = text.find(' ');
     spec.kind = OperandKind::kVector;
@@ -196,9 +203,9 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     return spec;
   }
   if (text == "v") {  // scalar or vector, as .v2 and .v4 say
-    spec.relaxed = true;
+    spec.relaxed = spec.braces = true;
     spec.type = operand_type("t", m, row);
-    spec.count = m.vector;
+    spec.count = bits(spec.type) == 128 ? 2 : m.vector;
     if (m.vector > 1) spec.kind = OperandKind::kVector;
     return spec;
   }
@@ -212,6 +219,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     text.remove_suffix(1);
   }
   spec.type = operand_type(text, m, row);
+  if (bits(spec.type) == 128) spec.count = 2;
   return spec;
 }
 

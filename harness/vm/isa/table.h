@@ -34,7 +34,7 @@ struct Check {
   int ulps = 0;
 };
 
-enum class OperandKind : uint8_t { kValue, kVector, kMemory, kImmediate, kLabel };
+enum class OperandKind : uint8_t { kValue, kVector, kMemory, kImmediate, kLabel, kFunction };
 enum class Role : uint8_t { kRead, kWrite, kReadWrite };
 
 /// One operand of a spelling, with types resolved.
@@ -43,13 +43,16 @@ struct OperandSpec {
   Role role = Role::kRead;
   Type type = Type::kNone;         ///< Of the value, or of each element of a vector.
   int count = 1;                   ///< Elements of a vector.
+  bool braces = false;             ///< A vector of one may be written (ld, st).
   bool relaxed = false;            ///< The register may be wider than the type (ld, st, cvt).
   bool negatable = false;          ///< `!p` is allowed.
   bool optional = false;           ///< May be left out; only at the end of the list.
   bool pair = false;               ///< Followed by `|q`, a second predicate destination.
   bool register_only = false;      ///< No immediate.
   bool sink_only = false;          ///< A destination that must be `_`.
+  bool passed = false;             ///< Memory: in what a call passes.
   int coordinates = 0;             ///< Memory: `[a, {c0, ...}]` with so many 32-bit coordinates.
+  int sm = 0;                      ///< Least target that takes an optional operand.
   int64_t lo = 0, hi = INT64_MAX;  ///< Range of an immediate.
   int64_t step = 1;                ///< Only lo, lo + step, ...
 };

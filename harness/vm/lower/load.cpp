@@ -12,13 +12,14 @@
 namespace ptxvm {
 namespace {
 
-std::atomic<uint64_t> next_variable{0};
+std::atomic<uint64_t> next_variable{0}, next_module{0};
 
 class Loader {
  public:
   explicit Loader(std::unique_ptr<text::Source> source)
       : data_(std::make_shared<ModuleData>()), errors_(*source) {
     data_->source = std::move(source);
+    data_->id = next_module++;
   }
 
   std::shared_ptr<ModuleData> run() {
@@ -28,10 +29,10 @@ class Loader {
     variables();
     for (const text::Entry& entry : text_.entries) {
       auto program = std::make_unique<Program>();
-      lower_entry(text_, entry, symbols_, *data_, *program, errors_);
+      lower_entry(text_, entry, symbols_, *data_, *program);
       data_->programs.push_back(std::move(program));
     }
-    stop_on_errors();
+    stop_without_kernels();
     for (const auto& program : data_->programs) data_->kernels.emplace_back(program.get());
     return data_;
   }
@@ -39,6 +40,18 @@ class Loader {
  private:
   void stop_on_errors() {
     if (!errors_.empty()) throw Error(errors_.take());
+  }
+
+  // One bad kernel refuses only itself; where all are bad there is nothing to run.
+  void stop_without_kernels() {
+    std::vector<Diagnostic> all;
+    for (const auto& program : data_->programs) {
+      if (program->errors.empty()) return;
+      all.insert(all.end(), program->errors.begin(), program->errors.end());
+    }
+    constexpr size_t kShown = 20;
+    if (all.size() > kShown + 1) all.resize(kShown);
+    if (!all.empty()) throw Error(std::move(all));
   }
 
   void target() {
@@ -61,6 +74,10 @@ class Loader {
   }
 
   void variables() {
+    for (uint32_t i = 0; i < text_.functions.size(); ++i) {
+      const std::string_view name = text_.functions[i].name;
+      symbols_.emplace(name, Symbol{name, "func", function_address(i)});
+    }
     uint64_t constant_bytes = 0;
     for (const text::Declaration& d : text_.variables) {
       Symbol symbol{d.name, d.space, 0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lower/operands.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace ptxvm {
@@ -28,6 +29,11 @@ bool fits(Type wanted, Type declared, bool relaxed) {
   return float_wanted == float_declared;
 }
 
+bool names_param(const isa::Spelling& spelling) {
+  return std::any_of(spelling.tokens.begin(), spelling.tokens.end(),
+                     [](const isa::Token& t) { return t.text == "param"; });
+}
+
 }  // namespace
 
 void OperandLowering::fail(text::Span span, std::string message) {
@@ -43,23 +49,34 @@ Ref OperandLowering::guard(const text::Guard& guard, uint32_t scope) {
 }
 
 std::vector<uint32_t> OperandLowering::lower(const text::Statement& s,
-                                             const isa::Spelling& spelling) {
+                                             const isa::Spelling& spelling, bool policy, int sm) {
   out_.clear();
   label_positions.clear();
   moving.clear();
+  frame = false;
   scope_ = s.scope;
   const auto& specs = spelling.operands;
   size_t least = 0;
   while (least < specs.size() && !specs[least].optional) ++least;
-  if (s.operands.size() < least || s.operands.size() > specs.size()) {
-    std::string wanted = std::to_string(least);
-    if (least != specs.size()) wanted += " or " + std::to_string(specs.size());
-    fail(s.opcode_span, quote(spelling.text) + " takes " + wanted +
+  const size_t extra = policy ? 1 : 0;
+  const size_t given = s.operands.size() - std::min(extra, s.operands.size());
+  if (s.operands.size() < least + extra || given > specs.size()) {
+    std::string wanted = std::to_string(least + extra);
+    if (least != specs.size()) wanted += " or " + std::to_string(specs.size() + extra);
+    fail(s.opcode_span, quote(s.opcode) + " takes " + wanted +
                             (wanted == "1" ? " operand, not " : " operands, not ") +
                             std::to_string(s.operands.size()));
   }
+  if (policy) {
+    isa::OperandSpec spec;
+    spec.type = Type::kB64;
+    value(s.operands.back(), spec);
+  }
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (i < s.operands.size()) {
+    if (i < given && specs[i].sm > sm) {
+      fail(s.operands[i].span, "this operand needs sm_" + std::to_string(specs[i].sm));
+    }
+    if (i < given) {
       operand(s.operands[i], specs[i], spelling);
     } else {
       out_.push_back(kNoRef);
@@ -76,7 +93,8 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
   if (o.negated && !spec.negatable) fail(o.span, "this operand cannot be negated");
   switch (spec.kind) {
     case isa::OperandKind::kValue: {
-      out_.push_back(value(o, spec));
+      const bool one = spec.braces && o.kind == Operand::Kind::kVector && o.items.size() == 1;
+      push(one ? o.items[0] : o, spec);
       if (!spec.pair) return;
       isa::OperandSpec second;
       second.type = Type::kPred;
@@ -121,6 +139,8 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
       out_.push_back(static_cast<uint32_t>(v));
       return;
     }
+    case isa::OperandKind::kFunction:
+      fail(o.span, "expected a call");
     case isa::OperandKind::kLabel: {
       if (o.kind != Operand::Kind::kName) fail(o.span, "expected a label");
       auto statement = symbols_.find_label(o.name, scope_);
@@ -130,6 +150,13 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
       return;
     }
   }
+}
+
+// A value of 128 bits is two operands.
+void OperandLowering::push(const Operand& o, const isa::OperandSpec& spec) {
+  if (bits(spec.type) == 128 && o.kind != Operand::Kind::kName) fail(o.span, "expected a register");
+  out_.push_back(value(o, spec));
+  if (bits(spec.type) == 128) out_.push_back(out_.back() + 2 * kRegisterLine);
 }
 
 Ref OperandLowering::value(const Operand& o, const isa::OperandSpec& spec) {
@@ -192,6 +219,7 @@ Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) 
     if (isa::find_special(o.name)) fail(o.span, quote(o.name) + " cannot be written");
     fail(o.span, "register " + quote(o.name) + " is not declared");
   }
+  if (o.name.starts_with("%reserved_smem_offset_")) return reserved_shared(o, spec);
   if (const isa::SpecialRow* row = isa::find_special(o.name)) {
     if (!fits(spec.type, row->type, false) || spec.register_only) {
       fail(o.span, quote(o.name) + " cannot stand here");
@@ -207,7 +235,30 @@ Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) 
            "the address of " + quote(o.name) + " does not fit a " + dotted(spec.type) + " operand");
     }
     if (symbol->space == "shared") return symbols_.shared_address(symbol->address, width == 64);
+    if (symbol->slot != kNoRef && width == 64) return symbol->slot;
+    if (symbol->slot != kNoRef || symbol->space == "frame") {
+      fail(o.span, "the address of " + quote(o.name) + " is known only while the function runs");
+    }
     return symbols_.constant(symbol->address, spec.type);
+  }
+  fail(o.span, quote(o.name) + " is not declared");
+}
+
+// A part of shared memory that the system keeps for itself, and hands to cooperative groups.
+Ref OperandLowering::reserved_shared(const Operand& o, const isa::OperandSpec& spec) {
+  struct Place {
+    std::string_view name;
+    uint32_t offset;
+  };
+  constexpr uint32_t kBytes = 1024;
+  constexpr Place kPlaces[] = {{"begin", 0}, {"end", kBytes}, {"cap", kBytes}, {"0", 0}, {"1", 64}};
+  constexpr std::string_view kStem = "%reserved_smem_offset_";
+  if (bits(spec.type) != 32) fail(o.span, quote(o.name) + " has 32 bits");
+  for (const Place& p : kPlaces) {
+    if (o.name.substr(kStem.size()) != p.name) continue;
+    if (p.name == "cap") return symbols_.constant(kBytes, spec.type);
+    const auto symbol = symbols_.find_variable(kStem.substr(0, kStem.size() - 1), scope_);
+    return symbols_.shared_address(symbol->address + p.offset, false);
   }
   fail(o.span, quote(o.name) + " is not declared");
 }
@@ -225,6 +276,10 @@ void OperandLowering::check_space(const Operand& o, const Symbol& symbol,
     if (t.text == "shared::cta" || t.text == "shared::cluster") space = "shared";
   }
   // A global address is its own generic address.
+  if (symbol.space == "frame" && space == "param") {
+    frame = true;
+    return;
+  }
   if (space == symbol.space || (space == "generic" && symbol.space == "global")) return;
   fail(o.items[0].span, quote(o.items[0].name) + " is in ." + std::string(symbol.space) +
                             " space, the access in " + std::string(space) + " space");
@@ -244,10 +299,14 @@ void OperandLowering::address(const Operand& o, const isa::OperandSpec& spec,
       fail(base.span, "an address is a 32-bit or 64-bit register");
     }
     ref = reg->ref;
+    if (symbols_.in_function() && names_param(spelling)) {
+      fail(base.span, "in a function a .param access names the parameter");
+    }
   } else if (auto symbol = symbols_.find_variable(base.name, scope_)) {
     check_space(o, *symbol, spelling);
-    ref = symbol->space == "shared" ? symbols_.shared_address(symbol->address, false)
-                                    : symbols_.constant(symbol->address, Type::kB64);
+    ref = symbol->slot != kNoRef      ? symbol->slot
+          : symbol->space == "shared" ? symbols_.shared_address(symbol->address, false)
+                                      : symbols_.constant(symbol->address, Type::kB64);
   } else {
     fail(base.span, quote(base.name) + " is not declared");
   }
@@ -281,7 +340,7 @@ std::vector<uint32_t> OperandLowering::lower_pack(const text::Statement& s, Type
     if (o.kind != Operand::Kind::kVector) {
       spec.type = whole;
       spec.register_only = i == 0;
-      out_.push_back(value(o, spec));
+      push(o, spec);
       continue;
     }
     const int count = static_cast<int>(o.items.size());
@@ -296,9 +355,14 @@ std::vector<uint32_t> OperandLowering::lower_pack(const text::Statement& s, Type
       case 32:
         spec.type = Type::kB32;
         break;
+      case 64:
+        spec.type = Type::kB64;
+        break;
       default:
         fail(o.span, "elements of this width cannot be packed");
     }
+    // Constants may be packed.
+    spec.register_only = i == 0;
     for (const Operand& item : o.items) out_.push_back(value(item, spec));
   }
   return out_;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint32_t kLine = 128;            // 32 lanes of 4 bytes
 constexpr uint32_t kPredicateStride = 16;  // keeps the flag bits of a Ref free
+constexpr uint32_t kMostPassed = 4096;
 
 }  // namespace
 
@@ -21,13 +22,16 @@ uint32_t align_up(uint32_t value, uint32_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module,
-                 const std::vector<const text::Declaration*>& used_shared, uint32_t dynamic_align,
-                 Program& program, text::Errors& errors)
-    : entry_(entry), module_(module), program_(program), errors_(errors) {
+Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module, Program& program,
+                 Function* function, text::Errors& errors)
+    : entry_(entry), module_(module), program_(program), function_(function), errors_(errors) {
   scopes_.resize(entry.scopes.size());
   uint32_t offset = 0;
   for (const text::Declaration& d : entry.parameters) {
+    if (function_) {
+      function_->parameters.push_back(declare_passed(0, d));
+      continue;
+    }
     const uint32_t element = std::max(element_bytes(d), 1u);
     Parameter p;
     p.name = std::string(d.name);
@@ -39,12 +43,13 @@ Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module,
     scopes_[0].variables[d.name] = {d.name, "param", p.offset};
     program.parameters.push_back(std::move(p));
   }
-  program.parameter_bytes = offset;
-  for (const text::Declaration* d : used_shared) declare_variable(0, *d);
+  if (!function_) program.parameter_bytes = offset;
+  for (const text::Declaration& d : entry.returns) {
+    function_->returns.push_back(declare_passed(0, d));
+  }
   for (uint32_t s = 0; s < entry.scopes.size(); ++s) {
     for (const text::Declaration& d : entry.scopes[s].declarations) declare(s, d);
   }
-  program.dynamic_offset = align_up(program.shared_bytes, dynamic_align);
 }
 
 void Symbols::declare(uint32_t scope, const text::Declaration& d) {
@@ -57,6 +62,9 @@ void Symbols::declare(uint32_t scope, const text::Declaration& d) {
     case text::Declaration::Kind::kVariable:
       declare_variable(scope, d);
       return;
+    case text::Declaration::Kind::kParameter:
+      declare_passed(scope, d);
+      return;
     default:
       fresh = names.names.emplace(d.name, &d).second;
       break;
@@ -66,21 +74,51 @@ void Symbols::declare(uint32_t scope, const text::Declaration& d) {
   }
 }
 
-void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
+Symbol place_shared(const text::Declaration& d, Program& program) {
   const uint32_t element = std::max(element_bytes(d), 1u);
-  const uint64_t bytes = uint64_t{element} * d.count;
-  const uint32_t align = std::max(d.align, element);
-  const bool shared = d.space == "shared";
-  uint32_t& used = shared ? program_.shared_bytes : program_.local_bytes;
-  if (bytes > (1u << 30)) {
+  const uint32_t bytes = element * d.count;
+  const uint32_t at = align_up(program.shared_bytes, std::max(d.align, element));
+  program.shared_bytes = at + bytes;
+  program.shared_variables.push_back({std::string(d.name), at, bytes});
+  return {d.name, "shared", at};
+}
+
+Symbol Symbols::place(const text::Declaration& d, std::string_view space) {
+  const uint32_t element = std::max(element_bytes(d), 1u);
+  const uint32_t bytes = element * d.count;
+  uint32_t& used = function_ ? function_->frame_bytes : program_.local_bytes;
+  const uint32_t at = align_up(used, std::max(d.align, element));
+  used = at + bytes;
+  Symbol symbol{d.name, space, at};
+  symbol.bytes = bytes;
+  if (function_) {
+    symbol.slot = allocate(Type::kU64);
+    function_->slots.push_back({symbol.slot, at});
+  } else if (space == "local") {
+    program_.local_variables.push_back({std::string(d.name), at, bytes});
+  }
+  return symbol;
+}
+
+FramePart Symbols::declare_passed(uint32_t scope, const text::Declaration& d) {
+  if (uint64_t{std::max(element_bytes(d), 1u)} * d.count > kMostPassed) {
+    errors_.add(d.span, "a call passes at most " + std::to_string(kMostPassed) + " bytes at once");
+    return {};
+  }
+  const Symbol symbol = place(d, "frame");
+  if (!scopes_[scope].variables.emplace(d.name, symbol).second) {
+    errors_.add(d.span, "'" + std::string(d.name) + "' is declared twice");
+  }
+  return {static_cast<uint32_t>(symbol.address), symbol.bytes};
+}
+
+void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
+  if (uint64_t{std::max(element_bytes(d), 1u)} * d.count > (1u << 30)) {
     errors_.add(d.span, "the variable is too large");
     return;
   }
-  const uint32_t at = align_up(used, align);
-  used = at + static_cast<uint32_t>(bytes);
-  (shared ? program_.shared_variables : program_.local_variables)
-      .push_back({std::string(d.name), at, static_cast<uint32_t>(bytes)});
-  if (!scopes_[scope].variables.emplace(d.name, Symbol{d.name, d.space, at}).second) {
+  const Symbol symbol = d.space == "shared" ? place_shared(d, program_) : place(d, "local");
+  if (!scopes_[scope].variables.emplace(d.name, symbol).second) {
     errors_.add(d.span, "'" + std::string(d.name) + "' is declared twice");
   }
 }
@@ -145,11 +183,20 @@ Ref Symbols::allocate(Type type) {
       program_.register_bytes += kLine;
       predicates_in_line_ = 0;
     }
-    return predicate_line_ + kPredicateStride * predicates_in_line_++;
+    const Ref ref = predicate_line_ + kPredicateStride * predicates_in_line_++;
+    if (function_) function_->registers.push_back(ref | kRefPredicate);
+    return ref;
+  }
+  if (bits(type) == 128) {
+    const Ref low = allocate(Type::kB64);
+    allocate(Type::kB64);
+    --program_.register_slots;
+    return low;
   }
   const bool wide = bits(type) == 64;
   const Ref ref = program_.register_bytes | (wide ? kRefWide : 0);
   program_.register_bytes += wide ? 2 * kLine : kLine;
+  if (function_) function_->registers.push_back(ref);
   return ref;
 }
 

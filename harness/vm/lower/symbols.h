@@ -16,9 +16,11 @@ namespace ptxvm {
 /// A variable or parameter as operands see it.
 struct Symbol {
   std::string_view name;
-  std::string_view space;  ///< global, const, shared, local, param
-  uint64_t address = 0;    ///< Offset in its space; for global the address.
+  std::string_view space;  ///< global, const, shared, local, param, frame (what calls pass), func
+  uint64_t address = 0;    ///< Offset in its space; for global and func the address.
   bool dynamic = false;    ///< `.extern .shared`: begins where the static part ends.
+  Ref slot = kNoRef;       ///< In a function: the register that holds its local address.
+  uint32_t bytes = 0;      ///< Of what calls pass.
 };
 
 /// A register and where it lives.
@@ -34,16 +36,16 @@ using ModuleSymbols = std::unordered_map<std::string_view, Symbol>;
 /// own, and every distinct constant a place in the pool.
 class Symbols {
  public:
-  /// `used_shared` are the static `.shared` variables of the module that the entry names;
-  /// `dynamic_align` is the alignment of its `.extern .shared` ones.
-  Symbols(const text::Entry& entry, const ModuleSymbols& module,
-          const std::vector<const text::Declaration*>& used_shared, uint32_t dynamic_align,
-          Program& program, text::Errors& errors);
+  /// Of the entry where `function` is null. Shared variables get their places: `module` has those
+  /// of the module that the program uses.
+  Symbols(const text::Entry& entry, const ModuleSymbols& module, Program& program,
+          Function* function, text::Errors& errors);
 
   std::optional<RegisterName> find_register(std::string_view name, uint32_t scope);
   std::optional<Symbol> find_variable(std::string_view name, uint32_t scope);
   /// Index of the statement that a label stands before.
   std::optional<uint32_t> find_label(std::string_view name, uint32_t scope) const;
+  bool in_function() const { return function_ != nullptr; }
 
   Ref special(const isa::SpecialRow& row);
   Ref constant(uint64_t value, Type type);
@@ -64,9 +66,14 @@ class Symbols {
   Ref allocate(Type type);
   uint32_t pool_room(uint32_t bytes);
 
+  FramePart declare_passed(uint32_t scope, const text::Declaration& d);
+  /// A place in the frame of a function, or in the local memory of the entry.
+  Symbol place(const text::Declaration& d, std::string_view space);
+
   const text::Entry& entry_;
   const ModuleSymbols& module_;
   Program& program_;
+  Function* function_;
   text::Errors& errors_;
   std::vector<ScopeNames> scopes_;
   std::map<std::pair<const text::Declaration*, uint32_t>, Ref> slots_;
@@ -77,6 +84,9 @@ class Symbols {
   Ref sinks_[2] = {kNoRef, kNoRef};
   uint32_t predicate_line_ = 0, predicates_in_line_ = 8;
 };
+
+/// Places a shared variable behind the others.
+Symbol place_shared(const text::Declaration& d, Program& program);
 
 /// Bytes of one element of a variable.
 uint32_t element_bytes(const text::Declaration& d);

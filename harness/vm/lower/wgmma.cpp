@@ -52,20 +52,21 @@ void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& 
         break;
       case isa::OperandKind::kImmediate:
       case isa::OperandKind::kLabel:
+      case isa::OperandKind::kFunction:
         ++at;
         break;
     }
   }
 }
 
-std::vector<bool> find_unfenced(const Program& program,
+std::vector<bool> find_unfenced(const Program& program, uint32_t first,
                                 const std::vector<std::vector<uint32_t>>& touches,
                                 const Graph& graph, const std::vector<uint32_t>& begins) {
-  const auto count = static_cast<uint32_t>(program.instructions.size());
+  const auto count = static_cast<uint32_t>(touches.size());
   // Only registers that some mma_async uses matter; they get numbers of their own.
   std::unordered_map<uint32_t, uint32_t> number;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!is_mma(program, i)) continue;
+    if (!is_mma(program, first + i)) continue;
     for (uint32_t t : touches[i]) number.try_emplace(t / 2, static_cast<uint32_t>(number.size()));
   }
   using Set = std::vector<bool>;  // used since the last fence
@@ -81,8 +82,8 @@ std::vector<bool> find_unfenced(const Program& program,
     Set used = before[b];
     const uint32_t end = b + 1 < begins.size() ? begins[b + 1] : count;
     for (uint32_t i = begins[b]; i < end; ++i) {
-      if (is_fence(program, i)) used.assign(number.size(), false);
-      const bool mma = is_mma(program, i);
+      if (is_fence(program, first + i)) used.assign(number.size(), false);
+      const bool mma = is_mma(program, first + i);
       for (uint32_t t : touches[i]) {
         auto it = number.find(t / 2);
         if (it == number.end()) continue;

@@ -17,8 +17,9 @@ void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& 
 
 /// Finds mma_async instructions that a path reaches on which their registers were used by other
 /// instructions after the last wgmma.fence, or without any fence. `touches` holds the registers of
-/// all instructions, wgmma included; `begins` the first instruction of each block.
-std::vector<bool> find_unfenced(const Program& program,
+/// all instructions of a body, wgmma included; `begins` the first instruction of each block,
+/// counted from that of the body, `first`.
+std::vector<bool> find_unfenced(const Program& program, uint32_t first,
                                 const std::vector<std::vector<uint32_t>>& touches,
                                 const Graph& graph, const std::vector<uint32_t>& begins);
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Global memory: named buffers, one to a window.
+#include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <unordered_map>
 
+#include "memory/heap.h"
 #include "memory/spaces.h"
 #include "program/program.h"
 #include "ptxvm/launch.h"
@@ -12,7 +15,7 @@ namespace ptxvm {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr size_t kLargest = size_t{1} << 38;
+constexpr uint64_t kLargest = uint64_t{1} << 38;
 
 struct FreeHost {
   void operator()(std::byte* p) const { std::free(p); }
@@ -33,6 +36,10 @@ struct Memory::State {
   std::vector<std::unique_ptr<Buffer>> buffers;  // by window
   std::vector<HostBytes> storage;
   std::unordered_map<uint64_t, std::pair<std::unique_ptr<Buffer>, HostBytes>> variables;
+  std::unordered_map<uint64_t, std::vector<std::byte>> constants;  // by module
+  std::once_flag heap_made;
+  std::unique_ptr<Heap> heap;
+  Address workspace = 0;
 };
 
 Memory::Memory() : state_(std::make_unique<State>()) {}
@@ -48,6 +55,7 @@ Address Memory::allocate(std::string name, size_t bytes, Fill fill) {
   buffer->name = std::move(name);
   buffer->address = ((kFirstBufferWindow + state_->buffers.size()) << kWindowShift) + kBufferOffset;
   buffer->bytes = bytes;
+  buffer->fresh = fill == Fill::kPoison;
   buffer->host = state_->storage.back().get();
   state_->buffers.push_back(std::move(buffer));
   return state_->buffers.back()->address;
@@ -73,7 +81,9 @@ void Memory::release(Address address) {
 
 std::span<std::byte> Memory::bytes(std::string_view name) {
   for (const auto& b : state_->buffers) {
-    if (b->host && b->name == name) return {b->host, b->bytes};
+    if (!b->host || b->name != name) continue;
+    b->fresh = false;
+    return {b->host, b->bytes};
   }
   for (const auto& [window, v] : state_->variables) {
     if (v.first->name == name) return {v.first->host, v.first->bytes};
@@ -84,6 +94,7 @@ std::span<std::byte> Memory::bytes(std::string_view name) {
 std::span<std::byte> Memory::bytes(Address address) {
   const Buffer* b = find(address);
   if (!b || b->address != address || !b->host) throw Error("no buffer begins at this address");
+  const_cast<Buffer*>(b)->fresh = false;
   return {b->host, b->bytes};
 }
 
@@ -91,6 +102,9 @@ const Buffer* Memory::find(Address address) const {
   const uint64_t window = window_of(address);
   if (window - kFirstBufferWindow < state_->buffers.size()) {
     return state_->buffers[window - kFirstBufferWindow].get();
+  }
+  if (window - kFirstHeapWindow < Heap::kWindows) {
+    return state_->heap ? state_->heap->find(window - kFirstHeapWindow) : nullptr;
   }
   if (window >= kFirstModuleWindow) {
     auto it = state_->variables.find(window);
@@ -103,7 +117,20 @@ std::span<const std::unique_ptr<Buffer>> Memory::buffers() const {
   return state_->buffers;
 }
 
+Address Memory::grid_workspace() {
+  constexpr size_t kBytes = 256;
+  if (state_->workspace == 0) state_->workspace = allocate("(grid workspace)", kBytes);
+  const auto room = bytes(state_->workspace);
+  std::fill(room.begin(), room.end(), std::byte{0});
+  return state_->workspace;
+}
+
+void Memory::forget_fresh() {
+  for (const auto& b : state_->buffers) b->fresh = false;
+}
+
 void Memory::attach(const Module& module) {
+  state_->constants.try_emplace(module.data().id, module.data().constants);
   for (const GlobalVariable& v : module.data().globals) {
     const uint64_t window = window_of(v.address);
     if (state_->variables.contains(window)) continue;
@@ -113,6 +140,38 @@ void Memory::attach(const Module& module) {
         std::make_unique<Buffer>(Buffer{v.name, v.address, v.initial.size(), bytes.get()});
     state_->variables.emplace(window, std::pair(std::move(buffer), std::move(bytes)));
   }
+}
+
+std::span<std::byte> Memory::constants(const Module& module) {
+  return state_->constants.at(module.data().id);
+}
+
+std::span<std::byte> Memory::variable(const Module& module, std::string_view name) {
+  attach(module);
+  const auto is_meant = [&](const std::string& each) {
+    return each == name || demangle(each) == name;
+  };
+  std::string names;
+  for (const GlobalVariable& v : module.data().globals) {
+    if (is_meant(v.name)) return bytes(v.address);
+    names += (names.empty() ? "" : ", ") + demangle(v.name);
+  }
+  for (const Variable& v : module.data().constant_variables) {
+    if (is_meant(v.name)) return constants(module).subspan(v.offset, v.bytes);
+    names += (names.empty() ? "" : ", ") + demangle(v.name);
+  }
+  throw Error(module.file_name() + ": there is no variable '" + std::string(name) + "'" +
+              (names.empty() ? "; the file has none" : "; there are: " + names));
+}
+
+Address Memory::heap_allocate(size_t bytes) {
+  std::call_once(state_->heap_made, [&] { state_->heap = std::make_unique<Heap>(); });
+  return state_->heap->allocate(bytes, kFirstHeapWindow);
+}
+
+bool Memory::heap_release(Address address) {
+  const uint64_t window = window_of(address) - kFirstHeapWindow;
+  return state_->heap && window < Heap::kWindows && state_->heap->release(window, address);
 }
 
 }  // namespace ptxvm

@@ -16,7 +16,9 @@ inline constexpr uint64_t kSharedWindow = 1;
 inline constexpr uint64_t kLocalWindow = 2;
 inline constexpr uint64_t kParamWindow = 3;
 inline constexpr uint64_t kConstWindow = 4;
+inline constexpr uint64_t kFunctionWindow = 5;  // code; nothing can be read there
 inline constexpr uint64_t kFirstBufferWindow = 16;
+inline constexpr uint64_t kFirstHeapWindow = uint64_t{1} << 19;
 inline constexpr uint64_t kFirstModuleWindow = uint64_t{1} << 20;
 /// Buffers begin in the middle of their window.
 inline constexpr uint64_t kBufferOffset = uint64_t{1} << 39;
@@ -67,6 +69,11 @@ inline constexpr uint32_t cluster_address(uint32_t rank, uint32_t address) {
 /// Rank of the block that holds an address that block `own` uses.
 inline constexpr uint32_t rank_of(uint32_t address, uint32_t own) {
   return address >> kBlockShift == 0 ? own : (address >> kBlockShift) - 1;
+}
+
+/// A pointer to the n-th function of a module.
+inline constexpr Address function_address(uint64_t n) {
+  return (kFunctionWindow << kWindowShift) + (n + 1) * 16;
 }
 
 /// Address of the n-th `.global` variable of this process.

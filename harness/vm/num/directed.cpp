@@ -5,16 +5,23 @@
 #include <cfenv>
 #include <cmath>
 
+#include "ptxvm/diagnostic.h"
+
 namespace ptxvm::num {
 namespace {
 
 class Mode {
  public:
   explicit Mode(Rounding mode) : saved_(std::fegetround()) {
+#ifdef __EMSCRIPTEN__
+    if (mode != Rounding::kNearest) throw Error("WebAssembly rounds to nearest only");
+#endif
     constexpr int kModes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
     std::fesetround(kModes[static_cast<int>(mode)]);
   }
-  ~Mode() { std::fesetround(saved_); }
+  ~Mode() {
+    std::fesetround(saved_);
+  }
   Mode(const Mode&) = delete;
   Mode& operator=(const Mode&) = delete;
 

@@ -36,6 +36,7 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       break;
     case MbarrierAction::kArrive:
       check_init(m, e);
+      if (e.by_copy) clocks_.know(m.arriving, clocks_.copies(w), copies_[w].clock);
       if (!e.ordered) break;
       if (e.home != e.warp.cta_rank)
         use_remote(e.home, clocks_.warp(w), clocks_.now(w), warp_party(w, e.instruction));

@@ -2,29 +2,14 @@
 #include "observe/block_checks.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "memory/spaces.h"
+#include "observe/ordering.h"
 
 namespace ptxvm::observe {
-namespace {
-
-bool is_strong(std::string_view opcode) {
-  for (std::string_view s : {".volatile", ".relaxed", ".acquire", ".release", ".acq_rel"}) {
-    if (opcode.find(s) != std::string_view::npos) return true;
-  }
-  return opcode.starts_with("atom.") || opcode.starts_with("red.");
-}
-
-bool is_write(AccessKind kind) {
-  return kind == AccessKind::kStore || kind == AccessKind::kAtomic ||
-         kind == AccessKind::kStMatrix || kind == AccessKind::kCopyWrite;
-}
-
-}  // namespace
-
 RaceProbe::RaceProbe(const Kernel& kernel) : kernel_(kernel), shadow_(*this) {
-  for (const InstructionInfo& i : kernel.instructions()) strong_.push_back(is_strong(i.opcode));
+  for (const InstructionInfo& i : kernel.instructions())
+    strong_.push_back(ordering_of(i.opcode).strong);
 }
 
 void RaceProbe::cta_begin(const CtaEvent& e) {
@@ -47,6 +32,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   released_.clear();
   mbarriers_.clear();
   stores_.assign(warps, {});
+  copies_.assign(warps, {});
   last_wgmma_.assign(warps, 0);
   const size_t local = size_t{32} * kernel_.local_bytes();
   local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
@@ -314,10 +300,23 @@ void RaceProbe::cluster(const ClusterEvent& e) {
 }
 
 void RaceProbe::async(const AsyncEvent& e) {
-  if (e.action != AsyncAction::kLand) return;
   const uint32_t w = warp(e.warp);
+  Copies& copies = copies_[w];
+  if (e.action == AsyncAction::kCommit) copies.committed = std::max(copies.committed, e.group + 1);
+  if (e.action == AsyncAction::kWait) {
+    // A wait also covers what an arrival has landed before.
+    std::erase_if(copies.landed, [&](const std::pair<uint64_t, Clock>& c) {
+      const bool covered = e.all || c.first + e.group < copies.committed;
+      if (covered) clocks_.know(w, clocks_.copies(w), c.second);
+      return covered;
+    });
+  }
+  if (e.action != AsyncAction::kLand) return;
+  if (e.by_arrival) copies.landed.emplace_back(e.group, ++copies.clock);
+  const Agent by = e.by_arrival ? clocks_.copies(w) : clocks_.warp(w);
+  const Clock at = e.by_arrival ? copies.clock : clocks_.now(w);
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
-    shadow_.land(clocks_.copies(w), e.instruction, clocks_.warp(w), clocks_.now(w),
+    shadow_.land(clocks_.copies(w), e.instruction, by, at,
                  place(e.warp.cta_rank, e.shared[__builtin_ctz(rest)]), e.bytes);
   }
 }

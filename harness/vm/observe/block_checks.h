@@ -42,6 +42,12 @@ class RaceProbe : public Probe, private ConflictSink {
     uint64_t issued = 0, committed = 0, waited = 0;
     uint32_t instruction = 0;
   };
+  // Landed for a cp.async.mbarrier.arrive, which tells nobody but those who wait for that barrier.
+  struct Copies {
+    Clock clock = 0;  // of the last one
+    uint64_t committed = 0;
+    std::vector<std::pair<uint64_t, Clock>> landed;  // with the group
+  };
   struct Mbarrier {
     Clocks::Release arriving, done;
     Clock first_clock = 0;  // of phase 0: memory may be initialised again
@@ -109,6 +115,7 @@ class RaceProbe : public Probe, private ConflictSink {
   std::map<uint32_t, Clocks::Release> released_;  // by place of strong accesses
   std::map<uint32_t, Mbarrier> mbarriers_;        // by place
   std::vector<Stores> stores_;                    // by warp
+  std::vector<Copies> copies_;                    // by warp
   std::vector<uint32_t> last_wgmma_;              // by warp
   std::vector<std::vector<bool>> local_written_;  // by warp: lane, byte
 };

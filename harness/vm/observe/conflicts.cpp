@@ -28,8 +28,10 @@ class Writer {
     f.count = count;
     f.checker = checker(key.problem);
     f.message = message(key, e.example);
+    f.severity = is_advice(key.problem) ? Severity::kAdvice : Severity::kError;
     f.where = kernel_.point_at(key.instruction, f.message);
     if (names_other(key.problem)) {
+      f.other = key.other;
       const Diagnostic other = kernel_.point_at(key.other, {});
       std::string note = "the other is " + place(key.other, false) + ": " + trimmed(other.text);
       if (note.ends_with(';')) note.pop_back();
@@ -41,18 +43,26 @@ class Writer {
                               " pairs of instructions; this is the first");
     }
     const Dim3 p = e.example.position;
-    f.where.notes.push_back("kernel " + kernel_.name() + ", block (" + std::to_string(p.x) + ", " +
-                            std::to_string(p.y) + ", " + std::to_string(p.z) + ")");
+    f.where.notes.push_back("kernel " + kernel_.readable_name() + ", block (" +
+                            std::to_string(p.x) + ", " + std::to_string(p.y) + ", " +
+                            std::to_string(p.z) + ")");
     return f;
   }
 
  private:
+  static bool is_advice(Problem problem) {
+    return problem == Problem::kMbarrierFence || problem == Problem::kGlobalUnfenced;
+  }
+
   static std::string checker(Problem problem) {
     switch (problem) {
       case Problem::kRace:
       case Problem::kLaneRace:
+      case Problem::kGlobalRace:
+      case Problem::kGlobalUnfenced:
         return "race";
       case Problem::kUnwritten:
+      case Problem::kGlobalUnwritten:
       case Problem::kUnwrittenLocal:
         return "uninitialised";
       case Problem::kProxy:
@@ -82,7 +92,8 @@ class Writer {
   static bool names_other(Problem problem) {
     return problem == Problem::kRace || problem == Problem::kLaneRace ||
            problem == Problem::kProxy || problem == Problem::kMbarrierInit ||
-           problem == Problem::kMbarrierFence;
+           problem == Problem::kMbarrierFence || problem == Problem::kGlobalRace ||
+           problem == Problem::kGlobalUnfenced;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -126,7 +137,8 @@ class Writer {
   }
 
   static std::string memory(const Example& e, const char* space) {
-    return std::string(space) + " +" + std::to_string(e.address) + of_block(e.block) + ", " +
+    const std::string where = e.buffer.empty() ? space : "global '" + e.buffer + "'";
+    return where + " +" + std::to_string(e.address) + of_block(e.block) + ", " +
            std::to_string(e.bytes) + (e.bytes == 1 ? " byte" : " bytes") + ": ";
   }
 
@@ -152,6 +164,9 @@ class Writer {
         acts(e.there, key.other, lanes, false, did);
     if (lanes) return text + "; no bar.warp.sync comes between";
     if (in_flight && key.same_warp) return text + "; no wait comes between";
+    if (key.problem == Problem::kGlobalUnfenced) {
+      return text + "; the flag between them was read without acquire, and no fence follows it";
+    }
     return text + "; nothing orders them";
   }
 
@@ -160,8 +175,11 @@ class Writer {
     switch (key.problem) {
       case Problem::kRace:
       case Problem::kLaneRace:
+      case Problem::kGlobalRace:
+      case Problem::kGlobalUnfenced:
         return race(key, e);
       case Problem::kUnwritten:
+      case Problem::kGlobalUnwritten:
         return memory(e, "shared") + acts(e.here, key.instruction, false, true, "reads") +
                " what nobody has written";
       case Problem::kUnwrittenLocal:

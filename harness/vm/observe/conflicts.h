@@ -31,6 +31,9 @@ enum class Problem : uint8_t {
   kUnfenced,
   kBlockStart,
   kBlockExit,
+  kGlobalRace,
+  kGlobalUnfenced,
+  kGlobalUnwritten,
 };
 
 /// An agent of a block that is over, or any other thing that a message names.
@@ -39,14 +42,17 @@ struct Party {
   uint32_t number = 0;
   uint32_t lane = Place::kWarp;
   uint32_t instruction = 0;
-  int block = -1;  ///< Rank in the cluster; -1 where a cluster is one block.
+  int block = -1;  ///< Rank in the cluster; -1 where a cluster is one block. Index in the grid
+                   ///< where global memory is concerned.
 };
 
 struct Example {
   uint32_t cta = 0;
   Dim3 position;
-  uint32_t address = 0, bytes = 0;
-  int block = -1;  ///< Whose shared memory: rank in the cluster, -1 where that is one block.
+  uint64_t address = 0;  ///< Offset in shared memory, or in `buffer`.
+  uint32_t bytes = 0;
+  std::string buffer;  ///< Of global memory.
+  int block = -1;      ///< Whose shared memory: rank in the cluster, -1 where that is one block.
   Party here, there;
   bool there_copied = false;
   Hazard hazard = Hazard::kReadAfterWrite;

@@ -2,6 +2,7 @@
 #include "ptxvm/races.h"
 
 #include "observe/block_checks.h"
+#include "observe/global_checks.h"
 
 namespace ptxvm {
 
@@ -29,6 +30,54 @@ void Races::end(std::span<const std::unique_ptr<Probe>> probes) {
 }
 
 std::vector<Finding> Races::findings() const {
+  return state_->findings;
+}
+
+namespace {
+
+class GlobalProbe : public Probe {
+ public:
+  explicit GlobalProbe(observe::GlobalChecks& checks) : checks_(checks) {}
+  void cta_begin(const CtaEvent& e) override { checks_.begin(e); }
+  void cta_end(const CtaEvent& e) override { checks_.end(e); }
+  void access(const AccessEvent& e) override { checks_.access(e); }
+  void barrier(const BarrierEvent& e) override { checks_.barrier(e); }
+  void cluster(const ClusterEvent& e) override { checks_.cluster(e); }
+  void fence(const FenceEvent& e) override { checks_.fence(e); }
+  void mbarrier(const MbarrierEvent& e) override { checks_.mbarrier(e); }
+  void bulk(const BulkEvent& e) override { checks_.bulk(e); }
+
+ private:
+  observe::GlobalChecks& checks_;
+};
+
+}  // namespace
+
+struct GlobalRaces::State {
+  Kernel kernel{nullptr};
+  std::unique_ptr<observe::GlobalChecks> checks;
+  std::vector<Finding> findings;
+};
+
+GlobalRaces::GlobalRaces() : state_(std::make_unique<State>()) {}
+GlobalRaces::~GlobalRaces() = default;
+
+void GlobalRaces::begin(const LaunchInfo& info) {
+  state_->kernel = info.kernel;
+  state_->checks = std::make_unique<observe::GlobalChecks>(info);
+  state_->findings.clear();
+}
+
+std::unique_ptr<Probe> GlobalRaces::make_probe() {
+  return std::make_unique<GlobalProbe>(*state_->checks);
+}
+
+void GlobalRaces::end(std::span<const std::unique_ptr<Probe>>) {
+  state_->findings = observe::describe(state_->checks->log(), state_->kernel);
+  state_->checks.reset();
+}
+
+std::vector<Finding> GlobalRaces::findings() const {
   return state_->findings;
 }
 

@@ -75,21 +75,6 @@ Activity activity_of(const InstructionInfo& instruction) {
   return Activity::kOther;
 }
 
-std::string json_text(const std::string& s) {
-  std::string out;
-  for (char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 Timeline::Timeline(const Kernel& kernel, uint32_t process, const std::string& name, uint32_t warps)
     : kernel_(kernel), process_(process), warps_(warps) {
   const std::string pid = "\"pid\":" + std::to_string(process_);

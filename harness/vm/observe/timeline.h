@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "observe/json_text.h"
 #include "ptxvm/module.h"
 
 namespace ptxvm::observe {
@@ -23,9 +24,6 @@ enum class Activity : uint8_t {
 };
 
 Activity activity_of(const InstructionInfo& instruction);
-
-/// Text inside a JSON string.
-std::string json_text(const std::string& s);
 
 /// Events of one block, as the lines of a JSON array.
 class Timeline {

@@ -43,6 +43,9 @@ uint32_t Kernel::block_count() const {
 std::span<const uint32_t> Kernel::block_first() const {
   return program_->block_first;
 }
+std::span<const Diagnostic> Kernel::errors() const {
+  return program_->errors;
+}
 std::span<const Diagnostic> Kernel::unsupported() const {
   return program_->unsupported;
 }

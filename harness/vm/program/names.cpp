@@ -59,4 +59,8 @@ std::string_view name(FaultKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string_view name(Severity severity) {
+  return severity == Severity::kError ? "error" : "advice";
+}
+
 }  // namespace ptxvm

@@ -36,11 +36,13 @@ using ExecFn = Step (*)(Warp&, const Op&);
 
 /// Where an operand stands: a byte offset into the register file of the warp, or into the constant
 /// pool of the kernel, with flags in the low bits. A 32-bit value takes 32 lanes of 4 bytes (narrow
-/// types are kept zero-extended), a 64-bit value 32 lanes of 8, a predicate one mask of 32 bits.
+/// types are kept zero-extended), a 64-bit value 32 lanes of 8, a predicate one mask of 32 bits. A
+/// 128-bit register is two of 64 bits, the lower half first, and two operands.
 using Ref = uint32_t;
-inline constexpr Ref kRefPool = 1;    ///< Offset into the constant pool.
-inline constexpr Ref kRefWide = 2;    ///< 64-bit lanes.
-inline constexpr Ref kRefNegate = 4;  ///< Predicate source with `!`.
+inline constexpr Ref kRefPool = 1;                ///< Offset into the constant pool.
+inline constexpr Ref kRefWide = 2;                ///< 64-bit lanes.
+inline constexpr Ref kRefNegate = 4;              ///< Predicate source with `!`.
+inline constexpr Ref kRefPredicate = kRefNegate;  ///< In Function::registers: a predicate.
 inline constexpr Ref kRefFlags = 15;
 inline constexpr uint32_t kRegisterLine = 128;  ///< Bytes of a 32-bit register.
 inline constexpr Ref kNoRef = 0xfffffff0u;  ///< An optional operand or a guard that is not there.
@@ -54,6 +56,9 @@ enum class Action : uint8_t {
   kEnterBlock,   ///< At the start of a basic block; operands: its number, its instructions.
   kJump,         ///< Go on at the operation that operand 0 names.
   kExit,         ///< The end of the text.
+  kCall,         ///< Call; operand 0 is an index into Program::calls.
+  kReturn,       ///< Back to where the function was called.
+  kFrameAccess,  ///< ld.param and st.param of what calls pass: the spelling of its instruction.
   kRefresh,      ///< A moving special register, aux its name, is about to be read; operands: its
                  ///< slot, the reader's place in the block.
 };
@@ -96,6 +101,49 @@ struct SpecialSlot {
   uint32_t offset = 0;
 };
 
+/// Where a variable stands in the frame of its function, and the register that holds its address.
+struct FrameSlot {
+  Ref slot = kNoRef;
+  uint32_t offset = 0;
+};
+
+/// A parameter or result of a function, in its frame.
+struct FramePart {
+  uint32_t offset = 0, bytes = 0;
+};
+
+/// A function that the kernel may call. Its registers have places of their own; its variables and
+/// parameters stand in a frame on the stack of each thread, in local memory.
+struct Function {
+  std::string name;
+  Address address = 0;       ///< As a function pointer.
+  uint32_t first = 0;        ///< Its first operation.
+  uint32_t frame_bytes = 0;  ///< A multiple of 16.
+  bool recursive = false;    ///< May be called while it runs.
+  std::vector<FrameSlot> slots;
+  std::vector<FramePart> parameters, returns;
+  std::vector<Ref> registers;  ///< All of them; a recursive call keeps them.
+};
+
+/// Functions that the machine provides.
+enum class System : uint8_t { kNone, kPrintf, kAssert, kMalloc, kFree };
+
+/// A call and what it passes.
+struct CallSite {
+  static constexpr uint32_t kIndirect = 0xffffffffu;
+
+  /// A variable of the caller: a register or constant that holds its local address.
+  struct Passed {
+    Ref address = kNoRef;
+    uint32_t bytes = 0;
+  };
+
+  uint32_t function = kIndirect;  ///< Index into Program::functions.
+  System system = System::kNone;
+  Ref target = kNoRef;  ///< Of an indirect call: the function's address.
+  std::vector<Passed> arguments, returns;
+};
+
 struct Program {
   std::string name;
   const text::Source* source = nullptr;
@@ -105,6 +153,11 @@ struct Program {
   uint32_t dynamic_offset = 0;
   bool dynamic_shared = false;
   uint32_t local_bytes = 0;
+  uint32_t frame_bytes = 0;  ///< The kernel's own part of them; the stack begins there.
+  uint32_t entry = 0;        ///< Its first operation.
+  std::vector<Function> functions;
+  std::vector<CallSite> calls;
+  bool prints = false, allocates = false;  ///< Calls vprintf, malloc.
   std::optional<Dim3> max_threads, required_threads, required_cluster;
   uint32_t min_blocks = 1;  ///< .minnctapersm
 
@@ -134,7 +187,7 @@ struct Program {
   std::vector<std::vector<uint32_t>> blocks;    ///< Instructions of each block, in order.
   std::vector<uint32_t> block_first;
   std::vector<std::vector<SourceLocation>> locations;
-  std::vector<Diagnostic> unsupported;
+  std::vector<Diagnostic> errors, unsupported;
   std::vector<Variable> shared_variables, local_variables;
 };
 
@@ -146,6 +199,7 @@ struct GlobalVariable {
 };
 
 struct ModuleData {
+  uint64_t id = 0;  ///< Different for every module of the process.
   std::unique_ptr<text::Source> source;
   int version = 0;
   std::string target;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "isa/types.h"
+#include "ptxvm/diagnostic.h"
 #include "ptxvm/module.h"
 #include "text/source.h"
 
@@ -44,12 +45,19 @@ struct Guard {
   Span span;
 };
 
+/// What a call names: `call (returns), target, (arguments), prototype`.
+struct Call {
+  std::vector<Operand> returns, arguments;
+  Operand target;
+};
+
 /// An instruction. Names are resolved in `scope`.
 struct Statement {
   std::optional<Guard> guard;
   std::string_view opcode;
   Span opcode_span;
   std::vector<Operand> operands;
+  std::optional<Call> call;  ///< Instead of operands.
   Span span;
   uint32_t scope = 0;
   int loc = -1;  ///< Index into Entry::locs.
@@ -91,22 +99,20 @@ struct Scope {
   std::vector<Declaration> declarations;
 };
 
-/// .entry
+/// .entry or .func
 struct Entry {
   std::string_view name;
   Span span;
+  bool function = false;
+  bool defined = false;  ///< Has a body.
   std::vector<Declaration> parameters;
+  std::vector<Declaration> returns;  ///< Of a function.
   std::optional<Dim3> max_threads, required_threads, required_cluster;
   uint32_t min_blocks = 1;    ///< .minnctapersm
   std::vector<Scope> scopes;  ///< [0] is the body.
   std::vector<Statement> statements;
   std::vector<Loc> locs;
-};
-
-/// .func: known by name only.
-struct Function {
-  std::string_view name;
-  Span span;
+  std::vector<Diagnostic> errors;  ///< What is wrong with its text.
 };
 
 struct ModuleText {
@@ -116,7 +122,7 @@ struct ModuleText {
   std::vector<std::string> files;  ///< By .file number.
   std::vector<Declaration> variables;
   std::vector<Entry> entries;
-  std::vector<Function> functions;
+  std::vector<Entry> functions;  ///< Declarations that have a body elsewhere are left out.
 };
 
 }  // namespace ptxvm::text

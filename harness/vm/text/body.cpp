@@ -13,7 +13,7 @@ class BodyParser {
 
   void run() {
     c_.expect('{');
-    entry_.scopes.push_back({});
+    entry_.defined = true;
     while (!c_.is('}') || scope_ != 0) {
       if (c_.at_end()) c_.fail("the body of '" + std::string(entry_.name) + "' is not closed");
       try {
@@ -138,11 +138,9 @@ class BodyParser {
     while (c_.is_any_dot()) c_.advance();
     s.opcode_span = c_.since(opcode);
     s.opcode = c_.slice(s.opcode_span);
-    if (s.opcode.starts_with("call")) {
-      // Calls are refused later, by name; their operand lists have a grammar of their own.
-      while (!c_.at_end() && !c_.is(';')) c_.advance();
-    }
-    if (!c_.is(';')) {
+    if (s.opcode == "call" || s.opcode == "call.uni") {
+      call(s.call.emplace());
+    } else if (!c_.is(';')) {
       do {
         s.operands.push_back(parse_operand(c_));
       } while (c_.take(','));
@@ -151,6 +149,30 @@ class BodyParser {
     c_.advance();
     s.span = c_.since(begin);
     entry_.statements.push_back(std::move(s));
+  }
+
+  // call (returns), target, (arguments), prototype; all but the target may be left out.
+  void call(Call& call) {
+    if (c_.is('(')) {
+      list(call.returns);
+      c_.expect(',');
+    }
+    call.target = parse_operand(c_);
+    if (!c_.take(',')) return;
+    if (c_.is('(')) {
+      list(call.arguments);
+      if (!c_.take(',')) return;
+    }
+    c_.word("the name of a prototype or of a list of targets");
+  }
+
+  void list(std::vector<Operand>& out) {
+    c_.expect('(');
+    while (!c_.is(')')) {
+      out.push_back(parse_operand(c_));
+      if (!c_.take(',')) break;
+    }
+    c_.expect(')');
   }
 
   Cursor& c_;
@@ -167,20 +189,18 @@ std::optional<Dim3> dimensions(Cursor& c) {
   return d;
 }
 
-}  // namespace
-
-Entry parse_entry(Cursor& c) {
-  Entry entry;
-  entry.span = c.current().span;
-  entry.name = c.word("the name of the entry");
-  if (c.take('(')) {
-    while (!c.is(')')) {
-      if (!c.is_dot(".param")) c.fail("expected .param");
-      parse_variables(c, entry.parameters, false);
-      if (!c.take(',')) break;
-    }
-    c.expect(')');
+void parameters(Cursor& c, std::vector<Declaration>& out) {
+  if (!c.take('(')) return;
+  while (!c.is(')')) {
+    if (c.is_dot(".reg")) c.fail("parameters in registers are not supported; .param is");
+    if (!c.is_dot(".param")) c.fail("expected .param");
+    parse_variables(c, out, false);
+    if (!c.take(',')) break;
   }
+  c.expect(')');
+}
+
+void directives(Cursor& c, Entry& entry) {
   while (c.is_any_dot()) {
     if (c.take_dot(".maxntid")) {
       entry.max_threads = dimensions(c);
@@ -191,18 +211,60 @@ Entry parse_entry(Cursor& c) {
     } else if (c.take_dot(".minnctapersm")) {
       entry.min_blocks = std::max(c.small("a number"), 1U);
     } else if (c.take_dot(".maxnctapersm") || c.take_dot(".maxnreg") ||
-               c.take_dot(".maxclusterrank")) {
+               c.take_dot(".maxclusterrank") || c.take_dot(".abi_preserve") ||
+               c.take_dot(".abi_preserve_control")) {
       c.small("a number");
     } else if (c.take_dot(".explicitcluster") || c.take_dot(".noreturn") ||
-               c.take_dot(".blocksareclusters")) {
+               c.take_dot(".blocksareclusters") || c.take_dot(".unique")) {
     } else if (c.take_dot(".pragma")) {
       c.skip_past(';');
     } else {
       c.fail("unknown directive");
     }
   }
-  BodyParser(c, entry).run();
+}
+
+// Keeps the errors of an entry or a function out of the module's.
+template <class Read>
+Entry apart(Cursor& c, Read read) {
+  Entry entry;
+  entry.scopes.push_back({});
+  Errors errors(c.source());
+  Errors& module = c.report_to(errors);
+  const uint32_t begin = c.current().span.begin;
+  try {
+    read(entry);
+  } catch (const SyntaxError&) {
+    if (!entry.defined) c.skip_body();
+  }
+  c.report_to(module);
+  module.move_within(c.since(begin), errors);
+  entry.errors = errors.take();
   return entry;
+}
+
+}  // namespace
+
+Entry parse_entry(Cursor& c) {
+  return apart(c, [&](Entry& entry) {
+    entry.span = c.current().span;
+    entry.name = c.word("the name of the entry");
+    parameters(c, entry.parameters);
+    directives(c, entry);
+    BodyParser(c, entry).run();
+  });
+}
+
+Entry parse_function(Cursor& c) {
+  return apart(c, [&](Entry& entry) {
+    entry.function = true;
+    parameters(c, entry.returns);
+    entry.span = c.current().span;
+    entry.name = c.word("a function name");
+    parameters(c, entry.parameters);
+    directives(c, entry);
+    if (!c.take(';')) BodyParser(c, entry).run();
+  });
 }
 
 }  // namespace ptxvm::text

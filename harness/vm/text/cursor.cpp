@@ -43,7 +43,7 @@ uint32_t Cursor::small(std::string_view what) {
 }
 
 void Cursor::report(Span span, std::string message) {
-  errors_.add(span, std::move(message));
+  errors_->add(span, std::move(message));
 }
 
 void Cursor::fail(std::string message) {
@@ -84,6 +84,15 @@ void Cursor::skip_to_next_item() {
       return;
     }
     advance();
+  }
+}
+
+void Cursor::skip_body() {
+  while (!at_end() && !is('{') && !is(';') && !is_dot(".entry") && !is_dot(".func")) advance();
+  if (!take('{')) return;
+  for (int depth = 1; depth > 0 && !at_end(); advance()) {
+    if (is('{')) ++depth;
+    if (is('}')) --depth;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/ast.h"
@@ -18,7 +19,11 @@ struct SyntaxError {};
 class Cursor {
  public:
   Cursor(const Source& source, Errors& errors)
-      : source_(source), errors_(errors), tokens_(lex(source, errors)) {}
+      : source_(source), errors_(&errors), tokens_(lex(source, errors)) {}
+
+  const Source& source() const { return source_; }
+  /// Where errors go from now on; gives back where they went.
+  Errors& report_to(Errors& errors) { return *std::exchange(errors_, &errors); }
 
   const Lexeme& current() const { return tokens_[at_]; }
   const Lexeme& ahead(size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
@@ -86,19 +91,22 @@ class Cursor {
   void skip_parentheses();
   void skip_to_next_item();       ///< After an error at module level.
   void skip_to_next_statement();  ///< After an error in a body.
+  void skip_body();               ///< After an error in front of it.
 
  private:
   static constexpr int kMaxNesting = 32;
 
   const Source& source_;
-  Errors& errors_;
+  Errors* errors_;
   std::vector<Lexeme> tokens_;
   size_t at_ = 0;
   int depth_ = 0;
 };
 
-/// Parses from the name of an entry to its closing brace.
+/// Parses from the name of an entry, or the result of a function, to its closing brace. What is
+/// wrong with it is kept in it, and nothing behind it is affected.
 Entry parse_entry(Cursor& c);
+Entry parse_function(Cursor& c);
 
 /// Parses `.space .align n .type name[...] = {...}, ...;`, beginning at the space.
 void parse_variables(Cursor& c, std::vector<Declaration>& out, bool external);

@@ -18,7 +18,25 @@ Diagnostic* Errors::add(Span span, std::string message) {
     return nullptr;
   }
   shorten(message);
+  offsets_.push_back(span.begin);
   return &kept_.emplace_back(source_.point_at(span, std::move(message)));
+}
+
+void Errors::move_within(Span stretch, Errors& to) {
+  for (size_t i = 0; i < kept_.size();) {
+    if (offsets_[i] < stretch.begin || offsets_[i] - stretch.begin >= stretch.length) {
+      ++i;
+      continue;
+    }
+    if (to.full()) {
+      ++to.more_;
+    } else {
+      to.kept_.push_back(std::move(kept_[i]));
+      to.offsets_.push_back(offsets_[i]);
+    }
+    kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    offsets_.erase(offsets_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 std::vector<Diagnostic> Errors::take() {
@@ -33,6 +51,7 @@ std::vector<Diagnostic> Errors::take() {
     kept_.push_back(std::move(last));
     more_ = 0;
   }
+  offsets_.clear();
   return std::move(kept_);
 }
 

@@ -21,6 +21,9 @@ class Errors {
   /// counted. A pointer is valid up to the next call.
   Diagnostic* add(Span span, std::string message);
 
+  /// Hands the errors of a stretch of the text to another list.
+  void move_within(Span stretch, Errors& to);
+
   /// Whether further errors are only counted: their messages need not be made.
   bool full() const { return kept_.size() == kKept; }
   bool empty() const { return kept_.empty(); }
@@ -34,6 +37,7 @@ class Errors {
   const Source& source_;
   std::string noun_, rest_;
   std::vector<Diagnostic> kept_;
+  std::vector<uint32_t> offsets_;  // where each of them points
   size_t more_ = 0;
 };
 

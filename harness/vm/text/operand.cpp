@@ -14,6 +14,13 @@ Operand name_operand(Cursor& c) {
     o.span = c.since(begin);
     return o;
   }
+  if (c.slice_current() == "WARP_SZ") {
+    o.kind = Operand::Kind::kInteger;
+    o.integer = 32;
+    c.advance();
+    o.span = c.since(begin);
+    return o;
+  }
   c.word("an operand");
   if (c.is_any_dot() && c.current().glued) c.advance();  // %tid.x
   o.span = c.since(begin);
@@ -147,7 +154,10 @@ void parse_variables(Cursor& c, std::vector<Declaration>& out, bool external) {
   c.advance();
   while (c.is_any_dot()) {
     const std::string_view word = c.slice_current().substr(1);
-    if (auto type = parse_type(word)) {
+    if (word == "texref" || word == "samplerref" || word == "surfref") {
+      d.type = Type::kB64;
+      d.space = word;
+    } else if (auto type = parse_type(word)) {
       d.type = *type;
     } else if (word == "align") {
       c.advance();

@@ -51,13 +51,10 @@ class ModuleParser {
     } else if (c_.is_dot(".global") || c_.is_dot(".const") || c_.is_dot(".shared") ||
                c_.is_dot(".local")) {
       parse_variables(c_, module_.variables, external);
-    } else if (c_.take_dot(".pragma") || c_.take_dot(".alias")) {
-      c_.skip_past(';');
+    } else if (c_.take_dot(".pragma") || c_.take_dot(".alias") || c_.is_dot(".tex")) {
+      c_.skip_past(';');  // instructions that use a texture are refused by name
     } else if (c_.is_dot(".loc")) {
       c_.fail("a .loc stands in a function body");
-    } else if (c_.is_dot(".tex") || c_.is_dot(".texref") || c_.is_dot(".samplerref") ||
-               c_.is_dot(".surfref")) {
-      c_.fail("textures and surfaces are not supported");
     } else if (c_.take(';')) {
     } else {
       c_.fail("expected a directive such as .entry, .global or .const");
@@ -103,23 +100,15 @@ class ModuleParser {
     }
   }
 
+  // A declaration whose body follows says nothing new.
   void function() {
-    if (c_.is('(')) c_.skip_parentheses();
-    Function f;
-    f.span = c_.current().span;
-    f.name = c_.word("a function name");
-    module_.functions.push_back(f);
-    if (c_.is('(')) c_.skip_parentheses();
-    while (c_.is_any_dot()) c_.advance();
-    if (c_.take(';')) return;
-    c_.expect('{');
-    int depth = 1;
-    while (depth > 0) {
-      if (c_.at_end()) c_.fail("the function is not closed");
-      if (c_.is('{')) ++depth;
-      if (c_.is('}')) --depth;
-      c_.advance();
+    Entry f = parse_function(c_);
+    for (Entry& known : module_.functions) {
+      if (known.name != f.name) continue;
+      if (f.defined || !f.errors.empty()) known = std::move(f);
+      return;
     }
+    module_.functions.push_back(std::move(f));
   }
 
   Cursor c_;

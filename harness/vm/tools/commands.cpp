@@ -1,39 +1,35 @@
 // SPDX-License-Identifier: MIT
 #include "tools/commands.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <new>
 
-#include "harness/io/file.h"
+#include "io/file.h"
+#include "ptxvm/findings.h"
 #include "ptxvm/module.h"
-#include "tools/launch_options.h"
+#include "tools/arguments.h"
+#include "tools/help.h"
 
 namespace ptxvm::tools {
 namespace {
 
-constexpr std::string_view kUsage =
-    "ptxvm: runs PTX on the CPU, and counts\n"
-    "\n"
-    "  ptxvm run FILE.ptx --entry NAME [--grid X[,Y,Z]] --block X[,Y,Z] [--cluster X[,Y,Z]]\n"
-    "            [--smem BYTES] [--arg ARGUMENT]... [--by-line] [--threads N] [--reversed]\n"
-    "            [--no-checkers] [--overwrite]\n"
-    "      One launch; prints counts and findings. Arguments in the kernel's order:\n"
-    "        Q.npy                       buffer with the contents of a file\n"
-    "        out:O.npy:float16[2,64]     buffer of NaN, written to the file afterwards;\n"
-    "                                    over a file that is no .npy only with --overwrite\n"
-    "        zero:NAME:float32[64]       buffer of zeros\n"
-    "        i32:N u32:N i64:N u64:N f32:X f64:X\n"
-    "      Element types: float16, float32, float64, int32.\n"
-    "  ptxvm list FILE.ptx\n"
-    "      Entries, their parameters and memory, what is not supported.\n"
-    "  ptxvm isa [MNEMONIC] [--json]\n"
-    "      Instructions that run, or all that begin with MNEMONIC.\n"
-    "\n"
-    "Exit codes: 0 good; 1 the kernel failed or a checker has a finding; 2 the command line or an\n"
-    "input is refused; 3 a file cannot be read or written, or memory is full.\n";
+struct Command {
+  std::string_view name;
+  int (*run)(const std::vector<std::string>&);
+  std::string_view help;
+};
+constexpr Command kCommands[] = {{"run", run_kernel, kRunHelp},
+                                 {"check", check, kCheckHelp},
+                                 {"list", list, kListHelp},
+                                 {"isa", list_instructions, kIsaHelp}};
+
+bool contains(const std::vector<std::string>& words, std::string_view wanted) {
+  return std::ranges::find(words, wanted) != words.end();
+}
 
 int code(ExitCode c) {
   return static_cast<int>(c);
@@ -44,47 +40,30 @@ int fail(ExitCode c, std::string_view message) {
   return code(c);
 }
 
-std::string show(Dim3 d) {
-  return std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z);
-}
-
-int list(const std::string& path) {
-  const Module module = load_module(path);
-  std::cout << path << ": target " << module.target() << ", PTX " << module.isa_version() / 10
-            << "." << module.isa_version() % 10 << "\n";
-  for (const Kernel& k : module.kernels()) {
-    std::cout << "\n" << k.name() << "\n";
-    for (const Parameter& p : k.parameters()) {
-      std::cout << "  param   ." << p.type << " " << p.name << " (" << p.size << " bytes at "
-                << p.offset << ")\n";
-    }
-    std::cout << "  shared  " << k.static_shared_bytes() << " bytes"
-              << (k.uses_dynamic_shared() ? " and dynamic" : "") << "\n";
-    if (k.local_bytes() != 0) std::cout << "  local   " << k.local_bytes() << " bytes a thread\n";
-    if (k.max_threads()) std::cout << "  maxntid " << show(*k.max_threads()) << "\n";
-    if (k.required_threads()) std::cout << "  reqntid " << show(*k.required_threads()) << "\n";
-    std::cout << "  " << k.instructions().size() << " instructions in " << k.block_count()
-              << " blocks\n";
-    for (const Diagnostic& d : k.unsupported()) std::cout << d.format() << "\n";
-  }
-  return code(ExitCode::kGood);
+int refuse(const Error& error, bool all) {
+  std::string text;
+  for (const Diagnostic& d : error.diagnostics()) text += "ptxvm: " + d.format() + "\n";
+  std::cerr << capped(std::move(text), all ? 0 : kLongestMessage, "--all shows them");
+  return code(ExitCode::kRefused);
 }
 
 int dispatch(const std::vector<std::string>& words) {
-  const std::string command = words.empty() ? "" : words.front();
-  if (command == "--help" || command == "-h") {
-    std::cout << kUsage;
+  const std::string name = words.empty() ? "" : words.front();
+  if (name == "--help" || name == "-h" || name == "--version") {
+    std::cout << (name == "--version" ? kVersion : kHelp);
     return code(ExitCode::kGood);
   }
-  const std::vector<std::string> rest(words.empty() ? words.end() : words.begin() + 1, words.end());
-  if (command == "run") return run_kernel(rest);
-  if (command == "isa") return list_instructions(rest);
-  if (command == "list") {
-    if (rest.size() != 1) throw UsageError("list takes one PTX file");
-    return list(rest.front());
+  std::string allowed;
+  for (const Command& command : kCommands) {
+    allowed += (allowed.empty() ? "" : ", ") + std::string(command.name);
+    if (command.name != name) continue;
+    const std::vector<std::string> rest(words.begin() + 1, words.end());
+    if (!contains(rest, "--help") && !contains(rest, "-h")) return command.run(rest);
+    std::cout << command.help;
+    return code(ExitCode::kGood);
   }
-  throw UsageError((command.empty() ? "no command given" : "command '" + command + "' is unknown") +
-                   "; allowed: run, list, isa; see ptxvm --help");
+  throw UsageError((name.empty() ? "no command given" : "command '" + name + "' is unknown") +
+                   "; allowed: " + allowed + "; see ptxvm --help");
 }
 
 }  // namespace
@@ -119,8 +98,7 @@ int run(const std::vector<std::string>& arguments) {
   } catch (const FileError& e) {
     return fail(ExitCode::kEnvironment, e.what());
   } catch (const Error& e) {
-    for (const Diagnostic& d : e.diagnostics()) std::cerr << "ptxvm: " << d.format() << "\n";
-    return code(ExitCode::kRefused);
+    return refuse(e, contains(arguments, "--all"));
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::kEnvironment, "not enough memory");
   }

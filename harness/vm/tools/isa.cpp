@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: MIT
 // ptxvm isa: the instruction table.
 #include <iostream>
+#include <set>
 
 #include "isa/table.h"
+#include "observe/json_text.h"
+#include "tools/arguments.h"
 #include "tools/commands.h"
-#include "tools/launch_options.h"
 
 namespace ptxvm::tools {
 namespace {
 
-/// A JSON string.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
+using observe::json_string;
 
 void print_json(const std::vector<const isa::Row*>& rows) {
   std::cout << "{\n \"schema\": 1,\n \"instructions\": [";
   const char* separator = "\n";
   for (const isa::Row* row : rows) {
-    std::cout << separator << "  {\"pattern\": " << quoted(row->pattern)
+    std::cout << separator << "  {\"pattern\": " << json_string(row->pattern)
               << ", \"runs\": " << (row->reason.empty() ? "true" : "false");
     if (row->reason.empty()) {
-      std::cout << ", \"operands\": " << quoted(row->operands) << ", \"sm\": " << row->sm;
+      std::cout << ", \"operands\": " << json_string(row->operands) << ", \"sm\": " << row->sm;
     } else {
-      std::cout << ", \"reason\": " << quoted(row->reason);
+      std::cout << ", \"reason\": " << json_string(row->reason);
     }
     std::cout << "}";
     separator = ",\n";
@@ -45,14 +39,19 @@ int list_instructions(const std::vector<std::string>& words) {
     if (word == "--json") {
       json = true;
     } else if (word.starts_with("-") || !prefix.empty()) {
-      throw UsageError("'" + word + "' is not understood; see ptxvm --help");
+      throw UsageError("'" + word + "' is not understood; see ptxvm isa --help");
     } else {
       prefix = word;
     }
   }
   std::vector<const isa::Row*> rows;
+  std::set<const isa::Row*> meant;
+  for (const isa::Spelling& each : isa::spellings()) {
+    if (each.text.starts_with(prefix)) meant.insert(each.row);
+  }
+  if (const isa::Row* family = isa::find_family(prefix)) meant.insert(family);
   for (const isa::Row& row : isa::rows()) {
-    if (row.pattern.starts_with(prefix)) rows.push_back(&row);
+    if (row.pattern.starts_with(prefix) || meant.contains(&row)) rows.push_back(&row);
   }
   if (rows.empty()) throw UsageError("no instruction begins with '" + prefix + "'");
   if (json) {

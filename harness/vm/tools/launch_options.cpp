@@ -2,9 +2,8 @@
 #include "tools/launch_options.h"
 
 #include <charconv>
-#include <cstdlib>
-#include <limits>
-#include <utility>
+#include <functional>
+#include <map>
 
 namespace ptxvm::tools {
 namespace {
@@ -32,91 +31,109 @@ Dim3 parse_dim3(const std::string& what, std::string_view text) {
   throw UsageError(what + " takes at most three extents");
 }
 
-/// Splits "NAME:TYPE"; the name may hold colons.
-std::pair<std::string, ArrayType> parse_buffer(const std::string& word, size_t prefix) {
-  const size_t colon = word.rfind(':');
-  if (colon == std::string::npos || colon <= prefix) {
-    throw UsageError("--arg '" + word + "': expected " + word.substr(0, prefix) +
-                     "NAME:TYPE[EXTENTS], such as " + word.substr(0, prefix) +
-                     "O.npy:float16[2,512,128]");
+VariableWords parse_variable(const std::string& word) {
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UsageError("--global '" + word + "': expected NAME=FILE.npy, or any --arg after the =");
   }
-  return {word.substr(prefix, colon - prefix), parse_type(word.substr(colon + 1))};
+  VariableWords out{word.substr(0, equals), parse_argument(word.substr(equals + 1))};
+  const auto* buffer = std::get_if<BufferArgument>(&out.value);
+  const bool earlier = buffer && buffer->begin == BufferArgument::Begin::kEarlier;
+  if (earlier || (!buffer && !std::holds_alternative<ValueArgument>(out.value))) {
+    throw UsageError("--global '" + word +
+                     "': allowed after the =: FILE.npy, inout:, out:, zero:, a scalar, raw:HEX");
+  }
+  return out;
 }
 
-template <class T>
-KernelArgument scalar(const std::string& word, size_t prefix) {
-  return Scalar{Argument::scalar(parse_number<T>("--arg " + word.substr(0, prefix),
-                                                 std::string_view(word).substr(prefix),
-                                                 std::numeric_limits<T>::lowest()))};
+/// "race,mbarrier"
+std::vector<std::string> parse_list(std::string_view text) {
+  std::vector<std::string> out;
+  while (true) {
+    const size_t comma = text.find(',');
+    out.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return out;
+    text.remove_prefix(comma + 1);
+  }
 }
 
-KernelArgument parse_argument(const std::string& word) {
-  const size_t prefix = word.find(':') + 1;
-  const std::string kind = word.substr(0, prefix);
-  if (kind == "i32:") return scalar<int32_t>(word, prefix);
-  if (kind == "u32:") return scalar<uint32_t>(word, prefix);
-  if (kind == "i64:") return scalar<int64_t>(word, prefix);
-  if (kind == "u64:") return scalar<uint64_t>(word, prefix);
-  if (kind == "f32:") return scalar<float>(word, prefix);
-  if (kind == "f64:") return scalar<double>(word, prefix);
-  if (kind == "out:") {
-    auto [path, type] = parse_buffer(word, prefix);
-    return OutputFile{std::move(path), std::move(type)};
+class Reader {
+ public:
+  explicit Reader(const std::vector<std::string>& words) : words_(words) {
+    out_.launches.emplace_back();
   }
-  if (kind == "zero:") {
-    auto [name, type] = parse_buffer(word, prefix);
-    return ZeroBuffer{std::move(name), std::move(type)};
+
+  LaunchOptions read() {
+    for (at_ = 0; at_ < words_.size(); ++at_) {
+      const std::string& word = words_[at_];
+      if (const auto flag = flags_.find(word); flag != flags_.end()) {
+        out_.*flag->second.first = flag->second.second;
+      } else if (const auto option = options_.find(word); option != options_.end()) {
+        if (at_ + 1 == words_.size()) throw UsageError(word + " needs a value");
+        option->second(word, words_[++at_]);
+      } else if (word == "--then") {
+        next_launch();
+      } else if (word == "--cooperative") {
+        launch().cooperative = true;
+      } else if (word.starts_with("-") || !out_.file.empty()) {
+        throw UsageError("'" + word + "' is not understood; see ptxvm run --help");
+      } else {
+        out_.file = word;
+      }
+    }
+    if (out_.file.empty()) throw UsageError("run needs a PTX file");
+    return std::move(out_);
   }
-  if (word.ends_with(".npy")) return InputFile{word};
-  throw UsageError("--arg '" + word +
-                   "' is not understood; allowed: FILE.npy, out:FILE.npy:TYPE[EXTENTS], "
-                   "zero:NAME:TYPE[EXTENTS], i32:N, u32:N, i64:N, u64:N, f32:X, f64:X");
-}
+
+ private:
+  using Value = const std::string&;
+
+  LaunchWords& launch() { return out_.launches.back(); }
+
+  /// What is not said again stays; arguments that are not given again are the same buffers.
+  void next_launch() {
+    LaunchWords next = launch();
+    next.arguments.clear();
+    out_.launches.push_back(std::move(next));
+  }
+
+  const std::vector<std::string>& words_;
+  size_t at_ = 0;
+  LaunchOptions out_;
+  const std::map<std::string, std::pair<bool LaunchOptions::*, bool>> flags_{
+      {"--by-line", {&LaunchOptions::by_line, true}},
+      {"--reversed", {&LaunchOptions::reversed, true}},
+      {"--global-races", {&LaunchOptions::global_races, true}},
+      {"--overwrite", {&LaunchOptions::overwrite, true}},
+      {"--json", {&LaunchOptions::json, true}},
+      {"--all", {&LaunchOptions::all, true}},
+      {"--no-hints", {&LaunchOptions::hints, false}},
+      {"--no-comments", {&LaunchOptions::comments, false}},
+      {"--no-checkers", {&LaunchOptions::checkers, false}}};
+  const std::map<std::string, std::function<void(Value, Value)>> options_{
+      {"--entry", [this](Value, Value v) { launch().entry = v; }},
+      {"--grid", [this](Value w, Value v) { launch().grid = parse_dim3(w, v); }},
+      {"--block", [this](Value w, Value v) { launch().block = parse_dim3(w, v); }},
+      {"--cluster", [this](Value w, Value v) { launch().cluster = parse_dim3(w, v); }},
+      {"--smem",
+       [this](Value w, Value v) { launch().shared_bytes = parse_number<uint32_t>(w, v, 0); }},
+      {"--arg", [this](Value, Value v) { launch().arguments.push_back(parse_argument(v)); }},
+      {"--global", [this](Value, Value v) { out_.variables.push_back(parse_variable(v)); }},
+      {"--threads", [this](Value w, Value v) { out_.threads = parse_number<int>(w, v, 1); }},
+      {"--max-steps",
+       [this](Value w, Value v) { out_.max_steps = parse_number<uint64_t>(w, v, 1); }},
+      {"--registers",
+       [this](Value w, Value v) { out_.registers = parse_number<uint32_t>(w, v, 1); }},
+      {"--card", [this](Value, Value v) { out_.card = v; }},
+      {"--ignore", [this](Value, Value v) {
+         for (std::string& name : parse_list(v)) out_.ignored.push_back(std::move(name));
+       }}};
+};
 
 }  // namespace
 
 LaunchOptions parse_launch(const std::vector<std::string>& words) {
-  LaunchOptions o;
-  bool has_block = false;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) throw UsageError(word + " needs a value");
-      return words[++i];
-    };
-    if (word == "--entry") {
-      o.entry = value();
-    } else if (word == "--grid") {
-      o.grid = parse_dim3(word, value());
-    } else if (word == "--block") {
-      o.block = parse_dim3(word, value());
-      has_block = true;
-    } else if (word == "--cluster") {
-      o.cluster = parse_dim3(word, value());
-    } else if (word == "--smem") {
-      o.shared_bytes = parse_number<uint32_t>(word, value(), 0);
-    } else if (word == "--threads") {
-      o.threads = parse_number<int>(word, value(), 1);
-    } else if (word == "--arg") {
-      o.arguments.push_back(parse_argument(value()));
-    } else if (word == "--by-line") {
-      o.by_line = true;
-    } else if (word == "--reversed") {
-      o.reversed = true;
-    } else if (word == "--overwrite") {
-      o.overwrite = true;
-    } else if (word == "--no-checkers") {
-      o.checkers = false;
-    } else if (word.starts_with("-") || !o.file.empty()) {
-      throw UsageError("'" + word + "' is not understood; see ptxvm --help");
-    } else {
-      o.file = word;
-    }
-  }
-  if (o.file.empty()) throw UsageError("run needs a PTX file");
-  if (o.entry.empty()) throw UsageError("run needs --entry NAME; ptxvm list names the entries");
-  if (!has_block) throw UsageError("run needs --block X[,Y,Z]");
-  return o;
+  return Reader(words).read();
 }
 
 }  // namespace ptxvm::tools

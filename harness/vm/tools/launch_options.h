@@ -2,48 +2,43 @@
 // The command line of `ptxvm run`.
 #pragma once
 
-#include <stdexcept>
+#include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "ptxvm/launch.h"
-#include "tools/npy.h"
+#include "tools/arguments.h"
 
 namespace ptxvm::tools {
 
-/// The command line is wrong; one line that names the word and what is allowed.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+/// One launch; --then begins the next.
+struct LaunchWords {
+  std::string entry;  ///< Empty: the only one.
+  Dim3 grid, cluster;
+  std::optional<Dim3> block;
+  uint32_t shared_bytes = 0;
+  bool cooperative = false;
+  std::vector<KernelArgument> arguments;
 };
 
-/// --arg Q.npy: a buffer with the file's contents.
-struct InputFile {
-  std::string path;
-};
-/// --arg out:O.npy:float16[2,64]: a buffer of NaN that is written to the file afterwards.
-struct OutputFile {
-  std::string path;
-  ArrayType type;
-};
-/// --arg zero:NAME:float32[64]: a buffer of zeros.
-struct ZeroBuffer {
+/// --global NAME=ARGUMENT
+struct VariableWords {
   std::string name;
-  ArrayType type;
+  KernelArgument value;
 };
-/// --arg i32:7, f32:0.125 and so on: the bytes of a value.
-struct Scalar {
-  Argument value;
-};
-using KernelArgument = std::variant<InputFile, OutputFile, ZeroBuffer, Scalar>;
 
 struct LaunchOptions {
-  std::string file, entry;
-  Dim3 grid, block, cluster;
-  uint32_t shared_bytes = 0;
+  std::string file, card;
+  std::vector<LaunchWords> launches;
+  std::vector<VariableWords> variables;
+  std::vector<std::string> ignored;  ///< Checkers.
   int threads = 0;
-  bool reversed = false, checkers = true, by_line = false, overwrite = false;
-  std::vector<KernelArgument> arguments;
+  uint64_t max_steps = 0;  ///< 0: as the machine has it.
+  uint32_t registers = 0;  ///< Of a thread; 0: not known.
+  bool global_races = false;
+  bool reversed = false, checkers = true, comments = true, by_line = false, hints = true;
+  bool overwrite = false, json = false, all = false;
 };
 
 /// Reads the words after `run`. Throws UsageError and InputError.

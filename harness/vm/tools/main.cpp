@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ptxvm: the machine from the command line.
-#include "harness/io/file.h"
+#include "io/file.h"
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {

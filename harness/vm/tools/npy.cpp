@@ -12,23 +12,12 @@
 namespace ptxvm::tools {
 namespace {
 
-struct Known {
-  Element element;
-  std::string_view name, descr;
-  size_t size;
-};
-constexpr std::array<Known, 4> kKnown{{{Element::kFloat16, "float16", "<f2", 2},
-                                       {Element::kFloat32, "float32", "<f4", 4},
-                                       {Element::kFloat64, "float64", "<f8", 8},
-                                       {Element::kInt32, "int32", "<i4", 4}}};
 constexpr size_t kHeaderUnit = 64;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
 
-const Known& known(Element element) {
-  return kKnown[static_cast<size_t>(element)];
-}
+}  // namespace
 
-/// "1,2,512": the extents between brackets; a comma at the end is allowed, as in Python.
+// A comma at the end is allowed, as in Python.
 std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole) {
   std::vector<uint64_t> shape;
   uint64_t product = 1;
@@ -50,6 +39,8 @@ std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whol
   }
 }
 
+namespace {
+
 /// The value after 'key': in a header, up to the end that belongs to its first character.
 std::string_view value_of(std::string_view header, std::string_view key, char last,
                           const std::string& path) {
@@ -67,17 +58,14 @@ ArrayType parse_header(std::string_view header, const std::string& path) {
   if (value_of(header, "fortran_order", ',', path) != "False") {
     throw InputError(path + ": Fortran order is not supported; save np.ascontiguousarray(x)");
   }
-  ArrayType type;
-  bool found = false;
-  for (const Known& each : kKnown) {
-    if (descr != "'" + std::string(each.descr) + "'") continue;
-    type.element = each.element;
-    found = true;
-  }
-  if (!found) {
+  const bool quoted = descr.size() > 2 && descr.front() == '\'' && descr.back() == '\'';
+  const ElementInfo* element =
+      quoted ? element_of_descr(descr.substr(1, descr.size() - 2)) : nullptr;
+  if (!element) {
     throw InputError(path + ": the element type " + std::string(descr) +
-                     " is not supported; allowed: float16, float32, float64, int32");
+                     " is not supported; allowed: " + names());
   }
+  ArrayType type{element->element, {}};
   std::string_view shape = value_of(header, "shape", ')', path);
   if (shape.empty() || shape.front() != '(') throw InputError(path + ": the shape is damaged");
   type.shape = parse_shape(shape.substr(1), path);
@@ -156,14 +144,6 @@ class NpyFile {
 
 }  // namespace
 
-size_t size_of(Element element) {
-  return known(element).size;
-}
-
-std::string_view name(Element element) {
-  return known(element).name;
-}
-
 uint64_t ArrayType::elements() const {
   uint64_t product = 1;
   for (const uint64_t extent : shape) product *= extent;
@@ -174,17 +154,14 @@ ArrayType parse_type(std::string_view text) {
   const std::string whole(text);
   const size_t open = text.find('[');
   const std::string_view word = text.substr(0, open);
-  for (const Known& each : kKnown) {
-    if (each.name != word) continue;
-    ArrayType type{each.element, {}};
-    if (open == std::string_view::npos || text.back() != ']') break;
+  const ElementInfo* element = find_element(word);
+  if (element && open != std::string_view::npos && text.back() == ']') {
+    ArrayType type{element->element, {}};
     type.shape = parse_shape(text.substr(open + 1, text.size() - open - 2), whole);
-    if (type.shape.empty()) break;
-    return type;
+    if (!type.shape.empty()) return type;
   }
-  throw InputError("'" + whole +
-                   "' is not a type such as float16[2,512,128]; element types: "
-                   "float16, float32, float64, int32");
+  throw InputError("'" + whole + "' is not a type such as float16[2,512,128]; element types: " +
+                   names() + ", or in short " + brief_names());
 }
 
 ArrayType read_npy_type(const std::string& path) {
@@ -200,7 +177,7 @@ void write_npy(const std::string& path, const ArrayType& type, std::span<const s
   std::string shape;
   for (const uint64_t extent : type.shape) shape += std::to_string(extent) + ", ";
   if (type.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string header = "{'descr': '" + std::string(known(type.element).descr) +
+  std::string header = "{'descr': '" + std::string(info(type.element).descr) +
                        "', 'fortran_order': False, 'shape': (" + shape + "), }";
   const size_t preamble = kNpyMagic.size() + 4;
   while ((preamble + header.size() + 1) % kHeaderUnit != 0) header += ' ';

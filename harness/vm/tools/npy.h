@@ -10,15 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/io/file.h"
+#include "io/file.h"
+#include "tools/element.h"
 
 namespace ptxvm::tools {
-
-enum class Element : uint8_t { kFloat16, kFloat32, kFloat64, kInt32 };
-
-size_t size_of(Element element);
-/// "float16", as the command line has it.
-std::string_view name(Element element);
 
 /// Element type and extents: "float16[1,2,512,128]".
 struct ArrayType {
@@ -26,7 +21,7 @@ struct ArrayType {
   std::vector<uint64_t> shape;
 
   uint64_t elements() const;
-  uint64_t bytes() const { return elements() * size_of(element); }
+  uint64_t bytes() const { return elements() * info(element).bytes; }
 };
 
 /// The input is not accepted; one line.
@@ -38,8 +33,10 @@ using fa::io::FileError;
 /// What every .npy file begins with.
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-/// Reads "float16[1,2,512,128]". Throws InputError.
+/// Reads "float16[1,2,512,128]" or "f16[1,2,512,128]". Throws InputError.
 ArrayType parse_type(std::string_view text);
+/// Reads "1,2,512"; `whole` is named in messages. Throws InputError.
+std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole);
 
 struct Array {
   ArrayType type;

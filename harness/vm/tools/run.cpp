@@ -1,107 +1,21 @@
 // SPDX-License-Identifier: MIT
-// ptxvm run: one launch of any kernel, with arguments from the command line and from files.
-#include <algorithm>
-#include <array>
+// ptxvm run: launches of any kernels of a module, with arguments from the command line and files.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <optional>
-#include <set>
 
-#include "harness/io/file.h"
-#include "harness/io/memory.h"
+#include "observe/json_text.h"
+#include "ptxvm/findings.h"
+#include "ptxvm/hints.h"
+#include "ptxvm/json.h"
 #include "ptxvm/races.h"
 #include "ptxvm/report.h"
+#include "tools/buffers.h"
 #include "tools/commands.h"
-#include "tools/launch_options.h"
 
 namespace ptxvm::tools {
 namespace {
-
-/// Makes the buffers and fills in the arguments; remembers what is to be written.
-class Arguments {
- public:
-  explicit Arguments(Memory& memory) : memory_(memory) {}
-
-  Argument operator()(const InputFile& input) {
-    const Array array = read_npy(input.path);
-    return Argument::pointer(memory_.upload(free_name(stem(input.path)), array.bytes));
-  }
-  Argument operator()(const OutputFile& output) {
-    const Address address = memory_.allocate(free_name(stem(output.path)), output.type.bytes());
-    outputs_.emplace_back(output, address);
-    return Argument::pointer(address);
-  }
-  Argument operator()(const ZeroBuffer& zero) {
-    return Argument::pointer(
-        memory_.allocate(free_name(zero.name), zero.type.bytes(), Fill::kZero));
-  }
-  Argument operator()(const Scalar& scalar) { return scalar.value; }
-
-  void write(bool overwrite) const {
-    for (const auto& [output, address] : outputs_) {
-      write_npy(output.path, output.type, memory_.bytes(address), overwrite);
-    }
-  }
-
- private:
-  static std::string stem(const std::string& path) {
-    return std::filesystem::path(path).stem().string();
-  }
-  std::string free_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 2; !names_.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
-    return name;
-  }
-
-  Memory& memory_;
-  std::set<std::string> names_;
-  std::vector<std::pair<OutputFile, Address>> outputs_;
-};
-
-/// Before anything is run: outputs can be written and are none of the other files.
-void require_outputs(const LaunchOptions& wanted) {
-  std::vector<fa::io::NamedFile> read{{"the PTX", wanted.file}}, written;
-  for (const KernelArgument& argument : wanted.arguments) {
-    if (const auto* input = std::get_if<InputFile>(&argument))
-      read.push_back({"--arg", input->path});
-    if (const auto* output = std::get_if<OutputFile>(&argument)) {
-      written.push_back({"--arg out:", output->path});
-    }
-  }
-  fa::io::require_distinct(written, read);
-  for (const fa::io::NamedFile& file : written) {
-    fa::io::require_writable(file.path);
-    if (!wanted.overwrite) fa::io::require_replaceable(file.path, kNpyMagic);
-  }
-}
-
-/// Asked of the host before it is taken: all buffers, and the largest file while it is copied.
-void require_memory(const LaunchOptions& wanted) {
-  double buffers = 0, largest_file = 0;
-  for (const KernelArgument& argument : wanted.arguments) {
-    if (const auto* input = std::get_if<InputFile>(&argument)) {
-      const auto bytes = static_cast<double>(read_npy_type(input->path).bytes());
-      buffers += bytes;
-      largest_file = std::max(largest_file, bytes);
-    }
-    if (const auto* output = std::get_if<OutputFile>(&argument)) {
-      buffers += static_cast<double>(output->type.bytes());
-    }
-    if (const auto* zero = std::get_if<ZeroBuffer>(&argument)) {
-      buffers += static_cast<double>(zero->type.bytes());
-    }
-  }
-  const double needed = buffers + largest_file;
-  const std::optional<uint64_t> available = fa::io::available_memory();
-  if (!available || needed <= static_cast<double>(*available)) return;
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(),
-                "the arguments need %.0f bytes of memory, %llu are available", needed,
-                static_cast<unsigned long long>(*available));
-  throw MemoryError(text.data());
-}
 
 /// A line of a source file; empty where it cannot be read.
 std::string source_line(const SourceLocation& where) {
@@ -138,55 +52,144 @@ void print_lines(const CountReport& report) {
   }
 }
 
-void print_finding(const Finding& finding) {
-  // "error: file:line: ..." with the checker's name in place of the first word.
-  std::string text = finding.where.format();
-  if (finding.where.message.empty()) text = finding.message;
-  if (text.starts_with("error: ")) text.erase(0, 7);
-  std::cout << finding.checker << ": " << text << "\n";
-  if (finding.count > 1) std::cout << "  seen " << finding.count << " times\n";
+std::string show(Dim3 d) {
+  return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
 }
+
+std::string json_extents(Dim3 d) {
+  return "[" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + "]";
+}
+
+/// What the kernel says about its launch stands for what the command line does not say.
+LaunchConfig config_of(const LaunchWords& words, const Kernel& kernel) {
+  LaunchConfig config;
+  config.grid = words.grid;
+  config.cluster = words.cluster;
+  if (kernel.required_cluster() && words.cluster == Dim3{}) {
+    config.cluster = *kernel.required_cluster();
+  }
+  if (!words.block && !kernel.required_threads()) throw UsageError("run needs --block X[,Y,Z]");
+  config.block = words.block ? *words.block : *kernel.required_threads();
+  config.dynamic_shared_bytes = words.shared_bytes;
+  config.cooperative = words.cooperative;
+  return config;
+}
+
+/// One command line: its launches one after the other, on the same memory.
+class Run {
+ public:
+  explicit Run(const LaunchOptions& wanted)
+      : wanted_(wanted), module_(load_module(wanted.file)), buffers_(memory_) {}
+
+  int run() {
+    std::vector<const Kernel*> kernels;
+    for (const LaunchWords& words : wanted_.launches) {
+      kernels.push_back(&module_.find(words.entry));
+      require_arguments(words, *kernels.back());
+      config_of(words, *kernels.back());
+    }
+    filter({}, *kernels.front(), filter_);  // refuses the names of no checkers
+    require_files_and_memory(wanted_);
+    for (const VariableWords& variable : wanted_.variables) buffers_.fill(module_, variable);
+    for (size_t i = 0; i < kernels.size() && !failed_; ++i) {
+      launch_one(wanted_.launches[i], *kernels[i]);
+    }
+    if (wanted_.json) {
+      std::cout << "{\"schema\":1,\"file\":" << observe::json_string(wanted_.file)
+                << ",\"launches\":[" << documents_ << "]}\n";
+    }
+    // The findings are with the reader before anything is written, which may fail.
+    std::fflush(stdout);
+    std::cout.flush();
+    if (!failed_) buffers_.write(wanted_.overwrite);
+    return static_cast<int>(failed_ || errors_ ? ExitCode::kFinding : ExitCode::kGood);
+  }
+
+ private:
+  static void require_arguments(const LaunchWords& words, const Kernel& kernel) {
+    const auto parameters = kernel.parameters();
+    // Their number is the launch's to refuse.
+    if (words.arguments.size() != parameters.size()) return;
+    for (size_t i = 0; i < parameters.size(); ++i) require_fit(words.arguments[i], kernel, i);
+  }
+
+  void launch_one(const LaunchWords& words, const Kernel& kernel) {
+    LaunchConfig config = config_of(words, kernel);
+    if (!words.arguments.empty() || kernel.parameters().empty()) arguments_.clear();
+    for (const KernelArgument& each : words.arguments) arguments_.push_back(buffers_.make(each));
+    config.arguments = arguments_;
+
+    Counters counters;
+    Races races;
+    Options options;
+    options.threads = wanted_.threads;
+    if (wanted_.reversed) options.warp_order = options.cta_order = Order::kReversed;
+    if (wanted_.max_steps != 0) options.max_steps = wanted_.max_steps;
+    if (!wanted_.card.empty()) options.card = card(wanted_.card);
+    options.registers = wanted_.registers;
+    options.observers = {&counters};
+    if (wanted_.checkers) options.observers.push_back(&races);
+    GlobalRaces global_races;
+    if (wanted_.global_races) options.observers.push_back(&global_races);
+    const LaunchResult result = launch(module_, kernel.name(), config, memory_, options);
+    const Filtered findings = filter(result.findings, kernel, filter_);
+    failed_ = result.fault.has_value();
+    errors_ = errors_ || findings.errors();
+    if (wanted_.json) {
+      add_document(kernel, config, result, findings, counters.report());
+    } else {
+      print(kernel, config, result, findings, counters.report());
+    }
+  }
+
+  void add_document(const Kernel& kernel, const LaunchConfig& config, const LaunchResult& result,
+                    const Filtered& findings, const CountReport& report) {
+    using observe::json_string;
+    documents_ += documents_.empty() ? "" : ",";
+    documents_ += observe::json_object(
+        {{"kernel", json_string(kernel.name())},
+         {"readable", json_string(kernel.readable_name())},
+         {"grid", json_extents(config.grid)},
+         {"block", json_extents(config.block)},
+         {"cluster", json_extents(config.cluster)},
+         {"dynamic_shared_bytes", std::to_string(config.dynamic_shared_bytes)},
+         {"result", json(result, findings, report, hints(report, module_.file_name()))}});
+  }
+
+  void print(const Kernel& kernel, const LaunchConfig& config, const LaunchResult& result,
+             const Filtered& findings, const CountReport& report) {
+    const size_t most = wanted_.all ? SIZE_MAX : kLongestMessage;
+    std::cout << kernel.readable_name() << ": grid " << show(config.grid) << ", block "
+              << show(config.block) << ", cluster " << show(config.cluster) << ", "
+              << config.dynamic_shared_bytes << " bytes of dynamic shared memory\n";
+    std::cout << capped(result.printed, most, "--all shows them");
+    if (result.fault) {
+      std::cout << capped(result.fault->format() + "\n", most, "--all shows them");
+      return;
+    }
+    std::cout << format(report.total) << std::flush;
+    if (wanted_.by_line) print_lines(report);
+    std::fflush(stdout);
+    if (wanted_.hints) std::cout << format(hints(report, module_.file_name()));
+    std::cout << format(findings.findings, kernel, most);
+    if (findings.left_out != 0) std::cout << findings.left_out << " findings are ignored\n";
+  }
+
+  const LaunchOptions& wanted_;
+  const FindingFilter filter_{wanted_.ignored, wanted_.comments};
+  const Module module_;
+  Memory memory_;
+  Buffers buffers_;
+  std::vector<Argument> arguments_;
+  std::string documents_;
+  bool failed_ = false, errors_ = false;
+};
 
 }  // namespace
 
 int run_kernel(const std::vector<std::string>& words) {
   const LaunchOptions wanted = parse_launch(words);
-  const Module module = load_module(wanted.file);
-  module.kernel(wanted.entry);
-  require_outputs(wanted);
-  require_memory(wanted);
-
-  Memory memory;
-  Arguments arguments(memory);
-  LaunchConfig config;
-  config.grid = wanted.grid;
-  config.block = wanted.block;
-  config.cluster = wanted.cluster;
-  config.dynamic_shared_bytes = wanted.shared_bytes;
-  for (const KernelArgument& argument : wanted.arguments) {
-    config.arguments.push_back(std::visit(arguments, argument));
-  }
-
-  Counters counters;
-  Options options;
-  options.threads = wanted.threads;
-  if (wanted.reversed) options.warp_order = options.cta_order = Order::kReversed;
-  options.observers = {&counters};
-  Races races;
-  if (wanted.checkers) options.observers.push_back(&races);
-  const LaunchResult result = launch(module, wanted.entry, config, memory, options);
-  if (result.fault) {
-    std::cout << result.fault->format() << "\n";
-    return static_cast<int>(ExitCode::kFinding);
-  }
-  std::cout << format(counters.report().total) << std::flush;
-  if (wanted.by_line) print_lines(counters.report());
-  std::fflush(stdout);
-  for (const Finding& finding : result.findings) print_finding(finding);
-  // The findings are with the reader before anything is written, which may fail.
-  std::cout.flush();
-  arguments.write(wanted.overwrite);
-  return static_cast<int>(result.findings.empty() ? ExitCode::kGood : ExitCode::kFinding);
+  return Run(wanted).run();
 }
 
 }  // namespace ptxvm::tools

@@ -2,8 +2,10 @@
 // atom and red (PTX ISA 9.7.13.5, 9.7.13.6).
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <mutex>
 
-#include "exec/access.h"
+#include "exec/communication.h"
 #include "exec/ops/lanes.h"
 #include "num/half.h"
 #include "num/rounding.h"
@@ -39,6 +41,7 @@ Step read_modify_write(Warp& w, const Op& op) {
       const T old = update<T>(request.host[i], [&](T x) { return F(x, operand); });
       if constexpr (kReturns) w.at<T>(op.r[0])[i] = old;
     });
+    if constexpr (kReturns) note_poll(w, op, space, lanes, sizeof(T), request);
   });
   return Step::kNext;
 }
@@ -59,6 +62,7 @@ Step compare_and_swap(Warp& w, const Op& op) {
       w.at<W>(op.r[0])[i] =
           update<T>(request.host[i], [&](T x) { return x == expected ? desired : x; });
     });
+    note_poll(w, op, space, lanes, sizeof(T), request);
   });
   return Step::kNext;
 }
@@ -66,13 +70,15 @@ Step compare_and_swap(Warp& w, const Op& op) {
 Space space_of_atomic(Modifiers& m) {
   // All orders are sequentially consistent here.
   m.choice({"relaxed", "acquire", "release", "acq_rel"});
-  m.choice({"cta", "gpu", "sys"});
-  switch (m.choice({"global", "shared", "shared::cta"})) {
+  m.choice({"cta", "cluster", "gpu", "sys"});
+  switch (m.choice({"global", "shared", "shared::cta", "shared::cluster"})) {
     case 0:
       return Space::kGlobal;
     case 1:
     case 2:
       return Space::kShared;
+    case 3:
+      return Space::kSharedCluster;
     default:
       return Space::kGeneric;
   }
@@ -142,6 +148,37 @@ Bound short_code(bool returns, Space space) {
   const auto aux = static_cast<uint64_t>(space);
   if (returns) return {update_short<false, true, F>, update_short<true, true, F>, aux};
   return {update_short<false, false, F>, update_short<true, false, F>, aux};
+}
+
+// Hosts need not have atomic accesses of 16 bytes: one at a time.
+template <bool kObserved, bool kCompares>
+Step exchange_wide(Warp& w, const Op& op) {
+  static std::mutex mutex;
+  struct Pair {
+    uint64_t low, high;
+    bool operator==(const Pair&) const = default;
+  };
+  const auto read = [&](int at, int i) {
+    return Pair{w.at<uint64_t>(op.list[at])[i], w.at<uint64_t>(op.list[at + 1])[i]};
+  };
+  Request request;
+  lane_addresses(w, op.r[2], op.r[3], request.wide);
+  for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+    resolve(w, op, space, lanes, sizeof(Pair), sizeof(Pair), true, request);
+    if constexpr (kObserved) {
+      report_access(w, op, space, AccessKind::kAtomic, lanes, sizeof(Pair), request);
+    }
+    const std::lock_guard lock(mutex);
+    for_lanes(lanes, [&](int i) {
+      Pair old;
+      std::memcpy(&old, request.host[i], sizeof old);
+      const Pair desired = read(kCompares ? 6 : 4, i);
+      if (!kCompares || old == read(4, i)) std::memcpy(request.host[i], &desired, sizeof desired);
+      w.at<uint64_t>(op.r[0])[i] = old.low;
+      w.at<uint64_t>(op.r[1])[i] = old.high;
+    });
+  });
+  return Step::kNext;
 }
 
 enum class What { kAnd, kOr, kXor, kExch, kAdd, kInc, kDec, kMin, kMax };
@@ -227,6 +264,14 @@ Bound atom(Modifiers& m) {
 }
 Bound red(Modifiers& m) {
   return atomic_code(m, false);
+}
+
+Bound atom_wide(Modifiers& m) {
+  const auto aux = static_cast<uint64_t>(space_of_atomic(m));
+  const bool compares = m.spelling().operands.size() == 4;
+  m.type();
+  return compares ? Bound{exchange_wide<false, true>, exchange_wide<true, true>, aux}
+                  : Bound{exchange_wide<false, false>, exchange_wide<true, false>, aux};
 }
 
 Bound atom_cas(Modifiers& m) {

@@ -81,7 +81,7 @@ uint32_t uniform(Warp& w, const Op& op, Ref ref, const char* what) {
 template <bool kObserved, Arrival kArrival, bool kAligned>
 Step arrive(Warp& w, const Op& op) {
   if constexpr (kAligned) {
-    require_live_lanes(w, op);
+    if (!converge_live(w, op)) return Step::kSwitch;
   } else if (!converge(w, op, w.live)) {
     return Step::kSwitch;
   }
@@ -204,7 +204,7 @@ Bound bar_red(Modifiers& m) {
 
 Bound fence(Modifiers& m) {
   // All accesses of a block are made in order by one thread of the host.
-  m.choice({"sc", "acq_rel"});
+  m.choice({"sc", "acq_rel", "acquire", "release"});
   m.choice({"cta", "cluster", "gpu", "sys", "gl"});
   return fence_code(FenceKind::kMemory, Space::kGeneric);
 }

@@ -56,8 +56,16 @@ class BulkCopy : public PendingWork {
     e.mbarrier = mbarrier;
     e.home = home;
     e.bytes = total;
-    const SharedRange range{shared, total};
-    if (kind != BulkKind::kPrefetch) e.shared = {&range, 1};
+    const std::vector<SharedRange> ranges = shared_ranges();
+    e.shared = ranges;
+    std::vector<GlobalRange> global_ranges;
+    if (cta.launch->ordered && first) {
+      for (const BoxRow& row : rows) {
+        if (row.inside != 0)
+          global_ranges.push_back({box.map.base + row.global_offset, row.inside});
+      }
+    }
+    e.global = global_ranges;
     if (action == BulkAction::kIssue && first) {
       for (const BoxRow& row : rows) e.global_bytes += row.inside;
       e.sectors = sectors_of(box, rows);
@@ -66,14 +74,38 @@ class BulkCopy : public PendingWork {
   }
 
  private:
+  // A load fills the whole box; a store reads only what the tensor has.
+  std::vector<SharedRange> shared_ranges() const {
+    if (kind == BulkKind::kPrefetch) return {};
+    if (kind == BulkKind::kLoad) return {{shared, total}};
+    std::vector<SharedRange> ranges;
+    for (const BoxRow& row : rows) {
+      for_chunks(box, row, shared, [&](uint32_t offset, uint32_t address, uint32_t bytes) {
+        const auto [begin, end] = inside(row, offset, bytes);
+        if (end == begin) return;
+        const uint32_t at = address + (begin - offset);
+        if (!ranges.empty() && ranges.back().address + ranges.back().bytes == at) {
+          ranges.back().bytes += end - begin;
+        } else {
+          ranges.push_back({at, end - begin});
+        }
+      });
+    }
+    return ranges;
+  }
+
+  // The part of a chunk of a row that the tensor has, in bytes of the row.
+  static std::pair<uint32_t, uint32_t> inside(const BoxRow& row, uint32_t offset, uint32_t bytes) {
+    const uint32_t begin = std::clamp(row.first, offset, offset + bytes);
+    return {begin, std::clamp(row.first + row.inside, begin, offset + bytes)};
+  }
+
   void copy_row(const Cta& cta, const BoxRow& row) const {
     if (kind == BulkKind::kStore && row.inside == 0) return;
     const std::byte* const in = global + row.global_offset;
     for_chunks(box, row, shared, [&](uint32_t offset, uint32_t address, uint32_t bytes) {
       std::byte* const at = cta.shared + (address - cta.shared_base);
-      // The part of this chunk that the tensor has.
-      const uint32_t begin = std::clamp(row.first, offset, offset + bytes);
-      const uint32_t end = std::clamp(row.first + row.inside, begin, offset + bytes);
+      const auto [begin, end] = inside(row, offset, bytes);
       if (kind == BulkKind::kStore) {
         if (end > begin) {
           std::memcpy(const_cast<std::byte*>(in) + (begin - row.first), at + (begin - offset),

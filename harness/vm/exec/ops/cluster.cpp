@@ -37,9 +37,7 @@ void settle(Cta& cta, const Warp& last, uint32_t instruction) {
 
 // All lanes that have not exited take part; without .aligned they may come one by one.
 bool gather(Warp& w, const Op& op, bool aligned) {
-  if (!aligned) return converge(w, op, w.live);
-  require_live_lanes(w, op);
-  return true;
+  return aligned ? converge_live(w, op) : converge(w, op, w.live);
 }
 
 template <bool kObserved, bool kAligned>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Branches, exit, and the operations that the lowering adds (PTX ISA 9.7.12, 9.7.19).
+#include <algorithm>
+
 #include "exec/fault.h"
 #include "exec/interpreter.h"
 #include "exec/ops/lanes.h"
@@ -60,6 +62,8 @@ Step leave(Warp& w, const Op&) {
   w.live &= ~leaving;
   w.cta->live_threads -= static_cast<uint32_t>(__builtin_popcount(leaving));
   w.active &= ~leaving;
+  // Who waits for these lanes at a collective need not any more.
+  for (Fragment& f : w.fragments) f.parked = false;
   if (w.active != 0) return Step::kNext;
   if (!w.fragments.empty()) {
     run_lowest_fragment(w);
@@ -120,7 +124,15 @@ Bound exit(Modifiers& m) {
 Bound trap(Modifiers& m) {
   (void)m;
   return code([](Warp& w, const Op& op) -> Step {
-    raise(w, op, FaultKind::kTrap, __builtin_ctz(w.mask), "the kernel trapped");
+    const LaunchState& launch = *w.cta->launch;
+    const auto& used = launch.program->specials;
+    const bool grid = std::any_of(used.begin(), used.end(), [](const SpecialSlot& s) {
+      return s.row->id == isa::Special::kEnvreg2;
+    });
+    raise(w, op, FaultKind::kTrap, __builtin_ctz(w.mask),
+          grid && launch.grid_workspace == 0
+              ? "the kernel trapped; its grid can only meet in a cooperative launch"
+              : "the kernel trapped");
   });
 }
 

@@ -165,6 +165,9 @@ uint64_t convert_nan(uint64_t bits, const Plan& p) {
   if (p.from == Type::kF64 && p.to == Type::kF16) {
     return sign32 >> 16 | 0x7e00u | (bits >> 42 & 0x01ffu);
   }
+  if (p.from == Type::kF64 && p.to == Type::kBf16) {
+    return sign32 >> 16 | 0x7fc0u | (bits >> 45 & 0x003fu);
+  }
   if (p.from == Type::kF32 && p.to == Type::kF64) {
     if (p.ftz) bits = num::kCanonicalNan;
     return (bits & 0x80000000u) << 32 | uint64_t{0x7ff8} << 48 | (bits & 0x007fffffu) << 29;
@@ -173,7 +176,10 @@ uint64_t convert_nan(uint64_t bits, const Plan& p) {
     return (bits & 0x8000u) << 48 | uint64_t{0x7ff8} << 48 | (bits & 0x03ffu) << 42;
   }
   if (p.from == Type::kF32 && p.to == Type::kF32 && !p.ftz && !p.integral) return bits;
-  if (p.from == Type::kBf16) return bits << 16;
+  if (p.from == Type::kBf16 && p.to == Type::kF32) return bits << 16;
+  if (p.from == Type::kBf16 && p.to == Type::kF64) {
+    return (bits & 0x8000u) << 48 | uint64_t{0x7ff8} << 48 | (bits & 0x007fu) << 45;
+  }
   if (p.to == Type::kTf32 && p.rounding == Rounding::kNearestAway) return bits & ~0x1fffu;
   return convert_to_bits(std::numeric_limits<double>::quiet_NaN(), p);
 }

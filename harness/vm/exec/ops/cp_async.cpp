@@ -10,7 +10,7 @@ namespace ptxvm::ops {
 namespace {
 
 void report_async(const Warp& w, uint32_t instruction, AsyncAction action, uint32_t mask,
-                  uint64_t group, bool all, const PendingCopy* copy) {
+                  uint64_t group, bool all, const PendingCopy* copy, bool by_arrival = false) {
   AsyncEvent e;
   e.warp = id_of(w);
   e.instruction = instruction;
@@ -18,6 +18,7 @@ void report_async(const Warp& w, uint32_t instruction, AsyncAction action, uint3
   e.mask = mask;
   e.group = group;
   e.all = all;
+  e.by_arrival = by_arrival;
   if (copy) {
     e.bytes = copy->bytes;
     e.shared = copy->shared.data();
@@ -34,6 +35,7 @@ Step issue(Warp& w, const Op& op) {
   }
   w.copies.pending.emplace_back();
   PendingCopy& copy = w.copies.pending.back();
+  copy.number = w.copies.issued++;
   copy.instruction = op.instruction;
   copy.mask = w.mask;
   copy.bytes = bytes;
@@ -135,10 +137,10 @@ void land(Warp& w, const PendingCopy& copy) {
 }  // namespace
 }  // namespace ptxvm::ops
 
-void ptxvm::land_copies(Warp& w, uint32_t lanes, bool observed) {
+void ptxvm::land_copies(Warp& w, uint32_t lanes, uint64_t end, bool observed) {
   auto& pending = w.copies.pending;
   for (size_t i = 0; i < pending.size();) {
-    const uint32_t done = pending[i].mask & lanes;
+    const uint32_t done = pending[i].number < end ? pending[i].mask & lanes : 0;
     if (done == 0) {
       ++i;
       continue;
@@ -149,7 +151,8 @@ void ptxvm::land_copies(Warp& w, uint32_t lanes, bool observed) {
       const PendingCopy& copy = pending[i];
       const auto lane = static_cast<size_t>(__builtin_ctz(copy.mask));
       ops::report_async(w, copy.instruction, AsyncAction::kLand, copy.mask,
-                        copy.committed ? copy.group : w.copies.committed[lane], false, &copy);
+                        copy.committed ? copy.group : w.copies.committed[lane], false, &copy,
+                        /*by_arrival=*/true);
     }
     pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
   }

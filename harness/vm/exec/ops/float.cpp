@@ -365,4 +365,39 @@ Bound fp_ex2(Modifiers& m) {
   return special_code<num::ex2>(m.flag("ftz"));
 }
 
+namespace {
+
+// The upper half of a double, which is all that the coarse approximations look at and give.
+double upper_half(double x) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(x) & 0xffffffff00000000u);
+}
+
+double flush(double x) {
+  return std::fabs(x) < 0x1p-1022 ? std::copysign(0.0, x) : x;
+}
+
+template <auto F>
+double coarse(double a) {
+  constexpr uint64_t kNan = 0x7fffffff00000000;
+  const double result = F(flush(upper_half(a)));
+  return a != a || result != result ? std::bit_cast<double>(kNan) : upper_half(flush(result));
+}
+
+double reciprocal(double a) {
+  return 1.0 / a;
+}
+double reciprocal_root(double a) {
+  return a < 0 ? -std::numeric_limits<double>::quiet_NaN() : 1.0 / std::sqrt(a);
+}
+
+}  // namespace
+
+Bound fp_approx_double(Modifiers& m) {
+  const bool ftz = m.flag("ftz");
+  m.flag("approx");
+  if (m.base() == "rcp") return per_lane<coarse<reciprocal>>();
+  if (ftz) return per_lane<coarse<reciprocal_root>>();
+  return per_lane<[](double a) { return num::with_nan(reciprocal_root(a), a); }>();
+}
+
 }  // namespace ptxvm::ops

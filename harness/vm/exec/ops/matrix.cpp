@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Warp-level matrix instructions (PTX ISA 9.7.14).
 #include "exec/access.h"
+#include "exec/converge.h"
 #include "exec/ops/lanes.h"
 #include "num/half.h"
 #include "num/tile.h"
@@ -14,7 +15,7 @@ using num::transpose;
 // ldmatrix: lanes 8i to 8i+7 give the rows of matrix i.
 template <bool kObserved, int kCount, bool kTransposed>
 Step load_matrices(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
+  if (!converge_all(w, op)) return Step::kSwitch;
   constexpr uint32_t kAddressing = kCount == 4 ? kAllLanes : (1u << (8 * kCount)) - 1;
   Request request;
   lane_addresses(w, op.r[kCount], op.r[kCount + 1], request.wide);
@@ -45,7 +46,7 @@ Step load_matrices(Warp& w, const Op& op) {
 
 template <bool kObserved, int kCount, bool kTransposed>
 Step store_matrices(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
+  if (!converge_all(w, op)) return Step::kSwitch;
   constexpr uint32_t kAddressing = kCount == 4 ? kAllLanes : (1u << (8 * kCount)) - 1;
   Request request;
   lane_addresses(w, op.r[0], op.r[1], request.wide);
@@ -71,7 +72,7 @@ Step store_matrices(Warp& w, const Op& op) {
 }
 
 Step transpose_matrix(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
+  if (!converge_all(w, op)) return Step::kSwitch;
   Row rows[8];
   std::memcpy(rows, w.at<uint32_t>(op.r[1]), sizeof rows);
   transpose(rows);
@@ -82,7 +83,7 @@ Step transpose_matrix(Warp& w, const Op& op) {
 // kSteps: k in units of 8. Operands in the list: d, a (2 kSteps), b (kSteps), c.
 template <int kSteps, bool kBfloat>
 Step multiply_f32(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
+  if (!converge_all(w, op)) return Step::kSwitch;
   uint32_t* reg[8 + 3 * kSteps];
   for (int i = 0; i < 8 + 3 * kSteps; ++i) reg[i] = w.at<uint32_t>(op.list[i]);
   const num::Kernels& k = *w.cta->launch->kernels;
@@ -94,7 +95,7 @@ Step multiply_f32(Warp& w, const Op& op) {
 // Accumulators of f16 are summed in f32 and rounded once.
 template <int kSteps>
 Step multiply_f16(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
+  if (!converge_all(w, op)) return Step::kSwitch;
   uint32_t* reg[4 + 3 * kSteps];
   for (int i = 0; i < 4 + 3 * kSteps; ++i) reg[i] = w.at<uint32_t>(op.list[i]);
   uint32_t wide[4][32];

@@ -302,20 +302,24 @@ Step wait(Warp& w, const Op& op) {
 // cp.async.mbarrier.arrive: an arrival that comes when the lane's copies have landed.
 class CopyArrival : public PendingWork {
  public:
-  CopyArrival(uint16_t warp, uint32_t instruction, uint32_t lane, uint32_t address, uint64_t flags)
-      : warp_(warp), instruction_(instruction), lane_(lane), address_(address), flags_(flags) {}
+  CopyArrival(const Warp& w, uint32_t instruction, uint32_t lane, uint32_t address)
+      : warp_(w.index),
+        instruction_(instruction),
+        lane_(lane),
+        address_(address),
+        end_(w.copies.issued) {}
 
   void finish(Cta& cta) override {
     Warp& w = cta.warps[warp_];
-    land_copies(w, 1u << lane_, cta.launch->observed);
+    land_copies(w, 1u << lane_, end_, cta.launch->observed);
     const int lane = static_cast<int>(lane_);
-    arrive(w, instruction_, flags_, lane, find_home(w, instruction_, lane, address_), 1, true);
+    arrive(w, instruction_, kUnordered, lane, find_home(w, instruction_, lane, address_), 1, true);
   }
 
  private:
   uint16_t warp_;
   uint32_t instruction_, lane_, address_;
-  uint64_t flags_;
+  uint64_t end_;  // of the copies that it waits for
 };
 
 Step copy_arrive(Warp& w, const Op& op) {
@@ -330,8 +334,9 @@ Step copy_arrive(Warp& w, const Op& op) {
       ++b.pending;
       store_word(cta, address, b.word());
     }
-    cta.pending.push_back(std::make_unique<CopyArrival>(
-        w.index, op.instruction, static_cast<uint32_t>(lane), address, kUnordered));
+    w.copies.tracked[static_cast<size_t>(lane)] = w.copies.issued;
+    cta.pending.push_back(
+        std::make_unique<CopyArrival>(w, op.instruction, static_cast<uint32_t>(lane), address));
   });
   return Step::kNext;
 }

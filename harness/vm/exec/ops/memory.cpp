@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ld and st (PTX ISA 9.7.9.8 to 9.7.9.12).
 #include "exec/access.h"
+#include "exec/communication.h"
 #include "exec/ops/lanes.h"
 
 namespace ptxvm::ops {
@@ -11,16 +12,17 @@ struct Shape {
   uint32_t count, bytes;
   bool is_signed;
   Space space;
+  bool polls;  // it may be how a warp waits for another one
 };
 
 uint64_t pack(const Shape& s) {
   return s.count | uint64_t{s.bytes} << 8 | uint64_t{s.is_signed} << 16 |
-         static_cast<uint64_t>(s.space) << 24;
+         static_cast<uint64_t>(s.space) << 24 | uint64_t{s.polls} << 32;
 }
 
 Shape unpack(uint64_t aux) {
   return {static_cast<uint32_t>(aux & 0xff), static_cast<uint32_t>(aux >> 8 & 0xff),
-          (aux >> 16 & 1) != 0, static_cast<Space>(aux >> 24 & 0xff)};
+          (aux >> 16 & 1) != 0, static_cast<Space>(aux >> 24 & 0xff), (aux >> 32 & 1) != 0};
 }
 
 template <class T, class W>
@@ -93,6 +95,7 @@ Step load(Warp& w, const Op& op) {
         load_element<uint32_t>(w, ref, shape, request.host, lanes, at);
       }
     }
+    if (shape.polls) note_poll(w, op, space, lanes, total, request);
   });
   return Step::kNext;
 }
@@ -139,7 +142,8 @@ Shape shape_of(Modifiers& m) {
   s.space = space_of_access(m);
   // The blocks of a cluster run on one thread and the host keeps the order of its accesses: the
   // memory model's orders are stronger here than any of these ask for.
-  m.choice({"weak", "volatile", "relaxed", "acquire", "release"});
+  s.polls = m.choice({"volatile", "relaxed", "acquire", "cv"}) >= 0;
+  m.choice({"weak", "release"});
   m.choice({"cta", "cluster", "gpu", "sys"});
   m.flag("nc");
   m.ignore_cache_hints();
@@ -148,6 +152,10 @@ Shape shape_of(Modifiers& m) {
   const Type t = m.type();
   s.bytes = static_cast<uint32_t>(bits(t) / 8);
   s.is_signed = kind(t) == TypeKind::kSigned;
+  if (t == Type::kB128) {  // two registers
+    s.count = 2;
+    s.bytes = 8;
+  }
   return s;
 }
 

@@ -80,6 +80,20 @@ Bound mov(Modifiers& m) {
   return bits(m.type()) == 64 ? code(copy_lanes<uint64_t>) : code(copy_lanes<uint32_t>);
 }
 
+// Destination and source are two operands each.
+Bound mov_wide(Modifiers&) {
+  return code([](Warp& w, const Op& op) {
+    uint64_t* d[2] = {w.at<uint64_t>(op.r[0]), w.at<uint64_t>(op.r[1])};
+    const uint64_t* a[2] = {w.at<uint64_t>(op.r[2]), w.at<uint64_t>(op.r[3])};
+    for_lanes(w.mask, [&](int i) {
+      const uint64_t low = a[0][i], high = a[1][i];
+      d[0][i] = low;
+      d[1][i] = high;
+    });
+    return Step::kNext;
+  });
+}
+
 Bound mov_pred(Modifiers&) {
   return code([](Warp& w, const Op& op) {
     w.set_predicate(op.r[0], w.predicate(op.r[1]));

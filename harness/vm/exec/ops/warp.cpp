@@ -4,6 +4,7 @@
 
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
+#include "exec/poison.h"
 
 namespace ptxvm::ops {
 namespace {
@@ -36,7 +37,9 @@ Step shuffle(Warp& w, const Op& op) {
   const uint32_t* a = w.at<uint32_t>(op.r[2]);
   const uint32_t* b = w.at<uint32_t>(op.r[3]);
   const uint32_t* c = w.at<uint32_t>(op.r[4]);
-  uint32_t out[32], in_range = 0;
+  const uint32_t* masks = w.at<uint32_t>(op.r[5]);
+  uint32_t out[32], in_range = 0, absent = 0;
+  uint8_t from[32];
   for_lanes(w.mask, [&](int lane) {
     const auto l = static_cast<uint32_t>(lane);
     const uint32_t n = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
@@ -63,16 +66,19 @@ Step shuffle(Warp& w, const Op& op) {
         break;
     }
     if (!valid) source = l;
-    if (!(w.mask >> source & 1)) [[unlikely]] {
-      raise(w, op, FaultKind::kDivergence, lane,
-            "the value comes from lane " + std::to_string(source) + ", which does not take part");
-    }
     out[lane] = a[source];
+    from[lane] = static_cast<uint8_t>(source);
+    if (!(w.mask & masks[lane] & 1u << source)) [[unlikely]] {
+      out[lane] = kPoisonWord;
+      absent |= 1u << lane;
+    }
     in_range |= static_cast<uint32_t>(valid) << lane;
   });
   uint32_t* d = w.at<uint32_t>(op.r[0]);
   for_lanes(w.mask, [&](int lane) { d[lane] = out[lane]; });
   w.set_predicate(op.r[1], in_range);
+  if (absent != 0 || w.checks & kCheckPoison) [[unlikely]]
+    shuffle_poison(w, op, from, absent);
   return Step::kNext;
 }
 

@@ -30,7 +30,7 @@ Step elect_one(Warp& w, const Op& op) {
 // for.
 template <bool kIncreases>
 Step change_registers(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
+  if (!converge_all(w, op)) return Step::kSwitch;
   const uint32_t wanted = op.r[0], have = w.registers;
   if (kIncreases ? wanted < have : wanted > have) {
     raise(w, op, FaultKind::kInvalid, -1,

@@ -4,15 +4,19 @@
 #include <bit>
 
 #include "exec/access.h"
+#include "exec/converge.h"
 #include "exec/ops/lanes.h"
+#include "exec/ops/tensor_kind.h"
 #include "num/half.h"
 #include "num/tile.h"
 
 namespace ptxvm {
 namespace {
 
-// Op::aux: N, and flags.
+// Op::aux: N, and flags; of operands that are not 16 bits wide the kind.
 constexpr uint64_t kColumns = 0x1ff, kBfloat = 0x200, kHalfSums = 0x400, kRegistersA = 0x800;
+constexpr uint64_t kOther = 0x1000, kUnscaled = 0x2000;
+constexpr int kKindShift = 16;
 
 // Where operands stand in the list.
 struct Layout {
@@ -27,14 +31,17 @@ struct Layout {
     predicate = b + 1;
     scale_a = b + 2;
     scale_b = b + 3;
-    auto major = [&](uint32_t at) { return op.list[at] != 0 ? Major::kMn : Major::kK; };
+    // Only 16-bit operands may be transposed.
+    auto major = [&](uint32_t at) {
+      if (op.aux & kOther) return Major::kK;
+      return op.list[at] != 0 ? Major::kMn : Major::kK;
+    };
     a_major = a_in_registers ? Major::kK : major(b + 4);
     b_major = major(a_in_registers ? b + 4 : b + 5);
   }
 };
 
 Warpgroup& warpgroup(Warp& w, const Op& op) {
-  require_all_lanes(w, op);
   auto& all = w.cta->async.warpgroups;
   if (w.index / 4u >= all.size()) {
     raise(w, op, FaultKind::kDivergence, -1,
@@ -121,13 +128,31 @@ void load_tile(const std::byte* origin, const MatrixFootprint& f, Major major, u
   std::memcpy(out, rows, sizeof rows);
 }
 
-void negate(uint32_t* registers, size_t count) {
-  for (size_t i = 0; i < count; ++i) registers[i] ^= 0x80008000u;
+void negate(const Op& op, uint32_t* registers, size_t count) {
+  uint32_t signs = 0x80008000u;
+  if (op.aux & kOther) {
+    const bool tf32 = ops::as_tensor_kind(op.aux >> kKindShift).a == num::Element::kTf32;
+    signs = tf32 ? 0x80000000u : 0x80808080u;
+  }
+  for (size_t i = 0; i < count; ++i) registers[i] ^= signs;
+}
+
+// The same with operands that are not 16 bits wide.
+void multiply_other(const Op& op, bool accumulate, Warp& w, uint32_t tile, const uint32_t* const* a,
+                    const uint32_t* const* b) {
+  const num::TensorKind kind = ops::as_tensor_kind(op.aux >> kKindShift);
+  const uint32_t words = kind.sum == num::Sum::kF16 ? 2 : 4;
+  uint32_t* d[4] = {};
+  for (uint32_t i = 0; i < words; ++i) d[i] = w.at<uint32_t>(op.list[words * tile + i]);
+  alignas(64) const uint32_t zeros[32] = {};
+  const uint32_t* const nothing[4] = {zeros, zeros, zeros, zeros};
+  num::multiply_fragments(kind, 16, 2, d, a, b, accumulate ? d : nothing);
 }
 
 // One 16x8 tile of the result, in the registers of one warp.
 void multiply(const num::Kernels& kernels, const Op& op, bool accumulate, Warp& w, uint32_t tile,
               const uint32_t* const* a, const uint32_t* const* b) {
+  if (op.aux & kOther) return multiply_other(op, accumulate, w, tile, a, b);
   alignas(64) uint32_t wide[4][32] = {};
   uint32_t* sums[4] = {wide[0], wide[1], wide[2], wide[3]};
   if (op.aux & kHalfSums) {
@@ -166,7 +191,9 @@ void execute(Cta& cta, uint32_t first_warp, PendingMma& mma) {
       load_tile(shared + origin(mma.descriptor[1]), fb, l.b_major, t, half, b[t][half]);
     }
   }
-  if (static_cast<int32_t>(op.list[l.scale_b]) < 0) negate(b[0][0], size_t{tiles} * 64);
+  const bool scaled = (op.aux & kUnscaled) == 0;
+  if (scaled && static_cast<int32_t>(op.list[l.scale_b]) < 0)
+    negate(op, b[0][0], size_t{tiles} * 64);
   for (uint32_t i = 0; i < 4; ++i) {
     auto& a = mma.a[i];
     if (!l.a_in_registers) {
@@ -176,7 +203,7 @@ void execute(Cta& cta, uint32_t first_warp, PendingMma& mma) {
                   a[r].data());
       }
     }
-    if (static_cast<int32_t>(op.list[l.scale_a]) < 0) negate(a[0].data(), 128);
+    if (scaled && static_cast<int32_t>(op.list[l.scale_a]) < 0) negate(op, a[0].data(), 128);
     const uint32_t* const fragments[4] = {a[0].data(), a[1].data(), a[2].data(), a[3].data()};
     Warp& w = cta.warps[first_warp + i];
     for (uint32_t t = 0; t < tiles; ++t) {
@@ -188,7 +215,7 @@ void execute(Cta& cta, uint32_t first_warp, PendingMma& mma) {
 
 // Registers that another wgmma in flight uses: only the same accumulators may be used again.
 void check_registers(Warp& w, const Op& op, const Layout& l) {
-  if (!w.check_busy) return;
+  if (!(w.checks & kCheckBusy)) return;
   const uint32_t allowed = accumulator_use(op, l.sums);
   for (uint32_t i = 0; i < l.sums + (l.a_in_registers ? 4 : 0); ++i) {
     const uint32_t use = w.busy[op.list[i] / kRegisterLine];
@@ -209,6 +236,7 @@ void check_registers(Warp& w, const Op& op, const Layout& l) {
 
 template <bool kObserved>
 Step issue(Warp& w, const Op& op) {
+  if (!converge_all(w, op)) return Step::kSwitch;
   Warpgroup& g = warpgroup(w, op);
   const Layout l(op);
   const uint32_t self = w.index % 4u;
@@ -261,6 +289,7 @@ Step issue(Warp& w, const Op& op) {
 
 template <bool kObserved>
 Step fence(Warp& w, const Op& op) {
+  if (!converge_all(w, op)) return Step::kSwitch;
   warpgroup(w, op);
   if constexpr (kObserved) report(w, event(w, op.instruction, WgmmaAction::kFence, 0));
   return Step::kNext;
@@ -268,6 +297,7 @@ Step fence(Warp& w, const Op& op) {
 
 template <bool kObserved>
 Step commit(Warp& w, const Op& op) {
+  if (!converge_all(w, op)) return Step::kSwitch;
   const uint64_t group = warpgroup(w, op).committed[w.index % 4u]++;
   if constexpr (kObserved) report(w, event(w, op.instruction, WgmmaAction::kCommit, group));
   return Step::kNext;
@@ -299,6 +329,7 @@ void complete(Warp& w, const Op& op, Warpgroup& g) {
 
 template <bool kObserved>
 Step wait(Warp& w, const Op& op) {
+  if (!converge_all(w, op)) return Step::kSwitch;
   Warpgroup& g = warpgroup(w, op);
   const uint32_t bit = 1u << w.index % 4u;
   if (!w.waiting) {
@@ -322,9 +353,19 @@ Step wait(Warp& w, const Op& op) {
 
 uint64_t columns(Modifiers& m) {
   for (uint64_t n = 8; n <= 256; n += 8) {
-    if (m.flag("m64n" + std::to_string(n) + "k16")) return n;
+    for (const char* depth : {"k16", "k8", "k32"}) {
+      if (m.flag("m64n" + std::to_string(n) + depth)) return n;
+    }
   }
   return 0;
+}
+
+Bound other_multiplication(Modifiers& m, uint64_t flags) {
+  uint64_t aux = columns(m) | flags | kOther;
+  const num::TensorKind kind = ops::tensor_kind_of(m);
+  if (kind.sum == num::Sum::kF16) aux |= kHalfSums;
+  if (kind.sum == num::Sum::kS32) aux |= kUnscaled;
+  return {issue<false>, issue<true>, aux | ops::as_bits(kind) << kKindShift};
 }
 
 Bound multiplication(Modifiers& m, uint64_t flags) {
@@ -344,6 +385,12 @@ Bound wgmma_ss(Modifiers& m) {
 }
 Bound wgmma_rs(Modifiers& m) {
   return multiplication(m, kRegistersA);
+}
+Bound wgmma_any_ss(Modifiers& m) {
+  return other_multiplication(m, 0);
+}
+Bound wgmma_any_rs(Modifiers& m) {
+  return other_multiplication(m, kRegistersA);
 }
 Bound wgmma_fence(Modifiers&) {
   return {fence<false>, fence<true>, 0};

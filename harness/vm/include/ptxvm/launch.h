@@ -2,6 +2,7 @@
 // Memory, arguments and the launch itself.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "ptxvm/card.h"
 #include "ptxvm/module.h"
 #include "ptxvm/observer.h"
 
@@ -36,6 +38,8 @@ struct Buffer {
   Address address = 0;  ///< 256-byte aligned.
   size_t bytes = 0;
   std::byte* host = nullptr;
+  /// Poison that neither the host has asked for nor a kernel has run over: a read finds nothing.
+  bool fresh = false;
 };
 
 /// Global memory of the machine. Every buffer stands alone in half a terabyte of red zone on either
@@ -62,9 +66,25 @@ class Memory {
   const Buffer* find(Address address) const;
   std::span<const std::unique_ptr<Buffer>> buffers() const;
 
-  /// Storage of a module's `.global` variables; made at the first launch, kept until the memory
-  /// goes.
+  /// Storage of a module's `.global` and `.const` variables; made by the first launch or the first
+  /// look at one, kept until the memory goes.
   void attach(const Module& module);
+  /// The contents of a `__device__` or `__constant__` variable, to be read and written between
+  /// launches; by its name in the PTX or its demangled name. Throws `Error` that lists the names
+  /// there are.
+  std::span<std::byte> variable(const Module& module, std::string_view name);
+  /// The constant bank of a module that is attached.
+  std::span<std::byte> constants(const Module& module);
+
+  /// malloc and free of kernels: 0 when the heap of 8 MiB is full; false when nothing in use begins
+  /// at the address.
+  Address heap_allocate(size_t bytes);
+  bool heap_release(Address address);
+
+  /// Zeroed memory that the barrier of a cooperative grid counts in.
+  Address grid_workspace();
+  /// From now on every buffer may have been written.
+  void forget_fresh();
 
  private:
   struct State;
@@ -120,17 +140,30 @@ struct LaunchConfig {
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
   std::vector<Argument> arguments;
+  /// As cudaLaunchCooperativeKernel: all blocks must be resident at once, and
+  /// cooperative_groups::this_grid().sync() works.
+  bool cooperative = false;
 };
 
 /// Order in which warps of a block, or blocks of the grid, get their turn.
 enum class Order : uint8_t { kForward, kReversed };
 
 struct Options {
-  int threads = 0;  ///< Host threads; 0 takes all cores.
+  /// Host threads; 0 takes all cores. A kernel whose blocks see what others do in global memory
+  /// (atomics whose result or order matters, volatile and acquiring loads) is run by one, so that
+  /// results and counts are the same each time.
+  int threads = 0;
   Order warp_order = Order::kForward;
   Order cta_order = Order::kForward;
   std::vector<Observer*> observers;
   uint64_t max_warp_steps = uint64_t{1} << 32;  ///< Instructions of one warp before it is stopped.
+  uint64_t max_steps = uint64_t{1} << 40;       ///< Of all warps of the launch together.
+  /// What the launch is for. It holds so many blocks at once, which matters to kernels whose blocks
+  /// wait for each other.
+  Card card = kH200;
+  /// Of a thread, as `ptxas -v` prints them: they limit how many blocks are resident. 0: not known,
+  /// no limit.
+  uint32_t registers = 0;
   uint32_t shared_base = 1024;  ///< First shared address; a multiple of 16, so that 0 is not valid.
   const std::atomic<bool>* stop = nullptr;  ///< Ends the launch soon after it becomes true.
   bool portable_math = false;  ///< Do not use AVX2 even where there is; results are the same.
@@ -166,8 +199,14 @@ struct LaunchResult {
   std::vector<Finding> findings;  ///< Of all observers, in their order.
   uint64_t steps = 0;             ///< Instructions that warps executed.
   bool stopped = false;           ///< By Options::stop, before its end.
+  std::string printed;            ///< By printf and assert, in the order of blocks; at most 1 MiB.
 
-  bool ok() const { return !fault && !stopped && findings.empty(); }
+  /// No fault, and no finding but advice.
+  bool ok() const {
+    return !fault && !stopped &&
+           std::all_of(findings.begin(), findings.end(),
+                       [](const Finding& f) { return f.severity == Severity::kAdvice; });
+  }
 };
 
 /// Runs a kernel to its end or to its first fault. Throws `Error` when the launch itself is

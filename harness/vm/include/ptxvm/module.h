@@ -69,6 +69,9 @@ std::string_view name(CountClass c);
 /// memory) or not (integer arithmetic and moves, which ptxas rewrites).
 bool carries_over(CountClass c);
 
+/// A C++ name as the source has it, without ABI tags; another name as it is.
+std::string demangle(std::string_view name);
+
 /// One kernel parameter (PTX ISA 7.1).
 struct Parameter {
   std::string name;
@@ -89,6 +92,13 @@ struct InstructionInfo {
   bool unreachable = false;  ///< No path from the entry reaches it; never executed or counted.
 };
 
+/// A variable of a module: `__device__` or `__constant__` in CUDA C++.
+struct ModuleVariable {
+  std::string name;
+  std::string space;  ///< `global` or `const`
+  uint64_t bytes = 0;
+};
+
 // Inside the library.
 struct Program;
 struct ModuleData;
@@ -99,6 +109,7 @@ class Kernel {
   explicit Kernel(const Program* program) : program_(program) {}
 
   const std::string& name() const;
+  std::string readable_name() const;  ///< Demangled.
   std::span<const Parameter> parameters() const;
   uint32_t parameter_bytes() const;
   uint32_t static_shared_bytes() const;
@@ -109,7 +120,8 @@ class Kernel {
   std::optional<Dim3> required_threads() const;  ///< .reqntid
   std::optional<Dim3> required_cluster() const;  ///< .reqnctapercluster
 
-  /// Instructions in the order of the text, also those that are not supported.
+  /// Instructions in the order of the text, also those that are not supported; then those of the
+  /// functions that it calls.
   std::span<const InstructionInfo> instructions() const;
   uint32_t block_count() const;
   /// First instruction of each basic block that is reachable, by block number.
@@ -118,6 +130,9 @@ class Kernel {
   /// Where an instruction comes from: innermost inlined function first, the kernel's own line last.
   std::span<const SourceLocation> source(uint32_t instruction) const;
 
+  /// What is wrong with this kernel's text, or that of a function it calls. A launch is refused
+  /// while there is any; other kernels of the module run all the same.
+  std::span<const Diagnostic> errors() const;
   /// Valid PTX in this kernel that the machine does not run: the first places, and how many more
   /// there are. A launch is refused while there is any.
   std::span<const Diagnostic> unsupported() const;
@@ -135,8 +150,8 @@ class Kernel {
 /// A loaded PTX module. Cheap to copy; immutable.
 class Module {
  public:
-  /// Reads PTX text. `file_name` is used in messages only. Throws `Error` when the text is not PTX
-  /// or longer than 32 MiB.
+  /// Reads PTX text. `file_name` is used in messages only. Throws `Error` when the text is not PTX,
+  /// is longer than 32 MiB, or has kernels and not one without errors.
   static Module parse(std::string text, std::string file_name);
 
   /// Reads a file. Throws `Error` when it cannot be read, is not a regular file, or is not PTX.
@@ -149,6 +164,14 @@ class Module {
   std::span<const Kernel> kernels() const;
   /// The kernel of that name; throws `Error` that lists the names there are.
   const Kernel& kernel(std::string_view name) const;
+  /// The one kernel that `wanted` may mean: its name, its demangled name with or without
+  /// parameters, template arguments and scope, or a part of either; anything where there is one
+  /// kernel and `wanted` is empty. Throws `Error` that lists the candidates where there is not
+  /// exactly one.
+  const Kernel& find(std::string_view wanted) const;
+
+  /// In no particular order. `Memory::variable` reads and writes them.
+  std::vector<ModuleVariable> variables() const;
 
   const ModuleData& data() const { return *data_; }
 

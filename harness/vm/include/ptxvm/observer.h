@@ -3,11 +3,13 @@
 //
 // Execution knows no checker and no counter: it reports what a warp asks for, one event for each
 // warp request, and nothing that an observer does can change a result. An `Observer` belongs to a
-// launch; it makes one `Probe` for each host thread, so probes need no locks.
+// launch; it makes one `Probe` for each block (or cluster) that is resident, so probes need no
+// locks.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -122,6 +124,7 @@ struct AsyncEvent {
   /// kWait: pending groups allowed. kLand: group that the copies belong to.
   uint64_t group = 0;
   bool all = false;                  ///< kWait: cp.async.wait_all, which needs no commit.
+  bool by_arrival = false;           ///< kLand: for a cp.async.mbarrier.arrive, not for a wait.
   uint32_t bytes = 0;                ///< kIssue, kLand: bytes written for each lane.
   const uint32_t* shared = nullptr;  ///< kIssue, kLand: destinations of the 32 lanes.
 };
@@ -147,6 +150,12 @@ struct FenceEvent {
   uint32_t mask = 0;
   FenceKind kind = FenceKind::kMemory;
   Space space = Space::kGeneric;  ///< kProxyAsync: kShared or kGlobal; kGeneric for all memory.
+};
+
+/// Bytes of global memory.
+struct GlobalRange {
+  uint64_t address = 0;
+  uint32_t bytes = 0;
 };
 
 /// Bytes of shared memory, by shared address.
@@ -211,6 +220,9 @@ struct BulkEvent {
   bool tensor = false;     ///< Through a tensor map.
   /// kIssue, kLand: what the copy writes (loads) or reads (stores) of shared memory.
   std::span<const SharedRange> shared;
+  /// kIssue, kLand: what the copy reads (loads) or writes (stores) of global memory; only for
+  /// observers that want the order of blocks, and for the first copy of a multicast.
+  std::span<const GlobalRange> global;
   uint64_t bytes = 0;         ///< Of the box, as the mbarrier counts them.
   uint64_t global_bytes = 0;  ///< kIssue: those inside the tensor.
   uint64_t sectors = 0;       ///< kIssue: 32-byte sectors of global memory that they touch.
@@ -276,9 +288,11 @@ struct CtaEvent {
   uint16_t cluster = 1;       ///< Blocks of the cluster.
 };
 
-/// Receives the events of the blocks that one host thread runs. Blocks do not interleave: all
-/// events between `cta_begin` and `cta_end` belong to one block. Those of a cluster do: all its
-/// blocks begin, in order of rank, before any other event, and end after the last.
+/// Receives the events of the clusters that run one after the other in the same place. They do not
+/// interleave: all events between `cta_begin` and `cta_end` belong to one block, or to the blocks
+/// of one cluster, which all begin, in order of rank, before any other event, and end after the
+/// last. Blocks that wait for each other are resident at the same time, each with a probe of its
+/// own.
 class Probe {
  public:
   virtual ~Probe() = default;
@@ -299,27 +313,40 @@ class Probe {
   virtual void exit(const ExitEvent&) {}
 };
 
+class Memory;
+
 /// What is launched.
 struct LaunchInfo {
   Kernel kernel{nullptr};
+  const Memory* memory = nullptr;
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
 };
 
+/// How bad a finding is.
+enum class Severity : uint8_t {
+  kError,   ///< The kernel is wrong.
+  kAdvice,  ///< It works on today's hardware, and leaves out what the PTX ISA asks for.
+};
+
+std::string_view name(Severity severity);
+
 /// Something a checker has found. Findings are results, not errors of this library.
 struct Finding {
-  std::string checker;       ///< e.g. `race`
-  std::string message;       ///< One line.
-  uint32_t instruction = 0;  ///< Where it was seen.
-  uint64_t count = 1;        ///< How often, over the whole launch.
-  Diagnostic where;          ///< Line, caret and inlining chain.
+  std::string checker;            ///< e.g. `race`
+  std::string message;            ///< One line.
+  uint32_t instruction = 0;       ///< Where it was seen.
+  std::optional<uint32_t> other;  ///< The instruction that it conflicts with, where there is one.
+  uint64_t count = 1;             ///< How often, over the whole launch.
+  Diagnostic where;               ///< Line, caret and inlining chain.
+  Severity severity = Severity::kError;
 };
 
 /// For a terminal: `race: ... x12`, then the line with its caret and notes.
 std::string format(const Finding& finding);
 
 /// Watches one launch. `begin` is called before any probe is made, `end` after all have finished,
-/// with the probes in the order in which they were made.
+/// with the probes in the order in which they were made. No two probes are made at once.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -328,6 +355,9 @@ class Observer {
   virtual void end(std::span<const std::unique_ptr<Probe>> probes) = 0;
   /// Whether `Probe::instruction` is to be called; it slows the machine down.
   virtual bool wants_instructions() const { return false; }
+  /// Whether all blocks are to run on one host thread, one event after the other in an order that
+  /// is possible on the card.
+  virtual bool wants_order() const { return false; }
   /// What was found; must not depend on the number of host threads. (After a fault, blocks behind
   /// the faulty one may or may not have run.)
   virtual std::vector<Finding> findings() const { return {}; }

@@ -28,11 +28,11 @@ namespace ptxvm {
 /// The blocks of a cluster are checked together. Clocks are those of whole warps, so a missing
 /// bar.warp.sync before one lane's arrival at an mbarrier is not seen.
 ///
-/// Not seen: races in global memory; between lanes of one warp where they access single bytes or
-/// start bulk copies and wgmma; reads of registers that were never written. Memory is remembered in
-/// pairs of bytes: two warps that write the two bytes of one pair are taken for a race. The order
-/// that an atomic or volatile access gives is taken at its word: it counts as acquire and release
-/// at its address.
+/// Not seen: races in global memory, for which there is `GlobalRaces`; between lanes of one warp
+/// where they access single bytes or start bulk copies and wgmma; reads of registers that were
+/// never written. Memory is remembered in pairs of bytes: two warps that write the two bytes of one
+/// pair are taken for a race. The order that an atomic or volatile access gives is taken at its
+/// word: it counts as acquire and release at its address.
 class Races : public Observer {
  public:
   Races();
@@ -46,6 +46,36 @@ class Races : public Observer {
   /// One finding for each pair of source lines, or of instructions where there is no -lineinfo.
   /// `count` is how many warp requests met it; the message is the first case, of the first pair of
   /// instructions, of the block with the smallest index.
+  std::vector<Finding> findings() const override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Watches global memory over the whole grid, for races between warps and between blocks (`race`)
+/// and for reads of what nobody has written (`uninitialised`). It makes all blocks run on one host
+/// thread, and takes about fifty bytes for each word that the kernel touches.
+///
+/// Accesses are ordered as the memory model of PTX says: by barriers of blocks and clusters, by
+/// mbarriers, and between blocks by releases and acquires: instructions that say so, or relaxed and
+/// volatile accesses and atomics after and before a fence of the right scope. A flag that was read
+/// relaxed without a fence behind it is advice. Atomic, volatile and ordered accesses do not
+/// conflict with each other.
+///
+/// A buffer counts as written when it was uploaded, zeroed, asked for by the host, or when a kernel
+/// has run over it before. Clocks are those of whole warps. Not seen: conflicts of a write with
+/// more than two of the reads before it; the time that a bulk load goes on reading.
+class GlobalRaces : public Observer {
+ public:
+  GlobalRaces();
+  ~GlobalRaces() override;
+  GlobalRaces(const GlobalRaces&) = delete;
+  GlobalRaces& operator=(const GlobalRaces&) = delete;
+  void begin(const LaunchInfo& info) override;
+  std::unique_ptr<Probe> make_probe() override;
+  void end(std::span<const std::unique_ptr<Probe>> probes) override;
+  bool wants_order() const override { return true; }
   std::vector<Finding> findings() const override;
 
  private:

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// set with half-precision operands, and other forms that are not worth an instantiation each (PTX
+// ISA 9.7.6.1).
+#include "exec/ops/lanes.h"
+#include "num/half.h"
+#include "num/single.h"
+
+namespace ptxvm::ops {
+namespace {
+
+// Comparisons as sets of the outcomes for which they hold.
+enum Outcome : uint32_t { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
+
+uint32_t outcomes_of(Modifiers& m) {
+  constexpr uint32_t kSets[] = {kEqual,                          // eq
+                                kLess | kGreater,                // ne
+                                kLess,                           // lt
+                                kLess | kEqual,                  // le
+                                kGreater,                        // gt
+                                kGreater | kEqual,               // ge
+                                kEqual | kUnordered,             // equ
+                                kLess | kGreater | kUnordered,   // neu
+                                kLess | kUnordered,              // ltu
+                                kLess | kEqual | kUnordered,     // leu
+                                kGreater | kUnordered,           // gtu
+                                kGreater | kEqual | kUnordered,  // geu
+                                kLess | kEqual | kGreater,       // num
+                                kUnordered,                      // nan
+                                kLess,                           // lo
+                                kLess | kEqual,                  // ls
+                                kGreater,                        // hi
+                                kGreater | kEqual};              // hs
+  return kSets[m.choice({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu",
+                         "geu", "num", "nan", "lo", "ls", "hi", "hs"})];
+}
+
+struct Plan {
+  uint32_t outcomes = 0;
+  Type to = Type::kNone, from = Type::kNone;
+  bool ftz = false;
+
+  uint64_t as_aux() const {
+    return outcomes | static_cast<uint64_t>(to) << 8 | static_cast<uint64_t>(from) << 16 |
+           uint64_t{ftz} << 24;
+  }
+  static Plan from_aux(uint64_t aux) {
+    return {static_cast<uint32_t>(aux & 0xff), static_cast<Type>(aux >> 8 & 0xff),
+            static_cast<Type>(aux >> 16 & 0xff), (aux >> 24 & 1) != 0};
+  }
+};
+
+template <class T>
+uint32_t compare(T a, T b) {
+  return a < b ? kLess : a > b ? kGreater : a == b ? kEqual : kUnordered;
+}
+
+double value_of(uint64_t bits, const Plan& p) {
+  const auto half = static_cast<uint16_t>(bits);
+  switch (p.from) {
+    case Type::kF16:
+    case Type::kF16x2:
+      return static_cast<double>(
+          num::half_to_float(p.ftz && (half & 0x7c00) == 0 ? half & 0x8000 : half));
+    case Type::kBf16:
+    case Type::kBf16x2:
+      return static_cast<double>(num::bfloat_to_float(half));
+    default:
+      return std::bit_cast<double>(bits);
+  }
+}
+
+uint32_t outcome(uint64_t a, uint64_t b, const Plan& p) {
+  if (kind(p.from) == TypeKind::kFloat) return compare(value_of(a, p), value_of(b, p));
+  const int unused = 64 - bits(p.from);
+  if (kind(p.from) == TypeKind::kSigned) {
+    return compare(static_cast<int64_t>(a << unused) >> unused,
+                   static_cast<int64_t>(b << unused) >> unused);
+  }
+  return compare(a << unused, b << unused);
+}
+
+uint32_t true_value(Type t) {
+  switch (t) {
+    case Type::kF16:
+    case Type::kF16x2:
+      return 0x3c00;
+    case Type::kBf16:
+    case Type::kBf16x2:
+      return 0x3f80;
+    case Type::kF32:
+      return 0x3f800000;
+    default:
+      return 0xffffffff;
+  }
+}
+
+bool is_packed(Type t) {
+  return t == Type::kF16x2 || t == Type::kBf16x2;
+}
+
+uint32_t result(uint64_t a, uint64_t b, const Plan& p) {
+  const uint32_t yes = true_value(p.to);
+  const uint32_t low = outcome(a, b, p) & p.outcomes ? yes : 0;
+  if (!is_packed(p.from)) return low;
+  // Two results in one word, each of 16 bits.
+  const uint32_t high = outcome(a >> 16, b >> 16, p) & p.outcomes ? yes : 0;
+  return high << 16 | (low & 0xffff);
+}
+
+Step set_words(Warp& w, const Op& op) {
+  const Plan p = Plan::from_aux(op.aux);
+  uint32_t* d = w.at<uint32_t>(op.r[0]);
+  const bool wide = bits(p.from) == 64;
+  const auto read = [&](Ref ref, int i) {
+    return wide ? w.at<uint64_t>(ref)[i] : uint64_t{w.at<uint32_t>(ref)[i]};
+  };
+  for_lanes(w.mask, [&](int i) {
+    const uint32_t v = result(read(op.r[1], i), read(op.r[2], i), p);
+    d[i] = bits(p.to) == 16 ? v & 0xffff : v;
+  });
+  return Step::kNext;
+}
+
+}  // namespace
+
+Bound set_any(Modifiers& m) {
+  Plan p;
+  p.outcomes = outcomes_of(m);
+  p.ftz = m.flag("ftz");
+  p.to = m.type();
+  p.from = m.type();
+  return code(set_words, p.as_aux());
+}
+
+}  // namespace ptxvm::ops

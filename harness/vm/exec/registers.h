@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The registers that an operation reads and writes.
+#pragma once
+
+#include <algorithm>
+
+#include "isa/table.h"
+#include "program/program.h"
+
+namespace ptxvm {
+
+/// Calls f(place, written) for the registers among the operands of an operation of an instruction.
+template <class F>
+void for_registers(const Program& program, const Op& op, Action action, F f) {
+  auto visit = [&](uint32_t ref, bool written) {
+    if (ref < kNoRef && !(ref & kRefPool)) f(ref & ~kRefFlags, written);
+  };
+  if (action == Action::kPack) {
+    const PackShape shape = PackShape::from_aux(op.aux);
+    const uint32_t written = std::max(shape.destinations, 1u);
+    const uint32_t end = written + std::max(shape.sources, 1u);
+    for (uint32_t i = 0; i < end; ++i) visit(op.list[i], i < written);
+    return;
+  }
+  // What a call names are places in tables.
+  const isa::Spelling& spelling = *program.spellings[op.instruction];
+  if (spelling.tokens[0].text == "call") return;
+  const uint32_t* at = op.list;
+  for (const isa::OperandSpec& spec : spelling.operands) {
+    if (spec.kind == isa::OperandKind::kImmediate || spec.kind == isa::OperandKind::kLabel) {
+      ++at;
+    } else if (spec.kind == isa::OperandKind::kMemory) {
+      visit(*at, false);
+      at += 2;
+      for (int i = 0; i < spec.coordinates; ++i) visit(*at++, false);
+    } else {
+      for (int i = 0; i < spec.count + (spec.pair ? 1 : 0); ++i, ++at) {
+        if (spec.role != isa::Role::kWrite) visit(*at, false);
+        if (spec.role != isa::Role::kRead) visit(*at, true);
+      }
+    }
+  }
+}
+
+}  // namespace ptxvm

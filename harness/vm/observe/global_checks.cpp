@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "observe/global_checks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ptxvm::observe {
+
+GlobalChecks::GlobalChecks(const LaunchInfo& info) : kernel_(info.kernel), memory_(*info.memory) {
+  for (const InstructionInfo& i : kernel_.instructions()) {
+    orderings_.push_back(ordering_of(i.opcode));
+  }
+  for (const auto& buffer : memory_.buffers()) {
+    if (buffer->fresh) fresh_.insert(buffer.get());
+  }
+}
+
+void GlobalChecks::begin(const CtaEvent& e) {
+  if (e.rank == 0) cluster_ = std::make_shared<std::vector<uint32_t>>();
+  cluster_->push_back(e.cta);
+  Meetings& m = meetings_[e.cta];
+  m.position = e.position;
+  m.cluster = cluster_;
+  m.committed.assign(e.warps, 0);
+  clocks_.begin(e.cta, e.warps);
+}
+
+void GlobalChecks::end(const CtaEvent& e) {
+  meetings_.erase(e.cta);
+  clocks_.end(e.cta);
+}
+
+void GlobalChecks::access(const AccessEvent& e) {
+  if (e.space == Space::kGlobal) {
+    access_global(e);
+  } else if (e.space == Space::kShared && orderings_[e.instruction].strong) {
+    access_shared(e);
+  }
+}
+
+void GlobalChecks::access_global(const AccessEvent& e) {
+  log_.next_request();
+  const Ordering& o = orderings_[e.instruction];
+  const bool writes = is_write(e.kind), reads = !writes || e.kind == AccessKind::kAtomic;
+  auto for_addresses = [&](auto f) {
+    for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) f(e.wide[__builtin_ctz(rest)]);
+  };
+  if (o.strong && reads) {
+    for_addresses([&](uint64_t address) { clocks_.read(e.warp, address, o.acquire); });
+  }
+  const Mark mark{e.warp.cta, clocks_.now(e.warp), e.instruction, e.warp.warp, o.strong};
+  for_addresses([&](uint64_t address) { piece(e.warp, mark, address, e.bytes, reads, writes); });
+  if (o.strong && writes) {
+    for_addresses([&](uint64_t address) {
+      clocks_.write(e.warp, address, o.release, o.block_scope, e.kind == AccessKind::kAtomic);
+    });
+  }
+}
+
+// A flag in shared memory: taken at its word, as Races does.
+void GlobalChecks::access_shared(const AccessEvent& e) {
+  std::map<uint32_t, Handover>& words = meetings_.at(e.warp.cta).words;
+  for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
+    Handover& word = words[e.narrow[__builtin_ctz(rest)]];
+    if (e.kind == AccessKind::kLoad || e.kind == AccessKind::kAtomic) clocks_.take(e.warp, word);
+    if (is_write(e.kind)) clocks_.leave(e.warp, word);
+  }
+}
+
+void GlobalChecks::piece(const WarpId& w, const Mark& mark, uint64_t address, uint32_t bytes,
+                         bool reads, bool writes) {
+  const bool fresh = reads && !fresh_.empty() && fresh_.contains(memory_.find(address));
+  shadow_.for_cells(address, bytes, [&](GlobalCell& cell, uint64_t) {
+    if (cell.write.there()) {
+      check(w, mark, cell.write, reads ? Hazard::kReadAfterWrite : Hazard::kWriteAfterWrite,
+            address, bytes);
+    } else if (fresh) {
+      add(Problem::kGlobalUnwritten, mark, {}, Hazard::kUnwritten, address, bytes);
+    }
+    if (writes) {
+      for (const Mark& read : cell.reads) {
+        if (read.there()) check(w, mark, read, Hazard::kWriteAfterRead, address, bytes);
+      }
+      cell.write = mark;
+      cell.reads = {};
+      return;
+    }
+    // The first place is for the oldest read that nothing orders before this one.
+    const Mark& oldest = cell.reads[0];
+    const bool replaces = !oldest.there() || clocks_.order(w, oldest.block, oldest.agent,
+                                                           oldest.clock) == GridClocks::Order::kYes;
+    cell.reads[replaces ? 0 : 1] = mark;
+  });
+}
+
+void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, Hazard hazard,
+                         uint64_t address, uint32_t bytes) {
+  if (mark.strong && other.strong) return;
+  switch (clocks_.order(w, other.block, other.agent, other.clock)) {
+    case GridClocks::Order::kYes:
+      return;
+    case GridClocks::Order::kUnfenced:
+      return add(Problem::kGlobalUnfenced, mark, other, hazard, address, bytes);
+    case GridClocks::Order::kNo:
+      return add(Problem::kGlobalRace, mark, other, hazard, address, bytes);
+  }
+}
+
+Party GlobalChecks::party(const Mark& mark) const {
+  Party p;
+  if (!mark.there()) return p;
+  const uint32_t warps = clocks_.warps(mark.block);
+  p.kind = mark.agent < warps ? AgentKind::kWarp : AgentKind::kBulkStore;
+  p.number = mark.agent % warps;
+  p.instruction = mark.instruction;
+  p.block = static_cast<int>(mark.block);
+  return p;
+}
+
+void GlobalChecks::add(Problem problem, const Mark& here, const Mark& there, Hazard hazard,
+                       uint64_t address, uint32_t bytes) {
+  Example e;
+  e.here = party(here);
+  e.there = party(there);
+  e.hazard = hazard;
+  e.cta = here.block;
+  e.position = meetings_.at(here.block).position;
+  if (const Buffer* buffer = memory_.find(address)) {
+    e.buffer = buffer->name;
+    e.address = address - buffer->address;
+  }
+  e.bytes = bytes;
+  FindingKey key;
+  key.problem = problem;
+  key.hazard = hazard;
+  key.instruction = here.instruction;
+  key.other = there.instruction;
+  key.kind = e.here.kind;
+  key.other_kind = e.there.kind;
+  key.same_warp = there.there() && e.here.number == e.there.number && here.block == there.block;
+  log_.add(key, e);
+}
+
+void GlobalChecks::barrier(const BarrierEvent& e) {
+  Handover& at = meetings_.at(e.warp.cta).barriers[e.barrier];
+  if (e.action != BarrierAction::kComplete) {
+    clocks_.leave(e.warp, at);
+    return;
+  }
+  WarpId waiter = e.warp;
+  for (const uint16_t w : e.waiters) {
+    waiter.warp = w;
+    clocks_.take(waiter, at);
+  }
+  at = {};
+}
+
+void GlobalChecks::cluster(const ClusterEvent& e) {
+  Meetings& first = of_rank(e.warp, 0);
+  if (e.action == ClusterAction::kArrive && e.ordered) {
+    clocks_.leave_for_others(e.warp, first.cluster_arriving);
+  } else if (e.action == ClusterAction::kComplete) {
+    first.cluster_done = std::exchange(first.cluster_arriving, {});
+  } else if (e.action == ClusterAction::kPass) {
+    clocks_.take(e.warp, first.cluster_done);
+  }
+}
+
+void GlobalChecks::fence(const FenceEvent& e) {
+  if (e.kind == FenceKind::kMemory) {
+    clocks_.fence(e.warp, orderings_[e.instruction].block_scope);
+  }
+}
+
+void GlobalChecks::mbarrier(const MbarrierEvent& e) {
+  auto& [arriving, done] = of_rank(e.warp, e.home).mbarriers[e.address];
+  if (e.action == MbarrierAction::kInit) {
+    arriving = done = {};
+  } else if (e.action == MbarrierAction::kArrive && e.ordered) {
+    if (e.home == e.warp.cta_rank) {
+      clocks_.leave(e.warp, arriving);
+    } else {
+      clocks_.leave_for_others(e.warp, arriving);
+    }
+  } else if (e.action == MbarrierAction::kPhase) {
+    done = std::exchange(arriving, {});
+  } else if (e.action == MbarrierAction::kWait && e.ordered) {
+    clocks_.take(e.warp, done);
+  }
+}
+
+// A load counts as a read of the warp that issues it; a store is made by an engine, which is done
+// when a wait that is not only for reading says so.
+void GlobalChecks::bulk(const BulkEvent& e) {
+  uint64_t& committed = meetings_.at(e.warp.cta).committed[e.warp.warp];
+  if (e.action == BulkAction::kCommit) committed = std::max(committed, e.group + 1);
+  if (e.action == BulkAction::kWait && !e.read_only && committed > e.group) {
+    clocks_.know_stores(e.warp, static_cast<Clock>(committed - e.group));
+  }
+  if (e.action != BulkAction::kIssue || e.kind == BulkKind::kPrefetch) return;
+  log_.next_request();
+  const bool store = e.kind == BulkKind::kStore;
+  Mark mark{e.warp.cta, clocks_.now(e.warp), e.instruction, e.warp.warp, false};
+  if (store) {
+    mark.agent = static_cast<uint16_t>(clocks_.warps(e.warp.cta) + e.warp.warp);
+    mark.clock = static_cast<Clock>(e.group) + 1;
+  }
+  for (const GlobalRange& r : e.global) piece(e.warp, mark, r.address, r.bytes, !store, store);
+}
+
+}  // namespace ptxvm::observe

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// The checker of global memory: what it says, and that kernels that are right are silent.
+#include "catch.h"
+#include "grid_kernels.h"
+#include "ptxvm/races.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+namespace {
+
+std::string show(const LaunchResult& r) {
+  std::string text = r.fault ? r.fault->format() + "\n" : "";
+  for (const Finding& f : r.findings) {
+    text += f.checker + (f.severity == Severity::kAdvice ? " (advice)" : "") + ": " + f.message +
+            (f.count > 1 ? "   x" + std::to_string(f.count) : "") + "\n";
+  }
+  return text;
+}
+
+LaunchResult check(const std::string& text, LaunchConfig config, Order order = Order::kForward,
+                   Fill fill = Fill::kZero) {
+  Memory memory;
+  config.arguments = {Argument::pointer(memory.allocate("data", 65536, fill))};
+  GlobalRaces races;
+  Options options;
+  options.cta_order = options.warp_order = order;
+  options.observers = {&races};
+  return launch(Module::parse(text, "grid.ptx"), "k", config, memory, options);
+}
+
+std::string findings(const std::string& body, uint32_t blocks, uint32_t threads = 32,
+                     Fill fill = Fill::kZero) {
+  return show(check(grid_kernel(body), grid_of(blocks, threads), Order::kForward, fill));
+}
+
+void check_clean(const std::string& body, uint32_t blocks, uint32_t threads = 32) {
+  for (Order order : {Order::kForward, Order::kReversed}) {
+    CHECK(show(check(grid_kernel(body), grid_of(blocks, threads), order)) == "");
+  }
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by,
+                     bool all = true) {
+  size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  for (; at != std::string::npos; at = all ? text.find(what, at + by.size()) : std::string::npos) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+// The last block adds up what all have stored: partial sums at +256, a ticket at +0. %p6 is true in
+// the last block.
+const char* const kLastBlock = R"(
+  .shared .align 4 .b8 last[4];
+  mul.wide.u32 %at, %block, 4; add.u64 %at, %at, %base;
+  @!%p1 bra $meet;
+  st.global.u32 [%at+256], %block;
+  membar.gl;
+  atom.global.add.u32 %r1, [%base], 1;
+  add.u32 %r1, %r1, 1; setp.eq.u32 %p2, %r1, %blocks; selp.u32 %r2, 1, 0, %p2;
+  st.shared.u32 [last], %r2;
+$meet:
+  bar.sync 0;
+  ld.shared.u32 %r3, [last]; setp.eq.u32 %p6, %r3, 0;
+  @%p6 bra $end;
+  membar.gl;
+  setp.ge.u32 %p3, %lane, %blocks;
+  mul.wide.u32 %d1, %lane, 4; add.u64 %d1, %d1, %base;
+  @!%p3 ld.global.u32 %r4, [%d1+256];
+$end:)";
+
+// The same, with a word of each thread: everybody fences before the barrier, one thread counts.
+const char* const kFenceFirst = R"(
+  .shared .align 4 .b8 last[4];
+  mad.lo.u32 %r5, %block, 64, %lane; mul.wide.u32 %at, %r5, 4; add.u64 %at, %at, %base;
+  st.global.u32 [%at+256], %lane;
+  membar.gl;
+  bar.sync 0;
+  @!%p1 bra $meet;
+  atom.global.inc.u32 %r1, [%base], %blocks;
+  add.u32 %r1, %r1, 1; setp.eq.u32 %p2, %r1, %blocks; selp.u32 %r2, 1, 0, %p2;
+  st.shared.u32 [last], %r2;
+$meet:
+  bar.sync 0;
+  ld.shared.u32 %r3, [last]; setp.eq.u32 %p6, %r3, 0;
+  @%p6 bra $end;
+  membar.gl;
+  mul.wide.u32 %d1, %lane, 4; add.u64 %d1, %d1, %base;
+  ld.global.u32 %r4, [%d1+256];
+  ld.global.u32 %r4, [%d1+512];
+$end:)";
+
+}  // namespace
+
+TEST_CASE("correct ways of one block to wait for another are silent") {
+  check_clean(kLookAhead, 30);
+  check_clean(kGridBarrier, 30, 64);
+  check_clean(kLastBlock, 20, 64);
+  check_clean(kFenceFirst, 20, 64);
+  // Warps of a block hand over at a barrier; the next launch needs nothing.
+  check_clean(R"(
+  mad.lo.u32 %r1, %block, 64, %lane; mul.wide.u32 %at, %r1, 4; add.u64 %at, %at, %base;
+  st.global.u32 [%at], %lane;
+  bar.sync 0;
+  xor.b32 %r1, %r1, 32; mul.wide.u32 %at, %r1, 4; add.u64 %at, %at, %base;
+  ld.global.u32 %r2, [%at];)",
+              8, 64);
+  // Counters and sums.
+  check_clean("atom.global.add.u32 %r1, [%base], 1;\nred.global.add.u32 [%base+4], %r1;", 20, 64);
+}
+
+TEST_CASE("a release without a fence, or with a fence for the block only") {
+  const std::string no_fence =
+      findings(replaced(kLastBlock, "  membar.gl;\n  atom", "  atom"), 20, 64);
+  CHECK_THAT(
+      no_fence,
+      Catch::Contains("reads at grid.ptx:26 what warp 0 of block 0 wrote at :15; nothing orders"));
+  const std::string near =
+      findings(replaced(kLastBlock, "membar.gl;\n  atom", "membar.cta;\n  atom"), 20, 64);
+  CHECK_THAT(near,
+             Catch::Contains(
+                 "reads at grid.ptx:27 what warp 0 of block 0 wrote at :15; nothing orders them"));
+  CHECK(findings(replaced(kLookAhead, "st.release.gpu", "st.relaxed.gpu"), 3).empty());
+  const std::string relaxed =
+      findings(replaced(kGridBarrier, "  membar.gl;\n  atom", "  atom"), 3, 64);
+  CHECK_THAT(relaxed, Catch::Contains("; nothing orders them"));
+  CHECK_THAT(relaxed, !Catch::Contains("advice"));
+}
+
+TEST_CASE("an acquire that is missing is advice") {
+  const std::string text = findings(
+      replaced(kLastBlock, "  membar.gl;\n  setp.ge.u32 %p3", "  setp.ge.u32 %p3"), 20, 64);
+  CHECK(text ==
+        "race (advice): global 'data' +256, 4 bytes: warp 0 of block 19 reads at grid.ptx:26 what "
+        "warp 0 of block 0 wrote at :15; the flag between them was read without acquire, and no "
+        "fence follows "
+        "it\n");
+  const LaunchResult r = check(
+      grid_kernel(replaced(kLastBlock, "  membar.gl;\n  setp.ge.u32 %p3", "  setp.ge.u32 %p3")),
+      grid_of(20, 64));
+  CHECK(r.ok());
+  const std::string barrier =
+      findings(replaced(kGridBarrier, "  membar.gl;\n$behind", "$behind"), 3, 64);
+  CHECK_THAT(barrier, Catch::Contains("advice"));
+}
+
+TEST_CASE("blocks that do not wait for each other at all") {
+  // Block b writes word b and reads word b + 1.
+  CHECK(findings(R"(
+  mul.wide.u32 %at, %block, 4; add.u64 %at, %at, %base;
+  @%p1 st.global.u32 [%at], %block;
+  @%p1 ld.global.u32 %r1, [%at+4];)",
+                 3) ==
+        "race: global 'data' +4, 4 bytes: warp 0 of block 1 overwrites at grid.ptx:13 what warp 0 "
+        "of block 0 read at :14; nothing orders them   x2\n");
+  // Two warps of a block without a barrier, and two blocks that write the same word.
+  CHECK(findings("st.global.u32 [%base], %lane;", 2, 32) ==
+        "race: global 'data' +0, 4 bytes: warp 0 of block 1 overwrites at grid.ptx:11 what warp 0 "
+        "of block 0 wrote at :11; nothing orders them\n");
+  CHECK(findings("st.global.u32 [%base], %lane;", 1, 64) ==
+        "race: global 'data' +0, 4 bytes: warp 1 of block 0 overwrites at grid.ptx:11 what warp 0 "
+        "of block 0 wrote at :11; nothing orders them\n");
+  // An ordinary read beside atomics.
+  CHECK_THAT(findings("atom.global.add.u32 %r1, [%base], 1;\nld.global.u32 %r2, [%base];", 2),
+             Catch::Contains("what warp 0 of block 0"));
+  // Neighbours in one word are none.
+  check_clean(R"(
+  cvt.u64.u32 %at, %block; add.u64 %at, %at, %base; .reg .b16 %h;
+  cvt.u16.u32 %h, %block;
+  @%p1 st.global.u8 [%at], %h;
+  @%p1 ld.global.u8 %h, [%at];)",
+              8);
+}
+
+TEST_CASE("global memory that nobody has written") {
+  const std::string read =
+      "mul.wide.u32 %at, %lane, 4; add.u64 %at, %at, %base;\n"
+      "ld.global.u32 %r1, [%at+64];\n";
+  CHECK(findings(read, 2, 32, Fill::kZero).empty());
+  CHECK(findings(read, 2, 32, Fill::kPoison) ==
+        "uninitialised: global 'data' +64, 4 bytes: warp 0 of block 0 reads at grid.ptx:12 what "
+        "nobody has written   x2\n");
+  CHECK(findings("mul.wide.u32 %at, %lane, 4; add.u64 %at, %at, %base;\n"
+                 "st.global.u32 [%at+64], 1;\nld.global.u32 %r1, [%at+64];\n",
+                 1, 32, Fill::kPoison)
+            .empty());
+  // What the host has asked for, or a kernel has run over, counts as written.
+  const Module module = Module::parse(grid_kernel(read), "grid.ptx");
+  for (bool host : {true, false}) {
+    Memory memory;
+    const Address data = memory.allocate("data", 65536);
+    if (host) std::ranges::fill(memory.bytes(data), std::byte{1});
+    LaunchConfig config = grid_of(1);
+    config.arguments = {Argument::pointer(data)};
+    if (!host) launch(module, "k", config, memory);
+    GlobalRaces races;
+    Options options;
+    options.observers = {&races};
+    CHECK(launch(module, "k", config, memory, options).findings.empty());
+  }
+}
+
+TEST_CASE("bulk stores are done when a wait says so, and others see them after a release") {
+  // Block 1 waits for the flag of block 0, and reads what its bulk store wrote.
+  const std::string text = replaced(grid_kernel(R"(
+  .shared .align 16 .b8 area[64];
+  setp.eq.u32 %p2, %block, 1;
+  @!%p1 bra $end;
+  @%p2 bra $reader;
+  st.shared.v4.u32 [area], {%lane, %lane, %lane, %lane};
+  mov.u32 %r1, area; add.u64 %at, %base, 256;
+  fence.proxy.async.shared::cta;
+  cp.async.bulk.global.shared::cta.bulk_group [%at], [%r1], 16;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  st.release.gpu.global.u32 [%base], 1;
+  bra.uni $end;
+$reader:
+  ld.acquire.gpu.global.u32 %r2, [%base];
+  setp.eq.u32 %p3, %r2, 0;
+  @%p3 bra $reader;
+  ld.global.u32 %r3, [%base+256];
+$end:)"),
+                                    "sm_80", "sm_90");
+  for (Order order : {Order::kForward, Order::kReversed}) {
+    CHECK(show(check(text, grid_of(2), order, Fill::kZero)).empty());
+  }
+  const std::string early =
+      show(check(replaced(text, "wait_group 0", "wait_group.read 0"), grid_of(2)));
+  CHECK_THAT(early, Catch::Contains(
+                        "what a bulk store of warp 0 of block 0, issued at :19, is still writing"));
+}
+
+TEST_CASE("nobody looks unless asked to") {
+  Memory memory;
+  LaunchConfig config = grid_of(2);
+  config.arguments = {Argument::pointer(memory.allocate("data", 65536))};
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const std::string text = grid_kernel("st.global.u32 [%base], %lane;");
+  CHECK(launch(Module::parse(text, "grid.ptx"), "k", config, memory, options).findings.empty());
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// ptxas decides what is PTX: it must accept every spelling that we run.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "catch.h"
+#include "isa/decode.h"
+#include "isa/sample.h"
+
+using namespace ptxvm;
+
+namespace {
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// What ptxas says about the statements, in one kernel; empty when it takes them.
+std::string judge(const std::string& statements, const std::string& target, const char* name,
+                  bool keep = true) {
+  const std::string text = ".version 9.0\n.target sm_" + target + "\n.address_size 64\n" +
+                           isa::sample_functions() + ".visible .entry k()\n{\n" +
+                           isa::sample_declarations() + statements + "$sample_label:\nret;\n}\n";
+  const auto folder = std::filesystem::temp_directory_path();
+  const auto stem = folder / ("ptxvm_isa_" + target + "_" + name + "_" +
+                              std::to_string(std::hash<std::string>{}(text)));
+  const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
+  const std::string cubin = stem.string() + ".cubin";
+  std::ofstream(ptx) << text;
+  const std::string command = std::string(PTXVM_PTXAS) + " -w -O0 -arch=sm_" + target + " " + ptx +
+                              " -o " + cubin + " > " + log + " 2>&1";
+  const int status = std::system(command.c_str());
+  std::string errors = status == 0 ? "" : slurp(log).substr(0, 4000) + "(see " + ptx + ")";
+  if (status == 0 || !keep) {
+    std::filesystem::remove(ptx);
+    std::filesystem::remove(log);
+  }
+  std::filesystem::remove(cubin);
+  return errors;
+}
+
+// One file for each least target, so that a row's `sm` is checked as well.
+std::string assemble(int sm, bool arch_specific, bool optional, size_t& count) {
+  std::string text;
+  count = 0;
+  for (const isa::Spelling& s : isa::spellings()) {
+    if (!s.runs() || s.row->sm != sm || s.row->arch_specific != arch_specific) continue;
+    text += isa::sample_statement(s, optional) + "\n";
+    ++count;
+  }
+  if (count == 0) return {};
+  return judge(text, std::to_string(std::max(sm, 75)) + (arch_specific ? "a" : ""),
+               optional ? "optional" : "plain");
+}
+
+void need_ptxas() {
+  if (!std::string(PTXVM_PTXAS).empty()) return;
+  std::puts("skipped: ptxas was not found");
+  std::exit(77);
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& w : words) text += (text.empty() ? "" : ".") + w;
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("ptxas accepts every spelling that runs") {
+  need_ptxas();
+  std::vector<std::pair<int, bool>> levels;
+  for (const isa::Row& row : isa::rows()) {
+    const std::pair level{row.sm, row.arch_specific};
+    if (row.reason.empty() && std::find(levels.begin(), levels.end(), level) == levels.end()) {
+      levels.push_back(level);
+    }
+  }
+  size_t total = 0;
+  for (auto [sm, arch_specific] : levels) {
+    for (bool optional : {false, true}) {
+      size_t count = 0;
+      INFO("sm_" << sm);
+      CHECK(assemble(sm, arch_specific, optional, count) == "");
+      total += count;
+    }
+  }
+  CHECK(total > 20000);
+}
+
+TEST_CASE("ptxas accepts the modifiers in every order in which we do") {
+  need_ptxas();
+  uint64_t state = 7;
+  const auto next = [&](size_t n) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return static_cast<size_t>(state >> 33) % n;
+  };
+  std::string statements;
+  size_t count = 0;
+  std::vector<size_t> of_row(isa::rows().size());
+  for (const isa::Spelling& s : isa::spellings()) {
+    constexpr size_t kMostOfARow = 24;
+    if (!s.runs() || s.tokens.size() < 3 || next(8) != 0) continue;
+    if (++of_row[s.row_index] > kMostOfARow) continue;
+    std::vector<std::string> words;
+    for (const isa::Token& t : s.tokens) words.emplace_back(t.text);
+    for (size_t i = 1; i < words.size(); ++i)
+      std::swap(words[i], words[1 + next(words.size() - 1)]);
+    const std::string text = join(words);
+    if (isa::find(text) || isa::decode(text).spelling != &s) continue;
+    statements += text + isa::sample_statement(s, false).substr(s.text.size()) + "\n";
+    ++count;
+  }
+  CHECK(count > 500);
+  CHECK(judge(statements, "90a", "orders") == "");
+}
+
+TEST_CASE("ptxas accepts the cache hints where we do, and no others") {
+  need_ptxas();
+  const std::vector<std::string> bases = {"ld.b32",
+                                          "ld.weak.global.v4.f32",
+                                          "ld.volatile.global.u32",
+                                          "ld.relaxed.gpu.u64",
+                                          "ld.global.nc.u16",
+                                          "ld.global.ca.s8",
+                                          "ld.global.cg.nc.f32",
+                                          "ld.shared.u32",
+                                          "ld.local.u32",
+                                          "ld.const.u32",
+                                          "st.global.v2.b32",
+                                          "st.shared.u32",
+                                          "st.global.cs.u32",
+                                          "st.volatile.u32",
+                                          "st.release.gpu.u32",
+                                          "atom.global.add.u32",
+                                          "atom.shared.add.u32",
+                                          "red.global.add.f32",
+                                          "atom.acq_rel.gpu.global.cas.b32"};
+  size_t accepted = 0;
+  for (const std::string& base : bases) {
+    const isa::Spelling* plain = isa::decode(base).spelling;
+    REQUIRE(plain != nullptr);
+    std::string operands = isa::sample_statement(*plain, false).substr(plain->text.size());
+    for (const char* hint : {".L1::evict_last", ".L1::no_allocate", ".L2::128B", ".L2::cache_hint",
+                             ".L1::evict_first.L2::cache_hint.L2::256B"}) {
+      const size_t type = base.find_last_of('.');
+      const size_t vector = base[type - 2] == 'v' ? type - 3 : type;
+      const std::string text = base.substr(0, vector) + hint + base.substr(vector);
+      const isa::Decoded d = isa::decode(text);
+      const bool policy = text.find("cache_hint") != std::string::npos;
+      std::string statement = text + operands;
+      if (policy) statement.insert(statement.size() - 1, ", %sample_b64_9");
+      INFO(statement);
+      const bool ours = d.spelling != nullptr;
+      CHECK(d.policy == (ours && policy));
+      const std::string errors = judge(statement + "\n", "90a", "hints", false);
+      // ptxas also takes a prefetch size on what is no load.
+      if (ours) CHECK(errors == "");
+      if (!ours && base.substr(0, 2) == "ld") CHECK(errors != "");
+      accepted += ours;
+    }
+  }
+  CHECK(accepted > 30);
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// The main function of every test executable, compiled once.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+int main(int argc, char** argv) {
+  return Catch::Session().run(argc, argv);
+}
+#else
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+#endif

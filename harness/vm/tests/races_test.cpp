@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+// What the checker of synchronisation says, and that it says nothing about kernels that are right.
+#include "ptxvm/races.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "catch.h"
+#include "ladder.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+namespace {
+
+// %r1: the thread's own word of `area`; %r2: its start; %r3: the warp.
+const char* const kSetUp = R"(
+.shared .align 16 .b8 area[4096];
+shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2; shr.u32 %r3, %lane, 5;
+)";
+
+std::string show(const LaunchResult& r) {
+  std::string text = r.fault ? r.fault->format() + "\n" : "";
+  for (const Finding& f : r.findings) {
+    text += f.checker + ": " + f.message;
+    if (f.count > 1) text += "   x" + std::to_string(f.count);
+    text += "\n";
+  }
+  return text;
+}
+
+// Findings, one a line; in one order of the warps.
+std::string findings(const std::string& body, uint32_t threads = 64,
+                     Order order = Order::kForward) {
+  Races races;
+  Options options;
+  options.warp_order = order;
+  options.observers = {&races};
+  return show(run(kernel(kSetUp + body, "sm_90a"), {}, threads, 0, options).result);
+}
+
+// Nothing in either order.
+void check_clean(const std::string& body, uint32_t threads = 64) {
+  for (Order order : {Order::kForward, Order::kReversed}) {
+    CHECK(findings(body, threads, order).empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a missing barrier between warps") {
+  // Lanes read the word of the thread 32 further on.
+  const std::string write = "st.shared.u32 [%r1], %lane;\n";
+  const std::string read =
+      "xor.b32 %r4, %r1, 128;\n"
+      "ld.shared.u32 %r5, [%r4];\n";
+  check_clean(write + "bar.sync 0;\n" + read);
+  CHECK(findings(write + read) ==
+        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:23 what warp 0 wrote at :21; "
+        "nothing orders them\n"
+        "race: shared +128, 4 bytes: warp 1 overwrites at test.ptx:21 what warp 0 read at "
+        ":23; nothing orders them\n"
+        "uninitialised: shared +128, 4 bytes: warp 0 reads at test.ptx:23 what nobody has "
+        "written\n");
+  CHECK(findings(write + read, 64, Order::kReversed) ==
+        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:23 what warp 1 wrote at :21; "
+        "nothing orders them\n"
+        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:21 what warp 1 read at :23; "
+        "nothing orders them\n"
+        "uninitialised: shared +0, 4 bytes: warp 1 reads at test.ptx:23 what nobody has "
+        "written\n");
+  CHECK(findings(write + "bar.sync 0;\n" + read + write) ==
+        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:24 what warp 1 wrote at :25; "
+        "nothing orders them\n"
+        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:25 what warp 1 read at :24; "
+        "nothing orders them\n");
+  CHECK(findings("st.shared.u32 [area], 1;\n@%p1 bra $end;\n$end:\n") ==
+        "race: shared +0, 4 bytes: warp 1 overwrites at test.ptx:21 what warp 0 wrote at "
+        ":21; nothing orders them\n");
+}
+
+TEST_CASE("lanes of a warp") {
+  const std::string write = "st.shared.u32 [%r1], %lane;\n";
+  const std::string read =
+      "xor.b32 %r4, %r1, 4;\n"
+      "ld.shared.u32 %r5, [%r4];\n";
+  check_clean(write + "bar.warp.sync -1;\n" + read);
+  check_clean(write + "ld.shared.u32 %r5, [%r1];\n" + write);
+  CHECK(findings(write + read) ==
+        "race: shared +4, 4 bytes: lane 0 of warp 0 reads at test.ptx:23 what lane 1 of warp "
+        "0 wrote at :21; no bar.warp.sync comes between   x2\n");
+  CHECK(findings(write + "bar.warp.sync -1;\n" + read + write) ==
+        "race: shared +0, 4 bytes: lane 0 of warp 0 overwrites at test.ptx:25 what lane 1 of "
+        "warp 0 read at :24; no bar.warp.sync comes between   x2\n");
+}
+
+TEST_CASE("copies that nobody waits for") {
+  const std::string copy = "cp.async.ca.shared.global [%r1], [%in], 4;\n";
+  const std::string read = "ld.shared.u32 %r5, [%r1];\n";
+  check_clean(copy + "cp.async.commit_group;\ncp.async.wait_group 0;\n" + read);
+  check_clean(copy + "cp.async.wait_all;\n" + read);
+  CHECK(findings(copy + read + "cp.async.wait_all;\n") ==
+        "race: shared +0, 4 bytes: warp 0 reads at test.ptx:22 what a cp.async of warp 0, "
+        "issued at :21, is still writing; no wait comes between   x2\n");
+  CHECK(findings(copy + "cp.async.commit_group;\n") ==
+        "copy: warp 0 exits, and nothing has waited for its copies at test.ptx:21   x2\n");
+  CHECK(findings(copy + "cp.async.wait_group 0;\n") ==
+        "copy: warp 0 exits, and its copies at test.ptx:21 were neither committed nor waited "
+        "for   x2\n");
+  // The wait of one warp says nothing to another one.
+  const std::string other = "xor.b32 %r4, %r1, 128;\nld.shared.u32 %r5, [%r4];\n";
+  check_clean(copy + "cp.async.wait_all;\nbar.sync 0;\n" + other);
+  CHECK(findings(copy + "cp.async.wait_all;\n" + other) ==
+        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what warp 0 copied at :21; "
+        "nothing orders them\n"
+        "race: shared +128, 4 bytes: a cp.async of warp 1, issued at test.ptx:21, overwrites "
+        "what warp 0 read at :24; nothing orders them\n"
+        "uninitialised: shared +128, 4 bytes: warp 0 reads at test.ptx:24 what nobody has "
+        "written\n");
+  CHECK(findings(copy + "bar.sync 0;\n" + other + "cp.async.wait_all;\n") ==
+        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:24 what warp 1 copied at :21; "
+        "nothing orders them\n"
+        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what a cp.async of warp 0, "
+        "issued at :21, is still writing; nothing orders them\n");
+  // A buffer that is still read.
+  const std::string whole = copy + "cp.async.wait_all;\nbar.sync 0;\n";
+  check_clean(whole + other + "bar.sync 0;\n" + copy + "cp.async.wait_all;\n");
+  CHECK(findings(whole + other + copy + "cp.async.wait_all;\n") ==
+        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:25 what warp 1 copied at :26; "
+        "nothing orders them\n"
+        "race: shared +0, 4 bytes: a cp.async of warp 0, issued at test.ptx:26, overwrites "
+        "what warp 1 read at :25; nothing orders them\n");
+}
+
+TEST_CASE("memory that was never written") {
+  CHECK(findings("ld.shared.u32 %r4, [area+64];\n") ==
+        "uninitialised: shared +64, 4 bytes: warp 0 reads at test.ptx:21 what nobody has "
+        "written   x2\n");
+  CHECK(findings(".local .align 4 .b8 own[16];\nst.local.u32 [own], 1;\n"
+                 "ld.local.v2.u32 {%r4, %r5}, [own];\n",
+                 32) ==
+        "uninitialised: local +4, 1 byte: lane 0 of warp 0 reads at test.ptx:23 what it has "
+        "not written\n");
+}
+
+TEST_CASE("named barriers") {
+  // Warp 0 produces, warp 1 consumes.
+  const std::string branch = "setp.eq.u32 %p1, %r3, 0;\n@%p1 bra $produce;\n";
+  const std::string consume =
+      "bar.sync 3, 64;\nld.shared.u32 %r4, [area];\nbra.uni $end;\n$produce:\n"
+      "st.shared.u32 [area], 42;\n";
+  check_clean(branch + consume + "bar.arrive 3, 64;\n$end:\n");
+  CHECK(findings(branch + "bar.sync 3, 32;\nld.shared.u32 %r4, [area];\nbra.uni $end;\n$produce:\n"
+                          "st.shared.u32 [area], 42;\nbar.arrive 4, 64;\n$end:\n") ==
+        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what warp 0 wrote at :27; "
+        "nothing orders them\n"
+        "barrier: barrier 4: warp 0 arrives at test.ptx:28, and the phase is never complete\n");
+}
+
+TEST_CASE("halves of a word and atomics are no race") {
+  // Warps write neighbouring halves of the same words.
+  const std::string half =
+      "and.b32 %r4, %lane, 31;\nshl.b32 %r4, %r4, 2;\nshl.b32 %r5, %r3, 1;\n"
+      "add.u32 %r4, %r4, %r5;\nadd.u32 %r4, %r4, %r2;\ncvt.u16.u32 %h1, %lane;\n"
+      "st.shared.u16 [%r4], %h1;\n";
+  check_clean(half + "bar.sync 0;\nand.b32 %r4, %r4, -4;\nld.shared.u32 %r6, [%r4];\n");
+  // Lanes write neighbouring bytes.
+  check_clean(
+      "add.u32 %r4, %r2, %lane;\nst.shared.u8 [%r4], %h1;\nld.shared.u8 %h2, [%r4];\n"
+      "st.shared.u8 [%r4], %h2;\n");
+  const std::string zero = "st.shared.u32 [%r1], 0;\nbar.sync 0;\n";
+  const std::string add = "atom.shared.add.u32 %r4, [area], 1;\n";
+  check_clean(zero + add + add + "bar.sync 0;\nld.shared.u32 %r6, [area];\n");
+  CHECK(findings(zero + add + "ld.shared.u32 %r6, [area];\n") ==
+        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:23 what warp 1 read at :24; "
+        "nothing orders them\n");
+}
+
+TEST_CASE("bulk copies, mbarriers and the async proxy") {
+  const std::string init =
+      ".shared .align 8 .b8 bar[8];\nmov.u32 %r8, bar; setp.eq.u32 %p1, %lane, 0;\n"
+      "@%p1 mbarrier.init.shared::cta.b64 [%r8], 1;\n";
+  const std::string fence = "@%p1 fence.mbarrier_init.release.cluster;\n";
+  const std::string meet = "bar.sync 0;\n";
+  const std::string load =
+      "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r8], 256;\n"
+      "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%in], 256, "
+      "[%r8];\n";
+  const std::string wait =
+      "$again:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 0;\n@!%p2 bra $again;\n";
+  const std::string read = "ld.shared.u32 %r5, [%r1];\n";
+  check_clean(init + fence + meet + load + wait + read);
+  CHECK(findings(init + meet + load + wait + read) ==
+        "mbarrier: mbarrier at shared +4096: a bulk copy uses it at test.ptx:26; no "
+        "fence.mbarrier_init or fence.proxy.async follows the init at :23\n");
+  CHECK(findings(init + fence + load + wait + read) ==
+        "mbarrier: mbarrier at shared +4096: warp 1 uses it at test.ptx:28; nothing orders "
+        "this after the init by warp 0 at :23\n");
+  CHECK(findings(init + fence + meet + load + read + wait) ==
+        "race: shared +0, 4 bytes: warp 0 reads at test.ptx:28 what a bulk copy, issued at "
+        ":27, is still writing; nothing orders them\n"
+        "race: shared +128, 16 bytes: a bulk copy, issued at test.ptx:27, overwrites what "
+        "warp 1 read at :28; nothing orders them\n"
+        "uninitialised: shared +128, 4 bytes: warp 1 reads at test.ptx:28 what nobody has "
+        "written\n");
+
+  const std::string write = "st.shared.u32 [%r1], %lane;\n";
+  const std::string proxy = "fence.proxy.async.shared::cta;\n";
+  const std::string leader = "setp.eq.u32 %p1, %lane, 0;\n";
+  const std::string store =
+      "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 256;\n";
+  const std::string done =
+      "@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group.read 0;\n";
+  check_clean(leader + write + proxy + meet + store + done);
+  CHECK(findings(leader + write + meet + store + done) ==
+        "proxy: shared +0, 16 bytes: a bulk store of warp 0, issued at test.ptx:24, reads "
+        "what warp 0 wrote at :22; no fence.proxy.async comes between\n"
+        "proxy: shared +128, 16 bytes: a bulk store of warp 0, issued at test.ptx:24, reads "
+        "what warp 1 wrote at :22; no fence.proxy.async comes between\n");
+  CHECK(findings(leader + write + proxy + store + done) ==
+        "race: shared +128, 4 bytes: warp 1 overwrites at test.ptx:22 what a bulk store of "
+        "warp 0, issued at :24, is still reading; nothing orders them\n"
+        "uninitialised: shared +128, 16 bytes: a bulk store of warp 0, issued at "
+        "test.ptx:24, reads what nobody has written\n");
+  CHECK(findings(leader + write + proxy + meet + store + write + done) ==
+        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:26 what a bulk store of "
+        "warp 0, issued at :25, is still reading; no wait comes between\n"
+        "race: shared +128, 16 bytes: a bulk store of warp 0, issued at test.ptx:25, reads "
+        "what warp 1 wrote at :26; nothing orders them\n");
+  CHECK(findings(leader + write + proxy + meet + store) ==
+        "copy: warp 0 exits, and its copies at test.ptx:25 were neither committed nor waited "
+        "for\n");
+}
+
+TEST_CASE("a finding in full") {
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const Run r = run(kernel(std::string(kSetUp) + "st.shared.u32 [%r1], %lane;\n"
+                                                 "ld.shared.u32 %r5, [area];\n"),
+                    {}, 64, 0, options);
+  REQUIRE(r.result.findings.size() == 2);
+  CHECK(format(r.result.findings[0]) ==
+        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:22 what warp 0 wrote at :21; "
+        "nothing orders them\n"
+        "  22 | ld.shared.u32 %r5, [area];\n"
+        "     | ^~~~~~~~~~~~~\n"
+        "  note: the other is :21: st.shared.u32 [%r1], %lane\n"
+        "  note: kernel k, block (0, 0, 0)");
+  CHECK(!r.result.ok());
+}
+
+TEST_CASE("ordinary kernels are clean: a transposition through shared memory, a reduction") {
+  constexpr uint32_t n = 64;
+  const std::vector<std::byte> zeros(n * n * 4);
+  auto check = [&](const std::string& file, const std::string& entry, Dim3 grid, Dim3 block) {
+    const Module m = Module::load(std::string(PTXVM_TEST_PTX_DIR) + "/" + file + ".ptx");
+    for (Order order : {Order::kForward, Order::kReversed}) {
+      Memory memory;
+      LaunchConfig config;
+      config.grid = grid;
+      config.block = block;
+      config.arguments = {Argument::pointer(memory.upload("in", zeros)),
+                          Argument::pointer(memory.upload("out", zeros)), Argument::scalar<int>(n)};
+      Races races;
+      Options options;
+      options.warp_order = order;
+      options.observers = {&races};
+      CHECK(show(launch(m, entry, config, memory, options)).empty());
+    }
+  };
+  check("transpose", "transpose_plain", {n / 32, n / 32, 1}, {32, 8, 1});
+  check("transpose", "transpose_padded", {n / 32, n / 32, 1}, {32, 8, 1});
+  check("reduce", "block_sum", {4, 1, 1}, {256, 1, 1});
+}
+
+TEST_CASE("the ladder is clean, whatever the order, and its results are the same", "[ladder]") {
+  const Problem problem(256, 2);
+  for (const Rung& rung : kRungs) {
+    INFO(rung.entry);
+    const Module module = Module::load(std::string(PTXVM_TEST_PTX_DIR) + "/" + rung.file + ".ptx");
+    const RungRun plain = run_rung(module, rung, problem, {});
+    for (int variant = 0; variant < 4; ++variant) {
+      Races races;
+      Options options;
+      options.threads = variant % 2 + 1;
+      options.warp_order = variant / 2 ? Order::kReversed : Order::kForward;
+      options.observers = {&races};
+      const RungRun checked = run_rung(module, rung, problem, options);
+      CHECK(show(checked.result).empty());
+      CHECK(checked.output == plain.output);
+      CHECK(checked.result.steps == plain.result.steps);
+    }
+  }
+}
+
+TEST_CASE("findings do not depend on the number of host threads", "[ladder]") {
+  const Problem problem(256, 2);
+  const Rung& rung = kRungs[2];
+  std::ifstream in(std::string(PTXVM_TEST_PTX_DIR) + "/" + rung.file + ".ptx");
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  for (size_t at = 0; (at = text.find("bar.sync", at)) != std::string::npos; ++at) {
+    text.replace(at, text.find(';', at) - at, "// no barrier");
+  }
+  const Module module = Module::parse(text, "racy.ptx");
+  std::string first;
+  for (int threads : {1, 2, 2}) {
+    Races races;
+    Options options;
+    options.threads = threads;
+    options.observers = {&races};
+    const std::string found = show(run_rung(module, rung, problem, options).result);
+    CHECK(!found.empty());
+    if (first.empty()) first = found;
+    CHECK(found == first);
+  }
+}

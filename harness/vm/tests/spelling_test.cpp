@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Spellings that ptxas takes and compilers write, each run on the machine.
+#include "catch.h"
+#include "run_ptx.h"
+
+using namespace ptxvm_test;
+
+namespace {
+
+// The first word that lane 3 leaves in %r1.
+uint32_t word(const std::string& body, const std::string& target = "sm_90",
+              const std::string& before = "") {
+  const Run r = run(kernel(body + "\n  st.global.u32 [%out], %r1;", target, before));
+  REQUIRE(!r.result.fault);
+  return r.at<uint32_t>(3);
+}
+
+}  // namespace
+
+TEST_CASE("a vector of one in loads and stores, as Triton writes it") {
+  CHECK(word("  mov.u32 %r2, 7; st.global.b32 [ %out + 4 ], { %r2 };\n"
+             "  ld.global.b32 { %r1 }, [ %out + 4 ];") == 7);
+  CHECK_THROWS_AS(word("  mov.u32 { %r1, %r1 }, 5;"), Error);
+  CHECK_THROWS_AS(word("  add.u32 { %r1 }, %r1, 5;"), Error);
+}
+
+TEST_CASE("modifiers in another order") {
+  CHECK(word("  setp.lt.u32 %p1, %lane, 4; vote.ballot.sync.b32 %r1, %p1, -1;") == 15);
+  CHECK(word("  .shared .align 16 .b8 tile[512]; mov.u32 %r2, tile;\n"
+             "  mad.lo.u32 %r3, %lane, 16, %r2; st.shared.u32 [%r3], %lane;\n"
+             "  bar.warp.sync -1;\n"
+             "  ldmatrix.sync.aligned.x4.m8n8.shared.b16 {%r1, %r4, %r5, %r6}, [%r3];\n"
+             "  stmatrix.sync.aligned.x4.m8n8.shared.b16 [%r3], {%r1, %r4, %r5, %r6};\n"
+             "  ldmatrix.sync.aligned.x1.trans.m8n8.shared.b16 {%r7}, [%r3];\n"
+             "  ld.shared.u32 %r1, [%r3];") == 3);
+  CHECK(word("  mov.f32 %f1, 0f3F800000; fma.ftz.rn.f32 %f2, %f1, %f1, %f1; mov.b32 %r1, %f2;") ==
+        0x40000000);
+  // Types keep their order: the first is the result's.
+  CHECK(word("  mov.b16 %h1, 0x3c00; cvt.f32.f16 %f1, %h1; mov.b32 %r1, %f1;") == 0x3f800000);
+}
+
+TEST_CASE("constants in packing, and WARP_SZ") {
+  CHECK(word("  mov.b16 %h1, 0x3f80; mov.b32 %f1, {0, %h1}; mov.b32 %r1, %f1;") == 0x3f800000);
+  CHECK(word("  mov.b64 %d1, {1, 2}; shr.u64 %d1, %d1, 32; cvt.u32.u64 %r1, %d1;") == 2);
+  CHECK(word("  mov.u32 %r1, WARP_SZ;") == 32);
+  CHECK(word("  mad.lo.u32 %r1, %lane, WARP_SZ, WARP_SZ;") == 128);
+}
+
+TEST_CASE("all orders and scopes of atom and red") {
+  for (const char* order : {"", ".relaxed", ".acquire", ".release", ".acq_rel"}) {
+    for (const char* scope : {"", ".cta", ".cluster", ".gpu", ".sys"}) {
+      for (const char* space : {"", ".global"}) {
+        const std::string how = std::string(order) + scope + space;
+        INFO(how);
+        CHECK(word("  mov.u32 %r2, 5; atom" + how + ".add.u32 %r3, [%in], %r2;\n  atom" + how +
+                   ".cas.b32 %r4, [%in], 5, 9; ld.global.u32 %r1, [%in];") == 9);
+        const std::string name(order);
+        if (name == ".acquire" || name == ".acq_rel") continue;
+        CHECK(word("  mov.u32 %r2, 5; red" + how +
+                   ".max.u32 [%in], %r2;\n"
+                   "  ld.global.u32 %r1, [%in];") == 5);
+      }
+    }
+  }
+  CHECK(word("  .shared .align 8 .b32 cell; st.shared.u32 [cell], 0; bar.warp.sync -1;\n"
+             "  mov.u32 %r3, cell; mapa.shared::cluster.u32 %r2, %r3, 0;\n"
+             "  atom.relaxed.cluster.shared::cluster.add.u32 %r4, [%r2], 2;\n"
+             "  bar.warp.sync -1; ld.shared.u32 %r1, [cell];") == 64);
+}
+
+TEST_CASE("cache hints and policies change nothing") {
+  const std::string policy = "  createpolicy.fractional.L2::evict_last.b64 %d1, 0f3F800000;\n";
+  CHECK(word(policy +
+             "  mov.u32 %r2, 11;\n"
+             "  st.global.L1::no_allocate.L2::cache_hint.b32 [%in], { %r2 }, %d1;\n"
+             "  ld.global.L1::evict_last.L2::cache_hint.L2::128B.b32 { %r1 }, [%in], %d1;") == 11);
+  CHECK(word(policy + "  red.global.add.L2::cache_hint.u32 [%in], 3, %d1;\n"
+                      "  ld.global.nc.L2::128B.u32 %r1, [%in];") == 3);
+  CHECK(word(policy + "  .shared .align 16 .b8 tile[512]; st.global.u32 [%in], 77;\n"
+                      "  mov.u32 %r2, tile; mad.lo.u32 %r2, %lane, 16, %r2;\n"
+                      "  cp.async.cg.shared.global.L2::cache_hint.L2::128B [%r2], [%in], 16, %d1;\n"
+                      "  cp.async.wait_all; ld.shared.u32 %r1, [%r2];") == 77);
+  // The policy is an operand that must be there, of 64 bits.
+  CHECK_THROWS_AS(word("  ld.global.L2::cache_hint.b32 %r1, [%in];"), Error);
+  CHECK_THROWS_AS(word("  ld.global.L2::cache_hint.b32 %r1, [%in], %r2;"), Error);
+  CHECK_THROWS_AS(word("  ld.shared.L1::evict_last.b32 %r1, [%r2];"), Error);
+  CHECK_THROWS_AS(word("  ld.volatile.L1::evict_last.b32 %r1, [%in];"), Error);
+}
+
+TEST_CASE("an arrival without a count is taken by sm_80, with one from sm_90 on") {
+  const std::string barrier =
+      "  .shared .align 8 .b64 bar[32]; mov.u32 %r2, bar; mad.lo.u32 %r2, %lane, 8, %r2;\n"
+      "  mbarrier.init.shared.b64 [%r2], 1;\n  mbarrier.arrive.shared.b64 %d1, [%r2]";
+  const std::string wait =
+      ";\n  mbarrier.test_wait.shared.b64 %p1, [%r2], %d1; selp.u32 %r1, 1, 0, %p1;";
+  CHECK(word(barrier + wait, "sm_80") == 1);
+  CHECK(word(barrier + ", 1" + wait, "sm_90") == 1);
+  CHECK_THROWS_AS(word(barrier + ", 1" + wait, "sm_80"), Error);
+}
+
+TEST_CASE("set with half-precision operands") {
+  const std::string x =
+      "  mov.u32 %r2, 0x3c004000; mov.u32 %r3, 0x3c003c00;\n"
+      "  mov.b16 %h1, 0x4000; mov.b16 %h2, 0x3c00; mov.b16 %h3, 0x7e00;\n";
+  CHECK(word(x + "  set.gt.f16x2.f16x2 %r1, %r2, %r3;") == 0x00003c00);
+  CHECK(word(x + "  set.ge.u32.f16x2 %r1, %r2, %r3;") == 0xffffffff);
+  CHECK(word(x + "  set.gt.u32.f16x2 %r1, %r2, %r3;") == 0x0000ffff);
+  CHECK(word(x + "  set.ltu.u32.f16 %r1, %h1, %h3;") == 0xffffffff);
+  CHECK(word(x + "  set.lt.u32.f16 %r1, %h1, %h3;") == 0);
+  CHECK(word(x + "  set.ne.f16.f16 %h4, %h1, %h2; cvt.u32.u16 %r1, %h4;") == 0x3c00);
+  CHECK(word(x + "  set.eq.bf16x2.bf16x2 %r1, %r2, %r3;") == 0x3f800000);
+  CHECK(word("  mov.f64 %g1, 0d3FF0000000000000; mov.f64 %g2, 0d4000000000000000;\n"
+             "  set.lt.u32.f64 %r1, %g1, %g2;") == 0xffffffff);
+  CHECK(word("  mov.u32 %r2, -1; set.lt.f32.s32 %f1, %r2, 1; mov.b32 %r1, %f1;") == 0x3f800000);
+}
+
+TEST_CASE("special registers of the driver and of reserved shared memory") {
+  CHECK(word("  mov.u32 %r1, %envreg3;") == 0);
+  // The workspace of a grid is there in a cooperative launch alone (grid_test).
+  CHECK(word("  mov.u32 %r2, %envreg2; mov.u32 %r3, %envreg1; or.b32 %r1, %r2, %r3;") == 0);
+  CHECK(word("  mov.u32 %r2, %reserved_smem_offset_1; st.shared.u32 [%r2], 5;\n"
+             "  ld.shared.u32 %r1, [%r2];") == 5);
+  CHECK(word("  mov.u32 %r2, %reserved_smem_offset_begin; mov.u32 %r3, "
+             "%reserved_smem_offset_end;\n  sub.u32 %r2, %r3, %r2;\n"
+             "  mov.u32 %r3, %reserved_smem_offset_cap; sub.u32 %r1, %r2, %r3;") == 0);
+}
+
+TEST_CASE("registers of 128 bits") {
+  const std::string make =
+      "  .reg .b128 %q<4>; mov.b64 %d1, 0x1122334455667788; mov.b64 %d2, 9;\n"
+      "  mov.b128 %q1, {%d1, %d2}; mov.b128 %q2, %q1;\n";
+  CHECK(word(make + "  mov.b128 {%d3, %d4}, %q2; cvt.u32.u64 %r1, %d4;") == 9);
+  CHECK(word(make + "  st.global.b128 [%in], %q2; ld.global.L1::no_allocate.b128 %q3, [%in];\n"
+                    "  st.global.b128 [%in], %q3; ld.global.u32 %r1, [%in+4];") == 0x11223344);
+  CHECK(word(make + "  st.global.v2.b64 [%in], {%d2, %d2}; mov.b128 %q1, {%d2, %d2};\n"
+                    "  atom.acq_rel.gpu.global.cas.b128 %q3, [%in], %q1, %q2;\n"
+                    "  ld.global.u32 %r1, [%in];") == 0x55667788);
+  CHECK(word(make + "  atom.global.exch.b128 %q3, [%in], %q2; ld.global.u32 %r1, [%in+8];") == 9);
+  CHECK_THROWS_AS(word(make + "  mov.b128 %q1, %d1;"), Error);
+}
+
+TEST_CASE("textures and surfaces are refused by name, and only where they are used") {
+  const Module m = Module::parse(
+      ".version 9.0\n.target sm_80\n.address_size 64\n.global .texref image;\n"
+      ".visible .entry uses() { .reg .f32 %f<5>; .reg .s32 %r<3>;\n"
+      "  tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1, %r2}]; ret; }\n"
+      ".visible .entry fine() { ret; }\n",
+      "k.ptx");
+  CHECK(m.kernel("fine").unsupported().empty());
+  REQUIRE(m.kernel("uses").unsupported().size() == 1);
+  const std::string text = m.kernel("uses").unsupported()[0].format();
+  CHECK(text.find("'tex.2d.v4.f32.s32' is valid PTX, but this machine does not run it") !=
+        std::string::npos);
+  CHECK(text.find("note: textures are not modelled") != std::string::npos);
+}
