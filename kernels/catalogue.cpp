@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <stdexcept>
 
 namespace fa {
@@ -72,7 +73,7 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   for (const Rung& rung : catalogue()) {
     if (rung.family == Family::own || rung.dtype != problem.dtype ||
         !runs_on(rung.target, device.sm) || !has(rung.capabilities, wanted) ||
-        !rung.find_instance(problem.head_dim))
+        problem.seq_q > rung.most_queries() || !rung.find_instance(problem.head_dim))
       continue;
     ids += (count++ == 0 ? "; " : ", ") + std::string(rung.id);
   }
@@ -84,9 +85,16 @@ std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
                                    const DeviceDescription& device) {
   const Capabilities needed = needs_of(problem);
   if (has(rung.capabilities, needed)) return std::nullopt;
-  const bool no_mask = has(needed, causal) && !has(rung.capabilities, causal);
-  return std::string(rung.name) +
-         (no_mask ? " computes no causal mask" : " writes no log-sum-exp") +
+  constexpr std::pair<Capabilities, const char*> kWhat[] = {
+      {causal, " computes no causal mask"},
+      {grouped, " takes no heads of K and V that query heads share"},
+      {lengths, " takes no lengths that differ over the batch"},
+      {paged, " takes no pages"},
+      {lse, " writes no log-sum-exp"}};
+  const auto* what = std::find_if(std::begin(kWhat), std::end(kWhat), [&](const auto& each) {
+    return has(needed, each.first) && !has(rung.capabilities, each.first);
+  });
+  return std::string(rung.name) + what->second +
          rungs_with(needed, problem, device, " does", " do");
 }
 
@@ -100,6 +108,8 @@ const char* to_string(Family family) {
       return "ampere";
     case Family::hopper:
       return "hopper";
+    case Family::decode:
+      return "decode";
     case Family::own:
       return "own";
   }
@@ -112,6 +122,11 @@ const char* to_string(Target target) {
 
 bool runs_on(Target target, int sm) {
   return target == Target::sm_80 ? sm >= 80 : sm == 90;
+}
+
+std::int64_t Rung::most_queries() const {
+  if (family != Family::decode) return INT32_MAX;
+  return has(capabilities, few_queries) ? kFewQueries : 1;
 }
 
 std::vector<int> Rung::head_dims() const {
@@ -163,6 +178,12 @@ const Rung* find_rung(std::string_view id) {
   for (const Rung& rung : catalogue())
     if (rung.id == id) return &rung;
   return nullptr;
+}
+
+bool left_out(const Rung& rung, const std::vector<const Rung*>& of, const Problem& problem) {
+  return rung.family == Family::decode && problem.seq_q > kFewQueries &&
+         std::any_of(of.begin(), of.end(),
+                     [](const Rung* other) { return other->family != Family::decode; });
 }
 
 std::vector<const Rung*> match_rungs(std::string_view word) {
@@ -229,9 +250,14 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
       return refuse(std::string(what) + " " + std::to_string(value) + " is above " +
                     std::to_string(INT32_MAX));
   }
+  if (const std::string error = cache_error(problem); !error.empty()) return refuse(error);
   if (problem.dtype != rung.dtype)
     return refuse(std::string("dtype ") + to_string(problem.dtype) + " is not its " +
                   to_string(rung.dtype));
+  if (problem.seq_q > rung.most_queries())
+    return refuse("seq_q " + std::to_string(problem.seq_q) + " is above " +
+                  std::to_string(rung.most_queries()) +
+                  ", the new queries against a cache of seq_kv keys that it takes");
   if (auto why = lacking(rung, problem, device)) return Unsupported{std::move(*why)};
   if (rung.find_instance(problem.head_dim) == nullptr)
     return refuse("head_dim " + std::to_string(problem.head_dim) + " is not one of " +

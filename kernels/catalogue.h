@@ -13,7 +13,7 @@
 namespace fa {
 
 /// `own` holds the reader's kernels (kernels/own), which stand outside the ladder.
-enum class Family { fp32, ampere, hopper, own };
+enum class Family { fp32, ampere, hopper, decode, own };
 
 /// What a rung's code is compiled for.
 enum class Target {
@@ -40,6 +40,8 @@ struct Rung {
   std::string_view idea;  ///< one sentence
   const RungKernels* kernels;
 
+  /// Queries of a batch entry that it takes at most; those of the family `decode` take few.
+  std::int64_t most_queries() const;
   /// head_dims with an instance, ascending.
   std::vector<int> head_dims() const;
   /// The instance for this head_dim with this tile ("64x32w2"), or for an empty name the rung's own
@@ -85,6 +87,10 @@ bool has_tuned_tiles();
 
 /// The rung with this id ("06"), nullptr when there is none.
 const Rung* find_rung(std::string_view id);
+
+/// Whether a list of several rungs leaves this one out of the problem: those of the family `decode`
+/// out of many queries, if there are others that are not.
+bool left_out(const Rung& rung, const std::vector<const Rung*>& of, const Problem& problem);
 
 /// Rungs that a command-line word means: "06", "6", "06_batched", "batched", a family, or "all" of
 /// the ladder. Empty when it means none.

@@ -16,9 +16,11 @@
 
 namespace fa {
 
-/// A buffer of the problem, named rather than addressed: each device has its own pointers. The LSE
-/// is a null pointer for a problem that does not ask for it.
-enum class Tensor { q, k, v, o, lse };
+/// A buffer of the problem, named rather than addressed: each device has its own pointers. What a
+/// problem does not have is a null pointer: the LSE, lengths (int32 [batch]), the page table (int32
+/// [batch, table_width()]).
+enum class Tensor { q, k, v, o, lse, lengths, page_table };
+inline constexpr std::size_t kTensors = 7;
 
 /// A buffer of the plan's own, by its place in LaunchPlan::scratch.
 struct ScratchRef {

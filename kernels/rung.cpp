@@ -27,6 +27,40 @@ float scale_log2(const Problem& problem) {
   return static_cast<float>(problem.scale() * std::numbers::log2e);
 }
 
+Unsupported refuse_group(const Problem& problem, int most) {
+  return {std::to_string(problem.group()) + " query heads share a head of K and V, at most " +
+          std::to_string(most) + " are allowed"};
+}
+
+// Of a thread block: one for each query head where the tile has as many, else the tile's.
+std::int64_t warps_of(const Problem& problem, const Tile& tile) {
+  return tile.warps == tile.Br ? problem.group() : tile.warps;
+}
+
+// Thread blocks that run on an SM at the same time, 16 warps at most: a thread may then have 128
+// registers.
+std::int64_t blocks_per_sm(const Problem& problem, const Instance& instance,
+                           const DeviceDescription& device) {
+  constexpr std::int64_t kWarps = 16, kReserved = 1024;  // bytes that a block takes besides
+  const auto shared = static_cast<std::int64_t>(instance.shared_bytes) + kReserved;
+  const std::int64_t by_warps = kWarps / warps_of(problem, instance.tile);
+  const std::int64_t by_memory =
+      (static_cast<std::int64_t>(device.shared_bytes) + kReserved) / shared;
+  return std::max<std::int64_t>(1, std::min(by_warps, by_memory));
+}
+
+std::int64_t tiles_of(std::int64_t keys, const Instance& instance) {
+  return (keys + instance.tile.Bc - 1) / instance.tile.Bc;
+}
+
+// As many parts of a head's keys as fill the SMs, at least a tile each.
+std::int64_t splits_of(const Problem& problem, const Instance& instance,
+                       const DeviceDescription& device) {
+  const std::int64_t heads = problem.kv_heads() * problem.batch;
+  const std::int64_t fill = device.sms * blocks_per_sm(problem, instance, device) / heads;
+  return std::clamp<std::int64_t>(fill, 1, tiles_of(problem.seq_kv, instance));
+}
+
 LaunchPlan plan_rows(const Problem& problem, const Instance& instance,
                      std::vector<Argument> arguments) {
   return {{launch_of(instance, row_tile_grid(problem, instance.tile), std::move(arguments))}};
@@ -95,6 +129,27 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
           scale_log2(problem)};
 }
 
+std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptions& options) {
+  return {Tensor::q,
+          Tensor::k,
+          Tensor::v,
+          Tensor::o,
+          Tensor::lse,
+          Tensor::lengths,
+          Tensor::page_table,
+          options.parts,
+          options.counter,
+          int32(problem.batch),
+          int32(problem.heads),
+          int32(problem.group()),
+          int32(problem.seq_q),
+          int32(problem.seq_kv),
+          int32(problem.causal),
+          int32(problem.page),
+          int32(options.splits),
+          scale_log2(problem)};
+}
+
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile) {
   return {(problem.seq_q + tile.Br - 1) / tile.Br, problem.heads, problem.batch};
 }
@@ -153,6 +208,66 @@ PlanResult plan_tma_dynamic(const Problem& problem, const Instance& instance,
   return LaunchPlan{{launch_of(instance, persistent_grid(problem, instance.tile, device),
                                tma_arguments(problem, instance.tile, options))},
                     {{.name = "tile counter", .bytes = 8, .zeroed = true}}};
+}
+
+PlanResult plan_decode_heads(const Problem& problem, const Instance& instance,
+                             const DeviceDescription&) {
+  return plan_rows(problem, instance, decode_arguments(problem));
+}
+
+PlanResult plan_decode_groups(const Problem& problem, const Instance& instance,
+                              const DeviceDescription&) {
+  if (problem.group() > instance.tile.warps) return refuse_group(problem, instance.tile.warps);
+  Launch launch =
+      launch_of(instance, {1, problem.kv_heads(), problem.batch}, decode_arguments(problem));
+  launch.block = int32(problem.group() * 32);
+  return LaunchPlan{{std::move(launch)}};
+}
+
+PlanResult plan_decode_splits(const Problem& problem, const Instance& instance,
+                              const DeviceDescription& device, const Instance* merge) {
+  if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
+  const std::int64_t heads = problem.kv_heads() * problem.batch;
+  const std::int64_t splits = splits_of(problem, instance, device);
+  LaunchPlan plan;
+  plan.scratch = {{"parts of O", problem.q_rows() * splits * (problem.head_dim + 1) * 4}};
+  DecodeOptions options{.splits = splits, .parts = ScratchRef{0}};
+  if (merge == nullptr) {
+    plan.scratch.push_back({"counters of parts", heads * 4, /*zeroed=*/true});
+    options.counter = ScratchRef{1};
+  }
+  const std::vector<Argument> arguments = decode_arguments(problem, options);
+  plan.launches = {launch_of(instance, {splits, problem.kv_heads(), problem.batch}, arguments)};
+  plan.launches.front().block = int32(warps_of(problem, instance.tile) * 32);
+  if (merge != nullptr) {
+    plan.launches.push_back(launch_of(*merge, {1, problem.heads, problem.batch}, arguments));
+  }
+  return plan;
+}
+
+PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
+                               const DeviceDescription& device) {
+  return plan_decode_splits(problem, instance, device, nullptr);
+}
+
+PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
+                            const DeviceDescription& device) {
+  if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
+  std::int64_t tiles = 0;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    tiles += tiles_of(problem.length(b), instance) * problem.kv_heads();
+  }
+  if (tiles > INT32_MAX) {
+    return Unsupported{std::to_string(tiles) + " tiles of keys are above " +
+                       std::to_string(INT32_MAX)};
+  }
+  const std::int64_t blocks =
+      std::min(tiles, device.sms * blocks_per_sm(problem, instance, device));
+  const std::int64_t part_rows = blocks * 2 * instance.tile.Br;
+  const DecodeOptions options{.parts = ScratchRef{0}, .counter = ScratchRef{1}};
+  return LaunchPlan{{launch_of(instance, {blocks}, decode_arguments(problem, options))},
+                    {{"parts of O", part_rows * (problem.head_dim + 1) * 4},
+                     {"counters of parts", problem.kv_heads() * problem.batch * 4, true}}};
 }
 
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,

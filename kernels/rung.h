@@ -37,6 +37,25 @@ struct TmaParameters {
   float scale_log2;  ///< softmax scale times log2(e)
 };
 
+/// What the kernels from 40 on are given: new queries against a cache.
+struct DecodeParameters {
+  const half *Q, *K, *V;
+  half* O;                ///< [batch, heads, seq_q, head_dim]
+  float* LSE;             ///< [batch, heads, seq_q], or null
+  const int* lengths;     ///< keys of each batch entry; null: seq_kv
+  const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
+  float* parts;           ///< O and LSE of each split (42 and up)
+  unsigned* counter;      ///< zeros, and zeros again after the launch (43 and up)
+  int batch;
+  int heads;  ///< of Q
+  int group;  ///< heads of Q that share a head of K and V
+  int seq_q, seq_kv;
+  int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
+  int page;          ///< keys of a page (47 and up)
+  int splits;        ///< parts of the keys of a head (42 and up)
+  float scale_log2;  ///< softmax scale times log2(e)
+};
+
 /// An instance of the kernel class `Kernel` under this entry point.
 template <class Kernel>
 Instance instance_of(const char* entry, const void* kernel) {
@@ -52,6 +71,12 @@ struct TmaOptions {
   Argument counter = std::int64_t{0};  ///< none
 };
 
+struct DecodeOptions {
+  std::int64_t splits = 1;
+  Argument parts = std::int64_t{0};    ///< none
+  Argument counter = std::int64_t{0};  ///< none
+};
+
 /// The instance for a head_dim among the further kernels of a rung. There must be one.
 const Instance& instance_for(std::span<const Instance> instances, int head_dim);
 
@@ -61,6 +86,8 @@ std::vector<Argument> float_arguments(const Problem& problem,
 std::vector<Argument> half_arguments(const Problem& problem);
 std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
                                     const TmaOptions& options = {});
+
+std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptions& options = {});
 
 /// A thread block for each tile of Br query rows: {row tiles, heads, batch}.
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
@@ -82,6 +109,21 @@ PlanResult plan_tma_tiles(const Problem&, const Instance&, const DeviceDescripti
 PlanResult plan_tma_persistent(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_tma_persistent_rows(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescription&);
+
+/// Planners of FA_DECODE_ENTRY: a warp for each query head; a thread block for each head of K and
+/// V, with a warp for each query head of the group.
+PlanResult plan_decode_heads(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_decode_groups(const Problem&, const Instance&, const DeviceDescription&);
+
+/// The keys of a head of K and V split over as many thread blocks as fill the SMs, then a warp of
+/// `merge` for each query head; null: the thread blocks count themselves, and the last one merges.
+PlanResult plan_decode_splits(const Problem&, const Instance&, const DeviceDescription&,
+                              const Instance* merge);
+PlanResult plan_decode_counted(const Problem&, const Instance&, const DeviceDescription&);
+
+/// As many thread blocks as run at the same time, each with an even share of the tiles of all
+/// heads: two places for parts, of the heads that its share begins and ends in.
+PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
 
 /// One of several launches: grid.x is `blocks`, heads and batch are grid.y and grid.z.
 struct Step {
@@ -128,6 +170,16 @@ struct StaticKernel {
            int seq_q, int seq_kv, int causal, float scale_log2) {                                \
     __VA_ARGS__::run(fa::TmaParameters{Q, K, V, O_rows, O, LSE, keys, counter, heads, group,     \
                                        seq_q, seq_kv, causal, scale_log2});                      \
+  }
+
+#define FA_DECODE_ENTRY(name, ...)                                                                 \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
+      name(const half* Q, const half* K, const half* V, half* O, float* LSE, const int* lengths,   \
+           const int* page_table, float* parts, unsigned* counter, int batch, int heads,           \
+           int group, int seq_q, int seq_kv, int causal, int page, int splits, float scale_log2) { \
+    __VA_ARGS__::run(fa::DecodeParameters{Q, K, V, O, LSE, lengths, page_table, parts, counter,    \
+                                          batch, heads, group, seq_q, seq_kv, causal, page,        \
+                                          splits, scale_log2});                                    \
   }
 
 // --- the rung ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// 02_swizzle        parent: 02_swizzle
+// 02_swizzle        parent: 01_base
 // Idea: XOR the 16-byte chunk index with the row, so that ldmatrix has no bank conflicts.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)

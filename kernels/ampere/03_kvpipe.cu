@@ -1,4 +1,4 @@
-// 03_kvpipe         parent: 03_kvpipe
+// 03_kvpipe         parent: 02_swizzle
 // Idea: cp.async runs in the background: V loads under Q K^T and softmax, the next K under P V.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)

@@ -1,4 +1,4 @@
-// 04_vpair          parent: 04_vpair
+// 04_vpair          parent: 03_kvpipe
 // Idea: one ldmatrix.x4.trans fetches the V fragments of two output tiles.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)

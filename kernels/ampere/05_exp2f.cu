@@ -1,4 +1,4 @@
-// 05_exp2f          parent: 05_exp2f
+// 05_exp2f          parent: 04_vpair
 // Idea: fold the softmax scale into base 2, so that an element costs one FFMA and one EX2.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)

@@ -1,4 +1,4 @@
-// 06_batched        parent: 06_batched
+// 06_batched        parent: 05_exp2f
 // Idea: a warp computes two 16-row tiles, and every K and V fragment it loads feeds both of them.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows

@@ -1,0 +1,212 @@
+// 42_split          parent: 41_group
+// Idea: the keys of a head are split over thread blocks, as many as fill the SMs. Each leaves its O
+//       and its log-sum-exp; a second launch merges them, weighing a part by 2^(log-sum-exp).
+//
+// Tile              up to 16 queries of a group x 64 keys, a warp each
+// Shared memory     K 16 KB + V 16 KB at head_dim 128
+// Expected effect   a single sequence uses all SMs instead of one for each head of K and V; where
+//                   there were thread blocks enough, only the second launch is added.
+
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+// Behind the parts of O in memory: their log-sum-exps.
+template <int D>
+__device__ float* lse_parts(const fa::DecodeParameters& in) {
+  return in.parts + int64_t{gridDim.z} * in.heads * in.splits * D;
+}
+
+template <int Bc, int D>
+struct Decode : fa::StaticKernel<16, Bc, 16, D> {
+  static constexpr std::size_t kSharedBytes = 2 * Bc * D * sizeof(half);
+  static constexpr int kBlocksPerSm = 1;            // a thread may then have 128 registers
+  static constexpr int kKeys = 16;                  // keys that a warp computes in a pass
+  static constexpr int kLanes = D / 8;              // lanes that hold a row, 16 bytes each
+  static constexpr int kTogether = 32 / kLanes;     // rows that a warp loads in one instruction
+  static constexpr int kLoads = kKeys / kTogether;  // such loads of a pass
+  static_assert(D % 8 == 0 && 32 % kLanes == 0, "a row is 16 bytes for each of 2, 4, 8, ... lanes");
+
+  // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
+  // maximum is the warp's.
+  struct Row {
+    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
+  };
+
+  __device__ static void unpack(float (&x)[8], const uint4& bits) {
+    const half2* pairs = reinterpret_cast<const half2*>(&bits);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float2 pair = __half22float2(pairs[i]);
+      x[2 * i] = pair.x;
+      x[2 * i + 1] = pair.y;
+    }
+  }
+
+  // Starts the copy of a tile; its rows from `rows` on become zeros.
+  __device__ static void load_tile(half* shared, const half* global, int rows) {
+    for (int i = threadIdx.x; i < Bc * kLanes; i += blockDim.x)
+      cp_async_16(shared_address(shared + i * 8), global + (i / kLanes < rows ? i * 8 : 0),
+                  i / kLanes < rows ? 16 : 0);
+  }
+
+  // Loads the rows of a pass.
+  __device__ static void load_rows(uint4 (&bits)[kLoads], const half* first) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i)
+      bits[i] = reinterpret_cast<const uint4*>(first)[i * 32 + threadIdx.x % 32];
+  }
+
+  // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
+  __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
+                                     const uint4 (&bits)[kLoads], int rows) {
+    const int own = threadIdx.x % 32 / kLanes;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      float k[8], s = 0.f;
+      unpack(k, bits[i]);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) s = fmaf(q[c], k[c], s);
+#pragma unroll
+      for (int step = kLanes / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
+      S[i] = i * kTogether + own < rows ? s : -INFINITY;
+    }
+  }
+
+  // Online softmax: P = 2^(S - max) in place of S, and the row is rescaled to the new maximum.
+  __device__ static void softmax(float (&S)[kLoads], Row& row) {
+    float new_max = row.max;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) new_max = fmaxf(new_max, S[i]);
+    new_max = warp_max(new_max);
+    const float alpha = ex2_approx(row.max - new_max);
+    row.max = new_max;
+    row.sum *= alpha;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) row.o[c] *= alpha;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      S[i] = ex2_approx(S[i] - new_max);
+      row.sum += S[i];
+    }
+  }
+
+  // O += P V.
+  __device__ static void multiply_pv(Row& row, const float (&P)[kLoads],
+                                     const uint4 (&bits)[kLoads]) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      float v[8];
+      unpack(v, bits[i]);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) row.o[c] = fmaf(P[i], v[c], row.o[c]);
+    }
+  }
+
+  // Adds up what the lanes of other keys have, and writes O / sum and the base-2 log-sum-exp.
+  __device__ static void store_part(float* O, float* LSE, Row& row) {
+#pragma unroll
+    for (int step = kLanes; step < 32; step *= 2) {
+      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
+    }
+    const int lane = threadIdx.x % 32;
+    const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
+    if (lane == 0) *LSE = row.max + __log2f(row.sum);  // no key: log 0 is -infinity
+    if (lane >= kLanes) return;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) O[lane * 8 + c] = row.o[c] * inverse;
+  }
+
+  // A pass: `rows` keys, at most kKeys.
+  __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
+                                      int rows) {
+    uint4 k[kLoads], v[kLoads];
+    load_rows(k, K);
+    load_rows(v, V);
+    float S[kLoads];
+    multiply_qk(S, q, k, rows);
+    softmax(S, row);
+    multiply_pv(row, S, v);
+  }
+
+  // The thread block's part of the keys of a head of K and V; each warp computes a query head.
+  __device__ static void run(const fa::DecodeParameters& in) {
+    extern __shared__ __align__(128) half shared[];
+    half *k_tile = shared, *v_tile = shared + Bc * D;
+    const int entry = blockIdx.z, head = blockIdx.y * in.group + threadIdx.x / 32;
+    const int length = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+    const int64_t tiles = (length + Bc - 1) / Bc;
+    const int begin = static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
+    const int keys = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
+    const int64_t query = int64_t{entry} * in.heads + head;
+    const int64_t kv = query / in.group * in.seq_kv * D;  // heads / group heads of K and V
+
+    float q[8];
+    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kLanes * 8));
+#pragma unroll
+    for (int c = 0; c < 8; ++c) q[c] *= in.scale_log2;
+
+    Row row;
+#pragma unroll 1
+    for (int j = begin; j < keys; j += Bc) {
+      load_tile(k_tile, in.K + kv + int64_t{j} * D, keys - j);
+      load_tile(v_tile, in.V + kv + int64_t{j} * D, keys - j);
+      cp_async_commit();
+      cp_async_wait_group<0>();
+      __syncthreads();  // the tile has arrived
+#pragma unroll 1
+      for (int i = 0; i < Bc && i < keys - j; i += kKeys)
+        compute_keys(row, q, k_tile + i * D, v_tile + i * D, keys - j - i);
+      __syncthreads();  // the last read of the tile
+    }
+    const int64_t part = query * in.splits + blockIdx.x;
+    store_part(in.parts + part * D, lse_parts<D>(in) + part, row);
+  }
+};
+
+// The parts of a query head become one.
+template <int D>
+struct Merge : fa::StaticKernel<1, 1, 1, D> {
+  // A part weighs 2^(its log-sum-exp).
+  __device__ static void run(const fa::DecodeParameters& in) {
+    const int64_t query = int64_t{blockIdx.z} * in.heads + blockIdx.y;
+    const float *O = in.parts + query * in.splits * D, *LSE = lse_parts<D>(in) + query * in.splits;
+    const int lane = threadIdx.x % 32;
+    float max = -1e30f, sum = 0.f, o[D / 32] = {};
+    for (int i = lane; i < in.splits; i += 32) max = fmaxf(max, LSE[i]);
+    max = warp_max(max);
+#pragma unroll 4
+    for (int i = 0; i < in.splits; ++i) {
+      const float weight = ex2_approx(LSE[i] - max);
+      sum += weight;
+#pragma unroll
+      for (int c = 0; c < D / 32; ++c) o[c] = fmaf(weight, O[i * D + c * 32 + lane], o[c]);
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+#pragma unroll
+    for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                   \
+  X(fa_42_split_d128, Decode<64, 128>) \
+  X(fa_42_split_d64, Decode<128, 64>)
+#define OTHERS(X) X(fa_42_split_merge_d128, Merge<128>) X(fa_42_split_merge_d64, Merge<64>)
+INSTANCES(FA_DECODE_ENTRY)
+OTHERS(FA_DECODE_ENTRY)
+static const fa::Instance kOthers[] = {OTHERS(FA_INSTANCE)};
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription& device) {
+  return fa::plan_decode_splits(problem, instance, device,
+                                &fa::instance_for(kOthers, problem.head_dim));
+}
+FA_RUNG(42_split, INSTANCES, plan);

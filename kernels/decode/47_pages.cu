@@ -1,0 +1,345 @@
+// 47_pages          parent: 46_even
+// Idea: a paged cache. K and V lie in pages of a few keys, anywhere in memory, and a table says
+// where
+//       those of a sequence are. Each thread looks up the page of the row that it copies.
+//
+// Tile              up to 8 queries of a group x 64 keys, 4 warps
+// Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
+// Expected effect   a load from the table before each copy, hidden by the two tiles on their way: a
+//                   few percent with pages of 16 keys, nothing with 64.
+
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/movmatrix.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Bc, int D>
+struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
+  static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
+  static constexpr int kStages = 3;
+  static constexpr int kTileBytes = Bc * D * 2;
+  static constexpr int kBlocksPerSm = 16 / kWarps;  // a thread may then have 128 registers
+  static constexpr int kStateFloats = kWarps * kHeads * D;
+  static constexpr std::size_t kSharedBytes =
+      kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
+  static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
+  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
+
+  // What a warp has of its keys: O transposed, and of two query heads a lane the maximum and the
+  // lane's sum.
+  struct State {
+    float o[D / 16][4] = {};
+    float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+  };
+
+  // A head of K and V and its tiles, counted over all heads of the batch; a key.
+  struct Position {
+    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0;
+  };
+
+  __device__ static int length_of(const fa::DecodeParameters& in, int entry) {
+    if (entry >= in.batch) return 0;
+    return in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+  }
+
+  __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
+    return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);
+  }
+
+  // Of all heads of the batch.
+  __device__ static int all_tiles(const fa::DecodeParameters& in) {
+    int tiles = 0;
+    for (int entry = threadIdx.x % 32; entry < in.batch; entry += 32) tiles += tiles_of(in, entry);
+    return __reduce_add_sync(0xffffffff, tiles);
+  }
+
+  // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
+  __device__ static Position position_of(const fa::DecodeParameters& in, int tile) {
+    const int lane = threadIdx.x % 32;
+    for (int base = 0, before = 0;; base += 32) {
+      int upto = tiles_of(in, base + lane);  // with the lanes below
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const int below = __shfl_up_sync(0xffffffff, upto, step);
+        if (lane >= step) upto += below;
+      }
+      const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
+      if (behind != 0) {
+        const int own = __ffs(static_cast<int>(behind)) - 1;
+        Position at;
+        at.entry = base + own;
+        at.length = length_of(in, at.entry);
+        const int tiles = (at.length + Bc - 1) / Bc;
+        before += __shfl_sync(0xffffffff, upto, own) - tiles * (in.heads / in.group);
+        at.head = (tile - before) / tiles;
+        at.begin = before + at.head * tiles;
+        at.end = at.begin + tiles;
+        at.key = (tile - at.begin) * Bc;
+        return at;
+      }
+      before += __shfl_sync(0xffffffff, upto, 31);
+    }
+  }
+
+  // Entries without a key: zeros and -infinity.
+  __device__ static void store_empty(const fa::DecodeParameters& in) {
+    for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
+      if (length_of(in, entry) > 0) continue;
+      const int64_t query = int64_t{entry} * in.heads;
+      for (int i = threadIdx.x; i < in.heads * D; i += blockDim.x) in.O[query * D + i] = half{};
+      for (int i = threadIdx.x; in.LSE != nullptr && i < in.heads; i += blockDim.x)
+        in.LSE[query + i] = -INFINITY;
+    }
+  }
+
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
+  __device__ static uint32_t offset(int row, int chunk) {
+    return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
+  }
+
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
+  __device__ static uint32_t shift(uint32_t address, int chunk) {
+    return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
+  }
+
+  // Starts the copies of a K and a V tile; rows behind the length become zeros. A key lies in the
+  // page that the table names. Without pages an entry is one page, in order.
+  __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
+                                    const Position& at) {
+    const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
+    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
+    const int64_t table = int64_t{at.entry} * ((in.seq_kv + page - 1) / page);
+    int row = threadIdx.x / kChunks;
+#pragma unroll
+    for (int i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows) {
+      const int key = at.key + row, bytes = key < at.length ? 16 : 0;
+      int64_t element = 0;
+      if (bytes > 0) {
+        const int block = in.page_table == nullptr ? at.entry : in.page_table[table + key / page];
+        const int64_t first = (int64_t{block} * kv_heads + at.head) * page;
+        element = (first + key % page) * D + chunk * 8;
+      }
+      cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + element, bytes);
+    }
+  }
+
+  // The B operand of K Q^T: columns are query heads, those that there are.
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int heads) {
+    const int head = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < D / 8; ++i)
+      q[i / 2][i % 2] =
+          head < heads ? *reinterpret_cast<const uint32_t*>(Q + head * D + i * 8 + column) : 0;
+  }
+
+  // S = K Q^T of the warp's 16 keys; hides the keys from `rows` on.
+  __device__ static void multiply_qk(float (&S)[4], const uint32_t (&q)[D / 16][2], uint32_t k,
+                                     int rows) {
+#pragma unroll
+    for (int d = 0; d < D / 16; ++d) {
+      uint32_t a[4];
+      ldmatrix_x4(a, shift(k, 2 * d));
+      mma_m16n8k16(S, a, q[d][0], q[d][1]);
+    }
+    const int key = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
+  }
+
+  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P, and
+  // the state is rescaled to the new maximum.
+  __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
+    float alpha[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float top = fmaxf(S[r], S[r + 2]);
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+      const float new_max = fmaxf(state.max[r], top * scale_log2);
+      alpha[r] = ex2_approx(state.max[r] - new_max);
+      state.max[r] = new_max;
+      S[r] = ex2_approx(fmaf(S[r], scale_log2, -new_max));
+      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -new_max));
+      state.sum[r] = state.sum[r] * alpha[r] + S[r] + S[r + 2];
+    }
+#pragma unroll
+    for (int m = 0; m < D / 16; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) state.o[m][i] *= alpha[i % 2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
+      P[i] = movmatrix_trans(reinterpret_cast<const uint32_t&>(p));
+    }
+  }
+
+  // O += V^T P.
+  __device__ static void multiply_pv(State& state, const uint32_t (&P)[2], uint32_t v) {
+#pragma unroll
+    for (int m = 0; m < D / 16; ++m) {
+      uint32_t a[4];
+      ldmatrix_x4_trans(a, shift(v, 2 * m));
+      mma_m16n8k16(state.o[m], a, P[0], P[1]);
+    }
+  }
+
+  // Leaves the warp's state in shared memory: O [head][column], maximum and sum of each head.
+  __device__ static void share_state(float* O, float* statistics, const State& state) {
+    const int lane = threadIdx.x % 32, head = lane % 4 * 2, row = lane / 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float sum = state.sum[r];
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+#pragma unroll
+      for (int i = 0; i < D / 8; ++i)
+        O[(head + r) * D + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
+      if (row == 0) statistics[(head + r) * 2] = state.max[r];
+      if (row == 0) statistics[(head + r) * 2 + 1] = sum;
+    }
+  }
+
+  // Adds up the warps' states of a query head, and writes O / sum and the base-2 log-sum-exp.
+  __device__ static void store_part(float* O, float* LSE, const float* states,
+                                    const float* statistics, int head) {
+    float max = -1e30f, sum = 0.f, weight[kWarps];
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[(w * kHeads + head) * 2]);
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      weight[w] = ex2_approx(statistics[(w * kHeads + head) * 2] - max);
+      sum += weight[w] * statistics[(w * kHeads + head) * 2 + 1];
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (threadIdx.x == 0) *LSE = max + __log2f(sum);  // no key: log 0 is -infinity
+    for (int c = threadIdx.x; c < D; c += kWarps * 32) {
+      float o = 0.f;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[(w * kHeads + head) * D + c], o);
+      O[c] = o * inverse;
+    }
+  }
+
+  // A part's place: of a block's two, the first is for the head that its share begins within.
+  __device__ static int64_t place_of(int block, int first_block, int head) {
+    return (int64_t{block} * 2 + (block == first_block ? 1 : 0)) * kHeads + head;
+  }
+
+  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
+  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
+                                     int last, int head) {
+    const float* LSE = in.parts + int64_t{gridDim.x} * 2 * kHeads * D;
+    const int lane = threadIdx.x % 32;
+    float max = -1e30f, sum = 0.f, o[D / 32] = {};
+    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, LSE[place_of(i, first, head)]);
+    max = warp_max(max);
+#pragma unroll 4
+    for (int i = first; i <= last; ++i) {
+      const float* O = in.parts + place_of(i, first, head) * D;
+      const float weight = ex2_approx(LSE[place_of(i, first, head)] - max);
+      sum += weight;
+#pragma unroll
+      for (int c = 0; c < D / 32; ++c) o[c] = fmaf(weight, O[c * 32 + lane], o[c]);
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+#pragma unroll
+    for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
+  }
+
+  // Leaves the part of a head, and merges all of them if no other block still has one to leave.
+  __device__ static void finish_head(const fa::DecodeParameters& in, const Position& at,
+                                     const State& state, float* states, int first, int last) {
+    const int warp = threadIdx.x / 32;
+    float* statistics = states + kStateFloats;
+    share_state(states + warp * kHeads * D, statistics + warp * kHeads * 2, state);
+    __syncthreads();  // all states are there
+    float* LSE = in.parts + int64_t{gridDim.x} * 2 * kHeads * D;
+    for (int head = 0; head < in.group; ++head) {
+      const int64_t place = place_of(blockIdx.x, first, head);
+      store_part(in.parts + place * D, LSE + place, states, statistics, head);
+    }
+    __threadfence();  // the part is visible before the count says so
+    __syncthreads();
+    int* left = reinterpret_cast<int*>(states);
+    if (threadIdx.x == 0)  // counts to last - first, then to 0 again
+      *left = atomicInc(in.counter + at.entry * (in.heads / in.group) + at.head, last - first);
+    __syncthreads();
+    if (*left != last - first) return;
+    __threadfence();  // and no part is read before the count
+    const int64_t query = int64_t{at.entry} * in.heads + at.head * in.group;
+    for (int head = warp; head < in.group; head += kWarps)
+      merge_parts(in, query + head, first, last, head);
+  }
+
+  // An even share of the tiles of all heads; each warp computes 16 keys of a tile.
+  __device__ static void run(const fa::DecodeParameters& in) {
+    extern __shared__ __align__(128) float shared[];
+    const uint32_t ring = shared_address(shared);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int64_t all = all_tiles(in), blocks = gridDim.x;
+    const int begin = static_cast<int>(all * blockIdx.x / blocks);
+    const int end = static_cast<int>(all * (blockIdx.x + 1) / blocks);
+    store_empty(in);
+
+    // Starts the copy of a tile to its stage; none where there is no such tile.
+    Position ahead = position_of(in, begin);
+    const auto load_step = [&](int tile) {
+      if (tile < end) {
+        if (ahead.key >= ahead.length) ahead = position_of(in, tile);
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        load_tiles(stage, in, ahead);
+        ahead.key += Bc;
+      }
+      cp_async_commit();
+    };
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i);
+
+    // This lane's ldmatrix addresses in a stage: K as it lies, V transposed.
+    const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
+    const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    for (int tile = begin; tile < end;) {
+      const Position at = position_of(in, tile);
+      uint32_t q[D / 16][2];
+      load_query(q, in.Q + (int64_t{at.entry} * in.heads + at.head * in.group) * D, in.group);
+      State state;
+#pragma unroll 1
+      for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
+        cp_async_wait_group<kStages - 2>();
+        __syncthreads();  // the tile has arrived; the last read of the one before
+        load_step(tile + kStages - 1);
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        float S[4] = {};
+        uint32_t P[2];
+        multiply_qk(S, q, stage + k_lane, at.length - key - warp * 16);
+        softmax(P, S, state, in.scale_log2);
+        multiply_pv(state, P, stage + v_lane);
+      }
+      // The blocks that the head's first and last tile belong to.
+      const int first = static_cast<int>(((at.begin + 1) * blocks - 1) / all);
+      const int last = static_cast<int>((at.end * blocks - 1) / all);
+      finish_head(in, at, state, shared + kStages * 2 * kTileBytes / 4, first, last);
+    }
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                   \
+  X(fa_47_pages_d128, Decode<64, 128>) \
+  X(fa_47_pages_d64, Decode<64, 64>)
+
+INSTANCES(FA_DECODE_ENTRY)
+FA_RUNG(47_pages, INSTANCES, fa::plan_decode_even);
