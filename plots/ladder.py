@@ -39,17 +39,22 @@ class Problem:
     inputs: str = "normal"  # distribution of Q, K and V
     spread: float = 1.0  # factor on Q
     lse: bool = False  # the log-sum-exp of every row too
+    kv_heads: int = 0  # of K and V, which query heads share; 0: as many as heads
+    lengths: tuple[int, ...] = ()  # keys of each batch entry; empty: seq_kv
+    page: int = 0  # keys of a page of K and V; 0: not paged
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Problem:
         required = [name for name, field in PROBLEM_FIELDS.items() if field.default is MISSING]
         optional = [name for name in PROBLEM_FIELDS if name in data]
-        return Problem(**{name: data[name] for name in dict.fromkeys(required + optional)})
+        values = {name: data[name] for name in dict.fromkeys(required + optional)}
+        return Problem(**values | {"lengths": tuple(data.get("lengths", ()))})
 
     @staticmethod
     def parse(text: str) -> Problem:
         """ "16,16,8192,128", optionally followed by ",causal", ",float32", a distribution of the
-        inputs such as ",rising", and ",spread=8"."""
+        inputs such as ",rising", and ",spread=8". "16,32/8,1/8192,128": heads of Q and of K and V,
+        queries and keys."""
         words = text.split(",")
         flags = [word for word in words[4:] if not word.startswith("spread=")]
         spreads = [word.removeprefix("spread=") for word in words[4:] if word not in flags]
@@ -60,24 +65,37 @@ class Problem:
             expected = f"BATCH,HEADS,SEQ,DIM[,causal][,float32]{allowed}"
             raise LadderError(f"problem '{text}': expected {expected}")
         try:
-            batch, heads, seq, dim = (int(word) for word in words[:4])
+            batch, dim = int(words[0]), int(words[3])
+            heads, kv_heads = numbers_of(words[1])
+            seq_q, seq_kv = numbers_of(words[2])
             spread = float(spreads[0]) if spreads else 1.0
         except ValueError:
             numbers = "the first four must be integers, the spread a number"
             raise LadderError(f"problem '{text}': {numbers}") from None
         dtype = "float32" if "float32" in flags else "float16"
-        shape = (batch, heads, seq, seq, dim, "causal" in flags, dtype)
-        return Problem(*shape, *inputs or ["normal"], spread)
+        shape = (batch, heads, seq_q, seq_kv, dim, "causal" in flags, dtype)
+        grouped = {} if kv_heads == heads else {"kv_heads": kv_heads}
+        return Problem(*shape, *inputs or ["normal"], spread, **grouped)
 
     @property
     def label(self) -> str:
         seq = f"{self.seq_q}" if self.seq_q == self.seq_kv else f"{self.seq_q}/{self.seq_kv}"
         causal = "causal" if self.causal else "non-causal"
-        shape = f"B={self.batch} H={self.heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
+        heads = f"{self.heads}/{self.kv_heads}" if self.kv_heads else f"{self.heads}"
+        shape = f"B={self.batch} H={heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
+        cache = [f"lengths {min(self.lengths)} to {max(self.lengths)}"] if self.lengths else []
+        cache += [f"pages of {self.page}"] if self.page else []
         spread = "" if self.spread == 1 else f"spread {self.spread:g}"
         inputs = "" if self.inputs == "normal" else self.inputs
         lse = "with LSE" if self.lse else ""
-        return ", ".join(filter(None, (shape, inputs, spread, lse)))
+        return ", ".join(filter(None, (shape, *cache, inputs, spread, lse)))
+
+    @property
+    def kv_bytes(self) -> int:
+        """Of the keys and values that there are, once for each head of K and V."""
+        keys = sum(self.lengths) if self.lengths else self.batch * self.seq_kv
+        element = 2 if self.dtype == "float16" else 4
+        return 2 * element * self.head_dim * (self.kv_heads or self.heads) * keys
 
     def with_seq(self, seq: int) -> Problem:
         return replace(self, seq_q=seq, seq_kv=seq)
@@ -88,11 +106,20 @@ class Problem:
         return replace(self, inputs="normal", spread=1.0)
 
 
+
+def numbers_of(text: str) -> tuple[int, int]:
+    """ "32/8" -> (32, 8), "16" -> (16, 16)."""
+    first, _, second = text.partition("/")
+    return int(first), int(second or first)
+
+
 PROBLEM_FIELDS = Problem.__dataclass_fields__
 DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike")  # besides normal
 MAIN_PROBLEM = "16,16,8192,128"
 SINGLE = "1,16,8192,64,float32"
 MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by
+DECODE = "decode"  # the family of new queries against a cache, judged by these
+DECODE_PROBLEMS = ("16,32/8,1/8192,128", "1,32/8,1/8192,128")
 
 # --- results --------------------------------------------------------------------------------------
 
@@ -120,6 +147,14 @@ class Row:
             status=data["status"],
             data=data,
         )
+
+    @property
+    def gbs_back_to_back(self) -> float | None:
+        """The bytes of `gbs` over the time without gaps."""
+        time, gbs = self.data.get("time_ms"), self.data.get("gbs")
+        if not time or not gbs or not time.get("back_to_back"):
+            return None
+        return float(gbs) * float(time["median"]) / float(time["back_to_back"])
 
     @property
     def is_timed(self) -> bool:

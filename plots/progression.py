@@ -5,33 +5,67 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 import limits
 import status
 import style
-from ladder import PEER_NAMES, Catalogue, Problem, Results, Row, Rung, Step, step_of
+from ladder import PEER_NAMES, Catalogue, Problem, Results, Row, Rung, Step, percent, step_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
 BAR = 0.66  # height of a bar, in rows
 ROW = 0.335  # inches
-WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 2.22, 2.02, 1.46, 1.22  # inches around the bars
-NAME_WIDTH = 86  # points that the name of a reference line takes
 
 KEY = (
     "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."
     " Pale: flat or slower, kept for its lesson."
 )
+NARROW_KEY = (
+    "Median of the launches, whiskers p10 to p90. Dashed\noutline: the parent at this rung's tile."
+    " Pale: flat or\nslower, kept for its lesson. Right: change against parent."
+)
+SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3", "cublas": "cuBLAS"}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Inches of the figure and around the bars."""
+
+    width: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    name_width: int  # points that the name of a reference line takes
+    is_narrow: bool  # for a phone: no tiles, no second column of changes
+
+    @property
+    def bars(self) -> float:
+        return self.width - self.left - self.right
+
+
+WIDE = Layout(9.6, 2.22, 2.02, 1.46, 1.22, 86, False)
+NARROW = Layout(4.7, 1.5, 0.72, 1.98, 1.6, 54, True)
 
 References = list[tuple[str, Row]]
 
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(WIDE, results, catalogue, problem, note)
+
+
+def draw_narrow(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(NARROW, results, catalogue, problem, note)
+
+
+def draw_in(
+    layout: Layout, results: Results, catalogue: Catalogue, problem: Problem, note: str
+) -> Figure:
     rungs = style.rungs_with_times(results, catalogue, problem)
-    references = reference_rows(results, problem)
-    figure, axes = make_figure(len(rungs))
+    references = reference_rows(results, problem, layout)
+    figure, axes = make_figure(len(rungs), layout)
     axes.set_xlim(0, highest(results, rungs, references, problem) * 1.06)
     axes.set_ylim(len(rungs) - 0.5, -0.5)
     style.hairline_grid(axes, "x")
@@ -42,23 +76,27 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
         assert row is not None
         step = step_of(rung, catalogue, results, problem)
         outline = step.parent_at_tile.tflops if step and step.parent_at_tile else 0.0
-        draw_bar(axes, place, row, kinds[rung.id], colours[rung.id], outline)
-        label_rung(axes, place, rung, row)
-        draw_step(axes, place, step)
+        kind = kinds[rung.id]
+        words = "" if layout.is_narrow or (kind.is_up and not kind.branch) else kind.text
+        draw_bar(axes, place, row, kind, words, colours[rung.id], outline)
+        label_rung(axes, place, rung, row, layout)
+        draw_step(axes, place, step, layout)
     axes.set_yticks([])
     draw_limit_axis(axes, results, problem)
-    draw_references(figure, axes, references)
-    style.name_change_columns(axes)
-    style.titles(figure, f"Flash Ladder on {results.gpu}", f"TFLOPS at {problem.label}", KEY)
-    style.footer(figure, results, note)
+    draw_references(figure, axes, references, layout)
+    if not layout.is_narrow:
+        style.name_change_columns(axes)
+    key = NARROW_KEY if layout.is_narrow else KEY
+    style.titles(figure, f"Flash Ladder on {results.gpu}", f"TFLOPS at {problem.label}", key)
+    style.footer(figure, results, note, lines=52 if layout.is_narrow else None)
     return figure
 
 
-def make_figure(count: int) -> tuple[Figure, Axes]:
-    height = TOP + BOTTOM + ROW * count
-    figure = style.plt.figure(figsize=(WIDTH, height))
-    width = WIDTH - LEFT - RIGHT
-    box = (LEFT / WIDTH, BOTTOM / height, width / WIDTH, ROW * count / height)
+def make_figure(count: int, layout: Layout) -> tuple[Figure, Axes]:
+    height = layout.top + layout.bottom + ROW * count
+    figure = style.plt.figure(figsize=(layout.width, height))
+    across = layout.left / layout.width, layout.bars / layout.width
+    box = (across[0], layout.bottom / height, across[1], ROW * count / height)
     return figure, figure.add_axes(box)
 
 
@@ -67,18 +105,26 @@ def highest(results: Results, rungs: list[Rung], references: References, problem
     return max(row.spread[1] for row in rows if row is not None)
 
 
-def reference_rows(results: Results, problem: Problem) -> References:
+def reference_rows(results: Results, problem: Problem, layout: Layout) -> References:
     """(name, row) of the peers on this problem and of the ceiling."""
-    peers = [(PEER_NAMES.get(id, id), results.peer(id, problem)) for id in results.peers()]
-    ceiling = results.matmul(problem)
-    found = [(name, row) for name, row in peers if row is not None]
-    return found + ([(PEER_NAMES.get(ceiling.id, ceiling.id), ceiling)] if ceiling else [])
+    names = PEER_NAMES | (SHORT_NAMES if layout.is_narrow else {})
+    space = "\n" if layout.is_narrow else " "
+    rows = [results.peer(id, problem) for id in results.peers()] + [results.matmul(problem)]
+    found = [row for row in rows if row]
+    return [(names.get(row.id, row.id).replace(" ", space), row) for row in found]
 
 
 def draw_bar(
-    axes: Axes, place: int, row: Row, kind: status.Status, colour: style.Colour, outline: float
+    axes: Axes,
+    place: int,
+    row: Row,
+    kind: status.Status,
+    words: str,
+    colour: style.Colour,
+    outline: float,
 ) -> None:
-    """A rung with its label, which stands behind the end of an outline that would cross it."""
+    """A rung with its value and words; they stand behind the end of an outline that would cross
+    them."""
     slow, fast = row.spread
     fill = colour if kind.is_up else style.pale(colour)
     axes.barh(place, row.tflops, height=BAR, facecolor=fill, edgecolor=colour, zorder=2)
@@ -98,7 +144,7 @@ def draw_bar(
     value = f"{row.tflops:.0f}" if row.tflops >= 99.5 else f"{row.tflops:.1f}"
     behind = {"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.8}  # a reference line
     axes.annotate(
-        value if kind.is_up and not kind.branch else f"{value}  {kind.text}",
+        f"{value}  {words}".rstrip(),
         (inside if is_long else max(fast, outline), place),
         xytext=(7, 0),
         textcoords="offset points",
@@ -110,11 +156,13 @@ def draw_bar(
     )
 
 
-def label_rung(axes: Axes, place: int, rung: Rung, row: Row) -> None:
+def label_rung(axes: Axes, place: int, rung: Rung, row: Row, layout: Layout) -> None:
     """Name and tile at the left."""
     column = blended_transform_factory(axes.transAxes, axes.transData)
-    left = -(LEFT - 0.2) / (WIDTH - LEFT - RIGHT)
+    left = -(layout.left - (0.08 if layout.is_narrow else 0.2)) / layout.bars
     axes.text(left, place, rung.title, transform=column, va="center_baseline", weight="bold")
+    if layout.is_narrow:
+        return
     axes.text(
         -0.012,
         place,
@@ -127,11 +175,17 @@ def label_rung(axes: Axes, place: int, rung: Rung, row: Row) -> None:
     )
 
 
-def draw_step(axes: Axes, place: int, step: Step | None) -> None:
+def draw_step(axes: Axes, place: int, step: Step | None, layout: Layout) -> None:
     """Change against the parent; where the tile changed too, the parent at this tile."""
     if step is None:
         return
-    style.draw_changes(axes, place, step)
+    if layout.is_narrow:
+        column = blended_transform_factory(axes.transAxes, axes.transData)
+        place_of = style.right_of(axes, layout.right - 0.08)
+        text = {"transform": column, "va": "center_baseline", "ha": "right", "size": 9}
+        axes.text(place_of, place, percent(step.factor), **text)
+    else:
+        style.draw_changes(axes, place, step)
     if step.parent_at_tile is not None:
         axes.barh(
             place,
@@ -165,12 +219,14 @@ def draw_limit_axis(axes: Axes, results: Results, problem: Problem) -> None:
     ticks.set_xlabel(name, size=9, labelpad=1, color=style.MUTED)
 
 
-def draw_references(figure: Figure, axes: Axes, references: References) -> None:
+def draw_references(
+    figure: Figure, axes: Axes, references: References, layout: Layout
+) -> None:
     """A vertical line each, named above the bars; the names keep clear of each other."""
-    points = (WIDTH - LEFT - RIGHT) * 72 / axes.get_xlim()[1]  # a TFLOPS in points
-    limit = axes.get_xlim()[1] - NAME_WIDTH / 3 / points  # clear of the columns at the right
+    points = layout.bars * 72 / axes.get_xlim()[1]  # a TFLOPS in points
+    limit = axes.get_xlim()[1] - layout.name_width / 3 / points  # clear of the columns at the right
     places = style.spread_labels(
-        [row.tflops for _, row in references], NAME_WIDTH / points, high=limit
+        [row.tflops for _, row in references], layout.name_width / points, high=limit
     )
     for (name, row), place in zip(references, places):
         axes.axvline(row.tflops, color=style.INK, linewidth=1, linestyle=(0, (4, 2)), zorder=1.5)

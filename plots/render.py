@@ -32,11 +32,16 @@ class Chart:
     varied: bool = False  # drawn from a file that compares inputs
 
 
+PROGRESSIONS = {
+    "progression": MAIN_PROBLEM,
+    "progression_d64": "16,16,8192,64",
+    "progression_causal": f"{MAIN_PROBLEM},causal",
+    "progression_fp32": SINGLE,
+}
 CHARTS = (
-    Chart("progression", progression.draw),
-    Chart("progression_d64", progression.draw, "16,16,8192,64"),
-    Chart("progression_causal", progression.draw, f"{MAIN_PROBLEM},causal"),
-    Chart("progression_fp32", progression.draw, SINGLE),
+    *(Chart(name, progression.draw, problem) for name, problem in PROGRESSIONS.items()),
+    # The site shows NAME.narrow in place of NAME where the window is narrow.
+    *(Chart(f"{name}.narrow", progression.draw_narrow, p) for name, p in PROGRESSIONS.items()),
     Chart("seq_len", seq_len.draw),
     Chart("parent", parent.draw),
     Chart("roofline", roofline.draw),

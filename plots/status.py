@@ -2,7 +2,8 @@
 """Whether a rung is a step, flat or a regression, and whether it is a branch: from the results.
 
 The rule. A rung is compared with its parent on its own problems: the main one of its dtype and, if it
-takes the causal mask, the same with the mask. The quotient of a problem is parent's time over rung's
+takes the causal mask, the same with the mask; a rung against a cache on a batch of 16 and a single
+sequence of 8192 keys. The quotient of a problem is parent's time over rung's
 time, with the faster of two parents: at the parent's own tile, and at the rung's tile where that was
 timed. A parent that does not take the mask has its time without it. The change is the geometric mean
 of the quotients. A rung is a step when the change exceeds the spread, a regression when it falls
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ladder import MAIN_PROBLEMS, Catalogue, Problem, Results, Row, Rung
+from ladder import DECODE, DECODE_PROBLEMS, MAIN_PROBLEMS, Catalogue, Problem, Results, Row, Rung
 
 STEP, FLAT, REGRESSION = "step", "flat", "regression"
 FIRST, UNKNOWN = "first", "not measured"
@@ -68,6 +69,8 @@ def change_of(rung: Rung, results: Results, catalogue: Catalogue) -> str:
 
 
 def problems_of(rung: Rung) -> list[Problem]:
+    if rung.family == DECODE:
+        return [Problem.parse(text) for text in DECODE_PROBLEMS]
     main = Problem.parse(MAIN_PROBLEMS[rung.dtype])
     return [main, replace(main, causal=True)] if rung.takes("causal") else [main]
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,7 @@ INK = "#1f2430"
 MUTED = "#6b7280"
 HAIRLINE = "#e3e6eb"
 BACKGROUND = "#fdfdfc"
+DARK_BACKGROUND = "#1e2129"
 
 Colour = tuple[float, float, float]
 
@@ -52,10 +55,11 @@ RAMPS = {
 
 FONT = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
+    # Drawn with the first; a machine without it takes another, Verdana being as wide.
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
     "font.size": 9.5,
     "svg.hashsalt": "flash-ladder",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text: small files, words that can be found and read aloud
     "figure.facecolor": BACKGROUND,
     "savefig.facecolor": BACKGROUND,
     "axes.facecolor": BACKGROUND,
@@ -90,29 +94,31 @@ def gamma(channel: float) -> float:
     return 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
 
 
-def rung_colours(catalogue: Catalogue) -> dict[str, Colour]:
+def rung_colours(catalogue: Catalogue, dark: bool = False) -> dict[str, Colour]:
     """One fixed colour a rung: its family's ramp at its place in the family."""
     seen: dict[str, int] = {}
     colours = {}
     for rung in catalogue.rungs:
         place = seen.get(rung.family, 0)
         seen[rung.family] = place + 1
-        colours[rung.id] = ramp_colour(rung.family, place)
+        colours[rung.id] = ramp_colour(rung.family, place, dark)
     return colours
 
 
-def ramp_colour(family: str, place: int) -> Colour:
+def ramp_colour(family: str, place: int, dark: bool = False) -> Colour:
     first, last, slots = RAMPS.get(family, RAMPS["fp32"])
     t = min(place / (slots - 1), 1.0)
     lightness, chroma, hue = (
         start + t * (end - start) for start, end in zip(first, turned(first, last))
     )
+    if dark:  # none darker than what reads on a dark page
+        lightness = 0.66 + 0.45 * (lightness - 0.43)
     return oklch(lightness, chroma, hue)
 
 
-def pale(colour: Colour) -> Colour:
+def pale(colour: Colour, background: str = BACKGROUND) -> Colour:
     """Halfway to the background: for rungs that are no step up."""
-    paper = matplotlib.colors.to_rgb(BACKGROUND)
+    paper = matplotlib.colors.to_rgb(background)
     red, green, blue = ((0.45 * own + 0.55 * other) for own, other in zip(colour, paper))
     return red, green, blue
 
@@ -142,8 +148,10 @@ def titles(figure: Figure, title: str, subtitle: str, key: str, size: float = 8)
     figure.text(0.02, 1 - 0.64 / height, key, size=size, color=MUTED, va="top")
 
 
-def footer(figure: Figure, results: Results, note: str) -> None:
-    text = "\n".join((", ".join(filter(None, (source_text(results), note))), policy_text(results)))
+def footer(figure: Figure, results: Results, note: str, lines: int | None = None) -> None:
+    """Where the numbers are from; `lines` is the length of a line where the figure is narrow."""
+    parts = [", ".join(filter(None, (source_text(results), note))), policy_text(results)]
+    text = "\n".join(textwrap.fill(part, lines) if lines else part for part in parts)
     bottom = 0.10 / figure.get_figheight()
     figure.text(0.02, bottom, text, size=7.5, color=MUTED, va="bottom", linespacing=1.4)
 
@@ -276,13 +284,16 @@ def chart_main(description: str, draw: Draw, argv: Sequence[str] | None = None) 
 
 
 def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> None:
-    """out.svg and out.png; the same input gives the same bytes."""
+    """out.svg, light and dark, and out.png; the same input gives the same bytes."""
+    import themes  # which needs the colours of this file
+
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         description = provenance(results, catalogue)
-        figure.savefig(
-            out.with_name(out.name + ".svg"), metadata={"Date": None, "Description": description}
-        )
+        svg = io.StringIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Description": description})
+        both = themes.with_both(svg.getvalue(), catalogue)
+        out.with_name(out.name + ".svg").write_text(both, encoding="utf-8")
         figure.savefig(out.with_name(out.name + ".png"), dpi=160, metadata={"Software": None})
     except OSError as error:
         raise LadderError(f"cannot write {out}: {error.strerror}") from error

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: MIT
+"""Who holds what, and where it lies: drawn from what the virtual machine answered (machine.json)."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from canvas import HUES, SMALL, Canvas, begin
+
+FACTS = Path(__file__).resolve().parent / "machine.json"
+SHOWN_LANE = 5
+
+
+@functools.cache
+def facts() -> dict[str, Any]:
+    return dict(json.loads(FACTS.read_text(encoding="utf-8")))
+
+
+def soft(index: int) -> str:
+    return f"{HUES[index % len(HUES)]}-soft"
+
+
+# --- fragments ------------------------------------------------------------------------------------
+
+
+def operand(canvas: Canvas, x: float, y: float, registers: list[Any], names: str) -> None:
+    """A matrix whose rows hold pairs: each pair with the number of the lane that has it, coloured by
+    register. registers: [lane][register] -> [[row, column], [row, column + 1]]."""
+    width, height = 29.0, 17.0
+    for lane, held in enumerate(registers):
+        for index, ((row, column), _) in enumerate(held):
+            shown = lane == SHOWN_LANE
+            place = x + column / 2 * width, y + row * height
+            hue = HUES[index]
+            canvas.rect(*place, width, height, hue if shown else f"{hue}-soft", "paper")
+            fill = "paper" if shown else "ink"
+            middle = place[0] + width / 2, place[1] + height / 2
+            canvas.text(*middle, str(lane), fill, size=SMALL, anchor="middle", bold=shown)
+    canvas.text(x, y - 10, names, size=SMALL)
+
+
+def pairs_of_accumulator(held: list[list[list[int]]]) -> list[Any]:
+    """[lane][register] -> position as [lane][pair] -> two positions."""
+    return [[[lane[0], lane[1]], [lane[2], lane[3]]] for lane in held]
+
+
+def fragments() -> Canvas:
+    mma = facts()["mma"]
+    canvas, y = begin(
+        "Who holds what: mma.m16n8k16",
+        "The three matrices of one mma. Every pair of neighbouring elements shows the number of "
+        "the "
+        "lane that holds it in one register. Lane 5 holds row 1 and row 9 of A and of C, at the "
+        "same "
+        "columns 2 and 3, and key 1 of B.",
+        note="Number: lane. Colour: register. One box: two elements.",
+    )
+    top = y + 22
+    operand(canvas, 14, top, mma["a"], "A, 16 x 16")
+    operand(canvas, 300, top, pairs_of_accumulator(mma["c"]), "C, 16 x 8")
+    bottom = top + 16 * 17 + 34
+    operand(canvas, 14, bottom, mma["b"], "B, 16 x 8, shown transposed")
+    x = 262.0
+    y = bottom + 14
+    for index, name in enumerate(("a0, b0, c0-1", "a1, b1, c2-3", "a2", "a3")):
+        at = x, y + index * 19
+        canvas.rect(at[0], at[1] - 7, 14, 14, soft(index), "line")
+        canvas.text(at[0] + 18, at[1], name, size=11.5)
+    y += 62
+    lines = ["Lane 5 is filled in.", "C has the layout of A."]
+    canvas.lines(x, y + 26, lines, "muted", size=SMALL)
+    return canvas
+
+
+# --- ldmatrix -------------------------------------------------------------------------------------
+
+
+def loads() -> Canvas:
+    canvas, y = begin(
+        "ldmatrix.x4: from row addresses to registers",
+        "Left: 16 rows of 32 bytes in shared memory, two chunks of 16 bytes each; every chunk is "
+        "addressed by one lane. Right: where the elements of the first tile arrive, plain and "
+        "transposed.",
+        note="Each lane gives the address of one row of 8 elements.",
+    )
+    top = y + 22
+    canvas.text(14, top - 12, "addresses: lane of each row", size=SMALL)
+    for lane in range(32):
+        tile = lane // 8
+        row, half = lane % 16, lane // 16
+        canvas.cell(14 + half * 74, top + row * 17, 74, 17, f"lane {lane}", soft(tile))
+    x = 184.0
+    for tile, rows in enumerate(("0 to 7", "8 to 15", "16 to 23", "24 to 31")):
+        canvas.rect(x, top + tile * 24, 16, 16, soft(tile), "line")
+        canvas.text(
+            x + 26, top + tile * 24 + 8, f"lanes {rows}: tile {tile}, into r{tile}", size=SMALL
+        )
+    told = [
+        "Four 8x8 tiles, one register each.",
+        "The order of the addresses",
+        "decides which tile is which:",
+        "this one gives A of mma.",
+    ]
+    canvas.lines(x, top + 4 * 24 + 24, told, "muted", size=SMALL)
+    tiles(canvas, 14, top + 16 * 17 + 40)
+    return canvas
+
+
+def tiles(canvas: Canvas, x: float, y: float) -> None:
+    """The 8x8 tile of r0: which lane holds each element after the load, in both forms."""
+    transposed = facts()["transposed"]
+    straight = facts()["mma"]["a"]
+    for offset, held, name in ((0, straight, "r0, plain"), (216, transposed, "r0, .trans")):
+        canvas.text(x + offset, y - 10, f"{name}: lane of each element", size=SMALL)
+        for lane in range(32):
+            for row, column in held[lane][0]:
+                fill = "blue" if lane == SHOWN_LANE else soft(0) if lane % 2 == 0 else "grey-soft"
+                shown = "paper" if lane == SHOWN_LANE else "ink"
+                place = x + offset + column * 24.5, y + row * 17
+                canvas.rect(*place, 24.5, 17, fill, "paper")
+                canvas.text(
+                    place[0] + 12, place[1] + 8.5, str(lane), shown, size=11.5, anchor="middle"
+                )
+    end = y + 8 * 17 + 16
+    rows = [
+        f"lane {SHOWN_LANE}: " + ", ".join(f"({r}, {c})" for r, c in held[SHOWN_LANE][0])
+        for held in (straight, transposed)
+    ]
+    canvas.text(x, end, rows[0], "blue", size=SMALL)
+    canvas.text(x + 216, end, rows[1], "blue", size=SMALL)
+
+
+# --- banks ----------------------------------------------------------------------------------------
+
+LAYOUTS = (
+    ("row-major", "rows of 256 bytes"),
+    ("padded", "rows of 256 + 16 bytes"),
+    ("xor", "chunk c of row r stands at c XOR (r mod 8)"),
+)
+
+
+def bank_grid() -> Canvas:
+    canvas, y = begin(
+        "Eight rows, one column of 16 bytes: the banks",
+        "Three grids of 32 banks. Row-major: all eight lanes read banks 0 to 3, eight wavefronts. "
+        "Padded and XOR: the eight lanes read all 32 banks, one wavefront.",
+        note="From left to right 32 banks of 4 bytes; number: lane.",
+    )
+    y += 6
+    for key, name in LAYOUTS:
+        found = facts()["banks"][key]
+        waves = found["of_eight_lanes"]
+        canvas.text(14, y + 6, name, size=SMALL, bold=True)
+        hue = "red" if waves > 1 else "green"
+        canvas.text(
+            426,
+            y + 6,
+            f"{waves} wavefront{'s' * (waves > 1)}",
+            hue,
+            size=SMALL,
+            anchor="end",
+            bold=True,
+        )
+        y += 20
+        for lane, place in enumerate(found["places"]):
+            for group in range(8):
+                mine = place // 16 % 8 == group
+                fill = hue if mine else "grey-soft"
+                canvas.rect(14 + group * 51.5, y, 51.5, 15, fill, "paper")
+                for bank in range(1, 4):
+                    at = 14 + group * 51.5 + bank * 51.5 / 4
+                    canvas.line([(at, y + 1), (at, y + 14)], "paper", thick=0.7)
+                if mine:
+                    canvas.text(
+                        14 + group * 51.5 + 26,
+                        y + 7.5,
+                        str(lane),
+                        "paper",
+                        size=SMALL,
+                        anchor="middle",
+                        bold=True,
+                    )
+            y += 16
+        y += 12
+    for group in range(8):
+        canvas.text(
+            14 + group * 51.5 + 26,
+            y - 4,
+            f"{4 * group}-{4 * group + 3}",
+            "muted",
+            size=SMALL,
+            anchor="middle",
+        )
+    canvas.grow(y + 4)
+    return canvas
+
+
+# --- tiles of the TMA and of wgmma ----------------------------------------------------------------
+
+
+def chunk_rows(canvas: Canvas, x: float, y: float, width: float, panel: int, rows: int) -> None:
+    """A panel as the copy wrote it: in each place of 16 bytes the number of the chunk that is there."""
+    for place, (row, chunk) in enumerate(facts()["box"][panel * 128 : panel * 128 + rows * 8]):
+        at = x + place % 8 * width, y + place // 8 * 18
+        canvas.cell(*at, width, 18, str(chunk), soft(chunk), size=SMALL, bold=chunk % 8 == 0)
+        assert row == place // 8
+
+
+def tma_box() -> Canvas:
+    canvas, y = begin(
+        "A tile as the TMA writes it",
+        "Eight rows of two panels. Every cell is 16 bytes and shows which chunk of its row stands "
+        "there: chunk c of row r stands at place c XOR r mod 8 of its panel.",
+        note="One cell: 16 bytes. Number: which 8 columns of the row.",
+    )
+    top = y + 22
+    for panel, x in ((0, 44.0), (1, 240.0)):
+        columns = f"panel {panel}: columns {64 * panel} to {64 * panel + 63}"
+        canvas.text(x, top - 12, columns, size=SMALL)
+        chunk_rows(canvas, x, top, 23, panel, 8)
+    for row in range(8):
+        canvas.text(34, top + row * 18 + 9, f"row {row}", "muted", size=11.5, anchor="end")
+    canvas.text(
+        14,
+        top + 8 * 18 + 16,
+        "Bold: the first chunk of a panel visits all eight places,",
+        "muted",
+        size=SMALL,
+    )
+    canvas.text(
+        14,
+        top + 8 * 18 + 33,
+        "so eight rows at one column fall into 32 banks.",
+        "muted",
+        size=SMALL,
+    )
+    return canvas
+
+
+# First bit, last bit, name, value for K at Bc = 128 and head_dim 128.
+FIELDS = (
+    (0, 13, "address / 16", "start of the tile", "blue"),
+    (16, 29, "panel step / 16", "16384 / 16 = 1024", "orange"),
+    (32, 45, "8-row step / 16", "1024 / 16 = 64", "green"),
+    (49, 51, "base", "0", "violet"),
+    (62, 63, "swizzle", "1: 128 bytes", "red"),
+)
+
+
+def wgmma_tile() -> Canvas:
+    canvas, y = begin(
+        "A tile for wgmma: panels, atoms, descriptor",
+        "K of 128 rows and 128 columns lies as two panels of 128 bytes a row. A panel is a "
+        "stack of "
+        "swizzle atoms of 8 rows, 1024 bytes each. The descriptor names the start, the distance of "
+        "panels, the distance of atoms and the swizzle.",
+        note="K, 128 keys x 128 columns, 32 KB of shared memory",
+    )
+    top = y + 24
+    for panel in range(2):
+        x = 14 + panel * 78
+        canvas.text(x + 34, top - 12, f"panel {panel}", size=SMALL, anchor="middle")
+        for atom in range(16):
+            fill = "yellow-soft" if (panel, atom) == (0, 0) else soft(panel)
+            canvas.rect(x, top + atom * 11, 68, 10, fill)
+    canvas.text(14, top + 16 * 11 + 12, "16 atoms each: 16 KB", "muted", size=SMALL)
+    canvas.line([(82, top), (196, top)], "yellow", thick=1)
+    canvas.line([(82, top + 10), (196, top + 8 * 18)], "yellow", thick=1)
+    canvas.text(196, top - 12, "an atom: 8 rows x 128 bytes", size=SMALL)
+    chunk_rows(canvas, 196, top, 28.5, 0, 8)
+    canvas.text(196, top + 8 * 18 + 14, "number: chunk of 8 columns", "muted", size=SMALL)
+    y = top + 16 * 11 + 40
+    canvas.text(14, y, "The descriptor, 64 bits (bit 0 at the right)", bold=True, size=SMALL)
+    y += 16
+    unit = 412 / 64
+    canvas.rect(14, y, 412, 22, "grey-soft")
+    for first, last, _, _, hue in FIELDS:
+        canvas.rect(14 + (63 - last) * unit, y, (last - first + 1) * unit, 22, hue)
+    y += 40
+    for first, last, name, value, hue in FIELDS:
+        canvas.rect(14, y - 7, 12, 12, hue)
+        canvas.text(34, y, f"{first}-{last}", size=SMALL)
+        canvas.text(84, y, name, size=SMALL, bold=True)
+        canvas.text(210, y, value, size=SMALL)
+        y += 19
+    canvas.text(14, y + 4, "The next 16 columns: 32 bytes on, descriptor + 2.", "muted", size=SMALL)
+    return canvas
+
+
+def swizzle_steps() -> Canvas:
+    """The XOR of row and chunk, for rung 02."""
+    canvas, y = begin(
+        "Chunk c of row r stands at c XOR (r mod 8)",
+        "Eight rows and eight places of 16 bytes. In each row the chunks are permuted by the row's "
+        "number; chunk 0 stands at a different place in every row.",
+        note="One cell: 16 bytes, four banks. Number: chunk.",
+    )
+    top = y + 24
+    for place in range(8):
+        canvas.text(76 + place * 44 + 22, top - 10, str(place), "muted", size=11.5, anchor="middle")
+    for row in range(8):
+        canvas.text(66, top + row * 22 + 11, f"row {row}", "muted", size=SMALL, anchor="end")
+        for place in range(8):
+            found_row, chunk = facts()["box"][row * 8 + place]
+            assert found_row == row
+            cell_of(canvas, 76 + place * 44, top + row * 22, chunk, chunk == 0)
+    canvas.text(
+        14, top + 8 * 22 + 16, "Chunk 0 of eight rows: eight places, 32 banks.", "green", size=SMALL
+    )
+    return canvas
+
+
+def cell_of(canvas: Canvas, x: float, y: float, chunk: int, mine: bool) -> None:
+    canvas.rect(x, y, 44, 22, "green" if mine else "grey-soft", "paper")
+    canvas.text(
+        x + 22,
+        y + 11,
+        str(chunk),
+        "paper" if mine else "ink",
+        size=SMALL,
+        anchor="middle",
+        bold=mine,
+    )
+
+
+def accumulator_to_operand() -> Canvas:
+    """C of two neighbouring products above, A of the next below: the same lanes in the same places."""
+    mma = facts()["mma"]
+    canvas, y = begin(
+        "The accumulator is the next A operand",
+        "Above: two accumulators of 16 rows and 8 keys, side by side. Below: the A operand of "
+        "16 rows "
+        "and 16 keys. Each lane has the same places in both.",
+        note="Four rows of 16. Number: lane. Colour: register of A.",
+    )
+    width, height = 51.5, 20.0
+    top = y + 22
+    canvas.text(14, top - 12, "S: two accumulators of 8 keys, floats", size=SMALL)
+    for tile in range(2):
+        for lane, held in enumerate(pairs_of_accumulator(mma["c"])):
+            (row, column), _ = held[0]
+            if row < 4:
+                draw_pair(
+                    canvas, 14 + (column / 2 + 4 * tile) * width, top + row * height, lane, 2 * tile
+                )
+    below = top + 4 * height + 46
+    canvas.line([(220, top + 4 * height + 6), (220, below - 26)], "muted", arrow=True, thick=1.5)
+    canvas.text(230, top + 4 * height + 16, "packed to halves, in place", "muted", size=SMALL)
+    canvas.text(14, below - 12, "P: A operand of 16 keys, halves", size=SMALL)
+    for lane, held in enumerate(mma["a"]):
+        for index in (0, 2):
+            (row, column), _ = held[index]
+            if row < 4:
+                draw_pair(canvas, 14 + column / 2 * width, below + row * height, lane, index)
+    canvas.text(
+        14,
+        below + 4 * height + 16,
+        "Rows 8 to 15 are the same with a1 and a3.",
+        "muted",
+        size=SMALL,
+    )
+    return canvas
+
+
+def draw_pair(canvas: Canvas, x: float, y: float, lane: int, register: int) -> None:
+    canvas.rect(x, y, 51.5, 20, f"{HUES[register]}-soft", "paper")
+    canvas.text(x + 25.7, y + 10, str(lane), size=SMALL, anchor="middle")
+
+
+FIGURES = {
+    "fragments": fragments,
+    "ldmatrix": loads,
+    "bank_grid": bank_grid,
+    "swizzle": swizzle_steps,
+    "tma_box": tma_box,
+    "wgmma_tile": wgmma_tile,
+    "accumulator": accumulator_to_operand,
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Asks the virtual machine how instructions lay matrices out, for the figures.
+
+plots/figures/probe.py --write     runs probe.ptx and writes machine.json
+plots/figures/probe.py --check     exit 1 when the machine answers something else
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+FACTS = HERE / "machine.json"
+sys.path.insert(0, str(HERE.parent.parent / "harness" / "python"))
+
+import numpy as np  # noqa: E402
+import ptxvm  # noqa: E402
+
+LANES = np.arange(32)
+SWIZZLE_128 = 1 << 62
+
+
+class Machine:
+    """The kernels of probe.ptx."""
+
+    def __init__(self) -> None:
+        self.module = ptxvm.Module.load(HERE / "probe.ptx")
+
+    def run(
+        self, name: str, *arguments: object, block: int = 32, shared: int = 0, **more: Any
+    ) -> ptxvm.Result:
+        return self.module.kernel(name).launch(
+            *arguments, grid=1, block=block, shared=shared, **more
+        )
+
+    def load(self, tile: np.ndarray, addresses: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """What each lane has in its four registers, two halves each: [lane, register, half]."""
+        out = np.zeros((32, 4), np.uint32)
+        name = "load_transposed" if transposed else "load_tiles"
+        self.run(name, tile, addresses.astype(np.uint32), out, shared=512)
+        return out.view(np.uint16).reshape(32, 4, 2)
+
+    def wavefronts(self, addresses: list[int]) -> int:
+        """Passes over the banks of one load of 16 bytes a lane."""
+        result = self.run("read", np.array(addresses, np.uint32), shared=1 << 16, checkers=False)
+        return result.counts["shared_load_wavefronts"]
+
+
+def positions(ids: np.ndarray, columns: int) -> list[Any]:
+    """Numbers in a row-major matrix as [row, column]."""
+    return np.stack([ids // columns, ids % columns], axis=-1).tolist()
+
+
+def tile_addresses(pitch: int) -> np.ndarray:
+    """Lanes 0 to 15 at the rows of the left half of a 16x16 tile, 16 to 31 at those of the right."""
+    return LANES % 16 * pitch + LANES // 16 * 16
+
+
+def fragments(machine: Machine) -> dict[str, Any]:
+    """Where each lane's registers of A, B and C of mma.m16n8k16 stand in their matrices."""
+    ids = np.arange(256, dtype=np.uint16).reshape(16, 16)
+    a = machine.load(ids, tile_addresses(32))
+    # K as it lies in memory, a key a row: lanes 0 to 7 at its left half, 8 to 15 at its right one.
+    keys = LANES % 8 * 32 + LANES // 8 % 2 * 16
+    b = machine.load(ids, keys)[:, :2]
+    product = multiply(machine, a, b)
+    return {"a": positions(a, 16), "b": positions(b, 16), "c": positions(product, 8)}
+
+
+def multiply(machine: Machine, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Numbers of the elements of C that a lane holds, found by a product whose element (r, n) is
+    8 r + n. It comes out right only where A and B are laid out as the two loads laid them out."""
+    left = np.zeros((16, 16), np.float16)
+    left[:, 3], left[:, 12] = 8 * np.arange(16), 1
+    right = np.zeros((16, 16), np.float16)  # [key, k]
+    right[:8, 3], right[:8, 12] = 1, np.arange(8)
+    out = np.zeros((32, 4), np.float32)
+    machine.run("multiply", left.reshape(-1)[a], np.ascontiguousarray(right.reshape(-1)[b]), out)
+    found = out.astype(np.uint16)
+    if sorted(found.reshape(-1)) != list(range(128)):
+        raise SystemExit("probe.py: the fragments do not make up a product")
+    return found
+
+
+def transposed(machine: Machine) -> list[Any]:
+    """[lane, register, half] -> [key, column] of a 16x16 tile of V through ldmatrix.x4.trans."""
+    ids = np.arange(256, dtype=np.uint16).reshape(16, 16)
+    return positions(machine.load(ids, tile_addresses(32), transposed=True), 16)
+
+
+def box(machine: Machine) -> list[Any]:
+    """[place / 16 bytes] -> [row, chunk of 8 columns], for 16 rows of 128 columns as two panels."""
+    ids = np.arange(16 * 128, dtype=np.uint16).reshape(16, 128)
+    panels = ids.reshape(16, 2, 64).transpose(1, 0, 2)
+    out = np.zeros(2048, np.uint16)
+    tensor = ptxvm.TensorMap(panels, (2, 16, 64), swizzle=128)
+    machine.run("copy_box", tensor, out, block=256, shared=4096)
+    first = out.reshape(-1, 8)[:, 0]
+    return np.stack([first // 128, first % 128 // 8], axis=-1).tolist()
+
+
+def swizzled(tile: np.ndarray, places: list[Any]) -> np.ndarray:
+    """Rows of 64 halves as the copy laid out the first panel of its 16 rows, repeated."""
+    order = [(row, chunk) for row, chunk in places if chunk < 8]
+    chunks = tile.reshape(-1, 16, 8, 8)
+    rows, columns = np.array(order).T
+    return np.ascontiguousarray(chunks[:, rows, columns])
+
+
+def warpgroup(machine: Machine, places: list[Any]) -> list[Any]:
+    """[thread, register] -> [row, column] of the 64x8 accumulator of wgmma."""
+    left = np.zeros((64, 64), np.float16)
+    left[:, 3], left[:, 12] = 8 * np.arange(64), 1
+    right = np.zeros((16, 64), np.float16)
+    right[:8, 3], right[:8, 12] = 1, np.arange(8)
+    out = np.zeros((128, 4), np.float32)
+    form = SWIZZLE_128 | (1024 >> 4) << 32
+    b = swizzled(right, places).reshape(-1)[: 8 * 64].copy()
+    machine.run("multiply_group", swizzled(left, places), b, out, form, block=128, shared=9216)
+    found = out.astype(np.uint16)
+    if sorted(found.reshape(-1)) != list(range(512)):
+        raise SystemExit("probe.py: the tile is not what wgmma takes")
+    return positions(found, 8)
+
+
+def banks(machine: Machine) -> dict[str, Any]:
+    """Eight rows of 256 bytes, one chunk of 16 bytes read from each: where it lies, and how many
+    wavefronts a warp's load of four such columns takes."""
+    layouts = {
+        "row-major": lambda row, chunk: row * 256 + chunk * 16,
+        "padded": lambda row, chunk: row * 272 + chunk * 16,
+        "xor": lambda row, chunk: row * 256 + (chunk ^ row % 8) * 16,
+    }
+    found = {}
+    for name, place in layouts.items():
+        addresses = [place(lane % 8, lane // 8) for lane in range(32)]
+        column = [place(row, 0) for row in range(8)]
+        wavefronts = machine.wavefronts(addresses)
+        found[name] = {
+            "places": column,
+            "wavefronts": wavefronts,
+            "of_eight_lanes": wavefronts // 4,
+        }
+    return found
+
+
+def facts() -> dict[str, Any]:
+    machine = Machine()
+    places = box(machine)
+    return {
+        "mma": fragments(machine),
+        "transposed": transposed(machine),
+        "box": places,
+        "wgmma": warpgroup(machine, places),
+        "banks": banks(machine),
+    }
+
+
+def text_of(found: dict[str, Any]) -> str:
+    """One line an entry."""
+    lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true", help="write machine.json")
+    action.add_argument("--check", action="store_true", help="exit 1 when it is out of date")
+    arguments = parser.parse_args(argv)
+    text = text_of(facts())
+    if arguments.write:
+        FACTS.write_text(text, encoding="utf-8")
+        return 0
+    if FACTS.read_text(encoding="utf-8") != text:
+        print(
+            "probe.py: machine.json is out of date; run plots/figures/probe.py --write",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: MIT
+"""Tiles: which are computed, in which order, by whom; what they need of the registers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from canvas import HUES, SMALL, Canvas, begin
+from memory_figures import COUNTS
+
+# --- causal tiles and edges -----------------------------------------------------------------------
+
+
+def causal_tiles() -> Canvas:
+    """Key blocks of 64 against query tiles of 128, by the two numbers of 08."""
+    canvas, y = begin(
+        "08: blocks that are visited, masked, skipped",
+        "Four query tiles of 128 rows against eight key blocks of 64. Tile t visits 2 (t + 1) "
+        "blocks "
+        "and compares scores in the last two only.",
+        note="512 queries, 512 keys; one cell: 128 x 64 scores.",
+    )
+    rows, keys, count = 128, 64, 512
+    top = y + 6
+    visited = masked = 0
+    for tile in range(count // rows):
+        first, last = tile * rows, tile * rows + rows - 1
+        canvas.text(14, top + tile * 42 + 20, f"tile {tile}", size=SMALL)
+        for block in range(count // keys):
+            low, high = block * keys, block * keys + keys - 1
+            kind = "none" if low > last else "green-soft" if high <= first else "yellow-soft"
+            visited += kind != "none"
+            masked += kind == "yellow-soft"
+            x = 66 + block * 45
+            canvas.rect(x, top + tile * 42, 45, 42, kind, "line")
+            if kind == "yellow-soft":
+                draw_diagonal(canvas, x, top + tile * 42, first - low, rows, keys)
+    y = top + 4 * 42 + 16
+    total = (count // rows) * (count // keys)
+    for hue, text in (
+        ("green-soft", f"{visited - masked} without a mask"),
+        ("yellow-soft", f"{masked} masked"),
+        ("none", f"{total - visited} skipped"),
+    ):
+        x = 14 + {"green-soft": 0, "yellow-soft": 160, "none": 270}[hue]
+        canvas.rect(x, y - 7, 14, 14, hue, "line")
+        canvas.text(x + 20, y, text, size=SMALL)
+    return canvas
+
+
+def draw_diagonal(canvas: Canvas, x: float, y: float, ahead: int, rows: int, keys: int) -> None:
+    """The line key = query within a cell whose first query is `ahead` of its first key."""
+    points = []
+    for query in (0, rows):
+        key = min(max(query + ahead, 0), keys)
+        points.append((x + key / keys * 45, y + min(max(key - ahead, 0), rows) / rows * 42))
+    canvas.line(points, "red", thick=1.6)
+
+
+def ragged() -> Canvas:
+    canvas, y = begin(
+        "09: the last key block, 40 of 64 keys exist",
+        "Rows 0 to 39 are loaded, rows 40 to 63 arrive as zeros. Their scores are masked. Query "
+        "rows beyond the end are not stored.",
+        note="One row: 8 keys.",
+    )
+    for column, (name, good, bad) in enumerate(
+        (
+            ("loads", "16 bytes", "0 bytes: zeros"),
+            ("scores", "computed", "-infinity"),
+            ("P", "2^(s - m)", "0"),
+        )
+    ):
+        x = 62 + column * 124
+        canvas.text(x + 58, y + 6, name, size=SMALL, anchor="middle", bold=True)
+        for row in range(8):
+            exists = row < 5
+            canvas.rect(
+                x, y + 20 + row * 22, 116, 22, "green-soft" if exists else "red-soft", "paper"
+            )
+        canvas.text(x + 58, y + 20 + 2.5 * 22, good, size=SMALL, anchor="middle")
+        canvas.text(x + 58, y + 20 + 6.5 * 22, bad, size=SMALL, anchor="middle")
+    for row in (0, 5):
+        canvas.text(54, y + 31 + row * 22, str(row * 8), "muted", size=SMALL, anchor="end")
+    canvas.text(
+        14,
+        y + 20 + 8 * 22 + 14,
+        "Zeros in V matter: 0 times a stale NaN would be NaN.",
+        "muted",
+        size=SMALL,
+    )
+    return canvas
+
+
+# --- reuse ----------------------------------------------------------------------------------------
+
+
+def loads_for(rung: str, tile: str) -> float:
+    """ldmatrix for 256 mma, by the machine's counts."""
+    rows = json.loads(COUNTS.read_text(encoding="utf-8"))["rows"]
+    (row,) = (
+        row
+        for row in rows
+        if row["id"] == rung and row["variant"] == tile and row["problem"]["head_dim"] == 128
+    )
+    return float(256 * row["counts"]["ldmatrix"] / row["counts"]["tensor"])
+
+
+def reuse() -> Canvas:
+    canvas, y = begin(
+        "06: one fragment, two row tiles",
+        "05: a fragment of K feeds the products of one tile of 16 rows. 06: it feeds two tiles.",
+        note="One warp; B is a fragment of K or V.",
+    )
+    for rung, count, tile in (("05", 1, "64x128w4"), ("06", 2, "128x64w4")):
+        canvas.text(14, y + 30, rung, bold=True)
+        canvas.cell(44, y + 12, 80, 36, "ldmatrix: B", "green-soft")
+        for index in range(count):
+            top = y + index * 34 + (14 if count == 1 else -2)
+            canvas.line([(126, y + 30), (160, top + 15)], "green", thick=1.5, arrow=True)
+            canvas.cell(
+                162,
+                top,
+                130,
+                30,
+                f"rows {16 * index}-{16 * index + 15}: 2 mma",
+                f"{HUES[index]}-soft",
+            )
+        canvas.text(304, y + 22, f"{loads_for(rung, tile):.0f} ldmatrix", size=SMALL, bold=True)
+        canvas.text(304, y + 40, "for 256 mma", "muted", size=SMALL)
+        y += 80
+    return canvas
+
+
+def pairs() -> Canvas:
+    canvas, y = begin(
+        "04: one load, two V fragments",
+        "ldmatrix.x4.trans: lanes 0 to 15 point at 16 keys of one column tile, lanes 16 to 31 "
+        "at the same keys of the next. Four registers: two fragments.",
+        note="V: 16 keys down, two tiles of 8 columns across.",
+    )
+    for half in range(2):
+        for tile in range(2):
+            x, top = 14 + half * 92, y + 6 + tile * 64
+            hue = f"{HUES[half]}-soft"
+            first = half * 16 + tile * 8
+            canvas.rect(x, top, 88, 60, hue, "paper")
+            canvas.text(x + 44, top + 20, f"lanes {first}-{first + 7}", size=SMALL, anchor="middle")
+            canvas.text(
+                x + 44,
+                top + 40,
+                f"keys {tile * 8}-{tile * 8 + 7}",
+                "muted",
+                size=SMALL,
+                anchor="middle",
+            )
+    canvas.line([(200, y + 66), (232, y + 66)], "muted", thick=1.6, arrow=True)
+    for half in range(2):
+        top = y + 14 + half * 62
+        for register in range(2):
+            canvas.cell(
+                238 + register * 40, top, 38, 30, f"b{half * 2 + register}", f"{HUES[half]}-soft"
+            )
+        canvas.text(324, top + 15, "O[n]" if half == 0 else "O[n + 1]", size=SMALL, bold=True)
+    canvas.text(
+        14,
+        y + 150,
+        "03 needs two ldmatrix.x2.trans for the same four registers.",
+        "muted",
+        size=SMALL,
+    )
+    return canvas
+
+
+def outer_product() -> Canvas:
+    canvas, y = begin(
+        "a6: 64 products from 16 loads",
+        "A thread holds 8 rows of Q and 8 keys of K and computes all 64 products of them.",
+        note="One thread, four columns of d at a time.",
+    )
+    left, top, cell = 92.0, y + 30, 24.0
+    canvas.text(
+        left + 4 * cell, y + 4, "8 keys of K: 8 loads of float4", size=SMALL, anchor="middle"
+    )
+    for index in range(8):
+        canvas.cell(left + index * cell, top - 14, cell, 14, "", "green-soft")
+        canvas.cell(left - 16, top + index * cell, 14, cell, "", "blue-soft")
+        for column in range(8):
+            canvas.rect(
+                left + column * cell, top + index * cell, cell, cell, "violet-soft", "paper"
+            )
+    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q:", "8 loads"], size=SMALL)
+    canvas.lines(
+        left + 8 * cell + 16,
+        top + 2 * cell,
+        ["64 sums of S", "in registers:", "256 FMA for", "16 loads"],
+        size=SMALL,
+    )
+    canvas.text(
+        14, top + 8 * cell + 16, "a3: one key for a lane, 32 FMA for 9 loads.", "muted", size=SMALL
+    )
+    return canvas
+
+
+def transposed_k() -> Canvas:
+    canvas, y = begin(
+        "a5: the same column of K, two layouts",
+        "Left: K row by row; eight lanes read one chunk of eight rows, all in banks 0 to 3. "
+        "Right: K transposed; 32 lanes read 32 neighbouring floats, all banks.",
+        note="One cell: 4 banks. Filled: what one load touches.",
+    )
+    for x, name, touched in (
+        (14.0, "K tile, [32][d]: 8 lanes", lambda r, c: c == 0),
+        (232.0, "K\u1d40 tile, [d][32]: 32 lanes", lambda r, c: r == 0),
+    ):
+        hue = "red" if x < 100 else "green"
+        canvas.text(x, y + 6, name, size=SMALL, bold=True)
+        for row in range(8):
+            for column in range(8):
+                on = touched(row, column)
+                canvas.rect(
+                    x + column * 24, y + 20 + row * 20, 24, 20, hue if on else "grey-soft", "paper"
+                )
+        canvas.text(
+            x,
+            y + 196,
+            "8 wavefronts for 16 bytes a lane" if x < 100 else "1 wavefront for 4 bytes a lane",
+            hue,
+            size=11.5,
+        )
+    return canvas
+
+
+# --- order of tiles -------------------------------------------------------------------------------
+
+BLOCKS, HEADS, ROW_TILES, GROUP = 6, 3, 7, 2
+Order = Callable[[], list[list[tuple[int, int]]]]  # thread block -> its (head, steps)
+
+
+def longest_first(t: int) -> tuple[int, int]:
+    return t // ROW_TILES, ROW_TILES - t % ROW_TILES
+
+
+def fixed(turned: bool) -> list[list[tuple[int, int]]]:
+    """Tiles handed out in rounds; turned: every second round from the other end."""
+    shares: list[list[tuple[int, int]]] = [[] for _ in range(BLOCKS)]
+    for t in range(HEADS * ROW_TILES):
+        turn, place = divmod(t, BLOCKS)
+        shares[BLOCKS - 1 - place if turned and turn % 2 else place].append(longest_first(t))
+    return shares
+
+
+def counted(group: int) -> list[list[tuple[int, int]]]:
+    """A counter: the thread block that is free has the next tile. The tiles of the last `group` heads
+    come longest first of all of them."""
+    tiles = [longest_first(t) for t in range((HEADS - group) * ROW_TILES)]
+    last = range(group * ROW_TILES)
+    tiles += [(HEADS - group + t % group, ROW_TILES - t // group) for t in last]
+    shares: list[list[tuple[int, int]]] = [[] for _ in range(BLOCKS)]
+    for tile in tiles:
+        min(shares, key=lambda share: sum(steps for _, steps in share)).append(tile)
+    return shares
+
+
+def draw_order(
+    canvas: Canvas, y: float, name: str, shares: Sequence[Sequence[tuple[int, int]]]
+) -> float:
+    unit, left = 18.0, 62.0
+    ends = [sum(steps for _, steps in share) for share in shares]
+    canvas.text(14, y + 6, name, size=SMALL, bold=True)
+    y += 18
+    for block, share in enumerate(shares):
+        canvas.text(54, y + 8, f"SM {block}", "muted", size=11.5, anchor="end")
+        x = left
+        for head, steps in share:
+            canvas.cell(x, y, steps * unit, 17, str(steps), f"{HUES[head]}-soft", size=11.5)
+            x += steps * unit
+        y += 18
+    canvas.line(
+        [(left + max(ends) * unit, y - 18 * len(shares)), (left + max(ends) * unit, y)],
+        "red",
+        thick=1.8,
+    )
+    canvas.text(
+        left,
+        y + 9,
+        f"all done after {max(ends)} steps; evenly: {sum(ends) / len(ends):g}",
+        "red",
+        size=SMALL,
+    )
+    return y + 30
+
+
+def orders(
+    title: str, description: str, shown: Sequence[tuple[str, list[list[tuple[int, int]]]]]
+) -> Canvas:
+    canvas, y = begin(
+        title,
+        description,
+        note=f"Number: steps of a tile. Colour: head. {HEADS} heads, {ROW_TILES} row tiles.",
+    )
+    for name, shares in shown:
+        y = draw_order(canvas, y, name, shares)
+    return canvas
+
+
+def back_and_forth() -> Canvas:
+    return orders(
+        "31: causal tiles, longest first, back and forth",
+        "Six SMs and 21 tiles of one to seven steps. When every round begins at the same SM it "
+        "ends after 19 steps; when every second round goes the other way, after 17.",
+        (
+            ("every round from SM 0 to SM 5", fixed(False)),
+            ("every second round from SM 5 to SM 0", fixed(True)),
+        ),
+    )
+
+
+def dynamic() -> Canvas:
+    return orders(
+        "33: a counter hands out the tiles",
+        "The same 21 tiles. With a counter each SM that is free has the next tile: 16 steps. "
+        "With the tiles of the last two heads longest first, the last ones are short: 14 steps, "
+        "which is even.",
+        (
+            ("a counter, one head after the other", counted(1)),
+            ("the last two heads, longest tiles first", counted(GROUP)),
+        ),
+    )
+
+
+# --- registers and stores -------------------------------------------------------------------------
+
+
+def registers() -> Canvas:
+    canvas, y = begin(
+        "32: what must fit into a thread's registers",
+        "31: S 64, P 32, O 64, Q 32 of 240. 32: S 40, P 20, O 64 of 160, with Q in shared memory.",
+        note="head_dim 128. The frame: registers that a consumer has.",
+    )
+    for name, keys, budget, query in (
+        ("31", 128, 240, True),
+        ("96 keys", 96, 160, False),
+        ("32", 80, 160, False),
+    ):
+        parts = [("S", keys // 2, "blue"), ("P", keys // 4, "violet"), ("O", 128 // 2, "orange")]
+        parts += [("Q", 128 // 4, "green")] if query else []
+        canvas.text(14, y + 15, name, size=SMALL, bold=True)
+        x, unit = 76.0, 350 / 240
+        for part, size, hue in parts:
+            canvas.cell(x, y, size * unit, 30, f"{part} {size}", f"{hue}-soft", size=11.5)
+            x += size * unit
+        canvas.rect(76, y, budget * unit, 30, "none", "muted", thick=1.6)
+        total = sum(size for _, size, _ in parts)
+        canvas.text(76, y + 41, f"{total} of {budget}", "muted", size=SMALL)
+        y += 58
+    canvas.text(14, y + 2, "The rest is for addresses, limits and sums.", "muted", size=SMALL)
+    return canvas
+
+
+def transpose() -> Canvas:
+    canvas, y = begin(
+        "30: four lanes exchange their pieces",
+        "Before: lane 0 holds pieces of four column groups, 4 bytes each. After: lane 0 holds "
+        "four pieces of one group, 16 bytes.",
+        note="One cell: 4 bytes. Colour: the lane it was computed in.",
+    )
+    for x, name, swapped in (
+        (62.0, "columns by group", False),
+        (274.0, "after two exchanges", True),
+    ):
+        canvas.text(x, y + 6, name, size=SMALL, bold=True)
+        for lane in range(4):
+            for group in range(4):
+                source, piece = (group, lane) if swapped else (lane, group)
+                text = "abcd"[source] + str(piece)
+                canvas.cell(
+                    x + group * 37, y + 22 + lane * 28, 37, 28, text, f"{HUES[source]}-soft"
+                )
+    for lane in range(4):
+        canvas.text(54, y + 36 + lane * 28, f"lane {lane}", size=SMALL, anchor="end")
+    canvas.line([(218, y + 78), (266, y + 78)], "muted", thick=1.8, arrow=True)
+    y += 22 + 4 * 28 + 14
+    canvas.text(62, y, "a store: 4 x 4 bytes,", size=SMALL)
+    canvas.text(62, y + 17, "half a sector of a row", "red", size=SMALL)
+    canvas.text(274, y, "a store: 4 x 16 bytes,", size=SMALL)
+    canvas.text(274, y + 17, "two sectors of a row", "green", size=SMALL)
+    return canvas
+
+
+FIGURES = {
+    "causal_tiles": causal_tiles,
+    "ragged": ragged,
+    "reuse": reuse,
+    "pairs": pairs,
+    "outer_product": outer_product,
+    "transposed_k": transposed_k,
+    "back_and_forth": back_and_forth,
+    "dynamic": dynamic,
+    "registers": registers,
+    "transpose": transpose,
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Timelines of a few rungs: as measured on the card by clock stamps, and the machine's order.
+
+plots/results/h200/timeline.json is what fa_timeline record wrote (harness/timeline). Where it is
+missing, a figure shows the machine's order alone and says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from canvas import SMALL, Canvas, begin
+
+HERE = Path(__file__).resolve().parent
+ORDER = HERE / "order.json"
+STAMPS = HERE.parent / "results" / "h200" / "timeline.json"
+STEPS_SHOWN = 3
+BC = 128  # keys of a step, in all of these rungs
+
+# Kind of a span -> its colour and its name.
+KINDS = {
+    "product": ("blue", "products issued"),
+    "arithmetic": ("orange", "softmax"),
+    "wait_products": ("blue-soft", "waits for products"),
+    "wait_data": ("green-soft", "waits for data or a slot"),
+    "wait_turn": ("violet-soft", "waits for its turn"),
+    "copy": ("green", "copies started"),
+    "other": ("grey-soft", "other"),
+}
+TITLES = {
+    "21": "21: product, softmax, product",
+    "22": "22: a producer and two consumers",
+    "23": "23: consumers that take turns",
+    "24": "24: two products in flight",
+    "28": "28: no maximum",
+    "34": "34: the last rung",
+}
+
+
+@dataclass(frozen=True)
+class Span:
+    begin: float
+    end: float
+    kind: str
+
+
+# --- what was measured ----------------------------------------------------------------------------
+
+
+@functools.cache
+def stamps() -> dict[str, Any] | None:
+    return dict(json.loads(STAMPS.read_text(encoding="utf-8"))) if STAMPS.is_file() else None
+
+
+def product_name(rung: str, index: int, steps: int) -> str:
+    """QK or PV: which of the two the commit of this number closed."""
+    if rung in ("21", "22", "23"):
+        return "PV" if index % 2 else "QK"
+    place = index % (2 * steps)
+    if place in (0, 2 * steps - 1):
+        return "QK" if place == 0 else "PV"
+    return "QK" if place % 2 else "PV"
+
+
+def thread_spans(events: Sequence[Sequence[int]], kinds: Sequence[str]) -> list[Span]:
+    """What a warp does: its waits, and between them its work."""
+    waits = {
+        "wait_begin": ("wait_end", "wait_data"),
+        "products_wait": ("products_done", "wait_products"),
+        "turn_wait": ("turn_taken", "wait_turn"),
+    }
+    found: list[Span] = []
+    last = events[0][0]
+    opened: tuple[float, str, str] | None = None
+    for clock, code, _ in events:
+        name = kinds[code]
+        if opened and name == opened[1]:
+            found.append(Span(opened[0], clock, opened[2]))
+            last, opened = clock, None
+        elif name in waits:
+            found.append(Span(last, clock, "arithmetic"))
+            opened = (clock, *waits[name])
+        elif name == "commit":
+            found.append(Span(last, clock, "arithmetic"))
+            last = clock
+    return found
+
+
+def product_spans(
+    rung: str, events: Sequence[Sequence[int]], kinds: Sequence[str], steps: int
+) -> list[Span]:
+    """From the commit of each group, or the end of the one before, to where a wait shows that it is
+    complete: groups of a warpgroup run in order."""
+    commits: list[int] = []
+    found: list[Span] = []
+    for clock, code, detail in events:
+        if kinds[code] == "commit":
+            commits.append(clock)
+        if kinds[code] == "products_done":
+            while len(found) < len(commits) - detail:
+                index = len(found)
+                begins = max(commits[index], found[-1].end if found else 0)
+                found.append(Span(begins, clock, product_name(rung, index, steps)))
+    return found
+
+
+def window_of(
+    events: Sequence[Sequence[int]], kinds: Sequence[str], steps: int
+) -> tuple[float, float]:
+    """A few steps in the middle of a tile."""
+    commits = [clock for clock, code, _ in events if kinds[code] == "commit"]
+    first = 2 * (steps // 2) if len(commits) > 2 * (steps // 2 + STEPS_SHOWN) else 0
+    return commits[first], commits[min(first + 2 * STEPS_SHOWN, len(commits) - 1)]
+
+
+# --- drawing --------------------------------------------------------------------------------------
+
+
+class Axis:
+    def __init__(self, begins: float, ends: float) -> None:
+        self.left, self.begins, self.unit = 92.0, begins, 334.0 / (ends - begins)
+        self.ends = ends
+
+    def clipped(self, span: Span) -> tuple[float, float] | None:
+        low, high = max(span.begin, self.begins), min(span.end, self.ends)
+        if high <= low:
+            return None
+        return self.left + (low - self.begins) * self.unit, (high - low) * self.unit
+
+
+def lane(
+    canvas: Canvas, y: float, name: str, axis: Axis, spans: Sequence[Span], height: float = 20
+) -> float:
+    canvas.text(14, y + height / 2, name, size=SMALL)
+    canvas.rect(axis.left, y, 334, height, "none", "line")
+    for span in spans:
+        place = axis.clipped(span)
+        if place is None:
+            continue
+        hue = {"QK": "blue", "PV": "teal"}.get(span.kind) or KINDS[span.kind][0]
+        canvas.rect(place[0], y, place[1], height, hue, radius=0)
+        if span.kind in ("QK", "PV") and place[1] > 26:
+            canvas.text(
+                place[0] + place[1] / 2,
+                y + height / 2,
+                span.kind,
+                "paper",
+                size=11.5,
+                anchor="middle",
+            )
+    return y + height + 6
+
+
+def machine(canvas: Canvas, y: float, rung: str) -> tuple[float, set[str]]:
+    """The machine's order of the whole thread block."""
+    lanes = json.loads(ORDER.read_text(encoding="utf-8"))[rung]
+    spans = {
+        name: [Span(at, at + length, kind) for at, length, kind in row]
+        for name, row in lanes.items()
+    }
+    axis = Axis(0, max(span.end for row in spans.values() for span in row))
+    canvas.text(14, y + 6, "On the virtual machine: order, in instructions", size=SMALL, bold=True)
+    y += 20
+    for name, row in spans.items():
+        y = lane(canvas, y, name, axis, row)
+    return y + 4, {span.kind for row in spans.values() for span in row}
+
+
+def card(canvas: Canvas, y: float, rung: str, document: dict[str, Any]) -> tuple[float, set[str]]:
+    """A few steps on the card."""
+    (row,) = (row for row in document["rows"] if row["id"] == rung)
+    kinds, steps = document["kinds"], row["problem"]["seq_kv"] // BC
+    warps = {each["warp"]: each["events"] for each in row["warps"]}
+    leaders = (0, 4) if rung == "21" else (4, 8)
+    window = window_of(warps[leaders[0]], kinds, steps)
+    axis = Axis(*window)
+    slower = 100 * (row["stamped_ms"]["median"] / row["plain_ms"]["median"] - 1)
+    canvas.text(
+        14,
+        y + 6,
+        f"On the card: {window[1] - window[0]:.0f} clocks, {STEPS_SHOWN} steps",
+        size=SMALL,
+        bold=True,
+    )
+    canvas.text(426, y + 6, f"stamps cost {slower:.0f} %", "muted", size=11.5, anchor="end")
+    source = f"{document['device']['name']}, N = {row['problem']['seq_q']}, "
+    source += f"commit {document['generator']['git_sha'][:9]}"
+    canvas.text(14, y + 22, source, "muted", size=SMALL)
+    y += 36
+    shown: set[str] = set()
+    if rung != "21":
+        loads = [
+            Span(clock, clock + 24, "copy") for clock, code, _ in warps[0] if kinds[code] == "load"
+        ]
+        waits = [span for span in thread_spans(warps[0], kinds) if span.kind == "wait_data"]
+        y = lane(canvas, y, "producer", axis, [*waits, *loads])
+        shown |= {"copy", "wait_data"}
+    for number, warp in enumerate(leaders):
+        threads = thread_spans(warps[warp], kinds)
+        y = lane(
+            canvas, y, f"products {number}", axis, product_spans(rung, warps[warp], kinds, steps)
+        )
+        y = lane(canvas, y, f"threads {number}", axis, threads) + 6
+        shown |= {span.kind for span in threads}
+    return y, shown
+
+
+def legend(canvas: Canvas, y: float, shown: set[str]) -> None:
+    x = 14.0
+    for kind, (hue, name) in KINDS.items():
+        if kind not in shown:
+            continue
+        width = 19 + len(name) * 6.3 + 14
+        if x + width > 436:
+            x, y = 14.0, y + 20
+        canvas.rect(x, y - 7, 14, 14, hue, "line")
+        canvas.text(x + 19, y, name, size=11.5)
+        x += width
+
+
+def timeline(rung: str) -> Canvas:
+    document = stamps()
+    description = (
+        "Bars over time for the producer and the two consumers: products, softmax, waits. "
+    )
+    description += "The order on the virtual machine" + (
+        ", and the clocks measured on the card." if document else "."
+    )
+    canvas, y = begin(TITLES[rung], description)
+    shown: set[str] = set()
+    if document:
+        y, shown = card(canvas, y + 2, rung, document)
+        y += 6
+    y, more = machine(canvas, y + 2, rung)
+    legend(canvas, y + 8, shown | more)
+    return canvas
+
+
+FIGURES = {f"timeline_{rung}": functools.partial(timeline, rung) for rung in TITLES}
