@@ -15,6 +15,10 @@
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
 #   small    small.json   the same at the shapes of the A10 post: 1x1 and 2x4 heads, N=256 and 1024
+#   decode   decode.json  rungs for new queries against a cache, D=128: one sequence of 1024 to 131072
+#                         keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
+#                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
+#                         32768, pages of 16 and 64 keys, and 4 and 16 queries
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
@@ -27,7 +31,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=limits,ladder,causal,ragged,fp32,small,spread
+SETS=limits,ladder,causal,ragged,decode,fp32,small,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
 # The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
@@ -191,11 +195,34 @@ measure_small() {
   done
 }
 
+# Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well.
+measure_decode() {
+  local json="$1/decode.json" cached="r['family'] == 'decode'" keys batch
+  local shape=(--heads 32 --queries 1 --no-ablations --peers "$ATTENTION_PEERS")
+  bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
+    --seqs 1024,2048,4096,8192,16384,32768,65536,131072
+  for batch in 16 64; do
+    for keys in 8 32; do
+      bench_rungs "$cached" "$json" "${shape[@]}" --batch $batch --kv-heads $keys --seqs 8192
+    done
+  done
+  bench_rungs "$cached and r['lengths']" "$json" "${shape[@]}" --batch 64 --kv-heads 8 \
+    --seqs 32768 --lengths random
+  for keys in 16 64; do
+    bench_rungs "$cached and r['paged']" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192 \
+      --page $keys
+  done
+  for keys in 4 16; do
+    bench_rungs "$cached and r['few_queries']" "$json" --heads 32 --queries $keys --no-ablations \
+      --peers "$ATTENTION_PEERS" --causal --batch 16 --kv-heads 8 --seqs 8192
+  done
+}
+
 # 27 has the exact running maximum, 28 is the first that has not, the last is the fastest.
 measure_spread() {
   local json="$1/spread.json" last rungs spread
   local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
-  last="$(rungs_where "r['dtype'] == 'float16' and r['family'] != 'own'" | sed 's/.* //')"
+  last="$(rungs_where "r['dtype'] == 'float16' and r['family'] not in ('own', 'decode')" | sed 's/.* //')"
   rungs="r['id'] in ('27', '28', '$last')"
   for spread in 1 2 4 8 16; do
     bench_rungs "$rungs" "$json" "${shape[@]}" --spread $spread

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Keeps the documentation equal to the committed measurements and to the catalogue.
 
-  scripts/docs.py --write     fills tables, numbers, navigation; renders the charts
+  scripts/docs.py --write     fills tables, numbers, navigation; renders charts and figures
   scripts/docs.py --check     prints a diff of what is out of date and exits 1
 
 A key whose measurement is missing keeps its text and is an error (exit code 2); all others are
@@ -60,7 +60,9 @@ writes the {{key}} again. A line that has no place, or several, is an error. Key
       ID: a rung, ID@TILE for an ablation (01@64x128w4), or a peer (fa2, cudnn, cublas)
       FIELD: see FIELDS in pages/site.py
 
-mkdocs.yml: the lines between "# chapters: begin" and "# chapters: end" are the chapters.
+mkdocs.yml: the lines between "# chapters: begin" and "# chapters: end" are the chapters, a part for
+each family. Code of the kernels, links into the glossary and mathematics are added when the site is
+built; scripts/book/code.py and glossary.py say how a page asks for them.
 """
 
 from __future__ import annotations
@@ -70,10 +72,11 @@ import difflib
 import re
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
-from pages import evidence, prose, results
-from pages.charts import chart_problems, render_charts
+from pages import decode, evidence, prose, results
+from pages.charts import chart_problems, draw_figures, render_charts
 from pages.numbers import number
 from pages.site import REPOSITORY, NotMeasured, Site
 
@@ -81,6 +84,13 @@ from ladder import Catalogue, LadderError
 
 TABLE = re.compile(r"(<!-- table:([^>]*?) -->\n)(.*?)(<!-- /table -->)", re.S)
 OPENING = re.compile(r"<!-- table:[^>]*-->")
+# Family -> title of its part of the book.
+PARTS = {
+    "fp32": "FP32: finding the algorithm",
+    "ampere": "Ampere: tensor cores",
+    "hopper": "Hopper",
+    "decode": "Decode: long caches",
+}
 NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end)", re.S)
 
 
@@ -90,6 +100,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "cards": results.cards_table,
     "limits": results.limits_table,
     "rung": results.rung_table,
+    "decode": decode.decode_table,
     "causal": results.causal_table,
     "tune": results.tune_table,
     "occupancy": results.occupancy_table,
@@ -154,13 +165,18 @@ def fill_page(site: Site, page: Path, text: str) -> str:
 
 
 def fill_navigation(site: Site, text: str) -> str:
-    """mkdocs.yml with one line a chapter."""
+    """mkdocs.yml with a part for each family and in it a line for each chapter."""
+    unknown = {rung.family for rung in site.catalogue.rungs} - set(PARTS)
+    if unknown:
+        raise LadderError(f"PARTS has no title for the family '{', '.join(sorted(unknown))}'")
 
     def lines(match: re.Match[str]) -> str:
-        entries = (
-            f'{match[1]}- "{rung.title}": {rung.chapter.removeprefix("docs/")}\n'
-            for rung in site.catalogue.rungs
-        )
+        entries = []
+        for family, rungs in groupby(site.catalogue.rungs, lambda rung: rung.family):
+            entries.append(f"{match[1]}- '{PARTS[family]}':\n")
+            for rung in rungs:
+                page = rung.chapter.removeprefix("docs/")
+                entries.append(f'{match[1]}    - "{rung.title}": {page}\n')
         return match[1] + match[2] + "".join(entries) + match[4]
 
     filled, count = NAVIGATION.subn(lines, text)
@@ -218,6 +234,7 @@ def write(site: Site, catalogue: Path | None) -> int:
             path.write_text(new, encoding="utf-8")
             print(path.relative_to(site.root))
     render_charts(site, catalogue)
+    draw_figures(site)
     for problem in missing_chapters(site):
         print(f"docs.py: {problem}", file=sys.stderr)
     return 0

@@ -93,9 +93,9 @@ def check_results(fa: Path, id: str) -> Finding:
     return Finding(False, text + ("\n         ..." if len(wrong) > SHOWN else ""))
 
 
-def count(fa: Path, id: str, *options: str) -> Counts:
-    """What fa explain counts for one head of 32 columns, twice."""
-    done = run([fa, "explain", id, "--dim", "32", *options, "--json"])
+def count(fa: Path, id: str, *options: str, dim: int = 32) -> Counts:
+    """What fa explain counts for two heads."""
+    done = run([fa, "explain", id, "--dim", f"{dim}", *options, "--json"])
     if done.returncode != 0:
         raise Missing(f"fa explain {id} failed: {done.stderr.strip()}")
     return dict(json.loads(done.stdout)["rows"][0]["counts"])
@@ -105,6 +105,12 @@ def at_most(what: str, found: int, most: int) -> Finding:
     if found <= most:
         return Finding(True, f"{what}: {found}, allowed are {most}")
     return Finding(False, f"{what}: {found}, more than the {most} that are needed")
+
+
+def exactly(what: str, found: int, wanted: int) -> Finding:
+    if found == wanted:
+        return Finding(True, f"{what}: {found}, as many as there must be")
+    return Finding(False, f"{what}: {found}, and there must be {wanted}")
 
 
 # --- the kernels ----------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ def check_conflict(fa: Path, _: Path) -> Iterator[Finding]:
     yield result
     if not result.good:
         return
-    seq, dim, heads, rows, keys = 128, 32, 2, 4, 32
+    seq, heads, rows, keys = 128, 2, 4, 32
     counts = count(fa, "ex3", "--seq", f"{seq}")
     for kind, what in (("load", "reads"), ("store", "writes")):
         ideal = counts.get(f"shared_{kind}_ideal", 0)
@@ -182,6 +188,137 @@ def check_conflict(fa: Path, _: Path) -> Iterator[Finding]:
     blocks = heads * seq // rows
     yield at_most("warp loads (every tile is read once a block)", counts["global_load_requests"],
                   blocks * (rows + seq // keys * 2 * keys))  # fmt: skip
+
+
+def check_any_length(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex4")
+    yield result
+    if not result.good:
+        return
+    queries, keys, dim, heads, rows = 100, 77, 32, 2, 64
+    counts = count(fa, "ex4", "--seq", f"{queries}", "--seq-kv", f"{keys}")
+    blocks = math.ceil(queries / rows)
+    yield at_most("bytes loaded (rows that exist, K and V once for each thread block)",
+                  counts["global_load_bytes"], heads * (queries + blocks * 2 * keys) * dim * 4)  # fmt: skip
+
+
+def check_sectors(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex5")
+    yield result
+    if not result.good:
+        return
+    seq, dim, heads, rows, sector = 128, 32, 2, 64, 32
+    counts = count(fa, "ex5", "--seq", f"{seq}")
+    floats = heads * seq // rows * (rows + 2 * seq) * dim
+    yield at_most("sectors of 32 bytes loaded", counts["global_load_sectors"], floats * 4 // sector)
+
+
+# --- the kernels on tensor cores: 64 columns, 16 query rows a warp, steps of 32 keys --------------
+
+SEQ, HEADS, HEAD_DIM = 128, 2, 64
+WARP_STEPS = HEADS * SEQ // 16 * SEQ // 32
+LDMATRIX = WARP_STEPS * (4 + 8 + 8)  # Q, K, V
+
+
+def tensor_counts(fa: Path, id: str, dim: int = HEAD_DIM) -> Counts:
+    return count(fa, id, "--seq", f"{SEQ}", dim=dim)
+
+
+def check_fragments(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex6")
+    yield result
+    if not result.good:
+        return
+    products = HEADS * SEQ // 16 * SEQ // 8 * HEAD_DIM // 16 * 2
+    yield exactly("products on tensor cores", tensor_counts(fa, "ex6").get("tensor", 0), products)
+
+
+def check_registers(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex7")
+    yield result
+    if not result.good:
+        return
+    counts = tensor_counts(fa, "ex7")
+    yield at_most("stores to shared memory", counts.get("shared_store_requests", 0), 0)
+    yield at_most("ldmatrix (of Q, K and V)", counts["ldmatrix_requests"], LDMATRIX)
+    yield at_most("shuffles (of maxima and sums)", counts["shuffle"], WARP_STEPS * 4 + WARP_STEPS)
+
+
+def check_ldmatrix(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex8")
+    yield result
+    if not result.good:
+        return
+    counts = tensor_counts(fa, "ex8")
+    yield exactly("ldmatrix", counts["ldmatrix_requests"], LDMATRIX)
+    yield at_most("wavefronts of ldmatrix", counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
+
+
+def check_swizzle(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex9")
+    yield result
+    if not result.good:
+        return
+    counts = tensor_counts(fa, "ex9")
+    yield at_most("wavefronts of ldmatrix", counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
+
+
+def copies_of_warp_0(trace: list[dict[str, Any]]) -> tuple[int, int]:
+    """How many groups of cp.async the warp started, and how many of them were in flight while it
+    multiplied."""
+    events = [event for event in trace if event.get("tid") == 0]
+    matrix = [event["ts"] for event in events if event["ph"] == "X" and event["cat"] == "matrix"]
+    begin, end = (
+        {event["id"]: event["ts"] for event in events if event["ph"] == phase} for phase in "be"
+    )
+    covered = [id for id in begin if any(begin[id] <= at < end[id] for at in matrix)]
+    return len(begin), len(covered)
+
+
+def check_pipeline(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex10")
+    yield result
+    if not result.good:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder, "trace.json")
+        done = run([fa, "run", "ex10", "--device", "vm", "--heads", "1", "--seq", "256",
+                    "--dim", f"{HEAD_DIM}", "--trace", trace])  # fmt: skip
+        if done.returncode != 0:
+            raise Missing(f"fa run ex10 --trace failed: {done.stderr.strip()}")
+        groups, covered = copies_of_warp_0(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"])
+    text = f"groups of copies in flight while warp 0 multiplies: {covered} of {groups}"
+    yield Finding(groups > 1 and covered >= groups - 1, f"{text}; only the first need not be")
+
+
+def check_ring(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex11")
+    yield result
+    if not result.good:
+        return
+    counts, blocks, warps, slots = tensor_counts(fa, "ex11"), HEADS * SEQ // 64, 3, 2 * SEQ // 32
+    yield exactly("TMA copies", counts["bulk_copy"], blocks * (1 + slots))
+    yield at_most("barriers (__syncthreads for the set-up, __syncwarp for each slot that a warp releases)",
+                  counts["barrier"], blocks * (warps + 2 * slots))  # fmt: skip
+
+
+def check_descriptor(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex12")
+    yield result
+    if not result.good:
+        return
+    products = HEADS * SEQ // 16 * SEQ // 64 * (8 + 4)
+    yield exactly("wgmma, counted for each warp", tensor_counts(fa, "ex12", 128)["wgmma"], products)
+
+
+def check_wait(fa: Path, _: Path) -> Iterator[Finding]:
+    result = check_results(fa, "ex13")
+    yield result
+    if not result.good:
+        return
+    steps = HEADS * SEQ // 16 * SEQ // 64
+    yield at_most("fences, commits and waits, for each warp", tensor_counts(fa, "ex13", 128)["wgmma_sync"],
+                  steps * 2 * 3)  # fmt: skip
 
 
 # --- the benchmark --------------------------------------------------------------------------------
@@ -296,7 +433,17 @@ ALL = (
     Exercise(1, "online softmax from the recurrence", "ex1_online_softmax.cu", check_online_softmax),
     Exercise(2, "a causal mask for a kernel without one", "ex2_causal.cu", check_causal),
     Exercise(3, "break a bank conflict", "ex3_conflict.cu", check_conflict),
-    Exercise(4, "benchmark flash against standard", "ex4_benchmark.py", check_benchmark),
+    Exercise(4, "any number of queries and keys", "ex4_any_length.cu", check_any_length),
+    Exercise(5, "loads that use every byte of a sector", "ex5_sectors.cu", check_sectors),
+    Exercise(6, "tensor-core fragments", "ex6_fragments.cu", check_fragments),
+    Exercise(7, "P stays in registers", "ex7_registers.cu", check_registers),
+    Exercise(8, "the addresses of ldmatrix", "ex8_ldmatrix.cu", check_ldmatrix),
+    Exercise(9, "a swizzle", "ex9_swizzle.cu", check_swizzle),
+    Exercise(10, "copies in the background", "ex10_pipeline.cu", check_pipeline),
+    Exercise(11, "a ring of mbarriers", "hopper/ex11_ring.cu", check_ring),
+    Exercise(12, "the descriptor of a wgmma operand", "hopper/ex12_descriptor.cu", check_descriptor),
+    Exercise(13, "fence, commit, wait", "hopper/ex13_wait.cu", check_wait),
+    Exercise(14, "benchmark flash against standard", "ex14_benchmark.py", check_benchmark),
 )
 
 
@@ -348,7 +495,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     if arguments.number is None:
         for exercise in ALL:
-            print(f"{exercise.number}  {exercise.title:40}  docs/exercises/{exercise.file}")
+            print(f"{exercise.number:2}  {exercise.title:40}  docs/exercises/{exercise.file}")
         return 0
     exercise = next(each for each in ALL if each.number == arguments.number)
     file = arguments.file or OWN / exercise.file

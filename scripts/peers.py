@@ -13,10 +13,11 @@ to launch a peer on given pointers. Runs under the python3 that has PyTorch.
 
 Peers in float16: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), triton (its
 fused-attention tutorial kernel, where it can be imported), fa3 (FlashAttention-3, from its own
-package or from xformers 0.0.34). In float32: torch_efficient (the memory-efficient backend). In
-both: torch_standard (matrix product, softmax, matrix product) and the ceilings, cublas (a matrix
-product) and copy (device memory to device memory). A peer that is not installed gives rows that say
-so.
+package or from xformers 0.0.34; against a cache with the split count that is fastest). In float32:
+torch_efficient (the memory-efficient backend). In both: torch_standard (matrix product, softmax,
+matrix product) and the ceilings, cublas (a matrix product) and copy (device memory to device
+memory). A peer that is not installed gives rows that say so. Spaced launches find the L2 flushed,
+those of the peers as well as ours, so that a cache of any size is read from memory.
 """
 
 from __future__ import annotations
@@ -98,6 +99,16 @@ class Peer:
         return any(self.matmul) or self.copy_bytes > 0
 
 
+def require_plain_cache(problem: PeerProblem) -> None:
+    if problem.page > 0 or problem.lengths > 0:
+        raise Unsupported("timed without pages and without lengths only")
+
+
+def require_all_heads(problem: PeerProblem) -> None:
+    if problem.kv_heads != problem.heads:
+        raise Unsupported("timed with as many heads of K and V as of Q only")
+
+
 def require_half(problem: PeerProblem) -> None:
     if problem.dtype != FLOAT16:
         raise Unsupported("timed in float16 only")
@@ -122,6 +133,7 @@ def require_single_square_causal(problem: PeerProblem) -> None:
 
 def require_visible_keys(problem: PeerProblem) -> None:
     """For a softmax of the masked scores: a row without a visible key has none."""
+    require_all_heads(problem)
     if problem.causal and problem.seq_q > problem.seq_kv:
         raise Unsupported("its softmax of a row without a visible key is NaN")
 
@@ -148,6 +160,7 @@ def sdpa_peer(
                 tensors.v,
                 is_causal=bool(problem.causal),
                 scale=problem.scale,
+                enable_gqa=problem.kv_heads != problem.heads,
             )
 
     return Peer(id, version, check=check, forward=forward)
@@ -288,6 +301,7 @@ def triton_peer(torch: Any) -> Peer:
 
     def check(problem: PeerProblem) -> None:
         require_half_square_causal(problem)
+        require_all_heads(problem)
         if problem.seq_q != problem.seq_kv:
             raise Unsupported("the tutorial kernel takes seq_q == seq_kv only")
 
@@ -319,15 +333,41 @@ def fa3_peer(torch: Any) -> Peer:
     version = fa3_version()
     attention = torch.ops.flash_attn_3.fwd
 
-    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+    splits: dict[tuple[Any, ...], int] = {}
+
+    def run(problem: PeerProblem, tensors: Tensors, num_splits: int) -> Any:
         q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
+        options = {"softmax_scale": problem.scale, "is_causal": bool(problem.causal)}
         with torch.no_grad():
-            out, *_ = attention(
-                q, k, v, softmax_scale=problem.scale, is_causal=bool(problem.causal), num_splits=1
-            )
+            out, *_ = attention(q, k, v, num_splits=num_splits, **options)
         return out.transpose(1, 2)
 
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        key = (problem.q_shape, problem.kv_shape, problem.causal)
+        if problem.seq_q > FEW_QUERIES:
+            splits[key] = 1
+        elif key not in splits:  # the first launch, which is not timed
+            seconds = {n: timed(torch, lambda n=n: run(problem, tensors, n)) for n in FA3_SPLITS}
+            splits[key] = min(FA3_SPLITS, key=lambda n: seconds[n])
+        return run(problem, tensors, splits[key])
+
     return Peer("fa3", version, check=require_half, forward=forward)
+
+
+FEW_QUERIES = 16  # up to here a problem is one of new queries against a cache
+FA3_SPLITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # 0: its own choice
+
+
+def timed(torch: Any, call: Callable[[], Any], launches: int = 10) -> float:
+    """Milliseconds of a launch on the current stream, waited for: not while anything is timed."""
+    call()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(launches):
+        call()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / launches
 
 
 FACTORIES: dict[str, Callable[[Any], Peer]] = {
@@ -418,6 +458,7 @@ class Launcher:
         self.inputs = None
         self.torch.cuda.empty_cache()
         if not self.peer.is_ceiling:
+            require_plain_cache(problem)
             self.peer.check(problem)
 
     def launch(

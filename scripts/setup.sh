@@ -4,6 +4,7 @@
 # (.venv, or FA_VENV_DIR), nvcc (cuda in there). Does nothing, and needs no network, where all of it
 # is there.
 #   scripts/setup.sh [build] [cuda] [python] [lint]      default: all four
+#   scripts/setup.sh web                                 emscripten and a browser, for the live pages
 #   scripts/setup.sh charts                              numpy and matplotlib alone, from anywhere
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -48,6 +49,14 @@ missing_build_packages() {
 }
 
 missing_lint_packages() { have clang-tidy || echo clang-tidy; }
+
+# What the live pages are built with, and the browser that tests them.
+missing_web_packages() {
+  have emcc || echo emscripten
+  [[ -e /usr/share/nodejs/acorn ]] || have npm || echo node-acorn
+  have ninja || echo ninja-build
+  have chromium || have google-chrome || echo chromium
+}
 
 missing_python_packages() { has_venv_module || echo python3-venv; }
 
@@ -111,6 +120,13 @@ setup_lint() {
   (apt_install "${missing[@]}") || say "clang-tidy is not here: its check will be skipped"
 }
 
+setup_web() {
+  local missing
+  mapfile -t missing < <(missing_web_packages)
+  (apt_install "${missing[@]}") ||
+    say "emscripten or chromium is not here: pages have no live parts, or these are not tested"
+}
+
 setup_python() {
   local requirements="$ROOT/scripts/requirements.txt" missing
   stamp_matches "$PYTHON_STAMP" "$requirements" && return 0
@@ -155,9 +171,9 @@ main() {
   [[ $# -gt 0 ]] || set -- build cuda python lint
   for part in "$@"; do
     case "$part" in
-      build | cuda | python | lint | charts) ;;
+      build | cuda | python | lint | web | charts) ;;
       -h | --help) show_usage && return 0 ;;
-      *) die "unknown part '$part'; allowed: build cuda python lint charts" ;;
+      *) die "unknown part '$part'; allowed: build cuda python lint web charts" ;;
     esac
   done
   for part in "$@"; do "setup_$part"; done

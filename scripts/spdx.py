@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LINE = "SPDX-License-Identifier: MIT"
 COMMENTS = {".cmake": "#", ".cpp": "//", ".cu": "//", ".cuh": "//", ".def": "//", ".h": "//"}
 COMMENTS |= {".inc": "//", ".py": "#", ".sh": "#", "CMakeLists.txt": "#"}
-WITHOUT = ("kernels/", "docs/", "harness/tests/vm/kernels/", "harness/tests/vm/consumer/",
+WITHOUT = ("kernels/", "docs/", "harness/vm/tests/kernels/", "harness/vm/tests/consumer/",
            "harness/tests/exercises/project/")  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HARNESS = ("attention", "bench", "capi", "cli", "command", "device", "environment", "io",
-           "measure", "python", "results", "timing", "vm")  # fmt: skip
+           "measure", "python", "results", "timeline", "timing", "vm")  # fmt: skip
 FOLDERS = ("kernels", *(f"harness/{folder}" for folder in HARNESS))
 SKIPPED = 77
 
@@ -45,9 +45,9 @@ class UsageError(Exception):
 
 
 def is_ours(path: Path) -> bool:
-    return path.suffix == ".cpp" and any(
-        path.is_relative_to(REPOSITORY / folder) for folder in FOLDERS
-    )
+    if path.suffix != ".cpp" or path.is_relative_to(REPOSITORY / "harness/vm/tests"):
+        return False
+    return any(path.is_relative_to(REPOSITORY / folder) for folder in FOLDERS)
 
 
 def load_sources(build: Path) -> list[Source]:

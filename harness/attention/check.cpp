@@ -29,16 +29,7 @@ std::string number(double value) {
 
 Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierOptions& options)
     : problem_(problem), rows_(choose_rows(problem, options.budget, options.seed)) {
-  auto expect = [&](const HostTensor& tensor, const Shape& shape, const char* name) {
-    if (tensor.dtype != problem.dtype || tensor.shape != shape) {
-      throw std::invalid_argument(std::string(name) + " is " + to_string(tensor.dtype) + " " +
-                                  fa::to_string(tensor.shape) + ", the problem (" +
-                                  fa::to_string(problem) + ") needs " + fa::to_string(shape));
-    }
-  };
-  expect(inputs.q, q_shape(problem), "Q");
-  expect(inputs.k, kv_shape(problem), "K");
-  expect(inputs.v, kv_shape(problem), "V");
+  require_inputs(problem, inputs);
   ReferenceRows reference = reference_rows(problem, inputs, rows_);
   exact_ = std::move(reference.exact);
   spread_ = std::move(reference.spread);

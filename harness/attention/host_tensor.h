@@ -92,17 +92,18 @@ HostTensor make_tensor(Dtype dtype, const Shape& shape);
 HostTensor make_tensor(Dtype dtype, const Shape& shape, float value);
 
 /// Shape of Q and O.
-constexpr Shape q_shape(const Problem& p) {
+inline Shape q_shape(const Problem& p) {
   return {p.batch, p.heads, p.seq_q, p.head_dim};
 }
 
-/// Shape of K and V.
-constexpr Shape kv_shape(const Problem& p) {
-  return {p.batch, p.heads, p.seq_kv, p.head_dim};
+/// Shape of K and V as they are stored.
+inline Shape kv_shape(const Problem& p) {
+  if (p.page > 0) return {p.pages(), p.kv_heads(), p.page, p.head_dim};
+  return {p.batch, p.kv_heads(), p.seq_kv, p.head_dim};
 }
 
 /// Shape of the LSE, which is float32 for every dtype.
-constexpr Shape lse_shape(const Problem& p) {
+inline Shape lse_shape(const Problem& p) {
   return {p.batch, p.heads, p.seq_q, 1};
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -163,6 +165,19 @@ void for_each_query(const Problem& problem, const Body& body) {
   });
 }
 
+// Calls body(entry and head of K and V, key, its row of K and V) for every key, on all threads.
+template <class Body>
+void for_each_key(const Problem& problem, const Inputs& inputs, const Body& body) {
+  parallel_for(problem.batch * problem.kv_heads() * problem.seq_kv, 256,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t head = i / problem.seq_kv, key = i % problem.seq_kv;
+                   if (key >= problem.length(head / problem.kv_heads())) continue;
+                   body(head, key, kv_row(problem, inputs, head * problem.group(), key));
+                 }
+               });
+}
+
 // Score that gives one key about ten times the weight of all others together. Those have scores of
 // standard deviation sigma = t / sqrt(D), so their sum is about n exp(sigma^2 / 2): solve
 // t = log(10 n) + t^2 / (2 D).
@@ -174,18 +189,40 @@ double needle_score(const Problem& problem) {
 
 // Each query is the key it looks for, scaled.
 void fill_needle_queries(const Problem& problem, double spread, std::uint64_t seed,
-                         std::uint64_t k_key, HostTensor& q) {
+                         std::uint64_t k_key, Inputs& inputs) {
   const std::int64_t d = problem.head_dim;
   const double factor =
       needle_score(problem) / (kNeedleMeanSquare * static_cast<double>(d) * problem.scale());
   const Levels levels = scaled(tables().needle, spread * factor);
   for_each_query(problem, [&](std::int64_t head, std::int64_t row, std::int64_t first) {
-    const std::int64_t key = needle_key(problem, seed, head, row);
-    const std::int64_t source = (head * problem.seq_kv + std::max<std::int64_t>(0, key)) * d;
+    const std::int64_t key = std::max<std::int64_t>(0, needle_key(problem, seed, head, row));
+    if (problem.length(head / problem.heads) == 0) {
+      for (std::int64_t c = 0; c < d; ++c) inputs.q.set(first + c, 0);
+      return;
+    }
+    const std::int64_t source = kv_row(problem, inputs, head, key) * d;
     draw_range(levels, k_key, source, source + d, [&](std::int64_t index, std::uint16_t half) {
-      q.set(first + index - source, half_to_float(half));
+      inputs.q.set(first + index - source, half_to_float(half));
     });
   });
+}
+
+// The pages of all batch entries in a random order.
+std::vector<std::int32_t> page_table(const Problem& problem, std::uint64_t seed) {
+  const std::int64_t width = problem.table_width();
+  if (width == 0) return {};
+  std::vector<std::int32_t> order(static_cast<std::size_t>(problem.pages()));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(seed);
+  for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random() % (i + 1)]);
+  std::vector<std::int32_t> table(static_cast<std::size_t>(problem.batch * width), -1);
+  std::size_t next = 0;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t i = 0; i * problem.page < problem.length(b); ++i) {
+      table[static_cast<std::size_t>(b * width + i)] = order[next++];
+    }
+  }
+  return table;
 }
 
 // The last column of Q is constant, that of K counts blocks of kRiseKeys keys from the middle of
@@ -198,13 +235,10 @@ void overlay_rise(const Problem& problem, double spread, Inputs& inputs) {
   });
   const std::int64_t last = (problem.seq_kv - 1) / kRiseKeys;
   const float middle = static_cast<float>(last) / 2;
-  parallel_for(problem.batch * problem.heads * problem.seq_kv, 256,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t j = begin; j < end; ++j) {
-                   const std::int64_t block = j % problem.seq_kv / kRiseKeys;
-                   inputs.k.set((j + 1) * d - 1, round_to_half(static_cast<float>(block) - middle));
-                 }
-               });
+  for_each_key(problem, inputs, [&](std::int64_t, std::int64_t key, std::int64_t row) {
+    const std::int64_t block = key / kRiseKeys;
+    inputs.k.set((row + 1) * d - 1, round_to_half(static_cast<float>(block) - middle));
+  });
 }
 
 // A query with a spike is the spike's key, scaled so that its own score is larger than the others
@@ -222,7 +256,7 @@ void overlay_spikes(const Problem& problem, std::uint64_t seed, Inputs& inputs) 
   for_each_query(problem, [&](std::int64_t head, std::int64_t row, std::int64_t first) {
     const std::int64_t key = spike_key(problem, seed, head, row);
     if (key < 0) return;
-    const std::int64_t source = (head * problem.seq_kv + key) * d;
+    const std::int64_t source = kv_row(problem, inputs, head, key) * d;
     double square = 0;
     for (std::int64_t c = 0; c < d; ++c) {
       const auto value = static_cast<double>(inputs.k.at(source + c));
@@ -281,7 +315,7 @@ std::string to_string(const InputKind& kind) {
 
 std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
                         std::int64_t row) {
-  const std::int64_t visible = visible_keys(problem, row);
+  const std::int64_t visible = visible_keys(problem, row, head);
   if (visible == 0) return -1;
   const std::uint64_t start = hash_at(tensor_key(seed, 3), head);
   return scale_fraction(start + static_cast<std::uint64_t>(row) * kGolden, visible);
@@ -291,7 +325,9 @@ std::int64_t spike_key(const Problem& problem, std::uint64_t seed, std::int64_t 
                        std::int64_t row) {
   const std::uint64_t hash = spike_hash(seed, head, row);
   if (hash % 8 != 0) return -1;
-  const std::int64_t visible = visible_keys(problem, row), hidden = problem.seq_kv - visible;
+  const std::int64_t visible = visible_keys(problem, row, head);
+  const std::int64_t length = problem.length(head / problem.heads), hidden = length - visible;
+  if (length == 0) return -1;
   const std::uint64_t fraction = hash << 24;  // other bits than those of the choices
   if (visible == 0 || (hidden > 0 && hash / 8 % 4 == 0)) {
     return visible + scale_fraction(fraction, hidden);
@@ -302,10 +338,67 @@ std::int64_t spike_key(const Problem& problem, std::uint64_t seed, std::int64_t 
   return visible - among + scale_fraction(fraction, among);
 }
 
+std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t head,
+                    std::int64_t key) {
+  const std::int64_t entry = head / problem.heads;
+  const std::int64_t kv_head = head % problem.heads / problem.group();
+  if (problem.page == 0) return (entry * problem.kv_heads() + kv_head) * problem.seq_kv + key;
+  const auto slot = static_cast<std::size_t>(entry * problem.table_width() + key / problem.page);
+  const std::int64_t page = inputs.page_table[slot];
+  return (page * problem.kv_heads() + kv_head) * problem.page + key % problem.page;
+}
+
+void require_inputs(const Problem& problem, const Inputs& inputs) {
+  const auto expect = [&](const HostTensor& tensor, const Shape& shape, const char* name) {
+    if (tensor.dtype == problem.dtype && tensor.shape == shape) return;
+    throw std::invalid_argument(std::string(name) + " is " + to_string(tensor.dtype) + " " +
+                                to_string(tensor.shape) + ", the problem (" + to_string(problem) +
+                                ") needs " + to_string(shape));
+  };
+  expect(inputs.q, q_shape(problem), "Q");
+  expect(inputs.k, kv_shape(problem), "K");
+  expect(inputs.v, kv_shape(problem), "V");
+  if (std::ssize(inputs.page_table) != problem.batch * problem.table_width()) {
+    throw std::invalid_argument("the page table has " + std::to_string(inputs.page_table.size()) +
+                                " entries, the problem (" + to_string(problem) + ") needs " +
+                                std::to_string(problem.batch * problem.table_width()));
+  }
+}
+
+std::vector<std::int64_t> random_lengths(std::int64_t batch, std::int64_t seq_kv,
+                                         std::uint64_t seed) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    lengths.push_back(1 + scale_fraction(hash_at(tensor_key(seed, 5), b), seq_kv));
+  }
+  return lengths;
+}
+
+void fill_unused(const Problem& problem, Inputs& inputs, float k, float v) {
+  const std::int64_t d = problem.head_dim;
+  std::vector<char> used(static_cast<std::size_t>(inputs.k.size() / d));
+  for_each_key(problem, inputs, [&](std::int64_t, std::int64_t, std::int64_t row) {
+    used[static_cast<std::size_t>(row)] = 1;
+  });
+  parallel_for(std::ssize(used), 256, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      if (used[static_cast<std::size_t>(row)] != 0) continue;
+      for (std::int64_t i = row * d; i < (row + 1) * d; ++i) {
+        // Either sign, so that some such scores would win a row's maximum by far.
+        inputs.k.set(i, (row + i) % 2 == 0 ? k : -k);
+        inputs.v.set(i, v);
+      }
+    }
+  });
+}
+
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
   if (problem.batch < 1 || problem.heads < 1 || problem.seq_q < 1 || problem.seq_kv < 1 ||
       problem.head_dim < 1) {
     throw std::invalid_argument("inputs need positive extents, got " + to_string(problem));
+  }
+  if (const std::string error = cache_error(problem); !error.empty()) {
+    throw std::invalid_argument(error);
   }
   const auto& [distribution, spread] = kind;
   if (!(spread >= InputKind::kLeastSpread && spread <= InputKind::kGreatestSpread)) {
@@ -315,17 +408,18 @@ Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t 
   const std::uint64_t k_key = tensor_key(seed, 1);
   Inputs inputs{make_tensor(problem.dtype, q_shape(problem)),
                 make_tensor(problem.dtype, kv_shape(problem)),
-                make_tensor(problem.dtype, kv_shape(problem))};
+                make_tensor(problem.dtype, kv_shape(problem)), page_table(problem, seed)};
   const Tables& t = tables();
   fill(inputs.v, t.v(distribution), tensor_key(seed, 2));
   fill(inputs.k, t.k(distribution), k_key);
   if (distribution == Distribution::needle) {
-    fill_needle_queries(problem, spread, seed, k_key, inputs.q);
+    fill_needle_queries(problem, spread, seed, k_key, inputs);
   } else {
     fill(inputs.q, scaled(t.q(distribution), spread), tensor_key(seed, 0));
   }
   if (distribution == Distribution::rising) overlay_rise(problem, spread, inputs);
   if (distribution == Distribution::spike) overlay_spikes(problem, seed, inputs);
+  if (!problem.lengths.empty() || problem.page > 0) fill_unused(problem, inputs, 100, 30000);
   return inputs;
 }
 

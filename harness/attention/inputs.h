@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/problem.h"
@@ -63,13 +64,33 @@ std::string to_string(const InputKind& kind);
 
 struct Inputs {
   HostTensor q;  ///< [B, H, seq_q, D]
-  HostTensor k;  ///< [B, H, seq_kv, D]
-  HostTensor v;  ///< [B, H, seq_kv, D]
+  HostTensor k;  ///< kv_shape(): [B, kv_heads, seq_kv, D], or [pages, kv_heads, page, D]
+  HostTensor v;  ///< likewise
+  /// Where page i of batch entry b lies, at b * table_width() + i; -1 for a page it does not have.
+  /// Empty unless K and V are paged.
+  std::vector<std::int32_t> page_table = {};
 };
 
+/// Row of K and V, each head_dim long, of a key. `head` counts over batch * heads of Q.
+std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t head,
+                    std::int64_t key);
+
+/// Throws std::invalid_argument when dtypes, shapes or the page table are not the problem's.
+void require_inputs(const Problem& problem, const Inputs& inputs);
+
+/// The lengths of a batch whose entries are uniform from 1 to seq_kv, the same for the same seed.
+std::vector<std::int64_t> random_lengths(std::int64_t batch, std::int64_t seq_kv,
+                                         std::uint64_t seed);
+
+/// Replaces the rows of K and V that are no key of any batch entry: what lies behind a length, the
+/// rest of a last page, pages in no table.
+void fill_unused(const Problem& problem, Inputs& inputs, float k, float v);
+
 /// Draws the inputs. Each element depends on (kind, seed, tensor, index) alone; that of needle's
-/// and spike's Q and rising's K on the problem's shape and mask as well. Multi-threaded. Throws
-/// std::invalid_argument when an extent is not positive or the spread is out of range.
+/// and spike's Q and rising's K on the problem's shape and mask as well. Rows that are no key hold
+/// large values, and pages lie in an order of the seed's. Multi-threaded. Throws
+/// std::invalid_argument when an extent is not positive, the cache has an error or the spread is
+/// out of range.
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 
 /// The key that dominates a row of the needle inputs, -1 when the row sees no key. `head` counts

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -40,17 +41,19 @@ Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, 
   const std::int64_t d = problem.head_dim;
   Inputs changed = inputs;
   for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
-    for (std::int64_t i = cut * d; i < problem.seq_kv * d; ++i) {
-      // Either sign, so that some masked scores would win the row maximum by far.
-      const float sign = (i / d + i) % 2 == 0 ? 1.0f : -1.0f;
-      changed.k.set(h * problem.seq_kv * d + i, 100.0f * sign);
-      changed.v.set(h * problem.seq_kv * d + i, 30000.0f);
+    for (std::int64_t key = cut; key < problem.length(h / problem.heads); ++key) {
+      const std::int64_t first = kv_row(problem, inputs, h, key) * d;
+      for (std::int64_t i = 0; i < d; ++i) {
+        // Either sign, so that some masked scores would win the row maximum by far.
+        changed.k.set(first + i, (key + i) % 2 == 0 ? 100.0f : -100.0f);
+        changed.v.set(first + i, 30000.0f);
+      }
     }
   }
   const HostTensor before = forward(problem, inputs), after = forward(problem, changed);
   for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
     for (std::int64_t row = 0; row < problem.seq_q; ++row) {
-      if (visible_keys(problem, row) > cut) break;
+      if (visible_keys(problem, row, h) > cut) break;
       const std::int64_t first = (h * problem.seq_q + row) * d;
       const std::int64_t index = first_difference(before, after, first, d);
       if (index < 0) continue;
@@ -95,22 +98,39 @@ Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::ui
   }
   Inputs permuted = inputs;
   std::mt19937_64 random(seed);
-  std::vector<std::int64_t> order(static_cast<std::size_t>(problem.seq_kv));
   const auto row_bytes =
       static_cast<std::ptrdiff_t>(size_of(problem.dtype)) * std::ptrdiff_t{problem.head_dim};
-  for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
+  for (std::int64_t h = 0; h < problem.batch * problem.heads; h += problem.group()) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(problem.length(h / problem.heads)));
+    if (order.empty()) continue;
     std::iota(order.begin(), order.end(), std::int64_t{0});
     for (std::size_t i = order.size() - 1; i > 0; --i)
       std::swap(order[i], order[random() % (i + 1)]);
     for (std::size_t j = 0; j < order.size(); ++j) {
-      const std::ptrdiff_t from = (h * problem.seq_kv + order[j]) * row_bytes;
-      const std::ptrdiff_t to = (h * problem.seq_kv + static_cast<std::int64_t>(j)) * row_bytes;
+      const std::ptrdiff_t from = kv_row(problem, inputs, h, order[j]) * row_bytes;
+      const std::ptrdiff_t to =
+          kv_row(problem, inputs, h, static_cast<std::int64_t>(j)) * row_bytes;
       std::copy_n(inputs.k.bytes.begin() + from, row_bytes, permuted.k.bytes.begin() + to);
       std::copy_n(inputs.v.bytes.begin() + from, row_bytes, permuted.v.bytes.begin() + to);
     }
   }
   return from_report(Verifier(problem, inputs).check(forward(problem, permuted)),
                      "keys and values permuted");
+}
+
+Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forward& forward) {
+  if (problem.lengths.empty() && problem.page == 0) {
+    throw std::invalid_argument("every row of K and V is a key of " + to_string(problem));
+  }
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  Inputs changed = inputs;
+  fill_unused(problem, changed, kNan, kNan);
+  const HostTensor before = forward(problem, inputs), after = forward(problem, changed);
+  const std::int64_t index = first_difference(before, after, 0, before.size());
+  if (index < 0) return {true, ""};
+  return {false, describe_index(before.shape, index) +
+                     " depends on what lies behind a length or in an unused page: " +
+                     change_at(before, after, index)};
 }
 
 Relation constant_shift(const Problem& problem, const Inputs& inputs, const Forward& forward) {

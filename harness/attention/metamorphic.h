@@ -36,6 +36,10 @@ Relation untouched_rows(const Problem& problem, const Inputs& inputs, const Inpu
 Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::uint64_t seed,
                            const Forward& forward);
 
+/// Problems with lengths or pages: replaces all rows of K and V that are no key by NaN, which must
+/// not change a bit. Throws std::invalid_argument for any other problem.
+Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forward& forward);
+
 /// Adds one vector to all keys, which adds a constant to each row of scores and must not change the
 /// output. K is first rounded to multiples of 1/16 in [-8, 8], so that the sum is exact in FP16;
 /// both outputs must pass their check, whose exact rows are the same.

@@ -42,6 +42,14 @@ struct Mutant::Fault {
   bool one_nan = false;
   bool zero_tail = false;  // the last 16 rows of each head are never written, and are 0
 
+  // A cache, and its keys in parts.
+  bool wrong_group = false;       // query head h reads K and V head h % kv_heads
+  bool next_page_v = false;       // V of the page after
+  std::int64_t length_shift = 0;  // keys too many
+  std::int64_t parts = 1;         // of a row's keys, merged at the end
+  bool part_dropped = false;      // the middle one
+  enum class Merge { lse, equal, max } merge = Merge::lse;
+
   // The reference is the first tile's maximum, and rises only where P would not fit half.
   bool guarded = false;
   bool no_guard = false;         // never
@@ -54,8 +62,10 @@ struct Mutant::Fault {
 namespace {
 
 using Fault = Mutant::Fault;
-constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded";
+constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded",
+                     *kHonestSplit = "honest_split";
 constexpr std::int64_t kTile = 64;
+constexpr std::int64_t kParts = 5;
 
 std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -65,10 +75,16 @@ std::size_t idx(std::int64_t i) {
 struct HeadData {
   std::vector<float> q, k, v;
 
+  // The heads count over batch * heads of Q. What lies behind a length is there too, if it lies
+  // anywhere.
   HeadData(const Problem& p, const Inputs& inputs, std::int64_t q_head, std::int64_t k_head,
-           std::int64_t v_head)
+           std::int64_t v_head, bool next_page_v)
       : q(idx(p.seq_q * p.head_dim)), k(idx(p.seq_kv * p.head_dim)), v(k.size()) {
     const std::int64_t d = p.head_dim;
+    const auto row_of = [&](std::int64_t head, std::int64_t key) {
+      return std::max<std::int64_t>(0, kv_row(p, inputs, head, key));
+    };
+    const std::int64_t length = std::max<std::int64_t>(1, p.length(q_head / p.heads));
     parallel_for(p.seq_q, 512, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin * d; i < end * d; ++i) {
         q[idx(i)] = inputs.q.at(q_head * p.seq_q * d + i);
@@ -77,11 +93,14 @@ struct HeadData {
     parallel_for(p.seq_kv, 64, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = 0; c < d; ++c) {
         for (std::int64_t j = begin; j < end; ++j) {
-          k[idx(c * p.seq_kv + j)] = inputs.k.at((k_head * p.seq_kv + j) * d + c);
+          k[idx(c * p.seq_kv + j)] = inputs.k.at(row_of(k_head, j) * d + c);
         }
       }
-      for (std::int64_t i = begin * d; i < end * d; ++i) {
-        v[idx(i)] = inputs.v.at(v_head * p.seq_kv * d + i);
+      for (std::int64_t j = begin; j < end; ++j) {
+        const std::int64_t source = next_page_v ? (j + p.page) % length : j;
+        for (std::int64_t c = 0; c < d; ++c) {
+          v[idx(j * d + c)] = inputs.v.at(row_of(v_head, source) * d + c);
+        }
       }
     });
   }
@@ -93,8 +112,11 @@ float truncate_to_float(double value) {
                                                                   : nearest;
 }
 
-std::int64_t keys_seen(const Problem& p, const Fault& fault, std::int64_t row) {
-  std::int64_t seen = visible_keys(p, row);
+std::int64_t keys_seen(const Problem& p, const Fault& fault, std::int64_t head, std::int64_t row) {
+  std::int64_t seen = visible_keys(p, row, head);
+  if (!p.lengths.empty()) {
+    seen = std::clamp<std::int64_t>(seen + fault.length_shift, 0, p.seq_kv);
+  }
   if (p.causal) {
     if (fault.no_mask) seen = p.seq_kv;
     if (fault.top_left_mask) seen = std::min(row + 1, p.seq_kv);
@@ -107,7 +129,7 @@ std::int64_t keys_seen(const Problem& p, const Fault& fault, std::int64_t row) {
 struct RowState {
   float reference = -std::numeric_limits<float>::infinity();  // of the scores
   float sum = 0;
-  std::vector<float> o;
+  std::vector<float> o = {};
 
   void scale_o(float by) {
     for (float& value : o) value *= by;
@@ -164,18 +186,20 @@ void guarded_softmax(std::span<float> s, float factor, const Fault& fault, RowSt
   for (const float p : s) row.sum += p;
 }
 
-// One row of a fused kernel, tile by tile of keys.
-void flash_row(const Problem& p, const HeadData& head, std::int64_t row, std::int64_t tile,
-               const Fault& fault, float* out) {
-  const std::int64_t d = p.head_dim, n = p.seq_kv, seen = keys_seen(p, fault, row);
+struct Keys {
+  std::int64_t begin, end;
+};
+
+// A row's keys in a fused kernel, tile by tile.
+RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row, Keys keys_of_part,
+                    std::int64_t tile, const Fault& fault, float factor) {
+  const std::int64_t d = p.head_dim, n = p.seq_kv, seen = keys_of_part.end;
   const bool half = p.dtype == Dtype::f16;
-  const double temperature = std::exp2(fault.temperature_log2) * (fault.no_scale ? 1 : p.scale());
-  const auto factor = static_cast<float>(temperature * std::numbers::log2e);
   const float* q = &head.q[idx(row * d)];
   RowState state{.o = std::vector<float>(idx(d), 0.0f)};
   std::vector<float>& o = state.o;
   std::vector<float> s(idx(tile));
-  for (std::int64_t first = 0; first < seen; first += tile) {
+  for (std::int64_t first = keys_of_part.begin; first < seen; first += tile) {
     const std::int64_t count = std::min(tile, seen - first), t = first / tile;
     if (fault.missing_tile && t == (n + tile - 1) / tile / 2) continue;
     std::fill(s.begin(), s.end(), 0.0f);
@@ -215,9 +239,43 @@ void flash_row(const Problem& p, const HeadData& head, std::int64_t row, std::in
       }
     }
   }
+  return state;
+}
+
+// Parts of a row become one: each weighs what its reference and its sum say, or what a wrong merge
+// says.
+RowState merged(const std::vector<RowState>& parts, float factor, const Fault& fault) {
+  RowState all{.o = std::vector<float>(parts.front().o.size(), 0.0f)};
+  for (const RowState& part : parts) all.reference = std::max(all.reference, part.reference);
+  for (const RowState& part : parts) {
+    if (part.sum == 0) continue;
+    float weight = std::exp2((part.reference - all.reference) * factor);
+    if (fault.merge == Fault::Merge::equal) weight = 1 / part.sum;
+    if (fault.merge == Fault::Merge::max) weight /= part.sum;
+    for (std::size_t c = 0; c < all.o.size(); ++c) all.o[c] += weight * part.o[c];
+    all.sum += weight * part.sum;
+  }
+  return all;
+}
+
+// One row of a fused kernel, in one part or several.
+void flash_row(const Problem& p, const HeadData& head, RowId id, std::int64_t tile,
+               const Fault& fault, float* out) {
+  const double temperature = std::exp2(fault.temperature_log2) * (fault.no_scale ? 1 : p.scale());
+  const auto factor = static_cast<float>(temperature * std::numbers::log2e);
+  const std::int64_t d = p.head_dim, seen = keys_seen(p, fault, id.head, id.row);
+  const std::int64_t share = (seen + fault.parts - 1) / fault.parts;
+  std::vector<RowState> parts;
+  for (std::int64_t i = 0; i < fault.parts; ++i) {
+    if (fault.part_dropped && i == fault.parts / 2) continue;
+    const Keys keys{std::min(i * share, seen), std::min((i + 1) * share, seen)};
+    parts.push_back(flash_keys(p, head, id.row, keys, tile, fault, factor));
+  }
+  const RowState state = fault.parts == 1 ? std::move(parts.front()) : merged(parts, factor, fault);
   const float inverse = fault.no_normalisation ? 1.0f : 1.0f / state.sum;
   for (std::int64_t c = 0; c < d; ++c) {
-    const float value = seen == 0 ? 0.0f : o[idx((c + fault.rotate_columns) % d)] * inverse;
+    const float value =
+        state.sum == 0 ? 0.0f : state.o[idx((c + fault.rotate_columns) % d)] * inverse;
     out[c] = fault.constant.value_or(static_cast<float>(fault.gain) * value);
   }
 }
@@ -235,15 +293,19 @@ HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t ti
   for (auto begin = only->begin(); begin != only->end();) {
     const std::int64_t h = begin->head;
     const auto end = std::find_if(begin, only->end(), [h](RowId r) { return r.head != h; });
-    const std::int64_t kv = fault.stale_batch ? h % p.heads : h;
-    const std::int64_t next = h / p.heads * p.heads + (h + 1) % p.heads;
-    const HeadData head(p, inputs, h, kv, fault.next_head_v ? next : kv);
+    const std::int64_t entry = h / p.heads, own = h % p.heads;
+    // A query head whose group is the one that the kernel takes.
+    const std::int64_t shared = fault.wrong_group ? own % p.kv_heads() * p.group() : own;
+    const std::int64_t kv = (fault.stale_batch ? 0 : entry * p.heads) + shared;
+    const std::int64_t next = entry * p.heads + (own + p.group()) % p.heads;
+    const HeadData head(p, inputs, h, kv, fault.next_head_v ? next : kv, fault.next_page_v);
     parallel_for(end - begin, 4, [&](std::int64_t first, std::int64_t last) {
       std::vector<float> row(idx(p.head_dim));
       for (std::int64_t r = first; r < last; ++r) {
         const std::int64_t i = begin[r].row;
         if (fault.zero_tail && i >= p.seq_q - 16) continue;
-        flash_row(p, head, (i + fault.rotate_rows) % p.seq_q, tile, fault, row.data());
+        const RowId source{h, (i + fault.rotate_rows) % p.seq_q};
+        flash_row(p, head, source, tile, fault, row.data());
         for (std::int64_t c = 0; c < p.head_dim; ++c) {
           output.set((h * p.seq_q + i) * p.head_dim + c, row[idx(c)]);
         }
@@ -279,7 +341,7 @@ const char* one_batch(const Problem& p, Distribution) {
   return p.batch < 2 ? "there is a single batch" : nullptr;
 }
 const char* one_head(const Problem& p, Distribution) {
-  return p.heads < 2 ? "there is a single head" : nullptr;
+  return p.kv_heads() < 2 ? "there is a single head of K and V" : nullptr;
 }
 const char* not_causal(const Problem& p, Distribution) {
   return p.causal ? nullptr : "there is no mask";
@@ -323,6 +385,33 @@ const char* always_finite(const Problem& p, Distribution distribution) {
                                              : "P is finite in FP32";
 }
 
+const char* not_grouped(const Problem& p, Distribution) {
+  return p.group() > 1 && p.kv_heads() > 1 ? nullptr : "no two groups of heads";
+}
+const char* one_page(const Problem& p, Distribution) {
+  return p.table_width() > 1 ? nullptr : "there are no two pages";
+}
+const char* one_length(const Problem& p, Distribution) {
+  return p.lengths.empty() ? "every batch entry has all keys" : nullptr;
+}
+const char* few_parts(const Problem& p, Distribution) {
+  return p.seq_kv < kParts ? "there are fewer keys than parts" : nullptr;
+}
+const char* middle_part_is_idle(const Problem& p, Distribution distribution) {
+  const char* few = few_parts(p, distribution);
+  return few != nullptr ? few : middle_is_idle(p, distribution);
+}
+const char* equal_parts(const Problem& p, Distribution distribution) {
+  return distribution == Distribution::uniform && p.seq_kv > 1000 ? "the parts weigh the same"
+                                                                  : few_parts(p, distribution);
+}
+// Rising scores leave all weight to the last 128 keys that a row sees.
+const char* one_part_decides(const Problem& p, Distribution distribution) {
+  return distribution == Distribution::rising && p.seq_kv / kParts >= kRiseKeys
+             ? "the last keys decide a row"
+             : few_parts(p, distribution);
+}
+
 constexpr Fault::Accumulator kHalf = Fault::Accumulator::half;
 const double kLogLn2 = std::log2(std::numbers::ln2);
 
@@ -350,6 +439,14 @@ const Fault kHalfAccumulator{.accumulator = kHalf};
 const Fault kGain{.gain = 1.005};
 const Fault kOneNan{.one_nan = true};
 const Fault kZeroTail{.zero_tail = true};
+const Fault kWrongGroup{.wrong_group = true};
+const Fault kNextPageV{.next_page_v = true};
+const Fault kLengthLate{.length_shift = 1};
+const Fault kLengthEarly{.length_shift = -1};
+const Fault kSplit{.parts = kParts};
+const Fault kPartDropped{.parts = kParts, .part_dropped = true};
+const Fault kMergedEqually{.parts = kParts, .merge = Fault::Merge::equal};
+const Fault kMergedByMax{.parts = kParts, .merge = Fault::Merge::max};
 const Fault kGuarded{.guarded = true};
 const Fault kNoGuard{.guarded = true, .no_guard = true};
 const Fault kGuardKeepsO{.guarded = true, .guard_keeps_o = true};
@@ -382,6 +479,16 @@ const Mutant kMutants[] = {
     {"gain", "O is 0.5 % too large", always_visible, &kGain},
     {"one_nan", "one element is NaN", always_visible, &kOneNan},
     {"zero_tail", "the last 16 rows of each head are 0", always_visible, &kZeroTail},
+    {"wrong_group", "grouped heads: query head h reads K and V head h % kv_heads", not_grouped,
+     &kWrongGroup},
+    {"wrong_page", "pages: V of the page after", one_page, &kNextPageV},
+    {"length_late", "lengths: a key too many", one_length, &kLengthLate},
+    {"length_early", "lengths: a key too few", one_length, &kLengthEarly},
+    {"split_dropped", "split keys: one of five parts is not merged", middle_part_is_idle,
+     &kPartDropped},
+    {"merged_equally", "split keys: the parts have equal weights", equal_parts, &kMergedEqually},
+    {"merged_by_max", "split keys: a part weighs exp of its maximum, not of its log-sum-exp",
+     one_part_decides, &kMergedByMax},
     {"guard_removed", "guarded: P too large for half is not repaired", guard_is_idle, &kNoGuard},
     {"guard_keeps_o", "guarded: O is not repaired with P", guard_is_idle, &kGuardKeepsO},
     {"guard_keeps_sum", "guarded: the row sum is not repaired with P", guard_is_idle,
@@ -395,7 +502,7 @@ const Mutant kMutants[] = {
 }  // namespace
 
 bool is_honest(std::string_view name) {
-  return name == kHonest || name == kHonestGuarded;
+  return name == kHonest || name == kHonestGuarded || name == kHonestSplit;
 }
 
 std::span<const Mutant> all_mutants() {
@@ -419,6 +526,11 @@ HostTensor guarded_output(const Problem& problem, const Inputs& inputs,
   return faulty_output(problem, inputs, kTile, kGuarded, only);
 }
 
+HostTensor split_output(const Problem& problem, const Inputs& inputs,
+                        const std::vector<RowId>* only) {
+  return faulty_output(problem, inputs, kTile, kSplit, only);
+}
+
 std::vector<Problem> mutant_problems() {
   return {
       {.batch = 2, .heads = 3, .seq_q = 128, .seq_kv = 192, .head_dim = 64},
@@ -427,6 +539,15 @@ std::vector<Problem> mutant_problems() {
       {.batch = 2, .heads = 2, .seq_q = 129, .seq_kv = 1000, .head_dim = 128, .causal = true},
       {.batch = 2, .heads = 2, .seq_q = 192, .seq_kv = 256, .head_dim = 32, .dtype = Dtype::f32},
       {.batch = 2, .heads = 2, .seq_q = 8192, .seq_kv = 8192, .head_dim = 128},
+      {.batch = 4,
+       .heads = 8,
+       .seq_q = 4,
+       .seq_kv = 640,
+       .head_dim = 64,
+       .causal = true,
+       .own_kv_heads = 2,
+       .lengths = {600, 1, 0, 333},
+       .page = 16},
   };
 }
 
@@ -446,6 +567,7 @@ std::vector<MutantResult> mutant_table(
       };
       judge(kHonest, honest_output(problem, inputs, kTile, false, &verifier.rows()), nullptr);
       judge(kHonestGuarded, guarded_output(problem, inputs, &verifier.rows()), nullptr);
+      judge(kHonestSplit, split_output(problem, inputs, &verifier.rows()), nullptr);
       for (const Mutant& mutant : kMutants) {
         judge(mutant.name, mutant_output(mutant, problem, inputs, &verifier.rows()),
               mutant.invisible(problem, distribution));
@@ -486,6 +608,8 @@ std::string mutant_markdown(std::span<const MutantResult> results) {
   table += "\n";
   table += row(kHonest, "nothing: the fused computation, tile by tile");
   table += row(kHonestGuarded, "nothing: the same with a reference that rises only where it must");
+  table +=
+      row(kHonestSplit, "nothing: the same in five parts of the keys, merged by their log-sum-exp");
   for (const Mutant& mutant : kMutants) table += row(mutant.name, mutant.what);
   return table;
 }

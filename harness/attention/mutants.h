@@ -44,7 +44,11 @@ HostTensor honest_output(const Problem& problem, const Inputs& inputs, int tile_
 HostTensor guarded_output(const Problem& problem, const Inputs& inputs,
                           const std::vector<RowId>* only = nullptr);
 
-/// Whether a result of this name has no fault: "honest", "honest_guarded".
+/// The same with a row's keys in five parts, each on its own, merged by their log-sum-exp.
+HostTensor split_output(const Problem& problem, const Inputs& inputs,
+                        const std::vector<RowId>* only = nullptr);
+
+/// Whether a result of this name has no fault: "honest", "honest_guarded", "honest_split".
 bool is_honest(std::string_view name);
 
 /// One cell of the table in the documentation.
@@ -65,7 +69,7 @@ std::vector<MutantResult> mutant_table(
     const std::function<void(const Problem&, Distribution)>& progress = {});
 
 /// The problems that the documentation and the tests use: FP16 and FP32, causal and not, 192 to
-/// 8192 keys.
+/// 8192 keys; a paged cache with grouped heads and lengths from 0 on.
 std::vector<Problem> mutant_problems();
 
 /// Markdown: a row per mutant, a column per distribution, each cell the smallest error / tolerance

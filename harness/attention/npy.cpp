@@ -318,13 +318,17 @@ Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v
       throw InputError(b_name + ": dtype " + to_string(b.dtype) + " does not match " +
                        to_string(a.dtype) + " of " + a_name);
     }
-    const bool same = a.shape[0] == b.shape[0] && a.shape[1] == b.shape[1] &&
-                      a.shape[3] == b.shape[3] && (!lengths || a.shape[2] == b.shape[2]);
+    // Query heads may share a head of K and V.
+    const bool heads = lengths ? a.shape[1] == b.shape[1] : a.shape[1] % b.shape[1] == 0;
+    const bool same = a.shape[0] == b.shape[0] && heads && a.shape[3] == b.shape[3] &&
+                      (!lengths || a.shape[2] == b.shape[2]);
     if (!same) {
       throw InputError(b_name + ": shape " + to_string(b.shape) + " does not match " +
                        to_string(a.shape) + " of " + a_name +
                        (lengths ? "; K and V must have the same shape"
-                                : "; Q and K may differ in N only, in " + std::string(kShapeText)));
+                                : "; K may have another N, and a number of heads that divides "
+                                  "that of Q, in " +
+                                      std::string(kShapeText)));
     }
   };
   compare(q, q_name, k, k_name, false);
@@ -332,8 +336,14 @@ Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v
   if (q.shape[3] > 65536) {
     throw InputError(q_name + ": head_dim " + std::to_string(q.shape[3]) + ", at most 65536");
   }
-  return {q.shape[0], q.shape[1], q.shape[2], k.shape[2], static_cast<int>(q.shape[3]),
-          causal,     q.dtype};
+  return {.batch = q.shape[0],
+          .heads = q.shape[1],
+          .seq_q = q.shape[2],
+          .seq_kv = k.shape[2],
+          .head_dim = static_cast<int>(q.shape[3]),
+          .causal = causal,
+          .dtype = q.dtype,
+          .own_kv_heads = k.shape[1] == q.shape[1] ? 0 : k.shape[1]};
 }
 
 Problem npy_problem(const fs::path& q, const fs::path& k, const fs::path& v, bool causal) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fa {
 
@@ -23,7 +24,8 @@ constexpr const char* to_string(Dtype dtype) {
   return dtype == Dtype::f16 ? "float16" : "float32";
 }
 
-/// One forward pass O = softmax(Q K^T * scale) V. All tensors are contiguous [B, H, N, D].
+/// One forward pass O = softmax(Q K^T * scale) V. Q and O are contiguous [B, H, N, D]; K and V are
+/// [B, kv_heads, seq_kv, D], or pages of them.
 struct Problem {
   std::int64_t batch = 1;
   std::int64_t heads = 2;
@@ -37,6 +39,29 @@ struct Problem {
   /// Above 0; empty: 1/sqrt(head_dim).
   std::optional<double> own_scale = {};
 
+  /// Heads of K and V where they are fewer than those of Q, a divisor of `heads`; 0: as many. Query
+  /// head h reads K and V head h / group().
+  std::int64_t own_kv_heads = 0;
+  /// Keys of each batch entry, from 0 to seq_kv; empty: all have seq_kv.
+  std::vector<std::int64_t> lengths = {};
+  /// Keys of a page of the cache; 0: K and V are not paged. Paged, they are [pages, kv_heads, page,
+  /// D], and a table says where the pages of a batch entry lie.
+  std::int64_t page = 0;
+  /// Pages that are stored; 0: those of all batch entries and one that no table names.
+  std::int64_t own_pages = 0;
+
+  std::int64_t kv_heads() const { return own_kv_heads > 0 ? own_kv_heads : heads; }
+  /// Query heads that share a head of K and V.
+  std::int64_t group() const { return heads / kv_heads(); }
+  /// Keys of a batch entry.
+  std::int64_t length(std::int64_t entry) const {
+    return lengths.empty() ? seq_kv : lengths[static_cast<std::size_t>(entry)];
+  }
+  /// Columns of the page table, a row of which belongs to a batch entry.
+  std::int64_t table_width() const { return page > 0 ? (seq_kv + page - 1) / page : 0; }
+  /// Pages that are stored; 0 where the cache is not paged.
+  std::int64_t pages() const;
+
   /// The factor on Q K^T before the softmax.
   double scale() const {
     return own_scale ? *own_scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
@@ -45,12 +70,19 @@ struct Problem {
   /// Rows of Q, of O and of the LSE.
   std::int64_t q_rows() const { return batch * heads * seq_q; }
   std::int64_t q_elements() const { return q_rows() * head_dim; }
-  std::int64_t kv_elements() const { return batch * heads * seq_kv * head_dim; }
+  /// Of K as it is stored, with keys that no batch entry has.
+  std::int64_t kv_elements() const {
+    return (page > 0 ? pages() * page : batch * seq_kv) * kv_heads() * head_dim;
+  }
 
-  /// 4*B*H*Nq*Nkv*D, half of it when causal: the convention of the FlashAttention papers.
+  /// Keys of all batch entries.
+  double keys() const;
+
+  /// 4*H*Nq*D for every key of a batch entry, half of it when causal: the convention of the
+  /// FlashAttention papers.
   double flops() const {
-    const double full = 4.0 * static_cast<double>(batch * heads) * static_cast<double>(seq_q) *
-                        static_cast<double>(seq_kv) * head_dim;
+    const double full =
+        4.0 * static_cast<double>(heads) * static_cast<double>(seq_q) * keys() * head_dim;
     return causal ? full / 2 : full;
   }
 
@@ -58,23 +90,34 @@ struct Problem {
   double rows() const {
     return static_cast<double>(batch) * static_cast<double>(heads) * static_cast<double>(seq_q);
   }
-  /// Bytes of Q, K and V.
-  double input_bytes() const {
-    const double kv_rows =
-        static_cast<double>(batch) * static_cast<double>(heads) * static_cast<double>(seq_kv);
-    return static_cast<double>(size_of(dtype)) * head_dim * (rows() + 2 * kv_rows);
+  /// Bytes of the keys and values of all batch entries, once for each head of K and V.
+  double kv_bytes() const {
+    return 2 * static_cast<double>(size_of(dtype)) * head_dim * static_cast<double>(kv_heads()) *
+           keys();
   }
+  /// Bytes of Q, and of K and V as they are stored.
+  double input_bytes() const;
   /// Bytes of O and of the LSE if there is one.
   double output_bytes() const {
     return rows() * (static_cast<double>(size_of(dtype)) * head_dim + (lse ? sizeof(float) : 0));
   }
-  /// Bytes of Q, K, V, O and the LSE if there is one, each moved once.
-  double bytes() const { return input_bytes() + output_bytes(); }
+  /// Bytes of Q, K, V, O and the LSE if there is one, as they are stored.
+  double stored_bytes() const { return input_bytes() + output_bytes(); }
+  /// Bytes of Q, the keys and values that there are, O and the LSE if there is one, each moved
+  /// once.
+  double bytes() const {
+    return static_cast<double>(size_of(dtype)) * head_dim * rows() + kv_bytes() + output_bytes();
+  }
 
   bool operator==(const Problem&) const = default;
 };
 
-/// "B=1 H=2 Nq=512 Nkv=512 D=128 float16", for messages.
+/// "B=1 H=2 Nq=512 Nkv=512 D=128 float16", "B=16 H=32/8 Nq=1 Nkv=8192 D=128 float16, lengths 1 to
+/// 8000, pages of 16", for messages.
 std::string to_string(const Problem& problem);
+
+/// What is wrong with kv_heads, lengths and page beside the extents, which are positive: one
+/// sentence with the value and what is allowed; empty when nothing is.
+std::string cache_error(const Problem& problem);
 
 }  // namespace fa

@@ -52,7 +52,7 @@ class RowGroup {
         rows_(rows),
         d_(problem.head_dim),
         head_(rows.front().head),
-        keys_(visible_keys(problem, rows.back().row)),
+        keys_(visible_keys(problem, rows.back().row, head_)),
         stride_((keys_ + kKeys - 1) / kKeys * kKeys),
         mean_square_(idx(stride_)),
         p_exact_(rows.size() * idx(stride_)),
@@ -91,19 +91,23 @@ class RowGroup {
   }
 
  private:
-  std::int64_t row_offset(std::int64_t row, std::int64_t sequence) const {
-    return (head_ * sequence + row) * d_;
+  // The rows of `count` keys from `first` on.
+  void load_keys(const HostTensor& tensor, std::int64_t first, std::int64_t count,
+                 float* out) const {
+    for (std::int64_t j = 0; j < count; ++j) {
+      load(tensor, kv_row(problem_, inputs_, head_, first + j) * d_, d_, out + j * d_);
+    }
   }
 
   void scores() {
     std::vector<float> q(rows_.size() * idx(d_)), tile(idx(kKeys * d_)), k(idx(kKeys * d_));
     std::vector<double> k_exact(idx(kKeys * d_));
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
-      load(inputs_.q, row_offset(rows_[idx(r)].row, problem_.seq_q), d_, q.data() + r * d_);
+      load(inputs_.q, (head_ * problem_.seq_q + rows_[idx(r)].row) * d_, d_, q.data() + r * d_);
     }
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
-      load(inputs_.k, row_offset(first, problem_.seq_kv), count * d_, tile.data());
+      load_keys(inputs_.k, first, count, tile.data());
       for (std::int64_t j = 0; j < kKeys; ++j) {
         for (std::int64_t c = 0; c < d_; ++c) {
           const float value = j < count ? tile[idx(j * d_ + c)] : 0.0f;
@@ -135,7 +139,7 @@ class RowGroup {
   }
 
   void softmax(std::int64_t r) {
-    const std::int64_t visible = visible_keys(problem_, rows_[idx(r)].row);
+    const std::int64_t visible = visible_keys(problem_, rows_[idx(r)].row, head_);
     float* p = &p_[idx(r * stride_)];
     double* exact = &p_exact_[idx(r * stride_)];
     const bool half = problem_.dtype == Dtype::f16;
@@ -169,7 +173,7 @@ class RowGroup {
     const bool half = problem_.dtype == Dtype::f16;
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
-      load(inputs_.v, row_offset(first, problem_.seq_kv), count * d_, v.data());
+      load_keys(inputs_.v, first, count, v.data());
       std::fill(v.begin() + count * d_, v.end(), 0.0f);
       for (std::int64_t j = 0; j < count; ++j) {
         double square = 0;
@@ -244,9 +248,10 @@ class RowGroup {
 
 }  // namespace
 
-std::int64_t visible_keys(const Problem& problem, std::int64_t row) {
-  if (!problem.causal) return problem.seq_kv;
-  return std::clamp<std::int64_t>(row + 1 + problem.seq_kv - problem.seq_q, 0, problem.seq_kv);
+std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head) {
+  const std::int64_t length = problem.length(head / problem.heads);
+  if (!problem.causal) return length;
+  return std::clamp<std::int64_t>(row + 1 + length - problem.seq_q, 0, length);
 }
 
 std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std::uint64_t seed) {

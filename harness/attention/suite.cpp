@@ -22,6 +22,34 @@ class Collector {
             std::vector<Case>& cases)
       : rung_(rung), dim_(dim), causal_(causal), cases_(cases) {}
 
+  void cache(Suite suite) {
+    for (const std::int64_t n : {1, 17, 65}) add_cached({.heads = 2, .seq_kv = n}, {kNormal});
+    add_cached(
+        {.batch = 2, .heads = 8, .seq_kv = 300, .own_kv_heads = 2},
+        {Distribution::normal, Distribution::uniform, Distribution::large, Distribution::needle});
+    add_cached({.heads = 16, .seq_kv = 640, .own_kv_heads = 4}, growing());
+    add_cached({.heads = 16, .seq_kv = 130, .own_kv_heads = 1}, {Distribution::needle});
+    // An empty entry, a single key, whole blocks and a key beyond.
+    add_cached({.batch = 6,
+                .heads = 6,
+                .seq_kv = 300,
+                .own_kv_heads = 2,
+                .lengths = {300, 0, 1, 64, 65, 256}},
+               {Distribution::normal, Distribution::needle});
+    if (suite == Suite::quick) return;
+    add_cached({.batch = 3, .heads = 32, .seq_kv = 1000, .own_kv_heads = 8}, all());
+    add_cached({.batch = 16, .heads = 32, .seq_kv = 8192, .own_kv_heads = 8}, {kNormal});
+    add_cached({.batch = 2, .heads = 32, .seq_kv = 8192}, {Distribution::needle});
+    add_cached({.heads = 32, .seq_kv = 131072, .own_kv_heads = 8},
+               {kNormal, Distribution::uniform});
+    add_cached({.batch = 64,
+                .heads = 32,
+                .seq_kv = 4096,
+                .own_kv_heads = 8,
+                .lengths = random_lengths(64, 4096, 1)},
+               {kNormal, Distribution::needle});
+  }
+
   void quick() {
     add(1, 1, tile(), {Distribution::normal});
     add(2, 3, square(2 * longest()),
@@ -91,12 +119,36 @@ class Collector {
   void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds) {
     const Problem problem{batch,         heads,   n.q,         n.kv,
                           dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
+    add_case(problem, kinds);
+  }
+
+  // A problem with a cache: for each number of new queries that the rung takes, and in pages.
+  void add_cached(Problem problem, const std::vector<InputKind>& kinds) {
+    problem.head_dim = dim_.head_dim;
+    problem.dtype = rung_.dtype;
+    problem.lse = can(Capabilities::lse);
+    problem.causal = causal_;
+    if (!problem.lengths.empty() && !can(Capabilities::lengths)) return;
+    if (problem.group() > 1 && !can(Capabilities::grouped)) return;
+    for (const std::int64_t queries : {1, 2, 5, 16}) {
+      if (queries > rung_.few_queries) break;
+      problem.seq_q = queries;
+      for (const std::int64_t page : {0, 16, 64}) {
+        if (page > 0 && !can(Capabilities::paged)) break;
+        problem.page = page;
+        add_case(problem, kinds);
+      }
+    }
+  }
+
+  void add_case(const Problem& problem, const std::vector<InputKind>& kinds) {
     for (const InputKind& kind : kinds) {
       const Case added{problem, kind};
       if (std::find(cases_.begin(), cases_.end(), added) == cases_.end()) cases_.push_back(added);
     }
   }
 
+  static constexpr Distribution kNormal = Distribution::normal;
   const RungConstraints& rung_;
   const RungConstraints::HeadDim& dim_;
   bool causal_;
@@ -128,7 +180,11 @@ std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints) {
     for (const bool causal : {false, true}) {
       if (causal && !has(constraints.capabilities, Capabilities::causal)) continue;
       Collector collector(constraints, dim, causal, cases);
-      suite == Suite::quick ? collector.quick() : collector.full();
+      if (constraints.few_queries > 0) {
+        collector.cache(suite);
+      } else {
+        suite == Suite::quick ? collector.quick() : collector.full();
+      }
     }
   }
   std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) {

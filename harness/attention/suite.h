@@ -29,6 +29,8 @@ struct RungConstraints {
   std::vector<HeadDim> head_dims;
   Capabilities capabilities = Capabilities::none;  ///< with lse, every case asks for it
   Dtype dtype = Dtype::f16;
+  /// Of a rung for new queries against a cache: how many a batch entry may have; 0 for any other.
+  std::int64_t few_queries = 0;
 };
 
 struct Case {
@@ -45,6 +47,9 @@ std::vector<InputKind> suite_inputs();
 /// quick  seconds on the virtual machine: one tile, several batches, heads and tiles with narrow
 ///        scores, wide, rising and spiking scores over 512 keys, seq_q != seq_kv, a few ragged
 ///        lengths; at most 512 rows.
+/// Rungs for few queries have cases of their own: groups of heads, lengths, pages, each as far as
+/// the rung takes them.
+///
 /// full   B x H in {1x1, 2x3, 4x16}, N from one tile to 8192, every kind of inputs, seq_q != seq_kv
 ///        both ways, every ragged length of {1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 1000, 8191}.
 std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints);

@@ -13,14 +13,22 @@ namespace {
 
 const std::vector<std::int64_t> kDefaultSeqs{512, 1024, 2048, 4096, 8192, 16384};
 
-Table row_table(const std::vector<Row>& rows) {
+/// GB/s of the bytes that a row's gbs counts, without gaps.
+std::optional<double> gbs_back_to_back(const Row& row) {
+  if (!row.gbs || !row.time_ms || !row.time_ms->back_to_back) return std::nullopt;
+  return *row.gbs * row.time_ms->median / *row.time_ms->back_to_back;
+}
+
+/// Few queries against a cache are bound by its bytes: rates are in GB/s.
+Table row_table(const Problem& problem, const std::vector<Row>& rows) {
   using enum Table::Align;
+  const bool bytes = problem.seq_q <= kFewQueries;
   Table table({{"id", left},
                {"variant", left},
                {"ms"},
                {"p10"},
                {"p90"},
-               {"TFLOPS"},
+               {bytes ? "GB/s" : "TFLOPS"},
                {"sustained"},
                {"MHz"},
                {"W"},
@@ -28,10 +36,12 @@ Table row_table(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     std::optional<double> median, p10, p90;
     if (row.time_ms) median = row.time_ms->median, p10 = row.time_ms->p10, p90 = row.time_ms->p90;
-    table.add({row.key.id, row.key.variant, number_cell(median, 4), number_cell(p10, 4),
-               number_cell(p90, 4), number_cell(row.tflops, 1),
-               number_cell(row.tflops_back_to_back, 1), number_cell(row.clock_mhz, 0),
-               number_cell(row.power_w, 0), status_cell(row.status, row.reason)});
+    table.add(
+        {row.key.id, row.key.variant, number_cell(median, 4), number_cell(p10, 4),
+         number_cell(p90, 4), bytes ? number_cell(row.gbs, 0) : number_cell(row.tflops, 1),
+         bytes ? number_cell(gbs_back_to_back(row), 0) : number_cell(row.tflops_back_to_back, 1),
+         number_cell(row.clock_mhz, 0), number_cell(row.power_w, 0),
+         status_cell(row.status, row.reason)});
   }
   return table;
 }
@@ -70,7 +80,7 @@ class BenchCommand final : public Command {
     require_results_file("--json", options_.json, options_.overwrite);
     return measure_on_gpu(options_, [this](const Problem& problem, const std::vector<Row>& rows) {
       printer_.say("\n");
-      printer_.print(row_table(rows), "problem", describe(problem, options_.inputs));
+      printer_.print(row_table(problem, rows), "problem", describe(problem, options_.inputs));
     });
   }
 
@@ -86,8 +96,11 @@ class BenchCommand final : public Command {
   }
 
   BenchOptions options_;
-  ProblemOptions problem_{
-      {.shape = {.batch = 16, .heads = 16}, .seqs = kDefaultSeqs, .dim_default = {}, .seed = true}};
+  ProblemOptions problem_{{.shape = {.batch = 16, .heads = 16},
+                           .seqs = kDefaultSeqs,
+                           .dim_default = {},
+                           .seed = true,
+                           .cache = true}};
   TablePrinter printer_;
   std::vector<std::string> words_;
   bool no_ablations_ = false;

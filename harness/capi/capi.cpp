@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,12 +13,15 @@
 #include "harness/bench/bench_command.h"
 #include "harness/command/terminal.h"
 
-static_assert(sizeof(fa_peer_problem) == 56);
+static_assert(sizeof(fa_peer_problem) == 80);
 static_assert(offsetof(fa_peer_problem, head_dim) == 32);
 static_assert(offsetof(fa_peer_problem, causal) == 36);
 static_assert(offsetof(fa_peer_problem, scale) == 40);
 static_assert(offsetof(fa_peer_problem, dtype) == 48);
 static_assert(offsetof(fa_peer_problem, device) == 52);
+static_assert(offsetof(fa_peer_problem, kv_heads) == 56);
+static_assert(offsetof(fa_peer_problem, page) == 64);
+static_assert(offsetof(fa_peer_problem, lengths) == 72);
 static_assert(sizeof(fa_peer) == 88);
 static_assert(offsetof(fa_peer, unavailable_reason) == 16);
 static_assert(offsetof(fa_peer, supports) == 24);
@@ -40,7 +44,10 @@ fa_peer_problem to_c(const fa::Problem& problem) {
           .causal = problem.causal ? 1 : 0,
           .scale = problem.scale(),
           .dtype = problem.dtype == fa::Dtype::f16 ? FA_FLOAT16 : FA_FLOAT32,
-          .device = fa::current_gpu()};
+          .device = fa::current_gpu(),
+          .kv_heads = problem.kv_heads(),
+          .page = problem.page,
+          .lengths = std::ssize(problem.lengths)};
 }
 
 std::string text_of(const Message& message, const char* otherwise) {

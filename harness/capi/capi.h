@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_api_version() must return it. */
-#define FA_API_VERSION 2
+#define FA_API_VERSION 3
 
 /* Element types, as in fa_peer_problem.dtype. */
 enum { FA_FLOAT16 = 0, FA_FLOAT32 = 1 };
@@ -37,7 +37,10 @@ enum {
 };
 
 /* The problem to run. Tensors are contiguous [batch, heads, seq, head_dim]: q and o have seq_q
- * rows, k and v have seq_kv rows. A causal query i sees keys j <= i + seq_kv - seq_q. 56 bytes. */
+ * rows, k and v have kv_heads heads and seq_kv rows. A causal query i sees keys
+ * j <= i + seq_kv - seq_q. With a page, k and v are [pages, kv_heads, page, head_dim]; with
+ * lengths, batch entries have fewer keys than seq_kv. A peer has no page table and no lengths yet,
+ * so it refuses both. 80 bytes. */
 typedef struct fa_peer_problem {
   int64_t batch;    /* offset 0 */
   int64_t heads;    /* offset 8 */
@@ -48,6 +51,9 @@ typedef struct fa_peer_problem {
   double scale;     /* offset 40: 1/sqrt(head_dim), the factor on Q K^T */
   int32_t dtype;    /* offset 48: FA_FLOAT16 or FA_FLOAT32 */
   int32_t device;   /* offset 52: CUDA device ordinal that holds the buffers */
+  int64_t kv_heads; /* offset 56: a divisor of heads; query head h reads h / (heads / kv_heads) */
+  int64_t page;     /* offset 64: keys of a page; 0: k and v are not paged */
+  int64_t lengths;  /* offset 72: number of lengths, 0 or batch */
 } fa_peer_problem;
 
 /* Says whether the peer takes this problem, without touching the GPU: FA_PEER_OK or

@@ -15,6 +15,7 @@ std::vector<Entry> make_entries(const std::vector<std::string>& words) {
       {"explain", "Count what rungs do, in the virtual machine", make_explain_command(words)});
   entries.push_back(
       {"compare", "Two rungs' counts and times side by side", make_compare_command()});
+  entries.push_back({"plan", "The launches that rungs make of a problem", make_plan_command()});
   entries.push_back(bench_entry({}, words));
   entries.push_back(
       {"tune", "Sweep a rung's tiles: time, registers, occupancy", make_tune_command(words)});

@@ -16,6 +16,7 @@ std::unique_ptr<Command> make_run_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_explain_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_compare_command();
+std::unique_ptr<Command> make_plan_command();
 std::unique_ptr<Command> make_tune_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_limits_command(std::vector<std::string> words);
 std::unique_ptr<Command> make_completions_command();

@@ -47,6 +47,9 @@ RungConstraints constraints_of(const Subject& subject) {
                             .multiple_kv = subject.instance->tile.Bc}};
   constraints.capabilities = subject.rung->capabilities;
   constraints.dtype = subject.rung->dtype;
+  if (subject.rung->family == Family::decode) {
+    constraints.few_queries = subject.rung->most_queries();
+  }
   return constraints;
 }
 
@@ -72,8 +75,18 @@ std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& su
   return shared;
 }
 
-/// Two tiles or more in every direction, two heads.
+/// Two tiles or more in every direction, two heads; against a cache 64 queries, so that some have
+/// a spike.
 Problem relation_problem(const Subject& subject) {
+  if (subject.rung->family == Family::decode) {
+    return {.batch = 2,
+            .heads = 32,
+            .seq_q = 1,
+            .seq_kv = 200,
+            .head_dim = subject.instance->head_dim,
+            .dtype = subject.rung->dtype,
+            .own_kv_heads = 8};
+  }
   const std::int64_t seq = 2 * std::lcm(subject.instance->tile.Br, subject.instance->tile.Bc);
   return {.batch = 1,
           .heads = 2,
@@ -194,8 +207,17 @@ class CheckRun {
       return untouched_rows(p, inputs, make_inputs(p, Distribution::spike, seed_), forward);
     };
     relate(problem, "spikes in other rows", spikes);
+    if (has(subject.rung->capabilities, Capabilities::lengths)) {
+      Problem part = problem;
+      part.lengths = {131, 0};
+      if (has(subject.rung->capabilities, Capabilities::paged)) part.page = 16;
+      relate(part, "unused memory", [&](const Problem& p, const Inputs& inputs) {
+        return unused_memory(p, inputs, forward);
+      });
+    }
     if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;
+    if (subject.rung->family == Family::decode) problem.seq_q = kFewQueries;
     relate(problem, "spikes in other rows", spikes);
     relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
       return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);

@@ -116,8 +116,10 @@ class ExplainCommand final : public Command {
   std::vector<Item> select(const DeviceDescription& machine) const {
     std::vector<Item> items;
     bool any = false;
+    const std::vector<const Rung*> rungs = select_rungs(words_);
     for (const Problem& shape : problem_.problems()) {
-      for (const Rung* rung : select_rungs(words_)) {
+      for (const Rung* rung : rungs) {
+        if (left_out(*rung, rungs, shape)) continue;
         Problem problem = shape;
         problem.dtype = rung->dtype;
         items.push_back(rung_item(*rung, problem, tile_, machine, problem_.inputs()));
@@ -165,7 +167,7 @@ class ExplainCommand final : public Command {
 
   std::vector<std::string> words_, argv_;
   ProblemOptions problem_{
-      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .dims = true}};
+      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .dims = true, .cache = true}};
   TablePrinter printer_;
   std::string tile_;
   VmOptions vm_;

@@ -258,7 +258,7 @@ class RunCommand final : public Command {
     file.put(std::span(&row, 1));
   }
 
-  void time(Device& device, const Item& item, Row& row) {
+  void time(Device& device, const Item& item, Row& row) const {
     const std::unique_ptr<Stopwatch> stopwatch = device.make_stopwatch(kRunPolicy.l2);
     const std::function<void(const LaunchPlan&)> launch = [&](const LaunchPlan& plan) {
       device.launch(plan);
@@ -269,11 +269,13 @@ class RunCommand final : public Command {
     if (times.front().error) throw DeviceError(*times.front().error);
     put_times(row, item, times.front());
     put_part_times(row, std::span(times).subspan(1));
-    fmt::print(
-        "{:.4g} ms, {:.1f} TFLOPS (median of {} launches; back-to-back {:.4g} ms, {:.1f} "
-        "TFLOPS)\n",
-        row.time_ms->median, row.tflops.value(), row.time_ms->n, row.time_ms->back_to_back.value(),
-        row.tflops_back_to_back.value());
+    // Few queries against a cache are bound by its bytes.
+    const bool bytes = problem_.seq_q <= kFewQueries;
+    const double rate = bytes ? row.gbs.value() : row.tflops.value();
+    const double steady = row.time_ms->back_to_back.value();
+    fmt::print("{:.4g} ms, {:.1f} {} (median of {} launches; back-to-back {:.4g} ms, {:.1f} {})\n",
+               row.time_ms->median, rate, bytes ? "GB/s" : "TFLOPS", row.time_ms->n, steady,
+               rate * row.time_ms->median / steady, bytes ? "GB/s" : "TFLOPS");
     for (const RowLaunch& part : row.launches) {
       if (part.time_ms) fmt::print("  {:.4g} ms {}\n", part.time_ms->median, part.entry);
     }
@@ -284,8 +286,13 @@ class RunCommand final : public Command {
   std::filesystem::path q_, k_, v_, output_, json_, trace_path_;
   std::string device_ = "auto";
   VmOptions vm_;
-  ProblemOptions shape_{
-      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .lse = true, .seed = true}};
+  ProblemOptions shape_{{.shape = {},
+                         .seqs = {},
+                         .dim_default = {},
+                         .seq_kv = true,
+                         .lse = true,
+                         .seed = true,
+                         .cache = true}};
   Problem problem_;
   std::optional<Problem> converted_from_;  ///< of files with another dtype
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;

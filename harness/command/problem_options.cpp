@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "harness/command/arguments.h"
@@ -36,6 +37,7 @@ void ProblemOptions::declare(CLI::App& app) {
   if (use_.lse) {
     app.add_flag("--lse", shape_.lse, "Ask for the log-sum-exp of every row too, and check it");
   }
+  if (use_.cache) declare_cache(app);
   declare_inputs(app);
   if (use_.seed) decided_by_files_.push_back(add_seed(app, seed_));
 }
@@ -65,6 +67,35 @@ void ProblemOptions::declare_dim(CLI::App& app) {
   decided_by_files_.push_back(dim_);
 }
 
+void ProblemOptions::declare_cache(CLI::App& app) {
+  if (!use_.seqs.empty()) {
+    add_integer(app, "--queries", queries_, 1, kMaxSequence,
+                "New queries against a cache of --seqs keys (default as many as keys)");
+  }
+  decided_by_files_.push_back(
+      add_integer(app, "--kv-heads", shape_.own_kv_heads, 1, kMaxBatchOrHeads,
+                  "Heads of K and V, which query heads share (default as many as --heads)"));
+  decided_by_files_.push_back(
+      app.add_option_function<std::string>(
+             "--lengths", [this](const std::string& text) { take_lengths(text); },
+             "Keys of each batch entry: 300,0,17, or random from 1 to all (default all)")
+          ->type_name("N,N,...|random"));
+  decided_by_files_.push_back(add_integer(app, "--page", shape_.page, 1, kMaxSequence,
+                                          "Keys of a page of the cache (default not paged)"));
+}
+
+void ProblemOptions::take_lengths(const std::string& text) {
+  random_lengths_ = text == "random";
+  shape_.lengths.clear();
+  if (random_lengths_) return;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    shape_.lengths.push_back(
+        parse_integer("--lengths", text.substr(begin, end - begin), 0, kMaxSequence));
+    begin = end + 1;
+  }
+}
+
 void ProblemOptions::declare_inputs(CLI::App& app) {
   std::vector<std::pair<std::string, Distribution>> distributions;
   for (const Distribution each : all_distributions()) {
@@ -85,9 +116,14 @@ std::vector<Problem> ProblemOptions::problems() const {
   for (const std::int64_t seq : seqs_) {
     for (const std::int64_t dim : dims_) {
       Problem problem = shape_;
-      problem.seq_q = seq;
+      problem.seq_q = queries_ > 0 ? queries_ : seq;
       problem.seq_kv = seq_kv_ > 0 ? seq_kv_ : seq;
       problem.head_dim = static_cast<int>(dim);
+      if (problem.own_kv_heads == problem.heads) problem.own_kv_heads = 0;
+      if (random_lengths_) {
+        problem.lengths = random_lengths(problem.batch, problem.seq_kv, /*seed=*/1);
+      }
+      if (const std::string error = cache_error(problem); !error.empty()) throw UsageError(error);
       all.push_back(problem);
     }
   }

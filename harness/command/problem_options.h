@@ -22,6 +22,7 @@ struct ProblemUse {
   bool dims = false;               ///< --dim is a list
   bool lse = false;                ///< --lse
   bool seed = false;               ///< --seed
+  bool cache = false;              ///< --kv-heads, --lengths, --page; with seqs also --queries
 };
 
 /// --batch, --heads, --seq, --dim, --causal, --inputs, --spread and what else the use says.
@@ -31,7 +32,8 @@ class ProblemOptions {
 
   void declare(CLI::App& app);
 
-  /// Each sequence length with each head_dim, float16.
+  /// Each sequence length with each head_dim, float16. Throws UsageError where kv_heads, lengths or
+  /// page do not fit the rest.
   std::vector<Problem> problems() const;
   /// The first of them.
   Problem problem() const { return problems().front(); }
@@ -45,11 +47,15 @@ class ProblemOptions {
   void declare_seq(CLI::App& app);
   void declare_dim(CLI::App& app);
   void declare_inputs(CLI::App& app);
+  void declare_cache(CLI::App& app);
+  void take_lengths(const std::string& text);
 
   ProblemUse use_;
   Problem shape_;
   std::vector<std::int64_t> seqs_, dims_;
   std::int64_t seq_kv_ = 0;
+  std::int64_t queries_ = 0;  ///< new queries against seqs; 0: as many as keys
+  bool random_lengths_ = false;
   InputKind inputs_;
   std::uint64_t seed_ = 1;
   CLI::Option* dim_ = nullptr;

@@ -24,7 +24,8 @@ constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
-constexpr std::array kNames{"Q", "K", "V", "O", "LSE"};
+constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",         "O",
+                                                   "LSE", "lengths", "page table"};
 
 GpuProperties read_properties() {
   GpuProperties properties;
@@ -80,17 +81,18 @@ DeviceDescription gpu_description() {
   return description_of(read_properties());
 }
 
-/// Bytes of the problem's buffers in the order of Tensor; in floating point, because the product of
-/// extents that are each allowed may not fit 64 bits.
-std::vector<double> tensor_sizes(const Problem& problem) {
-  const double rows = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
-  const auto bytes = [&](std::int64_t seq, int width, std::size_t element) {
-    return rows * static_cast<double>(seq) * width * static_cast<double>(element);
-  };
-  const double q = bytes(problem.seq_q, problem.head_dim, size_of(problem.dtype));
-  const double kv = bytes(problem.seq_kv, problem.head_dim, size_of(problem.dtype));
-  std::vector<double> sizes{q, kv, kv, q};
-  if (problem.lse) sizes.push_back(bytes(problem.seq_q, 1, sizeof(float)));
+/// Bytes of the problem's buffers; in floating point, because the product of extents that are each
+/// allowed may not fit 64 bits.
+std::map<Tensor, double> tensor_sizes(const Problem& problem) {
+  const double q = static_cast<double>(size_of(problem.dtype)) * problem.head_dim * problem.rows();
+  const double kv = (problem.input_bytes() - q) / 2;
+  std::map<Tensor, double> sizes{{Tensor::q, q}, {Tensor::k, kv}, {Tensor::v, kv}, {Tensor::o, q}};
+  if (problem.lse) sizes[Tensor::lse] = sizeof(float) * problem.rows();
+  const double entry = sizeof(std::int32_t) * static_cast<double>(problem.batch);
+  if (!problem.lengths.empty()) sizes[Tensor::lengths] = entry;
+  if (problem.page > 0) {
+    sizes[Tensor::page_table] = entry * static_cast<double>(problem.table_width());
+  }
   return sizes;
 }
 
@@ -187,8 +189,9 @@ void GpuDevice::require_memory(const Problem& problem) {
 }
 
 void GpuDevice::require_tensors(const Problem& problem) {
-  require_free(tensor_sizes(problem), to_string(problem),
-               problem.lse ? "Q, K, V, O and the LSE" : "Q, K, V and O");
+  std::vector<double> sizes;
+  for (const auto& [tensor, bytes] : tensor_sizes(problem)) sizes.push_back(bytes);
+  require_free(sizes, to_string(problem), problem.lse ? "Q, K, V, O and the LSE" : "Q, K, V and O");
 }
 
 void GpuDevice::require_free(const std::vector<double>& sizes, const std::string& who,
@@ -224,29 +227,25 @@ void GpuDevice::write_red_zones(const Region& region) {
 }
 
 void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
-  const std::size_t element = size_of(problem.dtype);
-  const std::size_t q_bytes = element * static_cast<std::size_t>(problem.q_elements());
-  const std::size_t kv_bytes = element * static_cast<std::size_t>(problem.kv_elements());
-  const std::array<std::pair<const HostTensor*, std::size_t>, 3> sources{
-      {{&inputs.q, q_bytes}, {&inputs.k, kv_bytes}, {&inputs.v, kv_bytes}}};
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    const auto& [tensor, bytes] = sources[i];
-    if (tensor->dtype != problem.dtype || tensor->bytes.size() != bytes) {
-      throw std::invalid_argument(fmt::format(
-          "{} holds {} bytes of {}, {} needs {} of {}", kNames[i], tensor->bytes.size(),
-          to_string(tensor->dtype), to_string(problem), bytes, to_string(problem.dtype)));
-    }
-  }
-
+  require_inputs(problem, inputs);
   unload();
   require_tensors(problem);
   // Either all buffers exist or none.
-  std::vector<Buffer> buffers;
-  for (const double bytes : tensor_sizes(problem)) {
-    buffers.push_back(make_buffer(kNames[buffers.size()], static_cast<std::size_t>(bytes)));
+  std::map<Tensor, Buffer> buffers;
+  for (const auto& [tensor, bytes] : tensor_sizes(problem)) {
+    const char* name = kNames.at(static_cast<std::size_t>(tensor));
+    buffers.emplace(tensor, make_buffer(name, static_cast<std::size_t>(bytes)));
   }
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    upload(buffers[i], sources[i].first->bytes.data());
+  const auto put = [&](Tensor tensor, const void* source) {
+    const auto found = buffers.find(tensor);
+    if (found != buffers.end()) upload(found->second, source);
+  };
+  put(Tensor::q, inputs.q.bytes.data());
+  put(Tensor::k, inputs.k.bytes.data());
+  put(Tensor::v, inputs.v.bytes.data());
+  const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
+  put(Tensor::lengths, lengths.data());
+  put(Tensor::page_table, inputs.page_table.data());
   buffers_ = std::move(buffers);
   problem_ = problem;
   poison_output();
@@ -263,8 +262,8 @@ void GpuDevice::unload() {
 
 const GpuDevice::Buffer* GpuDevice::buffer(Tensor tensor) const {
   if (buffers_.empty()) throw std::logic_error("no problem is loaded on the GPU");
-  const auto index = static_cast<std::size_t>(tensor);
-  return index < buffers_.size() ? &buffers_[index] : nullptr;
+  const auto found = buffers_.find(tensor);
+  return found == buffers_.end() ? nullptr : &found->second;
 }
 
 void* GpuDevice::address(Tensor tensor) const {
@@ -388,7 +387,8 @@ void GpuDevice::launch(const LaunchPlan& plan) {
   std::vector<void*> scratch;
   for (const Region& region : scratch_) scratch.push_back(region.data());
   GpuBuffers buffers{.tensors = {}, .scratch = scratch};
-  for (std::size_t i = 0; i < buffers.tensors.size(); ++i)
+  // A kernel that has no tensor among its arguments needs no problem.
+  for (std::size_t i = 0; i < buffers.tensors.size() && !buffers_.empty(); ++i)
     buffers.tensors[i] = address(static_cast<Tensor>(i));
   for (const Launch& step : plan.launches) {
     allow_dynamic_shared(step);
@@ -472,7 +472,7 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
     }
     if (!intact) damaged.emplace_back(checked.name);
   };
-  for (const Buffer& checked : buffers_) check(checked);
+  for (const auto& [tensor, checked] : buffers_) check(checked);
   // The memory of a plan that was launched since the last poisoning only has other contents.
   if (scratch_zoned_) {
     for (const Region& checked : scratch_) check(checked);

@@ -78,7 +78,7 @@ class GpuDevice final : public Device {
 
   const GpuProperties& properties() const { return properties_; }
   GpuStream stream() const { return stream_; }
-  /// Device address of a tensor of the loaded problem; null for an LSE that was not asked for.
+  /// Device address of a tensor of the loaded problem; null for one that it does not have.
   void* address(Tensor tensor) const;
   /// Waits for the stream and throws what went wrong on it.
   void synchronize();
@@ -106,7 +106,7 @@ class GpuDevice final : public Device {
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
   HostTensor download(Tensor source, HostTensor target);
-  /// Null for an LSE that was not asked for.
+  /// Null for one that the problem does not have.
   const Buffer* buffer(Tensor tensor) const;
 
   GpuOptions options_;
@@ -114,7 +114,7 @@ class GpuDevice final : public Device {
   DeviceDescription description_;
   GpuStream stream_ = nullptr;
   Problem problem_;
-  std::vector<Buffer> buffers_;         ///< in the order of Tensor; empty until load()
+  std::map<Tensor, Buffer> buffers_;    ///< those that the problem has; empty until load()
   std::vector<Buffer> scratch_memory_;  ///< one block for all plans; grows, never shrinks
   std::list<Buffer> zeroed_;            ///< scratch buffers that every launch leaves zero
   std::vector<Region> scratch_;         ///< in it: the buffers of the last plan that needed any

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -32,7 +33,10 @@ unsigned grid_extent(std::int64_t value, const Launch& launch) {
 
 void marshal(const Argument& argument, Dtype dtype, const GpuBuffers& buffers, std::byte* bytes) {
   const auto address = [&](Tensor tensor) {
-    return buffers.tensors[static_cast<std::size_t>(tensor)];
+    void* const held = buffers.tensors[static_cast<std::size_t>(tensor)];
+    // A problem may lack the other tensors.
+    if (!held && tensor <= Tensor::o) throw std::logic_error("no problem is loaded on the GPU");
+    return held;
   };
   std::visit(
       [&](const auto& value) {

@@ -13,8 +13,8 @@ namespace fa {
 
 /// Device addresses that a plan's arguments stand for.
 struct GpuBuffers {
-  std::array<void*, 5> tensors{};  ///< in the order of Tensor; null for an LSE nobody asked for
-  std::span<void* const> scratch;  ///< in the order of LaunchPlan::scratch
+  std::array<void*, kTensors> tensors{};  ///< in the order of Tensor; null for those there are not
+  std::span<void* const> scratch;         ///< in the order of LaunchPlan::scratch
 };
 
 /// Lets the kernel have the dynamic shared memory of this launch on the current device. Throws

@@ -19,7 +19,8 @@
 namespace fa {
 namespace {
 
-constexpr std::array kNames{"Q", "K", "V", "O", "LSE"};
+constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",         "O",
+                                                   "LSE", "lengths", "page table"};
 
 std::uint32_t extent(std::int64_t value, const Launch& step) {
   if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
@@ -70,39 +71,36 @@ VmDevice::~VmDevice() = default;
 
 void VmDevice::require_memory(const Problem& problem) {
   memory_.reset();
-  require_host_bytes(problem.bytes() + check_host_bytes(problem), to_string(problem),
+  require_host_bytes(problem.stored_bytes() + check_host_bytes(problem), to_string(problem),
                      "the virtual machine's tensors, their inputs, and two outputs and a reference "
                      "to compare");
 }
 
 void VmDevice::load(const Problem& problem, const Inputs& inputs) {
-  const std::array<std::pair<const HostTensor*, std::int64_t>, 3> sources{
-      {{&inputs.q, problem.q_elements()},
-       {&inputs.k, problem.kv_elements()},
-       {&inputs.v, problem.kv_elements()}}};
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    const auto& [tensor, count] = sources[i];
-    const std::size_t bytes = size_of(problem.dtype) * static_cast<std::size_t>(count);
-    if (tensor->dtype != problem.dtype || tensor->bytes.size() != bytes) {
-      throw std::invalid_argument(fmt::format(
-          "{} holds {} bytes of {}, {} needs {} of {}", kNames[i], tensor->bytes.size(),
-          to_string(tensor->dtype), to_string(problem), bytes, to_string(problem.dtype)));
-    }
-  }
+  require_inputs(problem, inputs);
   memory_.reset();
-  require_host_bytes(problem.bytes(), to_string(problem), "the virtual machine's tensors");
-  addresses_.clear();
+  require_host_bytes(problem.stored_bytes(), to_string(problem), "the virtual machine's tensors");
+  addresses_.assign(kTensors, 0);
   scratch_.clear();
   auto memory = std::make_unique<ptxvm::Memory>();
+  const auto place = [&](Tensor tensor) -> ptxvm::Address& {
+    return addresses_[static_cast<std::size_t>(tensor)];
+  };
+  const auto upload = [&](Tensor tensor, std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    place(tensor) = memory->upload(kNames.at(static_cast<std::size_t>(tensor)), bytes);
+  };
+  const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   try {
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const auto& bytes = sources[i].first->bytes;
-      addresses_.push_back(memory->upload(kNames[i], std::span(bytes.data(), bytes.size())));
-    }
-    addresses_.push_back(memory->allocate(kNames[3], inputs.q.bytes.size()));
+    upload(Tensor::q, inputs.q.bytes);
+    upload(Tensor::k, inputs.k.bytes);
+    upload(Tensor::v, inputs.v.bytes);
+    upload(Tensor::lengths, std::as_bytes(std::span(lengths)));
+    upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
+    place(Tensor::o) = memory->allocate("O", inputs.q.bytes.size());
     if (problem.lse) {
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
-      addresses_.push_back(memory->allocate(kNames[4], bytes));
+      place(Tensor::lse) = memory->allocate("LSE", bytes);
     }
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(
@@ -115,7 +113,8 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
 void VmDevice::poison_output() {
   const auto poison = [&](ptxvm::Address address) {
     // All bits set is a NaN in binary16 and in binary32.
-    std::ranges::fill(memory_->bytes(address), std::byte{0xFF});
+    const std::span<std::byte> bytes = memory_->bytes(address);
+    std::fill(bytes.begin(), bytes.end(), std::byte{0xFF});
   };
   poison(address(Tensor::o));
   if (problem_.lse) poison(address(Tensor::lse));
@@ -124,8 +123,7 @@ void VmDevice::poison_output() {
 }
 
 ptxvm::Address VmDevice::address(Tensor tensor) const {
-  const auto index = static_cast<std::size_t>(tensor);
-  return index < addresses_.size() ? addresses_[index] : 0;
+  return addresses_.at(static_cast<std::size_t>(tensor));
 }
 
 void VmDevice::provide_scratch(const LaunchPlan& plan) {

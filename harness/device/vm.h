@@ -66,7 +66,7 @@ class VmDevice final : public Device {
   ptxvm::LaunchConfig configure(const Launch& step) const;
   ptxvm::Argument marshal(const Argument& argument) const;
   void provide_scratch(const LaunchPlan& plan);
-  ptxvm::Address address(Tensor tensor) const;  ///< null for an LSE that was not asked for
+  ptxvm::Address address(Tensor tensor) const;  ///< null for what the problem does not have
   HostTensor download(Tensor source, HostTensor target) const;
   void run(const Launch& step);
 

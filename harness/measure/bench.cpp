@@ -272,7 +272,7 @@ std::vector<Item> bench_items(const BenchOptions& options, const Problem& proble
            std::count(options.tiles.begin(), options.tiles.end(), to_string(instance.tile)) > 0;
   };
   for (const Rung* rung : options.rungs) {
-    if (rung->dtype != problem.dtype) continue;
+    if (rung->dtype != problem.dtype || left_out(*rung, options.rungs, problem)) continue;
     const std::vector<const Instance*> instances =
         rung->find_instances(problem.head_dim, options.tuned);
     if (instances.empty()) {  // a head_dim that the rung does not have: one refusal

@@ -36,7 +36,7 @@ double item_bytes(const Item& item) {
 
 /// Nothing where it is beyond what a result file can hold exactly.
 std::optional<std::int64_t> peak_bytes(const Item& item) {
-  double bytes = item.problem().bytes();
+  double bytes = item.problem().stored_bytes();
   for (const Scratch& scratch : item.plan.scratch) bytes += static_cast<double>(scratch.bytes);
   constexpr double kExact = std::int64_t{1} << 53;
   if (bytes > kExact) return std::nullopt;

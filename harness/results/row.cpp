@@ -185,6 +185,9 @@ Json to_json(const Problem& problem, const RowInputs& inputs) {
             {"head_dim", problem.head_dim},     {"causal", problem.causal},
             {"dtype", to_string(problem.dtype)}};
   if (problem.lse) json["lse"] = true;
+  if (problem.group() > 1) json["kv_heads"] = problem.kv_heads();
+  if (!problem.lengths.empty()) json["lengths"] = problem.lengths;
+  if (problem.page > 0) json["page"] = problem.page;
   if (inputs.name != RowInputs().name) json["inputs"] = inputs.name;
   if (inputs.spread != RowInputs().spread) json["spread"] = inputs.spread;
   return json;
@@ -204,6 +207,13 @@ Problem problem_from_json(const Json& json) {
   }
   problem.dtype = dtype == to_string(Dtype::f16) ? Dtype::f16 : Dtype::f32;
   problem.lse = json.value("lse", false);
+  problem.own_kv_heads = json.value("kv_heads", std::int64_t{0});
+  if (problem.own_kv_heads == problem.heads) problem.own_kv_heads = 0;
+  if (json.contains("lengths")) json.at("lengths").get_to(problem.lengths);
+  problem.page = json.value("page", std::int64_t{0});
+  if (const std::string error = cache_error(problem); !error.empty()) {
+    throw std::invalid_argument(error);
+  }
   return problem;
 }
 

@@ -134,8 +134,8 @@ struct Row {
   void settle(Status to, std::string why) { status = to, reason = std::move(why); }
 };
 
-/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}, lse where it is asked for, and inputs
-/// and spread where they are not normal and 1.
+/// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}; lse where it is asked for, kv_heads,
+/// lengths and page where there are such, inputs and spread where they are not normal and 1.
 Json to_json(const Problem& problem, const RowInputs& inputs = {});
 /// Throw std::exception when a field is missing or of another type.
 Problem problem_from_json(const Json& json);

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: MIT
 # fa_add_test(NAME SOURCES... [LIBS TARGETS...]): a Catch2 executable, registered with ctest under
-# its name. Works with Catch2 2 and 3.
+# its name.
 include_guard(GLOBAL)
-find_package(Catch2 REQUIRED)
-
-add_library(fa_test_main STATIC ${CMAKE_CURRENT_LIST_DIR}/main.cpp)
-target_link_libraries(fa_test_main PUBLIC Catch2::Catch2)
-target_compile_features(fa_test_main PUBLIC cxx_std_20)
+include(${CMAKE_CURRENT_LIST_DIR}/../vm/tests/catch2.cmake)
 
 function(fa_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")

@@ -7,6 +7,8 @@ import contextlib
 import io
 import json
 import re
+import subprocess
+import sys
 from html import unescape
 from pathlib import Path
 
@@ -64,3 +66,10 @@ def render_charts(site: Site, catalogue: Path | None) -> None:
             code = render.main(words)
         if code != 0:
             raise LadderError("the charts could not be drawn; the messages above say why")
+
+
+def draw_figures(site: Site) -> None:
+    """The figures of docs/assets/figures, some of which show numbers of result files."""
+    draw = site.root / "plots" / "figures" / "draw.py"
+    if draw.is_file() and subprocess.run([sys.executable, str(draw), "--write"]).returncode != 0:
+        raise LadderError("the figures could not be drawn; the messages above say why")

@@ -97,7 +97,6 @@ def ladder_row(site: Site, page: Path, results: Results, problem: Problem, rung:
     changed = step is not None and step.parent_at_tile is not None
     return [
         rung_link(site, rung, page),
-        rung.idea,
         rate(row),
         *limit_cells(limits.Limits.beside(results), rung, row),
         share(row, results.peer("fa2", problem)),
@@ -111,7 +110,7 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
     measured = limits.Limits.beside(results)
     fa2 = results.peer("fa2", problem)
     peers = [results.peer(id, problem) for id in results.peers()] + [results.matmul(problem)]
-    heads = ["rung", "the one idea", "TFLOPS", *([OF_LIMIT] if measured else []), "of FA2"]
+    heads = ["rung", "TFLOPS", *([OF_LIMIT] if measured else []), "of FA2"]
     heads += ["change", "at equal tile"]
     tried = {row.id for row in results.rows}
     rungs = [
@@ -122,11 +121,11 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
         and (rung.takes("causal") or not problem.causal)
     ]
     others = [
-        [peer_name(row), "", rate(row), *limit_cells(measured, None, row), share(row, fa2), "", ""]
+        [peer_name(row), rate(row), *limit_cells(measured, None, row), share(row, fa2), "", ""]
         for row in peers
         if row
     ]
-    table = markdown_table(heads, rungs + others, left=2)
+    table = markdown_table(heads, rungs + others)
     unknown = "" if measured else f"\n{limits.NOT_MEASURED.capitalize()}.\n"
     return table + source_line(results, problem) + unknown
 

@@ -12,7 +12,7 @@ import intensity
 import ladder
 import limits
 import status
-from ladder import Catalogue, LadderError, Problem, Results, Row
+from ladder import Catalogue, LadderError, Problem, Results, Row, Rung
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
@@ -20,9 +20,15 @@ MAIN_RESULTS = "h200/ladder"  # docs/assets: charts of this file and of COUNTS
 NOTHING = "\N{EN DASH}"
 SINGLE_RESULTS = "h200/fp32"  # charts too
 SPREAD_RESULTS = "h200/spread"  # and these
+DECODE_RESULTS = "h200/decode"  # of the family `decode`
 RESULTS_OF = {"float16": MAIN_RESULTS, "float32": SINGLE_RESULTS}
 COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
 COUNTS_AT = "1,2,1024,{}"
+
+
+def results_of(rung: Rung) -> str:
+    """The file that has the rung's main problems."""
+    return DECODE_RESULTS if rung.family == ladder.DECODE else RESULTS_OF[rung.dtype]
 
 
 class NotMeasured(Exception):
@@ -55,7 +61,7 @@ class Site:
         """Of every rung, by the committed results of its dtype."""
         found: dict[str, status.Status] = {}
         for rung in self.catalogue.rungs:
-            name = RESULTS_OF[rung.dtype]
+            name = results_of(rung)
             if self.results_path(name).is_file():
                 found[rung.id] = status.status_of(rung, self.results(name), self.catalogue)
             else:

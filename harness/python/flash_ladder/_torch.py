@@ -35,7 +35,23 @@ def attention(
                     f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
                     " under torch.no_grad() or on tensor.detach()"
                 )
+    if is_plain(q, k, v):
+        o, rows = on_gpu(q, k, v, rung, causal, scale, lse)
+        return (o, rows) if lse else o
     return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale)
+
+
+def is_plain(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether nothing but the kernel has to see a call: no compiler, no tracer, no transform, no
+    kind of tensor of its own. The way through PyTorch's dispatcher would take longer than the
+    launch."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(q) is type(k) is type(v) is Tensor
+        and q.is_cuda
+        and not torch._C._len_torch_dispatch_stack()
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
 
 
 # --- one plan a problem ---------------------------------------------------------------------------
@@ -140,18 +156,24 @@ def on_gpu(
     q: Tensor, k: Tensor, v: Tensor, rung: str, causal: bool, scale: float | None, lse: bool
 ) -> tuple[Tensor, Tensor | None]:
     # A call takes microseconds, and so would every line that is not needed here.
-    device = q.device
-    check_layout("q", q, device)
-    check_layout("k", k, device)
-    check_layout("v", v, device)
-    if torch.cuda.current_device() != device.index:
-        with torch.cuda.device(device):
+    index = q.get_device()
+    inputs = q.data_ptr(), k.data_ptr(), v.data_ptr()
+    if not (
+        index == k.get_device() == v.get_device()
+        and q.is_contiguous()
+        and k.is_contiguous()
+        and v.is_contiguous()
+        and (inputs[0] | inputs[1] | inputs[2]) % ALIGNMENT == 0
+    ):
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            check_layout(name, tensor, q.device)
+    if torch._C._cuda_getDevice() != index:
+        with torch.cuda.device(index):
             return on_gpu(q, k, v, rung, causal, scale, lse)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    plan = plan_for(shapes, dtypes, device.index, rung, causal, scale, lse)
+    plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse)
     o, rows = outputs(q, lse)
-    addresses = (q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr())
-    plan.launch(addresses, None if rows is None else rows.data_ptr())
+    plan.launch((*inputs, o.data_ptr()), None if rows is None else rows.data_ptr())
     return o, rows
 
 

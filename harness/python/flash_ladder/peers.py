@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flash_ladder._errors import Refused
 
-API_VERSION = 2
+API_VERSION = 3
 OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
 FLOAT16, FLOAT32 = range(2)
 
@@ -28,6 +28,9 @@ class PeerProblem(ctypes.Structure):
         ("scale", ctypes.c_double),
         ("dtype", ctypes.c_int32),
         ("device", ctypes.c_int32),
+        ("kv_heads", ctypes.c_int64),
+        ("page", ctypes.c_int64),
+        ("lengths", ctypes.c_int64),
     ]
 
     @property
@@ -36,7 +39,7 @@ class PeerProblem(ctypes.Structure):
 
     @property
     def kv_shape(self) -> tuple[int, int, int, int]:
-        return (self.batch, self.heads, self.seq_kv, self.head_dim)
+        return (self.batch, self.kv_heads, self.seq_kv, self.head_dim)
 
 
 ProblemPointer = ctypes.POINTER(PeerProblem)

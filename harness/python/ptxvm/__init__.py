@@ -7,6 +7,10 @@
   result = module.kernel("scale").launch(y, 2.0, grid=2, block=32)
   print(result)                                   # counts; result.findings, result.by_line()
 
+  module = ptxvm.nvcc("kernels.cu")               # compiles first
+  ptxvm.triton.run(kernel, grid, x, y, n, BLOCK=1024)       # import ptxvm.triton
+  ptxvm.numba.run(function, grid, block, x, y)              # import ptxvm.numba
+
 Arrays are the kernel's global memory: copied in before the launch, and out of it afterwards where
 they are writable. A text that is not PTX, a launch that is refused and a kernel that fails raise
 Error with the machine's diagnostics.
@@ -14,16 +18,18 @@ Error with the machine's diagnostics.
 
 from __future__ import annotations
 
-from ptxvm._arguments import Parameter, TensorMap
+from ptxvm._arguments import Parameter, Struct, TensorMap
+from ptxvm._compile import nvcc
 from ptxvm._errors import Diagnostic, Error, KernelFault, LaunchError, ParseError
-from ptxvm._module import Kernel, Module
-from ptxvm._result import Counts, Finding, Line, Result
+from ptxvm._module import Kernel, Module, Variable
+from ptxvm._result import Counts, Finding, Hint, Line, Result
 
 __all__ = [
     "Counts",
     "Diagnostic",
     "Error",
     "Finding",
+    "Hint",
     "Kernel",
     "KernelFault",
     "LaunchError",
@@ -32,5 +38,8 @@ __all__ = [
     "Parameter",
     "ParseError",
     "Result",
+    "Struct",
     "TensorMap",
+    "Variable",
+    "nvcc",
 ]

@@ -64,6 +64,38 @@ class TensorMap:
         )
 
 
+class Struct:
+    """A struct argument: its members as C lays them out. Members are numpy arrays, which are
+    pointers, numpy scalars, and bytes.
+
+      ptxvm.Struct(array, np.int32(7))     # struct { float* x; int n; }
+    """
+
+    def __init__(self, *members: object) -> None:
+        for each in members:
+            if not isinstance(each, (np.ndarray, np.generic, bytes)):
+                allowed = "allowed: numpy arrays and scalars, bytes"
+                raise ValueError(f"a struct member of type {type(each).__name__}; {allowed}")
+        self.members = members
+
+    def layout(self) -> tuple[bytes, list[tuple[int, Array]]]:
+        """(the bytes, and of each pointer its place and array)"""
+        data, pointers, widest = bytearray(), [], 1
+        for member in self.members:
+            value, align = b"\0" * 8, 8
+            if isinstance(member, np.generic):
+                value, align = member.tobytes(), member.dtype.alignment
+            elif isinstance(member, bytes):
+                value, align = member, 1
+            data += b"\0" * (-len(data) % align)
+            if isinstance(member, np.ndarray):
+                pointers.append((len(data), member))
+            data += value
+            widest = max(widest, align)
+        data += b"\0" * (-len(data) % widest)
+        return bytes(data), pointers
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One kernel parameter (PTX ISA 7.1)."""
@@ -105,6 +137,8 @@ class Arguments:
             return self.pointer(parameter, value)
         if isinstance(value, TensorMap):
             return self.tensor_map(parameter, value)
+        if isinstance(value, Struct):
+            return self.structure(parameter, value)
         data = value_bytes(parameter, value)
         self.kept.append(data)
         argument = _native.Argument(kind=_native.VALUE_ARGUMENT, value_bytes=len(data))
@@ -122,6 +156,21 @@ class Arguments:
             )
         buffer, offset = self.place(parameter, array)
         return _native.Argument(kind=_native.POINTER_ARGUMENT, buffer=buffer, offset=offset)
+
+    def structure(self, parameter: Parameter, value: Struct) -> _native.Argument:
+        data, members = value.layout()
+        exact_bytes(parameter, data, f"a struct of {len(data)} bytes")
+        places = [_native.Pointer(at, *self.place(parameter, array)) for at, array in members]
+        pointers = (_native.Pointer * len(places))(*places)
+        self.kept += [data, pointers]
+        argument = _native.Argument(
+            kind=_native.VALUE_ARGUMENT,
+            value_bytes=len(data),
+            pointers=pointers,
+            n_pointers=len(places),
+        )
+        argument.value = data
+        return argument
 
     def tensor_map(self, parameter: Parameter, value: TensorMap) -> _native.Argument:
         c_map = value.to_c()
@@ -141,8 +190,11 @@ class Arguments:
         number = self.numbers.setdefault((first, end), len(self.buffers))
         if number == len(self.buffers):
             self.kept.append(root)
+            name = parameter.name
+            if any(each.name == name.encode() for each in self.buffers):
+                name += f" ({number})"  # of a struct with several pointers
             self.buffers.append(
-                _native.Buffer(parameter.name.encode(), first, end - first, root.flags.writeable)
+                _native.Buffer(name.encode(), first, end - first, root.flags.writeable)
             )
         return number, array.ctypes.data - first
 
@@ -159,7 +211,7 @@ def value_bytes(parameter: Parameter, value: object) -> bytes:
         return exact_bytes(parameter, bytes(value), f"{len(value)} bytes")
     if isinstance(value, (bool, int, float)):
         return number_bytes(parameter, value)
-    allowed = "allowed: a number, a numpy array or scalar, bytes, or a TensorMap"
+    allowed = "allowed: a number, a numpy array or scalar, bytes, a Struct, or a TensorMap"
     raise refuse(parameter, f"a {type(value).__name__}", allowed)
 
 

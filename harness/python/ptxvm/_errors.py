@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+LONGEST_MESSAGE = 40  # lines
+
 
 @dataclass(frozen=True)
 class Diagnostic:
@@ -30,11 +32,21 @@ def diagnostic(data: Mapping[str, Any]) -> Diagnostic:
 
 
 class Error(Exception):
-    """What the machine refuses, or a kernel that failed; the text is that of all diagnostics."""
+    """What the machine refuses, or a kernel that failed; the text is that of the diagnostics, cut
+    where it is long."""
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(message)
+        super().__init__(shortened(message))
         self.diagnostics = tuple(diagnostics)
+
+
+def shortened(message: str) -> str:
+    lines = message.splitlines()
+    if len(lines) <= LONGEST_MESSAGE:
+        return message
+    rest = len(lines) - LONGEST_MESSAGE + 1
+    last = f"... {rest} more lines; the exception's `diagnostics` has all of it"
+    return "\n".join([*lines[: LONGEST_MESSAGE - 1], last])
 
 
 class ParseError(Error):

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
 from ptxvm import _native
 from ptxvm._arguments import Arguments, Parameter, extents
 from ptxvm._errors import Diagnostic, KernelFault, LaunchError, diagnostic
@@ -29,6 +32,8 @@ class Module:
         self.target: str = data["target"]  # "sm_90a"
         self.version: float = data["version"] / 10  # of the PTX ISA
         self.kernels = {each["name"]: Kernel(self, each) for each in data["kernels"]}
+        #: __device__ and __constant__ variables, by their names in the source.
+        self.variables = {each["readable"]: Variable(self, each) for each in data["variables"]}
 
     @classmethod
     def parse(cls, text: str | bytes, file: str = "module.ptx") -> Module:
@@ -41,16 +46,58 @@ class Module:
         """Reads a file of PTX."""
         return cls.parse(Path(path).read_bytes(), str(path))
 
-    def kernel(self, name: str) -> Kernel:
-        """The kernel of that name; KeyError that lists those there are."""
+    def kernel(self, name: str = "") -> Kernel:
+        """The one kernel that `name` may mean: its name, its demangled name, or a part of either;
+        the only one where there is no name. KeyError that lists those there are."""
         try:
-            return self.kernels[name]
-        except KeyError:
+            address = _native.call("ptxvm_module_find", self._handle, name.encode())
+        except LaunchError as error:
             names = ", ".join(self.kernels) or "none"
-            raise KeyError(f"no kernel '{name}' in {self.file}; there are: {names}") from None
+            what = f"no kernel '{name}'" if not self.matches(name) else f"several '{name}'"
+            raise KeyError(f"{what} in {self.file}; there are: {names}") from error
+        return self.kernels[_native.take_text(address)]
+
+    def matches(self, name: str) -> bool:
+        """Whether a kernel has this in its name."""
+        return any(name in each.name or name in each.readable for each in self.kernels.values())
 
     def __repr__(self) -> str:
         return f"<Module {self.file}: {', '.join(self.kernels) or 'no kernels'} for {self.target}>"
+
+
+class Variable:
+    """A __device__ or __constant__ variable. It keeps its value from launch to launch."""
+
+    def __init__(self, module: Module, data: Mapping[str, Any]) -> None:
+        self.name: str = data["name"]  # in the PTX
+        self.space: str = data["space"]  # "global" or "const"
+        self.bytes = np.zeros(data["bytes"], np.uint8)
+        address = _native.call(
+            "ptxvm_module_variable",
+            module._handle,
+            self.name.encode(),
+            self.bytes.ctypes.data,
+            self.bytes.nbytes,
+        )
+        _native.take_text(address)
+
+    def get(self, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
+        """The value as an array of this type, a view: writing to it changes the variable."""
+        return self.bytes.view(dtype)
+
+    def set(self, value: ArrayLike) -> None:
+        """Gives it the bytes of an array of the same size."""
+        given = np.ascontiguousarray(value)
+        if given.nbytes != self.bytes.nbytes:
+            raise ValueError(
+                f"{self.name} has {self.bytes.nbytes} bytes, got {given.nbytes} of {given.dtype}"
+            )
+        self.bytes[:] = given.reshape(-1).view(np.uint8)
+
+    def to_c(self) -> _native.Buffer:
+        return _native.Buffer(
+            self.name.encode(), self.bytes.ctypes.data, self.bytes.nbytes, self.space == "global"
+        )
 
 
 class Kernel:
@@ -59,6 +106,7 @@ class Kernel:
     def __init__(self, module: Module, data: Mapping[str, Any]) -> None:
         self.module = module
         self.name: str = data["name"]
+        self.readable: str = data["readable"]  # demangled
         self.parameters = tuple(Parameter(**each) for each in data["parameters"])
         self.shared_bytes: int = data["shared_bytes"]  # static
         self.uses_dynamic_shared: bool = data["uses_dynamic_shared"]
@@ -68,6 +116,8 @@ class Kernel:
         self.max_threads = extents_of(data["max_threads"])
         self.required_threads = extents_of(data["required_threads"])
         self.required_cluster = extents_of(data["required_cluster"])
+        #: What is wrong with its text; other kernels of the module run all the same.
+        self.errors = tuple(diagnostic(each) for each in data["errors"])
         #: Valid PTX that the machine does not run; a launch is refused while there is any.
         self.unsupported: tuple[Diagnostic, ...] = tuple(
             diagnostic(each) for each in data["unsupported"]
@@ -89,6 +139,13 @@ class Kernel:
         trace: Sequence[int] = (),
         threads: int = 0,
         max_warp_steps: int = 0,
+        ignore: Sequence[str] = (),
+        comments: bool = True,
+        cooperative: bool = False,
+        card: str = "",
+        registers: int = 0,
+        max_steps: int = 0,
+        global_races: bool = False,
     ) -> Result:
         """Runs the kernel to its end.
 
@@ -101,6 +158,13 @@ class Kernel:
         trace      linear indices of blocks whose timeline is recorded
         threads    of the host; 0: all cores
         max_warp_steps  instructions of one warp before it is stopped; 0: 2**32
+        ignore     checkers whose findings are left out: "race", "uninitialised", ...
+        cooperative  all blocks are resident at once, and may wait for each other
+        card       what the launch is for: "h200", ...: how many blocks it holds at once
+        registers  of a thread, as ptxas says: they limit those blocks
+        max_steps  instructions of all warps before the launch is stopped
+        global_races  look for races between blocks in global memory too; slow
+        comments   leave out what a comment in the source excuses: // ptxvm: ignore race
 
         Raises LaunchError when the launch is refused and KernelFault when the kernel fails.
         """
@@ -110,6 +174,8 @@ class Kernel:
             ("shared", shared),
             ("threads", threads),
             ("max_warp_steps", max_warp_steps),
+            ("registers", registers),
+            ("max_steps", max_steps),
         ):
             if not 0 <= value < 2**31:
                 raise LaunchError(f"{what} {value}; allowed: 0 to {2**31 - 1}")
@@ -125,18 +191,32 @@ class Kernel:
             traced=len(trace),
             trace_blocks=(ctypes.c_uint32 * len(trace))(*trace),
             max_warp_steps=max_warp_steps,
+            ignored=(ctypes.c_char_p * len(ignore))(*(each.encode() for each in ignore)),
+            n_ignored=len(ignore),
+            comments=comments,
+            card=card.encode() or None,
+            max_steps=max_steps,
+            cooperative=cooperative,
+            global_races=global_races,
+            registers=registers,
         )
         return self._run(config, converted)
 
     def _run(self, config: _native.LaunchConfig, arguments: Arguments) -> Result:
         timeline = ctypes.c_void_p()
+        variables = [each.to_c() for each in self.module.variables.values()]
+        memory = _native.Memory(
+            arguments.c_buffers(),
+            (_native.Buffer * len(variables))(*variables),
+            len(arguments.buffers),
+            len(variables),
+        )
         text = _native.call(
             "ptxvm_launch",
             self.module._handle,
             self.name.encode(),
             config,
-            arguments.c_buffers(),
-            len(arguments.buffers),
+            memory,
             arguments.c_arguments(),
             len(arguments.list),
             timeline,

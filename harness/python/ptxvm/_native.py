@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C interface of libptxvm_c.so (harness/python/native/ptxvm_c.h)."""
+"""The C interface of libptxvm_c.so (harness/vm/c/ptxvm_c.h)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxvm._errors import error_of
 
-VERSION = 1
+VERSION = 2
 POINTER_ARGUMENT, VALUE_ARGUMENT, TENSOR_MAP_ARGUMENT = range(3)
 
 
@@ -41,6 +41,23 @@ class CTensorMap(ctypes.Structure):
     ]
 
 
+class Pointer(ctypes.Structure):
+    """ptxvm_pointer."""
+
+    _fields_ = [("at", c_uint64), ("buffer", c_int32), ("offset", c_uint64)]
+
+
+class Memory(ctypes.Structure):
+    """ptxvm_memory."""
+
+    _fields_ = [
+        ("buffers", POINTER(Buffer)),
+        ("variables", POINTER(Buffer)),
+        ("n_buffers", c_int32),
+        ("n_variables", c_int32),
+    ]
+
+
 class Argument(ctypes.Structure):
     """ptxvm_argument."""
 
@@ -51,6 +68,8 @@ class Argument(ctypes.Structure):
         ("value", c_char_p),
         ("value_bytes", c_uint64),
         ("map", POINTER(CTensorMap)),
+        ("pointers", POINTER(Pointer)),
+        ("n_pointers", c_int32),
     ]
 
 
@@ -68,6 +87,14 @@ class LaunchConfig(ctypes.Structure):
         ("traced", c_int32),
         ("trace_blocks", POINTER(c_uint32)),
         ("max_warp_steps", c_uint64),
+        ("ignored", POINTER(c_char_p)),
+        ("n_ignored", c_int32),
+        ("comments", c_int32),
+        ("card", c_char_p),
+        ("max_steps", c_uint64),
+        ("cooperative", c_int32),
+        ("global_races", c_int32),
+        ("registers", c_uint32),
     ]
 
 
@@ -77,14 +104,18 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ptxvm_module_parse": (c_void_p, [c_char_p, c_uint64, c_char_p, POINTER(c_void_p)]),
     "ptxvm_module_free": (None, [c_void_p]),
     "ptxvm_module_describe": (c_void_p, [c_void_p, POINTER(c_void_p)]),
+    "ptxvm_module_find": (c_void_p, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "ptxvm_module_variable": (
+        c_void_p,
+        [c_void_p, c_char_p, c_void_p, c_uint64, POINTER(c_void_p)],
+    ),
     "ptxvm_launch": (
         c_void_p,
         [
             c_void_p,
             c_char_p,
             POINTER(LaunchConfig),
-            POINTER(Buffer),
-            c_int32,
+            POINTER(Memory),
             POINTER(Argument),
             c_int32,
             POINTER(c_void_p),

@@ -35,11 +35,27 @@ class Finding:
     message: str
     count: int  # how often
     where: Diagnostic
+    severity: str = "error"  # or "advice"
 
     def __str__(self) -> str:
         text = self.where.formatted.removeprefix("error: ")
         often = f"\n  seen {self.count} times" if self.count > 1 else ""
-        return f"{self.checker}: {text}{often}"
+        advice = "advice: " if self.severity == "advice" else ""
+        return f"{advice}{self.checker}: {text}{often}"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What the counts suggest about one line, as a profiler would put it."""
+
+    section: str  # "shared memory", "global memory", "local memory", "arithmetic"
+    message: str
+    share: float  # of the section's work that need not be
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.section}: {self.message}; {Path(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -71,11 +87,19 @@ class Result:
     instructions: tuple[Line, ...]  # in the order of the PTX, also those never executed
     source_lines: tuple[Line, ...]  # by file and line; empty without -lineinfo
     trace: str  # JSON for https://ui.perfetto.dev; empty unless blocks were traced
+    hints: tuple[Hint, ...] = ()
+    suppressed: int = 0  # findings that `ignore` or a comment left out
+    printed: str = ""  # by printf and assert
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that are more than advice."""
+        return tuple(each for each in self.findings if each.severity == "error")
 
     @property
     def ok(self) -> bool:
-        """No checker found anything."""
-        return not self.findings
+        """No checker found an error."""
+        return not self.errors
 
     def by_line(self) -> tuple[Line, ...]:
         """Lines that did something: of the source where it is known, else of the PTX."""
@@ -94,12 +118,15 @@ def result_of(data: Mapping[str, Any], file: str, trace: str) -> Result:
         instructions=lines_of(data["by_instruction"], file),
         source_lines=lines_of(data["by_source"], file),
         trace=trace,
+        hints=tuple(Hint(**each) for each in data["hints"]),
+        suppressed=data["suppressed"],
+        printed=data["printed"],
     )
 
 
 def finding_of(data: Mapping[str, Any]) -> Finding:
     where = diagnostic(data["diagnostic"])
-    return Finding(data["checker"], data["message"], data["count"], where)
+    return Finding(data["checker"], data["message"], data["count"], where, data["severity"])
 
 
 def lines_of(rows: Sequence[Mapping[str, Any]], file: str) -> tuple[Line, ...]:

@@ -17,14 +17,17 @@ CASES = [
     (attention.CProblem, "attention.h", "fa_attention_problem", 56),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 112),
-    (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 40),
-    (machine.LaunchConfig, "ptxvm_c.h", "ptxvm_launch_config", 72),
+    (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),
+    (machine.LaunchConfig, "ptxvm_c.h", "ptxvm_launch_config", 120),
+    (machine.Pointer, "ptxvm_c.h", "ptxvm_pointer", 24),
+    (machine.Memory, "ptxvm_c.h", "ptxvm_memory", 24),
 ]
 
 
 @pytest.mark.parametrize(("structure", "header", "name", "size"), CASES)
 def test_layout(repository: Path, structure: Any, header: str, name: str, size: int) -> None:
-    text = (repository / "harness/python/native" / header).read_text(encoding="utf-8")
+    folder = "vm/c" if structure.__module__.startswith("ptxvm") else "python/native"
+    text = (repository / "harness" / folder / header).read_text(encoding="utf-8")
     end = text.index(f"}} {name};")
     body = text[text.rindex("typedef struct", 0, end) : end]
     offsets = [int(number) for number in re.findall(r"offset (\d+)", body)]

@@ -33,7 +33,7 @@ TEST_CASE("every mutant is rejected and the honest output passes, at one toleran
   const std::vector<Problem> problems = mutant_problems();
   const std::vector<MutantResult> results = mutant_table(problems);
   CHECK(results.size() ==
-        problems.size() * all_distributions().size() * (all_mutants().size() + 2));
+        problems.size() * all_distributions().size() * (all_mutants().size() + 3));
   std::map<std::string, Distributions> seen;
   for (const MutantResult& r : results) {
     CAPTURE(r.mutant, to_string(r.problem), to_string(r.distribution), r.ratio, r.finite);

@@ -172,6 +172,8 @@ TEST_CASE("three files make a problem") {
   const auto q = save("q.npy", Dtype::f16, {2, 3, 5, 64});
   const auto k = save("k.npy", Dtype::f16, {2, 3, 7, 64});
   CHECK(npy_problem(q, k, k, true) == Problem{2, 3, 5, 7, 64, true, Dtype::f16});
+  const auto shared = save("g.npy", Dtype::f16, {2, 1, 7, 64});
+  CHECK(npy_problem(q, shared, shared, true).kv_heads() == 1);
 
   auto refusal = [&](const fs::path& a, const fs::path& b, const fs::path& c) {
     return message_of<InputError>([&] { npy_problem(a, b, c, false); });

@@ -357,7 +357,7 @@ TEST_CASE("every rung passes the gate at a small shape") {
       CAPTURE(instance.entry);
       const Problem problem{.batch = 2,
                             .heads = 3,
-                            .seq_q = 256,
+                            .seq_q = std::min<std::int64_t>(256, rung.most_queries()),
                             .seq_kv = 512,
                             .head_dim = instance.head_dim,
                             .dtype = rung.dtype};
@@ -390,7 +390,7 @@ TEST_CASE("computed occupancy is the driver's") {
         CAPTURE(instance.entry);
         const Problem problem{.batch = 1,
                               .heads = 1,
-                              .seq_q = 512,
+                              .seq_q = std::min<std::int64_t>(512, rung.most_queries()),
                               .seq_kv = 512,
                               .head_dim = instance.head_dim,
                               .dtype = rung.dtype};

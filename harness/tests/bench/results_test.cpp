@@ -380,6 +380,26 @@ TEST_CASE("a document nested without end is refused") {
   }
 }
 
+TEST_CASE("a cache is part of a problem") {
+  const Problem problem{.batch = 2,
+                        .heads = 8,
+                        .seq_q = 1,
+                        .seq_kv = 512,
+                        .own_kv_heads = 2,
+                        .lengths = {0, 512},
+                        .page = 16};
+  Json json = to_json(problem);
+  CHECK(json["kv_heads"] == 2);
+  CHECK(problem_from_json(Json::parse(json.dump())) == problem);
+  for (const char* name : {"kv_heads", "lengths", "page"}) {
+    CHECK_FALSE(to_json(Problem()).contains(name));
+  }
+  json["kv_heads"] = 8;
+  CHECK(problem_from_json(json).own_kv_heads == 0);
+  json["kv_heads"] = 3;
+  CHECK_THROWS(problem_from_json(json));
+}
+
 TEST_CASE("the LSE is part of a problem and of a row's key") {
   const Problem problem{.seq_q = 512, .seq_kv = 512, .lse = true};
   CHECK(to_json(problem)["lse"] == true);

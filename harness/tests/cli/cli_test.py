@@ -38,8 +38,8 @@ def rungs() -> list[dict]:
 
 class Basics(CliCase):
     def test_help(self) -> None:
-        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*bench.*tune.*limits.*completions.*Exit codes.*")
-        for command in ("list", "run", "check", "explain", "compare", "bench", "tune", "limits", "completions"):
+        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*plan.*bench.*tune.*limits.*completions.*Exit codes.*")
+        for command in ("list", "run", "check", "explain", "compare", "plan", "bench", "tune", "limits", "completions"):
             out = self.fa(command, "--help", code=OK, out=rf".*{command}.*")
             self.assertNotIn("{", out)
             self.assertEqual(self.fa("help", command, code=OK, out=r".+"), out)
@@ -55,7 +55,7 @@ class Basics(CliCase):
         self.refused("help", "run", "06", says="help takes one command, not 2")
 
     def test_no_command(self) -> None:
-        self.refused(says="no command given; allowed: list, run, check, explain, compare, bench, tune, limits")
+        self.refused(says="no command given; allowed: list, run, check, explain, compare, plan, bench, tune, limits")
 
     def test_unknown_command(self) -> None:
         self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
@@ -126,6 +126,25 @@ class List(CliCase):
 
     def test_json_is_json_only(self) -> None:
         self.assertEqual(json.loads(self.fa("list", "--json", code=OK, out=r".+"))["schema"], 1)
+
+
+class Plan(CliCase):
+    def test_the_launches_of_a_rung(self) -> None:
+        self.fa("plan", "06", "--seq", "256", code=OK, out=r"06_batched on B=1 H=2 Nq=256 .*\n"
+                r"  fa_06_batched_d128: grid 2 x 2 x 1, 128 threads, \d+ bytes of dynamic shared memory\n")  # fmt: skip
+        self.fa("plan", "a0", "--seq", "256", code=OK, out=r".*\n( .*\n){3}  scratch: S and P, 524288 bytes\n")
+
+    def test_json_has_every_argument_and_every_refusal(self) -> None:
+        text = self.fa("plan", "22", "06", "--seq", "300", "--json", code=OK, out=r".+")
+        self.assertRegex(json.loads(text)["plans"][1]["refused"], "300 is not a multiple")
+        text = self.fa("plan", "33", "--seq", "256", "--dim", "64,128", "--causal", "--json", code=OK, out=r".+")
+        plans = json.loads(text)["plans"]
+        self.assertEqual([plan["problem"]["head_dim"] for plan in plans], [64, 128])
+        launch = plans[1]["launches"][0]
+        self.assertEqual(launch["arguments"][0]["map"]["tensor"], "q")
+        self.assertEqual(launch["arguments"][0]["map"]["extents"][:4], [64, 256, 2, 2])
+        self.assertIn({"scratch": 0}, launch["arguments"])
+        self.assertEqual(plans[1]["scratch"], [{"name": "tile counter", "bytes": 8, "zeroed": True}])
 
 
 class RungWords(CliCase):
@@ -415,7 +434,7 @@ class Library(CliCase):
         return self.library.fa_bench(len(words), argv, None, 0)
 
     def test_version(self) -> None:
-        self.assertEqual(self.library.fa_api_version(), 2)
+        self.assertEqual(self.library.fa_api_version(), 3)
 
     def test_codes(self) -> None:
         self.assertEqual(self.bench("--seqs", "12abc"), USAGE)

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "harness/attention/metamorphic.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
-#include "harness/tests/vm/sync_sites.h"
+#include "harness/vm/tests/sync_sites.h"
 
 using namespace fa_test;
 namespace fs = std::filesystem;
@@ -50,7 +51,7 @@ std::string never(const std::string& text, const Site& vote) {
 Problem problem_of(const Rung& rung, int head_dim) {
   Problem problem{.batch = 1, .heads = 2, .seq_q = 128, .seq_kv = 640, .head_dim = head_dim};
   const Tile tile = rung.find_instance(head_dim)->tile;
-  problem.seq_q = tile.Br;
+  problem.seq_q = std::min<std::int64_t>(tile.Br, rung.most_queries());
   problem.seq_kv = (problem.seq_kv + tile.Bc - 1) / tile.Bc * tile.Bc;
   problem.dtype = rung.dtype;
   problem.lse = has(rung.capabilities, Capabilities::lse);
@@ -149,6 +150,7 @@ TEST_CASE("rows without a spike keep their bits, whatever the other rows of thei
       Problem problem = problem_of(rung, head_dim);
       problem.lse = false;
       problem.dtype = rung.dtype;
+      if (problem.seq_q == 1) continue;  // no other row
       for (const bool causal : {false, true}) {
         if (causal && !has(rung.capabilities, Capabilities::causal)) continue;
         problem.causal = causal;

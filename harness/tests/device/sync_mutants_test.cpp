@@ -12,7 +12,7 @@
 #include "harness/attention/parallel.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
-#include "harness/tests/vm/sync_sites.h"
+#include "harness/vm/tests/sync_sites.h"
 
 using namespace fa_test;
 namespace fs = std::filesystem;
@@ -28,7 +28,36 @@ struct Subject {
   std::array<Inputs, 3> inputs;
 };
 
+/// Two or three parts of one head's keys, each long enough for the ring to go round, and ending in
+/// its first stage; of a grid that does not follow the heads, blocks with more than one.
+Subject cache_subject(const Rung& rung) {
+  Subject s{&rung,
+            {.batch = 1,
+             .heads = 6,
+             .seq_q = rung.most_queries(),
+             .seq_kv = 860,
+             .head_dim = rung.head_dims().back(),
+             .causal = has(rung.capabilities, Capabilities::causal),
+             .lse = true,
+             .own_kv_heads = 3},
+            {},
+            {}};
+  DeviceDescription small = h200_description();
+  small.sms = 1;
+  s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
+  if (s.plan.launches.front().grid.y > 1) {
+    s.problem.heads = 4;
+    s.problem.own_kv_heads = 1;
+    s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
+  }
+  s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
+              make_inputs(s.problem, Distribution::large, 1),
+              make_inputs(s.problem, Distribution::needle, 1)};
+  return s;
+}
+
 Subject subject_of(const Rung& rung) {
+  if (rung.family == Family::decode) return cache_subject(rung);
   Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
   s.problem.dtype = rung.dtype;
   s.problem.causal = has(rung.capabilities, Capabilities::causal);
@@ -93,18 +122,10 @@ std::string notice(const Subject& s, const std::array<Outputs, 3>& expected,
   return {};
 }
 
-const std::vector<std::string> kOpcodes{"bar.",
-                                        "barrier.",
-                                        "cp.async.wait_group",
-                                        "cp.async.wait_all",
-                                        "mbarrier.",
-                                        "fence.",
-                                        "cp.async.commit_group",
-                                        "cp.async.bulk.commit",
-                                        "wgmma.fence",
-                                        "wgmma.commit",
-                                        "wgmma.wait",
-                                        "cp.async.bulk.wait"};
+const std::vector<std::string> kOpcodes{
+    "bar.",         "barrier.",   "cp.async.wait_group",   "cp.async.wait_all",    "mbarrier.",
+    "fence.",       "membar.",    "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence",
+    "wgmma.commit", "wgmma.wait", "cp.async.bulk.wait"};
 
 struct Mutant {
   ptxvm_test::SyncSite site;
@@ -144,7 +165,7 @@ TEST_CASE("no synchronisation of a rung can be taken out unnoticed") {
   int sites = 0, noticed = 0;
   for (const Rung& rung : catalogue()) {
     const std::vector<Mutant> mutants = run_mutants(subject_of(rung));
-    CHECK(!mutants.empty());
+    CHECK(mutants.empty() == (rung.id == "40"));  // its lanes meet in shuffles alone
     for (const auto& [site, what] : mutants) {
       const std::string* reason = redundant.find(std::string(rung.name), site);
       ++sites;

@@ -22,6 +22,7 @@ import render  # noqa: E402
 import roofline  # noqa: E402
 import spread  # noqa: E402
 import style  # noqa: E402
+import themes  # noqa: E402
 
 SIZES = {7: (("ampere",), 7), 25: (("fp32", "ampere", "hopper"), 11)}
 MAIN = ladder.Problem.parse(ladder.MAIN_PROBLEM)
@@ -183,6 +184,31 @@ class CountsChartTest(DrawingTest):
                 self.assertIn(word, words)
 
 
+class ThemeTest(support.FolderTest):
+    """A chart's file has a dark form of every colour that it is drawn in."""
+
+    def saved(self) -> tuple[str, ladder.Catalogue]:
+        results, catalogue = inputs(self.folder, 25)
+        figure = render.progression.draw(results, catalogue, MAIN, "")
+        style.save(figure, self.folder / "chart", results, catalogue)
+        return (self.folder / "chart.svg").read_text(encoding="utf-8"), catalogue
+
+    def test_every_colour_is_a_variable_with_two_values(self) -> None:
+        svg, _ = self.saved()
+        body = svg[svg.index("</style>") :]
+        self.assertEqual(re.findall(r'style="[^"]*#[0-9a-f]{6}', body), [])
+        light, dark = re.findall(r"svg\{([^}]*)\}", svg)
+        self.assertEqual(re.findall(r"--c\d+", light), re.findall(r"--c\d+", dark))
+        self.assertEqual(set(re.findall(r"--c\d+", body)), set(re.findall(r"--c\d+", light)))
+
+    def test_the_dark_form_can_be_read(self) -> None:
+        _, catalogue = self.saved()
+        for light, dark in themes.dark_colours(catalogue).items():
+            if light not in (style.HAIRLINE, style.BACKGROUND, "#ffffff"):
+                least = 1.5 if themes.is_pale(light, catalogue) else 4.5
+                self.assertGreater(themes.contrast(dark, style.DARK_BACKGROUND), least, f"{light} {dark}")
+
+
 class SingleChartTest(DrawingTest):
     """The charts of float32, whose longest problems do not all fit."""
 
@@ -197,7 +223,8 @@ class SingleChartTest(DrawingTest):
     def figures(self) -> Iterator[tuple[str, style.Figure]]:
         results, catalogue = self.results()
         charts = render.charts_of(results)
-        self.assertEqual([chart.name for chart in charts], ["progression_fp32", "roofline_fp32", "memory"])
+        names = ["progression_fp32", "progression_fp32.narrow", "roofline_fp32", "memory"]
+        self.assertEqual([chart.name for chart in charts], names)
         for chart in charts:
             figure = chart.draw(results, catalogue, ladder.Problem.parse(chart.problem), "a note")
             self.addCleanup(style.plt.close, figure)
@@ -206,6 +233,7 @@ class SingleChartTest(DrawingTest):
     def test_words_that_must_be_there(self) -> None:
         wanted = {
             "progression_fp32": ("PyTorch efficient\n12", "cuBLAS matmul\n50", "a2 kvpipe"),
+            "progression_fp32.narrow": ("PyTorch\nefficient\n12", "cuBLAS\n50", "a2 kvpipe"),
             "roofline_fp32": ("cuBLAS product\n50", "limits not measured", "4000 GB/s", "12.5 FLOP/byte", "a5 batched", "a1 swizzle"),
             "memory": ("a0 base", "out of memory at 65536", "144 GB", "PyTorch standard"),
         }

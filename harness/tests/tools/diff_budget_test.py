@@ -12,7 +12,8 @@ import synthetic
 import diff_budget
 
 DEVICE = """\
-// 01_base: the header
+// 01_base  parent: none
+// the header
 namespace {
 __device__ int f(int n) {
   return n + 1;
@@ -28,6 +29,7 @@ HOST = """\
 INSTANCES(FA_HALF_ENTRY)
 FA_RUNG(01_base, INSTANCES, fa::plan_half_tiles);
 """
+HEADER = 2  # the first lines, which name the files, always differ
 
 
 class HostTest(unittest.TestCase):
@@ -48,7 +50,9 @@ class HostTest(unittest.TestCase):
 
 
 class CommandTest(support.FolderTest):
-    def run_with(self, child: str, budget: int, host: str = HOST) -> tuple[int, str, str]:
+    def run_with(
+        self, child: str, budget: int, host: str = HOST, parent: str = "01_base"
+    ) -> tuple[int, str, str]:
         listing = synthetic.catalogue(("ampere",), 2)
         listing["rungs"][1]["diff_budget"] = budget
         path = self.folder / "synthetic_catalogue.json"
@@ -56,29 +60,36 @@ class CommandTest(support.FolderTest):
         kernels = self.folder / "kernels" / "ampere"
         kernels.mkdir(parents=True, exist_ok=True)
         (kernels / "01_base.cu").write_text(DEVICE + host)
+        child = child.replace("01_base  parent: none", f"02_swizzle  parent: {parent}", 1)
         (kernels / "02_swizzle.cu").write_text(child)
         options = ("--root", self.folder, "--catalogue", path)
         return support.run_main(diff_budget.main, *options)
 
     def test_added_and_removed_lines_count_together(self) -> None:
         child = DEVICE.replace("n + 1", "n + 2") + HOST
-        self.assertEqual(self.run_with(child, 2)[0], 0)
-        code, out, _ = self.run_with(child, 1)
+        self.assertEqual(self.run_with(child, HEADER + 2)[0], 0)
+        code, out, _ = self.run_with(child, HEADER + 1)
         self.assertEqual(code, 1)
-        self.assertIn("2 of   1 lines", out)
+        self.assertIn("4 of   3 lines", out)
         self.assertIn("OVER BUDGET", out)
 
     def test_comments_blank_lines_and_indentation_count(self) -> None:
         for child in (
-            DEVICE.replace("header", "head"),
+            DEVICE.replace("the header", "the head"),
             DEVICE.replace("  return", "    return"),
             DEVICE.replace("}\n\n", "}\n\n\n\n"),
         ):
-            self.assertEqual(self.run_with(child + HOST, 1)[0], 1, child)
-            self.assertEqual(self.run_with(child + HOST, 2)[0], 0, child)
+            self.assertEqual(self.run_with(child + HOST, HEADER + 1)[0], 1, child)
+            self.assertEqual(self.run_with(child + HOST, HEADER + 2)[0], 0, child)
 
-    def test_an_equal_file_has_no_difference(self) -> None:
-        self.assertEqual(self.run_with(DEVICE + HOST, 0)[0], 0)
+    def test_an_equal_file_differs_in_its_name_alone(self) -> None:
+        self.assertEqual(self.run_with(DEVICE + HOST, HEADER)[0], 0)
+
+    def test_the_first_line_names_the_parent_of_the_catalogue(self) -> None:
+        code, out, _ = self.run_with(DEVICE + HOST, 100, parent="02_swizzle")
+        self.assertEqual(code, 1)
+        self.assertIn("02_swizzle         names 02 as its parent, which is 01", out)
+        self.assertEqual(self.run_with("\n" + DEVICE + HOST, 100)[0], 1)
 
     def test_at_most_twenty_lines_of_host_code(self) -> None:
         for lines, code in ((20, 0), (21, 1)):

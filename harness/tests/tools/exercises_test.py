@@ -8,15 +8,33 @@ import re
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 import support
 from page import BUILD
 
 EXERCISES = support.REPOSITORY / "docs/exercises"
 SCRIPT = support.REPOSITORY / "scripts/exercise.py"
-GAP = re.compile(r"(Your code: begin.*?\n)((?: *//[^\n]*\n)*)(.*?)( *(?://|#) Your code: end)", re.S)
-FILES = {1: "ex1_online_softmax.cu", 2: "ex2_causal.cu", 3: "ex3_conflict.cu", 4: "ex4_benchmark.py"}
-BENCHMARK = EXERCISES / "solutions/ex4_benchmark.py"
+GAP = re.compile(r"[ \t]*(?://|#) Your code: begin.*?Your code: end[^\n]*\n", re.S)
+FILES = {
+    1: "ex1_online_softmax.cu",
+    2: "ex2_causal.cu",
+    3: "ex3_conflict.cu",
+    4: "ex4_any_length.cu",
+    5: "ex5_sectors.cu",
+    6: "ex6_fragments.cu",
+    7: "ex7_registers.cu",
+    8: "ex8_ldmatrix.cu",
+    9: "ex9_swizzle.cu",
+    10: "ex10_pipeline.cu",
+    11: "hopper/ex11_ring.cu",
+    12: "hopper/ex12_descriptor.cu",
+    13: "hopper/ex13_wait.cu",
+    14: "ex14_benchmark.py",
+}
+BENCHMARK_NUMBER = 14
+SOLUTIONS = BUILD / "solutions/source"  # the exercises with their gaps filled
+BENCHMARK = SOLUTIONS / FILES[BENCHMARK_NUMBER]
 
 
 def run_script(*words: object, **environment: str) -> tuple[int, str]:
@@ -34,9 +52,9 @@ def run_script(*words: object, **environment: str) -> tuple[int, str]:
 class ShippedTest(unittest.TestCase):
     def check(self, number: int, kind: str) -> tuple[int, str]:
         """The verdict on a file as it is built into a program of its own."""
-        folder = EXERCISES if kind == "exercises" else EXERCISES / kind
+        folder = EXERCISES if kind == "exercises" else SOLUTIONS
         fa, environment = BUILD / kind / "fa", {"FA_PTX_DIR": str(BUILD / kind / "ptx")}
-        if number == 4:  # not a kernel
+        if number == BENCHMARK_NUMBER:  # not a kernel
             fa, environment = BUILD / "fa", {}
         if not fa.is_file():
             self.fail(f"{fa} is not built; build the target all")
@@ -80,20 +98,102 @@ class ShippedTest(unittest.TestCase):
         self.assertRegex(writes, "ok     wavefronts")
         self.assertRegex(loads, "ok     warp loads")
 
+    def finds_in_all_cases(self, number: int, finding: str) -> None:
+        """Each failure that is shown has this finding."""
+        head, *failures = self.unsolved(number)
+        self.assertRegex(head, r"wrong  results: [1-9]\d* cases of fa check ex\d+ fail")
+        self.assertEqual(len(failures), 4)  # three of them and "..."
+        for failure in failures[:3]:
+            self.assertRegex(failure, finding)
+
+    def excess(self, line: str) -> tuple[int, int]:
+        """What was found and what is needed."""
+        found = re.search(r"wrong  [^:]*: (\d+), more than the (\d+) that are needed", line)
+        assert found, line
+        return int(found[1]), int(found[2])
+
+    def test_any_length_reads_outside(self) -> None:
+        self.finds_in_all_cases(4, r"global read of 4 bytes out of bounds: at \+\d+ of buffer 'Q'")
+
+    def test_sectors_are_wasted(self) -> None:
+        results, sectors = self.unsolved(5)
+        self.assertRegex(results, "ok     results: all")
+        found, needed = self.excess(sectors)
+        self.assertEqual(found, 8 * needed)  # a float of each sector
+
+    def test_fragments_are_wrong(self) -> None:
+        self.finds_in_all_cases(6, r"elements wrong")
+
+    def test_p_takes_a_detour(self) -> None:
+        results, stores, loads, shuffles = self.unsolved(7)
+        self.assertRegex(results, "ok     results: all")
+        self.assertEqual(self.excess(stores)[1], 0)
+        found, needed = self.excess(loads)
+        self.assertEqual(found - needed, needed // 10)  # 2 of P for 20 of Q, K and V
+        self.assertRegex(shuffles, "ok     shuffles")
+
+    def test_addresses_of_ldmatrix_are_wrong(self) -> None:
+        self.finds_in_all_cases(8, r"elements wrong")
+
+    def test_rows_conflict(self) -> None:
+        results, wavefronts = self.unsolved(9)
+        self.assertRegex(results, "ok     results: all")
+        found, needed = self.excess(wavefronts)
+        self.assertEqual(found, 8 * needed)
+
+    def test_no_copy_is_in_the_background(self) -> None:
+        results, copies = self.unsolved(10)
+        self.assertRegex(results, "ok     results: all")
+        self.assertRegex(copies, "wrong  groups of copies in flight while warp 0 multiplies: 0 of 8")
+
+    def test_ring_is_overrun(self) -> None:
+        self.finds_in_all_cases(11, r"1 arrival at the mbarrier .*, of which phase 0 misses 0")
+
+    def test_descriptor_is_incomplete(self) -> None:
+        self.finds_in_all_cases(12, r"elements wrong")
+
+    def test_registers_are_in_flight(self) -> None:
+        self.finds_in_all_cases(13, r"accumulator of a wgmma in flight; wgmma.wait_group must come first")
+
     def test_benchmark_is_not_written(self) -> None:
-        lines = self.unsolved(4)
+        lines = self.unsolved(BENCHMARK_NUMBER)
         functions = ("flops", "rate", "speed_ups", "bytes_written")
         self.assertEqual(lines, [f"  wrong  {name}: not written yet" for name in functions])
 
-    def test_only_the_gaps_differ(self) -> None:
-        for number, name in FILES.items():
-            with self.subTest(exercise=number):
-                shipped, solved = (
-                    (folder / name).read_text(encoding="utf-8")
-                    for folder in (EXERCISES, EXERCISES / "solutions")
-                )
-                self.assertNotEqual(shipped, solved)
-                self.assertEqual(*(GAP.sub(r"\1\4", text) for text in (shipped, solved)))
+    def test_solutions_hold_the_gaps_alone(self) -> None:
+        for name in FILES.values():
+            with self.subTest(exercise=name):
+                text = (EXERCISES / "solutions" / f"{name}.txt").read_text(encoding="utf-8")
+                self.assertEqual(GAP.sub("", text).strip(), "")
+
+
+class SynchronisationTest(support.FolderTest):
+    """A solution that lacks one of its synchronising instructions is not right any more."""
+
+    MISSING = (
+        (10, "cp.async.wait_group", "is still writing"),
+        (10, "bar.sync", "nothing orders them"),
+        (11, "mbarrier.arrive.shared", "deadlock"),
+        (13, "wgmma.wait_group", "wgmma.wait_group must come first"),
+        (13, "wgmma.fence", "written after its last wgmma.fence"),
+    )
+
+    def test_missing_instructions(self) -> None:
+        fa = BUILD / "solutions/fa"
+        if not fa.is_file():
+            self.fail(f"{fa} is not built; build the target all")
+        for number, instruction, finding in self.MISSING:
+            name = Path(FILES[number]).with_suffix(".ptx").name
+            text = (BUILD / "solutions/ptx" / name).read_text(encoding="utf-8")
+            places = list(re.finditer(rf"^\s*{re.escape(instruction)}", text, re.M))
+            self.assertTrue(places, instruction)
+            for place in places:
+                with self.subTest(exercise=number, instruction=instruction, at=place.start()):
+                    at = place.start()
+                    (self.folder / name).write_text(f"{text[:at]}\n//{text[at:].lstrip()}")
+                    code, output = run_script(number, "--fa", fa, FA_PTX_DIR=str(self.folder))
+                    self.assertEqual(code, 1, output)
+                    self.assertIn(finding, output)
 
 
 class BenchmarkTest(support.FolderTest):
@@ -119,9 +219,9 @@ class BenchmarkTest(support.FolderTest):
         for place, (mistake, message) in self.MISTAKES.items():
             with self.subTest(mistake=mistake):
                 self.assertIn(place, text)
-                file = self.folder / "ex4_benchmark.py"
+                file = self.folder / FILES[BENCHMARK_NUMBER]
                 file.write_text(text.replace(place, mistake), encoding="utf-8")
-                code, output = run_script(4, "--fa", BUILD / "fa", "--file", file)
+                code, output = run_script(BENCHMARK_NUMBER, "--fa", BUILD / "fa", "--file", file)
                 self.assertEqual(code, 1, output)
                 self.assertIn("wrong  " if message == "KeyError" else f"wrong  {message}", output)
 
@@ -140,20 +240,23 @@ class CommandLineTest(support.FolderTest):
             self.assertIn(f"docs/exercises/{name}", output)
 
     def test_unknown_number(self) -> None:
-        code, output = run_script(9)
+        code, output = run_script(99)
         self.assertEqual(code, 2)
-        self.assertIn("1, 2, 3, 4", output)
+        self.assertIn("99", output)
+        self.assertIn("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14", output)
 
     def test_first_time_without_a_build(self) -> None:
         own = self.folder / "own"
         environment = {"FA_OWN_DIR": str(own), "FA_BUILD_DIR": str(self.folder)}
-        code, output = run_script(2, **environment)
-        self.assertEqual(code, 3)
-        self.assertIn("is no build folder", output)
-        self.assertEqual((own / FILES[2]).read_bytes(), (EXERCISES / FILES[2]).read_bytes())
-        (own / FILES[2]).write_text("mine", encoding="utf-8")
-        self.assertEqual(run_script(2, **environment)[0], 3)
-        self.assertEqual((own / FILES[2]).read_text(encoding="utf-8"), "mine")
+        for number in (2, 11):  # of which one belongs into a folder of its own
+            file = FILES[number]
+            code, output = run_script(number, **environment)
+            self.assertEqual(code, 3)
+            self.assertIn("is no build folder", output)
+            self.assertEqual((own / file).read_bytes(), (EXERCISES / file).read_bytes())
+            (own / file).write_text("mine", encoding="utf-8")
+            self.assertEqual(run_script(number, **environment)[0], 3)
+            self.assertEqual((own / file).read_text(encoding="utf-8"), "mine")
 
 
 if __name__ == "__main__":

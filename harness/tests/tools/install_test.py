@@ -20,7 +20,7 @@ from pathlib import Path
 import support
 from page import BUILD, cache_entry
 
-CONSUMER = support.REPOSITORY / "harness/tests/vm/consumer"
+CONSUMER = support.REPOSITORY / "harness/vm/tests/consumer"
 HEADERS = support.REPOSITORY / "harness/vm/include/ptxvm"
 PAGE = support.REPOSITORY / "docs/howto_ptxvm.md"
 

@@ -20,6 +20,7 @@ HEADER = support.REPOSITORY / "harness" / "capi" / "capi.h"
 
 def problem(**changes: Any) -> peers.PeerProblem:
     values = {"batch": 2, "heads": 3, "seq_q": 64, "seq_kv": 128, "head_dim": 32, "scale": 0.25}
+    values |= {"kv_heads": changes.get("heads", 3)}
     return peers.PeerProblem(**(values | {"dtype": peers.FLOAT16, "device": 0} | changes))
 
 
@@ -86,7 +87,7 @@ class LayoutTest(unittest.TestCase):
             offsets = [int(number) for number in re.findall(r"offset (\d+)", body)]
             fields = [getattr(struct, field[0]).offset for field in struct._fields_]
             self.assertEqual(offsets, fields, name)
-        self.assertEqual(ctypes.sizeof(peers.PeerProblem), 56)
+        self.assertEqual(ctypes.sizeof(peers.PeerProblem), 80)
         self.assertEqual(ctypes.sizeof(peers.PeerStruct), 88)
 
     def test_message_is_cut_at_a_character(self) -> None:

@@ -22,6 +22,7 @@ SCHEMAS = {
     "sass": support.REPOSITORY / "scripts" / "sass.schema.json",
     "limits": support.REPOSITORY / "harness" / "limits" / "limits.schema.json",
     "occupancy": support.REPOSITORY / "harness" / "results" / "occupancy.schema.json",
+    "timeline": support.REPOSITORY / "harness" / "timeline" / "timeline.schema.json",
 }
 COMMITTED = support.REPOSITORY / "plots" / "results"
 

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// fa plan: the launches that rungs make of a problem.
+#include <fmt/format.h>
+
+#include <array>
+#include <type_traits>
+#include <variant>
+
+#include "harness/cli/app.h"
+#include "harness/command/arguments.h"
+#include "harness/command/problem_options.h"
+#include "harness/command/table.h"
+#include "harness/device/vm.h"
+#include "harness/results/json.h"
+#include "kernels/catalogue.h"
+
+namespace fa::cli {
+namespace {
+
+constexpr std::array kTensors{"q", "k", "v", "o", "lse"};
+
+const char* name(Tensor tensor) {
+  return kTensors.at(static_cast<std::size_t>(tensor));
+}
+
+Json json_of(const Dim3& dim) {
+  return Json::array({dim.x, dim.y, dim.z});
+}
+
+Json json_of(const Argument& argument) {
+  return std::visit(
+      [](const auto& value) -> Json {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, Tensor>) {
+          return {{"tensor", name(value)}};
+        } else if constexpr (std::is_same_v<Value, ScratchRef>) {
+          return {{"scratch", value.index}};
+        } else if constexpr (std::is_same_v<Value, TensorMap>) {
+          return {{"map",
+                   {{"tensor", name(value.tensor)},
+                    {"rank", value.rank},
+                    {"extents", value.extents},
+                    {"strides", value.strides},
+                    {"box", value.box},
+                    {"swizzle", static_cast<int>(value.swizzle)}}}};
+        } else if constexpr (std::is_same_v<Value, std::int32_t>) {
+          return {{"i32", value}};
+        } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+          return {{"i64", value}};
+        } else {
+          return {{"f32", value}};
+        }
+      },
+      argument);
+}
+
+Json json_of(const Launch& launch) {
+  Json arguments = Json::array();
+  for (const Argument& each : launch.arguments) arguments.push_back(json_of(each));
+  return {{"entry", launch.entry},
+          {"grid", json_of(launch.grid)},
+          {"cluster", json_of(launch.cluster)},
+          {"block", launch.block},
+          {"dynamic_shared", launch.dynamic_shared},
+          {"arguments", std::move(arguments)}};
+}
+
+Json json_of(const Problem& problem) {
+  return {{"batch", problem.batch},
+          {"heads", problem.heads},
+          {"seq_q", problem.seq_q},
+          {"seq_kv", problem.seq_kv},
+          {"head_dim", problem.head_dim},
+          {"causal", problem.causal},
+          {"dtype", to_string(problem.dtype)},
+          {"lse", problem.lse}};
+}
+
+Json json_of(const Rung& rung, const Problem& problem, const PlanResult& result) {
+  Json row{{"rung", rung.name}, {"problem", json_of(problem)}};
+  if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
+    row["refused"] = unsupported->reason;
+    return row;
+  }
+  const auto& plan = std::get<LaunchPlan>(result);
+  row["launches"] = Json::array();
+  for (const Launch& each : plan.launches) row["launches"].push_back(json_of(each));
+  row["scratch"] = Json::array();
+  for (const Scratch& each : plan.scratch) {
+    row["scratch"].push_back({{"name", each.name}, {"bytes", each.bytes}, {"zeroed", each.zeroed}});
+  }
+  return row;
+}
+
+std::string text_of(const Rung& rung, const Problem& problem, const PlanResult& result) {
+  std::string text = fmt::format("{} on {}\n", rung.name, to_string(problem));
+  if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
+    return text + fmt::format("  unsupported: {}\n", unsupported->reason);
+  }
+  const auto& plan = std::get<LaunchPlan>(result);
+  for (const Launch& each : plan.launches) {
+    text += fmt::format("  {}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n",
+                        each.entry, each.grid.x, each.grid.y, each.grid.z, each.block,
+                        each.dynamic_shared);
+  }
+  for (const Scratch& each : plan.scratch) {
+    text += fmt::format("  scratch: {}, {} bytes\n", each.name, each.bytes);
+  }
+  return text;
+}
+
+class PlanCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    add_rungs(app, words_, "or all")->required();
+    problem_.declare(app);
+    app.add_flag("--json", json_, "Print JSON, for programs");
+  }
+
+  Exit execute() override {
+    const DeviceDescription machine = vm_description();
+    Json document{{"schema", 1}, {"plans", Json::array()}};
+    for (const Rung* rung : select_rungs(words_)) {
+      for (Problem problem : problem_.problems()) {
+        problem.dtype = rung->dtype;
+        const PlanResult result = make_plan(*rung, problem, machine);
+        if (json_) {
+          document["plans"].push_back(json_of(*rung, problem, result));
+        } else {
+          fmt::print("{}", text_of(*rung, problem, result));
+        }
+      }
+    }
+    if (json_) fmt::print("{}\n", document.dump());
+    return Exit::ok;
+  }
+
+ private:
+  std::vector<std::string> words_;
+  ProblemOptions problem_{
+      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .dims = true, .lse = true}};
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_plan_command() {
+  return std::make_unique<PlanCommand>();
+}
+
+}  // namespace fa::cli

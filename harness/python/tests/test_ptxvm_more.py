@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""The package ptxvm: variables, structs, names, what is left out, hints, and nvcc."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ptxvm
+import pytest
+from ptxvm._compile import find_nvcc
+from test_ptxvm import RACE
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+COUNT = (
+    HEAD
+    + """
+.global .align 4 .u32 counter = 5;
+.const .align 4 .f32 table[2] = {0f3F800000, 0f40000000};
+.visible .entry _Z5countPf(.param .u64 _Z5countPf_param_0) {
+  .reg .b32 %r<4>; .reg .f32 %f<2>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [_Z5countPf_param_0];
+  mov.u64 %rd2, counter;
+  atom.global.add.u32 %r1, [%rd2], 1;
+  mov.u64 %rd3, table;
+  ld.const.f32 %f1, [%rd3+4];
+  st.global.f32 [%rd1], %f1;
+  ret;
+}
+"""
+)
+# out[0] = pair.pointer[1] + pair.number
+PAIR = (
+    HEAD
+    + """
+.visible .entry pair(.param .u64 out, .param .align 8 .b8 value[16]) {
+  .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u64 %rd2, [value];
+  ld.param.u32 %r1, [value+8];
+  ld.global.u32 %r2, [%rd2+4];
+  add.u32 %r1, %r1, %r2;
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+"""
+)
+# Each lane loads a word, 128 bytes from its neighbour's.
+STRIDED = (
+    HEAD
+    + """
+.visible .entry strided(.param .u64 in) {
+  .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [in];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 128;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3];
+  ret;
+}
+"""
+)
+
+
+def test_variables_keep_their_values() -> None:
+    module = ptxvm.Module.parse(COUNT)
+    counter, table = module.variables["counter"], module.variables["table"]
+    assert (counter.space, table.space) == ("global", "const")
+    assert counter.get(np.uint32)[0] == 5 and table.get(np.float32).tolist() == [1, 2]
+    out = np.zeros(1, np.float32)
+    for expected in (6, 7):
+        module.kernel().launch(out, grid=1, block=1)
+        assert counter.get(np.uint32)[0] == expected and out[0] == 2
+    table.set(np.array([3, 4], np.float32))
+    counter.get(np.uint32)[:] = 100
+    module.kernel().launch(out, grid=1, block=1)
+    assert counter.get(np.uint32)[0] == 101 and out[0] == 4
+    with pytest.raises(ValueError, match="table has 8 bytes, got 4 of float32"):
+        table.set(np.float32(1))
+
+
+def test_kernels_by_part_of_their_name() -> None:
+    module = ptxvm.Module.parse(COUNT + PAIR[len(HEAD) :])
+    for name in ("count", "_Z5countPf", "count(float*)", "ount"):
+        assert module.kernel(name).readable == "count(float*)"
+    with pytest.raises(KeyError, match="several ''"):
+        module.kernel()
+    with pytest.raises(KeyError, match="no kernel 'nothing'"):
+        module.kernel("nothing")
+
+
+def test_a_struct_with_a_pointer() -> None:
+    kernel = ptxvm.Module.parse(PAIR).kernel()
+    out, x = np.zeros(1, np.uint32), np.arange(7, 10, dtype=np.uint32)
+    kernel.launch(out, ptxvm.Struct(x, np.int32(100)), grid=1, block=1)
+    assert out[0] == 108
+    kernel.launch(out, ptxvm.Struct(x[1:], np.int8(1)), grid=1, block=1)
+    assert out[0] == 10
+    with pytest.raises(ptxvm.LaunchError, match="got a struct of 8 bytes; it has 16 bytes"):
+        kernel.launch(out, ptxvm.Struct(x), grid=1, block=1)
+    with pytest.raises(ValueError, match="a struct member of type int"):
+        ptxvm.Struct(x, 1)
+
+
+def test_findings_that_are_left_out() -> None:
+    def launch(text: str, **options: Any) -> ptxvm.Result:
+        kernel = ptxvm.Module.parse(text).kernel()
+        return kernel.launch(np.zeros(64, np.uint32), grid=1, block=64, **options)
+
+    found = launch(RACE)
+    assert found.errors and {each.severity for each in found.findings} == {"error"}
+    ignored = launch(RACE, ignore=["race", "uninitialised"])
+    assert ignored.ok and ignored.suppressed == len(found.findings)
+    load = "ld.shared.u32 %r7, [%r6];"
+    commented = RACE.replace(load, load + " // ptxvm: ignore race uninitialised")
+    assert launch(commented).ok and not launch(commented, comments=False).ok
+    with pytest.raises(ptxvm.LaunchError, match="'rice' is not a checker; allowed: race"):
+        launch(RACE, ignore=["rice"])
+
+
+def test_hints() -> None:
+    x = np.zeros(1024, np.uint32)
+    (hint,) = ptxvm.Module.parse(STRIDED, "s.ptx").kernel().launch(x, grid=1, block=32).hints
+    assert hint.section == "global memory" and hint.file == "s.ptx"
+    assert STRIDED.splitlines()[hint.line - 1].strip().startswith("ld.global")
+    assert "32 sectors where 4 would do" in hint.message and hint.share == pytest.approx(28 / 32)
+
+
+def test_long_messages_are_cut() -> None:
+    with pytest.raises(ptxvm.ParseError) as caught:
+        ptxvm.Module.parse(HEAD + ".entry k() {\n" + "frob;\n" * 100 + "}\n")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 40 and "more lines" in lines[-1]
+    assert len(caught.value.diagnostics) > 13
+
+
+def test_nvcc(tmp_path: Path) -> None:
+    try:
+        found = find_nvcc()
+    except ptxvm.Error:
+        pytest.skip("nvcc is not there")
+    assert shutil.which(found)
+    source = tmp_path / "add.cu"
+    source.write_text("__global__ void add(int* x) { x[threadIdx.x] += N; }\n")
+    x = np.zeros(32, np.int32)
+    result = ptxvm.nvcc(source, options=["-DN=7"]).kernel("add").launch(x, grid=1, block=32)
+    assert (x == 7).all()
+    assert [Path(each.file).name for each in result.by_line()] == ["add.cu"]
+    with pytest.raises(ptxvm.Error, match=r"does not compile(.|\n)*N"):
+        ptxvm.nvcc(source)
+    with pytest.raises(ptxvm.Error, match="no such file"):
+        ptxvm.nvcc(tmp_path / "none.cu")

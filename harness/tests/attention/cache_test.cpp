@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Problems with a cache: grouped heads, lengths and pages, from the shape to the reference.
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "harness/attention/capabilities.h"
+#include "harness/attention/inputs.h"
+#include "harness/attention/metamorphic.h"
+#include "harness/attention/mutants.h"
+#include "harness/attention/reference.h"
+#include "harness/tests/catch.h"
+
+using namespace fa;
+
+namespace {
+
+const Problem kPaged{.batch = 4,
+                     .heads = 6,
+                     .seq_q = 3,
+                     .seq_kv = 100,
+                     .head_dim = 64,
+                     .causal = true,
+                     .own_kv_heads = 2,
+                     .lengths = {100, 0, 1, 50},
+                     .page = 16};
+
+Problem with(Problem problem, auto change) {
+  change(problem);
+  return problem;
+}
+
+/// The same problem and inputs with neither pages nor groups.
+std::pair<Problem, Inputs> spread_out(const Problem& p, const Inputs& inputs) {
+  Problem flat = p;
+  flat.own_kv_heads = flat.page = 0;
+  Inputs out{inputs.q, make_tensor(p.dtype, kv_shape(flat), 0),
+             make_tensor(p.dtype, kv_shape(flat), 0)};
+  for (std::int64_t head = 0; head < p.batch * p.heads; ++head) {
+    for (std::int64_t key = 0; key < p.length(head / p.heads); ++key) {
+      const std::int64_t from = kv_row(p, inputs, head, key), to = head * p.seq_kv + key;
+      for (std::int64_t c = 0; c < p.head_dim; ++c) {
+        out.k.set(to * p.head_dim + c, inputs.k.at(from * p.head_dim + c));
+        out.v.set(to * p.head_dim + c, inputs.v.at(from * p.head_dim + c));
+      }
+    }
+  }
+  return {flat, out};
+}
+
+}  // namespace
+
+TEST_CASE("bytes count each key once for a head of K and V") {
+  const Problem p{.batch = 16, .heads = 32, .seq_q = 1, .seq_kv = 8192, .own_kv_heads = 8};
+  CHECK(p.group() == 4);
+  CHECK(p.kv_bytes() == 2.0 * 2 * 128 * 8 * 16 * 8192);
+  CHECK(p.bytes() == p.kv_bytes() + 2.0 * 2 * 128 * 32 * 16);
+  CHECK(p.stored_bytes() == p.bytes());
+  CHECK(kPaged.keys() == 151);
+  CHECK(kPaged.kv_bytes() == 2.0 * 2 * 64 * 2 * 151);
+  CHECK(kPaged.pages() == 7 + 0 + 1 + 4 + 1);
+  CHECK(kv_shape(kPaged) == Shape{13, 2, 16, 64});
+  CHECK(kPaged.stored_bytes() > kPaged.bytes());
+  CHECK(kPaged.flops() == 2.0 * 6 * 3 * 151 * 64);
+}
+
+TEST_CASE("a cache that does not fit its problem is refused with the value") {
+  const auto error = [](auto change) { return cache_error(with(kPaged, change)); };
+  CHECK(error([](Problem&) {}).empty());
+  CHECK(error([](Problem& p) { p.own_kv_heads = 4; }) == "kv_heads 4 does not divide the 6 heads");
+  CHECK(error([](Problem& p) { p.lengths.pop_back(); }) ==
+        "3 lengths for a batch of 4; one for each entry is needed");
+  CHECK(error([](Problem& p) { p.lengths[1] = 101; }) ==
+        "length 101 is not between 0 and seq_kv 100");
+  CHECK(error([](Problem& p) { p.lengths[1] = -1; }).starts_with("length -1 is not between"));
+  CHECK(error([](Problem& p) { p.lengths = {0, 0, 0, 0}; }).starts_with("all lengths are 0"));
+  CHECK(error([](Problem& p) { p.page = -16; }) == "page -16 is below 0");
+  CHECK_THROWS_AS(
+      make_inputs(with(kPaged, [](Problem& p) { p.lengths = {1}; }), Distribution::normal, 1),
+      std::invalid_argument);
+}
+
+TEST_CASE("a problem names what it needs, and a text shows it") {
+  using enum Capabilities;
+  CHECK(needs_of(kPaged) == (causal | grouped | lengths | paged));
+  CHECK(needs_of(with(kPaged, [](Problem& p) { p.seq_q = 1; })) == (grouped | lengths | paged));
+  CHECK(needs_of(Problem{}) == none);
+  CHECK(to_string(kPaged) ==
+        "B=4 H=6/2 Nq=3 Nkv=100 D=64 causal float16, lengths 0 to 100, pages of 16");
+}
+
+TEST_CASE("the page table gives every key a row of its own, and each seed another order") {
+  const Inputs inputs = make_inputs(kPaged, Distribution::normal, 1);
+  std::set<std::int64_t> rows;
+  std::size_t keys = 0;
+  for (std::int64_t head = 0; head < kPaged.batch * kPaged.heads; head += kPaged.group()) {
+    for (std::int64_t key = 0; key < kPaged.length(head / kPaged.heads); ++key, ++keys) {
+      const std::int64_t row = kv_row(kPaged, inputs, head, key);
+      CHECK(row >= 0);
+      CHECK(row < inputs.k.size() / kPaged.head_dim);
+      rows.insert(row);
+      CHECK(kv_row(kPaged, inputs, head + kPaged.group() - 1, key) == row);
+    }
+  }
+  CHECK(rows.size() == keys);
+  CHECK(keys == 2 * 151);
+  CHECK(inputs.page_table[7] == -1);  // the entry without keys has no page
+  CHECK(make_inputs(kPaged, Distribution::normal, 2).page_table != inputs.page_table);
+}
+
+TEST_CASE("random lengths lie between 1 and all, and differ") {
+  const std::vector<std::int64_t> lengths = random_lengths(64, 32768, 1);
+  CHECK(lengths == random_lengths(64, 32768, 1));
+  CHECK(std::set<std::int64_t>(lengths.begin(), lengths.end()).size() > 60);
+  for (const std::int64_t length : lengths) CHECK((length >= 1 && length <= 32768));
+}
+
+TEST_CASE("the reference of a paged, grouped cache is that of its keys spread out") {
+  for (const Distribution distribution : all_distributions()) {
+    const Inputs inputs = make_inputs(kPaged, distribution, 1);
+    const auto [flat, flat_inputs] = spread_out(kPaged, inputs);
+    const std::vector<RowId> rows = choose_rows(kPaged, 1 << 30, 1);
+    const ReferenceRows paged = reference_rows(kPaged, inputs, rows);
+    const ReferenceRows spread = reference_rows(flat, flat_inputs, rows);
+    CHECK(paged.exact == spread.exact);
+    CHECK(paged.straightforward == spread.straightforward);
+    CHECK(paged.lse_exact == spread.lse_exact);
+    CHECK(std::ssize(rows) == 4 * 6 * 3);
+    CHECK(paged.lse_exact[6 * 3] == -std::numeric_limits<double>::infinity());  // length 0
+  }
+}
+
+TEST_CASE("a kernel that reads unused memory is found out") {
+  const Forward honest = [](const Problem& p, const Inputs& inputs) {
+    return honest_output(p, inputs);
+  };
+  const Inputs inputs = make_inputs(kPaged, Distribution::normal, 1);
+  CHECK(unused_memory(kPaged, inputs, honest).ok);
+  const Forward late = [](const Problem& p, const Inputs& given) {
+    for (const Mutant& mutant : all_mutants()) {
+      if (std::string(mutant.name) == "length_late") return mutant_output(mutant, p, given);
+    }
+    throw std::logic_error("no such mutant");
+  };
+  const Relation found = unused_memory(kPaged, inputs, late);
+  CHECK(!found.ok);
+  CHECK(found.reason.find("behind a length") != std::string::npos);
+  CHECK_THROWS_AS(unused_memory(Problem{}, inputs, honest), std::invalid_argument);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Rungs for new queries against a cache: right at every kind of cache, and each byte of it read
+// once.
+#include <string>
+#include <vector>
+
+#include "harness/tests/catch.h"
+#include "harness/tests/device/support.h"
+
+using namespace fa_test;
+
+namespace {
+
+std::vector<const Rung*> decode_rungs() {
+  std::vector<const Rung*> rungs;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family == Family::decode) rungs.push_back(&rung);
+  }
+  return rungs;
+}
+
+Problem cache(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t keys,
+              int head_dim) {
+  return {.batch = batch,
+          .heads = heads,
+          .seq_q = 1,
+          .seq_kv = keys,
+          .head_dim = head_dim,
+          .lse = true,
+          .own_kv_heads = kv_heads};
+}
+
+DeviceDescription card_of(int sms) {
+  DeviceDescription card = h200_description();
+  card.sms = sms;
+  return card;
+}
+
+/// Bytes that the cp.async of a plan read.
+std::uint64_t copied(const Rung& rung, const Problem& problem) {
+  return count(rung.id, problem).global_copy.bytes;
+}
+
+}  // namespace
+
+TEST_CASE("every rung is right on cards of any size, in every order of warps") {
+  for (const Rung* rung : decode_rungs()) {
+    for (const int dim : rung->head_dims()) {
+      Problem problem = cache(3, 8, 2, 500, dim);
+      problem.lengths = {500, 0, 129};
+      const Inputs inputs = make_inputs(problem, Distribution::needle, 3);
+      const Verifier verifier(problem, inputs);
+      for (const int sms : {1, 5, 132}) {
+        CAPTURE(rung->name, dim, sms);
+        const auto plan = std::get<LaunchPlan>(make_plan(*rung, problem, card_of(sms)));
+        HostTensor first;
+        VmDevice device({.threads = 1});
+        device.load(problem, inputs);
+        const Verdict verdict = pass_gate(
+            device, [&] { device.launch(plan); }, verifier, &first);
+        CHECK(verdict.reason == "");
+        VmDevice other({.threads = 2, .reversed = true});
+        other.load(problem, inputs);
+        other.launch(plan);
+        std::string difference;
+        CHECK(bitwise_equal(first, other.download_output(), &difference));
+        CHECK(difference == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("an entry without a key has zeros and a log-sum-exp of -infinity") {
+  for (const Rung* rung : decode_rungs()) {
+    Problem problem = cache(2, 4, 2, 70, 64);
+    problem.lengths = {0, 70};
+    VmDevice device;
+    device.load(problem, make_inputs(problem, Distribution::normal, 1));
+    device.poison_output();
+    device.launch(plan_of(*rung, problem));
+    const HostTensor o = device.download_output(), lse = device.download_lse();
+    CAPTURE(rung->name);
+    for (std::int64_t i = 0; i < 4 * 64; ++i) REQUIRE(o.at(i) == 0);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      CHECK(lse.at(i) == -std::numeric_limits<float>::infinity());
+      CHECK(std::isfinite(lse.at(4 + i)));
+    }
+  }
+}
+
+TEST_CASE("40 reads K and V once for each query head, those from 41 on once for a group") {
+  for (const int dim : {64, 128}) {
+    for (const std::int64_t kv_heads : {8, 2, 1}) {
+      Problem problem = cache(3, 8, kv_heads, 400, dim);
+      problem.lengths = {400, 37, 0};
+      const auto once = static_cast<std::uint64_t>(problem.kv_bytes());
+      for (const Rung* rung : decode_rungs()) {
+        if (rung->id == "40") continue;
+        CAPTURE(rung->name, dim, kv_heads);
+        CHECK(copied(*rung, problem) == once);
+      }
+      // 40 loads whole passes of 16 keys, and the last of its keys once more instead of others.
+      problem.lengths = {400, 48, 0};
+      const auto group = static_cast<std::uint64_t>(problem.group());
+      const std::uint64_t q_and_lengths = std::uint64_t{3} * 8 * 32 * (16 + 4);
+      CHECK(count("40", problem).global_load.bytes ==
+            group * static_cast<std::uint64_t>(problem.kv_bytes()) + q_and_lengths);
+      CHECK(copied(*find_rung("40"), problem) == 0);
+    }
+  }
+}
+
+TEST_CASE("splits fill the card's SMs and are never more than there are tiles") {
+  const auto blocks = [](std::string_view id, const Problem& problem, int sms) {
+    const auto plan = std::get<LaunchPlan>(make_plan(*find_rung(id), problem, card_of(sms)));
+    const Dim3 grid = plan.launches.front().grid;
+    return grid.x * grid.y * grid.z;
+  };
+  for (const std::string_view id : {"42", "43", "44", "45"}) {
+    CAPTURE(id);
+    for (const int sms : {60, 132}) {
+      const std::int64_t one = blocks(id, cache(1, 32, 8, 131072, 128), sms);
+      CHECK(one > sms);
+      CHECK(one <= 4 * sms);
+      CHECK(one % 8 == 0);
+    }
+    CHECK(blocks(id, cache(1, 32, 8, 16, 128), 132) == 8);
+    CHECK(blocks(id, cache(64, 32, 8, 8192, 128), 132) == 64 * 8);
+  }
+  CHECK(blocks("41", cache(1, 32, 8, 131072, 128), 132) == 8);
+  CHECK(blocks("40", cache(1, 32, 8, 131072, 128), 132) == 32);
+}
+
+TEST_CASE("what a rung does not take is refused with the value and what is allowed") {
+  const auto refusal = [](std::string_view id, const Problem& problem) {
+    const PlanResult result = make_plan(*find_rung(id), problem, h200_description());
+    const auto* refused = std::get_if<Unsupported>(&result);
+    return refused ? refused->reason : "";
+  };
+  Problem problem = cache(1, 32, 1, 100, 128);
+  CHECK(refusal("41", problem) ==
+        "41_group: 32 query heads share a head of K and V, at most 16 are allowed");
+  CHECK(refusal("45", problem) ==
+        "45_mma: 32 query heads share a head of K and V, at most 8 are allowed");
+  CHECK(refusal("40", problem) == "");
+  problem = cache(1, 4, 2, 100, 128);
+  CHECK(refusal("09", problem)
+            .starts_with("09_ragged takes no heads of K and V that query heads share; 40, 41"));
+  problem.seq_q = 17;
+  CHECK(refusal("40", problem) ==
+        "40_warp: seq_q 17 is above 1, the new queries against a cache of seq_kv keys that it "
+        "takes");
+  problem = cache(2, 4, 4, 100, 128);
+  problem.lengths = {5, 101};
+  CHECK(refusal("40", problem) == "40_warp: length 101 is not between 0 and seq_kv 100");
+  problem.lengths = {5, 6};
+  problem.lse = false;
+  CHECK(refusal("09", problem)
+            .starts_with("09_ragged takes no lengths that differ over the batch; 40"));
+}

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: MIT
+"""scripts/book: cutting code, differences, glossary, mathematics, figures; on small texts."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+
+import support
+
+support.need("markdown")
+
+import ladder  # noqa: E402
+from book import code, difference, figures, glossary, source  # noqa: E402
+
+KERNEL = """\
+// 02_child          parent: 01_parent
+struct Attention {
+  // Addresses.
+  struct Shared {
+    int full;
+
+    __device__ explicit Shared(int memory) {
+      full = memory;
+    }
+  };
+
+  // The sum
+  // of two.
+  template <int N>
+  __device__ static int add(int a,
+                            int b) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      a += b;
+    }
+    return a;
+  }
+
+  __device__ static int twice(int a) { return add(a, a); }
+
+  __device__ static void run() {
+    int x = add(1, 2);
+    x = twice(x);
+    store(x);
+  }
+};
+
+#define INSTANCES(X) \\
+  X(one)             \\
+  X(two)
+"""
+
+
+def kernel(text: str = KERNEL) -> source.Source:
+    return source.Source("kernels/ampere/02_child.cu", tuple(text.splitlines()))
+
+
+def cut(marker: str, text: str = KERNEL) -> str:
+    return source.Excerpt.parse(marker).cut(kernel(text)).text
+
+
+class SourceTest(unittest.TestCase):
+    def test_a_function_comes_with_its_comment_and_without_its_indentation(self) -> None:
+        text = cut("add")
+        self.assertTrue(text.startswith("// The sum\n// of two.\ntemplate <int N>\n__device__"))
+        self.assertTrue(text.endswith("  return a;\n}\n"))
+        self.assertIn("\n#pragma unroll\n  for (int i", text)
+
+    def test_a_type_hides_its_constructor(self) -> None:
+        self.assertEqual(cut("Shared").splitlines()[1], "struct Shared {")
+
+    def test_a_function_in_one_line_and_a_macro(self) -> None:
+        self.assertEqual(cut("twice"), "__device__ static int twice(int a) { return add(a, a); }\n")
+        self.assertEqual(len(cut("INSTANCES").splitlines()), 3)
+
+    def test_two_lines_of_a_function(self) -> None:
+        self.assertEqual(cut('run "int x" .. "twice"'), "int x = add(1, 2);\nx = twice(x);\n")
+        self.assertEqual(cut('"store(x)"'), "store(x);\n")
+
+    def test_lines_that_move_are_found_again(self) -> None:
+        moved = KERNEL.replace("  // The sum", "  int more;\n\n  // The sum")
+        self.assertEqual(cut("add", moved), cut("add"))
+
+    def assert_refused(self, marker: str, words: str) -> None:
+        with self.assertRaisesRegex(source.BookError, words):
+            cut(marker)
+
+    def test_what_is_not_there_or_twice_there_is_refused(self) -> None:
+        self.assert_refused("missing", "defines no 'missing'; it defines .*add.*twice")
+        self.assert_refused('run "nowhere"', "'nowhere' is to stand in one line; found: none")
+        self.assert_refused('"twice"', "found: 24, 28")
+        self.assert_refused('run "store" .. "int x"', "no line with 'int x' after line 29")
+        self.assert_refused("12-20", "expected")
+
+    def test_the_catalogue_as_text_is_the_catalogue(self) -> None:
+        try:
+            listed = ladder.Catalogue.load(None)
+        except ladder.LadderError as reason:
+            self.skipTest(str(reason))
+        names = {rung.id: rung.name for rung in listed.rungs}
+        expected = [(rung.name, names.get(rung.parent, ""), rung.file) for rung in listed.rungs]
+        found = [
+            (rung.name, rung.parent, rung.file) for rung in source.rungs_of(support.REPOSITORY)
+        ]
+        self.assertEqual(found, expected)
+
+
+class CodeTest(support.FolderTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.parent = source.Rung("01_parent", "", "ampere")
+        self.child = source.Rung("02_child", "01_parent", "ampere")
+        for rung, text in ((self.parent, KERNEL.replace("a += b", "a -= b")), (self.child, KERNEL)):
+            path = self.folder / rung.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def page(self, text: str, rung: source.Rung | None = None) -> str:
+        return code.with_code(text, self.folder, rung or self.child, self.parent)
+
+    def test_an_excerpt_stands_in_the_place_of_its_marker(self) -> None:
+        text = self.page("Before.\n\n<!-- code: twice -->\n\nAfter.\n")
+        self.assertIn('```cuda title="kernels/ampere/02_child.cu, twice"\n__device__', text)
+        self.assertTrue(text.startswith("Before.\n") and text.endswith("```\n\n\nAfter.\n"))
+
+    def test_a_change_shows_both_sides(self) -> None:
+        text = self.page("<!-- change: add -->\n")
+        self.assertIn("\n-    a -= b;\n+    a += b;\n", text)
+        self.assertIn("against 01_parent", text)
+
+    def test_an_unchanged_part_is_no_change(self) -> None:
+        with self.assertRaisesRegex(source.BookError, "the same lines; use code:"):
+            self.page("<!-- change: twice -->\n")
+
+    def test_a_marker_within_a_line_is_refused(self) -> None:
+        with self.assertRaisesRegex(source.BookError, "a line of its own"):
+            self.page("See <!-- code: twice --> here.\n")
+
+    def test_a_page_that_is_no_chapter_names_the_file(self) -> None:
+        with self.assertRaisesRegex(source.BookError, "names the file"):
+            code.with_code("<!-- code: twice -->", self.folder, None, None)
+        marker = f"<!-- code: {self.child.file}: twice -->"
+        self.assertIn("02_child.cu", code.with_code(marker, self.folder, None, None))
+
+    def test_the_whole_difference_ends_the_section(self) -> None:
+        text = "# Page\n\n## The change\n\nWords.\n\n## Next\n\nMore.\n"
+        page = code.with_difference(text, self.folder, self.child, self.parent)
+        change, following = page.split("## Next")
+        self.assertIn('??? example "The whole difference to 01_parent: 2 lines"', change)
+        self.assertIn("\n    +      a += b;\n", change)
+        self.assertEqual(following, "\n\nMore.\n")
+        with self.assertRaisesRegex(source.BookError, "no heading '## The change'"):
+            code.with_difference("# Page\n", self.folder, self.child, self.parent)
+
+    def test_a_long_part_shows_the_lines_around_its_changes(self) -> None:
+        lines = [f"line {i};" for i in range(100)]
+        whole = source.Source("file", tuple(lines))
+        changed = source.Source(
+            "file", tuple("other;" if i == 50 else x for i, x in enumerate(lines))
+        )
+        text = difference.of_part(source.Span(whole, 0, 99), source.Span(changed, 0, 99))
+        self.assertEqual(len(text.splitlines()), 2 + 2 * difference.CONTEXT)
+
+
+GLOSSARY = """\
+# Glossary
+## Memory
+
+### bank
+One of 32 `parts`.
+
+### bank conflict
+<!-- also: conflict; n-way conflict -->
+Two lanes, one [bank](x.md).
+
+### `cp.async`
+A copy.
+
+### TMA
+The copy engine.
+"""
+
+
+def linked(html: str, is_glossary: bool = False) -> str:
+    terms = glossary.Glossary.parse(GLOSSARY)
+    return glossary.Linker(terms, "../glossary/", is_glossary).of(html)
+
+
+class GlossaryTest(unittest.TestCase):
+    def test_entries(self) -> None:
+        terms = glossary.Glossary.parse(GLOSSARY).terms
+        self.assertEqual(
+            [term.name for term in terms], ["bank", "bank conflict", "cp.async", "TMA"]
+        )
+        self.assertEqual(terms[0].text, "One of 32 parts.")
+        self.assertEqual(terms[1].text, "Two lanes, one bank.")
+        self.assertEqual(terms[1].forms, ("bank conflict", "conflict", "n-way conflict"))
+        self.assertEqual(terms[2].anchor, "cpasync")
+
+    def test_the_first_use_is_linked_and_no_other(self) -> None:
+        html = linked("<p>Banks and the bank.</p><p>bank</p>")
+        self.assertEqual(html.count("<a "), 1)
+        self.assertIn(
+            'href="../glossary/#bank" title="One of 32 parts.">Banks</a> and the bank', html
+        )
+
+    def test_the_longest_form_counts(self) -> None:
+        html = linked("<p>A bank\nconflict in a bank.</p>")
+        self.assertIn(
+            '#bank-conflict" title="Two lanes, one bank.">bank\nconflict</a> in a <a', html
+        )
+
+    def test_headings_links_and_blocks_of_code_are_left_alone(self) -> None:
+        for html in (
+            "<h2>bank</h2>",
+            '<p><a href="x">the bank</a></p>',
+            "<pre><code>bank</code></pre>",
+            "<p><code>bank[0]</code> databank sandbank-like banked TMAX tma</p>",
+            '<div data-widget="run"><p>bank</p><b>bank</b></div>',
+            '<p title="bank">&lt;x&gt; &#8212; <br/><!-- bank --></p>',
+        ):
+            self.assertEqual(linked(html), html)
+
+    def test_inline_code_that_is_a_term(self) -> None:
+        html = linked("<p><code>cp.async.wait</code> <code>cp.async</code></p>")
+        self.assertIn('#cpasync" title="A copy."><code>cp.async</code></a></p>', html)
+        self.assertEqual(html.count("<a "), 1)
+
+    def test_an_entry_of_the_glossary_links_others_and_not_itself(self) -> None:
+        html = linked(
+            '<h3 id="bank">bank</h3><p>A bank. TMA</p><h3 id="tma">T</h3><p>TMA, bank</p>', True
+        )
+        self.assertEqual(html.count("#bank"), 1)
+        self.assertEqual(html.count("#tma"), 1)
+
+    def test_two_entries_with_one_form_are_refused(self) -> None:
+        with self.assertRaisesRegex(source.BookError, "'conflict' is a form of"):
+            glossary.Glossary.parse(GLOSSARY + "\n### conflict\nText.\n")
+        with self.assertRaisesRegex(source.BookError, "'empty' has no text"):
+            glossary.Glossary.parse("### empty\n\n### full\nText.\n")
+
+
+class FiguresTest(support.FolderTest):
+    def find(self, url: str) -> Path | None:
+        path = self.folder / url
+        return path if path.is_file() else None
+
+    def put(self, name: str) -> None:
+        svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 300.5"></svg>'
+        (self.folder / name).write_text(svg, encoding="utf-8")
+
+    def test_a_narrow_form_is_offered_where_there_is_one(self) -> None:
+        self.put("a.svg")
+        page = '<p><img alt="A" src="../a.svg" /></p>'
+        image = '<img alt="A" src="../a.svg" loading="lazy" width="400" height="300">'
+        self.assertEqual(figures.with_narrow_forms(page, "page", self.find), f"<p>{image}</p>")
+        self.put("a.narrow.svg")
+        source_tag = '<source media="(max-width: 600px)" srcset="../a.narrow.svg">'
+        expected = f"<p><picture>{source_tag}{image}</picture></p>"
+        self.assertEqual(figures.with_narrow_forms(page, "page", self.find), expected)
+
+    def test_a_chart_without_a_narrow_form_scrolls(self) -> None:
+        (self.folder / "assets").mkdir()
+        self.put("assets/b.svg")
+        html = figures.with_narrow_forms('<img alt="B" src="assets/b.svg">', "", self.find)
+        self.assertTrue(html.startswith('<span class="wide" tabindex="0"><img alt="B"'))
+        self.assertEqual(
+            figures.with_narrow_forms('<img src="c.svg">', "", self.find), '<img src="c.svg">'
+        )
+
+    def test_long_generated_tables_are_folded(self) -> None:
+        def table(kind: str, count: int) -> str:
+            rows = "".join(f"| {i} | x |\n" for i in range(count))
+            return f"<!-- table:{kind} -->\n| N | ms |\n| --- | --: |\n{rows}<!-- /table -->\n"
+
+        most = figures.MOST_ROWS
+        for kind, count, folds in (
+            ("rung", most, 0),
+            ("rung", most + 1, 1),
+            ("ladder", most + 1, 0),
+        ):
+            text = figures.with_folded_tables(table(kind, count))
+            self.assertEqual(text.count("<details"), folds)
+        self.assertIn(
+            f"Table of {most + 3} rows: N, ms", figures.with_folded_tables(table("x", most + 3))
+        )
+
+
+class MathematicsTest(unittest.TestCase):
+    def test_formulas_become_mathml(self) -> None:
+        support.need("latex2mathml.converter")
+        from book import mathematics
+
+        page = (
+            '<span class="arithmatex">\\(a &lt; b^2\\)</span><div class="arithmatex">\\[x\\]</div>'
+        )
+        text = mathematics.typeset(page)
+        self.assertEqual(text.count("<math"), 2)
+        self.assertIn("<msup>", text)
+        self.assertIn('display="block"', text)
+        self.assertNotIn("arithmatex", text)
+        prime = mathematics.typeset('<span class="arithmatex">\\(m\'\\)</span>')
+        self.assertIn('<mi>m</mi><mo lspace="0" rspace="0">&#x02032;</mo>', prime)
+        for unknown in (r"\begin{aligned} a &amp;= b \end{aligned}", r"\nonsense{x}", r"\frac{1"):
+            with self.assertRaisesRegex(source.BookError, "mathematics: "):
+                mathematics.typeset(f'<span class="arithmatex">\\({unknown}\\)</span>')
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Events of MkDocs, which calls them by their names (mkdocs.yml, hooks)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from book import code, figures, glossary, mathematics
+from book.source import KERNELS, BookError, Rung, rungs_of, sources
+
+SOURCE_NAME = re.compile(r"<code>(kernels/[\w./]+\.cuh?)</code>")
+TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)</span>')
+
+
+def root_of(config: MkDocsConfig) -> Path:
+    return Path(config.config_file_path).resolve().parent
+
+
+def rung_of(config: MkDocsConfig, page: Page) -> tuple[Rung | None, Rung | None]:
+    """The rung of a chapter, and its parent."""
+    rungs = rungs_of(root_of(config))
+    own = next((rung for rung in rungs if rung.chapter == page.file.src_uri), None)
+    parent = next((rung for rung in rungs if own and rung.name == own.parent), None)
+    return own, parent
+
+
+def read_glossary(config: MkDocsConfig) -> glossary.Glossary:
+    text = (Path(config.docs_dir) / glossary.PAGE).read_text(encoding="utf-8")
+    return glossary.Glossary.parse(text)
+
+
+# --- links to the pages of source files -----------------------------------------------------------
+
+
+def with_source_links(html: str, page: Page, files: Files) -> str:
+    def link(name: str, inner: str) -> str:
+        file = files.get_file_from_path(code.page_of(name))
+        return f'<a href="{file.url_relative_to(page.file)}">{inner}</a>' if file else inner
+
+    html = SOURCE_NAME.sub(lambda match: link(match[1], match[0]), html)
+    return TITLE.sub(
+        lambda match: f'<span class="filename">{link(match[1], match[1])}{match[2]}</span>', html
+    )
+
+
+def find_image(files: Files, url: str) -> Path | None:
+    file = files.get_file_from_path(url)  # assets keep their path
+    return Path(file.abs_src_path) if file and file.abs_src_path else None
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def on_serve(server: object, config: MkDocsConfig, **_: object) -> None:
+    for folder in (KERNELS, "scripts/book"):
+        server.watch(str(root_of(config) / folder))  # type: ignore[attr-defined]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """A page for each kernel file and each header of theirs."""
+    root = root_of(config)
+    for name in sources(root):
+        text = code.source_page(root, name)
+        hidden = InclusionLevel.NOT_IN_NAV
+        files.append(File.generated(config, code.page_of(name), content=text, inclusion=hidden))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    if page.file.src_uri.startswith(f"{KERNELS}/"):
+        return markdown
+    rung, parent = rung_of(config, page)
+    try:
+        text = code.with_code(markdown, root_of(config), rung, parent)
+        if rung and parent:
+            text = code.with_difference(text, root_of(config), rung, parent)
+    except BookError as error:
+        raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
+    return figures.with_folded_tables(text)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    if page.file.src_uri.startswith(f"{KERNELS}/"):
+        return html
+    try:
+        terms = read_glossary(config)
+        html = mathematics.typeset(html)
+    except (BookError, OSError) as error:
+        raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
+    at = posixpath.dirname(page.file.dest_uri)
+    html = figures.with_narrow_forms(html, at, lambda url: find_image(files, url))
+    html = with_source_links(html, page, files)
+    target = files.get_file_from_path(glossary.PAGE)
+    assert target is not None
+    is_glossary = page.file.src_uri == glossary.PAGE
+    address = "" if is_glossary else target.url_relative_to(page.file)
+    return glossary.Linker(terms, address, is_glossary).of(html)

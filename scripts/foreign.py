@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A table of kernels that this project did not write, run on the machine.
+
+  scripts/foreign.py                      Triton's and Numba's kernels, where the packages are
+  scripts/foreign.py --install            ... installed from PyPI first, into build/foreign-venv
+  scripts/foreign.py --cuda FOLDER        every kernel of the .cu files below a folder: does it
+                                          compile, and would it run?
+  scripts/foreign.py --cuda FOLDER --recipes FILE.py
+                                          ... and run: FILE.py says how, and what is right
+
+Kernels are compiled as they are, for sm_80 and sm_90, and compared with numpy. No GPU is needed.
+Exit codes: 0 all ran and are right (--cuda alone: all compiled kernels would run); 1 one did not;
+77 nothing could be tried; 2 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+SKIPPED = 77
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGES = ("numpy", "triton", "numba", "numba-cuda[cu12]")
+MODULES = {"triton": "triton", "numba": "numba_cuda"}
+INSTALL_SECONDS = 600
+
+
+def has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--install", action="store_true", help="Triton and Numba from PyPI")
+    parser.add_argument(
+        "--venv", type=Path, default=REPOSITORY / "build/foreign-venv", help="where to"
+    )
+    parser.add_argument("--only", choices=("triton", "numba", "cuda"), help="one kind of kernels")
+    parser.add_argument("--arch", type=int, nargs="+", choices=(80, 90), default=[80, 90])
+    parser.add_argument("--cuda", type=Path, help="folder of .cu files")
+    parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
+    parser.add_argument("--output", type=Path, help="the table as Markdown")
+    parser.add_argument("--json", type=Path, help="the same as JSON")
+    parser.add_argument("--verbose", action="store_true", help="whole tracebacks")
+    options = parser.parse_args()
+    if options.cuda and not options.cuda.is_dir():
+        parser.error(f"--cuda {options.cuda}: no such folder")
+    if options.recipes and not options.recipes.is_file():
+        parser.error(f"--recipes {options.recipes}: no such file")
+    return options
+
+
+def install(venv: Path) -> str:
+    """The Python of an environment that has the packages; empty where they cannot be had."""
+    python = venv / "bin/python"
+    stamp = venv / "foreign.stamp"
+    if stamp.is_file() and stamp.read_text() == "\n".join(PACKAGES):
+        return str(python)
+    commands = (
+        [sys.executable, "-m", "venv", str(venv)],
+        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *PACKAGES],
+    )
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            print(f"{command[-1]} cannot be installed: {error}", file=sys.stderr)
+            return ""
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            print(f"{' '.join(command[2:4])} failed: {''.join(last)}", file=sys.stderr)
+            return ""
+    stamp.write_text("\n".join(PACKAGES))
+    return str(python)
+
+
+def load_recipes(path: Path, folder: Path) -> list:
+    """CASES of a Python file, which finds the folder in FOREIGN_FOLDER."""
+    os.environ["FOREIGN_FOLDER"] = str(folder.resolve())
+    spec = importlib.util.spec_from_file_location("recipes", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"--recipes {path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return list(module.CASES)
+
+
+def cases(options: argparse.Namespace) -> Iterator:
+    for kind, module in MODULES.items():
+        if options.only not in (None, kind) or (options.cuda and not options.only):
+            continue
+        if has(module):
+            yield from importlib.import_module(f"foreign.{kind}_cases").CASES
+        else:
+            print(f"{kind} is not installed; --install fetches it from PyPI", file=sys.stderr)
+    if options.cuda and options.recipes:
+        yield from load_recipes(options.recipes, options.cuda)
+
+
+def run(options: argparse.Namespace) -> int:
+    sys.path[:0] = [str(REPOSITORY / "scripts"), str(REPOSITORY / "harness/python")]
+    from foreign.case import Outcome, table, try_case
+
+    outcomes: list[Outcome] = []
+    for case in cases(options):
+        for arch in sorted(set(options.arch) & set(case.architectures)):
+            outcomes.append(try_case(case, arch, options.verbose))
+            each = outcomes[-1]
+            print(f"{each.origin}: {each.name}, sm_{arch}: {each.reason or 'right'}", flush=True)
+    if options.cuda and not options.recipes:
+        from foreign.folder import survey
+
+        outcomes += survey(options.cuda, max(options.arch))
+    if not outcomes:
+        print("skipped: nothing to try")
+        return SKIPPED
+    write(options, outcomes, table(outcomes))
+    return 0 if all(each.good for each in outcomes) else 1
+
+
+def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
+    if options.output:
+        options.output.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+    if options.json:
+        rows = [asdict(each) for each in outcomes]
+        options.json.write_text(json.dumps({"schema": 1, "rows": rows}, indent=1) + "\n")
+
+
+def main() -> int:
+    options = parse()
+    if options.install and not all(has(module) for module in MODULES.values()):
+        python = install(options.venv)
+        if not python:
+            print("skipped: Triton and Numba cannot be installed")
+            return SKIPPED
+        words = [each for each in sys.argv if each != "--install"]
+        return subprocess.run([python, "-W", "ignore", *words], check=False).returncode
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

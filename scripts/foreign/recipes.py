@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: MIT
+"""How to launch kernels of public CUDA repositories, and what is right.
+
+  git clone https://github.com/NVIDIA/cuda-samples FOLDER/cuda-samples
+  git clone https://github.com/karpathy/llm.c FOLDER/llm.c
+  git clone https://github.com/siboehm/SGEMM_CUDA FOLDER/SGEMM_CUDA
+  scripts/foreign.py --cuda FOLDER --recipes scripts/foreign/recipes.py
+
+Nothing of those repositories is here but names; their files are compiled as they are. A repository
+that is not in FOLDER is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from math import erf, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ptxvm
+from numpy.typing import NDArray
+
+from foreign.case import Case, Wrong, expect
+
+FOLDER = Path(os.environ["FOREIGN_FOLDER"])
+SAMPLES, LLM, SGEMM = "cuda-samples", "llm.c", "SGEMM_CUDA"
+RANDOM = np.random.default_rng(11)
+
+Array = NDArray[Any]
+Run = Callable[["Program"], Sequence[ptxvm.Result]]
+
+
+@functools.cache
+def module_of(path: Path, arch: int) -> ptxvm.Module:
+    includes = [f"-I{path.parent}", f"-I{FOLDER / SAMPLES / 'Common'}"]
+    return ptxvm.nvcc(path, f"sm_{arch}", ["-std=c++17", *includes])
+
+
+class Program:
+    """One .cu file, compiled for one architecture."""
+
+    def __init__(self, path: Path, arch: int) -> None:
+        self.module = module_of(path, arch)
+
+    def __call__(
+        self, kernel: str, grid: Any, block: Any, *arguments: object, shared: int = 0
+    ) -> ptxvm.Result:
+        return self.module.kernel(kernel).launch(*arguments, grid=grid, block=block, shared=shared)
+
+
+CASES: list[Case] = []
+
+
+def case(repository: str, path: str) -> Callable[[Run], Run]:
+    """A case, where its file is there."""
+
+    def add(run: Run) -> Run:
+        file = FOLDER / repository / path
+        name = f"{file.parent.name}/{file.name}" if repository == SAMPLES else file.name
+        if repository != SAMPLES:
+            name = f"{file.name}: {run.__name__}"
+        if file.is_file():
+            CASES.append(Case(name, repository, lambda arch: run(Program(file, arch)), (80,)))
+        return run
+
+    return add
+
+
+def sample(path: str) -> Callable[[Run], Run]:
+    return case(SAMPLES, f"Samples/{path}")
+
+
+def single(*shape: int) -> Array:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def zeros(*shape: int, dtype: Any = np.float32) -> Array:
+    return np.zeros(shape, dtype)
+
+
+@sample("0_Introduction/vectorAdd/vectorAdd.cu")
+def vector_add(run: Program) -> Sequence[ptxvm.Result]:
+    a, b, c = single(1000), single(1000), zeros(1000)
+    result = run("vectorAdd", 4, 256, a, b, c, 1000)
+    expect(c, a + b)
+    return [result]
+
+
+@sample("0_Introduction/matrixMul/matrixMul.cu")
+def matrix_mul(run: Program) -> Sequence[ptxvm.Result]:
+    a, b, c = single(64, 96), single(96, 64), zeros(64, 64)
+    result = run("MatrixMulCUDA<32>", (2, 2), (32, 32), c, a, b, 96, 64)
+    expect(c, a @ b, rtol=1e-4, atol=1e-4)
+    return [result]
+
+
+@sample("0_Introduction/simpleTemplates/simpleTemplates.cu")
+def simple_templates(run: Program) -> Sequence[ptxvm.Result]:
+    x, out = single(32), zeros(32)
+    result = run("testKernel<float>", 1, 32, x, out, shared=128)
+    expect(out, 32 * x)
+    return [result]
+
+
+@sample("0_Introduction/simpleAtomicIntrinsics/simpleAtomicIntrinsics.cu")
+def simple_atomics(run: Program) -> Sequence[ptxvm.Result]:
+    out = zeros(11, dtype=np.int32)
+    out[[8, 10]] = 255
+    result = run("testKernel", 16, 128, out)
+    expect(out[[0, 1, 3, 4]], [20480, -20480, 2047, 0])
+    return [result]
+
+
+@sample("0_Introduction/simpleOccupancy/simpleOccupancy.cu")
+def square(run: Program) -> Sequence[ptxvm.Result]:
+    x = np.arange(1000, dtype=np.int32)
+    result = run("square", 8, 128, x, 1000)
+    expect(x, np.arange(1000) ** 2)
+    return [result]
+
+
+@sample("0_Introduction/asyncAPI/asyncAPI.cu")
+def increment(run: Program) -> Sequence[ptxvm.Result]:
+    x = np.arange(1024, dtype=np.int32)
+    result = run("increment_kernel", 8, 128, x, 26)
+    expect(x, np.arange(1024) + 26)
+    return [result]
+
+
+@sample("0_Introduction/simplePrintf/simplePrintf.cu")
+def simple_printf(run: Program) -> Sequence[ptxvm.Result]:
+    return [run("testKernel", (2, 2), (2, 2, 2), 10)]
+
+
+@sample("0_Introduction/fp16ScalarProduct/fp16ScalarProduct.cu")
+def half_product(run: Program) -> Sequence[ptxvm.Result]:
+    a, b = (RANDOM.integers(0, 4, 2048).astype(np.float16) for _ in range(2))
+    results = []
+    for kernel in ("scalarProductKernel_native", "scalarProductKernel_intrinsics"):
+        out = zeros(4)
+        results.append(run(kernel, 4, 128, a, b, out, 1024))
+        # The sample begins at threadIdx + blockDim + blockIdx, with a + for a *.
+        pairs = (a.astype(np.float32) * b).reshape(1024, 2).sum(1)
+        starts = [np.arange(128) + 128 + block for block in range(4)]
+        expect(out, [sum(pairs[at].sum() for at in (each, each + 512)) for each in starts])
+    return results
+
+
+@sample("0_Introduction/clock/clock.cu")
+def timed_reduction(run: Program) -> Sequence[ptxvm.Result]:
+    x, out, timer = single(512), zeros(4), zeros(8, dtype=np.int64)
+    result = run("timedReduction", 4, 256, x, out, timer, shared=2048)
+    expect(out, np.full(4, x.min()))
+    return [result]
+
+
+@sample("2_Concepts_and_Techniques/histogram/histogram256.cu")
+def histogram256(run: Program) -> Sequence[ptxvm.Result]:
+    data = RANDOM.integers(0, 256, 9600).astype(np.uint8)
+    part, out = zeros(8, 256, dtype=np.uint32), zeros(256, dtype=np.uint32)
+    results = [
+        run("histogram256Kernel", 8, 192, part, data, 2400),
+        run("mergeHistogram256Kernel", 256, 256, out, part, 8),
+    ]
+    expect(out, np.bincount(data, minlength=256))
+    return results
+
+
+@sample("2_Concepts_and_Techniques/histogram/histogram64.cu")
+def histogram64(run: Program) -> Sequence[ptxvm.Result]:
+    data = RANDOM.integers(0, 256, 4096).astype(np.uint8)
+    part, out = zeros(2, 64, dtype=np.uint32), zeros(64, dtype=np.uint32)
+    results = [
+        run("histogram64Kernel", 2, 64, part, data, 256),
+        run("mergeHistogram64Kernel", 64, 256, out, part, 2),
+    ]
+    expect(out, np.bincount(data >> 2, minlength=64))
+    return results
+
+
+@sample("2_Concepts_and_Techniques/reduction/reduction_kernel.cu")
+def reduction(run: Program) -> Sequence[ptxvm.Result]:
+    x, results = RANDOM.integers(0, 100, 2048).astype(np.int32), []
+    for kernel, blocks in (
+        ("reduce0<int>", 8),
+        ("reduce1<int>", 8),
+        ("reduce2<int>", 8),
+        ("reduce3<int>", 4),
+        ("reduce4<int, 256u>", 4),
+        ("reduce5<int, 256u>", 4),
+        ("reduce6<int, 256u, true>", 2),
+        ("reduce7<int, 256u, true>", 2),
+    ):
+        out = zeros(blocks, dtype=np.int32)
+        results.append(run(kernel, blocks, 256, x, out, 2048, shared=1024))
+        expect(out.sum(), x.sum())
+    return results
+
+
+@sample("2_Concepts_and_Techniques/scan/scan.cu")
+def scan(run: Program) -> Sequence[ptxvm.Result]:
+    x, out = RANDOM.integers(0, 9, 2048).astype(np.uint32), zeros(2048, dtype=np.uint32)
+    result = run("scanExclusiveShared(", 2, 256, out, x, 1024)
+    expected = x.reshape(2, 1024).cumsum(1) - x.reshape(2, 1024)
+    expect(out, expected.reshape(-1))
+    return [result]
+
+
+@sample("2_Concepts_and_Techniques/shfl_scan/shfl_scan.cu")
+def shuffle_scan(run: Program) -> Sequence[ptxvm.Result]:
+    x = np.ones(1024, np.int32)
+    sums = zeros(4, dtype=np.int32)
+    result = run("shfl_scan_test", 4, 256, x, 32, sums, shared=32)
+    expect(x, np.tile(np.arange(1, 257), 4))
+    expect(sums, [256] * 4)
+    return [result]
+
+
+def sorted_by(run: Program, kernel: str) -> Sequence[ptxvm.Result]:
+    keys = RANDOM.integers(0, 1000, 1024).astype(np.uint32)
+    values = np.arange(1024, dtype=np.uint32)
+    out_keys, out_values = np.zeros_like(keys), np.zeros_like(values)
+    result = run(kernel, 1, 512, out_keys, out_values, keys, values, 1024, 1)
+    expect(out_keys, np.sort(keys))
+    expect(keys[out_values], out_keys)
+    return [result]
+
+
+@sample("2_Concepts_and_Techniques/sortingNetworks/bitonicSort.cu")
+def bitonic_sort(run: Program) -> Sequence[ptxvm.Result]:
+    return sorted_by(run, "bitonicSortShared(")
+
+
+@sample("2_Concepts_and_Techniques/sortingNetworks/oddEvenMergeSort.cu")
+def odd_even_sort(run: Program) -> Sequence[ptxvm.Result]:
+    return sorted_by(run, "oddEvenMergeSortShared")
+
+
+@sample("2_Concepts_and_Techniques/scalarProd/scalarProd.cu")
+def scalar_product(run: Program) -> Sequence[ptxvm.Result]:
+    a, b, out = single(8, 1024), single(8, 1024), zeros(8)
+    result = run("scalarProdGPU", 4, 256, out, a, b, 8, 1024)
+    expect(out, (a * b).sum(1), rtol=1e-3, atol=1e-3)
+    return [result]
+
+
+@sample("2_Concepts_and_Techniques/inlinePTX/inlinePTX.cu")
+def inline_ptx(run: Program) -> Sequence[ptxvm.Result]:
+    out = zeros(200, dtype=np.int32)
+    result = run("sequence_gpu", 1, 256, out, 200)
+    expect(out, np.arange(200) % 32)
+    return [result]
+
+
+@sample("2_Concepts_and_Techniques/convolutionSeparable/convolutionSeparable.cu")
+def convolution(run: Program) -> Sequence[ptxvm.Result]:
+    taps, image = single(17), single(64, 128)
+    rows, columns = zeros(64, 128), zeros(64, 128)
+    run.module.variables["c_Kernel"].set(taps)
+    results = [
+        run("convolutionRowsKernel", (1, 16), (16, 4), rows, image, 128, 64, 128),
+        run("convolutionColumnsKernel", (8, 1), (16, 8), columns, rows, 128, 64, 128),
+    ]
+    across = np.array([np.convolve(row, taps, "same") for row in image])
+    expect(rows, across, rtol=1e-4, atol=1e-4)
+    down = np.array([np.convolve(column, taps, "same") for column in across.T]).T
+    expect(columns, down, rtol=1e-3, atol=1e-3)
+    return results
+
+
+@sample("3_CUDA_Features/binaryPartitionCG/binaryPartitionCG.cu")
+def odd_even_count(run: Program) -> Sequence[ptxvm.Result]:
+    x = RANDOM.integers(0, 50, 1024).astype(np.int32)  # whole blocks only: its tiles need all lanes
+    odd, sums = zeros(1, dtype=np.int32), zeros(2, dtype=np.int32)
+    result = run("oddEvenCountAndSumCG", 4, 128, x, odd, sums, 1024)
+    expect(odd, [(x % 2).sum()])
+    expect(sums, [x[x % 2 == 1].sum(), x[x % 2 == 0].sum()])
+    return [result]
+
+
+@sample("3_CUDA_Features/warpAggregatedAtomicsCG/warpAggregatedAtomicsCG.cu")
+def filter_positive(run: Program) -> Sequence[ptxvm.Result]:
+    x = RANDOM.integers(-9, 10, 1000).astype(np.int32)
+    out, count = zeros(1000, dtype=np.int32), zeros(1, dtype=np.int32)
+    result = run("filter_arr", 8, 128, out, count, x, 1000)
+    kept = x[x > 0]
+    expect(count, [len(kept)])
+    expect(np.sort(out[: len(kept)]), np.sort(kept))
+    return [result]
+
+
+@sample("3_CUDA_Features/globalToShmemAsyncCopy/globalToShmemAsyncCopy.cu")
+def async_copies(run: Program) -> Sequence[ptxvm.Result]:
+    results = []
+    kernels = ("SingleStage", "MultiStage", "LargeChunk", "MultiStageLargeChunk")
+    for kernel in (*(f"MatrixMulAsyncCopy{each}<16>" for each in kernels), "MatrixMulNaive<16>"):
+        a, b, c = single(64, 64), single(64, 64), zeros(64, 64)
+        if "LargeChunk" in kernel:  # it reads B at A's offsets: right for one value everywhere
+            b[:] = 0.01
+        results.append(run(kernel, (4, 4), (16, 16), c, a, b, 64, 64))
+        expect(c, a @ b, rtol=1e-4, atol=1e-4)
+    return results
+
+
+@sample("3_CUDA_Features/simpleCudaGraphs/simpleCudaGraphs.cu")
+def graph_reduction(run: Program) -> Sequence[ptxvm.Result]:
+    x = RANDOM.uniform(size=4096).astype(np.float32)
+    part, out = zeros(4, dtype=float), zeros(1, dtype=float)
+    results = [
+        run("reduce(", 4, 512, x, part, 4096, 4),
+        run("reduceFinal", 1, 512, part, out, 4),
+    ]
+    expect(out, [x.sum(dtype=np.float64)])
+    return results
+
+
+@sample("3_CUDA_Features/StreamPriorities/StreamPriorities.cu")
+def copy_kernel(run: Program) -> Sequence[ptxvm.Result]:
+    x, out = np.arange(1000, dtype=np.int32), zeros(1000, dtype=np.int32)
+    result = run("memcpy_kernel", 2, 128, out, x, x.nbytes)
+    expect(out, x)
+    return [result]
+
+
+@sample("3_CUDA_Features/ptxjit/ptxjit_kernel.cu")
+def ptxjit(run: Program) -> Sequence[ptxvm.Result]:
+    out = zeros(64, dtype=np.int32)
+    result = run("myKernel", 2, 32, out)
+    expect(out, np.arange(64))
+    return [result]
+
+
+@sample("5_Domain_Specific/BlackScholes/BlackScholes.cu")
+def black_scholes(run: Program) -> Sequence[ptxvm.Result]:
+    price, strike, years = (
+        RANDOM.uniform(*each, 512).astype(np.float32) for each in ((5, 30), (1, 100), (0.25, 10))
+    )
+    call, put = zeros(512), zeros(512)
+    result = run("BlackScholesGPU", 2, 128, call, put, price, strike, years, 0.02, 0.3, 512)
+    root = 0.3 * np.sqrt(years)
+    d1 = (np.log(price / strike) + (0.02 + 0.045) * years) / root
+    n1, n2 = (0.5 * (1 + np.vectorize(erf)(each / sqrt(2))) for each in (d1, d1 - root))
+    expect(call, price * n1 - strike * np.exp(-0.02 * years) * n2, rtol=1e-3, atol=1e-3)
+    return [result]
+
+
+@sample("5_Domain_Specific/fastWalshTransform/fastWalshTransform.cu")
+def walsh_transform(run: Program) -> Sequence[ptxvm.Result]:
+    x, out = single(2, 256), zeros(2, 256)
+    result = run("fwtBatch1Kernel", 2, 64, out, x, 8, shared=1024)
+    matrix = np.ones((1, 1))
+    for _ in range(8):
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    expect(out, x @ matrix, rtol=1e-3, atol=1e-3)
+    return [result]
+
+
+@sample("6_Performance/transpose/transpose.cu")
+def transpose(run: Program) -> Sequence[ptxvm.Result]:
+    x, results = single(64, 64), []
+    kernels = ("Naive", "Coalesced", "NoBankConflicts", "Diagonal")
+    for kernel in (f"transpose{each}" for each in kernels):
+        out = zeros(64, 64)
+        results.append(run(kernel, (2, 2), (32, 16), out, x, 64, 64))
+        expect(out, x.T)
+    return results
+
+
+@sample("6_Performance/alignedTypes/alignedTypes.cu")
+def aligned_types(run: Program) -> Sequence[ptxvm.Result]:
+    x = RANDOM.integers(0, 255, 1024).astype(np.uint8)
+    out = np.zeros_like(x)
+    result = run("testKernel<unsigned char>", 2, 128, out, x, 1024)
+    expect(out, x)
+    return [result]
+
+
+def sgemm(kernel: str, tile: int, threads: Any) -> Run:
+    def product(run: Program) -> Sequence[ptxvm.Result]:
+        a, b, c = single(128, 128), single(128, 128), zeros(128, 128)
+        grid = (128 // tile, 128 // tile)
+        result = run(kernel, grid, threads, 128, 128, 128, 1.0, a, b, 0.0, c)
+        expect(c, a @ b, rtol=1e-3, atol=1e-3)
+        return [result]
+
+    product.__name__ = kernel.split("<")[0]
+    return product
+
+
+for each in (
+    ("sgemm_naive", 32, (32, 32)),
+    ("sgemm_global_mem_coalesce", 32, 1024),
+    ("sgemm_shared_mem_block", 32, 1024),
+    ("sgemm1DBlocktiling", 64, 512),
+    ("sgemm2DBlocktiling<128, 128, 8, 8, 8>", 128, 256),
+    ("sgemmVectorize<128, 128, 8, 8, 8>", 128, 256),
+    ("sgemmResolveBankConflicts<128, 128, 8, 8, 8>", 128, 256),
+    ("sgemmResolveBankExtraCol<128, 128, 8, 8, 8>", 128, 256),
+    ("sgemmAutotuned", 128, 256),
+    ("sgemmWarptiling", 128, 128),
+):
+    case(SGEMM, "src/runner.cu")(sgemm(*each))
+
+
+def to_bfloat16(values: Array) -> Array:
+    return (values.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def from_bfloat16(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+@case(LLM, "dev/cuda/gelu_forward.cu")
+def gelu(run: Program) -> Sequence[ptxvm.Result]:
+    given = to_bfloat16(single(1024))
+    x, results = from_bfloat16(given), []
+    expected = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    for kernel, grid in (("gelu_forward_kernel1", 8), ("gelu_forward_kernel2", 1)):
+        out = np.zeros_like(given)
+        results.append(run(kernel, grid, 128, out, given, 1024))
+        expect(from_bfloat16(out), expected, rtol=1e-2, atol=1e-3)
+    return results
+
+
+@case(LLM, "dev/cuda/layernorm_forward.cu")
+def layernorm(run: Program) -> Sequence[ptxvm.Result]:
+    x, weight, bias = single(8, 256), single(256), single(256)
+    expected = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    results = []
+    for kernel, grid, block in (
+        ("layernorm_forward_kernel1", 1, 32),
+        ("layernorm_forward_kernel3", 2, 128),
+        ("layernorm_forward_kernel4", 2, 128),
+    ):
+        out, mean, rstd = np.zeros_like(x), zeros(8), zeros(8)
+        results.append(run(kernel, grid, block, out, mean, rstd, x, weight, bias, 8, 256))
+        expect(out, expected * weight + bias, rtol=1e-3, atol=1e-3)
+        expect(mean, x.mean(1), atol=1e-5)
+    return results
+
+
+@case(LLM, "dev/cuda/softmax_forward.cu")
+def softmax(run: Program) -> Sequence[ptxvm.Result]:
+    x = single(8, 200)
+    weights = np.exp(x - x.max(1, keepdims=True))
+    results = []
+    for kernel, grid, block, shared in (
+        ("softmax_forward_kernel1", 1, 32, 0),
+        ("softmax_forward_kernel2", 8, 128, 512),
+        ("softmax_forward_kernel3", 8, 32, 128),
+        ("softmax_forward_online_kernel1", 1, 32, 0),
+    ):
+        out = np.zeros_like(x)
+        results.append(run(kernel, grid, block, out, x, 8, 200, shared=shared))
+        expect(out, weights / weights.sum(1, keepdims=True), rtol=1e-4)
+    return results
+
+
+@case(LLM, "dev/cuda/softmax_forward.cu")
+def softmax_kernel4(run: Program) -> Sequence[ptxvm.Result]:
+    """It has a race: a warp may overwrite the maximum that another one still reads."""
+    x = single(8, 200)
+    result = run("softmax_forward_kernel4", 8, 128, np.zeros_like(x), x, 8, 200, shared=32)
+    if "race" not in {each.checker for each in result.findings}:
+        raise Wrong("the race is not found")
+    return [result]
+
+
+@case(LLM, "dev/cuda/crossentropy_forward.cu")
+def crossentropy(run: Program) -> Sequence[ptxvm.Result]:
+    p = RANDOM.uniform(0.1, 1, size=(2, 8, 30)).astype(np.float32)
+    targets, out = RANDOM.integers(0, 30, (2, 8)).astype(np.int32), zeros(2, 8)
+    result = run("crossentropy_forward_kernel1", 1, 32, out, p, targets, 2, 8, 30)
+    expect(out, -np.log(np.take_along_axis(p, targets[..., None], 2)[..., 0]), rtol=1e-4, atol=1e-5)
+    return [result]
+
+
+@case(LLM, "dev/cuda/permute.cu")
+def permute(run: Program) -> Sequence[ptxvm.Result]:
+    x = single(4, 5, 6, 7)
+    out = zeros(7, 6, 4, 5)
+    result = run("permute_kernel", 7, 128, x, out, 4, 5, 6, 7)
+    expect(out, x.transpose(3, 2, 0, 1))
+    return [result]

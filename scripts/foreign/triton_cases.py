@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""Kernels as Triton compiles them: the kinds of its tutorials, written for this test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import ptxvm
+import ptxvm.triton
+import triton
+import triton.language as tl
+
+from foreign.case import Case, Wrong, expect
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(out + at, tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask), mask=mask)
+
+
+@triton.jit
+def softmax(x, out, stride, rows, columns, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201
+    """A program takes every so many rows, and keeps a row in registers."""
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0)):
+        values = tl.load(x + row * stride + at, mask=mask, other=-float("inf"))
+        weights = tl.exp(values - tl.max(values, axis=0))
+        tl.store(out + row * stride + at, weights / tl.sum(weights, axis=0), mask=mask)
+
+
+@triton.jit
+def matmul(a, b, c, m, n, k, stride_a, stride_b, stride_c,  # noqa: ANN001, ANN201
+           BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):  # fmt: skip
+    """Programs that run at the same time share rows of A and columns of B in the L2 cache."""
+    program = tl.program_id(0)
+    across, down = tl.cdiv(n, BN), tl.cdiv(m, BM)
+    first = program // (GROUP * across) * GROUP
+    height = min(down - first, GROUP)
+    tile_m = first + program % (GROUP * across) % height
+    tile_n = program % (GROUP * across) // height
+    rows, columns = tile_m * BM + tl.arange(0, BM), tile_n * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    at_a = a + (rows % m)[:, None] * stride_a + inner[None, :]
+    at_b = b + inner[:, None] * stride_b + (columns % n)[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(tl.cdiv(k, BK)):
+        left = tl.load(at_a, mask=inner[None, :] < k - step * BK, other=0.0)
+        right = tl.load(at_b, mask=inner[:, None] < k - step * BK, other=0.0)
+        total = tl.dot(left, right, total)
+        at_a += BK
+        at_b += BK * stride_b
+    inside = (rows[:, None] < m) & (columns[None, :] < n)
+    tl.store(c + rows[:, None] * stride_c + columns[None, :], total.to(tl.float16), mask=inside)
+
+
+@triton.jit
+def dropout(x, out, n, p, seed, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201
+    """Which elements stay is a function of the seed: nothing is stored for the way back."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    keep = tl.rand(seed, at) > p
+    values = tl.load(x + at, mask=at < n)
+    tl.store(out + at, tl.where(keep, values / (1 - p), 0.0), mask=at < n)
+
+
+@triton.jit
+def layer_norm(x, out, weight, bias, mean_out, rstd_out, stride, columns, epsilon,  # noqa: ANN001, ANN201
+               BLOCK: tl.constexpr):  # fmt: skip
+    row = tl.program_id(0)
+    x += row * stride
+    out += row * stride
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        total += tl.load(x + at, mask=at < columns, other=0.0).to(tl.float32)
+    mean = tl.sum(total, axis=0) / columns
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        values = tl.load(x + at, mask=at < columns, other=0.0).to(tl.float32)
+        away = tl.where(at < columns, values - mean, 0.0)
+        squares += away * away
+    rstd = 1 / tl.sqrt(tl.sum(squares, axis=0) / columns + epsilon)
+    tl.store(mean_out + row, mean)
+    tl.store(rstd_out + row, rstd)
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        mask = at < columns
+        values = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+        scale, shift = tl.load(weight + at, mask=mask), tl.load(bias + at, mask=mask)
+        tl.store(out + at, (values - mean) * rstd * scale + shift, mask=mask)
+
+
+@triton.jit
+def attention(q, k, v, out, scale, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # noqa: ANN001, ANN201
+    """Causal: full blocks left of the diagonal, then the masked ones on it."""
+    tile, head = tl.program_id(0), tl.program_id(1)
+    base = head.to(tl.int64) * n * D
+    rows, columns, dims = tile * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    queries = tl.load(q + base + rows[:, None] * D + dims[None, :])
+    largest = tl.full([BM], -float("inf"), dtype=tl.float32)
+    weight = tl.zeros([BM], dtype=tl.float32)
+    total = tl.zeros([BM, D], dtype=tl.float32)
+    for first in range(0, (tile + 1) * BM, BN):
+        keys = tl.load(k + base + (first + columns)[None, :] * D + dims[:, None])
+        scores = tl.dot(queries, keys) * (scale * 1.44269504)
+        scores = tl.where(rows[:, None] >= (first + columns)[None, :], scores, -float("inf"))
+        larger = tl.maximum(largest, tl.max(scores, axis=1))
+        shrink = tl.exp2(largest - larger)
+        p = tl.exp2(scores - larger[:, None])
+        weight = weight * shrink + tl.sum(p, axis=1)
+        values = tl.load(v + base + (first + columns)[:, None] * D + dims[None, :])
+        total = tl.dot(p.to(tl.float16), values, total * shrink[:, None])
+        largest = larger
+    result = (total / weight[:, None]).to(tl.float16)
+    tl.store(out + base + rows[:, None] * D + dims[None, :], result)
+
+
+def normal(*shape: int, dtype: str = "float32") -> Any:
+    return np.random.default_rng(5).normal(size=shape).astype(dtype)
+
+
+def run_add(arch: int) -> Sequence[ptxvm.Result]:
+    x, y, out = normal(1000), normal(1000) + 1, np.zeros(1000, np.float32)
+    result = ptxvm.triton.run(
+        add, lambda given: (triton.cdiv(1000, given["BLOCK"]),), x, y, out, 1000, BLOCK=256,
+        arch=arch,
+    )  # fmt: skip
+    expect(out, x + y)
+    return [result]
+
+
+def run_softmax(arch: int) -> Sequence[ptxvm.Result]:
+    x = 3 * normal(9, 781)
+    out = np.zeros_like(x)
+    result = ptxvm.triton.run(softmax, 4, x, out, 781, *x.shape, BLOCK=1024, num_warps=8, arch=arch)
+    weights = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    expect(out, weights / weights.sum(1, keepdims=True))
+    return [result]
+
+
+def run_matmul(arch: int) -> Sequence[ptxvm.Result]:
+    m, n, k = 150, 136, 200
+    a, b = normal(m, k, dtype="float16"), normal(k, n, dtype="float16")
+    c = np.zeros((m, n), np.float16)
+    result = ptxvm.triton.run(
+        matmul, (3 * 3,), a, b, c, m, n, k, k, n, n, BM=64, BN=64, BK=32, GROUP=2, arch=arch
+    )
+    expect(c, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-3)
+    return [result]
+
+
+def run_dropout(arch: int) -> Sequence[ptxvm.Result]:
+    x = normal(5000)
+    outs, results = [np.zeros_like(x) for _ in range(3)], []
+    for out, seed in zip(outs, (123, 123, 512), strict=True):
+        given = (x, out, 5000, 0.25, seed)
+        results.append(ptxvm.triton.run(dropout, 5, *given, BLOCK=1024, arch=arch))
+    kept = outs[0] != 0
+    expect(outs[0][kept], (x / 0.75)[kept])
+    expect(outs[1], outs[0])
+    if (outs[2] == outs[0]).all() or not 0.7 < kept.mean() < 0.8:
+        raise Wrong(f"{kept.mean():.3f} of the elements are kept, or the seed changes nothing")
+    return results
+
+
+def run_layer_norm(arch: int) -> Sequence[ptxvm.Result]:
+    x = (2 * normal(6, 300) + 0.5).astype(np.float16)
+    weight, bias = normal(300), normal(300) - 1
+    out, mean, rstd = np.zeros_like(x), np.zeros(6, np.float32), np.zeros(6, np.float32)
+    given = (x, out, weight, bias, mean, rstd, 300, 300, 1e-5)
+    result = ptxvm.triton.run(layer_norm, 6, *given, BLOCK=128, arch=arch)
+    wide = x.astype(np.float64)
+    expected = 1 / np.sqrt(wide.var(1) + 1e-5)
+    expect(mean, wide.mean(1), atol=1e-5)
+    expect(rstd, expected)
+    scaled = (wide - wide.mean(1, keepdims=True)) * expected[:, None]
+    expect(out, scaled * weight + bias, rtol=2e-3, atol=2e-3)
+    return [result]
+
+
+def run_attention(arch: int) -> Sequence[ptxvm.Result]:
+    heads, n, dim = 2, 192, 64
+    q, k, v = (0.5 * normal(3, heads, n, dim)).astype(np.float16)
+    out = np.zeros_like(q)
+    q, k, v = (np.ascontiguousarray(each) for each in (q, k, v))
+    given = (q, k, v, out, dim**-0.5, n)
+    result = ptxvm.triton.run(
+        attention, (n // 64, heads), *given, D=dim, BM=64, BN=32, num_stages=2, arch=arch
+    )
+    wide = [each.astype(np.float64) for each in (q, k, v)]
+    scores = wide[0] @ wide[1].swapaxes(1, 2) * dim**-0.5
+    scores[:, *np.triu_indices(n, 1)] = -np.inf
+    weights = np.exp(scores - scores.max(2, keepdims=True))
+    expect(out, weights @ wide[2] / weights.sum(2, keepdims=True), rtol=5e-3, atol=2e-3)
+    return [result]
+
+
+CASES = [
+    Case("vector add", "Triton", run_add),
+    Case("softmax", "Triton", run_softmax),
+    Case("matmul, grouped", "Triton", run_matmul),
+    Case("dropout", "Triton", run_dropout),
+    Case("layer norm", "Triton", run_layer_norm),
+    Case("fused attention", "Triton", run_attention),
+]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""table:decode, of rungs that are bound by the bytes of a cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import limits
+from ladder import LadderError, Problem, Results, Row, Rung
+
+from pages.results import NOTHING, markdown_table, short_names, source_line
+from pages.site import NotMeasured, Site, digits, rung_is_missing
+
+PEERS = ("fa2", "cudnn", "fa3")
+LOOP = "memory_read"  # of fa limits: reads from device memory
+SHAPE = ["B", "heads", "queries", "keys"]
+
+
+def decode_table(site: Site, page: Path, name: str, id: str) -> str:
+    """A rung at every cache that it was timed with, beside its parent and the peers."""
+    rung = site.catalogue.find(id)
+    if rung is None:
+        raise LadderError(f"table:decode: the catalogue has no rung '{id}'")
+    if not site.results_path(name).is_file():
+        raise NotMeasured
+    results = site.results(name)
+    if rung_is_missing(site, results, id):
+        raise NotMeasured
+    problems = sorted({row.problem for row in results.timed() if row.id == id and not row.ablation})
+    if not problems:
+        raise LadderError(f"{results.name} has no time of '{id}'")
+    measured = limits.Limits.beside(results)
+    roof = measured.traffic(LOOP) if measured else None
+    lines = [line(results, rung, problem, roof) for problem in problems]
+    heads = [*SHAPE, "us", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
+    heads += [rung.parent or "parent", *short_names(PEERS), "of the best peer"]
+    return markdown_table(heads, lines) + source_line(results, None)
+
+
+def line(results: Results, rung: Rung, problem: Problem, roof: float | None) -> list[str]:
+    row = results.rung(rung.id, problem)
+    parent = results.rung(rung.parent, problem) if rung.parent else None
+    peers = [results.peer(peer, problem) for peer in PEERS]
+    best = max((gbs(peer) or 0 for peer in peers), default=0)
+    own = gbs(row)
+    assert row is not None and own is not None
+    return [
+        *shape_cells(problem),
+        digits(1e3 * float(row.data["time_ms"]["median"])),
+        f"{digits(own)} / {text(row.gbs_back_to_back)}",
+        f"{100 * own / roof:.0f} %" if roof else NOTHING,
+        text(gbs(parent)),
+        *(text(gbs(peer)) for peer in peers),
+        f"{own / best:.2f}" if best else NOTHING,
+    ]
+
+
+def shape_cells(problem: Problem) -> list[str]:
+    keys = f"{problem.seq_kv}"
+    if problem.lengths:
+        keys = f"{min(problem.lengths)} to {max(problem.lengths)}"
+    if problem.page:
+        keys += f", pages of {problem.page}"
+    heads = f"{problem.heads}/{problem.kv_heads or problem.heads}"
+    return [f"{problem.batch}", heads, f"{problem.seq_q}", keys]
+
+
+def gbs(row: Row | None) -> float | None:
+    return None if row is None or row.data.get("gbs") is None else float(row.data["gbs"])
+
+
+def text(value: float | None) -> str:
+    return NOTHING if value is None else digits(value)

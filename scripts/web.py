@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes what the live pages load: the rungs' PTX, plans, sources and counts, and the machine.
+
+  scripts/web.py --build BUILD --machine FOLDER --out FOLDER
+
+BUILD is the build folder with fa and ptx/, --machine holds machine.js and machine.wasm (the
+WebAssembly build of harness/web), and --out becomes the folder assets/web/data of the site:
+
+  machine.js, machine.wasm   the machine, inputs, reference and check
+  rungs.json                 the catalogue, and which problems the pages offer
+  rungs/NAME.json            source, plans, counts at the smallest problem, synchronisation that
+                             can go and why, the problem on which the others cannot
+  chart.json                 the committed measurements of rungs and peers, a row each
+  ptx/NAME.dD.ptx.gz         the PTX of the entries that the plans launch
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "plots"))
+
+from ladder import Catalogue, Results, Row  # noqa: E402
+from limits import Limits, share_of  # noqa: E402
+
+REDUNDANT = ROOT / "harness/tests/device/redundant_sync_sites.txt"
+SEQS = (128, 256, 300, 384, 512, 1024)
+SMALLEST = 256  # what the pages begin with
+MAX_GZIPPED = 600 * 1024
+
+Json = dict[str, Any]
+
+ENTRY = re.compile(r"^(?:\.visible |\.weak )?\.entry (\w+)\(", re.MULTILINE)
+FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
+
+
+class Fa:
+    """The command-line tool of a build."""
+
+    def __init__(self, build: Path) -> None:
+        self.program = build / "fa"
+
+    def json(self, *words: str) -> Json:
+        result = subprocess.run([self.program, *words, "--json"], capture_output=True, text=True)
+        if result.returncode != 0:
+            sys.exit(f"web.py: error: fa {' '.join(words)}: {result.stderr.strip()}")
+        return dict(json.loads(result.stdout))
+
+    def plans(self, rungs: str, *words: str) -> list[Json]:
+        return list(self.json("plan", rungs, *words)["plans"])
+
+
+def short_path(match: re.Match[str]) -> str:
+    """Paths from the repository's root; of other files the name."""
+    path = match[2]
+    at = path.find("/kernels/")
+    return f'{match[1]}"{path[at + 1 :] if at >= 0 else Path(path).name}"'
+
+
+def end_of_body(text: str, begin: int) -> int:
+    """Behind the brace that closes the first one from `begin` on; bodies hold scopes."""
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(text, text.index("\n{", begin)):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    raise ValueError("a body without an end")
+
+
+def cut(text: str, entries: set[str]) -> str:
+    """A PTX text with these entries only, and paths that hold on any machine."""
+    kept, at = "", 0
+    for entry in ENTRY.finditer(text):
+        kept += text[at : entry.start()]
+        at = end_of_body(text, entry.end())
+        if entry[1] in entries:
+            kept += text[entry.start() : at]
+    return FILE.sub(short_path, kept + text[at:])
+
+
+def entries_of(plans: list[Json]) -> dict[int, set[str]]:
+    """The entries that plans launch, by head_dim."""
+    entries: dict[int, set[str]] = {}
+    for plan in plans:
+        names = {launch["entry"] for launch in plan.get("launches", [])}
+        entries.setdefault(plan["problem"]["head_dim"], set()).update(names)
+    return {dim: names for dim, names in entries.items() if names}
+
+
+def write_ptx(rung: str, folder: Path, entries: dict[int, set[str]], out: Path) -> None:
+    text = (folder / f"{rung}.ptx").read_text(encoding="utf-8")
+    for dim, names in entries.items():
+        data = cut(text, names).encode()
+        (out / f"{rung}.d{dim}.ptx.gz").write_bytes(gzip.compress(data, 9, mtime=0))
+
+
+def redundant_sites() -> dict[str, list[Json]]:
+    """Synchronisation that a rung does not need, by rung: {key, reason}."""
+    sites: dict[str, list[Json]] = {}
+    for line in REDUNDANT.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        key, reason = line.rsplit(" | ", 1)
+        rung, opcode, copy, source = key.split(" | ", 3)
+        sites.setdefault(rung, []).append(
+            {"opcode": opcode, "copy": copy, "source": source, "reason": reason}
+        )
+    return sites
+
+
+def break_plan(fa: Fa, rung: Json) -> Json:
+    """The problem of sync_mutants_test.cpp: just large enough that every wait has something to
+    wait for."""
+    dim = str(rung["head_dims"][-1])
+    flags = [f"--{name}" for name in ("causal", "lse") if rung[name]]
+
+    def plan(heads: int, seq: int, seq_kv: int) -> Json:
+        words = ("--heads", str(heads), "--seq", str(seq), "--seq-kv", str(seq_kv), "--dim", dim)
+        return fa.plans(rung["name"], *words, *flags)[0]
+
+    if rung["family"] != "hopper":
+        seq = 256 if rung["dtype"] == "float16" else 128
+        return plan(2, seq, seq)
+    wide = plan(2, 640, 640)
+    grid = wide["launches"][0]["grid"]
+    if grid[1] != 1 or grid[2] != 1:
+        return plan(1, 128, 1280)
+    if rung["ragged"]:
+        wide = plan(2, 640, 1290)
+    wide["launches"][0]["grid"][0] = 2
+    return wide
+
+
+def counts_of(fa: Fa, rung: Json, plans: list[Json]) -> Json:
+    """The machine's counts at the smallest problem that the pages begin with."""
+    fitting = [p for p in plans if "launches" in p and p["problem"]["seq_q"] >= SMALLEST]
+    problem = max((plan["problem"] for plan in fitting), key=lambda p: (-p["seq_q"], p["head_dim"]))
+    words = ("--seq", str(problem["seq_q"]), "--dim", str(problem["head_dim"]))
+    row = fa.json("explain", rung["name"], *words)["rows"][0]
+    return {"problem": problem, "counts": row["counts"]}
+
+
+def plans_by_rung(fa: Fa, rungs: list[Json]) -> dict[str, list[Json]]:
+    """Every rung's plans, or why it refuses, for the problems that the pages offer."""
+    known = sorted({dim for rung in rungs for dim in rung["head_dims"]})
+    dims = ",".join(map(str, known))
+    plans: dict[str, list[Json]] = {}
+    for seq in SEQS:
+        for mask in ((), ("--causal",)):
+            for plan in fa.plans("all", "--seq", str(seq), "--dim", dims, *mask):
+                plans.setdefault(plan["rung"], []).append(plan)
+    return plans
+
+
+def write_rung(
+    fa: Fa, build: Path, rung: Json, plans: list[Json], redundant: list[Json], out: Path
+) -> None:
+    write_ptx(rung["name"], build / "ptx", entries_of(plans), out / "ptx")
+    document = {
+        "name": rung["name"],
+        "source": (ROOT / rung["file"]).read_text(encoding="utf-8"),
+        "plans": plans,
+        "expected": counts_of(fa, rung, [p for p in plans if not p["problem"]["causal"]]),
+        "break": break_plan(fa, rung),
+        "redundant": redundant,
+    }
+    text = json.dumps(document, separators=(",", ":"))
+    (out / "rungs" / f"{rung['name']}.json").write_text(text, encoding="utf-8")
+
+
+def copy_machine(folder: Path, out: Path) -> int:
+    """Returns the bytes that a visitor loads, gzipped."""
+    size = 0
+    for name in ("machine.js", "machine.wasm"):
+        shutil.copyfile(folder / name, out / name)
+        size += len(gzip.compress((folder / name).read_bytes(), 9))
+    return size
+
+
+def chart_row(row: Row, catalogue: Catalogue, limits: Limits | None) -> Json:
+    rung = catalogue.find(row.id) if row.kind == "rung" else None
+    share = share_of(limits, rung.family, row) if rung else None
+    problem = row.problem
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "chapter": rung.name if rung else None,
+        "variant": row.variant if row.ablation else None,
+        "n": problem.seq_q,
+        "d": problem.head_dim,
+        "causal": problem.causal,
+        "dtype": problem.dtype,
+        "spread": problem.spread,
+        "inputs": problem.inputs,
+        "tflops": row.tflops,
+        "back_to_back": row.data.get("tflops_back_to_back"),
+        "clock_mhz": row.data.get("clock_mhz"),
+        "power_w": row.data.get("power_w"),
+        "limit": share.spaced if share else None,
+    }
+
+
+def chart_key(row: Json) -> tuple[object, ...]:
+    fields = ("id", "variant", "n", "d", "causal", "dtype", "spread", "inputs")
+    return tuple(row[field] for field in fields)
+
+
+def write_chart(rungs: Json, out: Path) -> None:
+    """The ladders and the spreads of every card; matmul and copy are no attention."""
+    catalogue = Catalogue.from_json(json.dumps(rungs), "fa list")
+    cards: Json = {}
+    for path in sorted((ROOT / "plots/results").glob("*/*.json")):
+        if path.stem not in ("ladder", "fp32", "spread"):
+            continue
+        results = Results.load(path)
+        limits = Limits.beside(results)
+        rows = [
+            chart_row(row, catalogue, limits)
+            for row in results.timed()
+            if not row.data.get("matmul") and not row.data.get("copy_bytes")
+        ]
+        # The spreads begin with the usual inputs, which the ladder has measured too.
+        known = cards.setdefault(path.parent.name, [])
+        keys = {chart_key(row) for row in known}
+        known += [row for row in rows if chart_key(row) not in keys]
+    (out / "chart.json").write_text(json.dumps(cards, separators=(",", ":")), encoding="utf-8")
+
+
+def catalogue(rungs: list[Json]) -> Json:
+    fields = ("id", "name", "parent", "family", "dtype", "head_dims", "causal", "idea")
+    return {"seqs": SEQS, "rungs": [{field: rung[field] for field in fields} for rung in rungs]}
+
+
+def main(words: list[str]) -> int:
+    style = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--machine", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(words)
+    out: Path = options.out
+    for folder in ("rungs", "ptx"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+        (out / folder).mkdir(parents=True)
+    size = copy_machine(options.machine, out)
+    if size > MAX_GZIPPED:
+        sys.exit(f"web.py: error: the machine has {size} bytes gzipped, more than {MAX_GZIPPED}")
+    fa = Fa(options.build)
+    listed = fa.json("list")
+    write_chart(listed, out)
+    # Those of decode read a cache, which the pages cannot give them yet.
+    rungs = [rung for rung in listed["rungs"] if rung["family"] not in ("own", "decode")]
+    redundant, plans = redundant_sites(), plans_by_rung(fa, rungs)
+    for rung in rungs:
+        name = rung["name"]
+        write_rung(fa, options.build, rung, plans[name], redundant.get(name, []), out)
+    (out / "rungs.json").write_text(json.dumps(catalogue(rungs)), encoding="utf-8")
+    print(f"web.py: {len(rungs)} rungs; the machine has {size} bytes gzipped", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
