@@ -1,5 +1,5 @@
 // Exercise 1: online softmax, from its recurrence.
-// A thread owns a query row and meets the keys one by one, once each. See docs/exercises.md.
+// A thread computes a query row and reads every key once. See docs/exercises.md.
 
 #include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
@@ -7,7 +7,7 @@
 namespace {
 
 constexpr int kHeadDim = 32;
-constexpr int kRows = 64;  // query rows of a block, a thread each
+constexpr int kRows = 64;  // query rows of a thread block, a thread each
 
 }  // namespace
 

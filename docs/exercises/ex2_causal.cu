@@ -1,5 +1,5 @@
 // Exercise 2: the causal mask, added to a kernel that has none.
-// A thread owns a query row; K and V come in tiles of 32 keys. See docs/exercises.md.
+// A thread computes a query row; K and V come in tiles of 32 keys. See docs/exercises.md.
 
 #include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
@@ -7,7 +7,7 @@
 namespace {
 
 constexpr int kHeadDim = 32;
-constexpr int kRows = 64;  // query rows of a block, a thread each
+constexpr int kRows = 64;  // query rows of a thread block, a thread each
 constexpr int kKeys = 32;  // keys of a tile
 
 }  // namespace
@@ -28,16 +28,16 @@ extern "C" __global__ void __launch_bounds__(kRows)
   float m = -INFINITY, l = 0.f, o[kHeadDim] = {};
 
   // Your code: begin. Query i sees key j when j <= i + seq_kv - seq_q, if `causal` is not 0. Keys
-  // from `end` on are seen by no query of this block, so their tiles need not be loaded at all.
+  // from `end` on are visible to no query of this thread block, so their tiles need not be loaded.
   const int end = seq_kv;
   // Your code: end.
   for (int j = 0; j < end; j += kKeys) {
-    __syncthreads();  // nobody reads the last tile any more
+    __syncthreads();  // every thread has read the last tile
     for (int i = threadIdx.x; i < kKeys * kHeadDim; i += kRows) {
       k_tile[i / kHeadDim][i % kHeadDim] = K[int64_t{j} * kHeadDim + i];
       v_tile[i / kHeadDim][i % kHeadDim] = V[int64_t{j} * kHeadDim + i];
     }
-    __syncthreads();  // this one has landed
+    __syncthreads();  // this tile is complete
 
     for (int n = 0; n < kKeys; ++n) {
       float s = 0.f;

@@ -1,5 +1,5 @@
 // Exercise 3: a bank conflict, and its end.
-// A warp owns a query row: a lane has a key in Q K^T, and a column of O in P V. See
+// A warp computes a query row: a lane one key of Q K^T, and one column of P V. See
 // docs/exercises.md.
 
 #include "kernels/catalogue.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kHeadDim = 32;  // as many columns as lanes
 constexpr int kKeys = 32;     // as many keys of a tile as lanes
-constexpr int kWarps = 4;     // query rows of a block
+constexpr int kWarps = 4;     // query rows of a thread block
 
 // Your code: begin. Where element (row, column) of the K tile lies, in floats, and how many floats
 // the tile takes. A row is written by the 32 lanes of a warp at once, and then a column is read.
@@ -46,12 +46,12 @@ extern "C" __global__ void __launch_bounds__(kWarps * 32)
   float m = -INFINITY, l = 0.f, o = 0.f;
 
   for (int j = 0; j < seq_kv; j += kKeys, K += kKeys * kHeadDim, V += kKeys * kHeadDim) {
-    __syncthreads();  // nobody reads the last tile any more
+    __syncthreads();  // every warp has read the last tile
     for (int n = warp; n < kKeys; n += kWarps) {
       k_tile[offset(n, lane)] = K[n * kHeadDim + lane];
       v_tile[n * kHeadDim + lane] = V[n * kHeadDim + lane];
     }
-    __syncthreads();  // this one has landed
+    __syncthreads();  // this tile is complete
 
     float s = 0.f;
     for (int d = 0; d < kHeadDim; ++d) s += __shfl_sync(~0u, q, d) * k_tile[offset(lane, d)];

@@ -1,6 +1,6 @@
-"""Exercise 4: flash attention against standard attention, out of a result file of fa bench.
+"""Exercise 14: flash attention against standard attention, out of a result file of fa bench.
 
-  python3 ex4_benchmark.py FILE.json [STANDARD [FLASH]]     ids of two rungs (default a0 and a3)
+  python3 ex14_benchmark.py FILE.json [STANDARD [FLASH]]     ids of two rungs (default a0 and a3)
 
 See docs/exercises.md.
 """

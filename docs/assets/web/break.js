@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// Break it: synchronisation off, and what the machine or the check says about that.
+import { ptxOf, rungData, runRung } from "./machine.js";
+import { h, Runner, state, take } from "./dom.js";
+import { findSites, without } from "./sites.js";
+
+// As the tests have it: several inputs, warps in both orders, until something is noticed.
+const TRIALS = ["normal", "large", "spike"].flatMap((inputs) => [false, true].map((reversed) => ({ inputs, reversed })));
+const MAX_STEPS = 1 << 22;
+const CONTEXT = 2;
+
+const copyOf = (plan) => structuredClone(plan);
+
+/** Faults of the launch rather than of the text; each changes a copy of the plan or says it cannot. */
+const FAULTS = {
+  "K and V exchanged": (plan) => {
+    const exchange = { k: "v", v: "k" };
+    for (const argument of plan.launches.flatMap((launch) => launch.arguments)) {
+      if (argument.tensor) argument.tensor = exchange[argument.tensor] ?? argument.tensor;
+      if (argument.map) argument.map.tensor = exchange[argument.map.tensor] ?? argument.map.tensor;
+    }
+    return true;
+  },
+  "the scale left out": (plan) => {
+    const scales = plan.launches.flatMap((launch) => launch.arguments).filter((argument) => "f32" in argument);
+    for (const argument of scales) argument.f32 = 1;
+    return scales.length > 0;
+  },
+  "tiles copied without the swizzle": (plan) => {
+    const maps = plan.launches.flatMap((launch) => launch.arguments).filter((argument) => argument.map?.swizzle);
+    for (const { map } of maps) map.swizzle = 0;
+    return maps.length > 0;
+  },
+};
+
+class BreakWidget {
+  constructor(place, name, data) {
+    this.place = place;
+    this.name = name;
+    this.data = data;
+    this.base = new Map();
+    this.runner = new Runner("Run with these changes", (report) => this.run(report));
+    this.list = h("div", { class: "fa-sites", tabindex: "0", role: "region", "aria-label": "synchronisation sites" });
+    this.result = h("div", { class: "fa-finding" });
+    this.finder = new Runner("Show the switches", () => this.find());
+    take(place, this.finder.element, this.list, this.runner.element, this.result);
+    this.runner.element.hidden = true;
+    this.off = new Set((state.get("off") ?? "").split(",").filter((word) => word !== ""));
+    if (this.off.size > 0) this.finder.start();
+  }
+
+  get plan() {
+    return this.data.break;
+  }
+
+  async find() {
+    this.text = await ptxOf(this.name, this.plan.problem.head_dim);
+    const base = await this.trial({ text: this.text, counters: true, ...TRIALS[0] });
+    if (!base.launches) throw new Error(base.error ?? base.verdict.reason);
+    this.base.set(TRIALS[0].inputs, base.output);
+    this.sites = findSites(this.text, this.data.source, base.launches, this.data.redundant);
+    this.showSites();
+    this.finder.element.hidden = true;
+    this.runner.element.hidden = false;
+    this.place.dataset.state = "ready";
+  }
+
+  trial(options, plan = this.plan) {
+    return runRung(this.name, plan, { max_steps: MAX_STEPS, counters: false, ...options });
+  }
+
+  toggle(key, isOn) {
+    if (isOn) this.off.delete(key);
+    else this.off.add(key);
+    state.set("off", [...this.off].join(","));
+  }
+
+  row(key, ...content) {
+    const box = h("input", {
+      type: "checkbox", role: "switch", checked: !this.off.has(key),
+      onchange: () => this.toggle(key, box.checked),
+    });
+    return h("li", { "data-site": key }, h("label", {}, box, " ", ...content));
+  }
+
+  showSites() {
+    const synchronisation = this.sites.map((site, index) =>
+      this.row(String(index), h("code", {}, site.opcode), site.copies > 1 ? ` (${site.copy} of ${site.copies})` : "",
+        h("br"), h("small", {}, `line ${site.sourceLine}: `, h("code", {}, site.source),
+          site.redundant ? ` – not needed: ${site.redundant}` : null)));
+    const others = Object.keys(FAULTS).filter((fault) => FAULTS[fault](copyOf(this.plan)))
+      .map((fault) => this.faultRow(fault));
+    this.list.replaceChildren(h("ul", {}, synchronisation), h("p", {}, "Other faults, off until switched on:"), h("ul", {}, others));
+  }
+
+  faultRow(fault) {
+    const box = h("input", { type: "checkbox", role: "switch", checked: this.off.has(fault), onchange: () => this.toggle(fault, !box.checked) });
+    return h("li", { "data-fault": fault }, h("label", {}, box, ` ${fault}`));
+  }
+
+  async expected(inputs) {
+    if (!this.base.has(inputs)) {
+      this.base.set(inputs, (await this.trial({ text: this.text, inputs })).output);
+    }
+    return this.base.get(inputs);
+  }
+
+  async run(report) {
+    this.place.dataset.state = "running";
+    const text = without(this.text, this.sites.filter((_, index) => this.off.has(String(index))));
+    const plan = copyOf(this.plan);
+    for (const fault of this.off) FAULTS[fault]?.(plan);
+    let noticed = null;
+    for (const [index, trial] of TRIALS.entries()) {
+      report(index, TRIALS.length, `inputs ${trial.inputs}, warps ${trial.reversed ? "last to first" : "first to last"}`);
+      const expected = await this.expected(trial.inputs);
+      noticed = this.notice(await this.trial({ text, ...trial }, plan), expected, trial);
+      if (noticed) break;
+    }
+    this.show(noticed);
+    this.place.dataset.state = noticed ? "noticed" : "nothing";
+  }
+
+  /** What is wrong with an answer, or null. */
+  notice(answer, expected, { inputs }) {
+    if (answer.error) return { title: "The machine does not run this.", text: answer.error };
+    const { verdict } = answer;
+    if (verdict.details) return { title: verdict.reason, text: verdict.details };
+    if (!verdict.ok) return { title: `The check rejects the output for ${inputs} inputs.`, text: verdict.reason };
+    if (answer.output === expected) return null;
+    return { title: `Another output for ${inputs} inputs, within the tolerance of the check.`, text: "The bits differ from those of the whole kernel." };
+  }
+
+  show(noticed) {
+    if (!noticed) {
+      this.result.replaceChildren(h("p", { class: "fa-good" },
+        "Nothing was noticed: no finding, and the same bits for three kinds of inputs and both orders of the warps."));
+      return;
+    }
+    // Of each place with its inlining chain the innermost line of the kernel's own file.
+    const own = new RegExp(`${this.name}\\.cu:(\\d+)`);
+    const lines = noticed.text.split("\n").map((text) => Number(text.match(own)?.[1])).filter((line) => line > 0);
+    this.result.replaceChildren(h("p", { class: "fa-bad" }, noticed.title),
+      h("pre", { class: "fa-message" }, noticed.text), ...this.excerpts([...new Set(lines)]));
+  }
+
+  excerpts(lines) {
+    const source = this.data.source.split("\n");
+    return lines.slice(0, 4).map((line) => {
+      const first = Math.max(1, line - CONTEXT);
+      const rows = source.slice(first - 1, line + CONTEXT).map((text, index) =>
+        h("tr", { class: first + index === line ? "fa-lit" : null },
+          h("td", { class: "fa-number" }, String(first + index)), h("td", { class: "fa-code" }, h("code", {}, text))));
+      return h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": `lines around ${line}` },
+        h("table", { class: "fa-lines" }, h("tbody", {}, rows)));
+    });
+  }
+}
+
+export async function start(place) {
+  const name = place.dataset.rung;
+  new BreakWidget(place, name, await rungData(name));
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// The machine as the widgets see it, and the files that the build exported for it.
+
+/** Thrown into what was waiting when the reader pressed Stop. */
+export class Stopped extends Error {}
+
+const WORKER = new URL("./worker.js", import.meta.url);
+const DATA = new URL("./data/", import.meta.url);
+
+class Machine {
+  #worker = null;
+  #next = 0;
+  #waiting = new Map();
+  #texts = new Map(); // entry: key of the text that it was last loaded from
+
+  /** Answers an object; `onProgress(done, of)` is called as blocks end. */
+  call(request, onProgress = () => {}) {
+    const number = this.#next++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(number, { resolve, reject, onProgress });
+      this.#running().postMessage({ request: number, text: JSON.stringify(request) });
+    });
+  }
+
+  /** Reads a text unless its entries are those that are loaded; answers with them or an error. */
+  async load(name, text) {
+    const known = this.#texts.get(name);
+    if (known?.text === text && !known.stale) return known.answer;
+    const answer = await this.call({ do: "load", name, text });
+    if (answer.error) return answer;
+    const entries = answer.entries.map((each) => each.name);
+    for (const other of this.#texts.values()) {
+      if (other.answer.entries.some((each) => entries.includes(each.name))) other.stale = true;
+    }
+    this.#texts.set(name, { text, answer, stale: false });
+    return answer;
+  }
+
+  /** Ends whatever runs, at once. The next call starts a fresh instance. */
+  stop() {
+    this.#worker?.terminate();
+    this.#worker = null;
+    this.#texts.clear();
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const each of waiting) each.reject(new Stopped("stopped"));
+  }
+
+  /** Starts the instance before it is needed. */
+  warm() {
+    this.#running();
+  }
+
+  #running() {
+    if (this.#worker) return this.#worker;
+    this.#worker = new Worker(WORKER, { type: "module" });
+    this.#worker.addEventListener("message", ({ data }) => {
+      const waiting = this.#waiting.get(data.request);
+      if (!waiting) return;
+      if (data.progress) {
+        waiting.onProgress(data.progress.done, data.progress.of);
+        return;
+      }
+      this.#waiting.delete(data.request);
+      waiting.resolve(data.answer);
+    });
+    this.#worker.addEventListener("error", (event) => {
+      const failure = new Error(event.message || "the machine could not be loaded");
+      for (const each of this.#waiting.values()) each.reject(failure);
+      this.#waiting.clear();
+    });
+    return this.#worker;
+  }
+}
+
+/** The instance that all widgets of a page share. */
+export const machine = new Machine();
+
+const fetched = new Map();
+
+function once(path, read) {
+  if (!fetched.has(path)) {
+    const wanted = fetch(new URL(path, DATA)).then((response) => {
+      if (!response.ok) throw new Error(`${path}: ${response.status}`);
+      return read(response);
+    });
+    wanted.catch(() => fetched.delete(path));
+    fetched.set(path, wanted);
+  }
+  return fetched.get(path);
+}
+
+async function unpacked(response) {
+  const bytes = await response.arrayBuffer();
+  // Some hosts unpack on the way.
+  const [first, second] = new Uint8Array(bytes, 0, 2);
+  const packed = first === 0x1f && second === 0x8b;
+  const body = new Response(bytes).body;
+  return new Response(packed ? body.pipeThrough(new DecompressionStream("gzip")) : body).text();
+}
+
+/** {seqs, rungs: [{id, name, parent, family, dtype, head_dims, causal, idea}]} */
+export const catalogue = () => once("rungs.json", (response) => response.json());
+
+/** Measured rows by card. */
+export const chart = () => once("chart.json", (response) => response.json());
+
+/** What scripts/web.py wrote of a rung: source, plans, expected, break, redundant. */
+export const rungData = (name) => once(`rungs/${name}.json`, (response) => response.json());
+
+/** The PTX of a rung's kernels for a head_dim. */
+export const ptxOf = (name, dim) => once(`ptx/${name}.d${dim}.ptx.gz`, unpacked);
+
+export const ptxName = (name) => `${name}.ptx`;
+
+/** The plan of a rung for a problem {n, d, causal}, which may have `refused`. */
+export async function planOf(name, { n, d, causal }) {
+  const { plans } = await rungData(name);
+  const plan = plans.find(
+    ({ problem }) => problem.seq_q === n && problem.head_dim === d && problem.causal === causal,
+  );
+  if (plan) return plan;
+  const what = `N=${n} d=${d}${causal ? " causal" : ""}`;
+  return { refused: `${name} has no causal mask or no kernel for ${what}` };
+}
+
+/** A rung through the gate, from the given PTX or its own. */
+export async function runRung(name, plan, options = {}, onProgress) {
+  const text = options.text ?? (await ptxOf(name, plan.problem.head_dim));
+  const loaded = await machine.load(ptxName(name), text);
+  if (loaded.error) return loaded;
+  return machine.call(
+    { do: "run", source: `${name}.cu`, problem: plan.problem, plan, ...options, text: undefined },
+    onProgress,
+  );
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Run it here: a rung and another one through the real check, with their counts side by side.
+import { catalogue, machine, planOf, ptxOf, rungData, runRung } from "./machine.js";
+import { checkbox, h, number, quotient, Runner, select, state, take } from "./dom.js";
+import { SourceView } from "./source.js";
+
+const NONE = "none";
+
+function verdictText(name, { verdict }) {
+  if (verdict.ok) {
+    return `${name}: correct. ${verdict.rows_checked} of ${verdict.rows_total} rows checked; ` +
+      `largest error ${verdict.max_error.toPrecision(2)}, allowed there ${verdict.tolerance.toPrecision(2)}; ` +
+      "a second launch gave the same bits.";
+  }
+  return `${name}: ${verdict.reason}`;
+}
+
+/** Counts of two runs in the order of the first, then what only the second has. */
+export function countsTable(columns) {
+  const keys = [...new Set(columns.flatMap(({ counts }) => Object.keys(counts)))];
+  const head = h("tr", {}, h("th", { scope: "col" }, "count"),
+    columns.map(({ name }) => h("th", { scope: "col" }, name)),
+    columns.length === 2 ? h("th", { scope: "col" }, "quotient") : null);
+  const rows = keys.map((key) => {
+    const values = columns.map(({ counts }) => counts[key] ?? 0);
+    return h("tr", { "data-key": key }, h("th", { scope: "row" }, key.replaceAll("_", " ")),
+      values.map((value) => h("td", { "data-value": value }, number(value))),
+      values.length === 2 ? h("td", {}, quotient(values[0], values[1])) : null);
+  });
+  return h("table", { class: "fa-counts" }, h("thead", {}, head), h("tbody", {}, rows));
+}
+
+class RunWidget {
+  constructor(place, all, rung, data) {
+    this.place = place;
+    this.data = data;
+    const { seq_q: n, head_dim: d } = data.expected.problem;
+    this.all = all;
+    this.rung = rung;
+    const saved = (state.get("run") ?? "").split(",");
+    const parent = all.rungs.find(({ id }) => id === rung.parent);
+    this.other = this.nameOf(saved[0]) ?? parent?.name ?? NONE;
+    this.n = all.seqs.includes(Number(saved[1])) ? Number(saved[1]) : n;
+    this.d = rung.head_dims.includes(Number(saved[2])) ? Number(saved[2]) : d;
+    this.causal = saved[3] === "causal" && rung.causal;
+    this.runner = new Runner(`Run ${rung.name}`, (report) => this.run(report));
+    this.verdict = h("div", { class: "fa-verdict" });
+    this.counts = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "counts" });
+    this.code = h("div");
+    const others = [[NONE, "nothing"], ...all.rungs.filter(({ name }) => name !== rung.name).map(({ name }) => name)];
+    take(place, h("div", { class: "fa-form" },
+      select("N", all.seqs, this.n, (value) => this.choose({ n: Number(value) })),
+      select("d", rung.head_dims, this.d, (value) => this.choose({ d: Number(value) })),
+      rung.causal ? checkbox("causal", this.causal, (causal) => this.choose({ causal })) : null,
+      select("beside", others, this.other, (other) => this.choose({ other }))),
+      this.runner.element, this.verdict, this.counts, this.code);
+  }
+
+  nameOf(word) {
+    return word === NONE ? NONE : this.all.rungs.find(({ name, id }) => name === word || id === word)?.name;
+  }
+
+  choose(change) {
+    Object.assign(this, change);
+    state.set("run", [this.other, this.n, this.d, this.causal ? "causal" : "full"].join(","));
+  }
+
+  async runOne(name, report) {
+    const plan = await planOf(name, this);
+    if (plan.refused) return { name, refused: plan.refused };
+    let launches = 0;
+    let last = 0;
+    const answer = await runRung(name, plan, {}, (done, of) => {
+      // The gate launches everything twice.
+      if (done <= last) launches += 1;
+      last = done;
+      report(launches + done / of, 2 * plan.launches.length, `running ${name}`);
+    });
+    return { name, plan, ...answer };
+  }
+
+  async run(report) {
+    const begun = performance.now();
+    this.place.dataset.state = "running";
+    report(0, 0, "loading the machine");
+    const own = await this.runOne(this.rung.name, report);
+    this.show([own]);
+    const ms = Math.round(performance.now() - begun);
+    if (own.launches) await this.showSource(own);
+    if (this.other !== NONE) this.show([own, await this.runOne(this.other, report)]);
+    this.place.dataset.state = "done";
+    return `${this.rung.name} took ${ms} ms in this page, with loading and both launches of the check`;
+  }
+
+  show(results) {
+    this.verdict.replaceChildren(...results.map((each) =>
+      h("p", { class: each.verdict?.ok ? "fa-good" : "fa-bad" },
+        each.refused ?? each.error ?? verdictText(each.name, each))));
+    const counted = results.filter(({ counts }) => counts);
+    this.counts.replaceChildren(...(counted.length > 0 ? [countsTable(counted)] : []));
+  }
+
+  async showSource(own) {
+    const ptx = await ptxOf(own.name, own.plan.problem.head_dim);
+    const view = new SourceView(this.data.source, ptx, own.launches);
+    this.code.replaceChildren(view.element);
+    view.reveal();
+  }
+}
+
+/** Shows the widget in `place`, whose data-rung names the rung. */
+export async function start(place) {
+  const all = await catalogue();
+  const rung = all.rungs.find(({ name }) => name === place.dataset.rung);
+  const widget = new RunWidget(place, all, rung, await rungData(rung.name));
+  const warm = () => {
+    machine.warm();
+    ptxOf(rung.name, widget.d);
+  };
+  place.addEventListener("pointerenter", warm, { once: true });
+  place.addEventListener("focusin", warm, { once: true });
+}

@@ -1,0 +1,161 @@
+// Exercise 12: the descriptor of a wgmma operand.
+// A warpgroup computes 64 query rows with wgmma. See docs/exercises.md.
+
+#include "kernels/catalogue.h"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+constexpr int kKeys = 64;  // keys of a step
+
+struct Descriptor {
+  static constexpr fa::Tile kTile{64, kKeys, 4};
+  static constexpr int kHeadDim = 128, kThreads = 128, kBlocksPerSm = 1;
+  static constexpr int kTileBytes = 64 * kHeadDim * 2, kPanelBytes = 64 * 128, kAlign = 1024;
+  static constexpr std::size_t kSharedBytes = kAlign + 3 * kTileBytes + 8 * 2;
+
+  // A thread's two rows: their maximum, the sum over the thread's columns, the factor of O.
+  struct Rows {
+    float max[2] = {-INFINITY, -INFINITY}, sum[2] = {}, alpha[2];
+  };
+
+  // Describes a tile in panels of 64 columns: rows of 128 bytes, 128-byte swizzle. `address` is a
+  // multiple of 1024, `panel_bytes` the distance from one panel to the next.
+  __device__ static uint64_t descriptor(uint32_t address, [[maybe_unused]] int panel_bytes) {
+    // Your code: begin. All distances are in units of 16 bytes:
+    //   bits 0-13   the address (of its lower 18 bits)
+    //   bits 16-29  the distance of two panels; used where the columns of B are n, as those of V
+    //   bits 32-45  the distance of two groups of eight rows
+    //   bits 62-63  the swizzle: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes
+    // As shipped only the address is there.
+    return (address & 0x3FFFF) >> 4;
+    // Your code: end.
+  }
+
+  // S = Q K^T, in the background.
+  __device__ static void multiply_qk(float (&S)[kKeys / 2], uint32_t q, uint32_t k) {
+    const uint64_t a = descriptor(q, kPanelBytes), b = descriptor(k, kPanelBytes);
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 16; ++i) {
+      const int columns = i / 4 * (kPanelBytes >> 4) + i % 4 * 2;
+      wgmma(S, a + columns, b + columns, i > 0);
+    }
+  }
+
+  // O += P V, in the background.
+  __device__ static void multiply_pv(float (&O)[kHeadDim / 2], const uint32_t (&P)[kKeys / 16][4],
+                                     uint32_t v) {
+    const uint64_t b = descriptor(v, kPanelBytes);
+#pragma unroll
+    for (int i = 0; i < kKeys / 16; ++i) wgmma_transposed(O, P[i], b + i * 128, 1);
+  }
+
+  // S becomes P.
+  __device__ static void softmax(float (&S)[kKeys / 2], Rows& rows, float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float largest = -INFINITY;
+#pragma unroll
+      for (int i = 2 * r; i < kKeys / 2; i += 4) largest = fmaxf(largest, fmaxf(S[i], S[i + 1]));
+      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+      const float new_max = fmaxf(rows.max[r], largest * scale_log2);
+      rows.alpha[r] = ex2_approx(rows.max[r] - new_max);
+      rows.max[r] = new_max;
+      rows.sum[r] *= rows.alpha[r];
+#pragma unroll
+      for (int i = 2 * r; i < kKeys / 2; i += 4) {
+        S[i] = ex2_approx(fmaf(S[i], scale_log2, -new_max));
+        S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -new_max));
+        rows.sum[r] += S[i] + S[i + 1];
+      }
+    }
+  }
+
+  __device__ static void rescale(float (&O)[kHeadDim / 2], const Rows& rows) {
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 2; ++i) O[i] *= rows.alpha[i / 2 % 2];
+  }
+
+  // P as A operands: the accumulator layout, packed to halves, is theirs.
+  __device__ static void pack(uint32_t (&P)[kKeys / 16][4], const float (&S)[kKeys / 2]) {
+#pragma unroll
+    for (int i = 0; i < kKeys / 4; ++i) {
+      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
+      P[i / 4][i % 4] = reinterpret_cast<const uint32_t&>(p);
+    }
+  }
+
+  // Writes O / sum; `out` is at the warp's first row.
+  __device__ static void store_rows(half* out, const float (&O)[kHeadDim / 2], const Rows& rows) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float total = rows.sum[r];
+      total += __shfl_xor_sync(~0u, total, 1);
+      total += __shfl_xor_sync(~0u, total, 2);
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n)
+        *reinterpret_cast<half2*>(out + (lane / 4 + 8 * r) * kHeadDim + n * 8 + lane % 4 * 2) =
+            __floats2half2_rn(O[4 * n + 2 * r] / total, O[4 * n + 2 * r + 1] / total);
+    }
+  }
+
+  // One step: the tiles are complete.
+  __device__ static void add_step(float (&O)[kHeadDim / 2], Rows& rows, uint32_t q, uint32_t k,
+                                  uint32_t v, float scale_log2) {
+    float S[kKeys / 2];
+    uint32_t P[kKeys / 16][4];
+    wgmma_fence();
+    multiply_qk(S, q, k);
+    wgmma_commit();
+    wgmma_wait<0>();
+    softmax(S, rows, scale_log2);
+    rescale(O, rows);
+    pack(P, S);
+    wgmma_fence();
+    multiply_pv(O, P, v);
+    wgmma_commit();
+    wgmma_wait<0>();
+  }
+
+  __device__ static void run(const fa::TmaParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const uint32_t q = (shared_address(memory) + kAlign - 1) & ~(kAlign - 1);
+    const uint32_t k = q + kTileBytes, v = k + kTileBytes, full = v + kTileBytes;
+    const int head = blockIdx.z * gridDim.y + blockIdx.y;
+    const int first_row = static_cast<int>(blockIdx.x) * 64;
+    if (threadIdx.x == 0) {
+      mbarrier_init(full, 1);
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+    float O[kHeadDim / 2] = {};
+    Rows rows;
+    for (int j = 0; j < in.seq_kv; j += kKeys) {
+      if (threadIdx.x == 0) {
+        mbarrier_expect(full, (j == 0 ? 3 : 2) * kTileBytes);
+        if (j == 0) tma_load(q, in.Q, 0, first_row, 0, head, full);
+        tma_load(k, in.K, 0, j, 0, head, full);
+        tma_load(v, in.V, 0, j, 0, head, full);
+      }
+      mbarrier_wait(full, j / kKeys % 2);
+      add_step(O, rows, q, k, v, in.scale_log2);
+      __syncthreads();  // every warp has read the tiles
+    }
+    const int64_t row = int64_t{head} * in.seq_q + first_row + threadIdx.x / 32 * 16;
+    store_rows(in.O + row * kHeadDim, O, rows);
+  }
+};
+
+}  // namespace
+
+FA_TMA_ENTRY(fa_ex12_descriptor, Descriptor)
+static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex12_descriptor, Descriptor)};
+OWN_RUNG(ex12_descriptor, sm_90a, f16, none, "descriptors of tiles in shared memory", kInstances,
+         fa::plan_tma_tiles);
