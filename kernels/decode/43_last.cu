@@ -4,8 +4,8 @@
 //
 // Tile              up to 16 queries of a group x 64 keys, a warp each
 // Shared memory     K 16 KB + V 16 KB at head_dim 128
-// Expected effect   a launch less, 2 to 4 us: much of the time of a short cache, nothing of that of a
-//                   long one.
+// Expected effect   a launch less, 2 to 4 us: much of the time of a short cache, nothing of
+//                   that of a long one.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/math.cuh"

@@ -1,13 +1,12 @@
 // 44_ring           parent: 43_last
-// Idea: bytes in flight. A ring of stages keeps three tiles of K and V on their way while a fourth
-// is
-//       computed.
+// Idea: bytes in flight. A ring of stages keeps three tiles of K and V on their way while a
+//       fourth is computed.
 //
 // Tile              up to 16 queries of a group x 32 keys, a warp each
 // Shared memory     4 stages of K 8 KB + V 8 KB at head_dim 128
-// Expected effect   Little: 4.3 TB/s x 1 us is 4.3 MB on their way, 33 KB an SM; three thread
-// blocks
-//                   an SM have 144 KB on their way at all times, and fewer parts to merge.
+// Expected effect   Little: 4.3 TB/s x 1 us is 4.3 MB on their way, 33 KB an SM; three
+//                   thread blocks an SM have 144 KB on their way at all times, and fewer parts
+//                   to merge.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/math.cuh"

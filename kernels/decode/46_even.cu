@@ -1,14 +1,13 @@
 // 46_even           parent: 45_mma
-// Idea: lengths that differ. The grid is as large as the card, and each thread block computes an
-// even
-//       share of the tiles of all heads, in order. A head that a share begins or ends within is
-//       cut, and its last block merges the parts; the ring runs on from one head to the next.
+// Idea: lengths that differ. The grid is as large as the card, and each thread block computes
+//       an even share of the tiles of all heads, in order. A head that a share begins or ends
+//       within is cut, and its last block merges the parts; the ring runs on from one head to
+//       the next.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
 // Expected effect   with lengths from 1 to 32768 the blocks of 45 are busy half of the time; here
-// all
-//                   end together.
+//                   all end together.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"

@@ -16,6 +16,7 @@ import support
 from page import BUILD, PageTest, cache_entry
 
 LIBRARIES = BUILD / "exercises/libraries.cmake"
+SOLUTIONS = BUILD / "solutions/source"
 PROJECT = support.REPOSITORY / "harness/tests/exercises/project"
 PASSED_ON = ("CMAKE_GENERATOR", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_HOST_COMPILER")
 
@@ -94,8 +95,7 @@ class OwnRungTest(PageTest):
         self.assertIn("new: ", unsolved.stdout)
         self.assertIn("wrong  wavefronts of shared-memory reads", unsolved.stdout)
         file = self.own / "ex3_conflict.cu"
-        exercises = support.REPOSITORY / "docs/exercises"
-        shutil.copyfile(exercises / "solutions/ex3_conflict.cu", file)
+        shutil.copyfile(SOLUTIONS / "ex3_conflict.cu", file)
         self.assertIn("\nsolved", self.succeed(command))
         file.write_text("no C++", encoding="utf-8")
         broken = self.run_command(command)
