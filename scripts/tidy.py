@@ -60,9 +60,31 @@ def load_sources(build: Path) -> list[Source]:
     for entry in entries:
         path = Path(entry["file"]).resolve()
         if is_ours(path):
-            command = shlex.split(entry["command"])
+            command = without_precompiled(shlex.split(entry["command"]))
             sources[path] = Source(path, Path(entry["directory"]), command)
     return sorted(sources.values(), key=lambda source: source.path)
+
+
+def without_precompiled(command: list[str]) -> list[str]:
+    """The command without the header that CMake precompiled with another compiler."""
+    kept: list[str] = []
+    for word in command:
+        if kept and kept[-1] == "-include" and word.endswith("cmake_pch.hxx"):
+            kept.pop()
+        elif word != "-Winvalid-pch":
+            kept.append(word)
+    return kept
+
+
+def write_commands(sources: list[Source], folder: Path) -> None:
+    """FOLDER/compile_commands.json, which clang-tidy reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = [
+        {"directory": str(each.directory), "file": str(each.path), "arguments": each.command}
+        for each in sources
+    ]
+    text = json.dumps(entries, indent=1)
+    (folder / "compile_commands.json").write_text(text, encoding="utf-8")
 
 
 def preprocessed(source: Source) -> bytes:
@@ -92,7 +114,7 @@ def tidy(source: Source, tool: str, build: Path) -> str:
     current = fingerprint(source, tool)
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == current:
         return ""
-    command = [tool, "--quiet", "-p", str(build), str(source.path)]
+    command = [tool, "--quiet", "-p", str(build / "tidy"), str(source.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return done.stdout + done.stderr
@@ -129,6 +151,7 @@ def main(argv: list[str] | None = None) -> int:
     except UsageError as error:
         print(f"tidy.py: error: {error}", file=sys.stderr)
         return 2
+    write_commands(sources, arguments.build / "tidy")
     with ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
         outputs = list(pool.map(lambda source: tidy(source, tool, arguments.build), sources))
     for output in filter(None, outputs):
