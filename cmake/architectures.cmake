@@ -3,7 +3,7 @@
 
 # fa_architectures(OUT KNOWN CAPABILITIES...): values of CMAKE_CUDA_ARCHITECTURES for cards of these
 # compute capabilities ("8.6"), where KNOWN is what nvcc --list-gpu-code prints. Without a card that
-# rungs run on: code for 8.x and 9.0, and PTX that the driver of a later card compiles.
+# rungs run on: code for 8.x, and PTX that the driver of a later card compiles.
 function(fa_architectures out known)
   set(found)
   foreach(capability IN LISTS ARGN)
@@ -19,7 +19,7 @@ function(fa_architectures out known)
     endif()
   endforeach()
   if(NOT found)
-    set(found 80-real 90a-real 80-virtual)
+    set(found 80-real 80-virtual)
   endif()
   list(REMOVE_DUPLICATES found)
   set(${out} ${found} PARENT_SCOPE)

@@ -13,7 +13,7 @@ endif()
 # Empty: for the cards that are here (cmake/architectures.cmake).
 include(${CMAKE_CURRENT_LIST_DIR}/architectures.cmake)
 set(FA_CUDA_ARCHITECTURES "" CACHE STRING
-  "CUDA architectures; empty: the GPUs present, else 80, 90a and PTX for later ones")
+  "CUDA architectures; empty: the GPUs present, else 80 and PTX for later ones")
 set(fa_architectures ${FA_CUDA_ARCHITECTURES})
 if(NOT fa_architectures)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader

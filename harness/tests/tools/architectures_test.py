@@ -12,7 +12,7 @@ import support
 
 MODULE = support.REPOSITORY / "cmake/architectures.cmake"
 KNOWN = "sm_75\nsm_80\nsm_86\nsm_89\nsm_90\nsm_100\nsm_120"
-NO_CARD = "80-real;90a-real;80-virtual"
+NO_CARD = "80-real;80-virtual"
 
 
 def architectures(*capabilities: str, known: str = KNOWN) -> str:
