@@ -24,6 +24,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,15 @@ from limits import Limits, share_of  # noqa: E402
 REDUNDANT = ROOT / "harness/tests/device/redundant_sync_sites.txt"
 SEQS = (128, 256, 300, 384, 512, 1024)
 SMALLEST = 256  # what the pages begin with
+MASKS = {"full": (), "causal": ("--causal",)}
+# One new query against a cache of so many keys; four query heads share a head of K and V.
+KEYS = (256, 300, 1024, 4096)
+CACHE = ("--seq", "1", "--batch", "4", "--heads", "8", "--kv-heads", "2")
+CACHES = {
+    "equal": (),
+    "lengths": ("--lengths", "random"),
+    "pages": ("--lengths", "random", "--page", "16"),
+}
 MAX_GZIPPED = 600 * 1024
 
 Json = dict[str, Any]
@@ -56,8 +66,8 @@ class Fa:
             sys.exit(f"web.py: error: fa {' '.join(words)}: {result.stderr.strip()}")
         return dict(json.loads(result.stdout))
 
-    def plans(self, rungs: str, *words: str) -> list[Json]:
-        return list(self.json("plan", rungs, *words)["plans"])
+    def plans(self, rungs: Iterable[str], *words: str) -> list[Json]:
+        return list(self.json("plan", *rungs, *words)["plans"])
 
 
 def short_path(match: re.Match[str]) -> str:
@@ -118,16 +128,25 @@ def redundant_sites() -> dict[str, list[Json]]:
     return sites
 
 
+def break_inputs(rung: Json) -> list[str]:
+    """Those of sync_mutants_test.cpp."""
+    return ["normal", "large", "needle" if is_decode(rung) else "spike"]
+
+
 def break_plan(fa: Fa, rung: Json) -> Json:
     """The problem of sync_mutants_test.cpp: just large enough that every wait has something to
     wait for."""
     dim = str(rung["head_dims"][-1])
     flags = [f"--{name}" for name in ("causal", "lse") if rung[name]]
 
-    def plan(heads: int, seq: int, seq_kv: int) -> Json:
+    def plan(heads: int, seq: int, seq_kv: int, *more: str) -> Json:
         words = ("--heads", str(heads), "--seq", str(seq), "--seq-kv", str(seq_kv), "--dim", dim)
-        return fa.plans(rung["name"], *words, *flags)[0]
+        return fa.plans([rung["name"]], *words, *flags, *more)[0]
 
+    if is_decode(rung):
+        by_share = plan(6, 1, 860, "--kv-heads", "3", "--sms", "1")
+        by_head = plan(4, 1, 860, "--kv-heads", "1", "--sms", "1")
+        return by_share if by_share["launches"][0]["grid"][1] == 1 else by_head
     if rung["family"] != "hopper":
         seq = 256 if rung["dtype"] == "float16" else 128
         return plan(2, seq, seq)
@@ -141,25 +160,57 @@ def break_plan(fa: Fa, rung: Json) -> Json:
     return wide
 
 
-def counts_of(fa: Fa, rung: Json, plans: list[Json]) -> Json:
-    """The machine's counts at the smallest problem that the pages begin with."""
-    fitting = [p for p in plans if "launches" in p and p["problem"]["seq_q"] >= SMALLEST]
-    problem = max((plan["problem"] for plan in fitting), key=lambda p: (-p["seq_q"], p["head_dim"]))
-    words = ("--seq", str(problem["seq_q"]), "--dim", str(problem["head_dim"]))
-    row = fa.json("explain", rung["name"], *words)["rows"][0]
-    return {"problem": problem, "counts": row["counts"]}
+def is_decode(rung: Json) -> bool:
+    """Rungs for new queries against a cache have problems of their own."""
+    return bool(rung["family"] == "decode")
+
+
+def seqs_of(rung: Json) -> tuple[int, ...]:
+    return KEYS if is_decode(rung) else SEQS
+
+
+def masks_of(rung: Json) -> list[str]:
+    """What the pages offer for a rung besides N and head_dim."""
+    if is_decode(rung):
+        needs = {"equal": "grouped", "lengths": "lengths", "pages": "paged"}
+        return [mask for mask, capability in needs.items() if rung[capability]]
+    return [mask for mask in MASKS if mask == "full" or rung[mask]]
+
+
+def problem_words(decode: bool, seq: int, mask: str) -> tuple[str, ...]:
+    """The options of fa for a choice, all but --dim."""
+    if decode:
+        return (*CACHE, "--seq-kv", str(seq), *CACHES[mask])
+    return ("--seq", str(seq), *MASKS[mask])
 
 
 def plans_by_rung(fa: Fa, rungs: list[Json]) -> dict[str, list[Json]]:
     """Every rung's plans, or why it refuses, for the problems that the pages offer."""
-    known = sorted({dim for rung in rungs for dim in rung["head_dims"]})
-    dims = ",".join(map(str, known))
-    plans: dict[str, list[Json]] = {}
-    for seq in SEQS:
-        for mask in ((), ("--causal",)):
-            for plan in fa.plans("all", "--seq", str(seq), "--dim", dims, *mask):
-                plans.setdefault(plan["rung"], []).append(plan)
+    plans: dict[str, list[Json]] = {rung["name"]: [] for rung in rungs}
+    for family in (False, True):
+        of_family = [rung for rung in rungs if is_decode(rung) == family]
+        dims = ",".join(map(str, sorted({dim for rung in of_family for dim in rung["head_dims"]})))
+        for mask in CACHES if family else MASKS:
+            able = {rung["name"]: rung["head_dims"] for rung in of_family if mask in masks_of(rung)}
+            for seq in KEYS if family else SEQS:
+                words = problem_words(family, seq, mask)
+                for plan in fa.plans(able, *words, "--dim", dims) if able else ():
+                    dim = plan["problem"]["head_dim"]
+                    choice = {"n": seq, "d": dim, "mask": mask}
+                    if dim in able[plan["rung"]]:
+                        plans[plan["rung"]].append({"choice": choice, **plan})
     return plans
+
+
+def counts_of(fa: Fa, rung: Json, plans: list[Json]) -> Json:
+    """The machine's counts at the smallest problem that the pages begin with."""
+    first = masks_of(rung)[0]
+    fitting = [plan["choice"] for plan in plans if "launches" in plan]
+    fitting = [each for each in fitting if each["mask"] == first and each["n"] >= SMALLEST]
+    choice = max(fitting, key=lambda each: (-each["n"], each["d"]))
+    words = problem_words(is_decode(rung), choice["n"], first)
+    row = fa.json("explain", rung["name"], *words, "--dim", str(choice["d"]))["rows"][0]
+    return {"choice": choice, "problem": row["problem"], "counts": row["counts"]}
 
 
 def write_rung(
@@ -170,8 +221,8 @@ def write_rung(
         "name": rung["name"],
         "source": (ROOT / rung["file"]).read_text(encoding="utf-8"),
         "plans": plans,
-        "expected": counts_of(fa, rung, [p for p in plans if not p["problem"]["causal"]]),
-        "break": break_plan(fa, rung),
+        "expected": counts_of(fa, rung, plans),
+        "break": {"plan": break_plan(fa, rung), "inputs": break_inputs(rung)},
         "redundant": redundant,
     }
     text = json.dumps(document, separators=(",", ":"))
@@ -237,8 +288,13 @@ def write_chart(rungs: Json, out: Path) -> None:
 
 
 def catalogue(rungs: list[Json]) -> Json:
-    fields = ("id", "name", "parent", "family", "dtype", "head_dims", "causal", "idea")
-    return {"seqs": SEQS, "rungs": [{field: rung[field] for field in fields} for rung in rungs]}
+    fields = ("id", "name", "parent", "family", "dtype", "head_dims", "idea")
+
+    def shown(rung: Json) -> Json:
+        offered = {"seqs": seqs_of(rung), "masks": masks_of(rung)}
+        return {field: rung[field] for field in fields} | offered
+
+    return {"rungs": [shown(rung) for rung in rungs]}
 
 
 def main(words: list[str]) -> int:
@@ -258,8 +314,7 @@ def main(words: list[str]) -> int:
     fa = Fa(options.build)
     listed = fa.json("list")
     write_chart(listed, out)
-    # Those of decode read a cache, which the pages cannot give them yet.
-    rungs = [rung for rung in listed["rungs"] if rung["family"] not in ("own", "decode")]
+    rungs = [rung for rung in listed["rungs"] if rung["family"] != "own"]
     redundant, plans = redundant_sites(), plans_by_rung(fa, rungs)
     for rung in rungs:
         name = rung["name"]

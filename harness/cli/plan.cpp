@@ -12,15 +12,18 @@
 #include "harness/command/table.h"
 #include "harness/device/vm.h"
 #include "harness/results/json.h"
+#include "harness/results/row.h"
 #include "kernels/catalogue.h"
 
 namespace fa::cli {
 namespace {
 
-constexpr std::array kTensors{"q", "k", "v", "o", "lse"};
+constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",         "o",
+                                                   "lse", "lengths", "page_table"};
+constexpr std::int64_t kMostSms = 1024;
 
 const char* name(Tensor tensor) {
-  return kTensors.at(static_cast<std::size_t>(tensor));
+  return kNames.at(static_cast<std::size_t>(tensor));
 }
 
 Json json_of(const Dim3& dim) {
@@ -65,19 +68,8 @@ Json json_of(const Launch& launch) {
           {"arguments", std::move(arguments)}};
 }
 
-Json json_of(const Problem& problem) {
-  return {{"batch", problem.batch},
-          {"heads", problem.heads},
-          {"seq_q", problem.seq_q},
-          {"seq_kv", problem.seq_kv},
-          {"head_dim", problem.head_dim},
-          {"causal", problem.causal},
-          {"dtype", to_string(problem.dtype)},
-          {"lse", problem.lse}};
-}
-
 Json json_of(const Rung& rung, const Problem& problem, const PlanResult& result) {
-  Json row{{"rung", rung.name}, {"problem", json_of(problem)}};
+  Json row{{"rung", rung.name}, {"problem", to_json(problem, RowInputs())}};
   if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
     row["refused"] = unsupported->reason;
     return row;
@@ -114,16 +106,17 @@ class PlanCommand final : public Command {
   void declare(CLI::App& app) override {
     add_rungs(app, words_, "or all")->required();
     problem_.declare(app);
+    add_integer(app, "--sms", machine_.sms, 1, kMostSms,
+                fmt::format("SMs of the card that is planned for (default {})", machine_.sms));
     app.add_flag("--json", json_, "Print JSON, for programs");
   }
 
   Exit execute() override {
-    const DeviceDescription machine = vm_description();
     Json document{{"schema", 1}, {"plans", Json::array()}};
     for (const Rung* rung : select_rungs(words_)) {
       for (Problem problem : problem_.problems()) {
         problem.dtype = rung->dtype;
-        const PlanResult result = make_plan(*rung, problem, machine);
+        const PlanResult result = make_plan(*rung, problem, machine_);
         if (json_) {
           document["plans"].push_back(json_of(*rung, problem, result));
         } else {
@@ -137,8 +130,14 @@ class PlanCommand final : public Command {
 
  private:
   std::vector<std::string> words_;
-  ProblemOptions problem_{
-      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .dims = true, .lse = true}};
+  ProblemOptions problem_{{.shape = {},
+                           .seqs = {},
+                           .dim_default = {},
+                           .seq_kv = true,
+                           .dims = true,
+                           .lse = true,
+                           .cache = true}};
+  DeviceDescription machine_ = vm_description();
   bool json_ = false;
 };
 

@@ -9,7 +9,8 @@ namespace fa::web {
 namespace {
 
 Tensor tensor_of(const std::string& name) {
-  constexpr std::array kNames{"q", "k", "v", "o", "lse"};
+  constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",         "o",
+                                                     "lse", "lengths", "page_table"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Tensor>(i);
   }
@@ -54,7 +55,13 @@ Problem read_problem(const Json& json) {
   problem.head_dim = json.at("head_dim");
   problem.causal = json.at("causal");
   problem.dtype = json.at("dtype") == "float16" ? Dtype::f16 : Dtype::f32;
-  problem.lse = json.at("lse");
+  problem.lse = json.value("lse", false);
+  problem.own_kv_heads = json.value("kv_heads", std::int64_t{0});
+  problem.lengths = json.value("lengths", std::vector<std::int64_t>{});
+  problem.page = json.value("page", std::int64_t{0});
+  if (const std::string error = cache_error(problem); !error.empty()) {
+    throw std::invalid_argument(error);
+  }
   return problem;
 }
 

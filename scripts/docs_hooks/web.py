@@ -61,12 +61,13 @@ def static_run(name: str) -> str:
     data = rung_data(name)
     if data is None:
         return ""
-    problem, counts = data["expected"]["problem"], data["expected"]["counts"]
+    choice, counts = data["expected"]["choice"], data["expected"]["counts"]
     rows = "".join(
         f"<tr><th scope='row'>{html.escape(key.replace('_', ' '))}</th><td>{value}</td></tr>"
         for key, value in counts.items()
     )
-    what = f"N={problem['seq_q']}, d={problem['head_dim']}"
+    length = "keys" if data["expected"]["problem"]["seq_q"] == 1 else "N"
+    what = f"{length}={choice['n']}, d={choice['d']}"
     return (
         f"<p>What the virtual machine counts in {name} at {what}; with JavaScript this part runs "
         f"the kernel in the page.</p>"

@@ -57,11 +57,11 @@ class BanksWidget {
   async run(report) {
     this.place.dataset.state = "running";
     this.data = await rungData(this.name);
-    const { seq_q: n, head_dim: d } = this.data.expected.problem;
-    const plan = await planOf(this.name, { n, d, causal: false });
+    const { choice } = this.data.expected;
+    const plan = await planOf(this.name, choice);
     const answer = await runRung(this.name, plan, { requests: REQUESTS, checkers: false }, report);
     if (answer.error) throw new Error(answer.error);
-    this.width = d * (plan.problem.dtype === "float16" ? 2 : 4);
+    this.width = choice.d * (plan.problem.dtype === "float16" ? 2 : 4);
     const rows = new Map(answer.launches.flatMap(({ instructions }) => instructions).map((row) => [row[PTX], row]));
     // The gate launches twice; the first launch is shown.
     this.lines = new Map();

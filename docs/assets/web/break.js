@@ -5,7 +5,7 @@ import { h, Runner, state, take } from "./dom.js";
 import { findSites, without } from "./sites.js";
 
 // As the tests have it: several inputs, warps in both orders, until something is noticed.
-const TRIALS = ["normal", "large", "spike"].flatMap((inputs) => [false, true].map((reversed) => ({ inputs, reversed })));
+const trialsOf = (kinds) => kinds.flatMap((inputs) => [false, true].map((reversed) => ({ inputs, reversed })));
 const MAX_STEPS = 1 << 22;
 const CONTEXT = 2;
 
@@ -26,6 +26,12 @@ const FAULTS = {
     for (const argument of scales) argument.f32 = 1;
     return scales.length > 0;
   },
+  "one key less than the cache has": ({ problem, launches }) => {
+    if (problem.seq_q === problem.seq_kv) return false; // the two arguments look the same
+    const extents = launches.flatMap((launch) => launch.arguments).filter((argument) => argument.i32 === problem.seq_kv);
+    for (const argument of extents) argument.i32 -= 1;
+    return extents.length > 0;
+  },
   "tiles copied without the swizzle": (plan) => {
     const maps = plan.launches.flatMap((launch) => launch.arguments).filter((argument) => argument.map?.swizzle);
     for (const { map } of maps) map.swizzle = 0;
@@ -39,6 +45,7 @@ class BreakWidget {
     this.name = name;
     this.data = data;
     this.base = new Map();
+    this.trials = trialsOf(data.break.inputs);
     this.runner = new Runner("Run with these changes", (report) => this.run(report));
     this.list = h("div", { class: "fa-sites", tabindex: "0", role: "region", "aria-label": "synchronisation sites" });
     this.result = h("div", { class: "fa-finding" });
@@ -50,14 +57,14 @@ class BreakWidget {
   }
 
   get plan() {
-    return this.data.break;
+    return this.data.break.plan;
   }
 
   async find() {
     this.text = await ptxOf(this.name, this.plan.problem.head_dim);
-    const base = await this.trial({ text: this.text, counters: true, ...TRIALS[0] });
+    const base = await this.trial({ text: this.text, counters: true, ...this.trials[0] });
     if (!base.launches) throw new Error(base.error ?? base.verdict.reason);
-    this.base.set(TRIALS[0].inputs, base.output);
+    this.base.set(this.trials[0].inputs, base.output);
     this.sites = findSites(this.text, this.data.source, base.launches, this.data.redundant);
     this.showSites();
     this.finder.element.hidden = true;
@@ -90,7 +97,8 @@ class BreakWidget {
           site.redundant ? ` – not needed: ${site.redundant}` : null)));
     const others = Object.keys(FAULTS).filter((fault) => FAULTS[fault](copyOf(this.plan)))
       .map((fault) => this.faultRow(fault));
-    this.list.replaceChildren(h("ul", {}, synchronisation), h("p", {}, "Other faults, off until switched on:"), h("ul", {}, others));
+    const none = h("p", {}, "This kernel has no barrier, fence or wait: its lanes exchange values by shuffles alone.");
+    this.list.replaceChildren(this.sites.length > 0 ? h("ul", {}, synchronisation) : none, h("p", {}, "Other faults, off until switched on:"), h("ul", {}, others));
   }
 
   faultRow(fault) {
@@ -111,8 +119,8 @@ class BreakWidget {
     const plan = copyOf(this.plan);
     for (const fault of this.off) FAULTS[fault]?.(plan);
     let noticed = null;
-    for (const [index, trial] of TRIALS.entries()) {
-      report(index, TRIALS.length, `inputs ${trial.inputs}, warps ${trial.reversed ? "last to first" : "first to last"}`);
+    for (const [index, trial] of this.trials.entries()) {
+      report(index, this.trials.length, `inputs ${trial.inputs}, warps ${trial.reversed ? "last to first" : "first to last"}`);
       const expected = await this.expected(trial.inputs);
       noticed = this.notice(await this.trial({ text, ...trial }, plan), expected, trial);
       if (noticed) break;

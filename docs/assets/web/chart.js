@@ -6,7 +6,7 @@ import { h, select, state, svg, take } from "./dom.js";
 const LEFT = 100, RIGHT = 60, ROW = 16, GAP = 4;
 const FIELDS = ["card", "dtype", "n", "d", "causal", "inputs"];
 const TITLES = { card: "Card", dtype: "Type", n: "N", d: "d", causal: "Mask", inputs: "Inputs" };
-const PREFERRED = { dtype: "float16", n: "8192", d: "128", causal: "false", inputs: "normal, spread 1" };
+const PREFERRED = { card: "h200", dtype: "float16", n: "8192", d: "128", causal: "false", inputs: "normal, spread 1" };
 
 const value = (row, field) => (field === "inputs" ? `${row.inputs}, spread ${row.spread}` : String(row[field]));
 const text = (field, key) => (field === "causal" ? (key === "true" ? "causal" : "full") : key);

@@ -39,6 +39,20 @@ export function select(label, options, value, onchange) {
   return h("label", {}, `${label} `, list);
 }
 
+const MASKS = {
+  full: "none", causal: "causal", equal: "all keys each", lengths: "lengths that differ", pages: "lengths and pages",
+};
+
+/** What a rung may be asked for besides N and d; nothing where there is no choice. */
+export function maskSelect(rung, mask, onchange) {
+  if (rung.masks.length < 2) return null;
+  const label = rung.family === "decode" ? "cache" : "mask";
+  return select(label, rung.masks.map((each) => [each, MASKS[each]]), mask, onchange);
+}
+
+/** The name of N: a cache has keys and one new query. */
+export const lengthName = (rung) => (rung.family === "decode" ? "keys" : "N");
+
 export function checkbox(label, checked, onchange) {
   const box = h("input", { type: "checkbox", checked, onchange: () => onchange(box.checked) });
   return h("label", {}, box, ` ${label}`);

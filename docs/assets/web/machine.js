@@ -99,7 +99,10 @@ async function unpacked(response) {
   return new Response(packed ? body.pipeThrough(new DecompressionStream("gzip")) : body).text();
 }
 
-/** {seqs, rungs: [{id, name, parent, family, dtype, head_dims, causal, idea}]} */
+/**
+ * {rungs: [{id, name, parent, family, dtype, head_dims, idea, seqs, masks}]}. `masks` are what a rung
+ * may be asked for besides N and d: full, causal; with a cache equal, lengths, pages.
+ */
 export const catalogue = () => once("rungs.json", (response) => response.json());
 
 /** Measured rows by card. */
@@ -113,15 +116,14 @@ export const ptxOf = (name, dim) => once(`ptx/${name}.d${dim}.ptx.gz`, unpacked)
 
 export const ptxName = (name) => `${name}.ptx`;
 
-/** The plan of a rung for a problem {n, d, causal}, which may have `refused`. */
-export async function planOf(name, { n, d, causal }) {
+/** Rungs for new queries against a cache have their own problems. */
+export const isDecode = (rung) => rung.family === "decode";
+
+/** The plan of a rung for a choice {n, d, mask}, which may have `refused`. */
+export async function planOf(name, { n, d, mask }) {
   const { plans } = await rungData(name);
-  const plan = plans.find(
-    ({ problem }) => problem.seq_q === n && problem.head_dim === d && problem.causal === causal,
-  );
-  if (plan) return plan;
-  const what = `N=${n} d=${d}${causal ? " causal" : ""}`;
-  return { refused: `${name} has no causal mask or no kernel for ${what}` };
+  const plan = plans.find(({ choice }) => choice.n === n && choice.d === d && choice.mask === mask);
+  return plan ?? { refused: `${name} was not planned for N=${n} d=${d} ${mask}` };
 }
 
 /** A rung through the gate, from the given PTX or its own. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Playground: any rung's PTX to edit, or a text of the reader's own with typed arguments.
 import { catalogue, machine, planOf, ptxOf, runRung } from "./machine.js";
-import { checkbox, h, Runner, select, take } from "./dom.js";
+import { h, lengthName, maskSelect, Runner, select, take } from "./dom.js";
 import { countsTable } from "./run.js";
 import { apply, difference, pack, unpack } from "./share.js";
 
@@ -74,7 +74,7 @@ class Playground {
   constructor(place, all) {
     this.place = place;
     this.all = all;
-    this.choice = { base: "02_swizzle", n: 256, d: 128, causal: false };
+    this.choice = { base: "02_swizzle", n: 256, d: 128, mask: "full" };
     this.launch = { grid: [1, 1, 1], block: [256, 1, 1], cluster: [1, 1, 1], shared: 0, arguments: [] };
     this.gutter = h("pre", { class: "fa-gutter", "aria-hidden": "true" });
     this.text = h("textarea", { class: "fa-editor", spellcheck: "false", wrap: "off", rows: 24, "aria-label": "PTX",
@@ -128,22 +128,23 @@ class Playground {
     Object.assign(this.choice, change);
     const rung = this.all.rungs.find(({ name }) => name === this.choice.base);
     if (rung && !rung.head_dims.includes(this.choice.d)) this.choice.d = rung.head_dims.at(-1);
-    if (rung && !rung.causal) this.choice.causal = false;
+    if (rung && !rung.seqs.includes(this.choice.n)) this.choice.n = rung.seqs[0];
+    if (rung && !rung.masks.includes(this.choice.mask)) this.choice.mask = rung.masks[0];
     if (change.base || change.d) this.text.value = await this.baseText();
     this.numberLines();
     await this.showForm();
   }
 
   async showForm() {
-    const { base, n, d, causal } = this.choice;
+    const { base, n, d, mask } = this.choice;
     const rung = this.all.rungs.find(({ name }) => name === base);
     const bases = [[OWN, "a text of your own: paste or drop it"], ...this.all.rungs.map(({ name }) => name)];
     this.form.replaceChildren(h("div", { class: "fa-form" },
       select("Begin with", bases, base, (value) => this.choose({ base: value })),
       ...(rung ? [
-        select("N", this.all.seqs, n, (value) => this.choose({ n: Number(value) })),
+        select(lengthName(rung), rung.seqs, n, (value) => this.choose({ n: Number(value) })),
         select("d", rung.head_dims, d, (value) => this.choose({ d: Number(value) })),
-        rung.causal ? checkbox("causal", causal, (value) => this.choose({ causal: value })) : null,
+        maskSelect(rung, mask, (value) => this.choose({ mask: value })),
       ].filter(Boolean) : [])));
     if (!rung) await this.entries();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Run it here: a rung and another one through the real check, with their counts side by side.
-import { catalogue, machine, planOf, ptxOf, rungData, runRung } from "./machine.js";
-import { checkbox, h, number, quotient, Runner, select, state, take } from "./dom.js";
+import { catalogue, isDecode, machine, planOf, ptxOf, rungData, runRung } from "./machine.js";
+import { h, lengthName, maskSelect, number, quotient, Runner, select, state, take } from "./dom.js";
 import { SourceView } from "./source.js";
 
 const NONE = "none";
@@ -34,24 +34,24 @@ class RunWidget {
   constructor(place, all, rung, data) {
     this.place = place;
     this.data = data;
-    const { seq_q: n, head_dim: d } = data.expected.problem;
+    const { n, d, mask } = data.expected.choice;
     this.all = all;
     this.rung = rung;
     const saved = (state.get("run") ?? "").split(",");
     const parent = all.rungs.find(({ id }) => id === rung.parent);
     this.other = this.nameOf(saved[0]) ?? parent?.name ?? NONE;
-    this.n = all.seqs.includes(Number(saved[1])) ? Number(saved[1]) : n;
+    this.n = rung.seqs.includes(Number(saved[1])) ? Number(saved[1]) : n;
     this.d = rung.head_dims.includes(Number(saved[2])) ? Number(saved[2]) : d;
-    this.causal = saved[3] === "causal" && rung.causal;
+    this.mask = rung.masks.includes(saved[3]) ? saved[3] : mask;
     this.runner = new Runner(`Run ${rung.name}`, (report) => this.run(report));
     this.verdict = h("div", { class: "fa-verdict" });
     this.counts = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "counts" });
     this.code = h("div");
-    const others = [[NONE, "nothing"], ...all.rungs.filter(({ name }) => name !== rung.name).map(({ name }) => name)];
+    const others = [[NONE, "nothing"], ...all.rungs.filter((each) => each !== rung && isDecode(each) === isDecode(rung)).map(({ name }) => name)];
     take(place, h("div", { class: "fa-form" },
-      select("N", all.seqs, this.n, (value) => this.choose({ n: Number(value) })),
+      select(lengthName(rung), rung.seqs, this.n, (value) => this.choose({ n: Number(value) })),
       select("d", rung.head_dims, this.d, (value) => this.choose({ d: Number(value) })),
-      rung.causal ? checkbox("causal", this.causal, (causal) => this.choose({ causal })) : null,
+      maskSelect(rung, this.mask, (mask) => this.choose({ mask })),
       select("beside", others, this.other, (other) => this.choose({ other }))),
       this.runner.element, this.verdict, this.counts, this.code);
   }
@@ -62,7 +62,7 @@ class RunWidget {
 
   choose(change) {
     Object.assign(this, change);
-    state.set("run", [this.other, this.n, this.d, this.causal ? "causal" : "full"].join(","));
+    state.set("run", [this.other, this.n, this.d, this.mask].join(","));
   }
 
   async runOne(name, report) {

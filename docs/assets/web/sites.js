@@ -3,7 +3,7 @@
 import { OPCODE, PTX, SOURCE } from "./source.js";
 
 const OPCODES = [
-  "bar.", "barrier.", "cp.async.wait_group", "cp.async.wait_all", "mbarrier.", "fence.",
+  "bar.", "barrier.", "cp.async.wait_group", "cp.async.wait_all", "mbarrier.", "fence.", "membar.",
   "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence", "wgmma.commit", "wgmma.wait",
   "cp.async.bulk.wait",
 ];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Timeline: what each warp of the first block does or waits for, step by step, from the machine's trace.
 import { catalogue, planOf, rungData, runRung } from "./machine.js";
-import { h, number, Runner, select, state, svg, take } from "./dom.js";
+import { h, lengthName, number, Runner, select, state, svg, take } from "./dom.js";
 
 const KINDS = ["matrix", "arithmetic", "load", "store", "copy", "sync", "wait", "other"];
 const ZOOMS = [1, 2, 4, 8, 16, 32];
@@ -39,26 +39,36 @@ class TimelineWidget {
     this.all = all;
     const saved = (state.get("timeline") ?? "").split(",");
     this.name = all.rungs.some((rung) => rung.name === saved[0]) ? saved[0] : name;
-    this.n = all.seqs.includes(Number(saved[1])) ? Number(saved[1]) : null;
+    this.n = this.rung.seqs.includes(Number(saved[1])) ? Number(saved[1]) : null;
     this.zoom = 1;
     this.at = 0;
     this.runner = new Runner("Run", (report) => this.run(report));
     this.view = h("div");
-    take(place, h("div", { class: "fa-form" },
-      select("Rung", all.rungs.map((rung) => rung.name), this.name, (value) => { this.name = value; this.n = null; this.runner.start(); }),
-      select("N", all.seqs, this.n ?? 256, (value) => { this.n = Number(value); this.runner.start(); })),
-      this.runner.element, this.view);
+    this.form = h("div", { class: "fa-form" });
+    this.showForm();
+    take(place, this.form, this.runner.element, this.view);
     if (saved[0]) this.runner.start();
+  }
+
+  get rung() {
+    return this.all.rungs.find(({ name }) => name === this.name);
+  }
+
+  showForm() {
+    this.form.replaceChildren(
+      select("Rung", this.all.rungs.map(({ name }) => name), this.name, (value) => { this.name = value; this.n = null; this.showForm(); this.runner.start(); }),
+      select(lengthName(this.rung), this.rung.seqs, this.n ?? 256, (value) => { this.n = Number(value); this.runner.start(); }));
   }
 
   async run(report) {
     this.place.dataset.state = "running";
-    const { seq_q: smallest, head_dim: d } = (await rungData(this.name)).expected.problem;
-    const plan = await planOf(this.name, { n: this.n ?? smallest, d, causal: false });
+    const { choice } = (await rungData(this.name)).expected;
+    const n = this.n ?? choice.n;
+    const plan = await planOf(this.name, { ...choice, n });
     if (plan.refused) throw new Error(plan.refused);
     const answer = await runRung(this.name, plan, { trace: true, checkers: false }, report);
     if (answer.error) throw new Error(answer.error);
-    state.set("timeline", [this.name, this.n ?? smallest].join(","));
+    state.set("timeline", [this.name, n].join(","));
     Object.assign(this, read(answer.trace));
     this.end = Math.max(...[...this.warps.values()].map((slices) => slices.at(-1).end));
     this.at = Math.min(this.at, this.end);

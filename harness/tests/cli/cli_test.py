@@ -146,6 +146,21 @@ class Plan(CliCase):
         self.assertIn({"scratch": 0}, launch["arguments"])
         self.assertEqual(plans[1]["scratch"], [{"name": "tile counter", "bytes": 8, "zeroed": True}])
 
+    def test_a_cache_on_a_card_of_any_size(self) -> None:
+        cache = ("--batch", "2", "--heads", "8", "--kv-heads", "2", "--seq", "1", "--seq-kv", "640")
+        words = ("plan", "47", *cache, "--lengths", "600,70", "--page", "16", "--json")
+        (plan,) = json.loads(self.fa(*words, code=OK, out=r".+"))["plans"]
+        shape = {"kv_heads": 2, "lengths": [600, 70], "page": 16}
+        self.assertEqual({key: plan["problem"][key] for key in shape}, shape)
+        arguments = plan["launches"][0]["arguments"]
+        self.assertEqual(arguments[5:7], [{"tensor": "lengths"}, {"tensor": "page_table"}])
+        blocks = {}
+        for sms in ("1", "132"):
+            plans = json.loads(self.fa("plan", "46", *cache, "--sms", sms, "--json", code=OK, out=r".+"))["plans"]
+            blocks[sms] = plans[0]["launches"][0]["grid"][0]
+        self.assertEqual(blocks, {"1": 2, "132": 40})  # two an SM; 10 tiles of 64 keys for 4 heads
+        self.fa("plan", "46", "--sms", "0", code=USAGE, err=r".*--sms.*")
+
 
 class RungWords(CliCase):
     def test_unknown_rung(self) -> None:
