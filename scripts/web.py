@@ -11,6 +11,7 @@ WebAssembly build of harness/web), and --out becomes the folder assets/web/data 
   rungs.json                 the catalogue, and which problems the pages offer
   rungs/NAME.json            source, plans, counts at the smallest problem, synchronisation that
                              can go and why, the problem on which the others cannot
+  exercises/                 PTX and trials of the exercises that the pages check
   chart.json                 the committed measurements of rungs and peers, a row each
   ptx/NAME.dD.ptx.gz         the PTX of the entries that the plans launch
 """
@@ -33,6 +34,7 @@ sys.path.insert(0, str(ROOT / "plots"))
 
 from ladder import Catalogue, Results, Row  # noqa: E402
 from limits import Limits, share_of  # noqa: E402
+from web_exercises import write_exercises  # noqa: E402
 
 REDUNDANT = ROOT / "harness/tests/device/redundant_sync_sites.txt"
 SEQS = (128, 256, 300, 384, 512, 1024)
@@ -305,7 +307,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)
     out: Path = options.out
-    for folder in ("rungs", "ptx"):
+    for folder in ("rungs", "ptx", "exercises"):
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir(parents=True)
     size = copy_machine(options.machine, out)
@@ -320,7 +322,11 @@ def main(words: list[str]) -> int:
         name = rung["name"]
         write_rung(fa, options.build, rung, plans[name], redundant.get(name, []), out)
     (out / "rungs.json").write_text(json.dumps(catalogue(rungs)), encoding="utf-8")
-    print(f"web.py: {len(rungs)} rungs; the machine has {size} bytes gzipped", file=sys.stderr)
+    exercises = write_exercises(options.build, out, options.machine / "exercises")
+    print(
+        f"web.py: {len(rungs)} rungs, {exercises} exercises; the machine has {size} bytes gzipped",
+        file=sys.stderr,
+    )
     return 0
 
 

@@ -32,6 +32,7 @@ MODULES = (
     "orders",
     "timelines",
     "tiles",
+    "decode_figures",
 )
 
 Draw = Callable[[], Canvas]

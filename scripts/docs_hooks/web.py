@@ -41,6 +41,7 @@ STATIC = {
     "softmax": "The recurrence of the online softmax on six numbers: needs JavaScript.",
     "ring": "A ring of slots between a producer and a consumer: needs JavaScript.",
     "chart": "Measured rates of all rungs: needs JavaScript; the tables of the chapters hold them.",
+    "exercise": "The gaps of this exercise to fill in here: needs JavaScript.",
     "play": "An editor for PTX, with the machine behind it: needs JavaScript.",
 }
 
@@ -89,7 +90,15 @@ def widget(name: str, options: dict[str, str], static: str = "") -> str:
 def from_marker(match: re.Match[str]) -> str:
     options = dict(word.split("=", 1) for word in match[2].split())
     static = (match[3] or "").strip()
-    return widget(match[1], options, static) if data_folder() else static or WITHOUT
+    return widget(match[1], options, static) if has_data(match[1], options) else static or WITHOUT
+
+
+def has_data(name: str, options: dict[str, str]) -> bool:
+    """Exercises need a CUDA compiler as well."""
+    folder = data_folder()
+    if folder is None or name != "exercise":
+        return folder is not None
+    return (folder / f"exercises/ex{options['number']}.json").is_file()
 
 
 def chapter_part(name: str) -> str:

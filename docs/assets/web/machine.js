@@ -114,6 +114,10 @@ export const rungData = (name) => once(`rungs/${name}.json`, (response) => respo
 /** The PTX of a rung's kernels for a head_dim. */
 export const ptxOf = (name, dim) => once(`ptx/${name}.d${dim}.ptx.gz`, unpacked);
 
+/** An exercise of scripts/web_exercises.py: formulas, trials, rules; and its PTX, which lacks the formulas. */
+export const exerciseData = (number) => once(`exercises/ex${number}.json`, (response) => response.json());
+export const exercisePtx = (number) => once(`exercises/ex${number}.ptx.gz`, unpacked);
+
 export const ptxName = (name) => `${name}.ptx`;
 
 /** Rungs for new queries against a cache have their own problems. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Starts each widget of the page when it comes near the window.
-const WIDGETS = ["run", "break", "banks", "play", "softmax", "ring", "holds", "timeline", "chart"];
+const WIDGETS = ["run", "break", "banks", "play", "softmax", "ring", "holds", "timeline", "chart", "exercise"];
 
 async function start(place) {
   const name = place.dataset.widget;

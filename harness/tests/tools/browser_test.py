@@ -7,17 +7,21 @@ to look at are written to the folder that FA_SCREENSHOTS names.
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import http.server
 import json
 import os
+import queue
 import re
 import shutil
 import threading
 import unittest
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import web_exercises
 from support import REPOSITORY, need
 
 playwright = need("playwright.sync_api")
@@ -28,6 +32,7 @@ DATA = SITE / "assets/web/data"
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 STOPS_WITHIN_MS = 200
+BROWSERS_AT_A_TIME = 2
 
 if BROWSER is None:
     raise unittest.SkipTest(f"none of {', '.join(BROWSERS)} is installed")
@@ -42,27 +47,24 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-class BrowserTest(unittest.TestCase):
-    """A browser and the site on a port of this host."""
+class Session:
+    """A browser; playwright's objects belong to the thread that made them."""
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        handler = functools.partial(Quiet, directory=SITE)
-        cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        cls.host = f"http://127.0.0.1:{cls.server.server_port}"
-        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
-        cls.playwright = playwright.sync_playwright().start()
-        cls.addClassCleanup(cls.server.shutdown)
-        cls.addClassCleanup(cls.playwright.stop)
-        cls.browser = cls.playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-
-    def setUp(self) -> None:
+    def __init__(self, host: str) -> None:
+        self.host = host
         self.problems: list[str] = []
+        self.playwright = playwright.sync_playwright().start()
+        self.browser = self.playwright.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox"]
+        )
 
-    def open(self, path: str = "", **options: Any) -> Any:
+    def close(self) -> None:
+        self.browser.close()
+        self.playwright.stop()
+
+    def open(self, path: str | None = "", **options: Any) -> Any:
         """A page in a fresh context; what goes wrong in it is collected."""
         context = self.browser.new_context(viewport={"width": 1280, "height": 900}, **options)
-        self.addCleanup(context.close)
         context.set_default_timeout(60_000)  # other tests have the processors, too
         page = context.new_page()
 
@@ -81,6 +83,78 @@ class BrowserTest(unittest.TestCase):
         if not request.url.startswith((self.host, "data:", "blob:")):
             self.problems.append(f"{request.frame.url} asks {request.url}")
 
+
+class Shared:
+    """The site on a port of this host, and a browser, for all tests."""
+
+    host: str
+    session: Session
+
+
+def setUpModule() -> None:
+    handler = functools.partial(Quiet, directory=SITE)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    unittest.addModuleCleanup(server.shutdown)
+    Shared.host = f"http://127.0.0.1:{server.server_port}"
+    Shared.session = Session(Shared.host)
+    unittest.addModuleCleanup(Shared.session.close)
+
+
+T = TypeVar("T")
+
+
+def failures(session: Session, page: Any, look: Callable[[Any, T], object], item: T) -> list[str]:
+    """What is wrong with an item: what the browser noted, and what `look` raised."""
+    session.problems.clear()
+    try:
+        look(page, item)
+    except (AssertionError, playwright.Error) as failure:
+        return [f"{item}: {failure}", *session.problems]
+    return list(session.problems)
+
+
+def in_parallel(
+    items: Iterable[T], begin: str | None, look: Callable[[Any, T], object]
+) -> list[str]:
+    """Calls look(page, item) for all items, in a few browsers; answers with what failed. An item
+    that fails leaves the others a fresh page."""
+    left: queue.SimpleQueue[T] = queue.SimpleQueue()
+    for item in items:
+        left.put(item)
+
+    def work(_: int) -> list[str]:
+        session = Session(Shared.host)
+        found: list[str] = []
+        page = session.open(begin)
+        while not left.empty():
+            try:
+                item = left.get_nowait()
+            except queue.Empty:
+                break
+            new = failures(session, page, look, item)
+            found += new
+            if new:
+                page.context.close()
+                page = session.open(begin)
+        session.close()
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(BROWSERS_AT_A_TIME) as pool:
+        return [each for found in pool.map(work, range(BROWSERS_AT_A_TIME)) for each in found]
+
+
+class BrowserTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.host = Shared.host
+        self.problems = Shared.session.problems
+        self.problems.clear()
+
+    def open(self, path: str | None = "", **options: Any) -> Any:
+        page = Shared.session.open(path, **options)
+        self.addCleanup(page.context.close)
+        return page
+
     def expect_no_problems(self) -> None:
         self.assertEqual(self.problems, [])
 
@@ -96,12 +170,13 @@ class BrowserTest(unittest.TestCase):
         page.wait_for_selector(f"[data-widget={name}][data-live=yes]")
         return place
 
-    def press_run(self, place: Any, until: str = "done", nth: int = 0) -> None:
-        """`until`: the states, separated by |, of which one must come."""
-        place.locator(".fa-run:visible").nth(nth).click()
-        page, name = place.page, place.get_attribute("data-widget")
-        states = (f"[data-widget={name}][data-state={state}]" for state in until.split("|"))
-        page.wait_for_selector(",".join(states))
+
+def press_run(place: Any, until: str = "done") -> None:
+    """`until`: the states, separated by |, of which one must come."""
+    place.locator(".fa-run:visible").first.click()
+    page, name = place.page, place.get_attribute("data-widget")
+    states = (f"[data-widget={name}][data-state={state}]" for state in until.split("|"))
+    page.wait_for_selector(",".join(states))
 
 
 def pages() -> list[str]:
@@ -110,42 +185,77 @@ def pages() -> list[str]:
     return ["" if path == Path(".") else f"{path}/" for path in found]
 
 
+def catalogue() -> list[dict[str, Any]]:
+    return list(json.loads((DATA / "rungs.json").read_text(encoding="utf-8"))["rungs"])
+
+
+# Those of a page whose widgets start near the window only: all that there are, one after the other.
+START_WIDGETS = """async () => {
+  const started = [];
+  for (const place of document.querySelectorAll(".fa-widget")) {
+    place.scrollIntoView();
+    const begun = performance.now();
+    while (!place.dataset.live && performance.now() - begun < 30000) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    started.push([place.dataset.widget, place.dataset.rung ?? "", place.dataset.live ?? "no"]);
+  }
+  return started;
+}"""
+
+
+def fits(page: Any, path: str) -> None:
+    """A page loads, starts its widgets, and is no wider than its window."""
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    page.goto(f"{Shared.host}/{path}")
+    started = page.evaluate(START_WIDGETS)
+    assert all(live == "yes" for *_, live in started), f"started {started}"
+    rung = path.strip("/")
+    if DATA.is_dir() and (DATA / "rungs" / f"{rung}.json").is_file():
+        for kind in ("run", "break"):
+            assert [kind, rung, "yes"] in started, f"no {kind} among {started}"
+    wide = []
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            wide += [f"at {width} px, {scheme}: {over} px too wide"] if over > 0 else []
+    assert not wide, "; ".join(wide)
+
+
 class PagesTest(BrowserTest):
     def test_every_page_loads_and_fits(self) -> None:
-        page = self.open(None)
-        wide = []
-        for path in pages():
-            page.set_viewport_size({"width": 1280, "height": 900})
-            page.goto(f"{self.host}/{path}")
-            for width in (1280, 390):
-                page.set_viewport_size({"width": width, "height": 900})
-                for scheme in ("light", "dark"):
-                    page.emulate_media(color_scheme=scheme)
-                    over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                    if over > 0:
-                        wide.append(f"{path} at {width} px, {scheme}: {over} px too wide")
-        self.assertEqual(wide, [])
-        self.expect_no_problems()
+        self.assertGreater(len(pages()), 50)
+        self.assertEqual(in_parallel(pages(), None, fits), [])
 
     def test_no_serious_finding_of_axe(self) -> None:
         axe = need("axe_core_python")
         script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-        found = []
-        for path in ("", "02_swizzle/", "21_wgmma/", "live/", "playground/"):
-            for scheme in ("light", "dark"):
-                page = self.open(path, color_scheme=scheme)
-                for place in page.locator(".fa-widget").all():
-                    place.scroll_into_view_if_needed()
-                page.wait_for_timeout(300)
-                page.evaluate(script)
-                findings = page.evaluate("axe.run(document.querySelector('article') ?? document)")
+
+        def look(page: Any, path: str) -> None:
+            page.goto(f"{Shared.host}/{path}")
+            page.evaluate(START_WIDGETS)
+            page.evaluate(script)
+            found = []
+            # The other scheme has the same elements in other colours.
+            for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
+                page.emulate_media(color_scheme=scheme)
+                options = {"resultTypes": ["violations"]}
+                if rules:
+                    options["runOnly"] = rules
+                call = "o => axe.run(document.querySelector('article') ?? document, o)"
                 found += [
-                    f"{path} {scheme}: {each['id']}: {node['html'][:90]}"
-                    for each in findings["violations"]
+                    f"{scheme}: {each['id']}: {node['html'][:90]}"
+                    for each in page.evaluate(call, options)["violations"]
                     if each["impact"] in ("serious", "critical")
                     for node in each["nodes"][:3]
                 ]
-        self.assertEqual(found, [])
+            assert not found, "\n".join(found)
+
+        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "live/", "playground/")
+        self.assertEqual(in_parallel(paths, None, look), [])
 
 
 def rung_data(rung: str) -> dict[str, Any]:
@@ -160,28 +270,66 @@ def shown_counts(place: Any, column: int = 0) -> dict[str, int]:
     return {key: int(value) for key, value in rows}
 
 
+# A page with the widgets' modules and nothing else to lay out.
+EMPTY = "playground/"
+ADD_WIDGET = """async ([kind, rung, state]) => {
+  document.querySelectorAll(".fa-widget").forEach((each) => each.remove());
+  history.replaceState(null, "", `?${state}`);
+  const place = document.createElement("div");
+  Object.assign(place.dataset, { widget: kind, rung });
+  place.className = "fa-widget";
+  document.querySelector("article").append(place);
+  const address = document.querySelector('script[src$="assets/web/main.js"]').src;
+  const widget = await import(new URL(`./${kind}.js`, address));
+  await widget.start(place);
+}"""
+
+
+def add_widget(page: Any, kind: str, rung: str, state: str = "") -> Any:
+    """A widget of a chapter, in place of the one that the page has."""
+    page.evaluate(ADD_WIDGET, [kind, rung, state])
+    return page.locator(f"[data-widget={kind}]")
+
+
 @live
 class RunTest(BrowserTest):
     def test_every_rung_counts_what_fa_explain_counts(self) -> None:
-        rungs = json.loads((DATA / "rungs.json").read_text(encoding="utf-8"))["rungs"]
-        page = self.open(None)
-        for rung in rungs:
-            with self.subTest(rung=rung["name"]):
-                wanted = rung_data(rung["name"])["expected"]
-                problem = wanted["problem"]
-                choice = f"none,{problem['seq_q']},{problem['head_dim']},full"
-                page.goto(f"{self.host}/{rung['name']}/?run={choice}")
-                place = self.widget(page, "run")
-                self.press_run(place)
-                self.assertIn(f"{rung['name']}: correct", place.inner_text())
-                self.assertEqual(shown_counts(place), wanted["counts"])
-        self.picture(page, "run")
+        """That each chapter has these widgets is looked at in PagesTest."""
+
+        def look(page: Any, rung: str) -> None:
+            wanted = rung_data(rung)["expected"]
+            choice = wanted["choice"]
+            place = add_widget(
+                page, "run", rung, f"run=none,{choice['n']},{choice['d']},{choice['mask']}"
+            )
+            press_run(place)
+            assert f"{rung}: correct" in place.inner_text(), place.inner_text()
+            counts = shown_counts(place)
+            assert counts == wanted["counts"], f"{counts} instead of {wanted['counts']}"
+
+        names = [rung["name"] for rung in catalogue()]
+        self.assertGreater(len(names), 40)
+        self.assertEqual(in_parallel(names, EMPTY, look), [])
+
+    def test_caches_of_any_kind(self) -> None:
+        page = self.open("47_pages/?run=46_even,4096,128,pages")
+        place = self.widget(page, "run")
+        press_run(place)
+        self.assertIn("47_pages: correct", place.inner_text())
+        self.assertIn("46_even was not planned for N=4096 d=128 pages", place.inner_text())
+        place.locator("label", has_text="cache").locator("select").select_option("lengths")
+        press_run(place)
+        copied = "global_copy_bytes"
+        ours, theirs = shown_counts(place), shown_counts(place, 1)
+        self.assertEqual(ours[copied], theirs[copied])
+        self.assertGreater(ours["integer"], theirs["integer"])
+        self.picture(page, "run_cache")
         self.expect_no_problems()
 
     def test_a_rung_stands_beside_its_parent(self) -> None:
         page = self.open("02_swizzle/")
         place = self.widget(page, "run")
-        self.press_run(place)
+        press_run(place)
         self.assertEqual(shown_counts(place, 1), rung_data("01_base")["expected"]["counts"])
         line = place.locator(".fa-lines button").nth(40)
         line.click()
@@ -192,8 +340,7 @@ class RunTest(BrowserTest):
         page = self.open("a3_q_outer/?run=none,1024,128,full")
         place = self.widget(page, "run")
         place.locator(".fa-run").click()
-        page.wait_for_timeout(1000)
-        self.assertEqual(place.locator("progress:visible").count(), 1)
+        page.wait_for_selector("[data-widget=run] progress[value]:visible")
         took = page.evaluate(
             """async () => {
               const place = document.querySelector("[data-widget=run]");
@@ -207,46 +354,84 @@ class RunTest(BrowserTest):
         )
         self.assertLess(took, STOPS_WITHIN_MS)
         place.locator("select").first.select_option("128")
-        self.press_run(place)
+        press_run(place)
         self.assertIn("correct", place.inner_text())
         self.expect_no_problems()
 
 
+def outcome(place: Any) -> str:
+    press_run(place, "noticed|nothing")
+    return str(place.locator(".fa-finding").inner_text())
+
+
+def switches(place: Any) -> list[tuple[int, str]]:
+    """Number and text of each site."""
+    texts = place.locator("[data-site]").all_inner_texts()
+    return list(enumerate(texts))
+
+
 @live
 class BreakTest(BrowserTest):
-    def outcome(self, place: Any) -> str:
-        page = place.page
-        self.press_run(place, "noticed|nothing")
-        page.wait_for_timeout(50)
-        return place.locator(".fa-finding").inner_text()
-
     def test_a_barrier_off_is_a_race_and_on_is_none(self) -> None:
         page = self.open("03_kvpipe/")
         place = self.widget(page, "break")
-        self.press_run(place, "ready")
+        press_run(place, "ready")
         switch = place.locator("[data-site]", has_text="bar.sync").first.locator("input")
         switch.uncheck()
-        found = self.outcome(place)
+        found = outcome(place)
         self.assertIn("race", found)
         self.assertGreaterEqual(place.locator("tr.fa-lit").count(), 2)
         self.picture(page, "break")
         switch.check()
-        self.assertIn("Nothing was noticed", self.outcome(place))
+        self.assertIn("Nothing was noticed", outcome(place))
         place.locator("[data-fault]", has_text="K and V").locator("input").check()
-        self.assertIn("rejects", self.outcome(place))
+        self.assertIn("rejects", outcome(place))
         self.expect_no_problems()
 
-    def test_every_redundant_site_is_one_of_the_kernel(self) -> None:
-        page = self.open("34_tma_store/")
-        place = self.widget(page, "break")
-        self.press_run(place, "ready")
-        shown = place.locator("[data-site]").all_inner_texts()
-        for site in rung_data("34_tma_store")["redundant"]:
-            with self.subTest(site):
+    def test_three_sites_of_every_rung_are_needed(self) -> None:
+        """Those of sync_mutants_test.cpp, which takes out every one."""
+
+        def look(page: Any, rung: str) -> None:
+            place = add_widget(page, "break", rung)
+            press_run(place, "ready")
+            sites = switches(place)
+            unneeded = [text for _, text in sites if "not needed" in text]
+            for site in rung_data(rung)["redundant"]:
                 parts = (site["opcode"], site["reason"])
-                self.assertTrue(any(all(part in text for part in parts) for text in shown))
+                assert any(all(part in text for part in parts) for text in unneeded), site
+            needed = [number for number, text in sites if "not needed" not in text]
+            if rung == "40_warp":
+                assert not sites and "no barrier, fence or wait" in place.inner_text()
+                needed = []
+            else:
+                assert len(needed) >= 3, f"{len(needed)} sites"
+            for number in {*needed[:1], *needed[len(needed) // 2 :][:1], *needed[-1:]}:
+                switch = place.locator(f"[data-site='{number}'] input")
+                switch.uncheck()
+                assert "Nothing was noticed" not in outcome(place), sites[number]
+                switch.check()
+
+        names = [rung["name"] for rung in catalogue()]
+        later = names[names.index("03_kvpipe") :]
+        self.assertEqual(in_parallel(later, EMPTY, look), [])
+
+    def test_a_cache_that_is_read_wrongly_is_rejected(self) -> None:
+        place = self.widget(self.open("40_warp/"), "break")
+        press_run(place, "ready")
+        faults = place.locator("[data-fault]")
+        self.assertEqual(faults.count(), 3)
+        for fault in faults.all():
+            fault.locator("input").check()
+            self.assertIn("rejects", outcome(place), fault.inner_text())
+            fault.locator("input").uncheck()
+        self.assertIn("Nothing was noticed", outcome(place))
+        self.expect_no_problems()
+
+    def test_a_fence_off_names_the_proxies(self) -> None:
+        place = self.widget(self.open("34_tma_store/"), "break")
+        press_run(place, "ready")
         place.locator("[data-site]", has_text="fence.proxy.async").locator("input").uncheck()
-        self.assertIn("proxy", self.outcome(place))
+        self.assertIn("proxy", outcome(place))
 
 
 @live
@@ -321,19 +506,19 @@ class PlaygroundTest(BrowserTest):
         place.locator("textarea").evaluate(put, text)
 
     def message(self, place: Any) -> str:
-        self.press_run(place)
+        press_run(place)
         return "\n".join(place.locator(".fa-message").all_inner_texts())
 
     def test_an_address_holds_an_edited_text(self) -> None:
         place = self.play()
         self.put(place, self.text(place).replace("\tret;", "\tmov.u32 %r1, 0;\n\tret;"))
-        self.press_run(place)
+        press_run(place)
         counts = shown_counts(place)
         place.get_by_text("Put this into the address").click()
         place.page.wait_for_url(re.compile("#play="))
         self.picture(place.page, "playground")
         other = self.play(place.page.url.removeprefix(f"{self.host}/"))
-        self.press_run(other)
+        press_run(other)
         self.assertEqual(shown_counts(other), counts)
         warps = 32  # 2 heads, 4 blocks each, 4 warps each
         self.assertEqual(counts["move"], shown_counts(other, 1)["move"] + warps)
@@ -368,6 +553,56 @@ class PlaygroundTest(BrowserTest):
         self.expect_no_problems()
 
 
+@live
+@unittest.skipUnless((DATA / "exercises/ex1.json").is_file(), "no CUDA compiler made the exercises")
+class ExerciseTest(BrowserTest):
+    def test_each_is_open_as_shipped_and_solved_by_its_answer(self) -> None:
+        page = self.open("exercises/")
+        for exercise in web_exercises.EXERCISES:
+            with self.subTest(exercise=exercise.number):
+                place = page.locator(f"[data-widget=exercise][data-number='{exercise.number}']")
+                place.scroll_into_view_if_needed()
+                place.locator(".fa-run").wait_for()
+                self.assertEqual(self.check_one(place, {}), "open")
+                self.assertGreater(place.locator(".fa-found .fa-bad").count(), 0)
+                answers = {each.name: each.answer for each in exercise.formulas}
+                self.assertEqual(self.check_one(place, answers), "solved", place.inner_text())
+        self.picture(page, "exercises")
+        self.expect_no_problems()
+
+    def check_one(self, place: Any, formulas: dict[str, str]) -> str:
+        """Of several widgets of a page."""
+        for name, formula in formulas.items():
+            place.locator(f"[data-formula={name}]").fill(formula)
+        place.locator(".fa-run").click()
+        number = place.get_attribute("data-number")
+        done = (f"[data-number='{number}'][data-state={state}]" for state in ("solved", "open"))
+        place.page.wait_for_selector(",".join(done))
+        return str(place.get_attribute("data-state"))
+
+    def test_the_address_keeps_a_formula_and_a_mistake_has_a_message(self) -> None:
+        page = self.open("exercises/")
+        place = self.widget(page, "exercise")
+        formula = place.locator("[data-formula=maximum]")
+        formula.fill("max(m, q)")
+        formula.press("Tab")
+        self.assertEqual(self.check_one(place, {}), "open")
+        self.assertIn("'q' is not a number, ( or one of m, s, min, max, exp", place.inner_text())
+        page.reload()
+        place = self.widget(page, "exercise")
+        self.assertEqual(place.locator("[data-formula=maximum]").input_value(), "max(m, q)")
+        self.expect_no_problems()
+
+    def test_padding_and_permutation_both_end_the_conflict(self) -> None:
+        place = self.open("exercises/?ex3=offset%3Drow").locator("[data-number='3']")
+        place.scroll_into_view_if_needed()
+        place.locator(".fa-run").wait_for()
+        self.assertEqual(place.locator("[data-formula=offset]").input_value(), "row")
+        self.assertEqual(self.check_one(place, {"offset": "row * 32 + (column ^ row)"}), "solved")
+        self.assertEqual(self.check_one(place, {"offset": "row * 64 + column"}), "open")
+        self.assertRegex(place.inner_text(), "bounds|race|exceeds")
+
+
 class LivePageTest(BrowserTest):
     def place(self, name: str, address: str = "live/") -> Any:
         return self.widget(self.open(address), name)
@@ -390,7 +625,7 @@ class LivePageTest(BrowserTest):
     @live
     def test_the_timeline_has_every_warp(self) -> None:
         place = self.place("timeline")
-        self.press_run(place)
+        press_run(place)
         self.assertEqual(place.locator("svg text", has_text="warp").count(), 12)
         self.assertGreater(place.locator(".fa-kind-wait").count(), 1)
         self.picture(place.page, "timeline")

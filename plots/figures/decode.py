@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes down what the decode rungs launch and read, for their figures.
+
+  plots/figures/decode.py --write     runs fa plan and fa explain and writes decode.json
+  plots/figures/decode.py --check     exit 1 when they answer something else
+
+`plans` has the launches for one sequence of 8192 keys on a card of 132 SMs, `reads` the bytes that
+the machine counts on a smaller problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+FACTS = HERE / "decode.json"
+REPOSITORY = HERE.parent.parent
+KERNELS = REPOSITORY / "kernels" / "decode"
+PLANNED = ("41", "42", "43", "44", "45", "46", "47")
+LONG = ("--batch", "1", "--heads", "32", "--kv-heads", "8", "--seq", "1", "--seq-kv", "8192")
+COUNTED = ("40", "41")
+SHORT = ("--batch", "1", "--heads", "8", "--kv-heads", "2", "--seq", "1", "--seq-kv", "1024")
+
+
+def constant(rung: str, name: str) -> int:
+    """A `static constexpr int` of a kernel that is a plain number."""
+    found = re.search(rf"\b{name} = (\d+)[;,]", source(rung))
+    if found is None:
+        raise SystemExit(f"{rung} has no constant {name}")
+    return int(found[1])
+
+
+def tile_keys(rung: str, dim: int = 128) -> int:
+    """Keys of a tile, from the list of instances."""
+    found = re.search(rf"_d{dim}, Decode<(\d+), {dim}>", source(rung))
+    if found is None:
+        raise SystemExit(f"{rung} has no instance for head_dim {dim}")
+    return int(found[1])
+
+
+def source(rung: str) -> str:
+    (path,) = KERNELS.glob(f"{rung}_*.cu")
+    return path.read_text(encoding="utf-8")
+
+
+def fa(*words: str) -> dict[str, Any]:
+    program = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build")) / "fa"
+    done = subprocess.run(
+        [str(program), *words, "--dim", "128", "--json"], check=True, capture_output=True, text=True
+    )
+    return dict(json.loads(done.stdout))
+
+
+def launches(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    kept = ("grid", "block", "dynamic_shared")
+    return [{name: launch[name] for name in kept} for launch in plan["launches"]]
+
+
+def text() -> str:
+    plans = {plan["rung"][:2]: launches(plan) for plan in fa("plan", *PLANNED, *LONG)["plans"]}
+    kinds = ("global_load_bytes", "global_copy_bytes")
+    reads = {
+        row["id"]: {kind: row["counts"].get(kind, 0) for kind in kinds}
+        for row in fa("explain", *COUNTED, *SHORT)["rows"]
+    }
+    found = {"plans": plans, "reads": reads}
+    lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true", help="write decode.json")
+    action.add_argument("--check", action="store_true", help="exit 1 when it is out of date")
+    arguments = parser.parse_args(argv)
+    found = text()
+    if arguments.write:
+        FACTS.write_text(found, encoding="utf-8")
+        return 0
+    if FACTS.read_text(encoding="utf-8") != found:
+        print(
+            "decode.py: decode.json is out of date; run plots/figures/decode.py --write",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,604 @@
+# SPDX-License-Identifier: MIT
+"""New queries against a cache: who reads what, how the keys are shared out, and what is in flight.
+
+Plans and counted bytes are in decode.json (see decode.py); sizes of tiles and rings are read from
+the kernels, and shares are computed with the kernels' own formulas.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import decode
+from attention_figures import SCORES, VALUES, direct
+from canvas import HUES, SMALL, Canvas, begin
+from layouts import SHOWN_LANE, facts, pairs_of_accumulator
+from memory_figures import card
+
+KB = 1024
+DIM = 128
+BRIEF = 11.5  # letters in narrow cells
+
+
+@functools.cache
+def decode_facts() -> dict[str, Any]:
+    return dict(json.loads(decode.FACTS.read_text(encoding="utf-8")))
+
+
+def require_formula(rung: str, formula: str) -> None:
+    """What a figure computes in Python must still stand in the kernel."""
+    if formula not in decode.source(rung):
+        raise SystemExit(f"decode_figures.py: {rung} no longer has '{formula}'")
+
+
+# --- 40, 41: who reads what -----------------------------------------------------------------------
+
+
+def lanes() -> Canvas:
+    lanes_of_row = DIM // 8
+    require_formula("40", "kLanes = D / 8;")
+    canvas, y = begin(
+        "40: one load instruction brings two rows",
+        "Two rows of K, 256 bytes each, as 16 cells of 16 bytes. Lanes 0 to 15 load key j, lanes "
+        "16 to 31 key j + 1; a lane has the same 8 columns of every row. Below, the dot product: "
+        "8 multiply-adds in each lane, then 4 shuffles over the 16 lanes of a key.",
+        note="One cell: 16 bytes, 8 columns. Number: the lane that loads it.",
+    )
+    left, width = 74.0, 22.0
+    for row in range(32 // lanes_of_row):
+        name = "key j" if row == 0 else f"key j + {row}"
+        canvas.text(left - 6, y + 12, name, size=SMALL, anchor="end")
+        for column in range(lanes_of_row):
+            lane = row * lanes_of_row + column
+            fill = "blue" if column == 3 else f"{HUES[row]}-soft"
+            ink = "paper" if column == 3 else "ink"
+            canvas.rect(left + column * width, y, width, 24, fill, "paper")
+            middle = left + (column + 0.5) * width
+            canvas.text(middle, y + 12, str(lane), ink, size=BRIEF, anchor="middle")
+        y += 26
+    canvas.text(left, y + 8, "columns 0-7", "muted", size=BRIEF)
+    middle = left + 3.5 * width
+    canvas.text(middle + 30, y + 8, "24-31", "blue", size=BRIEF, anchor="middle")
+    canvas.text(left + 16 * width, y + 8, "120-127", "muted", size=BRIEF, anchor="end")
+    y += 34
+    canvas.text(14, y, "The score of key j, in the lanes of its row", size=SMALL, bold=True)
+    y += 14
+    steps = int(math.log2(lanes_of_row))
+    canvas.cell(14, y, 96, 30, "8 FMA a lane", "green-soft", size=BRIEF)
+    for step in range(steps):
+        x = 126 + step * 76
+        canvas.line([(x - 16, y + 15), (x - 1, y + 15)], "muted", thick=1.4, arrow=True)
+        distance = lanes_of_row >> (step + 1)
+        canvas.cell(x, y, 60, 30, f"+ lane ^ {distance}", "orange-soft", size=BRIEF)
+    y += 46
+    told = (
+        f"{steps} shuffles: then each of the {lanes_of_row} lanes has the whole score.",
+        "P V needs none: a lane multiplies its own 8 columns of V.",
+    )
+    canvas.lines(14, y, told, "muted", size=SMALL)
+    return canvas
+
+
+def reads() -> Canvas:
+    found = decode_facts()["reads"]
+    each, once = found["40"]["global_load_bytes"], found["41"]["global_copy_bytes"]
+    q_rows, kv_bytes = 8, 2 * 2 * 1024 * DIM * 2
+    assert once == kv_bytes
+    # 40 also loads Q, in every lane: 16 bytes.
+    times = (each - q_rows * 32 * 16) / kv_bytes
+    assert times == 4
+    canvas, y = begin(
+        "41: a group reads K and V once",
+        "40: four warps, one for each query head of a group, each read the same K and V from the "
+        "L2 or device memory, four times the bytes. 41: the thread block copies a tile to shared "
+        "memory once, and the four warps read it there.",
+        note="Four query heads share a head of K and V.",
+    )
+    for x, rung in ((14.0, "40"), (234.0, "41")):
+        canvas.text(x, y + 6, rung, bold=True)
+        canvas.rect(x, y + 20, 192, 30, "orange-soft")
+        canvas.text(x + 96, y + 35, "K and V: L2 or memory", size=SMALL, anchor="middle")
+        if rung == "41":
+            canvas.line([(x + 96, y + 50), (x + 96, y + 78)], "orange", thick=4, arrow=True)
+            canvas.rect(x, y + 80, 192, 30, "green-soft")
+            canvas.text(x + 96, y + 95, "tile in shared memory", size=SMALL, anchor="middle")
+        for head in range(4):
+            at = x + head * 49
+            top = y + 50 if rung == "40" else y + 110
+            hue = "orange" if rung == "40" else "green"
+            thick = 4 if rung == "40" else 1.5
+            canvas.line([(at + 22, top), (at + 22, y + 138)], hue, thick=thick, arrow=True)
+            canvas.cell(at, y + 140, 45, 40, "", "blue-soft")
+            canvas.text(at + 22, y + 153, "warp", size=BRIEF, anchor="middle")
+            canvas.text(at + 22, y + 168, f"head {head}", size=BRIEF, anchor="middle")
+    y += 204
+    canvas.text(
+        14, y, "Counted by the machine: 2 heads of K and V, 1024 keys", size=SMALL, bold=True
+    )
+    y += 14
+    for rung, size, hue in (("40", times * kv_bytes, "orange"), ("41", once, "green")):
+        canvas.text(14, y + 9, rung, size=SMALL, bold=True)
+        length = 290 * size / (times * kv_bytes)
+        canvas.rect(44, y, length, 18, hue)
+        canvas.text(50 + length, y + 9, f"{size / 2**20:.0f} MB", size=SMALL)
+        y += 24
+    return canvas
+
+
+# --- 42, 43: the keys of a head over thread blocks ------------------------------------------------
+
+
+def shares(tiles: int, splits: int) -> list[range]:
+    """Tiles of each part, as 42 to 45 compute them."""
+    require_formula("42", "static_cast<int>(tiles * blockIdx.x / in.splits) * Bc")
+    return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
+
+
+def split() -> Canvas:
+    scores, values = sum(SCORES, ()), sum(VALUES, ())
+    parts = shares(len(scores), 3)
+    canvas, y = begin(
+        "42: parts of a head, merged by their log-sum-exps",
+        "Six keys in three parts of two. Each part has its own output O and the base-2 logarithm "
+        "L of its sum of exponentials. The parts weigh 2 to the power of L minus the largest L; "
+        "the merged output equals that of all six keys at once.",
+        note="Each part: a thread block. Numbers as in the online softmax.",
+    )
+    found = []
+    width = 134.0
+    for index, part in enumerate(parts):
+        x = 14 + index * (width + 5)
+        weights = [math.exp(scores[key]) for key in part]
+        total = sum(weights)
+        output = sum(w * values[key] for w, key in zip(weights, part, strict=True)) / total
+        found.append((math.log2(total), output))
+        canvas.text(x, y + 6, f"block {index}", size=SMALL, bold=True)
+        for place, key in enumerate(part):
+            at = x + place * width / 2
+            canvas.cell(at, y + 18, width / 2, 22, f"s = {scores[key]:g}", "blue-soft")
+            canvas.cell(at, y + 42, width / 2, 22, f"v = {values[key]:g}", "orange-soft")
+        hue = f"{HUES[2 + index]}-soft"
+        canvas.cell(x, y + 72, width, 24, f"O = {output:.3f}", hue)
+        canvas.cell(x, y + 98, width, 24, f"L = {found[-1][0]:.4f}", hue)
+        canvas.line([(x + width / 2, y + 124), (x + width / 2, y + 146)], "muted", arrow=True)
+    y += 148
+    most = max(log for log, _ in found)
+    weights = [2 ** (log - most) for log, _ in found]
+    canvas.text(14, y + 8, "the merge", size=SMALL, bold=True)
+    canvas.text(14, y + 28, f"largest L = {most:.4f}; weights 2^(L - {most:.4f}):", size=SMALL)
+    for index, weight in enumerate(weights):
+        x = 14 + index * (width + 5)
+        canvas.cell(x, y + 40, width, 24, f"{weight:.4f}", f"{HUES[2 + index]}-soft")
+    merged = sum(w * o for w, (_, o) in zip(weights, found, strict=True)) / sum(weights)
+    assert abs(merged - direct()) < 1e-12
+    products = " + ".join(f"{w:.3f} x {o:.2f}" for w, (_, o) in zip(weights, found, strict=True))
+    canvas.rect(14, y + 74, 412, 62, "green-soft")
+    canvas.text(24, y + 88, f"({products})", size=SMALL)
+    canvas.text(24, y + 106, f"/ {sum(weights):.4f} = {merged:.3f}", bold=True)
+    canvas.text(24, y + 125, f"all six keys at once: {direct():.3f}", size=SMALL)
+    return canvas
+
+
+def grids() -> Canvas:
+    """Thread blocks of 41 and 42 on the card, one sequence of 8192 keys."""
+    plans, sms = decode_facts()["plans"], card().document["device"]["sms"]
+    canvas, y = begin(
+        "42: one sequence on all SMs",
+        "A card of 132 SMs as squares. In 41 one sequence with 8 heads of K and V has 8 thread "
+        "blocks: 8 SMs have work. In 42 the keys of each head are split over 66 blocks: 528 "
+        "blocks, four on every SM.",
+        note="One square: an SM. 8192 keys, 8 heads of K and V.",
+    )
+    across, size = 22, 18.5
+    for rung in ("41", "42"):
+        grid = plans[rung][0]["grid"]
+        blocks = math.prod(grid)
+        tiles = 8192 // decode.tile_keys(rung)
+        each = math.ceil(tiles / grid[0])
+        text = f"{blocks} thread blocks, {each} tiles each"
+        canvas.text(14, y + 6, rung, bold=True)
+        canvas.text(44, y + 6, text, size=SMALL)
+        y += 20
+        for sm in range(sms):
+            on = blocks // sms + (sm < blocks % sms)
+            at = 14 + sm % across * (size + 0.2), y + sm // across * size
+            canvas.rect(*at, size - 1.5, size - 1.5, "green" if on else "grey-soft")
+            if on:
+                middle = at[0] + size / 2 - 0.7, at[1] + size / 2 - 0.7
+                canvas.text(*middle, str(on), "paper", size=BRIEF, anchor="middle")
+        y += sms // across * size + 16
+    canvas.text(14, y, "Number: thread blocks of the launch on this SM.", "muted", size=SMALL)
+    return canvas
+
+
+def atomic_inc(value: int, limit: int) -> int:
+    """The counter after atomicInc; it answers with the value before."""
+    return 0 if value >= limit else value + 1
+
+
+def last() -> Canvas:
+    require_formula("43", "atomicInc(in.counter + entry * gridDim.y + blockIdx.y, in.splits - 1)")
+    splits, order = 3, (1, 0, 2)  # which block ends first is not determined
+    canvas, y = begin(
+        "43: the block that counts last merges",
+        "Three thread blocks of one head. Each computes its tiles, writes its part and "
+        "increments the counter, in any order. The one that reads 2, the number of parts less "
+        "one, merges all parts; its increment has set the counter back to 0.",
+        note="Time runs to the right. Order only, not to scale.",
+    )
+    left, unit = 72.0, 44.0
+    ends = {block: 2.6 + 1.3 * place for place, block in enumerate(order)}
+    counter, counts = 0, []
+    for place, block in enumerate(order):
+        at = y + block * 40
+        end = ends[block]
+        canvas.text(14, at + 14, f"block {block}", size=SMALL, bold=True)
+        canvas.cell(left, at, (end - 1) * unit, 28, "tiles", "blue-soft")
+        canvas.cell(left + (end - 1) * unit, at, unit, 28, "part", "orange-soft")
+        after = atomic_inc(counter, splits - 1)
+        x = left + end * unit
+        canvas.circle(x, at + 14, 9, "red")
+        canvas.text(x, at + 14, str(counter), "paper", size=BRIEF, anchor="middle", bold=True)
+        if counter == splits - 1:
+            canvas.cell(x + 12, at, 64, 28, "merge", "green")
+        else:
+            canvas.text(x + 14, at + 14, "ends", "muted", size=SMALL)
+        counts.append((x, counter, after))
+        counter = after
+        assert (counter == 0) == (place == splits - 1)
+    y += splits * 40 + 12
+    canvas.text(14, y + 9, "counter", size=SMALL, bold=True)
+    begins = left
+    for x, before, _ in counts:
+        canvas.cell(begins, y, x - begins, 20, str(before), "grey-soft")
+        begins = x
+    canvas.cell(begins, y, 426 - begins, 20, str(counter), "red-soft")
+    for x, _, _ in counts:
+        canvas.line([(x, y - 10), (x, y)], "red", thick=1.4, arrow=True)
+    told = (
+        "In the circle: what atomicInc answers, the value before.",
+        f"Who reads {splits - 1} knows that all {splits} parts are written. The counter",
+        "is 0 again, as the next launch needs it.",
+    )
+    canvas.lines(14, y + 40, told, "muted", size=SMALL)
+    return canvas
+
+
+# --- 44: bytes in flight --------------------------------------------------------------------------
+
+LATENCY_S = 1e-6  # of a load under load: the chapter's assumption
+
+
+def ring() -> Canvas:
+    stages, steps = decode.constant("44", "kStages"), 7
+    require_formula("44", "load_step(j + (kStages - 1) * Bc);")
+    canvas, y = begin(
+        "44: three tiles on their way, one computed",
+        "Four stages over seven steps. In each step one stage is computed, the load of the tile "
+        "three steps ahead starts in the stage that the step before has freed, and three tiles "
+        "are on their way. Below, bytes on their way on an SM: Little's law requires 34 KB; "
+        "43 has up to 128 KB but none while it computes; 44 has 144 KB at all times.",
+        note="Number: the tile in the stage. Steps from left to right.",
+    )
+    left, width = 72.0, 50.5
+    for step in range(steps):
+        canvas.text(
+            left + (step + 0.5) * width, y + 4, f"step {step}", "muted", size=BRIEF, anchor="middle"
+        )
+    y += 14
+    for stage in range(stages):
+        canvas.text(14, y + 13, f"stage {stage}", size=SMALL)
+        for step in range(steps):
+            # The tiles step to step + stages - 1 are in the ring; the first is computed.
+            tile = next(t for t in range(step, step + stages) if t % stages == stage)
+            if tile == step:
+                fill, ink = "green", "paper"
+            else:
+                starts = tile == step + stages - 1
+                fill, ink = ("blue", "paper") if starts else ("blue-soft", "ink")
+            canvas.rect(left + step * width, y, width, 26, fill, "paper")
+            middle = left + (step + 0.5) * width
+            canvas.text(middle, y + 13, str(tile), ink, size=SMALL, anchor="middle")
+        y += 28
+    y += 12
+    x = 14.0
+    for fill, text in (
+        ("green", "computed"),
+        ("blue", "its load starts"),
+        ("blue-soft", "on its way"),
+    ):
+        canvas.rect(x, y - 7, 14, 14, fill, "line")
+        canvas.text(x + 20, y, text, size=SMALL)
+        x += 34 + len(text) * 6.8
+    return in_flight(canvas, y + 30)
+
+
+def in_flight(canvas: Canvas, y: float) -> Canvas:
+    plans, sms = decode_facts()["plans"], card().document["device"]["sms"]
+    needed = card().traffic("memory_read") * 1e9 * LATENCY_S / sms / KB
+    found = {}
+    for rung in ("43", "44"):
+        (launch,) = plans[rung]
+        on_sm = round(math.prod(launch["grid"]) / sms)
+        found[rung] = on_sm, launch["dynamic_shared"] / KB
+    stages = decode.constant("44", "kStages")
+    canvas.text(14, y, "Bytes on their way on an SM", size=SMALL, bold=True)
+    y += 16
+    blocks, bytes_of = found["43"]
+    rows = [
+        ("needed", needed, "orange", f"{needed:.0f} KB: bandwidth x 1 \u00b5s"),
+        (
+            "43",
+            blocks * bytes_of,
+            "none",
+            f"0 to {blocks * bytes_of:.0f} KB, none while it computes",
+        ),
+    ]
+    blocks, bytes_of = found["44"]
+    always = blocks * bytes_of * (stages - 1) / stages
+    rows.append(("44", always, "blue", f"{always:.0f} KB: {blocks} blocks x {stages - 1} tiles"))
+    most = max(value for _, value, _, _ in rows)
+    for name, value, fill, text in rows:
+        canvas.text(14, y + 9, name, size=SMALL, bold=True)
+        length = 350 * value / most
+        if fill == "none":
+            canvas.rect(72, y, length, 18, "none", "blue", dashed=True)
+        else:
+            canvas.rect(72, y, length, 18, fill)
+        canvas.text(72, y + 28, text, "muted", size=SMALL)
+        y += 44
+    return canvas
+
+
+# --- 45: swapped operands -------------------------------------------------------------------------
+
+
+def grid_of_product(
+    canvas: Canvas, x: float, y: float, rows: int, columns: int, filled: tuple[int, int], hue: str
+) -> None:
+    size = 10.0
+    for row in range(rows):
+        for column in range(columns):
+            used = row < filled[0] and column < filled[1]
+            at = x + column * size, y + row * size
+            canvas.rect(*at, size, size, hue if used else "grey-soft", "paper", radius=0)
+
+
+def operands() -> Canvas:
+    canvas, y = begin(
+        "45: keys as the rows of an mma",
+        "Scores of 16 keys for a group of four and of eight query heads. With queries as rows, two "
+        "products of 16 rows and 8 keys are filled to a quarter and a half. With keys as rows, one "
+        "product of 16 keys and 8 heads is filled to a half and whole.",
+        note="S of 16 keys, as mma.m16n8k16 computes it. Filled: query heads.",
+    )
+    for group in (4, 8):
+        canvas.text(14, y + 6, f"a group of {group} query heads", size=SMALL, bold=True)
+        top = y + 34
+        canvas.text(104, top - 10, "keys", "muted", size=BRIEF)
+        canvas.text(62, top + 80, "queries", "muted", size=BRIEF, anchor="end")
+        for tile in range(2):
+            grid_of_product(canvas, 70 + tile * 86, top, 16, 8, (group, 8), "orange")
+        canvas.text(330, top - 10, "heads", "muted", size=BRIEF)
+        canvas.text(300, top + 80, "keys", "muted", size=BRIEF, anchor="end")
+        grid_of_product(canvas, 308, top, 16, 8, (16, group), "green")
+        y = top + 160 + 14
+        canvas.text(70, y, f"2 mma, {group / 16:.0%} of them useful", "orange", size=SMALL)
+        canvas.text(290, y, f"1 mma, {group / 8:.0%}", "green", size=SMALL)
+        y += 26
+    return canvas
+
+
+def lanes_of(pairs: Sequence[Any], register: int, swapped: bool) -> dict[tuple[int, int], int]:
+    """(key, head) -> lane, of the elements that the lanes hold in one register."""
+    found = {}
+    for lane, held in enumerate(pairs):
+        for first, second in held[register]:
+            found[(second, first) if swapped else (first, second)] = lane
+    return found
+
+
+def transposed() -> Canvas:
+    mma = facts()["mma"]
+    scores = lanes_of(pairs_of_accumulator(mma["c"]), 0, swapped=False)  # rows: keys
+    weights = lanes_of(mma["b"], 0, swapped=True)  # rows of B as stored: heads
+    tile = [(key, head) for key in range(8) for head in range(8)]
+    # movmatrix transposes: the lane that has (key, head) gets what another had as (head, key).
+    assert all(scores[key, head] == weights[head, key] for key, head in tile)
+    canvas, y = begin(
+        "45: P as it is computed, P as it is multiplied",
+        "An 8 by 8 tile of keys and heads with the lane that holds each element. As the result of "
+        "K Q transposed, lane 5 has key 1 of heads 2 and 3. As an operand of V transposed P, lane "
+        "5 needs keys 2 and 3 of head 1. movmatrix transposes the tile in registers.",
+        note="8 keys down, 8 heads across. Number: lane. Lane 5 filled.",
+    )
+    top, size = y + 26, 23.0
+    for x, held, name in (
+        (14.0, scores, "result of K Q\u1d40"),
+        (242.0, weights, "operand P\u1d40"),
+    ):
+        canvas.text(x, top - 14, name, size=SMALL, bold=True)
+        for key, head in tile:
+            lane = held[key, head]
+            mine = lane == SHOWN_LANE
+            fill = "blue" if mine else "blue-soft" if lane % 2 else "grey-soft"
+            canvas.rect(x + head * size, top + key * 18, size, 18, fill, "paper")
+            canvas.text(
+                x + (head + 0.5) * size,
+                top + key * 18 + 9,
+                str(lane),
+                "paper" if mine else "ink",
+                size=BRIEF,
+                anchor="middle",
+            )
+    canvas.line([(203, top + 72), (236, top + 72)], "muted", thick=1.6, arrow=True)
+    canvas.text(
+        220,
+        top + 8 * 18 + 14,
+        "movmatrix.trans, twice for 16 keys",
+        "muted",
+        size=SMALL,
+        anchor="middle",
+    )
+    return canvas
+
+
+# --- 46: an even share ----------------------------------------------------------------------------
+
+HEAD_TILES, BLOCKS = (9, 2, 5, 1), 6
+
+
+def even_shares() -> list[range]:
+    require_formula("46", "static_cast<int>(all * blockIdx.x / blocks)")
+    tiles = sum(HEAD_TILES)
+    return [range(tiles * i // BLOCKS, tiles * (i + 1) // BLOCKS) for i in range(BLOCKS)]
+
+
+def blocks_of(begins: int, ends: int, tiles: int) -> range:
+    """The blocks that a head's first and last tile belong to, as the kernel finds them."""
+    require_formula("46", "static_cast<int>(((at.begin + 1) * blocks - 1) / all)")
+    require_formula("46", "static_cast<int>((at.end * blocks - 1) / all)")
+    first, final = ((begins + 1) * BLOCKS - 1) // tiles, (ends * BLOCKS - 1) // tiles
+    found = [i for i, share in enumerate(even_shares()) if set(share) & set(range(begins, ends))]
+    assert found == list(range(first, final + 1))
+    return range(first, final + 1)
+
+
+def draw_blocks(
+    canvas: Canvas, y: float, name: str, shown: Sequence[Sequence[int]], unit: float
+) -> float:
+    """Rows of tiles, each with its head; shown: block -> head of each of its tiles."""
+    canvas.text(14, y + 6, name, size=SMALL, bold=True)
+    y += 18
+    top, left = y, 72.0
+    for block, heads in enumerate(shown):
+        canvas.text(14, y + 8, f"block {block}", "muted", size=BRIEF)
+        if not heads:
+            canvas.text(left, y + 8, "no work", "muted", size=BRIEF)
+        for place, head in enumerate(heads):
+            canvas.cell(
+                left + place * unit, y, unit, 17, str(head), f"{HUES[head]}-soft", size=BRIEF
+            )
+        y += 18
+    longest = max(map(len, shown))
+    x = left + longest * unit
+    canvas.line([(x, top), (x, y)], "red", thick=1.8)
+    canvas.text(left, y + 9, f"all done after {longest} tiles", "red", size=SMALL)
+    return y + 30
+
+
+def even() -> Canvas:
+    tiles = sum(HEAD_TILES)
+    head_of = [head for head, count in enumerate(HEAD_TILES) for _ in range(count)]
+    canvas, y = begin(
+        "46: the same number of tiles for every block",
+        "Four heads of 9, 2, 5 and 1 tiles and room for six thread blocks. 45 gives each head one "
+        "block: the longest takes 9 tiles and two blocks have no work. 46 puts all 17 tiles in a "
+        "row and cuts it evenly: 3 tiles at most. Head 0 is cut into the parts of blocks 0 to 3.",
+        note="Number and colour: the head of a tile. Room for 6 blocks.",
+    )
+    splits = max(1, BLOCKS // len(HEAD_TILES))
+    of_heads = [
+        [head] * len(part)
+        for head, count in enumerate(HEAD_TILES)
+        for part in shares(count, min(splits, count))
+    ]
+    of_heads += [[] for _ in range(BLOCKS - len(of_heads))]
+    y = draw_blocks(canvas, y, "45: one block for each head", of_heads, 28)
+    canvas.text(14, y + 6, f"46: all {tiles} tiles in a row, cut at T i / n", size=SMALL, bold=True)
+    y += 20
+    unit = 412 / tiles
+    for place, head in enumerate(head_of):
+        canvas.cell(14 + place * unit, y, unit, 22, str(head), f"{HUES[head]}-soft", size=BRIEF)
+    for share in even_shares()[1:]:
+        x = 14 + share.start * unit
+        canvas.line([(x, y - 5), (x, y + 27)], "red", thick=1.8)
+    y += 40
+    y = draw_blocks(canvas, y, "", [[head_of[t] for t in share] for share in even_shares()], 28)
+    begins, told = 0, []
+    for head, count in enumerate(HEAD_TILES):
+        found = blocks_of(begins, begins + count, tiles)
+        if len(found) > 1:
+            told.append(
+                f"Head {head}: parts of blocks {found[0]} to {found[-1]}, merged by the last."
+            )
+        begins += count
+    whole = len(HEAD_TILES) - len(told)
+    told.append(f"The other {whole} lie within one share: nothing to merge." if whole else "")
+    canvas.lines(14, y, told, "muted", size=SMALL)
+    return canvas
+
+
+# --- 47: pages ------------------------------------------------------------------------------------
+
+PAGE, POOL = 16, 10
+TABLE = ((6, 1, 8, 3, 4), (0, 7, 5))  # an example; the server that owns the cache fills it
+LENGTHS = (75, 40)
+
+
+def pages() -> Canvas:
+    require_formula("47", "in.page_table[table + key / page]")
+    require_formula("47", "element = (first + key % page) * D + chunk * 8;")
+    canvas, y = begin(
+        "47: the page table says where a key lies",
+        "Two sequences of 75 and 40 keys in pages of 16. A table row for each sequence names its "
+        "pages, which lie anywhere among ten. Key 37 of sequence 0 is row 5 of page 8, the third "
+        "in its table row.",
+        note=f"Pages of {PAGE} keys; an example table.",
+    )
+    for entry, (table, length) in enumerate(zip(TABLE, LENGTHS, strict=True)):
+        assert len(table) == -(-length // PAGE)
+        canvas.text(14, y + 6, f"sequence {entry}: {length} keys", size=SMALL, bold=True)
+        for index, page in enumerate(table):
+            x = 14 + index * 83
+            keys = f"{index * PAGE}-{min(length, (index + 1) * PAGE) - 1}"
+            canvas.cell(x, y + 18, 79, 22, f"keys {keys}", f"{HUES[entry]}-soft", size=BRIEF)
+            canvas.cell(x, y + 42, 79, 22, f"page {page}", "grey-soft", size=BRIEF)
+        y += 80
+    canvas.text(14, y + 4, "K (and V) in memory, page after page", size=SMALL, bold=True)
+    y += 16
+    owner = {
+        page: (entry, index)
+        for entry, table in enumerate(TABLE)
+        for index, page in enumerate(table)
+    }
+    unit = 412 / POOL
+    for page in range(POOL):
+        x = 14 + page * unit
+        entry, index = owner.get(page, (-1, -1))
+        fill = f"{HUES[entry]}-soft" if entry >= 0 else "none"
+        keys = min(PAGE, LENGTHS[entry] - index * PAGE) if entry >= 0 else 0
+        canvas.rect(x, y, unit - 2, 48, "none", "line")
+        canvas.rect(x, y, unit - 2, 48 * keys / PAGE, fill)
+        canvas.text(x + unit / 2 - 1, y + 14, str(page), size=SMALL, anchor="middle")
+        text = f"{index * PAGE}-" if entry >= 0 else "free"
+        canvas.text(x + unit / 2 - 1, y + 33, text, "muted", size=BRIEF, anchor="middle")
+    y += 68
+    key = 37
+    page, row = TABLE[0][key // PAGE], key % PAGE
+    told = (
+        f"Key {key} of sequence 0: table[{key} / {PAGE}] = table[{key // PAGE}] = page {page},",
+        f"row {key} mod {PAGE} = {row} of it. A tile of {decode.tile_keys('47')} keys lies in "
+        f"{decode.tile_keys('47') // PAGE} pages.",
+        "White: rows of a last page that no key has yet, and a free page.",
+    )
+    canvas.lines(14, y, told, "muted", size=SMALL)
+    return canvas
+
+
+FIGURES = {
+    "decode_lanes": lanes,
+    "decode_reads": reads,
+    "decode_grids": grids,
+    "decode_split": split,
+    "decode_last": last,
+    "decode_ring": ring,
+    "decode_operands": operands,
+    "decode_transposed": transposed,
+    "decode_even": even,
+    "decode_pages": pages,
+}
