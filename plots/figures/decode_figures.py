@@ -73,10 +73,11 @@ def lanes() -> Canvas:
         x = 126 + step * 76
         canvas.line([(x - 16, y + 15), (x - 1, y + 15)], "muted", thick=1.4, arrow=True)
         distance = lanes_of_row >> (step + 1)
-        canvas.cell(x, y, 60, 30, f"+ lane ^ {distance}", "orange-soft", size=BRIEF)
+        canvas.cell(x, y, 60, 30, f"xor {distance}", "orange-soft", size=BRIEF)
     y += 46
     told = (
-        f"{steps} shuffles: then each of the {lanes_of_row} lanes has the whole score.",
+        f"{steps} shuffles. Each adds the sum of another lane; then all",
+        f"{lanes_of_row} lanes of a key have its whole score.",
         "P V needs none: a lane multiplies its own 8 columns of V.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
@@ -142,7 +143,7 @@ def split() -> Canvas:
     scores, values = sum(SCORES, ()), sum(VALUES, ())
     parts = shares(len(scores), 3)
     canvas, y = begin(
-        "42: parts of a head, merged by their log-sum-exps",
+        "42: parts merged by their log-sum-exps",
         "Six keys in three parts of two. Each part has its own output O and the base-2 logarithm "
         "L of its sum of exponentials. The parts weigh 2 to the power of L minus the largest L; "
         "the merged output equals that of all six keys at once.",
@@ -240,11 +241,12 @@ def last() -> Canvas:
         canvas.cell(left, at, (end - 1) * unit, 28, "tiles", "blue-soft")
         canvas.cell(left + (end - 1) * unit, at, unit, 28, "part", "orange-soft")
         after = atomic_inc(counter, splits - 1)
-        x = left + end * unit
+        x = left + end * unit + 12
         canvas.circle(x, at + 14, 9, "red")
         canvas.text(x, at + 14, str(counter), "paper", size=BRIEF, anchor="middle", bold=True)
         if counter == splits - 1:
-            canvas.cell(x + 12, at, 64, 28, "merge", "green")
+            canvas.rect(x + 12, at, 64, 28, "green")
+            canvas.text(x + 44, at + 14, "merge", "paper", size=SMALL, anchor="middle")
         else:
             canvas.text(x + 14, at + 14, "ends", "muted", size=SMALL)
         counts.append((x, counter, after))
@@ -305,15 +307,13 @@ def ring() -> Canvas:
             canvas.text(middle, y + 13, str(tile), ink, size=SMALL, anchor="middle")
         y += 28
     y += 12
-    x = 14.0
-    for fill, text in (
-        ("green", "computed"),
-        ("blue", "its load starts"),
-        ("blue-soft", "on its way"),
+    for x, fill, text in (
+        (72, "green", "computed"),
+        (172, "blue", "its load starts"),
+        (306, "blue-soft", "on its way"),
     ):
         canvas.rect(x, y - 7, 14, 14, fill, "line")
         canvas.text(x + 20, y, text, size=SMALL)
-        x += 34 + len(text) * 6.8
     return in_flight(canvas, y + 30)
 
 
@@ -335,7 +335,7 @@ def in_flight(canvas: Canvas, y: float) -> Canvas:
             "43",
             blocks * bytes_of,
             "none",
-            f"0 to {blocks * bytes_of:.0f} KB, none while it computes",
+            f"0 to {blocks * bytes_of:.0f} KB, none while a block computes",
         ),
     ]
     blocks, bytes_of = found["44"]
@@ -387,8 +387,8 @@ def operands() -> Canvas:
         canvas.text(300, top + 80, "keys", "muted", size=BRIEF, anchor="end")
         grid_of_product(canvas, 308, top, 16, 8, (16, group), "green")
         y = top + 160 + 14
-        canvas.text(70, y, f"2 mma, {group / 16:.0%} of them useful", "orange", size=SMALL)
-        canvas.text(290, y, f"1 mma, {group / 8:.0%}", "green", size=SMALL)
+        canvas.text(70, y, f"2 mma, filled to {100 * group / 16:.0f} %", "orange", size=SMALL)
+        canvas.text(290, y, f"1 mma, to {100 * group / 8:.0f} %", "green", size=SMALL)
         y += 26
     return canvas
 
@@ -472,8 +472,9 @@ def draw_blocks(
     canvas: Canvas, y: float, name: str, shown: Sequence[Sequence[int]], unit: float
 ) -> float:
     """Rows of tiles, each with its head; shown: block -> head of each of its tiles."""
-    canvas.text(14, y + 6, name, size=SMALL, bold=True)
-    y += 18
+    if name:
+        canvas.text(14, y + 6, name, size=SMALL, bold=True)
+        y += 18
     top, left = y, 72.0
     for block, heads in enumerate(shown):
         canvas.text(14, y + 8, f"block {block}", "muted", size=BRIEF)
@@ -523,9 +524,8 @@ def even() -> Canvas:
     for head, count in enumerate(HEAD_TILES):
         found = blocks_of(begins, begins + count, tiles)
         if len(found) > 1:
-            told.append(
-                f"Head {head}: parts of blocks {found[0]} to {found[-1]}, merged by the last."
-            )
+            of = f"{found[0]} {'to' if len(found) > 2 else 'and'} {found[-1]}"
+            told.append(f"Head {head}: parts of blocks {of}; the one that counts last merges.")
         begins += count
     whole = len(HEAD_TILES) - len(told)
     told.append(f"The other {whole} lie within one share: nothing to merge." if whole else "")
@@ -584,7 +584,7 @@ def pages() -> Canvas:
         f"Key {key} of sequence 0: table[{key} / {PAGE}] = table[{key // PAGE}] = page {page},",
         f"row {key} mod {PAGE} = {row} of it. A tile of {decode.tile_keys('47')} keys lies in "
         f"{decode.tile_keys('47') // PAGE} pages.",
-        "White: rows of a last page that no key has yet, and a free page.",
+        "Empty: rows of a last page that no key has yet, free pages.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
