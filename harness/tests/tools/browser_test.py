@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from support import REPOSITORY, need  # isort: split
+
 import web_exercises
-from support import REPOSITORY, need
 
 playwright = need("playwright.sync_api")
 

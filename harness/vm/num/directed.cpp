@@ -4,6 +4,7 @@
 
 #include <cfenv>
 #include <cmath>
+#include <limits>
 
 #include "ptxvm/diagnostic.h"
 
@@ -84,6 +85,9 @@ double fuse(double a, double b, double c, Rounding mode) {
 
 template <class T>
 T from_integer(int64_t v, Rounding mode) {
+  // Exact in every mode, so that WebAssembly has it too.
+  constexpr int64_t kExact = int64_t{1} << std::numeric_limits<T>::digits;
+  if (-kExact <= v && v <= kExact) return static_cast<T>(v);
   const Mode m(mode);
   volatile int64_t x = v;
   volatile T result = static_cast<T>(x);
