@@ -205,6 +205,20 @@ START_WIDGETS = """async () => {
 }"""
 
 
+SET_THEME = """theme => {
+  const style = document.createElement("style");
+  style.textContent = "* { transition: none !important }"; // else colours take their time
+  document.head.append(style);
+  document.body.setAttribute("data-md-color-scheme", theme);
+}"""
+
+
+def set_scheme(page: Any, scheme: str) -> None:
+    """Light or dark, as a page of that scheme is loaded."""
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate(SET_THEME, {"light": "default", "dark": "slate"}[scheme])
+
+
 def fits(page: Any, path: str) -> None:
     """A page loads, starts its widgets, and is no wider than its window."""
     page.set_viewport_size({"width": 1280, "height": 900})
@@ -220,7 +234,7 @@ def fits(page: Any, path: str) -> None:
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
+            set_scheme(page, scheme)
             over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             wide += [f"at {width} px, {scheme}: {over} px too wide"] if over > 0 else []
     assert not wide, "; ".join(wide)
@@ -242,7 +256,7 @@ class PagesTest(BrowserTest):
             found = []
             # The other scheme has the same elements in other colours.
             for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
-                page.emulate_media(color_scheme=scheme)
+                set_scheme(page, scheme)
                 options = {"resultTypes": ["violations"]}
                 if rules:
                     options["runOnly"] = rules
