@@ -221,8 +221,6 @@ def set_scheme(page: Any, scheme: str) -> None:
 
 def fits(page: Any, path: str) -> None:
     """A page loads, starts its widgets, and is no wider than its window."""
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.emulate_media(color_scheme="light")
     page.goto(f"{Shared.host}/{path}")
     started = page.evaluate(START_WIDGETS)
     assert all(live == "yes" for *_, live in started), f"started {started}"
@@ -230,13 +228,20 @@ def fits(page: Any, path: str) -> None:
     if DATA.is_dir() and (DATA / "rungs" / f"{rung}.json").is_file():
         for kind in ("run", "break"):
             assert [kind, rung, "yes"] in started, f"no {kind} among {started}"
+    # Each step changes one thing, and the next page begins where this one ends: layouts take time.
+    first = page.viewport_size["width"]
+    second = 390 if first == 1280 else 1280
+    steps = (
+        (f"{first} px, light", lambda: None),
+        (f"{first} px, dark", lambda: set_scheme(page, "dark")),
+        (f"{second} px, dark", lambda: page.set_viewport_size({"width": second, "height": 900})),
+        (f"{second} px, light", lambda: set_scheme(page, "light")),
+    )
     wide = []
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for scheme in ("light", "dark"):
-            set_scheme(page, scheme)
-            over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            wide += [f"at {width} px, {scheme}: {over} px too wide"] if over > 0 else []
+    for form, change in steps:
+        change()
+        over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        wide += [f"at {form}: {over} px too wide"] if over > 0 else []
     assert not wide, "; ".join(wide)
 
 
