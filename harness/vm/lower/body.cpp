@@ -185,7 +185,7 @@ void BodyLowering::call(const text::Statement& s, Lowered& out) {
       throw BadStatement{};
     }
     site.target = reg->ref;
-  } else if (context_.symbols.contains(c.target.name)) {
+  } else if (context_.symbols.find(c.target.name)) {
     site.system = provided(c.target.name);
     if (site.system == System::kNone) {
       return refuse(s, "'" + name + "' has no body in this module",

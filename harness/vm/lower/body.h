@@ -16,7 +16,7 @@ namespace ptxvm {
 /// What the bodies of a program share while they are lowered.
 struct ProgramContext {
   const text::ModuleText& module;
-  const ModuleSymbols& symbols;
+  const ProgramSymbols& symbols;
   const ModuleData& data;
   Program& program;
   text::Errors& errors;

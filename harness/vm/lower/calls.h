@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "program/program.h"
@@ -17,10 +18,27 @@ struct Reached {
   bool recursive = false;  ///< A path of calls leads from it to itself.
 };
 
-/// All that `entry` may reach, callees before their callers where there is no recursion. An
-/// indirect call may reach every function whose address the module takes. Functions without a body
-/// are left out.
-std::vector<Reached> reached_functions(const text::ModuleText& module, const text::Entry& entry);
+/// The calls of a module, read once.
+class CallGraph {
+ public:
+  explicit CallGraph(const text::ModuleText& module);
+
+  /// All that `entry` may reach, callees before their callers where there is no recursion. An
+  /// indirect call may reach every function whose address the module takes. Functions without a
+  /// body are left out.
+  std::vector<Reached> reached(const text::Entry& entry) const;
+
+ private:
+  std::vector<uint32_t> callees(const text::Entry& body) const;
+  std::vector<uint32_t> pointed_at() const;
+  void find_recursion();
+
+  const text::ModuleText& module_;
+  std::unordered_map<std::string_view, uint32_t> numbers_;
+  // By function, and one more: what an indirect call may reach.
+  std::vector<std::vector<uint32_t>> callees_;
+  std::vector<bool> recursive_;
+};
 
 /// The function that the machine provides under a name; kNone where it provides none.
 System provided(std::string_view name);

@@ -7,48 +7,86 @@
 namespace ptxvm {
 namespace {
 
-// Strongly connected components of the blocks in `members` that are reachable from `entry`, with
-// edges into `cut` removed. Iterative (Tarjan), so that long kernels do not exhaust the stack.
-class Components {
+constexpr uint32_t kNone = 0xffffffffu;
+// Loops in loops, from here on in the order of the text: a text may nest them as deep as it is
+// long.
+constexpr int kDeepest = 64;
+
+// Some blocks of the graph, which are entered at one of them. Edges to `cut` do not count.
+struct Piece {
+  std::vector<uint32_t> blocks;
+  uint32_t entry = 0, cut = kNone;
+  int depth = 0;
+  bool loop = true;  // else one block
+};
+
+// Takes pieces apart until they are blocks. All that it holds is by block, however deep loops nest.
+class Layout {
  public:
-  Components(const Graph& graph, const std::vector<uint32_t>& members, uint32_t entry, int64_t cut)
+  explicit Layout(const Graph& graph)
       : graph_(graph),
-        cut_(cut),
-        index_(graph.size(), kOutside),
+        piece_(graph.size(), 0),
+        index_(graph.size(), 0),
         low_(graph.size(), 0),
-        on_stack_(graph.size(), false),
-        component_(graph.size(), -1) {
-    for (uint32_t m : members) index_[m] = kUnseen;
-    visit(entry);
+        component_(graph.size(), kNone),
+        on_stack_(graph.size(), false) {}
+
+  std::vector<uint32_t> run() {
+    std::vector<uint32_t> out;
+    std::vector<Piece> pieces(graph_.empty() ? 0 : 1);
+    for (uint32_t i = 0; i < graph_.size(); ++i) pieces[0].blocks.push_back(i);
+    while (!pieces.empty()) {
+      Piece piece = std::move(pieces.back());
+      pieces.pop_back();
+      if (!piece.loop) {
+        out.push_back(piece.blocks[0]);
+      } else if (piece.depth > kDeepest) {
+        std::sort(piece.blocks.begin(), piece.blocks.end());
+        out.push_back(piece.entry);
+        std::copy_if(piece.blocks.begin(), piece.blocks.end(), std::back_inserter(out),
+                     [&](uint32_t block) { return block != piece.entry; });
+      } else {
+        std::vector<Piece> parts = take_apart(piece);
+        std::move(parts.rbegin(), parts.rend(), std::back_inserter(pieces));
+      }
+    }
+    return out;
   }
 
-  int of(uint32_t block) const { return component_[block]; }
-  const std::vector<std::vector<uint32_t>>& all() const { return all_; }
-
  private:
-  static constexpr uint32_t kOutside = 0xffffffffu;
-  static constexpr uint32_t kUnseen = 0xfffffffeu;
-
   struct Frame {
     uint32_t block;
     size_t next = 0;
   };
 
+  bool counts(uint32_t to, const Piece& piece) const {
+    return to != piece.cut && piece_[to] == number_;
+  }
+
   void open(uint32_t block) {
-    index_[block] = low_[block] = counter_++;
+    index_[block] = low_[block] = ++counter_;
     stack_.push_back(block);
     on_stack_[block] = true;
     frames_.push_back({block});
   }
 
-  void visit(uint32_t entry) {
-    open(entry);
+  // Strongly connected components that are reachable from the entry (Tarjan; a loop, so that long
+  // kernels do not exhaust the stack).
+  std::vector<std::vector<uint32_t>> components(const Piece& piece) {
+    ++number_;
+    for (uint32_t block : piece.blocks) {
+      piece_[block] = number_;
+      index_[block] = 0;
+      component_[block] = kNone;
+    }
+    std::vector<std::vector<uint32_t>> all;
+    open(piece.entry);
     while (!frames_.empty()) {
       Frame& f = frames_.back();
       if (f.next < graph_[f.block].size()) {
         const uint32_t to = graph_[f.block][f.next++];
-        if (static_cast<int64_t>(to) == cut_ || index_[to] == kOutside) continue;
-        if (index_[to] == kUnseen) {
+        if (!counts(to, piece)) continue;
+        if (index_[to] == 0) {
           open(to);
         } else if (on_stack_[to]) {
           low_[f.block] = std::min(low_[f.block], index_[to]);
@@ -61,94 +99,70 @@ class Components {
         low_[frames_.back().block] = std::min(low_[frames_.back().block], low_[done]);
       }
       if (low_[done] != index_[done]) continue;
-      all_.emplace_back();
+      const auto number = static_cast<uint32_t>(all.size());
+      all.emplace_back();
       uint32_t member;
       do {
         member = stack_.back();
         stack_.pop_back();
         on_stack_[member] = false;
-        component_[member] = static_cast<int>(all_.size() - 1);
-        all_.back().push_back(member);
+        component_[member] = number;
+        all.back().push_back(member);
       } while (member != done);
     }
+    return all;
+  }
+
+  // Its components in topological order; the one with the earliest block goes first.
+  std::vector<Piece> take_apart(const Piece& piece) {
+    auto all = components(piece);
+    std::vector<uint32_t> waiting(all.size(), 0), first(all.size()), header(all.size(), kNone);
+    std::vector<std::vector<uint32_t>> next(all.size());
+    for (uint32_t c = 0; c < all.size(); ++c) {
+      first[c] = *std::min_element(all[c].begin(), all[c].end());
+      for (uint32_t block : all[c]) {
+        for (uint32_t to : graph_[block]) {
+          if (!counts(to, piece) || component_[to] == c) continue;
+          const uint32_t other = component_[to];
+          next[c].push_back(other);
+          ++waiting[other];
+          header[other] = std::min(header[other], to);
+        }
+      }
+    }
+    // A loop is entered at the entry itself, else at the earliest block with a predecessor outside.
+    header[component_[piece.entry]] = piece.entry;
+    using Entry = std::pair<uint32_t, uint32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (uint32_t c = 0; c < all.size(); ++c) {
+      if (waiting[c] == 0) ready.push({first[c], c});
+    }
+    std::vector<Piece> out;
+    while (!ready.empty()) {
+      const uint32_t c = ready.top().second;
+      ready.pop();
+      const bool loop = all[c].size() > 1;
+      out.push_back({std::move(all[c]), header[c], header[c], piece.depth + 1, loop});
+      for (uint32_t n : next[c]) {
+        if (--waiting[n] == 0) ready.push({first[n], n});
+      }
+    }
+    return out;
   }
 
   const Graph& graph_;
-  int64_t cut_;
-  uint32_t counter_ = 0;
-  std::vector<uint32_t> index_, low_;
+  uint32_t number_ = 0, counter_ = 0;
+  // By block: the piece it was last part of, its place in the search, its component.
+  std::vector<uint32_t> piece_, index_, low_, component_;
   std::vector<bool> on_stack_;
-  std::vector<int> component_;
   std::vector<uint32_t> stack_;
   std::vector<Frame> frames_;
-  std::vector<std::vector<uint32_t>> all_;
 };
-
-void lay_out(const Graph& graph, const std::vector<uint32_t>& members, uint32_t entry, int64_t cut,
-             std::vector<uint32_t>& out) {
-  const Components components(graph, members, entry, cut);
-  const auto& all = components.all();
-
-  // Topological order of the components; the one with the earliest block goes first.
-  std::vector<uint32_t> waiting(all.size(), 0), first(all.size());
-  std::vector<std::vector<int>> next(all.size());
-  for (size_t c = 0; c < all.size(); ++c) {
-    first[c] = *std::min_element(all[c].begin(), all[c].end());
-    for (uint32_t block : all[c]) {
-      for (uint32_t to : graph[block]) {
-        if (static_cast<int64_t>(to) == cut) continue;
-        const int other = components.of(to);
-        if (other < 0 || other == static_cast<int>(c)) continue;
-        next[c].push_back(other);
-        ++waiting[static_cast<size_t>(other)];
-      }
-    }
-  }
-  using Entry = std::pair<uint32_t, size_t>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  for (size_t c = 0; c < all.size(); ++c) {
-    if (waiting[c] == 0) ready.push({first[c], c});
-  }
-  while (!ready.empty()) {
-    const size_t c = ready.top().second;
-    ready.pop();
-    const std::vector<uint32_t>& blocks = all[c];
-    bool loop = blocks.size() > 1;
-    if (!loop) {
-      out.push_back(blocks[0]);
-    } else {
-      // The header is where the loop is entered: the entry itself, else the earliest block that has
-      // a predecessor outside.
-      uint32_t header = 0xffffffffu;
-      for (uint32_t block : blocks) {
-        if (block == entry) header = entry;
-      }
-      if (header == 0xffffffffu) {
-        for (uint32_t from : members) {
-          if (components.of(from) < 0 || components.of(from) == static_cast<int>(c)) continue;
-          for (uint32_t to : graph[from]) {
-            if (components.of(to) == static_cast<int>(c)) header = std::min(header, to);
-          }
-        }
-      }
-      if (header == 0xffffffffu) header = first[c];
-      lay_out(graph, blocks, header, header, out);
-    }
-    for (int n : next[c]) {
-      if (--waiting[static_cast<size_t>(n)] == 0)
-        ready.push({first[static_cast<size_t>(n)], static_cast<size_t>(n)});
-    }
-  }
-}
 
 }  // namespace
 
 std::vector<uint32_t> order_blocks(const Graph& successors) {
-  std::vector<uint32_t> members(successors.size());
-  for (uint32_t i = 0; i < members.size(); ++i) members[i] = i;
-  std::vector<uint32_t> out;
-  if (!members.empty()) lay_out(successors, members, 0, -1, out);
-  return out;
+  return Layout(successors).run();
 }
 
 }  // namespace ptxvm

@@ -26,10 +26,12 @@ class Loader {
     text_ = text::parse(*data_->source, errors_);
     stop_on_errors();
     target();
+    ModuleIndex index(text_);
+    symbols_ = &index.symbols;
     variables();
     for (const text::Entry& entry : text_.entries) {
       auto program = std::make_unique<Program>();
-      lower_entry(text_, entry, symbols_, *data_, *program);
+      lower_entry(text_, entry, index, *data_, *program);
       data_->programs.push_back(std::move(program));
     }
     stop_without_kernels();
@@ -76,7 +78,7 @@ class Loader {
   void variables() {
     for (uint32_t i = 0; i < text_.functions.size(); ++i) {
       const std::string_view name = text_.functions[i].name;
-      symbols_.emplace(name, Symbol{name, "func", function_address(i)});
+      symbols_->emplace(name, Symbol{name, "func", function_address(i)});
     }
     uint64_t constant_bytes = 0;
     for (const text::Declaration& d : text_.variables) {
@@ -96,9 +98,9 @@ class Loader {
       } else if (d.space == "global") {
         if (bytes > (uint64_t{1} << 30)) fail(d, "the variable is too large");
         symbol.address = module_variable_address(next_variable++);
-        data_->globals.push_back({std::string(d.name), symbol.address, {}});
+        data_->globals.push_back({std::string(d.name), symbol.address, bytes, {}});
       }
-      if (!symbols_.emplace(d.name, symbol).second) {
+      if (!symbols_->emplace(d.name, symbol).second) {
         fail(d, "'" + std::string(d.name) + "' is declared twice");
       }
     }
@@ -108,10 +110,10 @@ class Loader {
     size_t global = 0;
     for (const text::Declaration& d : text_.variables) {
       if (d.space == "const") {
-        initialise(d, data_->constants.data() + symbols_.at(d.name).address);
+        initialise(d, data_->constants.data() + symbols_->at(d.name).address);
       } else if (d.space == "global") {
         auto& bytes = data_->globals[global++].initial;
-        bytes.resize(size_t{element_bytes(d)} * d.count);
+        bytes.resize(d.initial.size() * static_cast<size_t>(bits(d.type) / 8));
         initialise(d, bytes.data());
       }
     }
@@ -125,8 +127,9 @@ class Loader {
     for (const text::Operand& o : d.initial) {
       uint64_t value = o.integer;
       if (o.kind == text::Operand::Kind::kName) {
-        auto it = symbols_.find(o.name);
-        if (it == symbols_.end()) return fail(d, "'" + std::string(o.name) + "' is not a variable");
+        auto it = symbols_->find(o.name);
+        if (it == symbols_->end())
+          return fail(d, "'" + std::string(o.name) + "' is not a variable");
         value = it->second.address + o.integer;
         if (it->second.space == "const" && d.generic_names) value += window_base(Space::kConst);
       } else if (o.kind == text::Operand::Kind::kFloat) {
@@ -148,7 +151,7 @@ class Loader {
 
   std::shared_ptr<ModuleData> data_;
   text::ModuleText text_;
-  ModuleSymbols symbols_;
+  ModuleSymbols* symbols_ = nullptr;
   text::Errors errors_;
 };
 

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Source lines through inlining (.loc with inlined_at, PTX ISA 11.5).
+#include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "lower/lower.h"
 
 namespace ptxvm {
+namespace {
+
+constexpr size_t kMostInlined = 64;  // callers of a place that are told
+
+}  // namespace
 
 std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& module,
                                                        const text::Entry& entry) {
@@ -25,7 +31,8 @@ std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& m
       auto parent = last.find({loc.at_file, loc.at_line, loc.at_column});
       if (parent != last.end()) {
         const auto& rest = chains[parent->second];
-        chain.insert(chain.end(), rest.begin(), rest.end());
+        const size_t more = std::min(rest.size(), kMostInlined);
+        chain.insert(chain.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(more));
       } else {
         chain.push_back(location(loc.at_file, loc.at_line, loc.at_column));
       }

@@ -17,24 +17,21 @@ constexpr uint32_t kRecursionBytes = 16384;
 constexpr uint32_t kReservedShared = 1024;
 constexpr std::string_view kReservedName = "%reserved_smem_offset";
 
-uint32_t dynamic_alignment(const text::ModuleText& module) {
-  uint32_t align = 16;
-  for (const text::Declaration& d : module.variables) {
-    if (d.space == "shared" && d.external) align = std::max(align, d.align);
-  }
-  return align;
-}
+// Of all entries of a module. A function counts for each entry that may call it.
+constexpr uint64_t kMostStatements = 3'000'000;
+// Every register of the text has a place of its own: half a million of 32 bits.
+constexpr uint32_t kMostRegisterBytes = 64 << 20;
 
 class ProgramLowering {
  public:
-  ProgramLowering(const text::ModuleText& module, const text::Entry& entry,
-                  const ModuleSymbols& symbols, const ModuleData& data, Program& program)
+  ProgramLowering(const text::ModuleText& module, const text::Entry& entry, ModuleIndex& index,
+                  const ModuleData& data, Program& program)
       : entry_(entry),
+        index_(index),
         program_(program),
         errors_(*data.source),
         unsupported_(*data.source, "instruction", " that this machine does not run"),
-        reached_(reached_functions(module, entry)),
-        symbols_(symbols),
+        symbols_(index.symbols),
         context_{module, symbols_, data, program, errors_, unsupported_, {}, {}, false} {
     program.name = std::string(entry.name);
     program.source = data.source.get();
@@ -45,15 +42,19 @@ class ProgramLowering {
   }
 
   void run() {
-    if (errors_in_text()) return;
+    if (!find_functions() || errors_in_text()) return;
     place_shared_variables();
     make_functions();
     bodies_.emplace_back(context_, entry_, nullptr);
     for (size_t i = 0; i < reached_.size(); ++i) {
       bodies_.emplace_back(context_, *reached_[i].body, &program_.functions[i]);
     }
-    program_.dynamic_offset = align_up(program_.shared_bytes, dynamic_alignment(context_.module));
+    program_.dynamic_offset = align_up(program_.shared_bytes, index_.dynamic_alignment);
     for (BodyLowering& body : bodies_) body.read();
+    if (program_.register_bytes > kMostRegisterBytes) {
+      errors_.add(entry_.span, "the entry has " + std::to_string(program_.register_slots) +
+                                   " registers, which is too many");
+    }
     program_.unsupported = unsupported_.take();
     program_.errors = errors_.take();
     if (!program_.errors.empty() || !program_.unsupported.empty()) return;
@@ -70,6 +71,21 @@ class ProgramLowering {
   }
 
  private:
+  // A text can make many entries of many functions that each has to be lowered for.
+  bool find_functions() {
+    index_.statements += entry_.statements.size();
+    if (index_.statements <= kMostStatements) {
+      reached_ = index_.calls.reached(entry_);
+      for (const Reached& f : reached_) index_.statements += f.body->statements.size();
+    }
+    if (index_.statements <= kMostStatements) return true;
+    errors_.add(entry_.span, "this entry and those before it have more than " +
+                                 std::to_string(kMostStatements) +
+                                 " instructions, with those of the functions that each may call");
+    program_.errors = errors_.take();
+    return false;
+  }
+
   bool errors_in_text() {
     program_.errors = entry_.errors;
     for (const Reached& f : reached_) {
@@ -89,22 +105,25 @@ class ProgramLowering {
   // Static shared variables that several kernels name stand at module level; each program has only
   // those that it uses. So has it the part of shared memory that the system reserves.
   void place_shared_variables() {
-    std::set<std::string_view> names;
-    const auto collect = [&](std::string_view name) { names.insert(name); };
+    std::set<uint32_t> used;
+    bool reserved = false;
+    const auto collect = [&](std::string_view name) {
+      reserved |= name.starts_with(kReservedName);
+      const auto found = index_.shared.find(name);
+      if (found != index_.shared.end()) used.insert(found->second);
+    };
     for_names(entry_, collect);
     for (const Reached& f : reached_) for_names(*f.body, collect);
-    for (const text::Declaration& d : context_.module.variables) {
-      if (d.space != "shared" || d.external || !names.contains(d.name)) continue;
-      symbols_[d.name] = place_shared(d, program_);
+    for (uint32_t number : used) {
+      symbols_.place(place_shared(context_.module.variables[number], program_, errors_));
     }
-    const auto reserved = names.lower_bound(kReservedName);
-    if (reserved == names.end() || !reserved->starts_with(kReservedName)) return;
+    if (!reserved) return;
     text::Declaration d;
     d.name = kReservedName;
     d.type = Type::kB8;
     d.count = kReservedShared;
     d.align = 128;
-    symbols_[d.name] = place_shared(d, program_);
+    symbols_.place(place_shared(d, program_, errors_));
   }
 
   void make_functions() {
@@ -112,7 +131,7 @@ class ProgramLowering {
     for (uint32_t i = 0; i < reached_.size(); ++i) {
       Function& f = program_.functions[i];
       f.name = std::string(reached_[i].body->name);
-      f.address = symbols_.at(reached_[i].body->name).address;
+      f.address = symbols_.find(reached_[i].body->name)->address;
       f.recursive = reached_[i].recursive;
       context_.functions.emplace(reached_[i].body->name, i);
     }
@@ -147,19 +166,32 @@ class ProgramLowering {
   }
 
   const text::Entry& entry_;
+  ModuleIndex& index_;
   Program& program_;
   text::Errors errors_, unsupported_;
   std::vector<Reached> reached_;
-  ModuleSymbols symbols_;
+  ProgramSymbols symbols_;
   ProgramContext context_;
   std::deque<BodyLowering> bodies_;  // the entry first
 };
 
 }  // namespace
 
-void lower_entry(const text::ModuleText& module, const text::Entry& entry,
-                 const ModuleSymbols& symbols, const ModuleData& data, Program& program) {
-  ProgramLowering(module, entry, symbols, data, program).run();
+ModuleIndex::ModuleIndex(const text::ModuleText& module) : calls(module) {
+  for (uint32_t i = 0; i < module.variables.size(); ++i) {
+    const text::Declaration& d = module.variables[i];
+    if (d.space != "shared") continue;
+    if (d.external) {
+      dynamic_alignment = std::max(dynamic_alignment, d.align);
+    } else {
+      shared.emplace(d.name, i);
+    }
+  }
+}
+
+void lower_entry(const text::ModuleText& module, const text::Entry& entry, ModuleIndex& index,
+                 const ModuleData& data, Program& program) {
+  ProgramLowering(module, entry, index, data, program).run();
 }
 
 }  // namespace ptxvm

@@ -2,6 +2,7 @@
 // Syntax tree and instruction table to a program.
 #pragma once
 
+#include "lower/calls.h"
 #include "lower/symbols.h"
 
 namespace ptxvm {
@@ -10,10 +11,23 @@ namespace ptxvm {
 /// the text is not PTX, or no kernel in it is without errors.
 std::shared_ptr<ModuleData> load_text(std::string text, std::string file_name);
 
+/// What is asked of a module for each of its entries.
+struct ModuleIndex {
+  explicit ModuleIndex(const text::ModuleText& module);
+
+  ModuleSymbols symbols;
+  CallGraph calls;
+  /// Static shared variables, by name: their place in ModuleText::variables.
+  std::unordered_map<std::string_view, uint32_t> shared;
+  uint32_t dynamic_alignment = 16;
+  /// Of all entries so far, with the functions that they call.
+  uint64_t statements = 0;
+};
+
 /// Lowers one entry with the functions that it may call. The program is complete when it has no
 /// errors and nothing unsupported.
-void lower_entry(const text::ModuleText& module, const text::Entry& entry,
-                 const ModuleSymbols& symbols, const ModuleData& data, Program& program);
+void lower_entry(const text::ModuleText& module, const text::Entry& entry, ModuleIndex& index,
+                 const ModuleData& data, Program& program);
 
 /// For each .loc the places it stands for, innermost first.
 std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& module,

@@ -11,6 +11,31 @@ namespace {
 constexpr uint32_t kLine = 128;            // 32 lanes of 4 bytes
 constexpr uint32_t kPredicateStride = 16;  // keeps the flag bits of a Ref free
 constexpr uint32_t kMostPassed = 4096;
+constexpr uint64_t kMostParameters = 32764;
+constexpr uint64_t kMostLocal = 512 << 10;
+// More than any card has: what does not fit on the named one, the launch refuses.
+constexpr uint64_t kMostShared = 16 << 20;
+
+// Where a variable of this size goes behind `used` bytes; 0 and an error where it has no room.
+uint32_t place_behind(uint32_t& used, const text::Declaration& d, uint64_t most, const char* where,
+                      text::Errors& errors) {
+  const uint64_t element = std::max(element_bytes(d), 1u);
+  const uint64_t align = std::max<uint64_t>(d.align, element);
+  const uint64_t at = (used + align - 1) / align * align;
+  const uint64_t end = at + element * d.count;
+  if (end > most) {
+    errors.add(d.span, "with '" + std::string(d.name) + "' there are " + std::to_string(end) +
+                           " bytes of " + where + "; at most " + std::to_string(most) +
+                           " are possible");
+    return 0;
+  }
+  used = static_cast<uint32_t>(end);
+  return static_cast<uint32_t>(at);
+}
+
+uint32_t bytes_of(const text::Declaration& d) {
+  return std::max(element_bytes(d), 1u) * d.count;
+}
 
 }  // namespace
 
@@ -22,7 +47,7 @@ uint32_t align_up(uint32_t value, uint32_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module, Program& program,
+Symbols::Symbols(const text::Entry& entry, const ProgramSymbols& module, Program& program,
                  Function* function, text::Errors& errors)
     : entry_(entry), module_(module), program_(program), function_(function), errors_(errors) {
   scopes_.resize(entry.scopes.size());
@@ -32,14 +57,12 @@ Symbols::Symbols(const text::Entry& entry, const ModuleSymbols& module, Program&
       function_->parameters.push_back(declare_passed(0, d));
       continue;
     }
-    const uint32_t element = std::max(element_bytes(d), 1u);
     Parameter p;
     p.name = std::string(d.name);
     p.type = std::string(name(d.type));
-    p.align = std::max(d.align, element);
-    p.size = element * d.count;
-    p.offset = align_up(offset, p.align);
-    offset = p.offset + p.size;
+    p.align = std::max(d.align, std::max(element_bytes(d), 1u));
+    p.offset = place_behind(offset, d, kMostParameters, "parameters", errors_);
+    p.size = offset - std::min(offset, p.offset);
     scopes_[0].variables[d.name] = {d.name, "param", p.offset};
     program.parameters.push_back(std::move(p));
   }
@@ -74,21 +97,16 @@ void Symbols::declare(uint32_t scope, const text::Declaration& d) {
   }
 }
 
-Symbol place_shared(const text::Declaration& d, Program& program) {
-  const uint32_t element = std::max(element_bytes(d), 1u);
-  const uint32_t bytes = element * d.count;
-  const uint32_t at = align_up(program.shared_bytes, std::max(d.align, element));
-  program.shared_bytes = at + bytes;
-  program.shared_variables.push_back({std::string(d.name), at, bytes});
+Symbol place_shared(const text::Declaration& d, Program& program, text::Errors& errors) {
+  const uint32_t at = place_behind(program.shared_bytes, d, kMostShared, "shared memory", errors);
+  program.shared_variables.push_back({std::string(d.name), at, bytes_of(d)});
   return {d.name, "shared", at};
 }
 
 Symbol Symbols::place(const text::Declaration& d, std::string_view space) {
-  const uint32_t element = std::max(element_bytes(d), 1u);
-  const uint32_t bytes = element * d.count;
+  const uint32_t bytes = bytes_of(d);
   uint32_t& used = function_ ? function_->frame_bytes : program_.local_bytes;
-  const uint32_t at = align_up(used, std::max(d.align, element));
-  used = at + bytes;
+  const uint32_t at = place_behind(used, d, kMostLocal, "local memory of a thread", errors_);
   Symbol symbol{d.name, space, at};
   symbol.bytes = bytes;
   if (function_) {
@@ -113,11 +131,8 @@ FramePart Symbols::declare_passed(uint32_t scope, const text::Declaration& d) {
 }
 
 void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
-  if (uint64_t{std::max(element_bytes(d), 1u)} * d.count > (1u << 30)) {
-    errors_.add(d.span, "the variable is too large");
-    return;
-  }
-  const Symbol symbol = d.space == "shared" ? place_shared(d, program_) : place(d, "local");
+  const Symbol symbol =
+      d.space == "shared" ? place_shared(d, program_, errors_) : place(d, "local");
   if (!scopes_[scope].variables.emplace(d.name, symbol).second) {
     errors_.add(d.span, "'" + std::string(d.name) + "' is declared twice");
   }
@@ -154,9 +169,9 @@ std::optional<Symbol> Symbols::find_variable(std::string_view name, uint32_t sco
     const auto& variables = scopes_[static_cast<size_t>(s)].variables;
     if (auto it = variables.find(name); it != variables.end()) return it->second;
   }
-  auto it = module_.find(name);
-  if (it == module_.end()) return std::nullopt;
-  Symbol symbol = it->second;
+  const Symbol* known = module_.find(name);
+  if (!known) return std::nullopt;
+  Symbol symbol = *known;
   if (symbol.dynamic) {
     program_.dynamic_shared = true;
     symbol.address = program_.dynamic_offset;

@@ -32,13 +32,31 @@ struct RegisterName {
 /// Variables of the module, shared by its kernels.
 using ModuleSymbols = std::unordered_map<std::string_view, Symbol>;
 
+/// The same as one program sees them: shared variables have their places.
+class ProgramSymbols {
+ public:
+  explicit ProgramSymbols(const ModuleSymbols& module) : module_(module) {}
+
+  /// Null where the module has no variable or function of this name.
+  const Symbol* find(std::string_view name) const {
+    if (const auto it = own_.find(name); it != own_.end()) return &it->second;
+    const auto it = module_.find(name);
+    return it == module_.end() ? nullptr : &it->second;
+  }
+  void place(const Symbol& symbol) { own_[symbol.name] = symbol; }
+
+ private:
+  const ModuleSymbols& module_;
+  ModuleSymbols own_;
+};
+
 /// Looks names up through the scopes of an entry; gives every register that is used a slot of its
 /// own, and every distinct constant a place in the pool.
 class Symbols {
  public:
   /// Of the entry where `function` is null. Shared variables get their places: `module` has those
   /// of the module that the program uses.
-  Symbols(const text::Entry& entry, const ModuleSymbols& module, Program& program,
+  Symbols(const text::Entry& entry, const ProgramSymbols& module, Program& program,
           Function* function, text::Errors& errors);
 
   std::optional<RegisterName> find_register(std::string_view name, uint32_t scope);
@@ -71,7 +89,7 @@ class Symbols {
   Symbol place(const text::Declaration& d, std::string_view space);
 
   const text::Entry& entry_;
-  const ModuleSymbols& module_;
+  const ProgramSymbols& module_;
   Program& program_;
   Function* function_;
   text::Errors& errors_;
@@ -85,8 +103,8 @@ class Symbols {
   uint32_t predicate_line_ = 0, predicates_in_line_ = 8;
 };
 
-/// Places a shared variable behind the others.
-Symbol place_shared(const text::Declaration& d, Program& program);
+/// Places a shared variable behind the others. Where there is no room, that is an error.
+Symbol place_shared(const text::Declaration& d, Program& program, text::Errors& errors);
 
 /// Bytes of one element of a variable.
 uint32_t element_bytes(const text::Declaration& d);

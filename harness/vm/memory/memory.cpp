@@ -18,15 +18,20 @@ constexpr size_t kAlignment = 256;
 constexpr uint64_t kLargest = uint64_t{1} << 38;
 
 struct FreeHost {
-  void operator()(std::byte* p) const { std::free(p); }
+  void* block = nullptr;
+  void operator()(std::byte*) const { std::free(block); }
 };
 using HostBytes = std::unique_ptr<std::byte, FreeHost>;
 
+// Zeros come from calloc: the host gives a large array its pages when they are written.
 HostBytes host_bytes(size_t bytes, Fill fill) {
-  const size_t room = (std::max(bytes, size_t{1}) + kAlignment - 1) / kAlignment * kAlignment;
-  HostBytes p(static_cast<std::byte*>(std::aligned_alloc(kAlignment, room)));
-  if (!p) throw std::bad_alloc();
-  std::memset(p.get(), fill == Fill::kPoison ? 0xff : 0, room);
+  size_t room = std::max(bytes, size_t{1}) + kAlignment;
+  void* const block = std::calloc(room, 1);
+  if (!block) throw std::bad_alloc();
+  void* at = block;
+  std::align(kAlignment, std::max(bytes, size_t{1}), at, room);
+  HostBytes p(static_cast<std::byte*>(at), FreeHost{block});
+  if (fill == Fill::kPoison) std::memset(p.get(), 0xff, bytes);
   return p;
 }
 
@@ -134,10 +139,9 @@ void Memory::attach(const Module& module) {
   for (const GlobalVariable& v : module.data().globals) {
     const uint64_t window = window_of(v.address);
     if (state_->variables.contains(window)) continue;
-    HostBytes bytes = host_bytes(v.initial.size(), Fill::kZero);
+    HostBytes bytes = host_bytes(v.bytes, Fill::kZero);
     if (!v.initial.empty()) std::memcpy(bytes.get(), v.initial.data(), v.initial.size());
-    auto buffer =
-        std::make_unique<Buffer>(Buffer{v.name, v.address, v.initial.size(), bytes.get()});
+    auto buffer = std::make_unique<Buffer>(Buffer{v.name, v.address, v.bytes, bytes.get()});
     state_->variables.emplace(window, std::pair(std::move(buffer), std::move(bytes)));
   }
 }

@@ -191,10 +191,11 @@ struct Program {
   std::vector<Variable> shared_variables, local_variables;
 };
 
-/// `.global` variable of a module and its first contents.
+/// `.global` variable of a module and its first contents; zeros follow them.
 struct GlobalVariable {
   std::string name;
   Address address = 0;
+  size_t bytes = 0;
   std::vector<std::byte> initial;
 };
 

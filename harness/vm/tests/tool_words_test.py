@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import unittest
 from pathlib import Path
@@ -312,6 +313,20 @@ class Names(Words):
         self.assertIn("cp.async.bulk.tensor.{1d|2d|3d|4d|5d}.shared::cluster", out)
         self.assertNotIn("reduce", self.tool("isa", "cp.async.bulk.tensor.2d.shared")[0])
         self.assertIn("add[.", self.tool("isa", "add.f32")[0])
+
+
+class Documented(Words):
+    def options_and_arguments(self, text: str) -> set[str]:
+        """--options, and the words before the colon of the arguments that have one."""
+        found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+        return found | set(re.findall(r"\b(inout|out|zero|buffer|raw|struct|tmap):", text))
+
+    def test_readme_names_what_help_names(self) -> None:
+        helped = self.options_and_arguments(self.tool("run", "--help")[0])
+        self.assertGreater(len(helped), 25)
+        readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+        words = self.options_and_arguments(readme[readme.index("### Command line") :])
+        self.assertEqual(helped, words)
 
 
 class Reports(Words):

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,7 +58,7 @@ struct Statement {
   std::string_view opcode;
   Span opcode_span;
   std::vector<Operand> operands;
-  std::optional<Call> call;  ///< Instead of operands.
+  std::unique_ptr<Call> call;  ///< Instead of operands.
   Span span;
   uint32_t scope = 0;
   int loc = -1;  ///< Index into Entry::locs.

@@ -139,7 +139,8 @@ class BodyParser {
     s.opcode_span = c_.since(opcode);
     s.opcode = c_.slice(s.opcode_span);
     if (s.opcode == "call" || s.opcode == "call.uni") {
-      call(s.call.emplace());
+      s.call = std::make_unique<Call>();
+      call(*s.call);
     } else if (!c_.is(';')) {
       do {
         s.operands.push_back(parse_operand(c_));

@@ -64,13 +64,13 @@ void Cursor::skip_past(char symbol) {
   advance();
 }
 
-void Cursor::skip_parentheses() {
-  expect('(');
+void Cursor::skip_brackets(char open, char close) {
+  expect(open);
   int depth = 1;
   while (depth > 0) {
-    if (at_end()) fail("expected ')'");
-    if (is('(')) ++depth;
-    if (is(')')) --depth;
+    if (at_end()) fail("expected " + quoted(close));
+    if (is(open)) ++depth;
+    if (is(close)) --depth;
     advance();
   }
 }

@@ -88,7 +88,7 @@ class Cursor {
   };
 
   void skip_past(char symbol);
-  void skip_parentheses();
+  void skip_brackets(char open, char close);
   void skip_to_next_item();       ///< After an error at module level.
   void skip_to_next_statement();  ///< After an error in a body.
   void skip_body();               ///< After an error in front of it.

@@ -93,6 +93,11 @@ Operand address_operand(Cursor& c) {
   return o;
 }
 
+// Textures, samplers and surfaces: instructions that use them are refused by name.
+bool opaque(const Declaration& d) {
+  return d.space == "texref" || d.space == "samplerref" || d.space == "surfref";
+}
+
 void initialiser(Cursor& c, Declaration& d) {
   const Cursor::Nesting nesting(c);
   if (c.take('{')) {
@@ -175,7 +180,7 @@ void parse_variables(Cursor& c, std::vector<Declaration>& out, bool external) {
       // .attribute-like words of parameters and variables that change nothing here
     } else if (word == "attribute") {
       c.advance();
-      c.skip_parentheses();
+      c.skip_brackets('(', ')');
       continue;
     } else {
       c.fail("expected a type");
@@ -202,7 +207,13 @@ void parse_variables(Cursor& c, std::vector<Declaration>& out, bool external) {
       }
       c.expect(']');
     }
-    if (c.take('=')) initialiser(c, d);
+    if (c.take('=')) {
+      if (opaque(d)) {
+        c.skip_brackets('{', '}');  // { addr_mode_0 = wrap }
+      } else {
+        initialiser(c, d);
+      }
+    }
     if (open) d.count = static_cast<uint32_t>(d.initial.size());
     out.push_back(d);
     // The commas of a parameter list separate whole declarations.

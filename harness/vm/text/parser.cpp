@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "text/parser.h"
 
+#include <unordered_map>
+
 #include "text/cursor.h"
 
 namespace ptxvm::text {
 namespace {
+
+constexpr size_t kLongestPath = 4096;
 
 class ModuleParser {
  public:
@@ -83,6 +87,7 @@ class ModuleParser {
     std::string_view path = c_.string("a file name");
     while (c_.take(',')) c_.integer("a time stamp or size");
     if (number > 100000) c_.fail_previous("the file number is too large");
+    if (path.size() > kLongestPath) c_.fail_previous("the file's name is too long");
     if (module_.files.size() <= number) module_.files.resize(number + 1);
     module_.files[number] = std::string(path);
   }
@@ -103,16 +108,17 @@ class ModuleParser {
   // A declaration whose body follows says nothing new.
   void function() {
     Entry f = parse_function(c_);
-    for (Entry& known : module_.functions) {
-      if (known.name != f.name) continue;
-      if (f.defined || !f.errors.empty()) known = std::move(f);
-      return;
+    const auto [at, fresh] = numbers_.emplace(f.name, module_.functions.size());
+    if (fresh) {
+      module_.functions.push_back(std::move(f));
+    } else if (f.defined || !f.errors.empty()) {
+      module_.functions[at->second] = std::move(f);
     }
-    module_.functions.push_back(std::move(f));
   }
 
   Cursor c_;
   ModuleText module_;
+  std::unordered_map<std::string_view, size_t> numbers_;  // of functions
 };
 
 }  // namespace

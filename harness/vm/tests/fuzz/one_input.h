@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What is fuzzed: any text is parsed and lowered or refused with an Error; what is accepted runs in
-// one small block with a limit on steps, under the counters and the race checker, and ends or stops
-// with a fault. Nothing else may happen.
+// small blocks with a limit on steps, under the counters and the race checkers, and ends or stops
+// with a fault; then all is said that there is to say about it. Nothing else may happen.
 #pragma once
 
 #include <new>
 #include <string>
 
+#include "ptxvm/json.h"
 #include "ptxvm/launch.h"
 #include "ptxvm/races.h"
 #include "ptxvm/report.h"
@@ -17,16 +18,29 @@ constexpr size_t kMostBytes = 8192;
 constexpr uint32_t kMostSharedBytes = 1 << 16;
 constexpr uint32_t kMostLocalBytes = 1 << 12;
 
-inline void run_kernel(const ptxvm::Module& module, const ptxvm::Kernel& kernel, bool warpgroup,
-                       bool cluster) {
+/// What a text is launched with.
+struct Shape {
+  bool warpgroup = false, cluster = false, grid = false, cooperative = false;
+
+  explicit Shape(const std::string& text)
+      : warpgroup(text.find("wgmma") != std::string::npos),
+        cluster(text.find("%cluster_") != std::string::npos),
+        grid(text.find("%ctaid") != std::string::npos),
+        cooperative(text.find("%envreg") != std::string::npos) {}
+};
+
+inline void run_kernel(const ptxvm::Module& module, const ptxvm::Kernel& kernel,
+                       const Shape& shape) {
   using namespace ptxvm;
   if (kernel.static_shared_bytes() > kMostSharedBytes || kernel.local_bytes() > kMostLocalBytes)
     return;
   Memory memory;
   const Address buffer = memory.allocate("buffer", 4096, Fill::kZero);
   LaunchConfig config;
-  config.block = {warpgroup ? 128u : 64u, 1, 1};
-  if (cluster) config.grid = config.cluster = {2, 1, 1};
+  config.block = {shape.warpgroup ? 128u : 64u, 1, 1};
+  if (shape.cluster || shape.grid) config.grid = {2, 1, 1};
+  if (shape.cluster) config.cluster = {2, 1, 1};
+  config.cooperative = shape.cooperative;
   config.dynamic_shared_bytes = 1024;
   TensorMap map;
   map.base = buffer;
@@ -49,8 +63,17 @@ inline void run_kernel(const ptxvm::Module& module, const ptxvm::Kernel& kernel,
   Options options;
   options.threads = 1;
   options.max_warp_steps = 2000;
+  GlobalRaces global_races;
   options.observers = {&counters, &races};
-  launch(module, kernel.name(), config, memory, options);
+  if (shape.grid) options.observers.push_back(&global_races);
+  const LaunchResult result = launch(module, kernel.name(), config, memory, options);
+  const Filtered findings = filter(result.findings, kernel);
+  const CountReport report = counters.report();
+  const auto advice = hints(report, module.file_name());
+  format(findings.findings, kernel, 40);
+  format(report.total);
+  format(advice);
+  json(result, findings, report, advice);
 }
 
 inline void one_input(const std::string& text) {
@@ -58,11 +81,11 @@ inline void one_input(const std::string& text) {
   if (text.size() > kMostBytes) return;
   try {
     const Module module = Module::parse(text, "fuzz.ptx");
-    const bool warpgroup = text.find("wgmma") != std::string::npos;
-    const bool cluster = text.find("%cluster_") != std::string::npos;
+    const Shape shape(text);
+    json(module);
     for (const Kernel& kernel : module.kernels()) {
       try {
-        run_kernel(module, kernel, warpgroup, cluster);
+        run_kernel(module, kernel, shape);
       } catch (const Error&) {
         // A refused launch.
       } catch (const std::bad_alloc&) {
