@@ -45,10 +45,18 @@ Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address);
 void require_own_block(const Warp& w, const Op& op, uint32_t mask, const Request& request,
                        const char* what);
 
-/// Reports a request to the probes.
+/// How AccessEvent::unchanged is found out.
+struct Comparison {
+  uint32_t (*compare)(const void* store) = nullptr;
+  const void* store = nullptr;
+};
+
+/// Reports a request to the probes, before it is carried out.
 inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
-                          uint32_t bytes, const Request& request) {
+                          uint32_t bytes, const Request& request, const Comparison& c = {}) {
   AccessEvent e;
+  e.compare = c.compare;
+  e.store = c.store;
   e.warp = id_of(w);
   e.instruction = op.instruction;
   e.space = space == Space::kSharedCluster ? Space::kShared : space;

@@ -80,6 +80,9 @@ class Loader {
       const std::string_view name = text_.functions[i].name;
       symbols_->emplace(name, Symbol{name, "func", function_address(i)});
     }
+    for (const text::Entry& e : text_.entries) {
+      symbols_->emplace(e.name, Symbol{e.name, kEntrySpace, 0});
+    }
     uint64_t constant_bytes = 0;
     for (const text::Declaration& d : text_.variables) {
       Symbol symbol{d.name, d.space, 0};

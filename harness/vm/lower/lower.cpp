@@ -19,6 +19,7 @@ constexpr std::string_view kReservedName = "%reserved_smem_offset";
 
 // Of all entries of a module. A function counts for each entry that may call it.
 constexpr uint64_t kMostStatements = 3'000'000;
+constexpr uint64_t kFunction = 20;  // what a function costs besides
 // Every register of the text has a place of its own: half a million of 32 bits.
 constexpr uint32_t kMostRegisterBytes = 64 << 20;
 
@@ -76,7 +77,7 @@ class ProgramLowering {
     index_.statements += entry_.statements.size();
     if (index_.statements <= kMostStatements) {
       reached_ = index_.calls.reached(entry_);
-      for (const Reached& f : reached_) index_.statements += f.body->statements.size();
+      for (const Reached& f : reached_) index_.statements += kFunction + f.body->statements.size();
     }
     if (index_.statements <= kMostStatements) return true;
     errors_.add(entry_.span, "this entry and those before it have more than " +

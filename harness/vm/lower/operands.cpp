@@ -228,6 +228,9 @@ Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) 
     return symbols_.special(*row);
   }
   if (auto symbol = symbols_.find_variable(o.name, scope_)) {
+    if (symbol->space == kEntrySpace) {
+      fail(o.span, quote(o.name) + " is a kernel; kernels that launch kernels are not modelled");
+    }
     const int width = bits(spec.type);
     const bool whole = kind(spec.type) != TypeKind::kFloat && (width == 64 || width == 32);
     if (!whole || spec.register_only || (width == 32 && symbol->space == "global")) {

@@ -13,6 +13,9 @@
 
 namespace ptxvm {
 
+/// The space of an entry: its name may not be used.
+inline constexpr std::string_view kEntrySpace = "entry";
+
 /// A variable or parameter as operands see it.
 struct Symbol {
   std::string_view name;

@@ -89,6 +89,12 @@ void RaceProbe::add(Problem problem, const Party& here, const Party& there, Exam
   log_.add(key, example);
 }
 
+// Compilers let several warps store what all of them have.
+bool RaceProbe::writes_the_same(const Conflict& c) const {
+  return c.hazard == Hazard::kWriteAfterWrite && access_ &&
+         clocks_.kind(c.other) == AgentKind::kWarp && access_->unchanged() == access_->mask;
+}
+
 void RaceProbe::conflict(const Conflict& c) {
   Example e;
   e.hazard = c.hazard;
@@ -99,6 +105,7 @@ void RaceProbe::conflict(const Conflict& c) {
   e.there_copied = c.other_copied;
   const Problem problem = c.hazard == Hazard::kUnwritten ? Problem::kUnwritten
                           : c.hazard == Hazard::kProxy   ? Problem::kProxy
+                          : writes_the_same(c)           ? Problem::kSameValue
                           : c.lanes                      ? Problem::kLaneRace
                                                          : Problem::kRace;
   add(problem, party(c.agent, c.place), party(c.other, c.other_place), e);
@@ -106,7 +113,9 @@ void RaceProbe::conflict(const Conflict& c) {
 
 void RaceProbe::access(const AccessEvent& e) {
   if (e.space == Space::kShared) {
+    access_ = &e;
     access_shared(e);
+    access_ = nullptr;
   } else if (e.space == Space::kLocal) {
     access_local(e);
   }

@@ -87,6 +87,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void check_exit(uint32_t rank);
 
   void conflict(const Conflict& c) override;
+  bool writes_the_same(const Conflict& c) const;
   Party party(Agent a, uint32_t place) const;
   Party warp_party(uint32_t w, uint32_t instruction) const;
   Actor warp_actor(uint32_t w) const;
@@ -102,7 +103,8 @@ class RaceProbe : public Probe, private ConflictSink {
   const Kernel kernel_;
   std::vector<bool> strong_;  // by instruction
   FindingLog log_;
-  uint32_t request_bytes_ = 16;  // of each lane; a power of two
+  uint32_t request_bytes_ = 16;          // of each lane; a power of two
+  const AccessEvent* access_ = nullptr;  // that is being looked at
 
   std::vector<CtaEvent> ctas_;                        // by rank
   uint32_t warps_ = 0, warpgroups_ = 0, stride_ = 0;  // of each block

@@ -51,15 +51,18 @@ class Writer {
 
  private:
   static bool is_advice(Problem problem) {
-    return problem == Problem::kMbarrierFence || problem == Problem::kGlobalUnfenced;
+    return problem == Problem::kMbarrierFence || problem == Problem::kGlobalUnfenced ||
+           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
   }
 
   static std::string checker(Problem problem) {
     switch (problem) {
       case Problem::kRace:
+      case Problem::kSameValue:
       case Problem::kLaneRace:
       case Problem::kGlobalRace:
       case Problem::kGlobalUnfenced:
+      case Problem::kGlobalSameValue:
         return "race";
       case Problem::kUnwritten:
       case Problem::kGlobalUnwritten:
@@ -93,7 +96,8 @@ class Writer {
     return problem == Problem::kRace || problem == Problem::kLaneRace ||
            problem == Problem::kProxy || problem == Problem::kMbarrierInit ||
            problem == Problem::kMbarrierFence || problem == Problem::kGlobalRace ||
-           problem == Problem::kGlobalUnfenced;
+           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
+           problem == Problem::kGlobalSameValue;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -162,6 +166,9 @@ class Writer {
         memory(e, "shared") +
         acts(e.here, key.instruction, lanes, true, reads ? "reads" : "overwrites") + " what " +
         acts(e.there, key.other, lanes, false, did);
+    if (key.problem == Problem::kSameValue || key.problem == Problem::kGlobalSameValue) {
+      return text + "; nothing orders them, and both write the same value";
+    }
     if (lanes) return text + "; no bar.warp.sync comes between";
     if (in_flight && key.same_warp) return text + "; no wait comes between";
     if (key.problem == Problem::kGlobalUnfenced) {
@@ -174,9 +181,11 @@ class Writer {
     const std::string at = " at " + place(key.instruction, true);
     switch (key.problem) {
       case Problem::kRace:
+      case Problem::kSameValue:
       case Problem::kLaneRace:
       case Problem::kGlobalRace:
       case Problem::kGlobalUnfenced:
+      case Problem::kGlobalSameValue:
         return race(key, e);
       case Problem::kUnwritten:
       case Problem::kGlobalUnwritten:

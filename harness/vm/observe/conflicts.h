@@ -18,6 +18,7 @@ namespace ptxvm::observe {
 /// What was found.
 enum class Problem : uint8_t {
   kRace,
+  kSameValue,  ///< Two stores that nothing orders, of the same value.
   kLaneRace,
   kUnwritten,
   kUnwrittenLocal,
@@ -33,6 +34,7 @@ enum class Problem : uint8_t {
   kBlockExit,
   kGlobalRace,
   kGlobalUnfenced,
+  kGlobalSameValue,
   kGlobalUnwritten,
 };
 

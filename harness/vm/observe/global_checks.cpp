@@ -49,7 +49,9 @@ void GlobalChecks::access_global(const AccessEvent& e) {
     for_addresses([&](uint64_t address) { clocks_.read(e.warp, address, o.acquire); });
   }
   const Mark mark{e.warp.cta, clocks_.now(e.warp), e.instruction, e.warp.warp, o.strong};
+  access_ = &e;
   for_addresses([&](uint64_t address) { piece(e.warp, mark, address, e.bytes, reads, writes); });
+  access_ = nullptr;
   if (o.strong && writes) {
     for_addresses([&](uint64_t address) {
       clocks_.write(e.warp, address, o.release, o.block_scope, e.kind == AccessKind::kAtomic);
@@ -101,8 +103,12 @@ void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, H
       return;
     case GridClocks::Order::kUnfenced:
       return add(Problem::kGlobalUnfenced, mark, other, hazard, address, bytes);
-    case GridClocks::Order::kNo:
-      return add(Problem::kGlobalRace, mark, other, hazard, address, bytes);
+    case GridClocks::Order::kNo: {
+      const bool same =
+          hazard == Hazard::kWriteAfterWrite && access_ && access_->unchanged() == access_->mask;
+      return add(same ? Problem::kGlobalSameValue : Problem::kGlobalRace, mark, other, hazard,
+                 address, bytes);
+    }
   }
 }
 

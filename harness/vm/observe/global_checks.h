@@ -66,6 +66,7 @@ class GlobalChecks {
   FindingLog log_;
   std::map<uint32_t, Meetings> meetings_;           // by block
   std::shared_ptr<std::vector<uint32_t>> cluster_;  // whose blocks are beginning
+  const AccessEvent* access_ = nullptr;             // that is being looked at
 };
 
 }  // namespace ptxvm::observe

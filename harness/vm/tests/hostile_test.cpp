@@ -115,7 +115,7 @@ TEST_CASE("functions that are lowered again for each of many entries") {
   for (int i = 3000; i-- > 0;) {
     chain += ".func f" + std::to_string(i) + "() { call f" + std::to_string(i + 1) + "; ret; }\n";
   }
-  const std::string text = kHead + chain + repeated(600, [](const std::string& i) {
+  const std::string text = kHead + chain + repeated(60, [](const std::string& i) {
                              return entry("call f0;\nret;", "k" + i);
                            });
   const Module module = Module::parse(text, "k.ptx");

@@ -77,7 +77,7 @@ TEST_CASE("a missing barrier between warps") {
         "nothing orders them\n");
   CHECK(findings("st.shared.u32 [area], 1;\n@%p1 bra $end;\n$end:\n") ==
         "race: shared +0, 4 bytes: warp 1 overwrites at test.ptx:21 what warp 0 wrote at "
-        ":21; nothing orders them\n");
+        ":21; nothing orders them, and both write the same value\n");
 }
 
 TEST_CASE("lanes of a warp") {
@@ -315,4 +315,34 @@ TEST_CASE("findings do not depend on the number of host threads", "[ladder]") {
     if (first.empty()) first = found;
     CHECK(found == first);
   }
+}
+
+TEST_CASE("two stores of the same value are advice") {
+  const auto severities = [](const std::string& body) {
+    std::vector<Severity> out;
+    for (Order order : {Order::kForward, Order::kReversed}) {
+      Races races;
+      Options options;
+      options.warp_order = order;
+      options.observers = {&races};
+      const Run r = run(kernel(kSetUp + body, "sm_90a"), {}, 64, 0, options);
+      REQUIRE(r.result.findings.size() == 1);
+      CHECK(r.result.findings[0].checker == "race");
+      CHECK(r.result.ok() == (r.result.findings[0].severity == Severity::kAdvice));
+      out.push_back(r.result.findings[0].severity);
+    }
+    return out;
+  };
+  const std::vector<Severity> advice(2, Severity::kAdvice), error(2, Severity::kError);
+  CHECK(severities("st.shared.u32 [%r2], 7;") == advice);
+  CHECK(severities("st.shared.u32 [%r2], %r3;") == error);
+  // A thread's own place in the warp, and a value in one of two lanes that is another.
+  const std::string rows = "and.b32 %r4, %lane, 31; shl.b32 %r5, %r4, 4; add.u32 %r5, %r5, %r2;\n";
+  CHECK(severities(rows + "st.shared.v4.u32 [%r5], {%r4, 1, 2, 3};") == advice);
+  CHECK(severities(rows + "st.shared.v4.u32 [%r5], {%r4, 1, 2, %lane};") == error);
+  const std::string store = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r6};";
+  CHECK(severities(rows + "mov.u32 %r6, 3;" + store) == advice);
+  CHECK(severities(rows + "setp.eq.u32 %p1, %lane, 37; selp.u32 %r6, 4, 3, %p1;" + store) == error);
+  CHECK(findings("st.shared.u32 [%r2], 7;").find("and both write the same value") !=
+        std::string::npos);
 }

@@ -188,3 +188,51 @@ TEST_CASE("what is not modelled is refused by name and line, in the kernel that 
   CHECK(note_of("sparse", 24) ==
         "of wgmma.mma_async sparse forms and operands of 1 bit are not modelled");
 }
+
+TEST_CASE("constant expressions") {
+  const auto value_of = [](const std::string& text) {
+    return run(kernel("mov.b64 %d0, " + text + "; st.global.b64 [%out], %d0;")).at<int64_t>(0);
+  };
+  CHECK(value_of("(0xF0 & 0xCC) | 0xAA") == ((0xF0 & 0xCC) | 0xAA));
+  CHECK(value_of("1 + 2 * 3 - -4") == 11);
+  CHECK(value_of("~0xff & 0xfff") == 0xf00);
+  CHECK(value_of("1 << 40 | 3 << 2") == ((1ll << 40) | 12));
+  CHECK(value_of("-17 / 5 * 100 + -17 % 5") == -302);
+  CHECK(value_of("(.u64)7 > 6 && !(3 == 4) ? WARP_SZ : 5") == 32);
+  CHECK(value_of("2 >= 3 || 1 != 1 ? 1 : -(4 ^ 1)") == -5);
+  CHECK(apply_one<uint32_t, uint32_t>("lop3.b32 %y, %x0, %x1, %x2, (0xF0 & 0xCC) | 0xAA;",
+                                      {0xff00ff00, 0xf0f0f0f0, 0x0f}) == 0xf000f00f);
+  const auto error_of = [&](const std::string& text) {
+    try {
+      Module::parse(kernel("mov.b64 %d0, " + text + ";"), "k.ptx");
+    } catch (const Error& e) {
+      return e.diagnostics().at(0).message;
+    }
+    return std::string("accepted");
+  };
+  CHECK(error_of("5 / (3 - 3)") == "division by zero");
+  CHECK(error_of("(1 + 2") == "expected ')'");
+  CHECK(error_of("1 + ") == "expected an operand");
+  CHECK(error_of(std::string(100000, '(')) == "this is nested too deeply");
+  CHECK(error_of(std::string(100000, '-') + "1") == "this is nested too deeply");
+}
+
+TEST_CASE("a kernel that launches a kernel refuses itself") {
+  const Module m = Module::parse(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry child() { ret; }\n"
+      ".visible .entry parent() { .reg .b64 %d; mov.u64 %d, child; ret; }\n",
+      "k.ptx");
+  CHECK(m.kernel("child").errors().empty());
+  REQUIRE(m.kernel("parent").errors().size() == 1);
+  CHECK(m.kernel("parent").errors()[0].message ==
+        "'child' is a kernel; kernels that launch kernels are not modelled");
+}
+
+TEST_CASE("an error within the braces of an operand ends no kernel") {
+  const Module m = Module::parse(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry bad() { .reg .b32 %r<4>;\n"
+      "  frob [%r1, ?, {%r1, %r2}], {%r1, %r2}; ret; }\n.visible .entry fine() { ret; }\n",
+      "k.ptx");
+  CHECK(m.kernel("bad").errors().size() == 1);
+  CHECK(m.kernel("fine").errors().empty());
+}

@@ -97,7 +97,13 @@ void Cursor::skip_body() {
 }
 
 void Cursor::skip_to_next_statement() {
-  while (!at_end() && !is(';') && !is('}')) advance();
+  // A brace behind which an operand goes on closes no scope.
+  const auto goes_on = [&] {
+    const Lexeme& next = ahead(1);
+    return next.kind == TokenKind::kSymbol &&
+           std::string_view(",;])|").find(next.symbol) != std::string_view::npos;
+  };
+  while (!at_end() && !is(';') && (!is('}') || goes_on())) advance();
   if (is(';')) advance();
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operands and variable declarations.
+#include <algorithm>
+
 #include "text/cursor.h"
 
 namespace ptxvm::text {
@@ -28,9 +30,137 @@ Operand name_operand(Cursor& c) {
   return o;
 }
 
+// Constant expressions of integers (PTX ISA 4.5.6), all as 64 bits with a sign.
+class Expression {
+ public:
+  explicit Expression(Cursor& c) : c_(c) {}
+
+  int64_t value() {
+    const Cursor::Nesting nesting(c_);
+    const int64_t condition = binary(0);
+    if (!c_.take('?')) return condition;
+    const int64_t first = value();
+    c_.expect(':');
+    const int64_t second = value();
+    return condition != 0 ? first : second;
+  }
+
+ private:
+  struct Operator {
+    char first, second;  // second 0 where there is one sign
+    int level;
+  };
+  static constexpr Operator kOperators[] = {
+      {'|', '|', 0}, {'&', '&', 1}, {'|', 0, 2},   {'^', 0, 3},   {'&', 0, 4},   {'=', '=', 5},
+      {'!', '=', 5}, {'<', '=', 6}, {'>', '=', 6}, {'<', '<', 7}, {'>', '>', 7}, {'<', 0, 6},
+      {'>', 0, 6},   {'+', 0, 8},   {'-', 0, 8},   {'*', 0, 9},   {'/', 0, 9},   {'%', 0, 9}};
+  static constexpr int kLevels = 10;
+
+  // The operator that stands here; those of two signs come first in the list.
+  const Operator* here() const {
+    const Lexeme& next = c_.ahead(1);
+    for (const Operator& o : kOperators) {
+      if (!c_.is(o.first) && !(o.first == '%' && is_percent())) continue;
+      const bool second = next.kind == TokenKind::kSymbol && next.symbol == o.second && next.glued;
+      if (o.second == 0 || second) return &o;
+    }
+    return nullptr;
+  }
+
+  // A name may begin with this sign, so that the lexer takes it for a word.
+  bool is_percent() const { return c_.is_word() && c_.slice_current() == "%"; }
+
+  int64_t binary(int level) {
+    if (level == kLevels) return unary();
+    int64_t left = binary(level + 1);
+    for (const Operator* o = here(); o && o->level == level; o = here()) {
+      const Span at = c_.current().span;
+      c_.advance();
+      if (o->second != 0) c_.advance();
+      left = apply(*o, left, binary(level + 1), at);
+    }
+    return left;
+  }
+
+  int64_t apply(const Operator& o, int64_t a, int64_t b, Span at) const {
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    const auto wrapped = [](uint64_t v) { return static_cast<int64_t>(v); };
+    switch (o.first) {
+      case '|':
+        return o.second != 0 ? a != 0 || b != 0 : a | b;
+      case '&':
+        return o.second != 0 ? a != 0 && b != 0 : a & b;
+      case '^':
+        return a ^ b;
+      case '=':
+        return a == b;
+      case '!':
+        return a != b;
+      case '<':
+        return o.second == '<' ? (y < 64 ? wrapped(x << y) : 0) : o.second == '=' ? a <= b : a < b;
+      case '>':
+        return o.second == '>' ? a >> std::min<uint64_t>(y, 63) : o.second == '=' ? a >= b : a > b;
+      case '+':
+        return wrapped(x + y);
+      case '-':
+        return wrapped(x - y);
+      case '*':
+        return wrapped(x * y);
+      default:
+        if (b == 0) c_.fail_at(at, "division by zero");
+        if (b == -1) return o.first == '/' ? wrapped(0 - x) : 0;
+        return o.first == '/' ? a / b : a % b;
+    }
+  }
+
+  int64_t unary() {
+    const Cursor::Nesting nesting(c_);
+    if (c_.take('+')) return unary();
+    if (c_.take('-')) return static_cast<int64_t>(0 - static_cast<uint64_t>(unary()));
+    if (c_.take('~')) return ~unary();
+    if (c_.take('!')) return unary() == 0;
+    if (c_.take('(')) {
+      if (c_.take_dot(".s64") || c_.take_dot(".u64")) {
+        c_.expect(')');
+        return unary();
+      }
+      const int64_t inner = value();
+      c_.expect(')');
+      return inner;
+    }
+    if (c_.is_word() && c_.slice_current() == "WARP_SZ") {
+      c_.advance();
+      return 32;
+    }
+    return static_cast<int64_t>(c_.integer("an operand"));
+  }
+
+  Cursor& c_;
+};
+
+// Whether more than a number stands here.
+bool begins_expression(const Cursor& c) {
+  if (c.is('(') || c.is('~') || c.is('+')) return true;
+  const size_t number = c.is('-') ? 1 : 0;
+  if (c.ahead(number).kind != TokenKind::kInteger) {
+    return number == 1 && c.ahead(1).kind == TokenKind::kSymbol;
+  }
+  const Lexeme& next = c.ahead(number + 1);
+  return next.kind == TokenKind::kSymbol &&
+         std::string_view("+-*/&|^<>=!?").find(next.symbol) != std::string_view::npos;
+}
+
 Operand number_operand(Cursor& c) {
   Operand o;
   const uint32_t begin = c.current().span.begin;
+  if (begins_expression(c)) {
+    const int64_t value = Expression(c).value();
+    o.kind = Operand::Kind::kInteger;
+    o.integer = static_cast<uint64_t>(value);
+    o.negative = value < 0;
+    o.span = c.since(begin);
+    return o;
+  }
   const bool minus = c.take('-');
   const Lexeme t = c.current();
   switch (t.kind) {
@@ -56,6 +186,18 @@ Operand number_operand(Cursor& c) {
   return o;
 }
 
+// The base of an address: what is added to it is read there.
+Operand plain_number(Cursor& c) {
+  Operand o;
+  const uint32_t begin = c.current().span.begin;
+  o.kind = Operand::Kind::kInteger;
+  o.negative = c.take('-');
+  const uint64_t value = c.integer("an operand");
+  o.integer = o.negative ? uint64_t{0} - value : value;
+  o.span = c.since(begin);
+  return o;
+}
+
 Operand vector_operand(Cursor& c) {
   Operand o;
   const uint32_t begin = c.current().span.begin;
@@ -74,7 +216,7 @@ Operand address_operand(Cursor& c) {
   const uint32_t begin = c.current().span.begin;
   o.kind = Operand::Kind::kAddress;
   c.expect('[');
-  o.items.push_back(c.is_word() ? name_operand(c) : number_operand(c));
+  o.items.push_back(c.is_word() ? name_operand(c) : plain_number(c));
   while (c.is('+') || c.is('-')) {
     bool minus = c.take('-');
     if (!minus) {
@@ -85,6 +227,10 @@ Operand address_operand(Cursor& c) {
     o.integer += minus ? uint64_t{0} - value : value;
   }
   if (c.take(',')) {
+    if (c.is_word()) {  // a sampler
+      o.items.push_back(name_operand(c));
+      c.expect(',');
+    }
     Operand coordinates = vector_operand(c);
     for (Operand& item : coordinates.items) o.items.push_back(std::move(item));
   }

@@ -44,6 +44,21 @@ Step load_matrices(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+struct StoredRows {
+  Row rows[4][8];
+  std::byte* const* host = nullptr;
+  int count = 0;
+};
+
+uint32_t unchanged_rows(const void* given) {
+  const StoredRows& s = *static_cast<const StoredRows*>(given);
+  uint32_t same = 0;
+  for (int r = 0; r < s.count; ++r) {
+    if (std::memcmp(s.host[r], &s.rows[r / 8][r % 8], 16) == 0) same |= 1u << r;
+  }
+  return same;
+}
+
 template <bool kObserved, int kCount, bool kTransposed>
 Step store_matrices(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
@@ -58,16 +73,18 @@ Step store_matrices(Warp& w, const Op& op) {
     resolve(w, op, space, lanes, 16, 16, true, request);
     require_own_block(w, op, lanes, request, "a row");
   });
-  if constexpr (kObserved) {
-    report_access(w, op, Space::kShared, AccessKind::kStMatrix, kAddressing, 16, request);
-  }
+  StoredRows all;
   for (int m = 0; m < kCount; ++m) {
-    const uint32_t* a = w.at<uint32_t>(op.r[m + 2]);
-    Row rows[8];
-    std::memcpy(rows, a, sizeof rows);
-    if constexpr (kTransposed) transpose(rows);
-    for (int r = 0; r < 8; ++r) std::memcpy(request.host[m * 8 + r], &rows[r], 16);
+    std::memcpy(all.rows[m], w.at<uint32_t>(op.r[m + 2]), sizeof all.rows[m]);
+    if constexpr (kTransposed) transpose(all.rows[m]);
   }
+  if constexpr (kObserved) {
+    all.host = request.host;
+    all.count = 8 * kCount;
+    report_access(w, op, Space::kShared, AccessKind::kStMatrix, kAddressing, 16, request,
+                  {unchanged_rows, &all});
+  }
+  for (int r = 0; r < 8 * kCount; ++r) std::memcpy(request.host[r], &all.rows[r / 8][r % 8], 16);
   return Step::kNext;
 }
 

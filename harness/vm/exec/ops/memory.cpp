@@ -76,6 +76,29 @@ void store_element(Warp& w, Ref ref, uint32_t bytes, std::byte* const* host, uin
   }
 }
 
+struct Store {
+  const Warp& w;
+  const Op& op;
+  const Shape& shape;
+  const Request& request;
+  uint32_t lanes;
+};
+
+uint32_t unchanged_by(const void* given) {
+  const Store& s = *static_cast<const Store*>(given);
+  uint32_t same = 0;
+  for_lanes(s.lanes, [&](int i) {
+    bool equal = true;
+    for (uint32_t e = 0; e < s.shape.count; ++e) {
+      const Ref ref = s.op.r[e + 2];
+      const uint64_t v = ref & kRefWide ? s.w.at<uint64_t>(ref)[i] : s.w.at<uint32_t>(ref)[i];
+      equal &= std::memcmp(s.request.host[i] + size_t{e} * s.shape.bytes, &v, s.shape.bytes) == 0;
+    }
+    if (equal) same |= 1u << i;
+  });
+  return same;
+}
+
 template <bool kObserved>
 Step load(Warp& w, const Op& op) {
   const Shape shape = unpack(op.aux);
@@ -108,7 +131,10 @@ Step store(Warp& w, const Op& op) {
   lane_addresses(w, op.r[0], op.r[1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, total, total, true, request);
-    if constexpr (kObserved) report_access(w, op, space, AccessKind::kStore, lanes, total, request);
+    if constexpr (kObserved) {
+      const Store all{w, op, shape, request, lanes};
+      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {unchanged_by, &all});
+    }
     for (uint32_t e = 0; e < shape.count; ++e) {
       store_element(w, op.r[e + 2], shape.bytes, request.host, lanes, size_t{e} * shape.bytes);
     }

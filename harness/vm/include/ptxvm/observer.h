@@ -59,6 +59,12 @@ struct AccessEvent {
   const uint32_t* narrow = nullptr;
   const uint64_t* wide = nullptr;
 
+  /// Of st and stmatrix: lanes that write what is there already. Found out when it is asked for,
+  /// while the event is handled.
+  uint32_t unchanged() const { return compare ? compare(store) : 0; }
+  uint32_t (*compare)(const void* store) = nullptr;
+  const void* store = nullptr;
+
   uint64_t address(int lane) const { return wide ? wide[lane] : narrow[lane]; }
 };
 
