@@ -191,7 +191,7 @@ class Results:
             rows = tuple(Row.from_json(row) for row in document["rows"])
         except OSError as error:
             raise LadderError(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LadderError(f"{path} is not a result file: {error!r}") from error
         return Results(path, hashlib.sha256(raw).hexdigest(), document, rows)
 

@@ -71,7 +71,7 @@ class Limits:
                 raise LadderError(f"{path} has no loop with a rate")
         except OSError as error:
             raise LadderError(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise LadderError(f"{path} is not a file of fa limits: {error!r}") from error
         return measured
 

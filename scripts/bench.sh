@@ -118,12 +118,15 @@ bench_rungs() {
 }
 
 measure_limits() {
-  local code=0
+  local code=0 afresh=(${OVERWRITE[@]+"${OVERWRITE[@]}"})
   if [[ -s $1/limits.json && ${#OVERWRITE[@]} -eq 0 ]]; then
-    say "$1/limits.json is there and stays; --overwrite measures it again"
-    return 0
+    if ! grep -q '^ "interrupted": true,$' "$1/limits.json"; then
+      say "$1/limits.json is there and stays; --overwrite measures it again"
+      return 0
+    fi
+    afresh=(--overwrite)
   fi
-  run_child "$(fa_binary)" limits --json "$1/limits.json" ${OVERWRITE[@]+"${OVERWRITE[@]}"} >&2 ||
+  run_child "$(fa_binary)" limits --json "$1/limits.json" ${afresh[@]+"${afresh[@]}"} >&2 ||
     code=$?
   [[ $code -ne 130 ]] || die "interrupted" 130
   [[ $code -eq 0 ]] || FAILED=$code

@@ -162,9 +162,11 @@ class CheckRun {
     if (queue.empty()) return;
     progress_.show(where);
     device_.require_memory(problem);
-    const Inputs inputs = make_inputs(problem, shared.content.inputs, seed_);
-    const Verifier verifier(problem, inputs);
-    device_.load(problem, inputs);
+    const Verifier verifier = [&] {
+      const Inputs inputs = make_inputs(problem, shared.content.inputs, seed_);
+      device_.load(problem, inputs);
+      return Verifier(problem, inputs);
+    }();
     for (const auto& [subject, each] : queue) {
       const Item& item = each;
       progress_.show(fmt::format("{}, {}", where, subject->name));

@@ -19,11 +19,7 @@
 namespace fa::cli {
 namespace {
 
-std::optional<double> number(const Json& value) {
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
-
-Table limits_table(const Json& document) {
+Table limits_table(const std::vector<limits::LimitRow>& rows) {
   using enum Table::Align;
   Table table({{"loop", left},
                {"spaced"},
@@ -34,22 +30,20 @@ Table limits_table(const Json& document) {
                {"W"},
                {"what", left},
                {"status", left}});
-  for (const Json& row : document["rows"]) {
-    table.add(
-        {row["id"], number_cell(number(row["rate"]), 1),
-         number_cell(number(row["rate_back_to_back"]), 1), row["unit"],
-         number_cell(number(row["per_clock_sm"]), 1), number_cell(number(row["clock_mhz"]), 0),
-         number_cell(number(row["power_w"]), 0), row["what"],
-         status_cell(named<Status>(row["status"].get<std::string>()).value(), row["reason"])});
+  for (const limits::LimitRow& row : rows) {
+    table.add({row.id, number_cell(row.rate, 1), number_cell(row.rate_back_to_back, 1), row.unit,
+               number_cell(row.per_clock_sm, 1), number_cell(row.clock_mhz, 0),
+               number_cell(row.power_w, 0), row.what, status_cell(row.status, row.reason)});
   }
   return table;
 }
 
-Exit exit_of(const Json& document) {
+Exit exit_of(const limits::Limits& measured) {
+  if (measured.interrupted) return Exit::interrupted;
   Exit result = Exit::ok;
-  for (const Json& row : document["rows"]) {
-    if (row["status"] == name_of(Status::incorrect)) return Exit::wrong;
-    if (row["status"] == name_of(Status::error)) result = Exit::environment;
+  for (const limits::LimitRow& row : measured.rows) {
+    if (row.status == Status::incorrect) return Exit::wrong;
+    if (row.status == Status::error) result = Exit::environment;
   }
   return result;
 }
@@ -70,14 +64,18 @@ class LimitsCommand final : public Command {
     GpuDevice device;
     print_note(fmt::format("device: {} (gpu)", device.name()));
     Progress progress;
-    const Json document = limits::measure_limits(
+    const limits::Limits measured = limits::measure_limits(
         device, argv_, {.progress = [&](const std::string& text) { progress.show(text); }});
     progress.clear();
     if (const std::string warning = source_state().warning; !warning.empty()) print_note(warning);
-    printer_.print(limits_table(document), "card", device.name());
+    if (!measured.rows.empty()) printer_.print(limits_table(measured.rows), "card", device.name());
     std::fflush(stdout);
-    write_new_json(json_, document, overwrite_);
-    return exit_of(document);
+    if (measured.interrupted) {
+      print_note(fmt::format("interrupted: {} of {} rounds were complete", measured.rounds,
+                             limits::limits_policy().rounds));
+    }
+    if (measured.rounds > 0) write_new_json(json_, limits::limits_document(measured), overwrite_);
+    return exit_of(measured);
   }
 
  private:

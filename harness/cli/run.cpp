@@ -134,11 +134,9 @@ class RunCommand final : public Command {
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     device->require_memory(problem_);
-    const Inputs inputs =
-        from_files() ? load_files(rung) : make_inputs(problem_, shape_.inputs(), shape_.seed());
-    device->load(problem_, inputs);
+    const std::optional<Verifier> verifier = load(*device, rung);
     blocks.expect(item.plan, launch_only_ ? 1 : 2);
-    const Exit result = launch_only_ ? launch_once(*device, item) : verify(*device, item, inputs);
+    const Exit result = verifier ? verify(*device, item, *verifier) : launch_once(*device, item);
     if (!trace_path_.empty()) {
       const std::array<std::string_view, 1> whole{trace.json()};
       io::write_replaceable(trace_path_, whole, kTraceBeginning, overwrite_);
@@ -199,6 +197,15 @@ class RunCommand final : public Command {
     return inputs;
   }
 
+  /// The inputs go to the device, and what the check needs of them to a verifier.
+  std::optional<Verifier> load(Device& device, const Rung& rung) const {
+    const Inputs inputs =
+        from_files() ? load_files(rung) : make_inputs(problem_, shape_.inputs(), shape_.seed());
+    device.load(problem_, inputs);
+    if (launch_only_) return std::nullopt;
+    return Verifier(problem_, inputs);
+  }
+
   Exit launch_once(Device& device, const Item& item) {
     device.launch(item.plan);
     const HostTensor output = device.download_output();
@@ -209,8 +216,7 @@ class RunCommand final : public Command {
     return Exit::ok;
   }
 
-  Exit verify(Device& device, const Item& item, const Inputs& inputs) {
-    const Verifier verifier(problem_, inputs);
+  Exit verify(Device& device, const Item& item, const Verifier& verifier) {
     HostTensor output;
     const Verdict verdict = pass_gate(
         device, [&] { device.launch(item.plan); }, verifier, &output);

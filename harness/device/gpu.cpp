@@ -185,7 +185,7 @@ void GpuDevice::require_memory(const Problem& problem) {
   unload();
   require_tensors(problem);
   require_host_bytes(check_host_bytes(problem), to_string(problem),
-                     "its inputs, and two outputs and a reference to compare");
+                     "its inputs, then two outputs, and a reference to compare");
 }
 
 void GpuDevice::require_tensors(const Problem& problem) {

@@ -30,8 +30,8 @@ double reference_bytes(const Problem& problem) {
 }  // namespace
 
 double check_host_bytes(const Problem& problem) {
-  const double outputs = 2 * problem.output_bytes();
-  return problem.input_bytes() + outputs + reference_bytes(problem) + kFixed;
+  const double tensors = std::max(problem.input_bytes(), 2 * problem.output_bytes());
+  return tensors + reference_bytes(problem) + kFixed;
 }
 
 void require_host_bytes(double needed, const std::string& who, const std::string& what,

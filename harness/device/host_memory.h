@@ -11,8 +11,13 @@
 
 namespace fa {
 
-/// Bytes that a check of the problem takes on the host, whatever the device: Q, K and V, the two
-/// outputs that are compared, and the rows of the reference. From the shapes alone.
+/// Bytes that a check of the problem takes on the host, whatever the device: Q, K and V, then the
+/// two outputs that are compared, and the rows of the reference. From the shapes alone. Whoever
+/// checks lets go of the inputs when the Verifier is made and the device is loaded.
+///
+/// Inputs stay on the host, although a GPU could draw them: their needle, rising and spike kinds
+/// depend on rows of K elsewhere, the reference reads whole heads, and the outputs, two thirds of
+/// the inputs, come to the host in any case. It would save a third and be a second generator.
 double check_host_bytes(const Problem& problem);
 
 /// Throws OutOfMemory, in the name of `who`, when that many bytes are more than are available;

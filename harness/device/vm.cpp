@@ -72,8 +72,8 @@ VmDevice::~VmDevice() = default;
 void VmDevice::require_memory(const Problem& problem) {
   memory_.reset();
   require_host_bytes(problem.stored_bytes() + check_host_bytes(problem), to_string(problem),
-                     "the virtual machine's tensors, their inputs, and two outputs and a reference "
-                     "to compare");
+                     "the virtual machine's tensors, their inputs, then two outputs, and a "
+                     "reference to compare");
 }
 
 void VmDevice::load(const Problem& problem, const Inputs& inputs) {

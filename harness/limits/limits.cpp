@@ -14,16 +14,14 @@
 #include "harness/device/gpu_stopwatch.h"
 #include "harness/environment/build.h"
 #include "harness/environment/nvml.h"
+#include "harness/io/interrupt.h"
 #include "harness/limits/loops.h"
 #include "harness/measure/bench.h"
 #include "harness/measure/identity.h"
-#include "harness/measure/measured.h"
-#include "harness/timing/statistics.h"
 
 namespace fa::limits {
 namespace {
 
-constexpr std::int64_t kWord = 16;  // bytes
 constexpr std::int64_t kMostBuffer = std::int64_t{4} << 30;
 
 /// Device memory.
@@ -170,10 +168,10 @@ class Bench {
 
 /// A loop on its way to a row.
 struct Run {
-  const Loop* loop;
+  const Loop* loop = nullptr;
+  LimitRow row;
   int iterations = 1;
-  Status status = Status::ok;
-  std::string reason;
+  std::optional<std::size_t> item;  ///< its place among the timed ones
 };
 
 /// Chooses the iterations: a first guess grows until a launch can be measured well.
@@ -192,29 +190,29 @@ int calibrate(const Bench& bench, const Loop& loop, GpuStopwatch& stopwatch) {
 }
 
 void prepare(Run& run, const Bench& bench, GpuDevice& device, GpuStopwatch& stopwatch) {
-  const auto refuse = [&](Status status, const std::string& why) {
-    run.status = status;
-    run.reason = why;
-  };
   if (const std::string why = unsupported(*run.loop, device.properties().sm); !why.empty())
-    return refuse(Status::unsupported, why);
+    return run.row.settle(Status::unsupported, why);
   try {
     bench.allow_shared(*run.loop);
     run.iterations = calibrate(bench, *run.loop, stopwatch);
     const std::string wrong = bench.check(*run.loop, run.iterations);
-    if (!wrong.empty()) refuse(Status::incorrect, wrong);
+    run.row.settle(wrong.empty() ? Status::ok : Status::incorrect, wrong);
   } catch (const DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    refuse(Status::error, error.what());
+    run.row.settle(Status::error, error.what());
   }
 }
 
-/// Opens the sampler's window of a loop while it is launched back to back.
+/// Opens the sampler's window of a loop while it is launched back to back, and keeps the times of
+/// whole rounds.
 class Watcher final : public TimingObserver {
  public:
   Watcher(ClockSampler& sampler, const std::vector<TimedItem>& items, const LimitsReport& report)
       : sampler_(sampler), items_(items), report_(report) {}
+
+  int rounds() const { return rounds_; }
+  const std::vector<ItemTimes>& times() const { return times_; }
 
   void begin(std::size_t item, Phase phase, int round) override {
     if (phase == Phase::back_to_back) sampler_.open(item);
@@ -222,64 +220,18 @@ class Watcher final : public TimingObserver {
       report_.progress(fmt::format("round {}: {}", round + 1, items_[item].name));
   }
   void end() override { sampler_.close(); }
+  void finished_round(const std::vector<ItemTimes>& times) override {
+    ++rounds_;
+    times_ = times;
+  }
 
  private:
   ClockSampler& sampler_;
   const std::vector<TimedItem>& items_;
   const LimitsReport& report_;
+  int rounds_ = 0;
+  std::vector<ItemTimes> times_;
 };
-
-Json empty_row(const Run& run, const Bench& bench) {
-  const Loop& loop = *run.loop;
-  Json row{{"id", loop.id},
-           {"what", loop.what},
-           {"entry", loop.entry},
-           {"status", name_of(run.status)},
-           {"reason", run.reason},
-           {"unit", loop.unit},
-           {"threads", loop.threads},
-           {"blocks", bench.blocks(loop)},
-           {"shared_bytes", loop.shared}};
-  row["buffer_bytes"] = loop.source == Source::operands ? Json() : Json(bench.count(loop) * kWord);
-  for (const char* name : {"iterations", "work", "time_ms", "rate", "rate_back_to_back",
-                           "per_clock_sm", "clock_mhz", "power_w"})
-    row[name] = nullptr;
-  return row;
-}
-
-double in_unit(const std::string& unit, double per_second) {
-  return per_second / (unit == "TFLOPS" ? 1e12 : 1e9);
-}
-
-void refuse(Json& row, const std::string& why) {
-  row["status"] = name_of(Status::error);
-  row["reason"] = why;
-}
-
-void put_times(Json& row, const Run& run, const Bench& bench, const ItemTimes& times,
-               const ClockReading& clock, int sms) {
-  if (times.error) return refuse(row, *times.error);
-  const Loop& loop = *run.loop;
-  const Summary spaced = summarize(times.spaced), sustained = summarize(times.back_to_back);
-  // A loop that the compiler emptied takes no longer with more iterations.
-  if (spaced.median < kLaunchMs / 4)
-    return refuse(row, fmt::format("{} iterations take {:.3f} ms: its time does not grow with them",
-                                   run.iterations, spaced.median));
-  const double work = total_work(loop, bench.blocks(loop), bench.count(loop), run.iterations);
-  const double rate = work / (spaced.median * 1e-3), steady = work / (sustained.median * 1e-3);
-  const double per_clock = clock.clock_mhz ? steady / (*clock.clock_mhz * 1e6) / sms : 0;
-  if (const std::string why = impossible(loop, per_clock); !why.empty()) return refuse(row, why);
-  row["iterations"] = run.iterations;
-  row["work"] = work;
-  row["time_ms"] = to_json(times_of(times));
-  row["rate"] = rounded(in_unit(loop.unit, rate));
-  row["rate_back_to_back"] = rounded(in_unit(loop.unit, steady));
-  if (clock.clock_mhz) {
-    row["clock_mhz"] = std::round(*clock.clock_mhz);
-    row["per_clock_sm"] = rounded(per_clock);
-  }
-  if (clock.power_w) row["power_w"] = std::round(*clock.power_w * 10) / 10;
-}
 
 Json policy(const TimingPolicy& timing, const GpuDevice& device, const Nvml* nvml) {
   Json json = policy_json(timing, 1, device, nvml);
@@ -307,44 +259,70 @@ int iterations_for(double wanted_ms, double ms, int iterations) {
   return static_cast<int>(std::clamp(std::round(wanted), 1.0, double{kMostIterations}));
 }
 
-Json measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
-                    const LimitsReport& report) {
+Limits measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
+                      const LimitsReport& report) {
   const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
   const TimingPolicy timing = limits_policy();
+  Limits limits;
+  limits.identity = {generator_json(source_state(), argv), device_json(device, nvml.get()),
+                     policy(timing, device, nvml.get())};
   const Bench bench(device);
   GpuStopwatch stopwatch(device, timing.l2);
 
   std::vector<Run> runs;
   std::vector<TimedItem> items;
-  std::vector<std::size_t> item_of;
-  for (const Loop& loop : all_loops()) {
-    if (report.progress) report.progress("checking " + loop.id);
-    Run& run = runs.emplace_back(Run{.loop = &loop, .reason = {}});
-    prepare(run, bench, device, stopwatch);
-    item_of.push_back(items.size());
-    if (run.status != Status::ok) continue;
-    const auto launch = [&bench, &loop, n = run.iterations] { bench.launch(loop, n); };
-    items.push_back({.name = loop.id, .launch = launch});
-  }
+  const auto prepare_all = [&] {
+    for (const Loop& loop : all_loops()) {
+      io::stop_if_interrupted();
+      if (report.progress) report.progress("checking " + loop.id);
+      Run run;
+      run.loop = &loop;
+      run.row = empty_row(loop, bench.blocks(loop), bench.count(loop));
+      prepare(run, bench, device, stopwatch);
+      if (run.row.status == Status::ok) {
+        run.item = items.size();
+        const auto launch = [&bench, &loop, n = run.iterations] { bench.launch(loop, n); };
+        items.push_back({.name = loop.id, .launch = launch});
+      }
+      runs.push_back(std::move(run));
+    }
+  };
 
+  try {
+    prepare_all();
+  } catch (const io::Interrupted&) {
+    limits.interrupted = true;
+  }
   ClockSampler sampler(nvml.get(), items.size());
   Watcher watcher(sampler, items, report);
-  const std::vector<ItemTimes> times = time_interleaved(items, timing, stopwatch, &watcher);
-
-  Json rows = Json::array();
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    Json row = empty_row(runs[i], bench);
-    if (runs[i].status == Status::ok)
-      put_times(row, runs[i], bench, times[item_of[i]], sampler.reading(item_of[i]),
-                device.properties().sms);
-    rows.push_back(std::move(row));
+  try {
+    if (!limits.interrupted) time_interleaved(items, timing, stopwatch, &watcher);
+  } catch (const io::Interrupted&) {
+    limits.interrupted = true;
+    sampler.close();
   }
-  return {{"schema", kResultsSchema},
-          {"kind", "limits"},
-          {"generator", generator_json(source_state(), argv)},
-          {"device", device_json(device, nvml.get())},
-          {"policy", policy(timing, device, nvml.get())},
-          {"rows", std::move(rows)}};
+  limits.rounds = watcher.rounds();
+  for (Run& run : runs) {
+    if (run.item) {
+      if (limits.rounds == 0) continue;
+      put_times(run.row, *run.loop, run.iterations, bench.count(*run.loop),
+                watcher.times()[*run.item], sampler.reading(*run.item), device.properties().sms);
+    }
+    limits.rows.push_back(std::move(run.row));
+  }
+  return limits;
+}
+
+Json limits_document(const Limits& limits) {
+  Json document{{"schema", kResultsSchema}, {"kind", "limits"}};
+  if (limits.interrupted) document["interrupted"] = true;
+  document["generator"] = limits.identity.generator;
+  document["device"] = limits.identity.device;
+  document["policy"] = limits.identity.policy;
+  document["policy"]["rounds"] = limits.rounds;
+  document["rows"] = Json::array();
+  for (const LimitRow& row : limits.rows) document["rows"].push_back(to_json(row));
+  return document;
 }
 
 }  // namespace fa::limits

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/results/json.h"
+#include "harness/limits/row.h"
+#include "harness/results/results.h"
 #include "harness/timing/rounds.h"
 
 namespace fa {
@@ -30,9 +31,21 @@ struct LimitsReport {
   std::function<void(const std::string& text)> progress;
 };
 
-/// The document of limits.json (limits.schema.json beside this file): every loop is checked, then
-/// timed in turns with the others. Rows that could not be timed say why.
-Json measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
-                    const LimitsReport& report);
+/// What is in limits.json (limits.schema.json beside this file).
+struct Limits {
+  FileIdentity identity;
+  std::vector<LimitRow> rows;
+  int rounds = 0;            ///< visits of every loop that the rates are of
+  bool interrupted = false;  ///< a signal ended it after so many rounds
+};
+
+/// Every loop is checked, then timed in turns with the others. Rows that could not be timed say
+/// why. After an interrupt the rates are of the rounds that were complete; where none was, the rows
+/// are those of the loops that were refused until then.
+Limits measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
+                      const LimitsReport& report);
+
+/// The whole document.
+Json limits_document(const Limits& limits);
 
 }  // namespace fa::limits

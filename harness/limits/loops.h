@@ -82,7 +82,8 @@ std::string impossible(const Loop& loop, double per_clock_sm);
 /// Random normal halves, two a word: what all loops compute with.
 std::vector<std::uint32_t> make_operands();
 
-/// A buffer's 16-byte words come in chunks of this many.
+/// Bytes of a word of a buffer, which come in chunks of kChunk.
+inline constexpr std::int64_t kWord = 16;
 inline constexpr std::int64_t kChunk = 2048;
 
 // What the kernels and their checks agree on.

@@ -147,6 +147,7 @@ std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
       guarded(i, [](ItemRun& run) { run.lead(); });
       observed(i, Phase::back_to_back, round, [](ItemRun& run) { run.back_to_back(); });
     }
+    if (observer) observer->finished_round(times);
   }
   return times;
 }

@@ -39,14 +39,6 @@ double idle_gap_ms(const TimingPolicy& policy, double duration_ms);
 
 enum class Phase { spaced, back_to_back };
 
-/// Told when timed work of an item starts and ends: a sampler of clocks, a progress line.
-class TimingObserver {
- public:
-  virtual ~TimingObserver() = default;
-  virtual void begin(std::size_t item, Phase phase, int round) = 0;
-  virtual void end() = 0;
-};
-
 struct TimedItem {
   std::string name;
   Stopwatch::Launch launch;
@@ -60,6 +52,16 @@ struct ItemTimes {
   std::vector<double> back_to_back;  ///< one value a round: milliseconds per launch
   int expired = 0;                   ///< samples dropped because the hold expired
   std::optional<std::string> error;  ///< set: this item failed and has no valid times
+};
+
+/// Told when timed work of an item starts and ends: a sampler of clocks, a progress line.
+class TimingObserver {
+ public:
+  virtual ~TimingObserver() = default;
+  virtual void begin(std::size_t item, Phase phase, int round) = 0;
+  virtual void end() = 0;
+  /// Every item was visited once more: the times until now. What an interrupt leaves valid.
+  virtual void finished_round(const std::vector<ItemTimes>& /*times*/) {}
 };
 
 /// Warms up every item, then visits all of them in each round, in opposite order in every second

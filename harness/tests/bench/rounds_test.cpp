@@ -3,10 +3,12 @@
 #include "harness/timing/rounds.h"
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 #include <stdexcept>
 
 #include "harness/device/gpu.h"
+#include "harness/io/interrupt.h"
 #include "harness/tests/catch.h"
 
 namespace fa {
@@ -169,6 +171,29 @@ TEST_CASE("an item that throws is left out, the others go on") {
   CHECK(calls == 6);
   CHECK_FALSE(times[1].error);
   CHECK(times[1].back_to_back.size() == 2);
+}
+
+TEST_CASE("an interrupt leaves the rounds that were complete") {
+  struct Rounds final : TimingObserver {
+    std::vector<std::vector<ItemTimes>> seen;
+    void begin(std::size_t, Phase, int) override {}
+    void end() override {}
+    void finished_round(const std::vector<ItemTimes>& times) override { seen.push_back(times); }
+  };
+  const io::InterruptScope scope;
+  FakeStopwatch stopwatch;
+  Rounds rounds;
+  const std::vector<TimedItem> items{{"a", [&] { stopwatch.running = 200; }},
+                                     {"b", [&] {
+                                        stopwatch.running = 100;
+                                        if (rounds.seen.size() == 2) std::raise(SIGTERM);
+                                      }}};
+  CHECK_THROWS_AS(time_interleaved(items, {.rounds = 4}, stopwatch, &rounds), io::Interrupted);
+  REQUIRE(rounds.seen.size() == 2);
+  for (const ItemTimes& item : rounds.seen[1]) {
+    CHECK(item.spaced.size() == rounds.seen[0][0].spaced.size() * 2);
+    CHECK(item.back_to_back.size() == 2);
+  }
 }
 
 TEST_CASE("a lost device ends everything") {

@@ -4,6 +4,7 @@
 #include "harness/limits/limits.h"
 
 #include <cstring>
+#include <fstream>
 
 #include "harness/limits/loops.h"
 #include "harness/tests/catch.h"
@@ -182,6 +183,82 @@ TEST_CASE("iterations follow from a first launch") {
   CHECK(iterations_for(10, 0.5, 64) == 1280);
   CHECK(iterations_for(10, 400, 1) == 1);
   CHECK(iterations_for(10, 0, 1) == kMostIterations);
+}
+
+// --- rows ---
+
+/// Three samples and two trains of launches that take so long.
+ItemTimes times_of_launches(double spaced, double sustained) {
+  ItemTimes times;
+  times.spaced = {spaced, 2 * spaced, spaced / 2};
+  times.back_to_back = {sustained, sustained};
+  return times;
+}
+
+TEST_CASE("a row has the rates of its times") {
+  const Loop& loop = loop_named("memory_read");
+  LimitRow row = empty_row(loop, 4, kCount);
+  CHECK(row.buffer_bytes == kCount * 16);
+  const ClockReading clock{.clock_mhz = 1000.4, .power_w = 333.33, .samples = 2};
+  put_times(row, loop, 1000, kCount, times_of_launches(10, 8), clock, 2);
+  CHECK(row.status == Status::ok);
+  const double bytes = static_cast<double>(kCount) * 16 * 1000;
+  CHECK(row.work == bytes);
+  CHECK(row.rate == bytes / 0.010 / 1e9);
+  CHECK(row.rate_back_to_back == bytes / 0.008 / 1e9);
+  CHECK(row.per_clock_sm.value() == Approx(bytes / 0.008 / 1000.4e6 / 2));
+  CHECK(row.clock_mhz == 1000);
+  CHECK(row.power_w == 333.3);
+  CHECK(row.time_ms->n == 3);
+}
+
+TEST_CASE("times that cannot be those of the work are refused") {
+  const auto refused = [](const Loop& loop, const ItemTimes& times, const std::string& why) {
+    LimitRow row = empty_row(loop, 4, kCount);
+    put_times(row, loop, 1 << 20, kCount, times, {.clock_mhz = 1.0, .power_w = {}}, 1);
+    CHECK(row.status == Status::error);
+    CHECK(row.reason.find(why) != std::string::npos);
+    CHECK_FALSE(row.time_ms);
+    CHECK(to_json(row)["rate"].is_null());
+  };
+  const Loop& loop = loop_named("shared_load");
+  refused(loop, times_of_launches(1, 1), "its time does not grow");
+  refused(loop, times_of_launches(10, 10), "it left work out");
+  ItemTimes failed;
+  failed.error = "no luck";
+  refused(loop, failed, "no luck");
+}
+
+TEST_CASE("the document has what the committed one has, and says how many rounds were complete") {
+  std::ifstream file(FA_LIMITS_JSON);
+  const Json committed = Json::parse(file);
+  Limits limits;
+  limits.identity = {committed["generator"], committed["device"], committed["policy"]};
+  for (const Loop& loop : all_loops()) {
+    LimitRow row = empty_row(loop, loop.blocks, kCount);
+    put_times(row, loop, 1, kCount, times_of_launches(10, 10), {}, 1);
+    limits.rows.push_back(std::move(row));
+  }
+  limits.rounds = 2;
+  const Json written = limits_document(limits);
+  CHECK(written["policy"]["rounds"] == 2);
+  const auto keys = [](const Json& object) {
+    std::vector<std::string> names;
+    for (const auto& each : object.items()) names.push_back(each.key());
+    return names;
+  };
+  CHECK(keys(written) == keys(committed));
+  limits.interrupted = true;
+  CHECK(limits_document(limits)["interrupted"] == true);
+  CHECK(keys(written["policy"]) == keys(committed["policy"]));
+  REQUIRE(written["rows"].size() == committed["rows"].size());
+  for (std::size_t i = 0; i < written["rows"].size(); ++i) {
+    const Json &row = written["rows"][i], &there = committed["rows"][i];
+    CHECK(keys(row) == keys(there));
+    CHECK(row["entry"] == there["entry"]);
+    CHECK(row["shared_bytes"] == there["shared_bytes"]);
+    CHECK(keys(row["time_ms"]) == keys(there["time_ms"]));
+  }
 }
 
 }  // namespace

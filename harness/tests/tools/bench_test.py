@@ -160,8 +160,13 @@ class BenchTest(support.FolderTest):
         _, _, err = self.bench("--sets", "limits")
         self.assertFalse(self.limits.exists(), "measured limits were measured again")
         self.assertIn("limits.json is there and stays", err)
+        afresh = f"limits --json {file} --overwrite\n"
         self.bench("--sets", "limits", "--overwrite")
-        self.assertEqual(self.limits.read_text(), f"limits --json {file} --overwrite\n")
+        self.assertEqual(self.limits.read_text(), afresh)
+        file.write_text(json.dumps({"kind": "limits", "interrupted": True, "rows": []}, indent=1))
+        self.limits.unlink()
+        self.bench("--sets", "limits")
+        self.assertEqual(self.limits.read_text(), afresh, "an interrupted measurement stays")
 
     def test_overwrite_starts_a_file_afresh_once(self) -> None:
         _, calls, _ = self.bench("--sets", "ladder,fp32", "--overwrite")
