@@ -133,6 +133,7 @@ class RunCommand final : public Command {
     const std::unique_ptr<Device> device =
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
+    open_results(*device);
     device->require_memory(problem_);
     const std::optional<Verifier> verifier = load(*device, rung);
     blocks.expect(item.plan, launch_only_ ? 1 : 2);
@@ -234,7 +235,7 @@ class RunCommand final : public Command {
       print_note("interrupted: verified, not timed");
     }
     std::fflush(stdout);
-    if (!json_.empty()) write(device, row);
+    if (results_) results_->put(std::span(&row, 1));
     if (io::interrupt_flag()) return Exit::interrupted;
     return verdict.ok ? Exit::ok : Exit::wrong;
   }
@@ -253,15 +254,17 @@ class RunCommand final : public Command {
     }
   }
 
-  void write(const Device& device, const Row& row) {
+  /// Refuses a file of another measurement before any work is done.
+  void open_results(const Device& device) {
+    if (json_.empty()) return;
     const std::string bus = device.facts().pci_bus_id;
     const std::unique_ptr<Nvml> nvml = bus.empty() ? nullptr : Nvml::open(bus);
     const auto policy = device.has_clock() ? std::optional(kRunPolicy) : std::nullopt;
-    ResultsFile file(json_,
-                     {generator_json(source_state(), argv_), device_json(device, nvml.get()),
-                      policy_json(policy, shape_.seed(), device, nvml.get())},
-                     overwrite_);
-    file.put(std::span(&row, 1));
+    results_.emplace(
+        json_,
+        FileIdentity{generator_json(source_state(), argv_), device_json(device, nvml.get()),
+                     policy_json(policy, shape_.seed(), device, nvml.get())},
+        overwrite_);
   }
 
   void time(Device& device, const Item& item, Row& row) const {
@@ -301,6 +304,7 @@ class RunCommand final : public Command {
                          .cache = true}};
   Problem problem_;
   std::optional<Problem> converted_from_;  ///< of files with another dtype
+  std::optional<ResultsFile> results_;
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;
 };
 

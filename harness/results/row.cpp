@@ -194,12 +194,18 @@ Json to_json(const Problem& problem, const RowInputs& inputs) {
 }
 
 Problem problem_from_json(const Json& json) {
+  const auto extent = [&json](const char* name, auto& value) {
+    const Json& found = json.at(name);
+    if (!found.is_number_integer() || found.get<std::int64_t>() < 1)
+      throw std::invalid_argument(fmt::format("{} {}", name, found.dump()));
+    found.get_to(value);
+  };
   Problem problem;
-  json.at("batch").get_to(problem.batch);
-  json.at("heads").get_to(problem.heads);
-  json.at("seq_q").get_to(problem.seq_q);
-  json.at("seq_kv").get_to(problem.seq_kv);
-  json.at("head_dim").get_to(problem.head_dim);
+  extent("batch", problem.batch);
+  extent("heads", problem.heads);
+  extent("seq_q", problem.seq_q);
+  extent("seq_kv", problem.seq_kv);
+  extent("head_dim", problem.head_dim);
   json.at("causal").get_to(problem.causal);
   const auto dtype = json.at("dtype").get<std::string>();
   if (dtype != to_string(Dtype::f16) && dtype != to_string(Dtype::f32)) {

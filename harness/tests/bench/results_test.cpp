@@ -154,6 +154,12 @@ TEST_CASE("a damaged row is an error, not a row") {
     bad[key] = value;
     CHECK_THROWS(row_from_json(bad));
   }
+  for (const Json& extent : {Json(0), Json(-1), Json(1.5), Json(1e300), Json("1")}) {
+    CAPTURE(extent.dump());
+    Json bad = good;
+    bad["problem"]["batch"] = extent;
+    CHECK_THROWS_AS(row_from_json(bad), std::invalid_argument);
+  }
 }
 
 TEST_CASE("rows are written at once, replaced by key, and read back") {

@@ -108,8 +108,8 @@ class Refusals(FileCase):
         for words in ((*RUN, "--output"), (*RUN, "--trace"), (*RUN, "--json"),
                       ("explain", "06", "--seq", 128, "--save")):  # fmt: skip
             process = self.start(*words, measured)
-            _, err = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, USAGE, err)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, out), (USAGE, ""), err)
             self.assertRegex(err, r"fa: error: .*--overwrite")
         self.assertEqual(measured.read_bytes(), before)
 
