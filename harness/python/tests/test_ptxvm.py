@@ -36,7 +36,8 @@ SCALE = """
 }
 """
 
-# Each thread stores to shared memory; then, without a barrier, reads what another warp stored.
+# Each thread stores to shared memory; then, without a barrier, reads what another warp stored. The
+# kernel is that of harness/vm/tests/tool_words_test.py: the machine's tests stand alone.
 RACE = """
 .version 8.0
 .target sm_80

@@ -31,7 +31,8 @@ COUNT = (
 }
 """
 )
-# out[0] = pair.pointer[1] + pair.number
+# out[0] = pair.pointer[1] + pair.number; the kernel is that of harness/vm/tests/tool_words_test.py, as
+# the machine's tests stand alone.
 PAIR = (
     HEAD
     + """

@@ -36,6 +36,7 @@ int collatz(unsigned n) {
   return steps;
 }
 
+// The code of kernels/divergence.cu once more: the host computes what the kernel must.
 int divergence(int i) {
   int value = 0;
   for (int a = 0; a < i % 7 + 1; ++a) {
