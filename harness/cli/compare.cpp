@@ -173,7 +173,7 @@ class CompareCommand final : public Command {
         return rows_of(file, [&](const Row& row) { return is_of(row, side); });
       };
       print_pairs(pair_problems(of(first), of(second)), first.label, second.label,
-                  "TFLOPS measured on " + describe(file));
+                  " measured on " + describe(file));
     }
     return Exit::ok;
   }
@@ -194,17 +194,25 @@ class CompareCommand final : public Command {
                                    sides.empty() ? "" : " among these rungs"));
     }
     printer_.say(fmt::format("first:  {}\nsecond: {}\n", describe(first), describe(second)));
-    print_pairs(pairs, "first", "second", "TFLOPS");
+    print_pairs(pairs, "first", "second", "");
     return Exit::ok;
   }
 
-  /// A table for each dtype: what changed most first, then how many are equal within their spread.
+  /// A table for each unit and dtype: what changed most first, then how many are equal within their
+  /// spread.
   void print_pairs(const std::vector<RatePair>& all, const std::string& first,
-                   const std::string& second, const std::string& heading) {
-    for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+                   const std::string& second, const std::string& where) {
+    struct Kind {
+      const char* unit;
+      Dtype dtype;
+    };
+    for (const Kind& kind : {Kind{"TFLOPS", Dtype::f16}, Kind{"TFLOPS", Dtype::f32},
+                             Kind{"GB/s", Dtype::f16}, Kind{"GB/s", Dtype::f32}}) {
       std::vector<RatePair> pairs;
-      std::copy_if(all.begin(), all.end(), std::back_inserter(pairs),
-                   [&](const RatePair& pair) { return pair.problem.dtype == dtype; });
+      std::copy_if(all.begin(), all.end(), std::back_inserter(pairs), [&](const RatePair& pair) {
+        return pair.problem.dtype == kind.dtype &&
+               kind.unit == std::string_view(rate_unit(pair.problem));
+      });
       if (pairs.empty()) continue;
       const std::size_t different = sort_by_change(pairs);
       using enum Table::Align;
@@ -215,7 +223,7 @@ class CompareCommand final : public Command {
         table.add({kernel + describe(pair.problem, pair.inputs), to_string(pair.first),
                    to_string(pair.second), to_string(pair.change())});
       }
-      const std::string title = fmt::format("{}, {}", heading, to_string(dtype));
+      const std::string title = fmt::format("{}{}, {}", kind.unit, where, to_string(kind.dtype));
       printer_.say("\n");
       if (table.empty()) {
         printer_.say(title + "\n");
@@ -241,7 +249,8 @@ class CompareCommand final : public Command {
   }
 
   std::vector<std::string> words_, results_;
-  ProblemOptions problem_{{.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true}};
+  ProblemOptions problem_{
+      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .cache = true}};
   TablePrinter printer_;
   VmOptions vm_;
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/attention/capabilities.h"
+
 namespace fa {
 namespace {
 
@@ -45,10 +47,15 @@ std::string to_string(const Spread& spread) {
   return fmt::format("{:.{}f} +- {:.{}f}", spread.value, places, spread.plus_minus, places);
 }
 
+const char* rate_unit(const Problem& problem) {
+  return problem.seq_q <= kFewQueries ? "GB/s" : "TFLOPS";
+}
+
 std::optional<Spread> rate_of(const Row& row) {
-  if (!row.tflops || !row.time_ms || row.time_ms->median <= 0) return std::nullopt;
+  const std::optional<double> rate = row.key.problem.seq_q <= kFewQueries ? row.gbs : row.tflops;
+  if (!rate || !row.time_ms || row.time_ms->median <= 0) return std::nullopt;
   const RowTimes& times = *row.time_ms;
-  return Spread{*row.tflops, *row.tflops * (times.p90 - times.p10) / 2 / times.median};
+  return Spread{*rate, *rate * (times.p90 - times.p10) / 2 / times.median};
 }
 
 Spread ratio(const Spread& first, const Spread& second) {

@@ -19,8 +19,11 @@ struct Spread {
 /// "1.19 +- 0.01": the spread with one digit, the value with as many places.
 std::string to_string(const Spread& spread);
 
-/// TFLOPS of the row's median; the spread is half of what lies between the 10th and the 90th
-/// percentile. Nothing for a row without a rate.
+/// "GB/s" for few queries against a cache, which bytes bound; else "TFLOPS".
+const char* rate_unit(const Problem& problem);
+
+/// Of the row's median, in rate_unit(); the spread is half of what lies between the 10th and the
+/// 90th percentile. Nothing for a row without a rate.
 std::optional<Spread> rate_of(const Row& row);
 
 /// second / first, the two varying independently.

@@ -31,7 +31,7 @@ COUNT = (
 }
 """
 )
-# out[0] = pair.pointer[1] + pair.number; the kernel is that of harness/vm/tests/tool_words_test.py, as
+# out[0] = pair.pointer[1] + pair.number. The kernel is that of harness/vm/tests/tool_words_test.py:
 # the machine's tests stand alone.
 PAIR = (
     HEAD

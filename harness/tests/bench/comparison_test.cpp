@@ -38,6 +38,16 @@ TEST_CASE("the spread of a rate is that of its times") {
   CHECK_FALSE(rate_of(untimed));
 }
 
+TEST_CASE("few queries against a cache are compared by their bytes") {
+  Row cached = row("40", 100, 0.1);
+  cached.key.problem.seq_q = 1;
+  CHECK_FALSE(rate_of(cached));
+  cached.gbs = 3000;
+  CHECK(rate_of(cached)->value == 3000);
+  CHECK(rate_unit(cached.key.problem) == std::string("GB/s"));
+  CHECK(rate_unit(row("06", 100, 0.1).key.problem) == std::string("TFLOPS"));
+}
+
 TEST_CASE("relative spreads of a ratio add in squares") {
   const Spread quotient = ratio({100, 3}, {200, 8});
   CHECK(quotient.value == 2);

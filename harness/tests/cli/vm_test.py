@@ -206,6 +206,11 @@ class Compare(CliCase):
         self.assertRegex(out, r"\nldmatrix \* +[\d ]+ 0\.\d{3}\n")
         self.assertRegex(out, r"TFLOPS measured on NVIDIA [^\n]*, not on this machine")
 
+    def test_rungs_against_a_cache(self) -> None:
+        shape = ("--seq", 1, "--seq-kv", 300, "--heads", 8, "--kv-heads", 2)
+        out = self.fa("compare", "40", "41", *shape, code=OK, out=r"B=1 H=8/2.*Nq=1 .+")
+        self.assertRegex(out, r"\nglobal_load_requests +[\d ]+")
+
     def test_what_changed_most_is_first_and_what_is_equal_is_folded(self) -> None:
         out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
         counts = out.split("\n* ")[0].splitlines()
