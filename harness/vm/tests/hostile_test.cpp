@@ -176,3 +176,15 @@ TEST_CASE("places that are inlined into each other without end") {
   CHECK(kernel.source(40000).size() == 65);
   CHECK(megabytes() - before < 700);
 }
+
+TEST_CASE("too many instructions, initial values, characters that are none") {
+  const long before = megabytes();
+  CHECK_THAT(error_of(entry(repeated(3000001, [](const std::string&) { return "ret;"; }))),
+             Contains("the text has more than 3000000 instructions"));
+  CHECK_THAT(
+      error_of(".global .b8 g[4000000] = {1" +
+               repeated(3000000, [](const std::string&) { return ",1"; }) + "};\n" + entry("ret;")),
+      Contains("the text has more than 3000000 initial values"));
+  CHECK(error_of(std::string(30 << 20, '\0')) == "this character cannot stand in PTX");
+  CHECK(megabytes() - before < 1000);
+}

@@ -325,7 +325,8 @@ class Documented(Words):
         helped = self.options_and_arguments(self.tool("run", "--help")[0])
         self.assertGreater(len(helped), 25)
         readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-        words = self.options_and_arguments(readme[readme.index("### Command line") :])
+        section = readme[readme.index("### Command line") : readme.index("### C++")]
+        words = self.options_and_arguments(section)
         self.assertEqual(helped, words)
 
 

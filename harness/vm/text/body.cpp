@@ -122,6 +122,7 @@ class BodyParser {
   }
 
   void statement() {
+    c_.count_statement();
     Statement s;
     const uint32_t begin = c_.current().span.begin;
     s.scope = scope_;

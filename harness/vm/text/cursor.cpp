@@ -58,6 +58,13 @@ void Cursor::fail_at(Span span, std::string message) {
   throw SyntaxError{};
 }
 
+void Cursor::count(uint32_t& counter, const char* what) {
+  if (counter == kMost) {
+    fail("the text has more than " + std::to_string(kMost) + " " + std::string(what));
+  }
+  ++counter;
+}
+
 void Cursor::skip_past(char symbol) {
   while (!at_end() && !is(symbol)) advance();
   if (at_end()) fail("expected " + quoted(symbol));

@@ -87,6 +87,10 @@ class Cursor {
     Cursor& c_;
   };
 
+  /// One more instruction, or initial value, of the text; too many of them fail.
+  void count_statement() { count(statements_, "instructions"); }
+  void count_value() { count(values_, "initial values"); }
+
   void skip_past(char symbol);
   void skip_brackets(char open, char close);
   void skip_to_next_item();       ///< After an error at module level.
@@ -95,12 +99,16 @@ class Cursor {
 
  private:
   static constexpr int kMaxNesting = 32;
+  static constexpr uint32_t kMost = 3'000'000;
+
+  void count(uint32_t& counter, const char* what);
 
   const Source& source_;
   Errors* errors_;
   std::vector<Lexeme> tokens_;
   size_t at_ = 0;
   int depth_ = 0;
+  uint32_t statements_ = 0, values_ = 0;
 };
 
 /// Parses from the name of an entry, or the result of a function, to its closing brace. What is

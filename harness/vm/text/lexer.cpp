@@ -87,7 +87,13 @@ class Lexer {
     ++at_;
     constexpr std::string_view kSymbols = "{}[]()<>,;:|@!+-=*/&~^?%";
     if (kSymbols.find(c) == std::string_view::npos) {
-      error(at_ - 1, "this character cannot stand in PTX");
+      // A text that is none has more of them; they are one error.
+      const uint32_t begin = at_ - 1;
+      while (at_ < text_.size() && !std::isspace(static_cast<unsigned char>(peek())) &&
+             static_cast<signed char>(peek()) <= 0) {
+        ++at_;
+      }
+      error(begin, "this character cannot stand in PTX");
     }
     return {TokenKind::kSymbol, c, false, {}, 0};
   }

@@ -246,6 +246,7 @@ bool opaque(const Declaration& d) {
 
 void initialiser(Cursor& c, Declaration& d) {
   const Cursor::Nesting nesting(c);
+  c.count_value();
   if (c.take('{')) {
     if (c.take('}')) return;
     do {
