@@ -101,7 +101,8 @@ class Loader {
       } else if (d.space == "global") {
         if (bytes > (uint64_t{1} << 30)) fail(d, "the variable is too large");
         symbol.address = module_variable_address(next_variable++);
-        data_->globals.push_back({std::string(d.name), symbol.address, bytes, {}});
+        data_->globals.push_back(
+            {std::string(d.name), symbol.address, static_cast<size_t>(bytes), {}});
       }
       if (!symbols_->emplace(d.name, symbol).second) {
         fail(d, "'" + std::string(d.name) + "' is declared twice");
@@ -109,7 +110,7 @@ class Loader {
     }
     stop_on_errors();
     // Initialisers may name variables that come later.
-    data_->constants.resize(constant_bytes);
+    data_->constants.resize(static_cast<size_t>(constant_bytes));
     size_t global = 0;
     for (const text::Declaration& d : text_.variables) {
       if (d.space == "const") {
