@@ -72,9 +72,14 @@ class Session:
         def note(text: object) -> None:
             self.problems.append(f"{page.url}: {text}")
 
+        def note_failure(request: Any) -> None:
+            # What the next page cut off is no failure of this one.
+            if request.failure != "net::ERR_ABORTED":
+                note(f"{request.url} failed: {request.failure}")
+
         page.on("console", lambda message: message.type == "error" and note(message.text))
         page.on("pageerror", note)
-        page.on("requestfailed", lambda request: note(f"{request.url} failed"))
+        page.on("requestfailed", note_failure)
         page.on("request", self.expect_own_host)
         if path is not None:
             page.goto(f"{self.host}/{path}")
