@@ -95,8 +95,13 @@ std::map<std::string, std::string> mutants() {
   return out;
 }
 
-// Lines that ptxas complains about.
-std::set<size_t> assemble(const std::string& text, bool& clean) {
+struct Assembled {
+  std::set<size_t> bad;  // lines that ptxas complains about
+  size_t fatal = 0;      // the line behind which it read nothing
+  bool clean = false;
+};
+
+Assembled assemble(const std::string& text) {
   const auto stem = std::filesystem::temp_directory_path() /
                     ("ptxvm_mutants_" + std::to_string(std::hash<std::string>{}(text)));
   const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
@@ -104,21 +109,24 @@ std::set<size_t> assemble(const std::string& text, bool& clean) {
   std::ofstream(ptx) << text;
   const std::string command = std::string(PTXVM_PTXAS) + " -O0 -arch=sm_90a " + ptx + " -o " +
                               cubin + " > " + log + " 2>&1";
-  clean = std::system(command.c_str()) == 0;
-  std::set<size_t> lines;
+  Assembled out;
+  out.clean = std::system(command.c_str()) == 0;
   std::ifstream in(log);
   for (std::string line; std::getline(in, line);) {
-    const size_t at = line.find(", line ");
+    // Not those of the functions that it puts in: "ptxas <builtin>, line 28".
+    const size_t at = line.find(".ptx, line ");
     // All were read; that there are too many accumulators for one kernel is no matter.
-    clean |= line.find("(C7600) Register allocation failed") != std::string::npos;
-    if (at != std::string::npos && line.find("warning") == std::string::npos)
-      lines.insert(std::strtoull(line.c_str() + at + 7, nullptr, 10));
+    out.clean |= line.find("(C7600) Register allocation failed") != std::string::npos;
+    if (at == std::string::npos || line.find("warning") != std::string::npos) continue;
+    const size_t number = std::strtoull(line.c_str() + at + 11, nullptr, 10);
+    out.bad.insert(number);
+    if (line.find("; fatal ") != std::string::npos) out.fatal = number;
   }
-  if (!clean && lines.empty()) FAIL("ptxas failed without naming a line, see " << log);
+  if (!out.clean && out.bad.empty()) FAIL("ptxas failed without naming a line, see " << log);
   std::filesystem::remove(ptx);
   std::filesystem::remove(log);
   std::filesystem::remove(cubin);
-  return lines;
+  return out;
 }
 
 // The mutants that are left once nothing is wrong any more.
@@ -128,14 +136,24 @@ Words accepted(Words names, const std::map<std::string, std::string>& statements
                            isa::sample_declarations();
   const size_t first = static_cast<size_t>(std::count(head.begin(), head.end(), '\n')) + 1;
   for (bool clean = false; !clean;) {
-    std::string text = head;
-    for (const std::string& n : names) text += statements.at(n) + "\n";
-    const std::set<size_t> bad = assemble(text + "$sample_label:\nret;\n}\n", clean);
+    clean = true;
     Words left;
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (!bad.count(first + i)) left.push_back(names[i]);
+    size_t window = kBatch;
+    for (size_t at = 0, end; at < names.size(); at = end) {
+      end = std::min(at + window, names.size());
+      std::string text = head;
+      for (size_t i = at; i < end; ++i) text += statements.at(names[i]) + "\n";
+      const Assembled found = assemble(text + "$sample_label:\nret;\n}\n");
+      if (found.fatal != 0) end = at + found.fatal - first + 1;
+      window = found.fatal != 0 ? 1000 : kBatch;  // others like it follow
+      const size_t before = left.size();
+      for (size_t i = at; i < end; ++i) {
+        if (!found.bad.count(first + i - at)) left.push_back(names[i]);
+      }
+      if (!found.clean && left.size() - before == end - at)
+        FAIL("ptxas blames a line that is no mutant");
+      clean &= found.clean;
     }
-    if (!clean && left.size() == names.size()) FAIL("ptxas blames a line that is no mutant");
     names = std::move(left);
   }
   return names;
