@@ -65,7 +65,9 @@ DeviceDescription vm_description() {
 }
 
 VmDevice::VmDevice(VmOptions options)
-    : options_(std::move(options)), description_(vm_description()), library_(options_.ptx_dir) {}
+    : options_(std::move(options)), description_(vm_description()) {
+  if (!options_.ptx) options_.ptx = std::make_shared<PtxLibrary>();
+}
 
 VmDevice::~VmDevice() = default;
 
@@ -185,7 +187,7 @@ void VmDevice::launch(const LaunchPlan& plan) {
 }
 
 void VmDevice::run(const Launch& step) {
-  const ptxvm::Module& module = library_.find(step.entry);
+  const ptxvm::Module& module = options_.ptx->find(step.entry);
   ptxvm::Options options;
   options.threads = options_.threads;
   options.observers = options_.observers;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +15,13 @@
 namespace fa {
 
 struct VmOptions {
-  int threads = 0;                     ///< host threads; 0 takes all cores
-  bool reversed = false;               ///< warps and blocks take their turns last to first
-  bool checkers = true;                ///< watch for races, copies never waited for and the like
-  bool counters = false;               ///< count; see VmDevice::counts()
-  std::filesystem::path ptx_dir = {};  ///< empty: FA_PTX_DIR, else the folder of this build
+  int threads = 0;        ///< host threads; 0 takes all cores
+  bool reversed = false;  ///< warps and blocks take their turns last to first
+  bool checkers = true;   ///< watch for races, copies never waited for and the like
+  bool counters = false;  ///< count; see VmDevice::counts()
+  /// May be that of other devices, one launch at a time; null: one of its own, of the default
+  /// folder.
+  std::shared_ptr<PtxLibrary> ptx = {};
   /// Instructions of one warp before it is stopped.
   std::uint64_t max_warp_steps = ptxvm::Options{}.max_warp_steps;
   /// Further observers; they must outlive the device.
@@ -72,7 +73,6 @@ class VmDevice final : public Device {
 
   VmOptions options_;
   DeviceDescription description_;
-  PtxLibrary library_;
   Problem problem_;
   std::unique_ptr<ptxvm::Memory> memory_;  ///< null until load()
   std::vector<ptxvm::Address> addresses_;  ///< in the order of Tensor

@@ -118,7 +118,7 @@ fa::HostTensor host_tensor(fa::Dtype dtype, const fa::Shape& shape, const void* 
 void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, const char* ptx_folder,
                     const Buffers& buffers) {
   fa::VmOptions options;
-  if (ptx_folder) options.ptx_dir = ptx_folder;
+  if (ptx_folder) options.ptx = std::make_shared<fa::PtxLibrary>(ptx_folder);
   fa::VmDevice device(options);
   device.require_memory(problem);
   device.load(problem, {host_tensor(problem.dtype, fa::q_shape(problem), buffers.q),

@@ -314,7 +314,7 @@ TEST_CASE("persistent rungs are right on a card of three SMs") {
     Problem problem = square(512, 64, 2);
     problem.causal = has(rung.capabilities, Capabilities::causal);
     const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
-    VmDevice device;
+    VmDevice device({.ptx = kernels()});
     device.load(problem, inputs);
     const LaunchPlan plan = std::get<LaunchPlan>(make_plan(rung, problem, hopper_with(3)));
     const Verifier verifier(problem, inputs);

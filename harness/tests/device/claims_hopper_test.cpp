@@ -124,7 +124,7 @@ namespace {
 
 /// Output of a plan in the virtual machine, for inputs that are always the same.
 HostTensor output_of(const LaunchPlan& plan, const Problem& problem) {
-  VmDevice device({.checkers = false});
+  VmDevice device({.checkers = false, .ptx = kernels()});
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   device.poison_output();
   device.launch(plan);
@@ -141,7 +141,7 @@ TEST_CASE("33 asks once for each tile, and clears the counter for the next launc
   REQUIRE(plan.launches.size() == 1);
   for (const Count blocks : {w.tiles, Count{3}, Count{1}}) {
     plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
-    VmDevice device({.checkers = false, .counters = true});
+    VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
     device.load(problem, make_inputs(problem, Distribution::normal, 1));
     for (const int launch : {1, 2}) {
       device.poison_output();

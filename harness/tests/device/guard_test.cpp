@@ -72,10 +72,10 @@ std::vector<Problem> problems_of(const Rung& rung, int head_dim) {
 
 /// Whether the check accepts the rung with this PTX, or with its own.
 bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
-            const fs::path& folder = {}) {
+            const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
   const Inputs inputs = make_inputs(problem, distribution, 1);
   const Verifier verifier(problem, inputs);
-  VmDevice device({.checkers = false, .ptx_dir = folder, .max_warp_steps = 1 << 22});
+  VmDevice device({.checkers = false, .ptx = ptx, .max_warp_steps = 1 << 22});
   device.load(problem, inputs);
   const LaunchPlan plan = plan_of(rung, problem);
   const Verdict verdict = pass_gate(
@@ -99,11 +99,11 @@ class Folder {
 
 /// Whether the check accepts the rung where scores grow, so that a guard has to act.
 bool passes_all(const Rung& rung, const std::vector<Problem>& problems,
-                const fs::path& folder = {}) {
+                const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
   for (const Problem& problem : problems) {
     // Some scores are too large for half only, others for FP32: a vote may be for either.
     for (const Distribution each : {Distribution::rising, Distribution::spike}) {
-      if (!passes(rung, problem, each, folder)) return false;
+      if (!passes(rung, problem, each, ptx)) return false;
     }
   }
   return true;
@@ -134,11 +134,12 @@ TEST_CASE("a rung without the vote of its guard is rejected") {
       for (const Site& site : sites) {
         CAPTURE(site.key(), site.line);
         std::ofstream(folder.path() / fmt::format("{}.ptx", rung.name)) << never(text, site);
-        CHECK(!passes_all(rung, problems, folder.path()));
+        const auto mutant = std::make_shared<PtxLibrary>(folder.path());
+        CHECK(!passes_all(rung, problems, mutant));
         // Narrow scores never take the branch, but for 12 to 14, whose first reference comes from
         // it.
         if (rung.family == Family::ampere) continue;
-        CHECK(passes(rung, problems.front(), Distribution::normal, folder.path()));
+        CHECK(passes(rung, problems.front(), Distribution::normal, mutant));
       }
     }
   }
@@ -158,7 +159,7 @@ TEST_CASE("rows without a spike keep their bits, whatever the other rows of thei
         const Relation relation = untouched_rows(
             problem, make_inputs(problem, Distribution::normal, 1),
             make_inputs(problem, Distribution::spike, 1), [&](const Problem& p, const Inputs& in) {
-              VmDevice device({.checkers = false});
+              VmDevice device({.checkers = false, .ptx = kernels()});
               device.load(p, in);
               device.launch(plan);
               return device.download_output();

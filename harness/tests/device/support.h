@@ -2,6 +2,7 @@
 // Runs a rung in the virtual machine.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +29,16 @@ inline Problem square(std::int64_t seq, int head_dim, std::int64_t heads = 1,
   return {.batch = batch, .heads = heads, .seq_q = seq, .seq_kv = seq, .head_dim = head_dim};
 }
 
+/// The kernels of this build, each parsed once for all devices of a test.
+inline const std::shared_ptr<PtxLibrary>& kernels() {
+  static const auto shared = std::make_shared<PtxLibrary>();
+  return shared;
+}
+
 /// What the launches of a rung's plan did, in order.
 inline std::vector<LaunchCounts> launches(std::string_view id, const Problem& problem,
                                           std::string_view tile = {}) {
-  VmDevice device({.checkers = false, .counters = true});
+  VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   device.launch(plan_of(*find_rung(id), problem, tile));
   return device.counts();

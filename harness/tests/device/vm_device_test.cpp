@@ -73,7 +73,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 void run_probe(const std::string& ptx) {
   const Folder folder(ptx);
-  VmDevice device({.ptx_dir = folder.path()});
+  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
   const Problem problem = square(16, 64);
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   device.launch(probe_plan());
@@ -100,7 +100,7 @@ TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is"
       "ld.global.u32 %m, [%p];\nst.global.u32 [%o+4], %m;\n"
       "add.u32 %n, %n, 1;\nst.global.u32 [%c], %n;\n"
       "st.global.u32 [%p], %n;\nret;\n}\n");
-  VmDevice device({.ptx_dir = folder.path()});
+  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
   const Problem problem = square(16, 64);
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   const auto found = [&](std::int64_t counter_bytes) {
@@ -128,7 +128,7 @@ TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is"
 
 TEST_CASE("PTX that is missing is named, with what to do") {
   const auto launch = [](const fs::path& folder) {
-    VmDevice device({.ptx_dir = folder});
+    VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder)});
     const Problem problem = square(256, 128);
     device.load(problem, make_inputs(problem, Distribution::normal, 1));
     device.launch(plan_of(*find_rung("06"), problem));
@@ -166,7 +166,7 @@ double status(const std::string& name) {
 
 TEST_CASE("a check takes the host memory that is asked for, and no more") {
   const Folder folder(kernel("st.global.b32 [%o], 0;"));
-  VmDevice device({.ptx_dir = folder.path()});
+  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
   const Problem problem = square(256, 128, 16, 32);  // 128 MiB of Q, K, V and O
   malloc_trim(0);  // what earlier test cases let go would be taken without being counted
   std::ofstream("/proc/self/clear_refs") << 5;  // the peak is what is held now
@@ -223,7 +223,7 @@ TEST_CASE("an access outside a tensor is the kernel's fault, with the buffer's n
 
 TEST_CASE("a fault is a verdict of the gate") {
   const Folder folder(kernel("st.global.b32 [%o+4096], 0;"));
-  VmDevice device({.ptx_dir = folder.path()});
+  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
   const Problem problem = square(16, 64);
   const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
   device.load(problem, inputs);
