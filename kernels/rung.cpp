@@ -28,8 +28,11 @@ float scale_log2(const Problem& problem) {
 }
 
 Unsupported refuse_group(const Problem& problem, int most) {
-  return {std::to_string(problem.group()) + " query heads share a head of K and V, at most " +
-          std::to_string(most) + " are allowed"};
+  const std::string queries =
+      problem.seq_q == 1 ? "" : " with " + std::to_string(problem.seq_q) + " queries each";
+  return {std::to_string(problem.group()) + " query heads" + queries +
+          " share a head of K and V, at most " + std::to_string(most) +
+          (problem.seq_q == 1 ? "" : " rows") + " are allowed"};
 }
 
 // Of a thread block: one for each query head where the tile has as many, else the tile's.
@@ -140,8 +143,8 @@ std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptio
           options.parts,
           options.counter,
           int32(problem.batch),
-          int32(problem.heads),
-          int32(problem.group()),
+          int32(problem.heads * problem.seq_q),
+          int32(problem.group() * problem.seq_q),
           int32(problem.seq_q),
           int32(problem.seq_kv),
           int32(problem.causal),
@@ -252,7 +255,8 @@ PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
 
 PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
                             const DeviceDescription& device) {
-  if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
+  if (problem.group() * problem.seq_q > instance.tile.Br)
+    return refuse_group(problem, instance.tile.Br);
   std::int64_t tiles = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     tiles += tiles_of(problem.length(b), instance) * problem.kv_heads();

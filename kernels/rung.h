@@ -47,8 +47,8 @@ struct DecodeParameters {
   float* parts;           ///< O and LSE of each split (42 and up)
   unsigned* counter;      ///< zeros, and zeros again after the launch (43 and up)
   int batch;
-  int heads;  ///< of Q
-  int group;  ///< heads of Q that share a head of K and V
+  int heads;  ///< rows of Q of a batch entry: its heads, from 48 on times seq_q
+  int group;  ///< of them those that share a head of K and V, one after another
   int seq_q, seq_kv;
   int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
   int page;          ///< keys of a page (47 and up)

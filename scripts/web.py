@@ -42,11 +42,12 @@ SMALLEST = 256  # what the pages begin with
 MASKS = {"full": (), "causal": ("--causal",)}
 # One new query against a cache of so many keys; four query heads share a head of K and V.
 KEYS = (256, 300, 1024, 4096)
-CACHE = ("--seq", "1", "--batch", "4", "--heads", "8", "--kv-heads", "2")
+CACHE = ("--batch", "4", "--heads", "8", "--kv-heads", "2")
 CACHES = {
-    "equal": (),
-    "lengths": ("--lengths", "random"),
-    "pages": ("--lengths", "random", "--page", "16"),
+    "queries": ("--seq", "4", "--causal"),
+    "equal": ("--seq", "1"),
+    "lengths": ("--seq", "1", "--lengths", "random"),
+    "pages": ("--seq", "1", "--lengths", "random", "--page", "16"),
 }
 MAX_GZIPPED = 600 * 1024
 
@@ -146,7 +147,8 @@ def break_plan(fa: Fa, rung: Json) -> Json:
         return fa.plans([rung["name"]], *words, *flags, *more)[0]
 
     if is_decode(rung):
-        by_share = plan(6, 1, 860, "--kv-heads", "3", "--sms", "1")
+        queries = 8 if rung["few_queries"] else 1
+        by_share = plan(6, queries, 860, "--kv-heads", "3", "--sms", "1")
         by_head = plan(4, 1, 860, "--kv-heads", "1", "--sms", "1")
         return by_share if by_share["launches"][0]["grid"][1] == 1 else by_head
     if rung["family"] != "hopper":
@@ -174,8 +176,8 @@ def seqs_of(rung: Json) -> tuple[int, ...]:
 def masks_of(rung: Json) -> list[str]:
     """What the pages offer for a rung besides N and head_dim."""
     if is_decode(rung):
-        needs = {"equal": "grouped", "lengths": "lengths", "pages": "paged"}
-        return [mask for mask, capability in needs.items() if rung[capability]]
+        needs = ("few_queries", "grouped", "lengths", "paged")
+        return [mask for mask, need in zip(CACHES, needs, strict=True) if rung[need]]
     return [mask for mask in MASKS if mask == "full" or rung[mask]]
 
 

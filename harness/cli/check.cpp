@@ -219,7 +219,7 @@ class CheckRun {
     }
     if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;
-    if (subject.rung->family == Family::decode) problem.seq_q = kFewQueries;
+    if (subject.rung->family == Family::decode) problem.seq_q = kFewQueries / problem.group();
     relate(problem, "spikes in other rows", spikes);
     relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
       return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);

@@ -72,15 +72,18 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
           head < heads ? *reinterpret_cast<const uint32_t*>(Q + head * D + i * 8 + column) : 0;
   }
 
-  // S = K Q^T of the warp's 16 keys; hides the keys from `rows` on.
-  __device__ static void multiply_qk(float (&S)[4], const uint32_t (&q)[D / 16][2], uint32_t k,
-                                     int rows) {
+  // S = K Q^T of the warp's 16 keys.
+  __device__ static void multiply_qk(float (&S)[4], const uint32_t (&q)[D / 16][2], uint32_t k) {
 #pragma unroll
     for (int d = 0; d < D / 16; ++d) {
       uint32_t a[4];
       ldmatrix_x4(a, shift(k, 2 * d));
       mma_m16n8k16(S, a, q[d][0], q[d][1]);
     }
+  }
+
+  // Hides the keys from `rows` on.
+  __device__ static void mask(float (&S)[4], int rows) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -123,6 +126,18 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       ldmatrix_x4_trans(a, shift(v, 2 * m));
       mma_m16n8k16(state.o[m], a, P[0], P[1]);
     }
+  }
+
+  // What 16 keys add to the state; those from `rows` on are hidden.
+  __device__ static void compute_keys(State& state, const uint32_t (&q)[D / 16][2],
+                                      const fa::DecodeParameters& in, uint32_t k, uint32_t v,
+                                      int rows) {
+    float S[4] = {};
+    uint32_t P[2];
+    multiply_qk(S, q, k);
+    mask(S, rows);
+    softmax(P, S, state, in.scale_log2);
+    multiply_pv(state, P, v);
   }
 
   // Leaves the warp's state in shared memory: O [head][column], maximum and sum of each head.
@@ -216,11 +231,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       __syncthreads();  // the tile has arrived; the last read of the one before
       load_step(j + (kStages - 1) * Bc);
       const uint32_t stage = ring + (j - begin) / Bc % kStages * 2 * kTileBytes;
-      float S[4] = {};
-      uint32_t P[2];
-      multiply_qk(S, q, stage + k_lane, keys - j - warp * 16);
-      softmax(P, S, state, in.scale_log2);
-      multiply_pv(state, P, stage + v_lane);
+      compute_keys(state, q, in, stage + k_lane, stage + v_lane, keys - j - warp * 16);
     }
     __syncthreads();  // the last read of the ring
     float* statistics = shared + kWarps * kHeads * D;

@@ -23,10 +23,11 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
   static constexpr int kStages = 3;
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kBlocksPerSm = 16 / kWarps;  // a thread may then have 128 registers
+  static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
   static constexpr int kStateFloats = kWarps * kHeads * D;
   static constexpr std::size_t kSharedBytes =
       kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
+  static constexpr int kPlaces = 2 * kHeads;               // for a block's parts
   static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
   static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -140,15 +141,18 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
           head < heads ? *reinterpret_cast<const uint32_t*>(Q + head * D + i * 8 + column) : 0;
   }
 
-  // S = K Q^T of the warp's 16 keys; hides the keys from `rows` on.
-  __device__ static void multiply_qk(float (&S)[4], const uint32_t (&q)[D / 16][2], uint32_t k,
-                                     int rows) {
+  // S = K Q^T of the warp's 16 keys.
+  __device__ static void multiply_qk(float (&S)[4], const uint32_t (&q)[D / 16][2], uint32_t k) {
 #pragma unroll
     for (int d = 0; d < D / 16; ++d) {
       uint32_t a[4];
       ldmatrix_x4(a, shift(k, 2 * d));
       mma_m16n8k16(S, a, q[d][0], q[d][1]);
     }
+  }
+
+  // Hides the keys from `rows` on.
+  __device__ static void mask(float (&S)[4], int rows) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -193,6 +197,18 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
+  // What 16 keys add to the state; those from `rows` on are hidden.
+  __device__ static void compute_keys(State& state, const uint32_t (&q)[D / 16][2],
+                                      const fa::DecodeParameters& in, uint32_t k, uint32_t v,
+                                      int rows) {
+    float S[4] = {};
+    uint32_t P[2];
+    multiply_qk(S, q, k);
+    mask(S, rows);
+    softmax(P, S, state, in.scale_log2);
+    multiply_pv(state, P, v);
+  }
+
   // Leaves the warp's state in shared memory: O [head][column], maximum and sum of each head.
   __device__ static void share_state(float* O, float* statistics, const State& state) {
     const int lane = threadIdx.x % 32, head = lane % 4 * 2, row = lane / 4;
@@ -230,15 +246,15 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // A part's place: of a block's two, the first is for the head that its share begins within.
+  // A part's place: the first half of a block's is for the head that its share begins within.
   __device__ static int64_t place_of(int block, int first_block, int head) {
-    return (int64_t{block} * 2 + (block == first_block ? 1 : 0)) * kHeads + head;
+    return int64_t{block} * kPlaces + (block == first_block ? kPlaces / 2 : 0) + head;
   }
 
   // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
   __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
                                      int last, int head) {
-    const float* LSE = in.parts + int64_t{gridDim.x} * 2 * kHeads * D;
+    const float* LSE = in.parts + int64_t{gridDim.x} * kPlaces * D;
     const int lane = threadIdx.x % 32;
     float max = -1e30f, sum = 0.f, o[D / 32] = {};
     for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, LSE[place_of(i, first, head)]);
@@ -257,18 +273,22 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
   }
 
-  // Leaves the part of a head, and merges all of them if no other block still has one to leave.
-  __device__ static void finish_head(const fa::DecodeParameters& in, const Position& at,
-                                     const State& state, float* states, int first, int last) {
+  // Leaves a part of each query head, of the warps' states.
+  __device__ static void leave_parts(const fa::DecodeParameters& in, const State& state,
+                                     float* states, int first) {
     const int warp = threadIdx.x / 32;
-    float* statistics = states + kStateFloats;
+    float *statistics = states + kStateFloats, *LSE = in.parts + int64_t{gridDim.x} * kPlaces * D;
     share_state(states + warp * kHeads * D, statistics + warp * kHeads * 2, state);
     __syncthreads();  // all states are there
-    float* LSE = in.parts + int64_t{gridDim.x} * 2 * kHeads * D;
     for (int head = 0; head < in.group; ++head) {
       const int64_t place = place_of(blockIdx.x, first, head);
       store_part(in.parts + place * D, LSE + place, states, statistics, head);
     }
+  }
+
+  // Merges the parts of a head if no other block still has one to leave.
+  __device__ static void finish_head(const fa::DecodeParameters& in, const Position& at,
+                                     float* states, int first, int last) {
     __threadfence();  // the part is visible before the count says so
     __syncthreads();
     int* left = reinterpret_cast<int*>(states);
@@ -278,7 +298,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     if (*left != last - first) return;
     __threadfence();  // and no part is read before the count
     const int64_t query = int64_t{at.entry} * in.heads + at.head * in.group;
-    for (int head = warp; head < in.group; head += kWarps)
+    for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
       merge_parts(in, query + head, first, last, head);
   }
 
@@ -311,8 +331,9 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
       const Position at = position_of(in, tile);
+      const half* Q = in.Q + (int64_t{at.entry} * in.heads + at.head * in.group) * D;
       uint32_t q[D / 16][2];
-      load_query(q, in.Q + (int64_t{at.entry} * in.heads + at.head * in.group) * D, in.group);
+      load_query(q, Q, in.group);
       State state;
 #pragma unroll 1
       for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
@@ -320,16 +341,13 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         __syncthreads();  // the tile has arrived; the last read of the one before
         load_step(tile + kStages - 1);
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
-        float S[4] = {};
-        uint32_t P[2];
-        multiply_qk(S, q, stage + k_lane, at.length - key - warp * 16);
-        softmax(P, S, state, in.scale_log2);
-        multiply_pv(state, P, stage + v_lane);
+        compute_keys(state, q, in, stage + k_lane, stage + v_lane, at.length - key - warp * 16);
       }
       // The blocks that the head's first and last tile belong to.
       const int first = static_cast<int>(((at.begin + 1) * blocks - 1) / all);
       const int last = static_cast<int>((at.end * blocks - 1) / all);
-      finish_head(in, at, state, shared + kStages * 2 * kTileBytes / 4, first, last);
+      leave_parts(in, state, shared + kStages * 2 * kTileBytes / 4, first);
+      finish_head(in, at, shared + kStages * 2 * kTileBytes / 4, first, last);
     }
   }
 };

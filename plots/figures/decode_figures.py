@@ -590,6 +590,99 @@ def pages() -> Canvas:
     return canvas
 
 
+# --- 48: several queries --------------------------------------------------------------------------
+
+GROUP, QUERIES, LAST_KEYS = 4, 4, 8
+
+
+def queries() -> Canvas:
+    require_formula("48", "(head + threadIdx.x % 4 * 2 + i % 2) % in.seq_q")
+    require_formula("48", "rows - in.causal * (in.seq_q - 1 - query)")
+    columns, sets = GROUP * QUERIES, decode.constant("48", "kSets")
+    canvas, y = begin(
+        "48: a new query is one more column",
+        "The last 8 keys of a cache and 16 columns: 4 heads of a group with 4 new queries each. The "
+        "last query of a head sees every key, the one before all but the last key, and so on. A "
+        "fragment of K and V meets two sets of 8 columns.",
+        note="Number: query of its head. Grey: hidden by the mask.",
+    )
+    left, unit, row = 62.0, 22.0, 19.0
+    for head in range(GROUP):
+        x = left + head * QUERIES * unit
+        canvas.text(
+            x + QUERIES * unit / 2, y + 6, f"head {head}", size=BRIEF, bold=True, anchor="middle"
+        )
+    y += 18
+    for key in range(LAST_KEYS):
+        before_end = LAST_KEYS - key
+        name = "L - 1" if before_end == 1 else f"L - {before_end}"
+        canvas.text(left - 8, y + key * row + 10, name, "muted", size=BRIEF, anchor="end")
+        for column in range(columns):
+            query = column % QUERIES
+            seen = before_end > QUERIES - 1 - query
+            fill = f"{HUES[column // QUERIES]}-soft" if seen else "line"
+            canvas.cell(
+                left + column * unit, y + key * row, unit - 1, row - 1, str(query), fill, size=BRIEF
+            )
+    bottom = y + LAST_KEYS * row
+    for part in range(sets):
+        first = left + part * columns / sets * unit
+        end = left + (part + 1) * columns / sets * unit
+        canvas.line([(first + 2, bottom + 8), (end - 3, bottom + 8)], "ink", thick=1.6)
+        canvas.text(
+            (first + end) / 2,
+            bottom + 22,
+            f"set {part}: columns of an mma",
+            size=SMALL,
+            anchor="middle",
+        )
+    canvas.lines(
+        14,
+        bottom + 48,
+        (
+            f"{GROUP} heads of {QUERIES} queries: {columns} rows of Q, one after another.",
+            "K and V are read once, and each fragment is used for both sets.",
+        ),
+        "muted",
+        size=SMALL,
+    )
+    return canvas
+
+
+# --- 49: who has which columns --------------------------------------------------------------------
+
+
+def columns() -> Canvas:
+    require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
+    require_formula("49", "int i = warp % kKeyWarps * 16; i < Bc; i += kKeyWarps * 16")
+    warps, own = decode.constant("49", "kWarps"), 8 * decode.constant("49", "kSets")
+    canvas, y = begin(
+        "49: four warps divide the keys, or the columns",
+        "Four warps and a tile of 64 keys. On the left they divide the keys: each warp has 16 keys "
+        "and all 16 columns. On the right they divide the columns: each has all 64 keys and 16 of "
+        "64 columns.",
+        note="S of a tile: 64 keys down, rows of Q across. Colour: warp.",
+    )
+    top, unit, left = y + 30, 36.0, 62.0
+    canvas.text(left - 8, top + 2 * unit, "keys", "muted", size=BRIEF, anchor="end")
+    for step in range(warps):
+        canvas.cell(
+            left, top + step * unit, unit, unit - 1, f"w{step}", f"{HUES[step]}-soft", size=SMALL
+        )
+    canvas.text(left + unit / 2, top - 12, f"{own}", "muted", size=BRIEF, anchor="middle")
+    wide = 200.0
+    for warp in range(warps):
+        x = wide + warp * (unit + 18)
+        canvas.text(x + (unit + 17) / 2, top - 12, f"{own}", "muted", size=BRIEF, anchor="middle")
+        canvas.cell(
+            x, top, unit + 17, warps * unit - 1, f"w{warp}", f"{HUES[warp]}-soft", size=SMALL
+        )
+    bottom = top + warps * unit + 18
+    canvas.text(14, bottom, "a column: 4 states to merge", size=SMALL)
+    canvas.text(wide, bottom, "a column: 1 state, four reads of K, V", size=SMALL)
+    return canvas
+
+
 FIGURES = {
     "decode_lanes": lanes,
     "decode_reads": reads,
@@ -601,4 +694,6 @@ FIGURES = {
     "decode_transposed": transposed,
     "decode_even": even,
     "decode_pages": pages,
+    "decode_queries": queries,
+    "decode_columns": columns,
 }

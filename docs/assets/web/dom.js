@@ -40,7 +40,7 @@ export function select(label, options, value, onchange) {
 }
 
 const MASKS = {
-  full: "none", causal: "causal", equal: "all keys each", lengths: "lengths that differ", pages: "lengths and pages",
+  full: "none", causal: "causal", queries: "4 new queries", equal: "all keys each", lengths: "lengths that differ", pages: "lengths and pages",
 };
 
 /** What a rung may be asked for besides N and d; nothing where there is no choice. */

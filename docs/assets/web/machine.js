@@ -101,7 +101,7 @@ async function unpacked(response) {
 
 /**
  * {rungs: [{id, name, parent, family, dtype, head_dims, idea, seqs, masks}]}. `masks` are what a rung
- * may be asked for besides N and d: full, causal; with a cache equal, lengths, pages.
+ * may be asked for besides N and d: full, causal; with a cache queries, equal, lengths, pages.
  */
 export const catalogue = () => once("rungs.json", (response) => response.json());
 

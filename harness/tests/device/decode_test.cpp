@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Rungs for new queries against a cache: right at every kind of cache, and each byte of it read
 // once.
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -48,18 +50,20 @@ TEST_CASE("every rung is right on cards of any size, in every order of warps") {
     for (const int dim : rung->head_dims()) {
       Problem problem = cache(3, 8, 2, 500, dim);
       problem.lengths = {500, 0, 129};
+      problem.seq_q = std::min<std::int64_t>(4, rung->most_queries());
+      problem.causal = has(rung->capabilities, Capabilities::causal);
       const Inputs inputs = make_inputs(problem, Distribution::needle, 3);
       const Verifier verifier(problem, inputs);
       for (const int sms : {1, 5, 132}) {
         CAPTURE(rung->name, dim, sms);
         const auto plan = std::get<LaunchPlan>(make_plan(*rung, problem, card_of(sms)));
         HostTensor first;
-        VmDevice device({.threads = 1});
+        VmDevice device({.threads = 1, .ptx = kernels()});
         device.load(problem, inputs);
         const Verdict verdict = pass_gate(
             device, [&] { device.launch(plan); }, verifier, &first);
         CHECK(verdict.reason == "");
-        VmDevice other({.threads = 2, .reversed = true});
+        VmDevice other({.threads = 2, .reversed = true, .ptx = kernels()});
         other.load(problem, inputs);
         other.launch(plan);
         std::string difference;
@@ -74,7 +78,7 @@ TEST_CASE("an entry without a key has zeros and a log-sum-exp of -infinity") {
   for (const Rung* rung : decode_rungs()) {
     Problem problem = cache(2, 4, 2, 70, 64);
     problem.lengths = {0, 70};
-    VmDevice device;
+    VmDevice device({.ptx = kernels()});
     device.load(problem, make_inputs(problem, Distribution::normal, 1));
     device.poison_output();
     device.launch(plan_of(*rung, problem));
@@ -86,6 +90,59 @@ TEST_CASE("an entry without a key has zeros and a log-sum-exp of -infinity") {
       CHECK(std::isfinite(lse.at(4 + i)));
     }
   }
+}
+
+TEST_CASE("a query that sees no key has zeros and a log-sum-exp of -infinity") {
+  for (const Rung* rung : decode_rungs()) {
+    if (rung->most_queries() == 1) continue;
+    Problem problem = cache(2, 2, 1, 70, 64);
+    problem.lengths = {2, 70};
+    problem.seq_q = 5;
+    problem.causal = true;
+    VmDevice device({.ptx = kernels()});
+    device.load(problem, make_inputs(problem, Distribution::normal, 1));
+    device.poison_output();
+    device.launch(plan_of(*rung, problem));
+    const HostTensor o = device.download_output(), lse = device.download_lse();
+    for (std::int64_t row = 0; row < problem.q_rows(); ++row) {
+      // The last of five queries sees both keys, the one before only the first.
+      const bool sees = row >= 10 || row % 5 >= 3;
+      CAPTURE(rung->name, row);
+      CHECK(std::isfinite(lse.at(row)) == sees);
+      CHECK((o.at(row * 64) != 0) == sees);
+    }
+  }
+}
+
+TEST_CASE("several queries read the bytes of one") {
+  for (const Rung* rung : decode_rungs()) {
+    Problem problem = cache(2, 8, 2, 400, 128);
+    const std::uint64_t once = copied(*rung, problem);
+    for (const std::int64_t queries : {2, 4, 16}) {
+      if (queries > rung->most_queries()) continue;
+      problem.seq_q = queries;
+      problem.causal = true;
+      CAPTURE(rung->name, queries);
+      if (rung->id == "48" && queries == 16) continue;  // more rows than it takes
+      CHECK(copied(*rung, problem) == once);
+    }
+  }
+}
+
+TEST_CASE("49 has the bits of 48 where its warps divide the keys") {
+  Problem problem = cache(3, 8, 2, 500, 128);
+  problem.lengths = {500, 3, 129};
+  problem.seq_q = 4;
+  problem.causal = true;
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  HostTensor outputs[2];
+  for (int i = 0; i < 2; ++i) {
+    VmDevice device({.ptx = kernels()});
+    device.load(problem, inputs);
+    device.launch(plan_of(*find_rung(i == 0 ? "48" : "49"), problem));
+    outputs[i] = device.download_output();
+  }
+  CHECK(bitwise_equal(outputs[0], outputs[1], nullptr));
 }
 
 TEST_CASE("40 reads K and V once for each query head, those from 41 on once for a group") {
@@ -143,6 +200,12 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
   CHECK(refusal("45", problem) ==
         "45_mma: 32 query heads share a head of K and V, at most 8 are allowed");
   CHECK(refusal("40", problem) == "");
+  problem = cache(1, 8, 2, 100, 128);
+  problem.seq_q = 5;
+  CHECK(
+      refusal("48", problem) ==
+      "48_queries: 4 query heads with 5 queries each share a head of K and V, at most 16 rows are "
+      "allowed");
   problem = cache(1, 4, 2, 100, 128);
   CHECK(refusal("09", problem)
             .starts_with("09_ragged takes no heads of K and V that query heads share; 40, 41"));

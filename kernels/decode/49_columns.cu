@@ -1,0 +1,400 @@
+// 49_columns        parent: 48_queries
+// Idea: up to 64 rows of Q. Where they are more than 16, the warps divide the columns instead of
+//       the keys: each computes 16 columns of all keys of a tile, and has no partner to merge with.
+//
+// Tile              up to 16 rows of Q (4 warps x 16 keys) or 64 (4 warps x 16 rows) x 64 keys
+// Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
+// Expected effect   16 queries of 4 heads still cost the bytes of one: every warp now loads all
+//                   fragments, 1024 of the 1760 clocks that the bytes of a tile take.
+
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/movmatrix.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Bc, int D, int ColumnWarps>
+struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
+  static constexpr int kWarps = 4, kKeyWarps = kWarps / ColumnWarps, kHeads = 8;
+  static constexpr int kSets = 2;  // of 8 columns
+  static constexpr int kStages = 3;
+  static constexpr int kTileBytes = Bc * D * 2;
+  static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
+  static constexpr int kStateFloats = kWarps * kHeads * D;
+  static constexpr std::size_t kSharedBytes =
+      kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
+  static constexpr int kPlaces = 2 * kSets * kHeads * ColumnWarps;  // for a block's parts
+  static constexpr int kChunks = D / 8;                             // 16-byte chunks of a row
+  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
+
+  // What a warp has of its keys: O transposed, and of two query heads a lane the maximum and the
+  // lane's sum.
+  struct State {
+    float o[D / 16][4] = {};
+    float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+  };
+
+  // Of the warp; the row of Q within the group.
+  __device__ static int first_column() { return threadIdx.x / 32 / kKeyWarps * kSets * kHeads; }
+
+  // A head of K and V and its tiles, counted over all heads of the batch; a key.
+  struct Position {
+    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0;
+  };
+
+  __device__ static int length_of(const fa::DecodeParameters& in, int entry) {
+    if (entry >= in.batch) return 0;
+    return in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+  }
+
+  __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
+    return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);
+  }
+
+  // Of all heads of the batch.
+  __device__ static int all_tiles(const fa::DecodeParameters& in) {
+    int tiles = 0;
+    for (int entry = threadIdx.x % 32; entry < in.batch; entry += 32) tiles += tiles_of(in, entry);
+    return __reduce_add_sync(0xffffffff, tiles);
+  }
+
+  // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
+  __device__ static Position position_of(const fa::DecodeParameters& in, int tile) {
+    const int lane = threadIdx.x % 32;
+    for (int base = 0, before = 0;; base += 32) {
+      int upto = tiles_of(in, base + lane);  // with the lanes below
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const int below = __shfl_up_sync(0xffffffff, upto, step);
+        if (lane >= step) upto += below;
+      }
+      const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
+      if (behind != 0) {
+        const int own = __ffs(static_cast<int>(behind)) - 1;
+        Position at;
+        at.entry = base + own;
+        at.length = length_of(in, at.entry);
+        const int tiles = (at.length + Bc - 1) / Bc;
+        before += __shfl_sync(0xffffffff, upto, own) - tiles * (in.heads / in.group);
+        at.head = (tile - before) / tiles;
+        at.begin = before + at.head * tiles;
+        at.end = at.begin + tiles;
+        at.key = (tile - at.begin) * Bc;
+        return at;
+      }
+      before += __shfl_sync(0xffffffff, upto, 31);
+    }
+  }
+
+  // Entries without a key: zeros and -infinity.
+  __device__ static void store_empty(const fa::DecodeParameters& in) {
+    for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
+      if (length_of(in, entry) > 0) continue;
+      const int64_t query = int64_t{entry} * in.heads;
+      for (int i = threadIdx.x; i < in.heads * D; i += blockDim.x) in.O[query * D + i] = half{};
+      for (int i = threadIdx.x; in.LSE != nullptr && i < in.heads; i += blockDim.x)
+        in.LSE[query + i] = -INFINITY;
+    }
+  }
+
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
+  __device__ static uint32_t offset(int row, int chunk) {
+    return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
+  }
+
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
+  __device__ static uint32_t shift(uint32_t address, int chunk) {
+    return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
+  }
+
+  // Starts the copies of a K and a V tile; rows behind the length become zeros. A key lies in the
+  // page that the table names. Without pages an entry is one page, in order.
+  __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
+                                    const Position& at) {
+    const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
+    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
+    const int64_t table = int64_t{at.entry} * ((in.seq_kv + page - 1) / page);
+    int row = threadIdx.x / kChunks;
+#pragma unroll
+    for (int i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows) {
+      const int key = at.key + row, bytes = key < at.length ? 16 : 0;
+      int64_t element = 0;
+      if (bytes > 0) {
+        const int block = in.page_table == nullptr ? at.entry : in.page_table[table + key / page];
+        const int64_t first = (int64_t{block} * kv_heads + at.head) * page;
+        element = (first + key % page) * D + chunk * 8;
+      }
+      cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + element, bytes);
+    }
+  }
+
+  // The B operand of K Q^T: columns are query heads, those that there are.
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int heads) {
+    const int head = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < D / 8; ++i)
+      q[i / 2][i % 2] =
+          head < heads ? *reinterpret_cast<const uint32_t*>(Q + head * D + i * 8 + column) : 0;
+  }
+
+  // S = K Q^T of the warp's 16 keys.
+  __device__ static void multiply_qk(float (&S)[kSets][4], const uint32_t (&q)[kSets][D / 16][2],
+                                     uint32_t k) {
+#pragma unroll
+    for (int d = 0; d < D / 16; ++d) {
+      uint32_t a[4];
+      ldmatrix_x4(a, shift(k, 2 * d));
+#pragma unroll
+      for (int n = 0; n < kSets; ++n) mma_m16n8k16(S[n], a, q[n][d][0], q[n][d][1]);
+    }
+  }
+
+  // Hides the keys from `rows` on.
+  __device__ static void mask(float (&S)[4], const fa::DecodeParameters& in, int head, int rows) {
+    const int key = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int query = (head + threadIdx.x % 4 * 2 + i % 2) % in.seq_q;
+      if (key + i / 2 * 8 >= rows - in.causal * (in.seq_q - 1 - query)) S[i] = -INFINITY;
+    }
+  }
+
+  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P, and
+  // the state is rescaled to the new maximum.
+  __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
+    float alpha[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float top = fmaxf(S[r], S[r + 2]);
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+      const float new_max = fmaxf(state.max[r], top * scale_log2);
+      alpha[r] = ex2_approx(state.max[r] - new_max);
+      state.max[r] = new_max;
+      S[r] = ex2_approx(fmaf(S[r], scale_log2, -new_max));
+      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -new_max));
+      state.sum[r] = state.sum[r] * alpha[r] + S[r] + S[r + 2];
+    }
+#pragma unroll
+    for (int m = 0; m < D / 16; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) state.o[m][i] *= alpha[i % 2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
+      P[i] = movmatrix_trans(reinterpret_cast<const uint32_t&>(p));
+    }
+  }
+
+  // O += V^T P.
+  __device__ static void multiply_pv(State (&state)[kSets], const uint32_t (&P)[kSets][2],
+                                     uint32_t v) {
+#pragma unroll
+    for (int m = 0; m < D / 16; ++m) {
+      uint32_t a[4];
+      ldmatrix_x4_trans(a, shift(v, 2 * m));
+#pragma unroll
+      for (int n = 0; n < kSets; ++n) mma_m16n8k16(state[n].o[m], a, P[n][0], P[n][1]);
+    }
+  }
+
+  // What 16 keys add to the state; those from `rows` on are hidden.
+  __device__ static void compute_keys(State (&state)[kSets], const uint32_t (&q)[kSets][D / 16][2],
+                                      const fa::DecodeParameters& in, uint32_t k, uint32_t v,
+                                      int rows) {
+    float S[kSets][4] = {};
+    uint32_t P[kSets][2];
+    multiply_qk(S, q, k);
+#pragma unroll
+    for (int n = 0; n < kSets; ++n) {
+      mask(S[n], in, first_column() + n * kHeads, rows);
+      softmax(P[n], S[n], state[n], in.scale_log2);
+    }
+    multiply_pv(state, P, v);
+  }
+
+  // Leaves the warp's state in shared memory: O [head][column], maximum and sum of each head.
+  __device__ static void share_state(float* O, float* statistics, const State& state) {
+    const int lane = threadIdx.x % 32, head = lane % 4 * 2, row = lane / 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float sum = state.sum[r];
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+#pragma unroll
+      for (int i = 0; i < D / 8; ++i)
+        O[(head + r) * D + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
+      if (row == 0) statistics[(head + r) * 2] = state.max[r];
+      if (row == 0) statistics[(head + r) * 2 + 1] = sum;
+    }
+  }
+
+  // Adds up the warps' states of a query head, and writes O / sum and the base-2 log-sum-exp.
+  __device__ static void store_part(float* O, float* LSE, const float* states,
+                                    const float* statistics, int head) {
+    float max = -1e30f, sum = 0.f, weight[kKeyWarps];
+#pragma unroll
+    for (int w = 0; w < kKeyWarps; ++w) max = fmaxf(max, statistics[(w * kHeads + head) * 2]);
+#pragma unroll
+    for (int w = 0; w < kKeyWarps; ++w) {
+      weight[w] = ex2_approx(statistics[(w * kHeads + head) * 2] - max);
+      sum += weight[w] * statistics[(w * kHeads + head) * 2 + 1];
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (threadIdx.x == 0) *LSE = max + __log2f(sum);  // no key: log 0 is -infinity
+    for (int c = threadIdx.x; c < D; c += kWarps * 32) {
+      float o = 0.f;
+#pragma unroll
+      for (int w = 0; w < kKeyWarps; ++w)
+        o = fmaf(weight[w], states[(w * kHeads + head) * D + c], o);
+      O[c] = o * inverse;
+    }
+  }
+
+  // A part's place: the first half of a block's is for the head that its share begins within.
+  __device__ static int64_t place_of(int block, int first_block, int head) {
+    return int64_t{block} * kPlaces + (block == first_block ? kPlaces / 2 : 0) + head;
+  }
+
+  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
+  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
+                                     int last, int head) {
+    const float* LSE = in.parts + int64_t{gridDim.x} * kPlaces * D;
+    const int lane = threadIdx.x % 32;
+    float max = -1e30f, sum = 0.f, o[D / 32] = {};
+    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, LSE[place_of(i, first, head)]);
+    max = warp_max(max);
+#pragma unroll 4
+    for (int i = first; i <= last; ++i) {
+      const float* O = in.parts + place_of(i, first, head) * D;
+      const float weight = ex2_approx(LSE[place_of(i, first, head)] - max);
+      sum += weight;
+#pragma unroll
+      for (int c = 0; c < D / 32; ++c) o[c] = fmaf(weight, O[c * 32 + lane], o[c]);
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+#pragma unroll
+    for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
+  }
+
+  // Leaves a part of each query head of a set, of the warps' states.
+  __device__ static void leave_parts(const fa::DecodeParameters& in, const State& state,
+                                     float* states, int first, int set) {
+    const int warp = threadIdx.x / 32;
+    float *statistics = states + kStateFloats, *LSE = in.parts + int64_t{gridDim.x} * kPlaces * D;
+    share_state(states + warp * kHeads * D, statistics + warp * kHeads * 2, state);
+    __syncthreads();  // all states are there
+    for (int i = 0; i < ColumnWarps * kHeads; ++i) {
+      const int of = i / kHeads * kKeyWarps * kHeads,
+                head = (i / kHeads * kSets + set) * kHeads + i % kHeads;
+      if (head >= in.group) break;
+      const int64_t place = place_of(blockIdx.x, first, head);
+      store_part(in.parts + place * D, LSE + place, states + of * D, statistics + of * 2,
+                 i % kHeads);
+    }
+  }
+
+  // Merges the parts of a head if no other block still has one to leave.
+  __device__ static void finish_head(const fa::DecodeParameters& in, const Position& at,
+                                     float* states, int first, int last) {
+    __threadfence();  // the part is visible before the count says so
+    __syncthreads();
+    int* left = reinterpret_cast<int*>(states);
+    if (threadIdx.x == 0)  // counts to last - first, then to 0 again
+      *left = atomicInc(in.counter + at.entry * (in.heads / in.group) + at.head, last - first);
+    __syncthreads();
+    if (*left != last - first) return;
+    __threadfence();  // and no part is read before the count
+    const int64_t query = int64_t{at.entry} * in.heads + at.head * in.group;
+    for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
+      merge_parts(in, query + head, first, last, head);
+  }
+
+  // An even share of the tiles of all heads; each warp computes 16 keys of a tile.
+  __device__ static void run(const fa::DecodeParameters& in) {
+    extern __shared__ __align__(128) float shared[];
+    const uint32_t ring = shared_address(shared);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int64_t all = all_tiles(in), blocks = gridDim.x;
+    const int begin = static_cast<int>(all * blockIdx.x / blocks);
+    const int end = static_cast<int>(all * (blockIdx.x + 1) / blocks);
+    store_empty(in);
+
+    // Starts the copy of a tile to its stage; none where there is no such tile.
+    Position ahead = position_of(in, begin);
+    const auto load_step = [&](int tile) {
+      if (tile < end) {
+        if (ahead.key >= ahead.length) ahead = position_of(in, tile);
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        load_tiles(stage, in, ahead);
+        ahead.key += Bc;
+      }
+      cp_async_commit();
+    };
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i);
+
+    // This lane's ldmatrix addresses in a stage: K as it lies, V transposed.
+    const uint32_t k_lane = offset(lane % 16, lane / 16);
+    const uint32_t v_lane = kTileBytes + offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    for (int tile = begin; tile < end;) {
+      const Position at = position_of(in, tile);
+      const half* Q = in.Q + (int64_t{at.entry} * in.heads + at.head * in.group) * D;
+      uint32_t q[kSets][D / 16][2];
+#pragma unroll
+      for (int n = 0, head = first_column(); n < kSets; ++n, head += kHeads)
+        load_query(q[n], Q + head * D, in.group - head);
+      State state[kSets];
+#pragma unroll 1
+      for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
+        cp_async_wait_group<kStages - 2>();
+        __syncthreads();  // the tile has arrived; the last read of the one before
+        load_step(tile + kStages - 1);
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+#pragma unroll 1
+        for (int i = warp % kKeyWarps * 16; i < Bc; i += kKeyWarps * 16) {
+          const uint32_t rows = stage + i * D * 2;
+          compute_keys(state, q, in, rows + k_lane, rows + v_lane, at.length - key - i);
+        }
+      }
+      // The blocks that the head's first and last tile belong to.
+      const int first = static_cast<int>(((at.begin + 1) * blocks - 1) / all);
+      const int last = static_cast<int>((at.end * blocks - 1) / all);
+#pragma unroll
+      for (int n = 0; n < kSets; ++n) {
+        if (n > 0) __syncthreads();  // the last read of the states before
+        leave_parts(in, state[n], shared + kStages * 2 * kTileBytes / 4, first, n);
+      }
+      finish_head(in, at, shared + kStages * 2 * kTileBytes / 4, first, last);
+    }
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                        \
+  X(fa_49_columns_d128, Decode<64, 128, 1>) \
+  X(fa_49_columns_d64, Decode<64, 64, 1>)
+#define OTHERS(X)                                \
+  X(fa_49_columns_wide_d128, Decode<64, 128, 4>) \
+  X(fa_49_columns_wide_d64, Decode<64, 64, 4>)
+INSTANCES(FA_DECODE_ENTRY)
+OTHERS(FA_DECODE_ENTRY)
+static const fa::Instance kOthers[] = {OTHERS(FA_INSTANCE)};
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription& device) {
+  const bool fits = problem.group() * problem.seq_q <= instance.tile.Br;
+  return fa::plan_decode_even(
+      problem, fits ? instance : fa::instance_for(kOthers, problem.head_dim), device);
+}
+FA_RUNG(49_columns, INSTANCES, plan);
