@@ -3,7 +3,7 @@
 # Installs what the project needs and does not find: compiler and libraries (apt), Python packages
 # (.venv, or FA_VENV_DIR), nvcc (cuda in there). Does nothing, and needs no network, where all of it
 # is there.
-#   scripts/setup.sh [build] [cuda] [python] [lint]      default: all four
+#   scripts/setup.sh [build] [cuda] [python]             default: all three
 #   scripts/setup.sh web                                 emscripten and a browser, for the live pages
 #   scripts/setup.sh charts                              numpy and matplotlib alone, from anywhere
 set -euo pipefail
@@ -47,8 +47,6 @@ missing_build_packages() {
   has_header CLI/CLI.hpp || echo libcli11-dev
   has_header fmt/core.h || echo libfmt-dev
 }
-
-missing_lint_packages() { have clang-tidy || echo clang-tidy; }
 
 # What the live pages are built with, and the browser that tests them.
 missing_web_packages() {
@@ -114,12 +112,6 @@ setup_build() {
   require_versions
 }
 
-setup_lint() {
-  local missing
-  mapfile -t missing < <(missing_lint_packages)
-  (apt_install "${missing[@]}") || say "clang-tidy is not here: its check will be skipped"
-}
-
 setup_web() {
   local missing
   mapfile -t missing < <(missing_web_packages)
@@ -168,12 +160,12 @@ link_toolkit() {
 
 main() {
   local part
-  [[ $# -gt 0 ]] || set -- build cuda python lint
+  [[ $# -gt 0 ]] || set -- build cuda python
   for part in "$@"; do
     case "$part" in
-      build | cuda | python | lint | web | charts) ;;
+      build | cuda | python | web | charts) ;;
       -h | --help) show_usage && return 0 ;;
-      *) die "unknown part '$part'; allowed: build cuda python lint web charts" ;;
+      *) die "unknown part '$part'; allowed: build cuda python web charts" ;;
     esac
   done
   for part in "$@"; do "setup_$part"; done

@@ -12,7 +12,7 @@ main() {
     show_usage
     return 0
   fi
-  set_up_and_build "python lint"
+  set_up_and_build "python"
   step "test"
   ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error -j "$(jobs_count)" "$@"
 }

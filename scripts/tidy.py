@@ -4,13 +4,14 @@
 
   scripts/tidy.py [--build BUILD_DIR] [--jobs N] [FILE...]
 
-"Changed" includes every header that the file reads: what is remembered is a hash of the source
-after preprocessing (comments kept), of .clang-tidy and of the tool's version. Exit 77 without clang-tidy.
+"Changed" includes every header that the build saw the file read; what is remembered is a hash of
+them, of the command, of .clang-tidy and of the tool's version. Exit 77 without clang-tidy.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-HARNESS = ("attention", "bench", "capi", "cli", "command", "device", "environment", "io",
+HARNESS = ("attention", "bench", "capi", "cli", "command", "device", "environment", "io", "limits",
            "measure", "python", "results", "timeline", "timing", "vm")  # fmt: skip
 FOLDERS = ("kernels", *(f"harness/{folder}" for folder in HARNESS))
 SKIPPED = 77
@@ -87,40 +88,69 @@ def write_commands(sources: list[Source], folder: Path) -> None:
     (folder / "compile_commands.json").write_text(text, encoding="utf-8")
 
 
-def preprocessed(source: Source) -> bytes:
-    command = list(source.command)
-    if "-o" in command:
-        at = command.index("-o")
-        del command[at : at + 2]
-    command = [word for word in command if word != "-c"] + ["-E", "-C", "-P"]
-    done = subprocess.run(command, cwd=source.directory, capture_output=True, check=False)
-    return done.stdout if done.returncode == 0 else os.urandom(16)
+def read_files(build: Path) -> dict[str, list[Path]]:
+    """What ninja knows of each object: the files that the compiler read for it."""
+    if shutil.which("ninja") is None:
+        return {}
+    ask = ["ninja", "-C", str(build), "-t", "deps"]
+    done = subprocess.run(ask, capture_output=True, text=True, check=False)
+    found: dict[str, list[Path]] = {}
+    files: list[Path] = []
+    for line in done.stdout.splitlines():
+        if line.startswith(" "):
+            files.append(build / line.strip())
+        elif line:
+            files = found.setdefault(line.split(":")[0], [])
+    return found
 
 
-def fingerprint(source: Source, tool: str) -> str:
-    version = subprocess.run([tool, "--version"], capture_output=True, check=True).stdout
-    config = (REPOSITORY / ".clang-tidy").read_bytes()
-    parts = (version, config, " ".join(source.command).encode(), preprocessed(source))
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+@functools.cache
+def content(path: Path) -> str:
+    """Of a file of ours its text; others change with their packages."""
+    try:
+        if path.resolve().is_relative_to(REPOSITORY):
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        return str(path.stat().st_mtime_ns)
+    except OSError:
+        return "gone"
+
+
+class Tidy:
+    """clang-tidy for the sources of one build."""
+
+    def __init__(self, tool: str, build: Path) -> None:
+        self.tool, self.build = tool, build
+        asked = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True)
+        config = (REPOSITORY / ".clang-tidy").read_text(encoding="utf-8")
+        self.common = (asked.stdout, config)
+        self.read = read_files(build)
+
+    def fingerprint(self, source: Source) -> str | None:
+        """Nothing where the build does not know what the file reads."""
+        files = self.read.get(source.command[source.command.index("-o") + 1])
+        if not files:
+            return None
+        parts = [*self.common, *source.command]
+        parts += [f"{path} {content(path)}" for path in files]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def check(self, source: Source) -> str:
+        """Output of clang-tidy where it found something, else empty."""
+        stamp = stamp_path(source, self.build)
+        current = self.fingerprint(source)
+        if current and stamp.is_file() and stamp.read_text(encoding="utf-8") == current:
+            return ""
+        command = [self.tool, "--quiet", "-p", str(self.build / "tidy"), str(source.path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return done.stdout + done.stderr
+        if current:
+            stamp.write_text(current, encoding="utf-8")
+        return ""
 
 
 def stamp_path(source: Source, build: Path) -> Path:
     return build / "tidy" / (source.name.replace("/", "_") + ".ok")
-
-
-def tidy(source: Source, tool: str, build: Path) -> str:
-    """Output of clang-tidy where it found something, else empty."""
-    stamp = stamp_path(source, build)
-    current = fingerprint(source, tool)
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == current:
-        return ""
-    command = [tool, "--quiet", "-p", str(build / "tidy"), str(source.path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return done.stdout + done.stderr
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.write_text(current, encoding="utf-8")
-    return ""
 
 
 def select(sources: list[Source], files: list[Path]) -> list[Source]:
@@ -142,7 +172,8 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    tool = shutil.which(os.environ.get("CLANG_TIDY", "clang-tidy"))
+    beside = Path(sys.executable).parent  # that of scripts/requirements.txt
+    tool = os.environ.get("CLANG_TIDY") or shutil.which("clang-tidy", path=str(beside))
     if tool is None:
         print("tidy.py: skipped, clang-tidy is not installed")
         return SKIPPED
@@ -153,7 +184,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     write_commands(sources, arguments.build / "tidy")
     with ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
-        outputs = list(pool.map(lambda source: tidy(source, tool, arguments.build), sources))
+        outputs = list(pool.map(Tidy(tool, arguments.build).check, sources))
     for output in filter(None, outputs):
         print(output)
     failed = sum(map(bool, outputs))
