@@ -210,7 +210,7 @@ std::string verify_copy(const Outcome& outcome) {
 }
 
 std::string verify_blocks(const Loop& loop, const Outcome& outcome) {
-  const std::size_t words = static_cast<std::size_t>(loop.threads) * loop.words;
+  const auto words = static_cast<std::size_t>(loop.threads * loop.words);
   for (std::size_t first = words; first < outcome.output.size(); first += words) {
     if (std::memcmp(outcome.output.data(), outcome.output.data() + first, words * 4) != 0)
       return fmt::format("thread block {} has other results than thread block 0", first / words);
@@ -270,7 +270,8 @@ Loop traffic(std::string id, std::string what, const Kernel& kernel, Source sour
 
 std::vector<Loop> make_loops() {
   const Kernel& mma = kernel_limit_mma_sync;
-  const double mma_work = mma.threads / kWarp * 2.0 * kMmaTiles * (2 * 16 * 8 * 16);
+  const int warps = mma.threads / kWarp;
+  const double mma_work = warps * 2.0 * kMmaTiles * (2 * 16 * 8 * 16);
   return {
       wgmma("wgmma_registers", "wgmma m64n128k16, A from registers", kernel_limit_wgmma_registers,
             false),
