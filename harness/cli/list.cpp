@@ -129,9 +129,12 @@ void print_text(const std::vector<const Rung*>& rungs) {
   std::string line;
   std::getline(lines, line);
   fmt::print("{}\n", line);
+  const std::size_t last = line.find("properties");
   for (const Rung* rung : rungs) {
     std::getline(lines, line);
-    fmt::print("{}\n{}", line, folded(rung->idea, kColumns, "    "));
+    const std::string words = folded(properties(*rung), kColumns, std::string(last, ' '));
+    fmt::print("{}{}{}", line.substr(0, last), words.substr(last),
+               folded(rung->idea, kColumns, "    "));
   }
 }
 
