@@ -137,4 +137,3 @@ TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") 
     }
   }
 }
-
