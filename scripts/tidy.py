@@ -172,10 +172,10 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    beside = Path(sys.executable).parent  # that of scripts/requirements.txt
-    tool = os.environ.get("CLANG_TIDY") or shutil.which("clang-tidy", path=str(beside))
+    beside = Path(sys.executable).with_name("clang-tidy")  # that of scripts/requirements.txt
+    tool = shutil.which(os.environ.get("CLANG_TIDY") or beside)
     if tool is None:
-        print("tidy.py: skipped, clang-tidy is not installed")
+        print("tidy.py: skipped, there is no clang-tidy; scripts/setup.sh puts one into .venv")
         return SKIPPED
     try:
         sources = select(load_sources(arguments.build), arguments.files)
@@ -184,7 +184,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     write_commands(sources, arguments.build / "tidy")
     with ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
-        outputs = list(pool.map(Tidy(tool, arguments.build).check, sources))
+        outputs = list(pool.map(Tidy(tool, arguments.build.resolve()).check, sources))
     for output in filter(None, outputs):
         print(output)
     failed = sum(map(bool, outputs))

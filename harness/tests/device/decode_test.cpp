@@ -206,6 +206,14 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
       refusal("48", problem) ==
       "48_queries: 4 query heads with 5 queries each share a head of K and V, at most 16 rows are "
       "allowed");
+  problem.seq_q = 16;
+  CHECK(refusal("49", problem) == "");
+  problem = cache(1, 8, 1, 100, 128);
+  problem.seq_q = 9;
+  CHECK(
+      refusal("49", problem) ==
+      "49_columns: 8 query heads with 9 queries each share a head of K and V, at most 64 rows are "
+      "allowed");
   problem = cache(1, 4, 2, 100, 128);
   CHECK(refusal("09", problem)
             .starts_with("09_ragged takes no heads of K and V that query heads share; 40, 41"));
