@@ -11,9 +11,11 @@ namespace {
 // {64 columns, sequence, panels, batch and heads}: one copy brings all panels of a tile.
 TensorMap tile_map(Tensor tensor, const Problem& problem, std::int64_t seq, int rows) {
   const std::int64_t D = problem.head_dim;
+  const bool shared = tensor == Tensor::k || tensor == Tensor::v;
+  const std::int64_t heads = problem.batch * (shared ? problem.kv_heads() : problem.heads);
   return {.tensor = tensor,
           .rank = 4,
-          .extents = {64, seq, D / 64, problem.batch * problem.heads},
+          .extents = {64, seq, D / 64, heads},
           .strides = {1, D, 64, seq * D},
           .box = {64, rows, problem.head_dim / 64, 1},
           .swizzle = Swizzle::b128};
@@ -110,6 +112,7 @@ std::vector<Argument> half_arguments(const Problem& problem) {
           int32(problem.seq_q),
           int32(problem.seq_kv),
           int32(problem.causal),
+          int32(problem.group()),
           scale_log2(problem)};
 }
 
@@ -125,7 +128,8 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
           Tensor::k,
           options.counter,
           int32(heads),
-          int32(options.group),
+          int32(problem.group()),
+          int32(options.section),
           int32(problem.seq_q),
           int32(problem.seq_kv),
           int32(problem.causal),
@@ -166,7 +170,8 @@ int heads_in_l2(const Problem& problem, const DeviceDescription& device) {
   const auto head_bytes =
       2 * problem.seq_kv * problem.head_dim * static_cast<std::int64_t>(size_of(problem.dtype));
   const std::int64_t heads = problem.batch * problem.heads;
-  return static_cast<int>(std::clamp<std::int64_t>(device.l2_bytes / 2 / head_bytes, 1, heads));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(device.l2_bytes / 2 / head_bytes * problem.group(), 1, heads));
 }
 
 PlanResult plan_float_tiles(const Problem& problem, const Instance& instance,
@@ -206,7 +211,7 @@ PlanResult plan_tma_persistent_rows(const Problem& problem, const Instance& inst
 
 PlanResult plan_tma_dynamic(const Problem& problem, const Instance& instance,
                             const DeviceDescription& device) {
-  const TmaOptions options{.group = problem.causal ? heads_in_l2(problem, device) : 1,
+  const TmaOptions options{.section = problem.causal ? heads_in_l2(problem, device) : 1,
                            .counter = ScratchRef{0}};
   return LaunchPlan{{launch_of(instance, persistent_grid(problem, instance.tile, device),
                                tma_arguments(problem, instance.tile, options))},

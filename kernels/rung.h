@@ -31,7 +31,8 @@ struct TmaParameters {
   const half* keys;              ///< K once more, for loads of single elements (28 and up)
   unsigned* counter;             ///< zeros, and zeros again after the launch; null before 33
   int heads;                     ///< batch x heads
-  int group;                     ///< heads whose tiles are handed out together (33 and up)
+  int group;                     ///< of them those that share a head of K and V (31 and up)
+  int section;                   ///< heads whose tiles are handed out together (33 and up)
   int seq_q, seq_kv;
   int causal;        ///< 0 or 1, bottom-right aligned (31 and up)
   float scale_log2;  ///< softmax scale times log2(e)
@@ -67,7 +68,7 @@ Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> argu
 
 struct TmaOptions {
   int query_rows = 64;  ///< rows in the box of Q; those of K and V have the tile's Bc
-  int group = 1;        ///< see TmaParameters
+  int section = 1;      ///< see TmaParameters
   Argument counter = std::int64_t{0};  ///< none
 };
 
@@ -95,7 +96,7 @@ Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
 /// A thread block an SM, but no more than there are tiles.
 Dim3 persistent_grid(const Problem& problem, const Tile& tile, const DeviceDescription& device);
 
-/// The number of heads whose K and V fill half of the L2, at least one and at most all.
+/// The number of query heads whose K and V fill half of the L2, at least one and at most all.
 int heads_in_l2(const Problem& problem, const DeviceDescription& device);
 
 /// Planners of rungs with one launch and a block for each row tile: whole tiles only, any length.
@@ -158,8 +159,8 @@ struct StaticKernel {
 #define FA_HALF_ENTRY(name, ...)                                                                 \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
       name(const half* Q, const half* K, const half* V, half* O, float* LSE, int seq_q,          \
-           int seq_kv, int causal, float scale_log2) {                                           \
-    __VA_ARGS__::run(Q, K, V, O, LSE, seq_q, seq_kv, causal, scale_log2);                        \
+           int seq_kv, int causal, int group, float scale_log2) {                                \
+    __VA_ARGS__::run(Q, K, V, O, LSE, seq_q, seq_kv, causal, group, scale_log2);                 \
   }
 
 #define FA_TMA_ENTRY(name, ...)                                                                  \
@@ -167,9 +168,9 @@ struct StaticKernel {
       name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,         \
            const __grid_constant__ CUtensorMap V, const __grid_constant__ CUtensorMap O_rows,    \
            half* O, float* LSE, const half* keys, unsigned* counter, int heads, int group,       \
-           int seq_q, int seq_kv, int causal, float scale_log2) {                                \
+           int section, int seq_q, int seq_kv, int causal, float scale_log2) {                   \
     __VA_ARGS__::run(fa::TmaParameters{Q, K, V, O_rows, O, LSE, keys, counter, heads, group,     \
-                                       seq_q, seq_kv, causal, scale_log2});                      \
+                                       section, seq_q, seq_kv, causal, scale_log2});             \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

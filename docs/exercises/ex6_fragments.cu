@@ -120,7 +120,7 @@ struct Fragments : fa::StaticKernel<64, kKeys, 4, 64> {
   }
 
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
-                             int seq_q, int seq_kv, int, float scale_log2) {
+                             int seq_q, int seq_kv, int, int, float scale_log2) {
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
     const int64_t row = head * seq_q + int64_t{blockIdx.x} * 64 + threadIdx.x / 32 * 16;
     K += head * seq_kv * kHeadDim;

@@ -156,7 +156,7 @@ struct Ldmatrix {
   }
 
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
-                             int seq_q, int seq_kv, int, float scale_log2) {
+                             int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
     const uint32_t q_tile = shared_address(shared), stages = q_tile + 64 * 128;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;

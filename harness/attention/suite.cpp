@@ -61,6 +61,7 @@ class Collector {
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});
     if (causal_) add(1, 2, {q(), 5 * kv()}, {Distribution::needle});
     if (!can(Capabilities::ragged)) return;
+    add_grouped(2, 6, {130, 321}, 2, {Distribution::needle, Distribution::spike});
     for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
     add(2, 3, {17, 129}, {Distribution::needle});
     add(2, 3, {129, 17}, {Distribution::normal});
@@ -119,6 +120,16 @@ class Collector {
   void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds) {
     const Problem problem{batch,         heads,   n.q,         n.kv,
                           dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
+    add_case(problem, kinds);
+  }
+
+  // Heads of K and V that query heads share.
+  void add_grouped(std::int64_t batch, std::int64_t heads, Lengths n, std::int64_t kv_heads,
+                   const std::vector<InputKind>& kinds) {
+    if (!can(Capabilities::grouped)) return;
+    Problem problem{batch,         heads,   n.q,         n.kv,
+                    dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
+    problem.own_kv_heads = kv_heads;
     add_case(problem, kinds);
   }
 

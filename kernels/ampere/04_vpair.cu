@@ -150,7 +150,7 @@ struct Attention {
 
   // The block's Br query rows.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
-                             int seq_q, int seq_kv, int, float scale_log2) {
+                             int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
     const uint32_t q_tile = shared_address(shared);
     const uint32_t k_tile = q_tile + Br * D * 2;

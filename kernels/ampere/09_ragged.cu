@@ -173,7 +173,7 @@ struct Attention {
 
   // The block's Br query rows.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float* LSE,
-                             int seq_q, int seq_kv, int causal, float scale_log2) {
+                             int seq_q, int seq_kv, int causal, int group, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
     const uint32_t q_tile = shared_address(shared);
     const uint32_t k_tile = q_tile + Br * D * 2;
@@ -189,7 +189,7 @@ struct Attention {
     const int64_t query_row = head * seq_q + query;
     const int64_t copy_element = copy_row * D + copy_chunk * 8;
     Q += query_row * D + copy_element;
-    int64_t kv = head * seq_kv * D + copy_element;
+    int64_t kv = head / group * seq_kv * D + copy_element;
 
     // This lane's ldmatrix addresses: Q as the A operand; K and V as two adjacent B fragments each,
     // in the order that puts the two registers of a fragment next to each other.

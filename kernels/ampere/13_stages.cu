@@ -180,7 +180,7 @@ struct Attention {
 
   // The block's Br query rows.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
-                             int seq_q, int seq_kv, int, float scale_log2) {
+                             int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
     unsigned char* const q_bytes = shared + 2 * kStageBytes;
     const uint32_t q_tile = shared_address(q_bytes);

@@ -39,7 +39,7 @@ struct Attention {
   static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
 
   struct RowTile {
-    int head, first_row, full_steps, steps;  // steps without a mask, and all
+    int head, kv_head, first_row, full_steps, steps;  // steps without a mask, and all
   };
 
   // A slot of the ring K0 V0 K1 V1 ..., and the parity of its barriers' phase.
@@ -224,12 +224,13 @@ struct Attention {
   }
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
     const int row_tiles = (in.seq_q + Br - 1) / Br;
-    const int last = t - (in.heads - in.group) * row_tiles;  // its place among the last heads
-    const int head = last < 0 ? t / row_tiles : in.heads - in.group + last % in.group;
-    const int first_row = (row_tiles - 1 - (last < 0 ? t % row_tiles : last / in.group)) * Br;
+    const int last = t - (in.heads - in.section) * row_tiles;  // its place among the last heads
+    const int head = last < 0 ? t / row_tiles : in.heads - in.section + last % in.section;
+    const int first_row = (row_tiles - 1 - (last < 0 ? t % row_tiles : last / in.section)) * Br;
     const int keys = visible(in, min(first_row + Br, in.seq_q) - 1);
     // A tile that sees no key has one step, all masked.
-    return {head, first_row, visible(in, first_row) / Bc, max(1, (keys + Bc - 1) / Bc)};
+    return {head, head / in.group, first_row, visible(in, first_row) / Bc,
+            max(1, (keys + Bc - 1) / Bc)};
   }
 
   // Four adjacent lanes transpose a 4 x 4 matrix of which each holds a row: lane i gets column i.
@@ -288,7 +289,7 @@ struct Attention {
       const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
       mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
       mbarrier_expect(full, kTileBytes);
-      tma_load(slot, map, 0, j * Bc, 0, tile.head, full);
+      tma_load(slot, map, 0, j * Bc, 0, tile.kv_head, full);
       at.advance();
     };
     load(in.K);
@@ -316,7 +317,7 @@ struct Attention {
     if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
     wgmma_wait<0>();                                             // P may be written, O be read
     shared.release(v);
-    repair(S, O, rows, q, in, tile.head, j);
+    repair(S, O, rows, q, in, tile.kv_head, j);
     pack(P, S);
     at.advance();
   }

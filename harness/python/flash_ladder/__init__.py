@@ -59,8 +59,9 @@ def attention(
 ) -> Any:
     """softmax(q k^T * scale) v, computed by one rung of the ladder.
 
-    q is [batch, heads, seq_q, dim], k and v are [batch, heads, seq_kv, dim], all float16 or all
-    float32: contiguous torch tensors of one device, or numpy arrays. The result is of the same kind
+    q is [batch, heads, seq_q, dim], k and v are [batch, kv_heads, seq_kv, dim], all float16 or all
+    float32: contiguous torch tensors of one device, or numpy arrays. Query heads share those of k
+    and v where kv_heads is a divisor of heads and the rung takes that. The result is of the same kind
     and shape as q; with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the
     natural logarithm of the sum of the exponentials of each row's scaled scores.
 

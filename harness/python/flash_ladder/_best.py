@@ -25,7 +25,7 @@ class Measured:
     dtype: str
     head_dim: int
     causal: bool
-    seq: int
+    seq: float  # geometric mean of queries and keys
     heads: int  # batch x heads
     rungs: tuple[str, ...]
 
@@ -44,11 +44,12 @@ class Measured:
 @functools.cache
 def measured() -> tuple[Measured, ...]:
     """What the committed result files say about normal inputs."""
-    times: dict[tuple[str, int, bool, int, int], dict[str, float]] = {}
+    times: dict[tuple[str, int, bool, float, int], dict[str, float]] = {}
     for path in _paths.measurements():
         for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
             problem = row["problem"]
             plain = problem.get("inputs", "normal") == "normal" and problem.get("spread", 1) == 1
+            plain = plain and "lengths" not in problem and "page" not in problem
             if row["kind"] != "rung" or row["status"] != "ok" or row["ablation"] or not plain:
                 continue
             heads = problem["batch"] * problem["heads"]
@@ -56,7 +57,7 @@ def measured() -> tuple[Measured, ...]:
                 problem["dtype"],
                 problem["head_dim"],
                 problem["causal"],
-                problem["seq_kv"],
+                math.sqrt(problem["seq_q"] * problem["seq_kv"]),
                 heads,
             )
             times.setdefault(key, {})[row["id"]] = row["time_ms"]["median"]

@@ -12,7 +12,7 @@ from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
 from flash_ladder._problem import DTYPES, Problem
 
-VERSION = 1
+VERSION = 2
 MESSAGE_BYTES = 4096
 
 
@@ -29,6 +29,7 @@ class CProblem(ctypes.Structure):
         ("dtype", c_int32),
         ("lse", c_int32),
         ("scale", c_double),
+        ("kv_heads", c_int64),
     ]
 
 
@@ -98,6 +99,7 @@ def c_problem(problem: Problem) -> CProblem:
         DTYPES.index(problem.dtype),
         problem.lse,
         problem.scale,
+        problem.kv_heads,
     )
 
 

@@ -25,6 +25,7 @@ class Problem:
     dtype: str
     lse: bool
     scale: float
+    kv_heads: int  # a divisor of heads
 
 
 def make_problem(
@@ -44,7 +45,9 @@ def make_problem(
             )
     if k != v:
         raise Refused(f"k has shape {k} and v {v}; they must be the same")
-    for what, axis in (("batch", 0), ("heads", 1), ("dim", 3)):
+    if not k[1] or q[1] % k[1]:
+        raise Refused(f"q has heads {q[1]} and k {k[1]}; those of k must divide those of q")
+    for what, axis in (("batch", 0), ("dim", 3)):
         if q[axis] != k[axis]:
             raise Refused(f"q has {what} {q[axis]} and k {k[axis]}; they must be the same")
     if len(set(dtypes)) != 1 or dtypes[0] not in DTYPES:
@@ -61,6 +64,7 @@ def make_problem(
         dtype=dtypes[0],
         lse=lse,
         scale=check_scale(scale, q[3]),
+        kv_heads=k[1],
     )
 
 

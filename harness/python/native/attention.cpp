@@ -23,7 +23,7 @@
 #include "harness/device/vm.h"
 #include "kernels/catalogue.h"
 
-static_assert(sizeof(fa_attention_problem) == 56);
+static_assert(sizeof(fa_attention_problem) == 64);
 static_assert(offsetof(fa_attention_problem, scale) == 48);
 
 struct fa_attention_plan {
@@ -57,6 +57,7 @@ fa::Problem to_problem(const fa_attention_problem& given) {
   problem.dtype = given.dtype == 0 ? fa::Dtype::f16 : fa::Dtype::f32;
   problem.lse = given.lse != 0;
   problem.own_scale = given.scale;
+  problem.own_kv_heads = given.kv_heads == given.heads ? 0 : given.kv_heads;
   return problem;
 }
 

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 1
+#define FA_ATTENTION_VERSION 2
 
 /* The exit codes of fa. */
 enum {
@@ -30,7 +30,7 @@ enum {
   FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
 };
 
-/* One problem. A causal query i sees keys j <= i + seq_kv - seq_q. 56 bytes. */
+/* One problem. A causal query i sees keys j <= i + seq_kv - seq_q. 64 bytes. */
 typedef struct fa_attention_problem {
   int64_t batch;    /* offset 0 */
   int64_t heads;    /* offset 8 */
@@ -41,6 +41,7 @@ typedef struct fa_attention_problem {
   int32_t dtype;    /* offset 40: 0 float16, 1 float32 */
   int32_t lse;      /* offset 44: 1: the log-sum-exp of every row as well */
   double scale;     /* offset 48: the factor on Q K^T, above 0 */
+  int64_t kv_heads; /* offset 56: a divisor of heads; query head h reads h / (heads / kv_heads) */
 } fa_attention_problem;
 
 /* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it

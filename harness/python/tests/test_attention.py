@@ -35,6 +35,17 @@ def test_it_is_attention(
     assert error < (HALF if dtype == "float16" else SINGLE)
 
 
+@pytest.mark.parametrize("rung", ["09", "34", "41", "best"])
+def test_query_heads_share_keys(case: Any, rung: str) -> None:
+    queries = 1 if rung == "41" else 70
+    given = case((2, 6, queries, 128), 100)
+    k, v = (np.ascontiguousarray(each[:, ::3]) for each in (given.k, given.v))
+    o = flash_ladder.attention(given.q, k, v, rung=rung)
+    each_own = flash_ladder.attention(given.q, k.repeat(3, axis=1), v.repeat(3, axis=1), rung=rung)
+    assert abs(o - each_own).max() < (HALF if rung == "best" else 1e-6)
+    assert abs(o - flash_ladder.attention(given.q, given.k, given.v, rung=rung)).max() > 0.1
+
+
 def test_scale_and_log_sum_exp(case: Any) -> None:
     given = case((1, 2, 64, 128), 100)
     o, lse = flash_ladder.attention(given.q, given.k, given.v, scale=0.25, return_lse=True)
@@ -61,7 +72,8 @@ def test_strided_arrays_are_what_they_show(case: Any) -> None:
         ({"scale": 0.0}, "scale is 0.0; allowed: a finite number above 0"),
         ({"scale": float("nan")}, "scale is nan; allowed: a finite number above 0"),
         ({"q": np.zeros((2, 64, 128), np.float16)}, r"q has shape \(2, 64, 128\); allowed: 4"),
-        ({"q": np.zeros((1, 4, 64, 128), np.float16)}, "q has heads 4 and k 2; they must be"),
+        ({"q": np.zeros((1, 3, 64, 128), np.float16)}, "q has heads 3 and k 2; those of k must"),
+        ({"rung": "06", "q": np.zeros((1, 4, 64, 128), np.float16)}, "06_batched takes no heads"),
         ({"q": np.zeros((1, 2, 64, 64), np.float16)}, "q has dim 64 and k 128; they must be"),
         ({"v": np.zeros((1, 2, 32, 128), np.float16)}, r"k has shape .* and v .*must be the same"),
         ({"v": np.zeros((1, 2, 64, 128), np.float32)}, "dtypes float16, float16, float32; allowed"),
