@@ -270,13 +270,15 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
     return Unsupported{std::to_string(tiles) + " tiles of keys are above " +
                        std::to_string(INT32_MAX)};
   }
-  const std::int64_t blocks =
-      std::min(tiles, device.sms * blocks_per_sm(problem, instance, device));
+  const std::int64_t heads = problem.kv_heads() * problem.batch;
+  std::int64_t blocks = std::min(tiles, device.sms * blocks_per_sm(problem, instance, device));
+  // Where heads are equally long, no share is of two of them.
+  if (problem.lengths.empty() && heads < blocks) blocks -= blocks % heads;
   const std::int64_t part_rows = blocks * 2 * instance.tile.Br;
   const DecodeOptions options{.parts = ScratchRef{0}, .counter = ScratchRef{1}};
   return LaunchPlan{{launch_of(instance, {blocks}, decode_arguments(problem, options))},
-                    {{"parts of O", part_rows * (problem.head_dim + 1) * 4},
-                     {"counters of parts", problem.kv_heads() * problem.batch * 4, true}}};
+                    {{"parts of O", part_rows * (problem.head_dim + 32) * 4},
+                     {"counters of parts", heads * 4, true}}};
 }
 
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,

@@ -15,8 +15,8 @@
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
 #   small    small.json   the same at the shapes of the A10 post: 1x1 and 2x4 heads, N=256 and 1024
-#   decode   decode.json  rungs for new queries against a cache, D=128: one sequence of 1024 to 131072
-#                         keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
+#   decode   decode.json  rungs for new queries against a cache, D=128: one sequence of 1 and of 1024 to
+#                         131072 keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
 #                         32768, pages of 16 and 64 keys, and 4 and 16 queries
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
@@ -203,7 +203,7 @@ measure_decode() {
   local json="$1/decode.json" cached="r['family'] == 'decode'" keys batch
   local shape=(--heads 32 --queries 1 --no-ablations --peers "$ATTENTION_PEERS")
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
-    --seqs 1024,2048,4096,8192,16384,32768,65536,131072
+    --seqs 1,1024,2048,4096,8192,16384,32768,65536,131072
   for batch in 16 64; do
     for keys in 8 32; do
       bench_rungs "$cached" "$json" "${shape[@]}" --batch $batch --kv-heads $keys --seqs 8192

@@ -154,14 +154,19 @@ def sdpa_peer(
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
         with torch.no_grad(), attention.sdpa_kernel(backend):
-            return sdpa(
-                tensors.q,
-                tensors.k,
-                tensors.v,
-                is_causal=bool(problem.causal),
-                scale=problem.scale,
-                enable_gqa=problem.kv_heads != problem.heads,
-            )
+            try:
+                return sdpa(
+                    tensors.q,
+                    tensors.k,
+                    tensors.v,
+                    is_causal=bool(problem.causal),
+                    scale=problem.scale,
+                    enable_gqa=problem.kv_heads != problem.heads,
+                )
+            except RuntimeError as error:
+                if "No available kernel" not in str(error):
+                    raise
+                raise Unsupported(f"PyTorch's {backend_name} does not take it") from error
 
     return Peer(id, version, check=check, forward=forward)
 

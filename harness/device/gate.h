@@ -20,11 +20,15 @@ struct Verdict {
   std::vector<std::string> damaged;  ///< buffers whose red zones were overwritten
 };
 
+/// What a second launch must give: the same bits, or for kernels of others, which may add up parts
+/// in the order in which they arrive, a result that passes the check as well.
+enum class Repeat { bits, correct };
+
 /// Poisons O, launches, checks O against the reference, looks at the red zones; poisons O again,
 /// launches again and compares bit for bit; the same for the LSE if the problem asks for it. The
 /// problem must be loaded. `launch` enqueues one forward pass that writes O. A KernelFault is a
 /// verdict, other errors are thrown. The first output is moved to *output when that is given.
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
-                  HostTensor* output = nullptr);
+                  HostTensor* output = nullptr, Repeat repeat = Repeat::bits);
 
 }  // namespace fa

@@ -160,7 +160,8 @@ class ProblemRun {
       put_resources(rows_[i], item.plan, device_);
     }
     const Verdict verdict = pass_gate(
-        device_, [&] { launch(item, true); }, *verifier_);
+        device_, [&] { launch(item, true); }, *verifier_, nullptr,
+        item.peer ? Repeat::correct : Repeat::bits);
     if (verdict.check.rows_total > 0) rows_[i].check = check_of(verdict);
     if (!verdict.ok) rows_[i].settle(Status::incorrect, verdict.reason);
     if (!item.peer || !item.peer->device_bytes) return;

@@ -30,14 +30,22 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
   static constexpr int kStages = 3;
   static constexpr int kTileBytes = Bc * D * 2;
+  static constexpr int kPitch = D + 4;          // of O in shared memory, against conflicts
+  static constexpr float kSlack = 8;            // P is at most 2^kSlack
+  static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
   static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
-  static_assert(kWarps * kHeads * (D + 2) * 4 <= kSharedBytes, "the warps' O fit in the ring");
+  static_assert(kWarps * kHeads * (kPitch + 2) * 4 <= kSharedBytes, "the warps' O fit in the ring");
 
-  // What a warp has of its keys: O transposed, and of two query heads a lane the maximum and the
-  // lane's sum.
+  // The columns of O that a lane merges.
+  struct alignas(D / 8) Columns {
+    float of[D / 32] = {};
+  };
+
+  // What a warp has of its keys: O transposed, and of two query heads a lane a reference near the
+  // maximum and the lane's sum.
   struct State {
     float o[D / 16][4] = {};
     float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
@@ -90,9 +98,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
   }
 
-  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P, and
-  // the state is rescaled to the new maximum.
-  __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
+  // Raises the references to the largest scores, and rescales the state to them.
+  __device__ static void raise(State& state, const float (&S)[4], float scale_log2) {
     float alpha[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -103,14 +110,25 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       const float new_max = fmaxf(state.max[r], top * scale_log2);
       alpha[r] = ex2_approx(state.max[r] - new_max);
       state.max[r] = new_max;
-      S[r] = ex2_approx(fmaf(S[r], scale_log2, -new_max));
-      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -new_max));
-      state.sum[r] = state.sum[r] * alpha[r] + S[r] + S[r + 2];
+      state.sum[r] *= alpha[r];
     }
 #pragma unroll
     for (int m = 0; m < D / 16; ++m)
 #pragma unroll
       for (int i = 0; i < 4; ++i) state.o[m][i] *= alpha[i % 2];
+  }
+
+  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P.
+  __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
+    const float above[] = {fmaf(fmaxf(S[0], S[2]), scale_log2, -state.max[0]),
+                           fmaf(fmaxf(S[1], S[3]), scale_log2, -state.max[1])};
+    if (__any_sync(0xffffffff, fmaxf(above[0], above[1]) > kSlack)) raise(state, S, scale_log2);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      S[r] = ex2_approx(fmaf(S[r], scale_log2, -state.max[r]));
+      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -state.max[r]));
+      state.sum[r] += S[r] + S[r + 2];
+    }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
@@ -135,7 +153,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     float S[4] = {};
     uint32_t P[2];
     multiply_qk(S, q, k);
-    mask(S, rows);
+    if (rows < 16) mask(S, rows);
     softmax(P, S, state, in.scale_log2);
     multiply_pv(state, P, v);
   }
@@ -150,15 +168,16 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
-        O[(head + r) * D + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
+        O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
       if (row == 0) statistics[(head + r) * 2] = state.max[r];
       if (row == 0) statistics[(head + r) * 2 + 1] = sum;
     }
   }
 
-  // Adds up the warps' states of a query head, and writes O / sum and the base-2 log-sum-exp.
+  // A warp: adds up the states of a query head, and writes O / sum and the base-2 log-sum-exp.
   __device__ static void store_part(float* O, float* LSE, const float* states,
                                     const float* statistics, int head) {
+    const int lane = threadIdx.x % 32;
     float max = -1e30f, sum = 0.f, weight[kWarps];
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[(w * kHeads + head) * 2]);
@@ -168,33 +187,40 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       sum += weight[w] * statistics[(w * kHeads + head) * 2 + 1];
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (threadIdx.x == 0) *LSE = max + __log2f(sum);  // no key: log 0 is -infinity
-    for (int c = threadIdx.x; c < D; c += kWarps * 32) {
+    if (lane == 0) *LSE = max + __log2f(sum);  // no key: log 0 is -infinity
+#pragma unroll
+    for (int c = lane; c < D; c += 32) {
       float o = 0.f;
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[(w * kHeads + head) * D + c], o);
+      for (int w = 0; w < kWarps; ++w)
+        o = fmaf(weight[w], states[(w * kHeads + head) * kPitch + c], o);
       O[c] = o * inverse;
     }
   }
 
   // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
   __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query) {
-    const float *O = in.parts + query * in.splits * D, *LSE = lse_parts<D>(in) + query * in.splits;
+    const auto* O = reinterpret_cast<const Columns*>(in.parts + query * in.splits * D);
+    const float* LSE = lse_parts<D>(in) + query * in.splits;
     const int lane = threadIdx.x % 32;
-    float max = -1e30f, sum = 0.f, o[D / 32] = {};
+    Columns o;
+    float max = -1e30f, sum = 0.f;
     for (int i = lane; i < in.splits; i += 32) max = fmaxf(max, LSE[i]);
     max = warp_max(max);
-#pragma unroll 4
-    for (int i = 0; i < in.splits; ++i) {
-      const float weight = ex2_approx(LSE[i] - max);
+#pragma unroll 16  // so many are on their way
+    for (int k = 0; k < (in.splits + 15) / 16 * 16; ++k) {
+      const int i = min(k, in.splits - 1);
+      const float weight = k > i ? 0.f : ex2_approx(LSE[i] - max);
       sum += weight;
+      const Columns part = O[i * 32 + lane];
 #pragma unroll
-      for (int c = 0; c < D / 32; ++c) o[c] = fmaf(weight, O[i * D + c * 32 + lane], o[c]);
+      for (int c = 0; c < D / 32; ++c) o.of[c] = fmaf(weight, part.of[c], o.of[c]);
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
+    for (int c = 0; c < D / 32; ++c)
+      in.O[query * D + lane * (D / 32) + c] = __float2half(o.of[c] * inverse);
   }
 
   // The thread block's part of the keys of a head of K and V; each warp computes 16 of a tile.
@@ -234,10 +260,10 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       compute_keys(state, q, in, stage + k_lane, stage + v_lane, keys - j - warp * 16);
     }
     __syncthreads();  // the last read of the ring
-    float* statistics = shared + kWarps * kHeads * D;
-    share_state(shared + warp * kHeads * D, statistics + warp * kHeads * 2, state);
+    float* statistics = shared + kWarps * kHeads * kPitch;
+    share_state(shared + warp * kHeads * kPitch, statistics + warp * kHeads * 2, state);
     __syncthreads();  // all states are there
-    for (int head = 0; head < in.group; ++head) {
+    for (int head = warp; head < in.group; head += kWarps) {
       const int64_t part = (query + head) * in.splits + blockIdx.x;
       store_part(in.parts + part * D, lse_parts<D>(in) + part, shared, statistics, head);
     }

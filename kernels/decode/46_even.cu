@@ -25,17 +25,25 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
   static constexpr int kStages = 3;
   static constexpr int kTileBytes = Bc * D * 2;
+  static constexpr int kPlaces = 2 * kHeads;
+  static constexpr int kPart = D + 32;          // floats of a place: O and the log-sum-exp
+  static constexpr int kPitch = D + 4;          // of O in shared memory, against conflicts
+  static constexpr float kSlack = 8;            // P is at most 2^kSlack
   static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
-  static constexpr int kStateFloats = kWarps * kHeads * D;
+  static constexpr int kStateFloats = kWarps * kHeads * kPitch;
   static constexpr std::size_t kSharedBytes =
       kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
-  static constexpr int kPlaces = 2 * kHeads;               // for a block's parts
   static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
   static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
-  // What a warp has of its keys: O transposed, and of two query heads a lane the maximum and the
-  // lane's sum.
+  // The columns of O that a lane merges.
+  struct alignas(D / 8) Columns {
+    float of[D / 32] = {};
+  };
+
+  // What a warp has of its keys: O transposed, and of two query heads a lane a reference near the
+  // maximum and the lane's sum.
   struct State {
     float o[D / 16][4] = {};
     float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
@@ -43,7 +51,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
   // A head of K and V and its tiles, counted over all heads of the batch; a key.
   struct Position {
-    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0;
+    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0, first_share = 0,
+        last_share = 0;
   };
 
   __device__ static int length_of(const fa::DecodeParameters& in, int entry) {
@@ -62,8 +71,17 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return __reduce_add_sync(0xffffffff, tiles);
   }
 
+  // All tiles are divided evenly: where a share begins, and whose a tile is.
+  __device__ static int share_begin(int all, int share) {
+    const int shares = static_cast<int>(gridDim.x);
+    return all / shares * share + all % shares * share / shares;
+  }
+  __device__ static int share_of(int all, int tile) {
+    return static_cast<int>(((tile + int64_t{1}) * gridDim.x - 1) / all);
+  }
+
   // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
-  __device__ static Position position_of(const fa::DecodeParameters& in, int tile) {
+  __device__ static Position position_of(const fa::DecodeParameters& in, int all, int tile) {
     const int lane = threadIdx.x % 32;
     for (int base = 0, before = 0;; base += 32) {
       int upto = tiles_of(in, base + lane);  // with the lanes below
@@ -84,10 +102,16 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         at.begin = before + at.head * tiles;
         at.end = at.begin + tiles;
         at.key = (tile - at.begin) * Bc;
+        at.first_share = share_of(all, at.begin);
+        at.last_share = share_of(all, at.end - 1);
         return at;
       }
       before += __shfl_sync(0xffffffff, upto, 31);
     }
+  }
+
+  __device__ static int64_t first_query(const fa::DecodeParameters& in, const Position& at) {
+    return int64_t{at.entry} * in.heads + at.head * in.group;
   }
 
   // Entries without a key: zeros and -infinity.
@@ -148,9 +172,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
   }
 
-  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P, and
-  // the state is rescaled to the new maximum.
-  __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
+  // Raises the references to the largest scores, and rescales the state to them.
+  __device__ static void raise(State& state, const float (&S)[4], float scale_log2) {
     float alpha[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -161,14 +184,25 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       const float new_max = fmaxf(state.max[r], top * scale_log2);
       alpha[r] = ex2_approx(state.max[r] - new_max);
       state.max[r] = new_max;
-      S[r] = ex2_approx(fmaf(S[r], scale_log2, -new_max));
-      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -new_max));
-      state.sum[r] = state.sum[r] * alpha[r] + S[r] + S[r + 2];
+      state.sum[r] *= alpha[r];
     }
 #pragma unroll
     for (int m = 0; m < D / 16; ++m)
 #pragma unroll
       for (int i = 0; i < 4; ++i) state.o[m][i] *= alpha[i % 2];
+  }
+
+  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P.
+  __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
+    const float above[] = {fmaf(fmaxf(S[0], S[2]), scale_log2, -state.max[0]),
+                           fmaf(fmaxf(S[1], S[3]), scale_log2, -state.max[1])};
+    if (__any_sync(0xffffffff, fmaxf(above[0], above[1]) > kSlack)) raise(state, S, scale_log2);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      S[r] = ex2_approx(fmaf(S[r], scale_log2, -state.max[r]));
+      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -state.max[r]));
+      state.sum[r] += S[r] + S[r + 2];
+    }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
@@ -193,7 +227,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     float S[4] = {};
     uint32_t P[2];
     multiply_qk(S, q, k);
-    mask(S, rows);
+    if (rows < 16) mask(S, rows);
     softmax(P, S, state, in.scale_log2);
     multiply_pv(state, P, v);
   }
@@ -208,87 +242,111 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
-        O[(head + r) * D + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
+        O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
       if (row == 0) statistics[(head + r) * 2] = state.max[r];
       if (row == 0) statistics[(head + r) * 2 + 1] = sum;
     }
   }
 
-  // Adds up the warps' states of a query head, and writes O / sum and the base-2 log-sum-exp.
-  __device__ static void store_part(float* O, float* LSE, const float* states,
-                                    const float* statistics, int head) {
-    float max = -1e30f, sum = 0.f, weight[kWarps];
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[(w * kHeads + head) * 2]);
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      weight[w] = ex2_approx(statistics[(w * kHeads + head) * 2] - max);
-      sum += weight[w] * statistics[(w * kHeads + head) * 2 + 1];
-    }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (threadIdx.x == 0) *LSE = max + __log2f(sum);  // no key: log 0 is -infinity
-    for (int c = threadIdx.x; c < D; c += kWarps * 32) {
-      float o = 0.f;
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[(w * kHeads + head) * D + c], o);
-      O[c] = o * inverse;
-    }
+  // Where a share leaves O and the log-sum-exp of a head: the second half of its places is for the
+  // head that begins within it.
+  __device__ static float* part_of(const fa::DecodeParameters& in, int share, int first_share,
+                                   int head) {
+    const int place = share == first_share ? kPlaces / 2 + head : head;
+    return in.parts + (int64_t{share} * kPlaces + place) * kPart;
   }
 
-  // A part's place: the first half of a block's is for the head that its share begins within.
-  __device__ static int64_t place_of(int block, int first_block, int head) {
-    return int64_t{block} * kPlaces + (block == first_block ? kPlaces / 2 : 0) + head;
+  // A warp: adds up the states of a query head, and writes O / sum and the log-sum-exp, of a head
+  // in a single share as the result, of others as a part.
+  __device__ static void store_head(const fa::DecodeParameters& in, const float* states,
+                                    const float* statistics, int64_t query, float* part,
+                                    bool whole) {
+    const int lane = threadIdx.x % 32;
+    float max = -1e30f, sum = 0.f, weight[kWarps];
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[w * kHeads * 2]);
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      weight[w] = ex2_approx(statistics[w * kHeads * 2] - max);
+      sum += weight[w] * statistics[w * kHeads * 2 + 1];
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
+    if (lane == 0 && !whole) part[D] = LSE;
+    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[query] = LSE * kLn2;
+#pragma unroll
+    for (int c = lane; c < D; c += 32) {
+      float o = 0.f;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[w * kHeads * kPitch + c], o);
+      if (whole) in.O[query * D + c] = __float2half(o * inverse);
+      if (!whole) part[c] = o * inverse;
+    }
   }
 
   // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
   __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
                                      int last, int head) {
-    const float* LSE = in.parts + int64_t{gridDim.x} * kPlaces * D;
     const int lane = threadIdx.x % 32;
-    float max = -1e30f, sum = 0.f, o[D / 32] = {};
-    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, LSE[place_of(i, first, head)]);
+    Columns o;
+    float max = -1e30f, sum = 0.f;
+    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, part_of(in, i, first, head)[D]);
     max = warp_max(max);
-#pragma unroll 4
-    for (int i = first; i <= last; ++i) {
-      const float* O = in.parts + place_of(i, first, head) * D;
-      const float weight = ex2_approx(LSE[place_of(i, first, head)] - max);
+#pragma unroll 16  // so many are on their way
+    for (int k = 0; k < (last - first + 16) / 16 * 16; ++k) {
+      const float* part = part_of(in, min(first + k, last), first, head);
+      const float weight = first + k > last ? 0.f : ex2_approx(part[D] - max);
       sum += weight;
+      const Columns columns = reinterpret_cast<const Columns*>(part)[lane];
 #pragma unroll
-      for (int c = 0; c < D / 32; ++c) o[c] = fmaf(weight, O[c * 32 + lane], o[c]);
+      for (int c = 0; c < D / 32; ++c) o.of[c] = fmaf(weight, columns.of[c], o.of[c]);
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
+    for (int c = 0; c < D / 32; ++c)
+      in.O[query * D + lane * (D / 32) + c] = __float2half(o.of[c] * inverse);
   }
 
-  // Leaves a part of each query head, of the warps' states.
-  __device__ static void leave_parts(const fa::DecodeParameters& in, const State& state,
-                                     float* states, int first) {
+  // Stores what each query head has, of the warps' states.
+  __device__ static void store_heads(const fa::DecodeParameters& in, const Position& at,
+                                     const State& state, float* states) {
     const int warp = threadIdx.x / 32;
-    float *statistics = states + kStateFloats, *LSE = in.parts + int64_t{gridDim.x} * kPlaces * D;
-    share_state(states + warp * kHeads * D, statistics + warp * kHeads * 2, state);
+    const int64_t query = first_query(in, at);
+    const bool whole = at.first_share == at.last_share;
+    float* statistics = states + kStateFloats;
+    share_state(states + warp * kHeads * kPitch, statistics + warp * kHeads * 2, state);
     __syncthreads();  // all states are there
-    for (int head = 0; head < in.group; ++head) {
-      const int64_t place = place_of(blockIdx.x, first, head);
-      store_part(in.parts + place * D, LSE + place, states, statistics, head);
-    }
+    for (int head = warp; head < in.group; head += kWarps)
+      store_head(in, states + head * kPitch, statistics + head * 2, query + head,
+                 part_of(in, blockIdx.x, at.first_share, head), whole);
   }
 
-  // Merges the parts of a head if no other block still has one to leave.
-  __device__ static void finish_head(const fa::DecodeParameters& in, const Position& at,
-                                     float* states, int first, int last) {
-    __threadfence();  // the part is visible before the count says so
+  // Counts a part of a head that is cut: whether it was the last.
+  __device__ static bool count_part(const fa::DecodeParameters& in, const Position& at) {
+    const int others = at.last_share - at.first_share;
+    unsigned* counter = in.counter + at.entry * (in.heads / in.group) + at.head;
+    return others > 0 && atomicInc(counter, others) == others;  // then it is 0 again
+  }
+
+  // Merges the parts of the share's first and last head, those of which it left the last one.
+  __device__ static void finish_heads(const fa::DecodeParameters& in, int all, int begin,
+                                      const Position& back, float* states) {
+    const Position front = back.begin > begin ? position_of(in, all, begin) : back;
+    int* last = reinterpret_cast<int*>(states);
+    __threadfence();  // the parts are visible before the counts say so
     __syncthreads();
-    int* left = reinterpret_cast<int*>(states);
-    if (threadIdx.x == 0)  // counts to last - first, then to 0 again
-      *left = atomicInc(in.counter + at.entry * (in.heads / in.group) + at.head, last - first);
+    if (threadIdx.x == 0) last[0] = count_part(in, front);
+    if (threadIdx.x == 32) last[1] = back.begin > begin && count_part(in, back);
     __syncthreads();
-    if (*left != last - first) return;
-    __threadfence();  // and no part is read before the count
-    const int64_t query = int64_t{at.entry} * in.heads + at.head * in.group;
-    for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
-      merge_parts(in, query + head, first, last, head);
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      if (!last[i]) continue;
+      const Position at = i == 0 ? front : back;
+      __threadfence();  // no part is read before the count
+      for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
+        merge_parts(in, first_query(in, at) + head, at.first_share, at.last_share, head);
+    }
   }
 
   // An even share of the tiles of all heads; each warp computes 16 keys of a tile.
@@ -296,16 +354,16 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     extern __shared__ __align__(128) float shared[];
     const uint32_t ring = shared_address(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int64_t all = all_tiles(in), blocks = gridDim.x;
-    const int begin = static_cast<int>(all * blockIdx.x / blocks);
-    const int end = static_cast<int>(all * (blockIdx.x + 1) / blocks);
+    const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
+    const int begin = share_begin(all, block), end = share_begin(all, block + 1);
+    float* states = shared + kStages * 2 * kTileBytes / 4;
     store_empty(in);
 
     // Starts the copy of a tile to its stage; none where there is no such tile.
-    Position ahead = position_of(in, begin);
+    Position at = position_of(in, all, begin), ahead = at;
     const auto load_step = [&](int tile) {
       if (tile < end) {
-        if (ahead.key >= ahead.length) ahead = position_of(in, tile);
+        if (ahead.key >= ahead.length) ahead = position_of(in, all, tile);
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
         const int64_t head = int64_t{ahead.entry} * (in.heads / in.group) + ahead.head;
         const int64_t kv = (head * in.seq_kv + ahead.key) * D;
@@ -322,8 +380,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
-      const Position at = position_of(in, tile);
-      const half* Q = in.Q + (int64_t{at.entry} * in.heads + at.head * in.group) * D;
+      const half* Q = in.Q + first_query(in, at) * D;
       uint32_t q[D / 16][2];
       load_query(q, Q, in.group);
       State state;
@@ -335,12 +392,10 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
         compute_keys(state, q, in, stage + k_lane, stage + v_lane, at.length - key - warp * 16);
       }
-      // The blocks that the head's first and last tile belong to.
-      const int first = static_cast<int>(((at.begin + 1) * blocks - 1) / all);
-      const int last = static_cast<int>((at.end * blocks - 1) / all);
-      leave_parts(in, state, shared + kStages * 2 * kTileBytes / 4, first);
-      finish_head(in, at, shared + kStages * 2 * kTileBytes / 4, first, last);
+      store_heads(in, at, state, states);
+      if (tile < end) at = position_of(in, all, tile);
     }
+    finish_heads(in, all, begin, at, states);
   }
 };
 

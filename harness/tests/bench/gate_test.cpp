@@ -91,6 +91,24 @@ TEST_CASE_METHOD(Fixture, "a second launch with other bits is refused") {
   CHECK(verdict.reason.find("second launch") != std::string::npos);
 }
 
+TEST_CASE_METHOD(Fixture, "another implementation may give other bits, but must be right again") {
+  bool wrong = false;
+  int launches = 0;
+  const auto repeat = [&] {
+    const auto launch = [&] {
+      device.skip_a_row = wrong && launches++ > 0;
+      device.launch();
+    };
+    return pass_gate(device, launch, verifier, nullptr, Repeat::correct);
+  };
+  device.drift = true;
+  const Verdict verdict = repeat();
+  CHECK(verdict.ok);
+  CHECK_FALSE(verdict.repeatable);
+  wrong = true;
+  CHECK_FALSE(repeat().ok);
+}
+
 TEST_CASE_METHOD(Fixture, "a write outside the tensors is refused and named") {
   device.write_outside = true;
   const Verdict verdict = pass();

@@ -275,17 +275,24 @@ TEST_CASE("two streams launch a rung at once, with the bits of one stream") {
   if (no_gpu()) return;
   const DeviceDescription device = gpu_description();
   // Few tiles: launches of both streams are on the GPU at the same time.
-  const Problem problem{
+  const Problem square{
       .batch = 1, .heads = 3, .seq_q = 1024, .seq_kv = 1024, .head_dim = 128, .causal = true};
-  Problem other = problem;
-  other.heads = 5;
-  other.seq_q = other.seq_kv = 768;
+  const Problem cached{
+      .batch = 1, .heads = 12, .seq_q = 1, .seq_kv = 4096, .head_dim = 128, .own_kv_heads = 3};
   int rungs = 0;
   for (const Rung& rung : catalogue()) {
     if (rung.family == Family::own || device_refusal(rung, device, rung.find_instance(128)))
       continue;
-    if (rung.dtype != Dtype::f16 || !has(rung.capabilities, Capabilities::causal)) continue;
+    const bool decodes = rung.family == Family::decode;
+    if (rung.dtype != Dtype::f16) continue;
+    if (!decodes && !has(rung.capabilities, Capabilities::causal)) continue;
     CAPTURE(rung.name);
+    const Problem& problem = decodes ? cached : square;
+    Problem other = problem;
+    other.heads = decodes ? 20 : 5;
+    other.own_kv_heads = decodes ? 5 : 0;
+    other.seq_kv = 768;
+    if (!decodes) other.seq_q = 768;
     LaunchStream first(rung, problem);
     LaunchStream second(rung, other);
     for (int i = 0; i < 1000; ++i) {
