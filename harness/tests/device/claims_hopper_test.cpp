@@ -166,13 +166,13 @@ TEST_CASE("33 has the bits of 31, however many heads are handed out together") {
   const Rung& rung = *find_rung("33");
   const Tile tile = rung.find_instance(problem.head_dim)->tile;
   REQUIRE(tile == find_rung("31")->find_instance(problem.head_dim)->tile);
-  for (const int group : {1, 2, 3, 6}) {
+  for (const int section : {1, 2, 3, 6}) {
     LaunchPlan plan = plan_of(rung, problem);
     plan.launches.front().arguments =
-        tma_arguments(problem, tile, {.group = group, .counter = ScratchRef{0}});
+        tma_arguments(problem, tile, {.section = section, .counter = ScratchRef{0}});
     std::string difference;
     const bool same = bitwise_equal(expected, output_of(plan, problem), &difference);
-    INFO(group << " together: " << difference);
+    INFO(section << " together: " << difference);
     CHECK(same);
   }
 }

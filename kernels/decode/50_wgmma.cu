@@ -1,0 +1,404 @@
+// 50_wgmma          parent: 49_columns
+// Idea: with 64 rows of Q the operands need not be swapped. wgmma takes rows of Q in registers and
+// K
+//       and V as they lie in shared memory, so that no warp loads a fragment of them, and a warp
+//       owns 16 rows for all keys.
+//
+// Tile              up to 64 rows of Q of a group x 64 keys, 4 warps x 16 rows
+// Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
+// Expected effect   49 with 64 rows is bound by its instructions, some 880 a warp for each tile;
+// here
+//                   they are about 300, and the bytes decide again, whatever the rows.
+
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Bc, int D>
+struct Decode : fa::StaticKernel<64, Bc, 4, D> {
+  static constexpr int kWarps = 4;
+  static constexpr int kStages = 3;
+  static constexpr int kTileBytes = Bc * D * 2;
+  static constexpr int kPlaces = 2 * 64;
+  static constexpr int kPart = D + 32;          // floats of a place: O and the log-sum-exp
+  static constexpr int kAlign = 1024;           // of tiles with the 128-byte swizzle
+  static constexpr float kSlack = 8;            // P is at most 2^kSlack
+  static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
+  static constexpr std::size_t kSharedBytes = kAlign + kStages * 2 * kTileBytes;
+  static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
+  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
+  static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
+
+  // The columns of O that a lane merges.
+  struct alignas(D / 8) Columns {
+    float of[D / 32] = {};
+  };
+
+  // Of the thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: O, a reference near the
+  // maximum and the sum over the thread's own columns.
+  struct State {
+    float o[D / 2] = {};
+    float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+  };
+
+  // The row of Q within the group, the thread's first.
+  __device__ static int first_row() { return threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4; }
+
+  // A head of K and V and its tiles, counted over all heads of the batch; a key.
+  struct Position {
+    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0, first_share = 0,
+        last_share = 0;
+  };
+
+  __device__ static int length_of(const fa::DecodeParameters& in, int entry) {
+    if (entry >= in.batch) return 0;
+    return in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+  }
+
+  __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
+    return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);
+  }
+
+  // Of all heads of the batch.
+  __device__ static int all_tiles(const fa::DecodeParameters& in) {
+    int tiles = 0;
+    for (int entry = threadIdx.x % 32; entry < in.batch; entry += 32) tiles += tiles_of(in, entry);
+    return __reduce_add_sync(0xffffffff, tiles);
+  }
+
+  // All tiles are divided evenly: where a share begins, and whose a tile is.
+  __device__ static int share_begin(int all, int share) {
+    const int shares = static_cast<int>(gridDim.x);
+    return all / shares * share + all % shares * share / shares;
+  }
+  __device__ static int share_of(int all, int tile) {
+    return static_cast<int>(((tile + int64_t{1}) * gridDim.x - 1) / all);
+  }
+
+  // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
+  __device__ static Position position_of(const fa::DecodeParameters& in, int all, int tile) {
+    const int lane = threadIdx.x % 32;
+    for (int base = 0, before = 0;; base += 32) {
+      int upto = tiles_of(in, base + lane);  // with the lanes below
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const int below = __shfl_up_sync(0xffffffff, upto, step);
+        if (lane >= step) upto += below;
+      }
+      const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
+      if (behind != 0) {
+        const int own = __ffs(static_cast<int>(behind)) - 1;
+        Position at;
+        at.entry = base + own;
+        at.length = length_of(in, at.entry);
+        const int tiles = (at.length + Bc - 1) / Bc;
+        before += __shfl_sync(0xffffffff, upto, own) - tiles * (in.heads / in.group);
+        at.head = (tile - before) / tiles;
+        at.begin = before + at.head * tiles;
+        at.end = at.begin + tiles;
+        at.key = (tile - at.begin) * Bc;
+        at.first_share = share_of(all, at.begin);
+        at.last_share = share_of(all, at.end - 1);
+        return at;
+      }
+      before += __shfl_sync(0xffffffff, upto, 31);
+    }
+  }
+
+  __device__ static int64_t first_query(const fa::DecodeParameters& in, const Position& at) {
+    return int64_t{at.entry} * in.heads + at.head * in.group;
+  }
+
+  // Entries without a key: zeros and -infinity.
+  __device__ static void store_empty(const fa::DecodeParameters& in) {
+    for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
+      if (length_of(in, entry) > 0) continue;
+      const int64_t query = int64_t{entry} * in.heads;
+      for (int i = threadIdx.x; i < in.heads * D; i += blockDim.x) in.O[query * D + i] = half{};
+      for (int i = threadIdx.x; in.LSE != nullptr && i < in.heads; i += blockDim.x)
+        in.LSE[query + i] = -INFINITY;
+    }
+  }
+
+  // Byte offset of a 16-byte chunk in a tile: panels of 64 columns, 128-byte swizzle.
+  __device__ static uint32_t offset(int row, int chunk) {
+    return static_cast<uint32_t>(chunk / 8 * (Bc * 128) + row * 128 + ((chunk % 8 ^ row % 8) << 4));
+  }
+
+  // A lane's rows of a tile, l and l + 32: the page of each and its row there.
+  struct Rows {
+    int page[Bc / 32] = {}, row[Bc / 32] = {};
+  };
+
+  // Looks up the rows of a tile. Without pages an entry is one page, in order.
+  __device__ static Rows look_up(const fa::DecodeParameters& in, const Position& at) {
+    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
+    const int64_t table = int64_t{at.entry} * ((in.seq_kv + page - 1) / page);
+    Rows rows;
+#pragma unroll
+    for (int i = 0; i < Bc / 32; ++i) {
+      const int key = at.key + i * 32 + static_cast<int>(threadIdx.x % 32);
+      rows.page[i] = at.entry;
+      if (in.page_table != nullptr && key < at.length)
+        rows.page[i] = in.page_table[table + key / page];
+      rows.row[i] = key % page;
+    }
+    return rows;
+  }
+
+  // Starts the copies of a K and a V tile; rows behind the length become zeros.
+  __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
+                                    const Position& at, const Rows& rows) {
+    const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
+    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
+    int64_t own[Bc / 32];  // of the lane's rows the first element
+#pragma unroll
+    for (int i = 0; i < Bc / 32; ++i)
+      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * page + rows.row[i]) * D;
+#pragma unroll
+    for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
+      const int64_t first = __shfl_sync(0xffffffff, own[i * kCopyRows / 32], row % 32);
+      const int64_t element = at.key + row < at.length ? first + chunk * 8 : 0;
+      const int bytes = at.key + row < at.length ? 16 : 0;
+      cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + element, bytes);
+    }
+  }
+
+  // The warp's 16 rows of Q as A operands; those behind the group are zeros.
+  using Query = uint32_t[D / 16][4];
+  __device__ static void load_query(Query& q, const half* Q, int rows) {
+    const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < D / 4; ++i) {
+      const int row = first_row() + i % 2 * 8;
+      const half* at = Q + row * D + i / 2 * 8 + column;
+      q[i / 4][i % 4] = row < rows ? *reinterpret_cast<const uint32_t*>(at) : 0;
+    }
+  }
+
+  // S = Q K^T, in the background.
+  __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
+    wgmma_commit();
+  }
+
+  // Hides the keys from `rows` on.
+  __device__ static void mask(float (&S)[Bc / 2], const fa::DecodeParameters& in, int rows) {
+    const int query[] = {first_row() % in.seq_q, (first_row() + 8) % in.seq_q};
+#pragma unroll
+    for (int i = 0; i < Bc / 2; ++i) {
+      const int key = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+      if (key >= rows - in.causal * (in.seq_q - 1 - query[i / 2 % 2])) S[i] = -INFINITY;
+    }
+  }
+
+  __device__ static float largest(const float (&S)[Bc / 2], int r) {
+    float top = -INFINITY;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) top = fmaxf(top, fmaxf(S[i], S[i + 1]));
+    return top;
+  }
+
+  // Raises the references to the largest scores, and rescales the state to them.
+  __device__ static void raise(State& state, const float (&top)[2], float scale_log2) {
+    float alpha[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {  // four adjacent lanes hold a row
+      float score = fmaxf(top[r], __shfl_xor_sync(0xffffffff, top[r], 1));
+      score = fmaxf(score, __shfl_xor_sync(0xffffffff, score, 2));
+      const float new_max = fmaxf(state.max[r], score * scale_log2);
+      alpha[r] = ex2_approx(state.max[r] - new_max);
+      state.max[r] = new_max;
+      state.sum[r] *= alpha[r];
+    }
+#pragma unroll
+    for (int i = 0; i < D / 2; ++i) state.o[i] *= alpha[i / 2 % 2];
+  }
+
+  // Online softmax: P = 2^(scale_log2 S - max) as A operands.
+  __device__ static void softmax(uint32_t (&P)[Bc / 16][4], float (&S)[Bc / 2], State& state,
+                                 float scale_log2) {
+    const float top[] = {largest(S, 0), largest(S, 1)};
+    const float above =
+        fmaxf(fmaf(top[0], scale_log2, -state.max[0]), fmaf(top[1], scale_log2, -state.max[1]));
+    if (__any_sync(0xffffffff, above > kSlack)) raise(state, top, scale_log2);
+#pragma unroll
+    for (int i = 0; i < Bc / 2; i += 2) {
+      const int r = i / 2 % 2;
+      S[i] = ex2_approx(fmaf(S[i], scale_log2, -state.max[r]));
+      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -state.max[r]));
+      state.sum[r] += S[i] + S[i + 1];
+      const half2 p = __floats2half2_rn(S[i], S[i + 1]);
+      P[i / 8][i / 2 % 4] = reinterpret_cast<const uint32_t&>(p);
+    }
+  }
+
+  // O += P V, in the background.
+  __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[Bc / 16][4],
+                                     uint64_t v) {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
+    wgmma_commit();
+  }
+
+  // What a tile adds to the state; keys from `rows` on are hidden.
+  __device__ static void compute_tile(State& state, const Query& q, const fa::DecodeParameters& in,
+                                      uint32_t stage, int rows) {
+    float S[Bc / 2];
+    uint32_t P[Bc / 16][4];
+    wgmma_fence();
+    multiply_qk(S, q, wgmma_descriptor(stage, Bc * 128));
+    wgmma_wait<0>();
+    if (rows - in.causal * (in.seq_q - 1) < Bc) mask(S, in, rows);
+    softmax(P, S, state, in.scale_log2);
+    wgmma_fence();
+    multiply_pv(state.o, P, wgmma_descriptor(stage + kTileBytes, Bc * 128));
+    wgmma_wait<0>();
+  }
+
+  // Where a share leaves O and the log-sum-exp of a head: the second half of its places is for the
+  // head that begins within it.
+  __device__ static float* part_of(const fa::DecodeParameters& in, int share, int first_share,
+                                   int head) {
+    const int place = share == first_share ? kPlaces / 2 + head : head;
+    return in.parts + (int64_t{share} * kPlaces + place) * kPart;
+  }
+
+  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
+  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
+                                     int last, int head) {
+    const int lane = threadIdx.x % 32;
+    Columns o;
+    float max = -1e30f, sum = 0.f;
+    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, part_of(in, i, first, head)[D]);
+    max = warp_max(max);
+#pragma unroll 16  // so many are on their way
+    for (int k = 0; k < (last - first + 16) / 16 * 16; ++k) {
+      const float* part = part_of(in, min(first + k, last), first, head);
+      const float weight = first + k > last ? 0.f : ex2_approx(part[D] - max);
+      sum += weight;
+      const Columns columns = reinterpret_cast<const Columns*>(part)[lane];
+#pragma unroll
+      for (int c = 0; c < D / 32; ++c) o.of[c] = fmaf(weight, columns.of[c], o.of[c]);
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+#pragma unroll
+    for (int c = 0; c < D / 32; ++c)
+      in.O[query * D + lane * (D / 32) + c] = __float2half(o.of[c] * inverse);
+  }
+
+  // Writes O / sum and the log-sum-exp of the thread's rows, of a head in a single share as the
+  // result, of others as a part.
+  __device__ static void store_rows(const fa::DecodeParameters& in, const Position& at,
+                                    const State& state) {
+    const bool whole = at.first_share == at.last_share;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float sum = state.sum[r];
+      sum += __shfl_xor_sync(0xffffffff, sum, 1);
+      sum += __shfl_xor_sync(0xffffffff, sum, 2);
+      const int row = first_row() + r * 8, column = threadIdx.x % 4 * 2;
+      if (row >= in.group) continue;
+      const int64_t query = first_query(in, at) + row;
+      float* part = part_of(in, blockIdx.x, at.first_share, row);
+      const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+      const float LSE = state.max[r] + __log2f(sum);  // no key: log 0 is -infinity
+      if (column == 0 && !whole) part[D] = LSE;
+      if (column == 0 && whole && in.LSE != nullptr) in.LSE[query] = LSE * kLn2;
+#pragma unroll
+      for (int i = 0; i < D / 8; ++i) {
+        const float o[] = {state.o[4 * i + 2 * r] * inverse, state.o[4 * i + 2 * r + 1] * inverse};
+        const int to = i * 8 + column;
+        if (whole) *reinterpret_cast<half2*>(in.O + query * D + to) = __floats2half2_rn(o[0], o[1]);
+        if (!whole) *reinterpret_cast<float2*>(part + to) = make_float2(o[0], o[1]);
+      }
+    }
+  }
+
+  // Counts a part of a head that is cut: whether it was the last.
+  __device__ static bool count_part(const fa::DecodeParameters& in, const Position& at) {
+    const int others = at.last_share - at.first_share;
+    unsigned* counter = in.counter + at.entry * (in.heads / in.group) + at.head;
+    return others > 0 && atomicInc(counter, others) == others;  // then it is 0 again
+  }
+
+  // Merges the parts of the share's first and last head, those of which it left the last one.
+  __device__ static void finish_heads(const fa::DecodeParameters& in, int all, int begin,
+                                      const Position& back, int* last) {
+    const Position front = back.begin > begin ? position_of(in, all, begin) : back;
+    __threadfence();  // the parts are visible before the counts say so
+    __syncthreads();
+    if (threadIdx.x == 0) last[0] = count_part(in, front);
+    if (threadIdx.x == 32) last[1] = back.begin > begin && count_part(in, back);
+    __syncthreads();
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      if (!last[i]) continue;
+      const Position at = i == 0 ? front : back;
+      __threadfence();  // no part is read before the count
+      for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
+        merge_parts(in, first_query(in, at) + head, at.first_share, at.last_share, head);
+    }
+  }
+
+  // An even share of the tiles of all heads; each warp computes 16 rows.
+  __device__ static void run(const fa::DecodeParameters& in) {
+    extern __shared__ __align__(128) unsigned char shared[];
+    const uint32_t ring = (shared_address(shared) + kAlign - 1) & ~(kAlign - 1);
+    const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
+    const int begin = share_begin(all, block), end = share_begin(all, block + 1);
+    store_empty(in);
+
+    // Starts the copy of a tile to its stage; none where there is no such tile.
+    Position at = position_of(in, all, begin), ahead = at;
+    Rows rows = look_up(in, ahead);
+    const auto load_step = [&](int tile) {
+      if (tile < end) {
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        load_tiles(stage, in, ahead, rows);
+        ahead.key += Bc;
+        if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
+        rows = look_up(in, ahead);  // a step before they are needed
+      }
+      cp_async_commit();
+    };
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i);
+
+    for (int tile = begin; tile < end;) {
+      Query q;
+      load_query(q, in.Q + first_query(in, at) * D, in.group);
+      State state;
+#pragma unroll 1
+      for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
+        cp_async_wait_group<kStages - 2>();
+        fence_async_proxy();  // wgmma reads what this thread has copied
+        __syncthreads();      // the tile has arrived; the last read of the one before
+        load_step(tile + kStages - 1);
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        compute_tile(state, q, in, stage, at.length - key);
+      }
+      store_rows(in, at, state);
+      if (tile < end) at = position_of(in, all, tile);
+    }
+    finish_heads(in, all, begin, at, reinterpret_cast<int*>(shared));
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                   \
+  X(fa_50_wgmma_d128, Decode<64, 128>) \
+  X(fa_50_wgmma_d64, Decode<64, 64>)
+
+INSTANCES(FA_DECODE_ENTRY)
+FA_RUNG(50_wgmma, INSTANCES, fa::plan_decode_even);
