@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,8 @@ BATCH, HEADS = 2, 3
 
 @dataclass(frozen=True)
 class Target:
-    """One kernel instance and its problem; lse: with that second output."""
+    """One kernel instance and its problem; lse: with that second output. queries: against a cache of
+    seq keys whose heads all query heads share."""
 
     rung: str
     head_dim: int
@@ -45,6 +46,9 @@ class Target:
     seq: int
     causal: bool = False
     lse: bool = False
+    queries: int = 0  # 0: as many as keys
+    lengths: bool = False  # that differ over the batch
+    page: int = 0  # keys of a page; 0: not paged
 
 
 @dataclass(frozen=True)
@@ -66,23 +70,40 @@ def targets(
     """Every rung at all that it claims: masked, with the LSE, and at lengths that end in a tile."""
     wanted = set(dims)
     return [
-        Target(
-            rung=rung.id,
-            head_dim=instance["head_dim"],
-            tile=instance["tile"],
-            seq=seq - 5 if rung.data["ragged"] else seq,
-            causal=rung.data["causal"],
-            lse=rung.data["lse"],
-        )
+        target(rung, instance, seq)
         for rung in catalogue.rungs
         for instance in rung.data["instances"]
         if instance["head_dim"] in wanted and (with_ablations or not instance["ablation"])
     ]
 
 
+def target(rung: ladder.Rung, instance: dict[str, Any], seq: int) -> Target:
+    plain = Target(
+        rung=rung.id,
+        head_dim=instance["head_dim"],
+        tile=instance["tile"],
+        seq=seq - 5 if rung.data["ragged"] else seq,
+        causal=rung.data["causal"],
+        lse=rung.data["lse"],
+    )
+    if rung.family != ladder.DECODE:
+        return plain
+    return replace(
+        plain,
+        seq=4 * seq - 5,
+        queries=5 if rung.data["few_queries"] else 1,
+        lengths=rung.data["lengths"],
+        page=16 if rung.data["paged"] else 0,
+    )
+
+
 def run_command(fa: Path, target: Target) -> list[str]:
     """One bare launch on buffers without red zones, so that the tool sees every access outside."""
-    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim} --seq {target.seq}"
+    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim}"
+    words += f" --seq {target.queries or target.seq}"
+    if target.queries:
+        words += f" --seq-kv {target.seq} --kv-heads 1"
+        words += " --lengths random" * target.lengths + f" --page {target.page}" * (target.page > 0)
     shape = f"--batch {BATCH} --heads {HEADS} --device gpu --launch-only --exact-buffers"
     more = ["--causal"] * target.causal + ["--lse"] * target.lse
     return [str(fa), *words.split(), *shape.split(), *more]
@@ -182,7 +203,9 @@ def markdown(summary: dict[str, Any], findings: list[Finding]) -> str:
     ]
     for target, by_tool in cells.items():
         columns = " | ".join(by_tool.get(tool, "") for tool in tools)
-        options = ", ".join(["causal"] * target.causal + ["LSE"] * target.lse)
+        cache = [f"queries {target.queries}"] * (target.queries > 0) + ["lengths"] * target.lengths
+        cache += [f"pages of {target.page}"] * (target.page > 0)
+        options = ", ".join(["causal"] * target.causal + ["LSE"] * target.lse + cache)
         lines.append(
             f"| {target.rung} | {target.head_dim} | {target.tile} | {target.seq} | {options} | "
             f"{columns} |"

@@ -54,6 +54,15 @@ class TargetsTest(unittest.TestCase):
         self.assertIn("--seq 251 ", command)
         self.assertTrue(command.endswith(" --causal --lse"))
 
+    def test_a_decode_rung_runs_against_a_cache(self) -> None:
+        claims = synthetic.catalogue(("ampere",), 1)
+        takes = {"ragged": True, "lengths": True, "paged": True, "few_queries": True}
+        claims["rungs"][0] |= {"family": "decode"} | takes
+        found = ladder.Catalogue.from_json(json.dumps(claims), "synthetic")
+        (target,) = sanitize.targets(found, [128], 256, with_ablations=False)
+        command = " ".join(sanitize.run_command(Path("fa"), target))
+        self.assertIn("--seq 5 --seq-kv 1019 --kv-heads 1 --lengths random --page 16 ", command)
+
     def test_command(self) -> None:
         target = sanitize.Target("06", 64, "128x64w4", 256)
         command = " ".join(sanitize.run_command(Path("fa"), target))
