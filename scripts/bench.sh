@@ -203,7 +203,7 @@ measure_decode() {
   local json="$1/decode.json" cached="r['family'] == 'decode'" keys batch
   local shape=(--heads 32 --queries 1 --no-ablations --peers "$ATTENTION_PEERS")
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
-    --seqs 1,1024,2048,4096,8192,16384,32768,65536,131072
+    --seqs 1,1024,4096,8192,16384,32768,131072
   for batch in 16 64; do
     for keys in 8 32; do
       bench_rungs "$cached" "$json" "${shape[@]}" --batch $batch --kv-heads $keys --seqs 8192

@@ -37,8 +37,8 @@ BATCH, HEADS = 2, 3
 
 @dataclass(frozen=True)
 class Target:
-    """One kernel instance and its problem; lse: with that second output. queries: against a cache of
-    seq keys whose heads all query heads share."""
+    """One kernel instance and its problem; lse: with that second output. queries: against a cache
+    of seq keys whose head all query heads share."""
 
     rung: str
     head_dim: int
