@@ -1,14 +1,12 @@
 // 50_wgmma          parent: 49_columns
-// Idea: with 64 rows of Q the operands need not be swapped. wgmma takes rows of Q in registers and
-// K
-//       and V as they lie in shared memory, so that no warp loads a fragment of them, and a warp
-//       owns 16 rows for all keys.
+// Idea: with 64 rows of Q the operands need not be swapped. wgmma takes rows of Q in registers, and
+//       K and V as they lie in shared memory: no warp loads a fragment of them, and a warp owns 16
+//       rows for all keys.
 //
 // Tile              up to 64 rows of Q of a group x 64 keys, 4 warps x 16 rows
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
-// Expected effect   49 with 64 rows is bound by its instructions, some 880 a warp for each tile;
-// here
-//                   they are about 300, and the bytes decide again, whatever the rows.
+// Expected effect   49 with 64 rows issues some 800 instructions a warp for each tile, this rung
+//                   470 and no ldmatrix: the bytes decide, whatever the rows.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/math.cuh"

@@ -453,15 +453,14 @@ HEAD_TILES, BLOCKS = (9, 2, 5, 1), 6
 
 
 def even_shares() -> list[range]:
-    require_formula("46", "static_cast<int>(all * blockIdx.x / blocks)")
+    require_formula("46", "all / shares * share + all % shares * share / shares")
     tiles = sum(HEAD_TILES)
     return [range(tiles * i // BLOCKS, tiles * (i + 1) // BLOCKS) for i in range(BLOCKS)]
 
 
 def blocks_of(begins: int, ends: int, tiles: int) -> range:
     """The blocks that a head's first and last tile belong to, as the kernel finds them."""
-    require_formula("46", "static_cast<int>(((at.begin + 1) * blocks - 1) / all)")
-    require_formula("46", "static_cast<int>((at.end * blocks - 1) / all)")
+    require_formula("46", "((tile + int64_t{1}) * gridDim.x - 1) / all")
     first, final = ((begins + 1) * BLOCKS - 1) // tiles, (ends * BLOCKS - 1) // tiles
     found = [i for i, share in enumerate(even_shares()) if set(share) & set(range(begins, ends))]
     assert found == list(range(first, final + 1))
@@ -542,7 +541,7 @@ LENGTHS = (75, 40)
 
 def pages() -> Canvas:
     require_formula("47", "in.page_table[table + key / page]")
-    require_formula("47", "element = (first + key % page) * D + chunk * 8;")
+    require_formula("47", "((int64_t{rows.page[i]} * kv_heads + at.head) * page + rows.row[i]) * D")
     canvas, y = begin(
         "47: the page table says where a key lies",
         "Two sequences of 75 and 40 keys in pages of 16. A table row for each sequence names its "
@@ -683,6 +682,37 @@ def columns() -> Canvas:
     return canvas
 
 
+# --- 50: rows are rows again ----------------------------------------------------------------------
+
+
+def rows() -> Canvas:
+    require_formula("50", "threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4")
+    require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
+    warps = decode.constant("50", "kWarps")
+    canvas, y = begin(
+        "50: 64 rows need no swap",
+        "Scores of 64 rows of Q and a tile of 64 keys. 49 has keys down and rows of Q across; each of "
+        "four warps has 16 columns and loads all fragments of K and V. 50 has rows of Q down and keys "
+        "across; each warp has 16 rows, and the tensor cores read K and V from shared memory once.",
+        note="S of a tile. Colour: warp.",
+    )
+    top, unit = y + 30, 36.0
+    size = warps * unit
+    for left, name, down, across in ((62.0, "49", "keys", "rows of Q"), (282.0, "50", "rows", "keys")):
+        canvas.text(left - 8, top + size / 2, down, "muted", size=BRIEF, anchor="end")
+        canvas.text(left + size / 2, top - 12, f"{name}: {across}", "muted", size=BRIEF, anchor="middle")
+        for warp in range(warps):
+            at, fill = warp * unit, f"{HUES[warp]}-soft"
+            if name == "49":
+                canvas.cell(left + at, top, unit - 1, size - 1, f"w{warp}", fill, size=SMALL)
+            else:
+                canvas.cell(left, top + at, size - 1, unit - 1, f"w{warp}", fill, size=SMALL)
+    bottom = top + size + 18
+    canvas.text(14, bottom, "K and V: ldmatrix in every warp", size=SMALL)
+    canvas.text(236, bottom, "K and V: read by wgmma, once", size=SMALL)
+    return canvas
+
+
 FIGURES = {
     "decode_lanes": lanes,
     "decode_reads": reads,
@@ -696,4 +726,5 @@ FIGURES = {
     "decode_pages": pages,
     "decode_queries": queries,
     "decode_columns": columns,
+    "decode_rows": rows,
 }
