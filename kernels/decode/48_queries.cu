@@ -1,12 +1,10 @@
 // 48_queries        parent: 47_pages
 // Idea: several new queries. A column of the mma is a row of Q of any head of the group, and each
-//       fragment of K and V meets two blocks of 8 columns. Under the mask a query sees the keys
-//       up to its own.
+//       fragment of K and V meets two blocks of 8 columns.
 //
 // Tile              up to 16 rows of Q of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
-// Expected effect   the bytes of one query and nearly its time: 4 queries of 4 heads cost twice the
-//                   mma and exponentials, which are few beside the bytes.
+// Expected effect   the bytes of one query and nearly its time: few mma and exponentials are added.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"

@@ -107,6 +107,7 @@ inline RungRun run_rung(const Module& module, const Rung& rung, const Problem& p
                  Argument::scalar<int32_t>(p.length),
                  Argument::scalar<int32_t>(p.length),
                  Argument::scalar<int32_t>(0),  // no mask
+                 Argument::scalar<int32_t>(1),  // a head of K and V for each query head
                  Argument::scalar<float>(static_cast<float>(scale))};
   RungRun r;
   r.result = launch(module, rung.entry, c, memory, options);
