@@ -118,6 +118,7 @@ DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike")  # besides nor
 MAIN_PROBLEM = "16,16,8192,128"
 SINGLE = "1,16,8192,64,float32"
 MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by
+FEW_QUERIES = 16  # new ones, against a cache
 DECODE = "decode"  # the family of new queries against a cache, judged by these
 DECODE_PROBLEMS = ("16,32/8,1/8192,128", "1,32/8,1/8192,128")
 
@@ -222,6 +223,11 @@ class Results:
     def varies_inputs(self) -> bool:
         """Made to compare inputs: its rows do not all have the usual ones."""
         return any(row.problem != row.problem.plain for row in self.rows)
+
+    @property
+    def has_caches(self) -> bool:
+        """Made of new queries against caches."""
+        return any(row.problem.seq_q <= FEW_QUERIES < row.problem.seq_kv for row in self.rows)
 
     def timed(self) -> Iterable[Row]:
         return (row for row in self.rows if row.is_timed)

@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import cache
 import counts
 import memory
 import parent
@@ -30,6 +31,7 @@ class Chart:
     problem: str = MAIN_PROBLEM
     counted: bool = False  # drawn from counts of the virtual machine instead of times
     varied: bool = False  # drawn from a file that compares inputs
+    cached: bool = False  # drawn from a file of new queries against caches
 
 
 PROGRESSIONS = {
@@ -48,6 +50,7 @@ CHARTS = (
     Chart("roofline_fp32", roofline.draw, SINGLE),
     Chart("memory", memory.draw, memory.PROBLEM),
     Chart("spread", spread.draw, varied=True),
+    Chart("cache", cache.draw, cache.PROBLEM, cached=True),
     Chart("counts", counts.draw, counts.PROBLEM, counted=True),
 )
 
@@ -69,6 +72,7 @@ def charts_of(results: Results) -> list[Chart]:
     dtypes = {row.problem.dtype for row in results.rows}
     charts = [chart for chart in CHARTS if not chart.counted]
     charts = [chart for chart in charts if chart.varied == results.varies_inputs]
+    charts = [chart for chart in charts if chart.cached == results.has_caches]
     return [chart for chart in charts if Problem.parse(chart.problem).dtype in dtypes]
 
 

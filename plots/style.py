@@ -192,11 +192,13 @@ END_LABEL = 0.155  # inches between the labels at the ends of lines
 
 @dataclass(frozen=True)
 class End:
-    """Where a line ends, and what it is called there."""
+    """Where a line ends, and what it is called there; value: what is said, where that is not the
+    place."""
 
     name: str
     colour: str | Colour
     last: tuple[float, float]
+    value: float | None = None
 
 
 def label_ends(axes: Axes, ends: Sequence[End]) -> None:
@@ -216,7 +218,8 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
         )
         text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": 8.5}
         axes.text(1.04, place, end.name, color=end.colour, weight="bold", **text)
-        axes.text(1.265, place, f"{end.last[1]:.0f}", color=end.colour, ha="right", **text)
+        value = end.last[1] if end.value is None else end.value
+        axes.text(1.265, place, f"{value:.0f}", color=end.colour, ha="right", **text)
 
 
 CHANGE, IDEA = 0.20, 1.28  # inches right of the plot: the two columns

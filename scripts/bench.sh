@@ -253,7 +253,7 @@ measure() {
       "measure_$set" "$folder" "$(basename "$json")"
     done
   fi
-  for file in "$json" "$folder/fp32.json" "$folder/spread.json"; do
+  for file in "$json" "$folder/fp32.json" "$folder/spread.json" "$folder/decode.json"; do
     [[ ! -f $file ]] || draw_charts "$file" "$folder/charts"
   done
   [[ $FAILED -eq 0 ]] || die "some rows are not ok; they say why" "$FAILED"

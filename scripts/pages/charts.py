@@ -15,7 +15,14 @@ from pathlib import Path
 import ladder
 from ladder import LadderError, Results
 
-from pages.site import COUNTS, MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, Site
+from pages.site import (
+    COUNTS,
+    DECODE_RESULTS,
+    MAIN_RESULTS,
+    SINGLE_RESULTS,
+    SPREAD_RESULTS,
+    Site,
+)
 
 PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
 
@@ -56,7 +63,7 @@ def render_charts(site: Site, catalogue: Path | None) -> None:
         import render
     except ImportError as error:
         raise LadderError(f"the charts need matplotlib ({error}); scripts/setup.sh python") from None
-    for name in (MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, COUNTS):
+    for name in (MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, DECODE_RESULTS, COUNTS):
         results = site.results_path(name)
         if not results.is_file():
             continue

@@ -15,6 +15,7 @@ import synthetic
 support.need("numpy")
 support.need("matplotlib")
 
+import cache  # noqa: E402
 import ladder  # noqa: E402
 import limits  # noqa: E402
 import memory  # noqa: E402
@@ -281,6 +282,50 @@ class SingleChartTest(DrawingTest):
             point for point in roofline.peer_points(results, problem) if "efficient" in point.name
         )
         self.assertIsNone(efficient.low)
+
+
+class CacheChartTest(DrawingTest):
+    """The chart of a file of new queries against caches."""
+
+    def results(self) -> tuple[ladder.Results, ladder.Catalogue]:
+        listing = synthetic.catalogue(("ampere",), 3)
+        for rung in listing["rungs"]:
+            rung |= {"family": ladder.DECODE}
+        shape = {"batch": 1, "heads": 32, "kv_heads": 8, "seq_q": 1}
+        rows = []
+        for keys in (1, 1024, 8192):
+            at = synthetic.problem(keys) | shape
+            rows += [synthetic.timed_row("rung", rung["id"], at, 0.1) for rung in listing["rungs"]]
+            rows.append(synthetic.timed_row("peer", "cudnn", at, 0.2))
+        path = self.folder / "synthetic_results.json"
+        path.write_text(ladder.json.dumps(synthetic.document(rows)), encoding="utf-8")
+        catalogue = ladder.Catalogue.from_json(ladder.json.dumps(listing), "synthetic")
+        return ladder.Results.load(path), catalogue
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        results, catalogue = self.results()
+        (chart,) = render.charts_of(results)
+        problem = ladder.Problem.parse(chart.problem)
+        figure = chart.draw(results, catalogue, problem, "a note")
+        self.addCleanup(style.plt.close, figure)
+        yield chart.name, figure
+
+    def test_lines_and_floor(self) -> None:
+        results, catalogue = self.results()
+        problem = ladder.Problem.parse(cache.PROBLEM)
+        (line, *others) = cache.rung_lines(results, catalogue, problem)
+        self.assertEqual((line.name, line.keys), ("01 base", [1024, 8192]))
+        self.assertAlmostEqual(line.values[1], 8 * line.values[0])
+        self.assertEqual(len(others), 2)
+        for name, figure in self.figures():
+            words = " ".join(text.get_text() for text in visible_texts(figure))
+            self.assertEqual(name, "cache")
+            for word in ("1024", "8192", "a cache of one key", "02 swizzle", "cuDNN"):
+                self.assertIn(word, words)
+
+    def test_other_files_do_not_draw_it(self) -> None:
+        results, _ = inputs(self.folder, 7)
+        self.assertNotIn("cache", [chart.name for chart in render.charts_of(results)])
 
 
 class SpreadChartTest(DrawingTest):
