@@ -215,8 +215,8 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
       "49_columns: 8 query heads with 9 queries each share a head of K and V, at most 64 rows are "
       "allowed");
   problem = cache(1, 4, 2, 100, 128);
-  CHECK(refusal("09", problem)
-            .starts_with("09_ragged takes no heads of K and V that query heads share; 40, 41"));
+  CHECK(refusal("08", problem)
+            .starts_with("08_causal takes no heads of K and V that query heads share; 09, 31, 33"));
   problem.seq_q = 17;
   CHECK(refusal("40", problem) ==
         "40_warp: seq_q 17 is above 1, the new queries against a cache of seq_kv keys that it "

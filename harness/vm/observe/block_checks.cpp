@@ -136,8 +136,6 @@ void RaceProbe::access_shared(const AccessEvent& e) {
     actor.agent = clocks_.copies(w);
     actor.stamp = Clocks::kNever;
   }
-  // A granule cannot tell the lanes of its two bytes apart.
-  if (e.bytes == 1) actor.self = Clocks::kNobody;
   if (e.bytes != 16) {
     access_parts(e, actor, writes, at);
   } else {

@@ -2,17 +2,32 @@
 #include "observe/shadow.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 namespace ptxvm::observe {
 
 void Shadow::reset(uint32_t bytes) {
   const size_t lines = (bytes + 15) / 16;
   lines_.assign(lines, Cell{});
-  granules_.resize(lines * 8);
+  granule_ = 1;
+  granules_.resize(lines * per_line());
   for (Slot& s : slots_) {
     s.lines.resize(lines);
-    if (!s.granules.empty()) s.granules.resize(lines * 8);
+    if (!s.granules.empty()) s.granules.resize(lines * per_line());
   }
+}
+
+void Shadow::refine() {
+  if (granule_ == 0) return;
+  granule_ = 0;
+  const auto twice = [](auto& of_halves) {
+    std::remove_reference_t<decltype(of_halves)> of_bytes(of_halves.size() * 2);
+    for (size_t i = 0; i < of_bytes.size(); ++i) of_bytes[i] = of_halves[i / 2];
+    of_halves = std::move(of_bytes);
+  };
+  twice(granules_);
+  for (Slot& s : slots_) twice(s.granules);
 }
 
 uint32_t Shadow::slot_of(Agent a) {
@@ -52,7 +67,7 @@ void Shadow::report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_
 void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, uint32_t other,
                          uint32_t address, uint32_t bytes) {
   if (Place::same_lanes(place, other) && Place::lane(place) < Place::kMany) return;
-  for (uint32_t byte = address & 15, n = 0; n < bytes; n += 2) {
+  for (uint32_t byte = address & 15, n = 0; n < bytes; n += 1u << granule_) {
     const uint32_t mine = Place::lane_at(place, byte + n), its = Place::lane_at(other, byte + n);
     if (mine == its && mine < Place::kMany) continue;
     report(h, true, c, a, place, a.agent, other, address + n);
@@ -135,11 +150,12 @@ inline void Shadow::write_cell(Cell& c, std::vector<Stamp> Slot::*stamps, size_t
 void Shadow::split(uint32_t index) {
   Cell& whole = lines_[index];
   whole.flags |= kSplit;
-  auto at = [](const Stamp& s, uint32_t g) -> Stamp {
-    return {s.clock, Place::pack(Place::instruction(s.place), Place::lane_at(s.place, g * 2), 4)};
+  auto at = [granule = granule_](const Stamp& s, uint32_t g) -> Stamp {
+    const uint32_t lane = Place::lane_at(s.place, g << granule);
+    return {s.clock, Place::pack(Place::instruction(s.place), lane, 4)};
   };
-  for (uint32_t g = 0; g < 8; ++g) {
-    Cell& c = granules_[size_t{index} * 8 + g];
+  for (uint32_t g = 0; g < per_line(); ++g) {
+    Cell& c = granules_[size_t{index} * per_line() + g];
     c = whole;
     c.flags &= static_cast<uint16_t>(~kSplit);
     c.written = at(whole.written, g);
@@ -147,7 +163,9 @@ void Shadow::split(uint32_t index) {
   for (uint64_t rest = whole.readers; rest != 0; rest &= rest - 1) {
     Slot& s = slots_[static_cast<size_t>(__builtin_ctzll(rest))];
     if (s.granules.empty()) s.granules.resize(granules_.size());
-    for (uint32_t g = 0; g < 8; ++g) s.granules[size_t{index} * 8 + g] = at(s.lines[index], g);
+    for (uint32_t g = 0; g < per_line(); ++g) {
+      s.granules[size_t{index} * per_line() + g] = at(s.lines[index], g);
+    }
   }
 }
 
@@ -157,14 +175,14 @@ void Shadow::part(const Actor& a, const Span& s, uint32_t place, uint32_t slot) 
   std::vector<Stamp>& mine = slots_[slot].granules;
   if (mine.empty()) mine.resize(granules_.size());
   for (uint32_t g = s.first; g <= s.last; ++g) {
-    const size_t i = size_t{s.line} * 8 + g;
-    const uint32_t lane = Place::lane_at(place, (g - s.first) * 2);
+    const size_t i = size_t{s.line} * per_line() + g;
+    const uint32_t lane = Place::lane_at(place, (g - s.first) << granule_);
     const uint32_t own = Place::pack(Place::instruction(place), lane, 4);
-    const uint32_t address = s.line * 16 + g * 2;
+    const uint32_t address = s.line * 16 + (g << granule_), bytes = 1u << granule_;
     if constexpr (kWrites) {
-      write_cell(granules_[i], &Slot::granules, i, a, own, slot, address, 2);
+      write_cell(granules_[i], &Slot::granules, i, a, own, slot, address, bytes);
     } else {
-      read_cell(granules_[i], mine[i], a, own, slot, address, 2);
+      read_cell(granules_[i], mine[i], a, own, slot, address, bytes);
     }
   }
 }
@@ -173,7 +191,7 @@ template <bool kWrites>
 inline void Shadow::line(const Actor& a, uint32_t index, uint32_t place, uint32_t slot) {
   Cell& c = lines_[index];
   if (c.flags & kSplit) [[unlikely]] {
-    part<kWrites>(a, {index, 0, 7}, place, slot);
+    part<kWrites>(a, {index, 0, per_line() - 1}, place, slot);
     if constexpr (kWrites) {
       c.written = {a.stamp, place};
       c.writer = a.agent;
@@ -205,6 +223,7 @@ void Shadow::range(const Actor& a, uint32_t instruction, uint32_t offset, uint32
                    uint32_t lane, uint32_t width) {
   const uint32_t slot = slot_of(a.self != Clocks::kNobody ? a.self : a.agent);
   const uint32_t end = offset + bytes;
+  if (((offset | bytes) & 1) != 0) refine();
   for (uint32_t at = offset; at < end;) {
     const uint32_t next = std::min((at & ~15u) + 16, end);
     const uint32_t first = lane >= Place::kMany ? lane : lane + ((at - offset) >> width);
@@ -212,7 +231,8 @@ void Shadow::range(const Actor& a, uint32_t instruction, uint32_t offset, uint32
     if (next - at == 16) {
       line<kWrites>(a, at >> 4, place, slot);
     } else {
-      part<kWrites>(a, {at >> 4, (at & 15) >> 1, ((next - 1) & 15) >> 1}, place, slot);
+      const uint32_t last = (next - 1) & 15;
+      part<kWrites>(a, {at >> 4, (at & 15) >> granule_, last >> granule_}, place, slot);
     }
     at = next;
   }
@@ -252,7 +272,7 @@ void Shadow::land(Agent engine, uint32_t instruction, Agent warp, Clock clock, u
     const uint32_t next = std::min((at & ~15u) + 16, end);
     Cell& c = lines_[at >> 4];
     if (c.flags & kSplit) {
-      for (uint32_t b = at & ~1u; b < next; b += 2) arrive(granules_[b >> 1]);
+      for (uint32_t g = at >> granule_; g <= (next - 1) >> granule_; ++g) arrive(granules_[g]);
     } else {
       arrive(c);
     }

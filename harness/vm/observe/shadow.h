@@ -3,7 +3,8 @@
 //
 // Memory is remembered in lines of 16 bytes, the rows that ldmatrix, cp.async and wide loads use. A
 // line that is accessed in parts is split into eight granules of 2 bytes, so that warps which write
-// neighbouring halves do not meet; a write of the whole line joins it again.
+// neighbouring halves do not meet; a write of the whole line joins it again. With the first access
+// of a single byte all granules become bytes, until the next launch.
 #pragma once
 
 #include <cstdint>
@@ -140,6 +141,8 @@ class Shadow {
   void check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, uint32_t other,
                    uint32_t address, uint32_t bytes);
   void split(uint32_t index);
+  void refine();
+  uint32_t per_line() const { return 16u >> granule_; }
   void report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_t place, Agent other,
               uint32_t other_place, uint32_t address);
   uint32_t slot_of(Agent a);
@@ -148,6 +151,7 @@ class Shadow {
 
   ConflictSink& sink_;
   std::vector<Cell> lines_, granules_;
+  uint32_t granule_ = 1;  // log2 of its bytes
   std::vector<Slot> slots_;
   std::vector<int8_t> slot_by_agent_;
 };
