@@ -93,7 +93,8 @@ class Exercise:
         tensors: list[Json] = [{"tensor": name} for name in "qkvo"]
         extents: list[Json] = [{"i32": trial.seq_q}, {"i32": trial.seq_kv}]
         if self.arguments == "half":
-            tail = [{"tensor": "lse"}, *extents, {"i32": 0}, {"f32": scale * math.log2(math.e)}]
+            tail = [{"tensor": "lse"}, *extents, {"i32": 0}, {"i32": 1}]
+            tail += [{"f32": scale * math.log2(math.e)}]
         elif self.arguments == "float":
             tail = [{"i64": 0}, *extents, {"f32": scale}, {"i32": trial.seq_kv}]
         else:

@@ -61,9 +61,9 @@ def attention(
 
     q is [batch, heads, seq_q, dim], k and v are [batch, kv_heads, seq_kv, dim], all float16 or all
     float32: contiguous torch tensors of one device, or numpy arrays. Query heads share those of k
-    and v where kv_heads is a divisor of heads and the rung takes that. The result is of the same kind
-    and shape as q; with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the
-    natural logarithm of the sum of the exponentials of each row's scaled scores.
+    and v where kv_heads is a divisor of heads and the rung takes that. The result is like q;
+    with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the natural logarithm
+    of the sum of the exponentials of each row's scaled scores.
 
     rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
             the problem, by the committed times at the nearest measured one.

@@ -50,7 +50,7 @@ def measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def problem(seq: int, dtype: str = "float16") -> Problem:
-    return Problem(16, 16, seq, seq, 128, False, dtype, False, 0.1)
+    return Problem(16, 16, seq, seq, 128, False, dtype, False, 0.1, 16)
 
 
 @pytest.mark.usefixtures("measurements")

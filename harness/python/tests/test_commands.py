@@ -15,7 +15,7 @@ import pytest
 def test_rungs() -> None:
     rungs = {rung.id: rung for rung in flash_ladder.rungs()}
     assert rungs["09"].name == "09_ragged" and rungs["09"].parent == "08"
-    assert rungs["09"].capabilities == {"causal", "ragged", "lse"}
+    assert rungs["09"].capabilities == {"causal", "ragged", "lse", "grouped"}
     assert rungs["06"].head_dims == (64, 128) and rungs["06"].dtype == "float16"
 
 

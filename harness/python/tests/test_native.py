@@ -14,7 +14,7 @@ from flash_ladder import _native as attention
 from ptxvm import _native as machine
 
 CASES = [
-    (attention.CProblem, "attention.h", "fa_attention_problem", 56),
+    (attention.CProblem, "attention.h", "fa_attention_problem", 64),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 112),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),

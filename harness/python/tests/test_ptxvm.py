@@ -219,6 +219,6 @@ def test_a_rung_by_hand_with_tensor_maps(case: Any, build: Path) -> None:
     rows = threads // 128 * 64
     maps = [panels(given.q, 64), panels(given.k, keys), panels(given.v, keys), panels(o, 16)]
     scale_log2 = 64**-0.5 * np.log2(np.e)
-    values = (*maps, o, 0, given.k, 0, 2, 1, 128, 128, 0, float(scale_log2))
+    values = (*maps, o, 0, given.k, 0, 2, 1, 1, 128, 128, 0, float(scale_log2))
     kernel.launch(*values, grid=(128 // rows, 2, 1), block=threads, shared=200 * 1024)
     assert (o == flash_ladder.attention(given.q, given.k, given.v, rung="21")).all()

@@ -46,7 +46,7 @@ def test_the_same_bits(rung: str, producers: int, case: Any, build: Path, tmp_pa
     o = np.full_like(given.q, np.nan)
     maps = [panels(given.q, 64), panels(given.k, 128), panels(given.v, 128), panels(o, 16)]
     scale_log2 = float(64**-0.5 * np.log2(np.e))
-    values = (*maps, o, 0, given.k, 0, 2, 1, 256, 256, 0, scale_log2)
+    values = (*maps, o, 0, given.k, 0, 2, 1, 1, 256, 256, 0, scale_log2)
     threads = kernel.max_threads[0]
     done = kernel.launch(*values, grid=(2, 2, 1), block=threads, shared=220 * 1024)
     assert done.ok, done.findings
