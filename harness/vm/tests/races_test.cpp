@@ -166,12 +166,13 @@ TEST_CASE("halves of a word and atomics are no race") {
       "st.shared.u16 [%r4], %h1;\n";
   check_clean(half + "bar.sync 0;\nand.b32 %r4, %r4, -4;\nld.shared.u32 %r6, [%r4];\n");
   // Warps write neighbouring bytes; then the same one.
-  const std::string first = "and.b32 %r5, %lane, 31;\nsetp.eq.u32 %p1, %r5, 0;\n";
+  const std::string first =
+      "and.b32 %r5, %lane, 31;\nsetp.eq.u32 %p1, %r5, 0;\ncvt.u16.u32 %h1, %r3;\n";
   check_clean(first +
               "add.u32 %r4, %r2, %r3;\n@%p1 st.shared.u8 [%r4], %h1;\nbar.sync 0;\n"
               "ld.shared.u16 %h2, [%r2];\n");
   CHECK(findings(first + "@%p1 st.shared.u8 [%r2], %h1;\n") ==
-        "race: shared +0, 1 byte: warp 1 overwrites at test.ptx:23 what warp 0 wrote at :23; "
+        "race: shared +0, 1 byte: warp 1 overwrites at test.ptx:24 what warp 0 wrote at :24; "
         "nothing orders them\n");
   // A lane reads the byte of its neighbour.
   CHECK(findings("add.u32 %r4, %r2, %lane;\nst.shared.u8 [%r4], %h1;\nxor.b32 %r5, %r4, 1;\n"
