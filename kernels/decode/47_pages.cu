@@ -1,6 +1,6 @@
 // 47_pages          parent: 46_even
 // Idea: a paged cache. K and V lie in pages of a few keys, anywhere in memory, and a table says
-//       where those of a sequence are. Each thread looks up the page of the row that it copies.
+//       where those of a sequence are. The lanes look up the rows of a tile, a step ahead.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
