@@ -287,7 +287,7 @@ count_in_vm() {
 redraw_committed() {
   say "Times: these are the committed measurements, drawn again. They are not of this machine."
   local results gpu found=no
-  for results in "$ROOT"/plots/results/*/{ladder,fp32,spread}.json; do
+  for results in "$ROOT"/plots/results/*/{ladder,fp32,spread,decode}.json; do
     [[ -f $results ]] || continue
     found=yes
     gpu="$(basename "$(dirname "$results")")"
