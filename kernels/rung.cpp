@@ -275,9 +275,10 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
   // Where heads are equally long, no share is of two of them.
   if (problem.lengths.empty() && heads < blocks) blocks -= blocks % heads;
   const std::int64_t part_rows = blocks * 2 * instance.tile.Br;
+  const std::int64_t part_floats = problem.head_dim + 32;  // O, and a line for its log-sum-exp
   const DecodeOptions options{.parts = ScratchRef{0}, .counter = ScratchRef{1}};
   return LaunchPlan{{launch_of(instance, {blocks}, decode_arguments(problem, options))},
-                    {{"parts of O", part_rows * (problem.head_dim + 32) * 4},
+                    {{"parts of O", part_rows * part_floats * 4},
                      {"counters of parts", heads * 4, true}}};
 }
 
