@@ -277,9 +277,9 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
   const std::int64_t part_rows = blocks * 2 * instance.tile.Br;
   const std::int64_t part_floats = problem.head_dim + 32;  // O, and a line for its log-sum-exp
   const DecodeOptions options{.parts = ScratchRef{0}, .counter = ScratchRef{1}};
-  return LaunchPlan{{launch_of(instance, {blocks}, decode_arguments(problem, options))},
-                    {{"parts of O", part_rows * part_floats * 4},
-                     {"counters of parts", heads * 4, true}}};
+  return LaunchPlan{
+      {launch_of(instance, {blocks}, decode_arguments(problem, options))},
+      {{"parts of O", part_rows * part_floats * 4}, {"counters of parts", heads * 4, true}}};
 }
 
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
