@@ -32,6 +32,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kTileBytes = Bc * D * 2;
   static constexpr int kPitch = D + 4;          // of O in shared memory, against conflicts
   static constexpr float kSlack = 8;            // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;          // that merge a head, 16 bytes each
+  static constexpr int kMerged = 9 * D / 32;    // parts that are on their way at a time
   static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
@@ -40,8 +42,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static_assert(kWarps * kHeads * (kPitch + 2) * 4 <= kSharedBytes, "the warps' O fit in the ring");
 
   // The columns of O that a lane merges.
-  struct alignas(D / 8) Columns {
-    float of[D / 32] = {};
+  struct alignas(16) Columns {
+    float of[4] = {};
   };
 
   // What a warp has of its keys: O transposed, and of two query heads a lane a reference near the
@@ -202,25 +204,38 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query) {
     const auto* O = reinterpret_cast<const Columns*>(in.parts + query * in.splits * D);
     const float* LSE = lse_parts<D>(in) + query * in.splits;
-    const int lane = threadIdx.x % 32;
+    const int lane = threadIdx.x % kLanes;
     Columns o;
     float max = -1e30f, sum = 0.f;
-    for (int i = lane; i < in.splits; i += 32) max = fmaxf(max, LSE[i]);
-    max = warp_max(max);
-#pragma unroll 16  // so many are on their way
-    for (int k = 0; k < (in.splits + 15) / 16 * 16; ++k) {
-      const int i = min(k, in.splits - 1);
-      const float weight = k > i ? 0.f : ex2_approx(LSE[i] - max);
-      sum += weight;
-      const Columns part = O[i * 32 + lane];
+#pragma unroll 1
+    for (int first = 0; first < in.splits; first += kMerged) {
+      Columns part[kMerged];
+      float weight[kMerged], alpha = max;
 #pragma unroll
-      for (int c = 0; c < D / 32; ++c) o.of[c] = fmaf(weight, part.of[c], o.of[c]);
+      for (int i = 0; i < kMerged; ++i) {
+        const int from = min(first + i, in.splits - 1);
+        part[i] = O[from * kLanes + lane];
+        weight[i] = first + i > from ? -INFINITY : LSE[from];
+      }
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) max = fmaxf(max, weight[i]);
+      alpha = ex2_approx(alpha - max);
+      sum *= alpha;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) o.of[c] *= alpha;
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) {
+        weight[i] = ex2_approx(weight[i] - max);
+        sum += weight[i];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) o.of[c] = fmaf(weight[i], part[i].of[c], o.of[c]);
+      }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < D / 32; ++c)
-      in.O[query * D + lane * (D / 32) + c] = __float2half(o.of[c] * inverse);
+    for (int c = 0; c < 4; ++c)
+      in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
   }
 
   // The thread block's part of the keys of a head of K and V; each warp computes 16 of a tile.
@@ -275,7 +290,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     __syncthreads();
     if (*last != in.splits - 1) return;
     __threadfence();  // and no part is read before the count
-    for (int head = warp; head < in.group; head += kWarps) merge_parts(in, query + head);
+    for (int head = threadIdx.x / kLanes; head < in.group; head += kWarps * 32 / kLanes)
+      merge_parts(in, query + head);
   }
 };
 

@@ -28,6 +28,8 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
   static constexpr int kPart = D + 32;          // floats of a place: O and the log-sum-exp
   static constexpr int kPitch = D + 4;          // of O in shared memory, against conflicts
   static constexpr float kSlack = 8;            // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;          // that merge a head, 16 bytes each
+  static constexpr int kMerged = 16;            // parts that are on their way at a time
   static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
   static constexpr int kStateFloats = kWarps * kHeads * kPitch;
   static constexpr std::size_t kSharedBytes =
@@ -37,8 +39,8 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   // The columns of O that a lane merges.
-  struct alignas(D / 8) Columns {
-    float of[D / 32] = {};
+  struct alignas(16) Columns {
+    float of[4] = {};
   };
 
   // What a warp has of its keys: O transposed, and of two query heads a lane a reference near the
@@ -328,27 +330,41 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
   }
 
   // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
-  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
-                                     int last, int head) {
-    const int lane = threadIdx.x % 32;
+  __device__ static void merge_parts(const fa::DecodeParameters& in, const Position& at, int head) {
+    const int64_t query = first_query(in, at) + head;
+    const int lane = threadIdx.x % kLanes;
     Columns o;
     float max = -1e30f, sum = 0.f;
-    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, part_of(in, i, first, head)[D]);
-    max = warp_max(max);
-#pragma unroll 16  // so many are on their way
-    for (int k = 0; k < (last - first + 16) / 16 * 16; ++k) {
-      const float* part = part_of(in, min(first + k, last), first, head);
-      const float weight = first + k > last ? 0.f : ex2_approx(part[D] - max);
-      sum += weight;
-      const Columns columns = reinterpret_cast<const Columns*>(part)[lane];
+#pragma unroll 1
+    for (int first = at.first_share; first <= at.last_share; first += kMerged) {
+      Columns part[kMerged];
+      float weight[kMerged], alpha = max;
 #pragma unroll
-      for (int c = 0; c < D / 32; ++c) o.of[c] = fmaf(weight, columns.of[c], o.of[c]);
+      for (int i = 0; i < kMerged; ++i) {
+        const int share = min(first + i, at.last_share);
+        const float* from = part_of(in, share, at.first_share, head);
+        part[i] = reinterpret_cast<const Columns*>(from)[lane];
+        weight[i] = first + i > share ? -INFINITY : from[D];
+      }
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) max = fmaxf(max, weight[i]);
+      alpha = ex2_approx(alpha - max);
+      sum *= alpha;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) o.of[c] *= alpha;
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) {
+        weight[i] = ex2_approx(weight[i] - max);
+        sum += weight[i];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) o.of[c] = fmaf(weight[i], part[i].of[c], o.of[c]);
+      }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < D / 32; ++c)
-      in.O[query * D + lane * (D / 32) + c] = __float2half(o.of[c] * inverse);
+    for (int c = 0; c < 4; ++c)
+      in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
   }
 
   // Stores what each query head of a set has, of the warps' states.
@@ -391,8 +407,8 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
       if (!last[i]) continue;
       const Position at = i == 0 ? front : back;
       __threadfence();  // no part is read before the count
-      for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
-        merge_parts(in, first_query(in, at) + head, at.first_share, at.last_share, head);
+      for (int head = threadIdx.x / kLanes; head < in.group; head += kWarps * 32 / kLanes)
+        merge_parts(in, at, head);
     }
   }
 

@@ -1,10 +1,10 @@
 // 50_wgmma          parent: 49_columns
 // Idea: with 64 rows of Q the operands need not be swapped. wgmma takes rows of Q in registers, and
-//       K and V as they lie in shared memory: no warp loads a fragment of them, and a warp owns 16
-//       rows for all keys.
+//       K and V as they lie in shared memory: no warp loads a fragment of them. Two warpgroups
+//       compute 64 keys of a tile each.
 //
-// Tile              up to 64 rows of Q of a group x 64 keys, 4 warps x 16 rows
-// Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
+// Tile              up to 64 rows of Q of a group x 128 keys, 2 x 4 warps x 16 rows
+// Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
 // Expected effect   49 with 64 rows issues some 800 instructions a warp for each tile, this rung
 //                   470 and no ldmatrix: the bytes decide, whatever the rows.
 
@@ -19,24 +19,23 @@
 namespace {
 
 template <int Bc, int D>
-struct Decode : fa::StaticKernel<64, Bc, 4, D> {
-  static constexpr int kWarps = 4;
-  static constexpr int kStages = 3;
+struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
+  static constexpr int kKeys = 64, kWarps = Bc / 16;  // keys of a warpgroup
+  static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
   static constexpr int kPlaces = 2 * 64;
-  static constexpr int kPart = D + 32;          // floats of a place: O and the log-sum-exp
-  static constexpr int kAlign = 1024;           // of tiles with the 128-byte swizzle
-  static constexpr float kSlack = 8;            // P is at most 2^kSlack
-  static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
-  static constexpr std::size_t kSharedBytes = kAlign + kStages * 2 * kTileBytes;
+  static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
+  static constexpr int kAlign = 1024;     // of tiles with the 128-byte swizzle
+  static constexpr float kSlack = 8;      // P is at most 2^kSlack
+  static constexpr int kLanes = D / 16;   // that merge a row, 4 x 16 bytes each
+  static constexpr int kMerged = 4;       // parts that are on their way at a time
+  static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
+  static constexpr int kStateFloats = (D / 2 + 4) * 128;  // of a warpgroup
+  static constexpr std::size_t kSharedBytes =
+      kAlign + kStages * 2 * kTileBytes + kStateFloats * sizeof(float);
   static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
   static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
   static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
-
-  // The columns of O that a lane merges.
-  struct alignas(D / 8) Columns {
-    float of[D / 32] = {};
-  };
 
   // Of the thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: O, a reference near the
   // maximum and the sum over the thread's own columns.
@@ -46,7 +45,7 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   };
 
   // The row of Q within the group, the thread's first.
-  __device__ static int first_row() { return threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4; }
+  __device__ static int first_row() { return threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4; }
 
   // A head of K and V and its tiles, counted over all heads of the batch; a key.
   struct Position {
@@ -182,26 +181,26 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   }
 
   // S = Q K^T, in the background.
-  __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
+  __device__ static void multiply_qk(float (&S)[kKeys / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
   // Hides the keys from `rows` on.
-  __device__ static void mask(float (&S)[Bc / 2], const fa::DecodeParameters& in, int rows) {
+  __device__ static void mask(float (&S)[kKeys / 2], const fa::DecodeParameters& in, int rows) {
     const int query[] = {first_row() % in.seq_q, (first_row() + 8) % in.seq_q};
 #pragma unroll
-    for (int i = 0; i < Bc / 2; ++i) {
+    for (int i = 0; i < kKeys / 2; ++i) {
       const int key = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
       if (key >= rows - in.causal * (in.seq_q - 1 - query[i / 2 % 2])) S[i] = -INFINITY;
     }
   }
 
-  __device__ static float largest(const float (&S)[Bc / 2], int r) {
+  __device__ static float largest(const float (&S)[kKeys / 2], int r) {
     float top = -INFINITY;
 #pragma unroll
-    for (int i = 2 * r; i < Bc / 2; i += 4) top = fmaxf(top, fmaxf(S[i], S[i + 1]));
+    for (int i = 2 * r; i < kKeys / 2; i += 4) top = fmaxf(top, fmaxf(S[i], S[i + 1]));
     return top;
   }
 
@@ -222,14 +221,14 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   }
 
   // Online softmax: P = 2^(scale_log2 S - max) as A operands.
-  __device__ static void softmax(uint32_t (&P)[Bc / 16][4], float (&S)[Bc / 2], State& state,
+  __device__ static void softmax(uint32_t (&P)[kKeys / 16][4], float (&S)[kKeys / 2], State& state,
                                  float scale_log2) {
     const float top[] = {largest(S, 0), largest(S, 1)};
     const float above =
         fmaxf(fmaf(top[0], scale_log2, -state.max[0]), fmaf(top[1], scale_log2, -state.max[1]));
     if (__any_sync(0xffffffff, above > kSlack)) raise(state, top, scale_log2);
 #pragma unroll
-    for (int i = 0; i < Bc / 2; i += 2) {
+    for (int i = 0; i < kKeys / 2; i += 2) {
       const int r = i / 2 % 2;
       S[i] = ex2_approx(fmaf(S[i], scale_log2, -state.max[r]));
       S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -state.max[r]));
@@ -240,26 +239,58 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   }
 
   // O += P V, in the background.
-  __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[Bc / 16][4],
+  __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[kKeys / 16][4],
                                      uint64_t v) {
 #pragma unroll
-    for (int i = 0; i < Bc / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
+    for (int i = 0; i < kKeys / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
     wgmma_commit();
   }
 
-  // What a tile adds to the state; keys from `rows` on are hidden.
+  // What the warpgroup's keys of a tile add to the state; those from `rows` on are hidden.
   __device__ static void compute_tile(State& state, const Query& q, const fa::DecodeParameters& in,
                                       uint32_t stage, int rows) {
-    float S[Bc / 2];
-    uint32_t P[Bc / 16][4];
+    float S[kKeys / 2];
+    uint32_t P[kKeys / 16][4];
+    const int first = threadIdx.x / 128 * kKeys;
+    stage += first * 128;
+    rows -= first;
     wgmma_fence();
     multiply_qk(S, q, wgmma_descriptor(stage, Bc * 128));
     wgmma_wait<0>();
-    if (rows - in.causal * (in.seq_q - 1) < Bc) mask(S, in, rows);
+    if (rows - in.causal * (in.seq_q - 1) < kKeys) mask(S, in, rows);
     softmax(P, S, state, in.scale_log2);
     wgmma_fence();
     multiply_pv(state.o, P, wgmma_descriptor(stage + kTileBytes, Bc * 128));
     wgmma_wait<0>();
+  }
+
+  // The second warpgroup hands over its state, and the first adds it to its own.
+  __device__ static void merge_halves(State& state, float* states) {
+    float* other = states + threadIdx.x % 128;
+    if (threadIdx.x >= 128) {
+#pragma unroll
+      for (int i = 0; i < D / 2; ++i) other[i * 128] = state.o[i];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        other[(D / 2 + r) * 128] = state.max[r];
+        other[(D / 2 + 2 + r) * 128] = state.sum[r];
+      }
+    }
+    __syncthreads();  // the state is there
+    if (threadIdx.x >= 128) return;
+    float own[2], weight[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float max = other[(D / 2 + r) * 128], sum = other[(D / 2 + 2 + r) * 128];
+      const float new_max = fmaxf(state.max[r], max);
+      own[r] = ex2_approx(state.max[r] - new_max);
+      weight[r] = ex2_approx(max - new_max);
+      state.max[r] = new_max;
+      state.sum[r] = state.sum[r] * own[r] + sum * weight[r];
+    }
+#pragma unroll
+    for (int i = 0; i < D / 2; ++i)
+      state.o[i] = state.o[i] * own[i / 2 % 2] + other[i * 128] * weight[i / 2 % 2];
   }
 
   // Where a share leaves O and the log-sum-exp of a head: the second half of its places is for the
@@ -270,28 +301,44 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
     return in.parts + (int64_t{share} * kPlaces + place) * kPart;
   }
 
-  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
-  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query, int first,
-                                     int last, int head) {
-    const int lane = threadIdx.x % 32;
-    Columns o;
-    float max = -1e30f, sum = 0.f;
-    for (int i = first + lane; i <= last; i += 32) max = fmaxf(max, part_of(in, i, first, head)[D]);
-    max = warp_max(max);
-#pragma unroll 16  // so many are on their way
-    for (int k = 0; k < (last - first + 16) / 16 * 16; ++k) {
-      const float* part = part_of(in, min(first + k, last), first, head);
-      const float weight = first + k > last ? 0.f : ex2_approx(part[D] - max);
-      sum += weight;
-      const Columns columns = reinterpret_cast<const Columns*>(part)[lane];
+  // The parts of a row become one: a part weighs 2^(its log-sum-exp).
+  __device__ static void merge_parts(const fa::DecodeParameters& in, const Position& at, int row) {
+    const int64_t query = first_query(in, at) + row;
+    const int lane = threadIdx.x % kLanes;
+    float o[16] = {}, max = -1e30f, sum = 0.f;
+#pragma unroll 1
+    for (int first = at.first_share; first <= at.last_share; first += kMerged) {
+      float4 part[kMerged][4];
+      float weight[kMerged], alpha = max;
 #pragma unroll
-      for (int c = 0; c < D / 32; ++c) o.of[c] = fmaf(weight, columns.of[c], o.of[c]);
+      for (int i = 0; i < kMerged; ++i) {
+        const int share = min(first + i, at.last_share);
+        const float* from = part_of(in, share, at.first_share, row);
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          part[i][c] = reinterpret_cast<const float4*>(from)[c * kLanes + lane];
+        weight[i] = first + i > share ? -INFINITY : from[D];
+      }
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) max = fmaxf(max, weight[i]);
+      alpha = ex2_approx(alpha - max);
+      sum *= alpha;
+#pragma unroll
+      for (int c = 0; c < 16; ++c) o[c] *= alpha;
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) {
+        weight[i] = ex2_approx(weight[i] - max);
+        sum += weight[i];
+#pragma unroll
+        for (int c = 0; c < 16; ++c)
+          o[c] = fmaf(weight[i], reinterpret_cast<const float*>(part[i])[c], o[c]);
+      }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < D / 32; ++c)
-      in.O[query * D + lane * (D / 32) + c] = __float2half(o.of[c] * inverse);
+    for (int c = 0; c < 16; ++c)
+      in.O[query * D + (c / 4 * kLanes + lane) * 4 + c % 4] = __float2half(o[c] * inverse);
   }
 
   // Writes O / sum and the log-sum-exp of the thread's rows, of a head in a single share as the
@@ -343,15 +390,16 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
       if (!last[i]) continue;
       const Position at = i == 0 ? front : back;
       __threadfence();  // no part is read before the count
-      for (int head = threadIdx.x / 32; head < in.group; head += kWarps)
-        merge_parts(in, first_query(in, at) + head, at.first_share, at.last_share, head);
+      for (int head = threadIdx.x / kLanes; head < in.group; head += kWarps * 32 / kLanes)
+        merge_parts(in, at, head);
     }
   }
 
-  // An even share of the tiles of all heads; each warp computes 16 rows.
+  // An even share of the tiles of all heads; each warp computes 16 rows of half the keys.
   __device__ static void run(const fa::DecodeParameters& in) {
-    extern __shared__ __align__(128) unsigned char shared[];
+    extern __shared__ __align__(128) float shared[];
     const uint32_t ring = (shared_address(shared) + kAlign - 1) & ~(kAlign - 1);
+    float* states = shared + (kSharedBytes - kStateFloats * sizeof(float)) / sizeof(float);
     const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
     const int begin = share_begin(all, block), end = share_begin(all, block + 1);
     store_empty(in);
@@ -385,7 +433,8 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
         compute_tile(state, q, in, stage, at.length - key);
       }
-      store_rows(in, at, state);
+      merge_halves(state, states);
+      if (threadIdx.x < 128) store_rows(in, at, state);
       if (tile < end) at = position_of(in, all, tile);
     }
     finish_heads(in, all, begin, at, reinterpret_cast<int*>(shared));
@@ -394,9 +443,9 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
 
 }  // namespace
 
-#define INSTANCES(X)                   \
-  X(fa_50_wgmma_d128, Decode<64, 128>) \
-  X(fa_50_wgmma_d64, Decode<64, 64>)
+#define INSTANCES(X)                    \
+  X(fa_50_wgmma_d128, Decode<128, 128>) \
+  X(fa_50_wgmma_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 FA_RUNG(50_wgmma, INSTANCES, fa::plan_decode_even);

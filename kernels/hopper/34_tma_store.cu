@@ -417,9 +417,13 @@ struct Attention {
     } else {
       registers_acquire<kRegisters>();
       for (int turn = 0;; ++turn) {
-        const int t = __shfl_sync(0xffffffff, wait_tile(shared, turn), 0);
+        int t = 0;
+        if (threadIdx.x % 32 == 0) {  // the lane that has read the number says so
+          t = wait_tile(shared, turn);
+          mbarrier_arrive(shared.taken);
+        }
+        t = __shfl_sync(0xffffffff, t, 0);
         if (t >= tile_count(in)) break;
-        if (threadIdx.x % 32 == 0) mbarrier_arrive(shared.taken);
         compute_tile(in, shared, tile_at(in, t), consumer, turn % 2, at);
       }
       bulk_wait_read();
