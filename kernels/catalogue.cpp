@@ -71,7 +71,7 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   std::string ids;
   int count = 0;
   for (const Rung& rung : catalogue()) {
-    if (rung.family == Family::own || rung.dtype != problem.dtype ||
+    if (rung.family == Family::own || !types_match(rung, problem) ||
         !runs_on(rung.target, device.sm) || !has(rung.capabilities, wanted) ||
         problem.seq_q > rung.most_queries() || !rung.find_instance(problem.head_dim))
       continue;
@@ -90,6 +90,7 @@ std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
       {grouped, " takes no heads of K and V that query heads share"},
       {lengths, " takes no lengths that differ over the batch"},
       {paged, " takes no pages"},
+      {e4m3, " takes no K and V of float8_e4m3"},
       {lse, " writes no log-sum-exp"}};
   const auto* what = std::find_if(std::begin(kWhat), std::end(kWhat), [&](const auto& each) {
     return has(needed, each.first) && !has(rung.capabilities, each.first);
@@ -122,6 +123,15 @@ const char* to_string(Target target) {
 
 bool runs_on(Target target, int sm) {
   return target == Target::sm_80 ? sm >= 80 : sm == 90;
+}
+
+void set_types(const Rung& rung, Problem& problem) {
+  problem.dtype = rung.dtype;
+  problem.e4m3 = has(rung.capabilities, e4m3);
+}
+
+bool types_match(const Rung& rung, const Problem& problem) {
+  return rung.dtype == problem.dtype && has(rung.capabilities, e4m3) == problem.e4m3;
 }
 
 std::int64_t Rung::most_queries() const {
@@ -254,6 +264,9 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
   if (problem.dtype != rung.dtype)
     return refuse(std::string("dtype ") + to_string(problem.dtype) + " is not its " +
                   to_string(rung.dtype));
+  if (has(rung.capabilities, e4m3) && !problem.e4m3)
+    return refuse(std::string("K and V of ") + to_string(problem.dtype) + " are not its " +
+                  to_string(Dtype::e4m3));
   if (problem.seq_q > rung.most_queries())
     return refuse("seq_q " + std::to_string(problem.seq_q) + " is above " +
                   std::to_string(rung.most_queries()) +

@@ -82,6 +82,12 @@ class OwnRung {
                     &own_kernels_##name};                                    \
   }())
 
+/// Gives the problem the rung's types: of Q and O, of K and V.
+void set_types(const Rung& rung, Problem& problem);
+
+/// Whether the problem has the rung's types.
+bool types_match(const Rung& rung, const Problem& problem);
+
 /// Whether this build has the tiles of kernels/tune_tiles.h (CMake option FA_TUNE).
 bool has_tuned_tiles();
 

@@ -18,9 +18,9 @@ namespace fa {
 
 /// A buffer of the problem, named rather than addressed: each device has its own pointers. What a
 /// problem does not have is a null pointer: the LSE, lengths (int32 [batch]), the page table (int32
-/// [batch, table_width()]).
-enum class Tensor { q, k, v, o, lse, lengths, page_table };
-inline constexpr std::size_t kTensors = 7;
+/// [batch, table_width()]), the scales of an e4m3 cache (float32 [2, batch, kv_heads]).
+enum class Tensor { q, k, v, o, lse, lengths, page_table, kv_scales };
+inline constexpr std::size_t kTensors = 8;
 
 /// A buffer of the plan's own, by its place in LaunchPlan::scratch.
 struct ScratchRef {

@@ -144,6 +144,7 @@ std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptio
           Tensor::lse,
           Tensor::lengths,
           Tensor::page_table,
+          Tensor::kv_scales,
           options.parts,
           options.counter,
           int32(problem.batch),

@@ -45,6 +45,7 @@ struct DecodeParameters {
   float* LSE;             ///< [batch, heads, seq_q], or null
   const int* lengths;     ///< keys of each batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
+  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but for 52
   float* parts;           ///< O and LSE of each split (42 and up)
   unsigned* counter;      ///< zeros, and zeros again after the launch (43 and up)
   int batch;
@@ -176,11 +177,12 @@ struct StaticKernel {
 #define FA_DECODE_ENTRY(name, ...)                                                                 \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
       name(const half* Q, const half* K, const half* V, half* O, float* LSE, const int* lengths,   \
-           const int* page_table, float* parts, unsigned* counter, int batch, int heads,           \
-           int group, int seq_q, int seq_kv, int causal, int page, int splits, float scale_log2) { \
-    __VA_ARGS__::run(fa::DecodeParameters{Q, K, V, O, LSE, lengths, page_table, parts, counter,    \
-                                          batch, heads, group, seq_q, seq_kv, causal, page,        \
-                                          splits, scale_log2});                                    \
+           const int* page_table, const float* scales, float* parts, unsigned* counter, int batch, \
+           int heads, int group, int seq_q, int seq_kv, int causal, int page, int splits,          \
+           float scale_log2) {                                                                     \
+    __VA_ARGS__::run(fa::DecodeParameters{Q, K, V, O, LSE, lengths, page_table, scales, parts,     \
+                                          counter, batch, heads, group, seq_q, seq_kv, causal,     \
+                                          page, splits, scale_log2});                              \
   }
 
 // --- the rung ------------------------------------------------------------------------------------

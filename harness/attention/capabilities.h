@@ -11,13 +11,15 @@ namespace fa {
 /// A set: `causal | lse`.
 enum class Capabilities : unsigned {
   none = 0,
-  causal = 1,       ///< the causal mask
-  ragged = 2,       ///< any seq_len, not only whole tiles
-  lse = 4,          ///< the log-sum-exp of every row
-  grouped = 8,      ///< fewer heads of K and V than of Q
-  lengths = 16,     ///< a number of keys for each batch entry
-  paged = 32,       ///< K and V in pages
-  few_queries = 64  ///< of a rung for new queries against a cache: more than one, up to kFewQueries
+  causal = 1,    ///< the causal mask
+  ragged = 2,    ///< any seq_len, not only whole tiles
+  lse = 4,       ///< the log-sum-exp of every row
+  grouped = 8,   ///< fewer heads of K and V than of Q
+  lengths = 16,  ///< a number of keys for each batch entry
+  paged = 32,    ///< K and V in pages
+  few_queries =
+      64,     ///< of a rung for new queries against a cache: more than one, up to kFewQueries
+  e4m3 = 128  ///< K and V are e4m3 with scales, and nothing else: part of the rung's types
 };
 
 /// New queries that a batch entry may have, at most, where a rung computes them against a cache.
@@ -37,14 +39,14 @@ struct NamedCapability {
   Capabilities capability;
   const char* name;
 };
-inline constexpr std::array kCapabilities{
-    NamedCapability{Capabilities::causal, "causal"},
-    NamedCapability{Capabilities::ragged, "ragged"},
-    NamedCapability{Capabilities::lse, "lse"},
-    NamedCapability{Capabilities::grouped, "grouped"},
-    NamedCapability{Capabilities::lengths, "lengths"},
-    NamedCapability{Capabilities::paged, "paged"},
-    NamedCapability{Capabilities::few_queries, "few_queries"}};
+inline constexpr std::array kCapabilities{NamedCapability{Capabilities::causal, "causal"},
+                                          NamedCapability{Capabilities::ragged, "ragged"},
+                                          NamedCapability{Capabilities::lse, "lse"},
+                                          NamedCapability{Capabilities::grouped, "grouped"},
+                                          NamedCapability{Capabilities::lengths, "lengths"},
+                                          NamedCapability{Capabilities::paged, "paged"},
+                                          NamedCapability{Capabilities::few_queries, "few_queries"},
+                                          NamedCapability{Capabilities::e4m3, "e4m3"}};
 
 /// What this problem needs of every kernel. Whether it needs `ragged` depends on the tile, and
 /// `few_queries` on the rung. A single query sees every key under the mask, too.
@@ -52,7 +54,7 @@ inline Capabilities needs_of(const Problem& problem) {
   using enum Capabilities;
   return (problem.causal && problem.seq_q > 1 ? causal : none) | (problem.lse ? lse : none) |
          (problem.group() > 1 ? grouped : none) | (problem.lengths.empty() ? none : lengths) |
-         (problem.page > 0 ? paged : none);
+         (problem.page > 0 ? paged : none) | (problem.e4m3 ? e4m3 : none);
 }
 
 }  // namespace fa

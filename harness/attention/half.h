@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bit-exact conversion between float and IEEE 754 binary16, without compiler or CPU support for it.
+// Bit-exact conversion between float and IEEE 754 binary16 or e4m3, without compiler or CPU
+// support.
 #pragma once
 
 #include <bit>
@@ -43,6 +44,41 @@ constexpr std::uint16_t float_to_half(float value) {
 /// The value rounded to binary16 and back.
 constexpr float round_to_half(float value) {
   return half_to_float(float_to_half(value));
+}
+
+inline constexpr float kLargestE4m3 = 448;
+
+/// The float with exactly the value of the e4m3 pattern; 0x7f and 0xff are NaN, and there is no
+/// infinity.
+constexpr float e4m3_to_float(std::uint8_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x80u) << 24;
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fu) << 20;
+  // As above: aligned like this the exponent is 120 short.
+  const std::uint32_t finite =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p120f);
+  return std::bit_cast<float>(sign | ((bits & 0x7fu) == 0x7fu ? 0x7fc00000u : finite));
+}
+
+/// The nearest e4m3 pattern, ties to even; what is larger than 448, infinity too, gives 448, and
+/// NaN stays NaN: cvt.rn.satfinite of PTX.
+constexpr std::uint8_t float_to_e4m3(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 24) & 0x80u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  std::uint32_t result = 0;
+  if (magnitude > 0x7f800000u) {
+    result = 0x7fu;
+  } else if (magnitude >= 0x43e00000u) {  // 448
+    result = 0x7eu;
+  } else if (magnitude < 0x3c800000u) {  // below 2^-6: subnormal, counted in units of 2^-9
+    // One ulp of [2^14, 2^15) is 2^-9, so the addition itself rounds to the grid.
+    const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
+    result = std::bit_cast<std::uint32_t>(shifted) - 0x46800000u;
+  } else {
+    const std::uint32_t odd = (magnitude >> 20) & 1u;
+    result = (magnitude - 0x3c000000u + 0x7ffffu + odd) >> 20;
+  }
+  return static_cast<std::uint8_t>(sign | result);
 }
 
 }  // namespace fa

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 18;
 
-// NaN and infinity are the patterns with all exponent bits set.
+// NaN and infinity are the patterns with all of these bits set: the exponent's, of e4m3 all but the
+// sign.
 template <class Word, Word kExponent>
 std::int64_t count_special(const Word* words, std::int64_t begin, std::int64_t end) {
   std::int64_t count = 0;
@@ -23,6 +24,10 @@ std::int64_t count_special(const Word* words, std::int64_t begin, std::int64_t e
 }
 
 std::int64_t count_special(const HostTensor& tensor, std::int64_t begin, std::int64_t end) {
+  if (tensor.dtype == Dtype::e4m3) {
+    return count_special<std::uint8_t, 0x7f>(
+        reinterpret_cast<const std::uint8_t*>(tensor.bytes.data()), begin, end);
+  }
   if (tensor.dtype == Dtype::f16) {
     return count_special<std::uint16_t, 0x7c00>(tensor.halfs().data(), begin, end);
   }
@@ -64,7 +69,10 @@ HostTensor make_tensor(Dtype dtype, const Shape& shape) {
 HostTensor make_tensor(Dtype dtype, const Shape& shape, float value) {
   HostTensor tensor = make_tensor(dtype, shape);
   parallel_for(tensor.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    if (dtype == Dtype::f16) {
+    if (dtype == Dtype::e4m3) {
+      std::fill(tensor.bytes.begin() + begin, tensor.bytes.begin() + end,
+                static_cast<std::byte>(float_to_e4m3(value)));
+    } else if (dtype == Dtype::f16) {
       std::fill(tensor.halfs().begin() + begin, tensor.halfs().begin() + end, float_to_half(value));
     } else {
       std::fill(tensor.floats().begin() + begin, tensor.floats().begin() + end, value);

@@ -72,12 +72,15 @@ struct HostTensor {
   /// Element at a linear index, whatever the dtype.
   float at(std::int64_t index) const {
     const auto i = static_cast<std::size_t>(index);
+    if (dtype == Dtype::e4m3) return e4m3_to_float(static_cast<std::uint8_t>(bytes[i]));
     return dtype == Dtype::f16 ? half_to_float(halfs()[i]) : floats()[i];
   }
   /// Stores a value, rounded to the dtype.
   void set(std::int64_t index, float value) {
     const auto i = static_cast<std::size_t>(index);
-    if (dtype == Dtype::f16) {
+    if (dtype == Dtype::e4m3) {
+      bytes[i] = static_cast<std::byte>(float_to_e4m3(value));
+    } else if (dtype == Dtype::f16) {
       halfs()[i] = float_to_half(value);
     } else {
       floats()[i] = value;

@@ -348,16 +348,62 @@ std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t h
   return (page * problem.kv_heads() + kv_head) * problem.page + key % problem.page;
 }
 
+float Inputs::k_scale(const Problem& problem, std::int64_t head) const {
+  return kv_scales.empty() ? 1 : kv_scales[static_cast<std::size_t>(head / problem.group())];
+}
+
+float Inputs::v_scale(const Problem& problem, std::int64_t head) const {
+  return kv_scales.empty()
+             ? 1
+             : kv_scales[kv_scales.size() / 2 + static_cast<std::size_t>(head / problem.group())];
+}
+
+void quantise_cache(const Problem& problem, Inputs& inputs, std::uint64_t seed) {
+  if (!problem.e4m3 || inputs.k.dtype == Dtype::e4m3) return;
+  const std::int64_t heads = problem.batch * problem.kv_heads(), d = problem.head_dim;
+  inputs.kv_scales.clear();
+  for (HostTensor* tensor : {&inputs.k, &inputs.v}) {
+    const HostTensor values = std::move(*tensor);
+    *tensor = make_tensor(Dtype::e4m3, values.shape, 0.0f);
+    std::vector<float> scales(static_cast<std::size_t>(heads));
+    const std::uint64_t key = tensor_key(seed, tensor == &inputs.k ? 6 : 7);
+    parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t head = begin; head < end; ++head) {
+        const std::int64_t length = problem.length(head / problem.kv_heads());
+        const auto for_each = [&](auto&& body) {
+          for (std::int64_t j = 0; j < length; ++j) {
+            const std::int64_t first = kv_row(problem, inputs, head * problem.group(), j) * d;
+            for (std::int64_t i = first; i < first + d; ++i) body(i);
+          }
+        };
+        float largest = 0;
+        for_each([&](std::int64_t i) { largest = std::max(largest, std::abs(values.at(i))); });
+        const auto room = static_cast<float>(hash_at(key, head) >> 40) * 0x1p-24f;
+        const float scale = largest > 0 ? largest * (1 + room) / kLargestE4m3 : 1;
+        for_each([&](std::int64_t i) { tensor->set(i, values.at(i) / scale); });
+        scales[static_cast<std::size_t>(head)] = scale;
+      }
+    });
+    inputs.kv_scales.insert(inputs.kv_scales.end(), scales.begin(), scales.end());
+  }
+}
+
 void require_inputs(const Problem& problem, const Inputs& inputs) {
-  const auto expect = [&](const HostTensor& tensor, const Shape& shape, const char* name) {
-    if (tensor.dtype == problem.dtype && tensor.shape == shape) return;
+  const auto expect = [&](const HostTensor& tensor, Dtype dtype, const Shape& shape,
+                          const char* name) {
+    if (tensor.dtype == dtype && tensor.shape == shape) return;
     throw std::invalid_argument(std::string(name) + " is " + to_string(tensor.dtype) + " " +
                                 to_string(tensor.shape) + ", the problem (" + to_string(problem) +
-                                ") needs " + to_string(shape));
+                                ") needs " + to_string(dtype) + " " + to_string(shape));
   };
-  expect(inputs.q, q_shape(problem), "Q");
-  expect(inputs.k, kv_shape(problem), "K");
-  expect(inputs.v, kv_shape(problem), "V");
+  expect(inputs.q, problem.dtype, q_shape(problem), "Q");
+  expect(inputs.k, problem.kv_dtype(), kv_shape(problem), "K");
+  expect(inputs.v, problem.kv_dtype(), kv_shape(problem), "V");
+  if (std::ssize(inputs.kv_scales) != problem.kv_scales()) {
+    throw std::invalid_argument("K and V have " + std::to_string(inputs.kv_scales.size()) +
+                                " scales, the problem (" + to_string(problem) + ") needs " +
+                                std::to_string(problem.kv_scales()));
+  }
   if (std::ssize(inputs.page_table) != problem.batch * problem.table_width()) {
     throw std::invalid_argument("the page table has " + std::to_string(inputs.page_table.size()) +
                                 " entries, the problem (" + to_string(problem) + ") needs " +
@@ -419,7 +465,10 @@ Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t 
   }
   if (distribution == Distribution::rising) overlay_rise(problem, spread, inputs);
   if (distribution == Distribution::spike) overlay_spikes(problem, seed, inputs);
-  if (!problem.lengths.empty() || problem.page > 0) fill_unused(problem, inputs, 100, 30000);
+  quantise_cache(problem, inputs, seed);
+  // Of e4m3 the largest.
+  if (!problem.lengths.empty() || problem.page > 0)
+    fill_unused(problem, inputs, problem.e4m3 ? 30000 : 100, 30000);
   return inputs;
 }
 

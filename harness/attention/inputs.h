@@ -62,6 +62,7 @@ struct InputKind {
 /// "normal", "normal, spread 8".
 std::string to_string(const InputKind& kind);
 
+/// A value of K or V is its element times the scale of its head and batch entry.
 struct Inputs {
   HostTensor q;  ///< [B, H, seq_q, D]
   HostTensor k;  ///< kv_shape(): [B, kv_heads, seq_kv, D], or [pages, kv_heads, page, D]
@@ -69,7 +70,19 @@ struct Inputs {
   /// Where page i of batch entry b lies, at b * table_width() + i; -1 for a page it does not have.
   /// Empty unless K and V are paged.
   std::vector<std::int32_t> page_table = {};
+  /// [2, batch, kv_heads]: scales of K, then of V. Empty, and all scales 1, unless they are e4m3.
+  std::vector<float> kv_scales = {};
+
+  /// Of K and of V, for a head that counts over batch * heads of Q.
+  float k_scale(const Problem& problem, std::int64_t head) const;
+  float v_scale(const Problem& problem, std::int64_t head) const;
 };
+
+/// Rounds K and V to e4m3 where the problem has them so and the inputs not yet. A head's scale maps
+/// its largest value to 448 at most: as in a model, where scales are set before the values are
+/// known, there is some room above, up to a factor of two, which the seed decides for each scale.
+/// Heads of zeros have the scale 1.
+void quantise_cache(const Problem& problem, Inputs& inputs, std::uint64_t seed);
 
 /// Row of K and V, each head_dim long, of a key. `head` counts over batch * heads of Q.
 std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t head,

@@ -99,7 +99,7 @@ Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::ui
   Inputs permuted = inputs;
   std::mt19937_64 random(seed);
   const auto row_bytes =
-      static_cast<std::ptrdiff_t>(size_of(problem.dtype)) * std::ptrdiff_t{problem.head_dim};
+      static_cast<std::ptrdiff_t>(size_of(problem.kv_dtype())) * std::ptrdiff_t{problem.head_dim};
   for (std::int64_t h = 0; h < problem.batch * problem.heads; h += problem.group()) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(problem.length(h / problem.heads)));
     if (order.empty()) continue;
@@ -135,12 +135,15 @@ Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forwa
 
 Relation constant_shift(const Problem& problem, const Inputs& inputs, const Forward& forward) {
   Inputs rounded = inputs;
+  // Steps that both summands and their sum are whole numbers of, within the mantissa.
+  const float step = problem.e4m3 ? 32 : 1.0f / 16, limit = problem.e4m3 ? 128 : 8;
+  const float shift = problem.e4m3 ? 256 : 8;
   for (std::int64_t i = 0; i < rounded.k.size(); ++i) {
-    rounded.k.set(i, std::clamp(std::round(16 * inputs.k.at(i)) / 16, -8.0f, 8.0f));
+    rounded.k.set(i, std::clamp(std::round(inputs.k.at(i) / step) * step, -limit, limit));
   }
   Inputs shifted = rounded;
   for (std::int64_t i = 0; i < shifted.k.size(); ++i) {
-    shifted.k.set(i, rounded.k.at(i) + (i % problem.head_dim % 3 == 0 ? 8.0f : -4.0f));
+    shifted.k.set(i, rounded.k.at(i) + (i % problem.head_dim % 3 == 0 ? shift : -shift / 2));
   }
   Relation base =
       from_report(Verifier(problem, rounded).check(forward(problem, rounded)), "before the shift");

@@ -45,6 +45,8 @@ struct Mutant::Fault {
   // A cache, and its keys in parts.
   bool wrong_group = false;       // query head h reads K and V head h % kv_heads
   bool next_page_v = false;       // V of the page after
+  bool next_scale = false;        // of K, that of the next head
+  bool swap_scales = false;       // K has that of V, V that of K
   std::int64_t length_shift = 0;  // keys too many
   std::int64_t parts = 1;         // of a row's keys, merged at the end
   bool part_dropped = false;      // the middle one
@@ -78,13 +80,17 @@ struct HeadData {
   // The heads count over batch * heads of Q. What lies behind a length is there too, if it lies
   // anywhere.
   HeadData(const Problem& p, const Inputs& inputs, std::int64_t q_head, std::int64_t k_head,
-           std::int64_t v_head, bool next_page_v)
+           std::int64_t v_head, const Fault& fault)
       : q(idx(p.seq_q * p.head_dim)), k(idx(p.seq_kv * p.head_dim)), v(k.size()) {
     const std::int64_t d = p.head_dim;
     const auto row_of = [&](std::int64_t head, std::int64_t key) {
       return std::max<std::int64_t>(0, kv_row(p, inputs, head, key));
     };
     const std::int64_t length = std::max<std::int64_t>(1, p.length(q_head / p.heads));
+    const std::int64_t next = k_head / p.heads * p.heads + (k_head + p.group()) % p.heads;
+    float k_scale = inputs.k_scale(p, fault.next_scale ? next : k_head);
+    float v_scale = inputs.v_scale(p, v_head);
+    if (fault.swap_scales) std::swap(k_scale, v_scale);
     parallel_for(p.seq_q, 512, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin * d; i < end * d; ++i) {
         q[idx(i)] = inputs.q.at(q_head * p.seq_q * d + i);
@@ -93,13 +99,13 @@ struct HeadData {
     parallel_for(p.seq_kv, 64, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = 0; c < d; ++c) {
         for (std::int64_t j = begin; j < end; ++j) {
-          k[idx(c * p.seq_kv + j)] = inputs.k.at(row_of(k_head, j) * d + c);
+          k[idx(c * p.seq_kv + j)] = k_scale * inputs.k.at(row_of(k_head, j) * d + c);
         }
       }
       for (std::int64_t j = begin; j < end; ++j) {
-        const std::int64_t source = next_page_v ? (j + p.page) % length : j;
+        const std::int64_t source = fault.next_page_v ? (j + p.page) % length : j;
         for (std::int64_t c = 0; c < d; ++c) {
-          v[idx(j * d + c)] = inputs.v.at(row_of(v_head, source) * d + c);
+          v[idx(j * d + c)] = v_scale * inputs.v.at(row_of(v_head, source) * d + c);
         }
       }
     });
@@ -298,7 +304,7 @@ HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t ti
     const std::int64_t shared = fault.wrong_group ? own % p.kv_heads() * p.group() : own;
     const std::int64_t kv = (fault.stale_batch ? 0 : entry * p.heads) + shared;
     const std::int64_t next = entry * p.heads + (own + p.group()) % p.heads;
-    const HeadData head(p, inputs, h, kv, fault.next_head_v ? next : kv, fault.next_page_v);
+    const HeadData head(p, inputs, h, kv, fault.next_head_v ? next : kv, fault);
     parallel_for(end - begin, 4, [&](std::int64_t first, std::int64_t last) {
       std::vector<float> row(idx(p.head_dim));
       for (std::int64_t r = first; r < last; ++r) {
@@ -391,6 +397,9 @@ const char* not_grouped(const Problem& p, Distribution) {
 const char* one_page(const Problem& p, Distribution) {
   return p.table_width() > 1 ? nullptr : "there are no two pages";
 }
+const char* no_scales(const Problem& p, Distribution distribution) {
+  return p.e4m3 ? one_head(p, distribution) : "K and V have no scales";
+}
 const char* one_length(const Problem& p, Distribution) {
   return p.lengths.empty() ? "every batch entry has all keys" : nullptr;
 }
@@ -441,6 +450,8 @@ const Fault kOneNan{.one_nan = true};
 const Fault kZeroTail{.zero_tail = true};
 const Fault kWrongGroup{.wrong_group = true};
 const Fault kNextPageV{.next_page_v = true};
+const Fault kNextScale{.next_scale = true};
+const Fault kSwapScales{.swap_scales = true};
 const Fault kLengthLate{.length_shift = 1};
 const Fault kLengthEarly{.length_shift = -1};
 const Fault kSplit{.parts = kParts};
@@ -482,6 +493,8 @@ const Mutant kMutants[] = {
     {"wrong_group", "grouped heads: query head h reads K and V head h % kv_heads", not_grouped,
      &kWrongGroup},
     {"wrong_page", "pages: V of the page after", one_page, &kNextPageV},
+    {"next_scale", "e4m3: K has the scale of the next head", no_scales, &kNextScale},
+    {"scales_swapped", "e4m3: K has the scale of V, V that of K", no_scales, &kSwapScales},
     {"length_late", "lengths: a key too many", one_length, &kLengthLate},
     {"length_early", "lengths: a key too few", one_length, &kLengthEarly},
     {"split_dropped", "split keys: one of five parts is not merged", middle_part_is_idle,
@@ -548,6 +561,13 @@ std::vector<Problem> mutant_problems() {
        .own_kv_heads = 2,
        .lengths = {600, 1, 0, 333},
        .page = 16},
+      {.batch = 2,
+       .heads = 8,
+       .seq_q = 1,
+       .seq_kv = 1000,
+       .head_dim = 128,
+       .own_kv_heads = 4,
+       .e4m3 = true},
   };
 }
 

@@ -21,8 +21,9 @@ double Problem::keys() const {
 double Problem::input_bytes() const {
   const double stored = page > 0 ? static_cast<double>(pages()) * static_cast<double>(page)
                                  : static_cast<double>(batch) * static_cast<double>(seq_kv);
-  return static_cast<double>(size_of(dtype)) * head_dim *
-         (rows() + 2 * static_cast<double>(kv_heads()) * stored);
+  return head_dim *
+         (static_cast<double>(size_of(dtype)) * rows() +
+          2 * static_cast<double>(size_of(kv_dtype())) * static_cast<double>(kv_heads()) * stored);
 }
 
 std::string to_string(const Problem& p) {
@@ -36,6 +37,7 @@ std::string to_string(const Problem& p) {
     text += ", lengths " + std::to_string(*least) + " to " + std::to_string(*greatest);
   }
   if (p.page > 0) text += ", pages of " + std::to_string(p.page);
+  if (p.e4m3) text += std::string(", K and V ") + to_string(Dtype::e4m3);
   return text;
 }
 
@@ -43,6 +45,10 @@ std::string cache_error(const Problem& p) {
   const auto text = [](std::int64_t value) { return std::to_string(value); };
   if (p.own_kv_heads < 0 || p.heads % p.kv_heads() != 0) {
     return "kv_heads " + text(p.own_kv_heads) + " does not divide the " + text(p.heads) + " heads";
+  }
+  if (p.e4m3 && p.dtype != Dtype::f16) {
+    return std::string("K and V of ") + to_string(Dtype::e4m3) + " need Q of " +
+           to_string(Dtype::f16) + ", it is " + to_string(p.dtype);
   }
   if (p.page < 0) return "page " + text(p.page) + " is below 0";
   if (p.lengths.empty()) return {};

@@ -11,17 +11,19 @@
 
 namespace fa {
 
-/// Element type of Q, K, V and O. Accumulation is always FP32.
-enum class Dtype { f16, f32 };
+/// Element type of Q, K, V and O. Accumulation is always FP32. A cache may be e4m3: 8 bits, 3 of
+/// them mantissa, the largest 448, no infinity (Micikevicius et al. 2022, "FP8 Formats for Deep
+/// Learning").
+enum class Dtype { f16, f32, e4m3 };
 
 /// Bytes per element.
 constexpr std::size_t size_of(Dtype dtype) {
-  return dtype == Dtype::f16 ? 2 : 4;
+  return dtype == Dtype::e4m3 ? 1 : dtype == Dtype::f16 ? 2 : 4;
 }
 
 /// Name used on the command line and in result files.
 constexpr const char* to_string(Dtype dtype) {
-  return dtype == Dtype::f16 ? "float16" : "float32";
+  return dtype == Dtype::e4m3 ? "float8_e4m3" : dtype == Dtype::f16 ? "float16" : "float32";
 }
 
 /// One forward pass O = softmax(Q K^T * scale) V. Q and O are contiguous [B, H, N, D]; K and V are
@@ -49,7 +51,10 @@ struct Problem {
   std::int64_t page = 0;
   /// Pages that are stored; 0: those of all batch entries and one that no table names.
   std::int64_t own_pages = 0;
+  /// K and V are e4m3; each head of a batch entry has a scale for K and one for V.
+  bool e4m3 = false;
 
+  Dtype kv_dtype() const { return e4m3 ? Dtype::e4m3 : dtype; }
   std::int64_t kv_heads() const { return own_kv_heads > 0 ? own_kv_heads : heads; }
   /// Query heads that share a head of K and V.
   std::int64_t group() const { return heads / kv_heads(); }
@@ -92,10 +97,12 @@ struct Problem {
   }
   /// Bytes of the keys and values of all batch entries, once for each head of K and V.
   double kv_bytes() const {
-    return 2 * static_cast<double>(size_of(dtype)) * head_dim * static_cast<double>(kv_heads()) *
-           keys();
+    return 2 * static_cast<double>(size_of(kv_dtype())) * head_dim *
+           static_cast<double>(kv_heads()) * keys();
   }
-  /// Bytes of Q, and of K and V as they are stored.
+  /// Scales of K, then of V: [2, batch, kv_heads]. 0 where they have none.
+  std::int64_t kv_scales() const { return e4m3 ? 2 * batch * kv_heads() : 0; }
+  /// Bytes of Q, and of K and V as they are stored, without their scales.
   double input_bytes() const;
   /// Bytes of O and of the LSE if there is one.
   double output_bytes() const {

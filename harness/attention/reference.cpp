@@ -34,7 +34,9 @@ inline float add_truncated(float a, float b) {
 
 // Copies `count` elements from a tensor as floats.
 void load(const HostTensor& tensor, std::int64_t offset, std::int64_t count, float* out) {
-  if (tensor.dtype == Dtype::f16) {
+  if (tensor.dtype == Dtype::e4m3) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = tensor.at(offset + i);
+  } else if (tensor.dtype == Dtype::f16) {
     const std::uint16_t* in = tensor.halfs().data() + offset;
     for (std::int64_t i = 0; i < count; ++i) out[i] = half_to_float(in[i]);
   } else {
@@ -92,10 +94,13 @@ class RowGroup {
 
  private:
   // The rows of `count` keys from `first` on.
-  void load_keys(const HostTensor& tensor, std::int64_t first, std::int64_t count,
+  void load_keys(const HostTensor& tensor, float scale, std::int64_t first, std::int64_t count,
                  float* out) const {
     for (std::int64_t j = 0; j < count; ++j) {
       load(tensor, kv_row(problem_, inputs_, head_, first + j) * d_, d_, out + j * d_);
+    }
+    if (scale != 1) {
+      for (std::int64_t i = 0; i < count * d_; ++i) out[i] *= scale;
     }
   }
 
@@ -107,7 +112,7 @@ class RowGroup {
     }
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
-      load_keys(inputs_.k, first, count, tile.data());
+      load_keys(inputs_.k, inputs_.k_scale(problem_, head_), first, count, tile.data());
       for (std::int64_t j = 0; j < kKeys; ++j) {
         for (std::int64_t c = 0; c < d_; ++c) {
           const float value = j < count ? tile[idx(j * d_ + c)] : 0.0f;
@@ -173,7 +178,7 @@ class RowGroup {
     const bool half = problem_.dtype == Dtype::f16;
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
-      load_keys(inputs_.v, first, count, v.data());
+      load_keys(inputs_.v, inputs_.v_scale(problem_, head_), first, count, v.data());
       std::fill(v.begin() + count * d_, v.end(), 0.0f);
       for (std::int64_t j = 0; j < count; ++j) {
         double square = 0;

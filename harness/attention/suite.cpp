@@ -137,6 +137,7 @@ class Collector {
   void add_cached(Problem problem, const std::vector<InputKind>& kinds) {
     problem.head_dim = dim_.head_dim;
     problem.dtype = rung_.dtype;
+    problem.e4m3 = can(Capabilities::e4m3);
     problem.lse = can(Capabilities::lse);
     problem.causal = causal_;
     if (!problem.lengths.empty() && !can(Capabilities::lengths)) return;

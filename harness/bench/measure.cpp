@@ -33,7 +33,7 @@ void require_some_support(const BenchOptions& options) {
   std::string reason;
   for (Problem problem : options.problems) {
     for (const Rung* rung : options.rungs) {
-      problem.dtype = rung->dtype;
+      set_types(*rung, problem);
       for (const Item& item : bench_items(options, problem, device)) {
         if (!item.rung) continue;
         if (item.refused.empty()) return;

@@ -70,6 +70,7 @@ void launch_peer(const fa_peer& peer, const fa::Problem& problem, const void* q,
 }
 
 std::string unsupported_by_peer(const fa_peer& peer, const fa::Problem& problem) {
+  if (problem.e4m3) return "timed with K and V of float16 only";
   const fa_peer_problem c_problem = to_c(problem);
   Message message{};
   const int code = peer.supports(peer.user, &c_problem, message.data(),

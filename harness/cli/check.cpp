@@ -82,10 +82,11 @@ Problem relation_problem(const Subject& subject) {
     return {.batch = 2,
             .heads = 32,
             .seq_q = 1,
-            .seq_kv = 200,
+            .seq_kv = 4500,
             .head_dim = subject.instance->head_dim,
             .dtype = subject.rung->dtype,
-            .own_kv_heads = 8};
+            .own_kv_heads = 8,
+            .e4m3 = has(subject.rung->capabilities, Capabilities::e4m3)};
   }
   const std::int64_t seq = 2 * std::lcm(subject.instance->tile.Br, subject.instance->tile.Bc);
   return {.batch = 1,

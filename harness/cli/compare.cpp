@@ -239,7 +239,7 @@ class CompareCommand final : public Command {
 
   Counted count(Counting& counting, const Side& side) const {
     Problem problem = problem_.problem();
-    problem.dtype = side.rung->dtype;
+    set_types(*side.rung, problem);
     Item item = rung_item(*side.rung, problem, side.tile, counting.device().description(),
                           problem_.inputs());
     if (!item.refused.empty()) throw UsageError(item.refused);

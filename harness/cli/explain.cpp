@@ -121,7 +121,7 @@ class ExplainCommand final : public Command {
       for (const Rung* rung : rungs) {
         if (left_out(*rung, rungs, shape)) continue;
         Problem problem = shape;
-        problem.dtype = rung->dtype;
+        set_types(*rung, problem);
         items.push_back(rung_item(*rung, problem, tile_, machine, problem_.inputs()));
         if (!ablations_ || !tile_.empty()) continue;
         const Instance* own = items.back().instance;

@@ -18,8 +18,8 @@
 namespace fa::cli {
 namespace {
 
-constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",         "o",
-                                                   "lse", "lengths", "page_table"};
+constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",          "o",
+                                                   "lse", "lengths", "page_table", "kv_scales"};
 constexpr std::int64_t kMostSms = 1024;
 
 const char* name(Tensor tensor) {
@@ -115,7 +115,7 @@ class PlanCommand final : public Command {
     Json document{{"schema", 1}, {"plans", Json::array()}};
     for (const Rung* rung : select_rungs(words_)) {
       for (Problem problem : problem_.problems()) {
-        problem.dtype = rung->dtype;
+        set_types(*rung, problem);
         const PlanResult result = make_plan(*rung, problem, machine_);
         if (json_) {
           document["plans"].push_back(json_of(*rung, problem, result));

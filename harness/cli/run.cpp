@@ -115,7 +115,7 @@ class RunCommand final : public Command {
     check_options();
     problem_ = shape_.problem();
     if (from_files()) take_problem_of_files(rung);
-    problem_.dtype = rung.dtype;
+    set_types(rung, problem_);
     const DeviceDescription described = describe_device(device_);
     RowInputs row_inputs = shape_.inputs();
     if (from_files()) row_inputs.name = "files";
@@ -181,10 +181,17 @@ class RunCommand final : public Command {
     const bool lse = problem_.lse;
     problem_ = npy_problem(q_, k_, v_, problem_.causal);
     problem_.lse = lse;
-    if (problem_.dtype == rung.dtype) return;
+    if (types_match(rung, problem_)) return;
+    Problem taken = problem_;
+    set_types(rung, taken);
     print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
-                           rung.name, to_string(rung.dtype)));
+                           rung.name, types_text(taken)));
     converted_from_ = problem_;
+  }
+
+  static std::string types_text(const Problem& problem) {
+    if (!problem.e4m3) return to_string(problem.dtype);
+    return fmt::format("{}, K and V {}", to_string(problem.dtype), to_string(problem.kv_dtype()));
   }
 
   Inputs load_files(const Rung& rung) const {
@@ -195,6 +202,7 @@ class RunCommand final : public Command {
     inputs.q = converted(inputs.q, rung.dtype, q_.string());
     inputs.k = converted(inputs.k, rung.dtype, k_.string());
     inputs.v = converted(inputs.v, rung.dtype, v_.string());
+    quantise_cache(problem_, inputs, shape_.seed());
     return inputs;
   }
 

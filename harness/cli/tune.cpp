@@ -137,7 +137,7 @@ class TuneCommand final : public Command {
     const Rung& rung = select_rung(rung_word_);
     if (!static_ && !sms_.empty()) throw UsageError("--sm goes with --static");
     problem_ = problem_options_.problem();
-    problem_.dtype = rung.dtype;
+    set_types(rung, problem_);
     options_.inputs = problem_options_.inputs();
     options_.seed = problem_options_.seed();
     require_tiles(rung);

@@ -25,7 +25,7 @@ constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
 constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",         "O",
-                                                   "LSE", "lengths", "page table"};
+                                                   "LSE", "lengths", "page table", "scales"};
 
 GpuProperties read_properties() {
   GpuProperties properties;
@@ -92,6 +92,9 @@ std::map<Tensor, double> tensor_sizes(const Problem& problem) {
   if (!problem.lengths.empty()) sizes[Tensor::lengths] = entry;
   if (problem.page > 0) {
     sizes[Tensor::page_table] = entry * static_cast<double>(problem.table_width());
+  }
+  if (problem.e4m3) {
+    sizes[Tensor::kv_scales] = sizeof(float) * static_cast<double>(problem.kv_scales());
   }
   return sizes;
 }
@@ -246,6 +249,7 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   put(Tensor::lengths, lengths.data());
   put(Tensor::page_table, inputs.page_table.data());
+  put(Tensor::kv_scales, inputs.kv_scales.data());
   buffers_ = std::move(buffers);
   problem_ = problem;
   poison_output();

@@ -20,7 +20,7 @@ namespace fa {
 namespace {
 
 constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",         "O",
-                                                   "LSE", "lengths", "page table"};
+                                                   "LSE", "lengths", "page table", "scales"};
 
 std::uint32_t extent(std::int64_t value, const Launch& step) {
   if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
@@ -99,6 +99,7 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
     upload(Tensor::v, inputs.v.bytes);
     upload(Tensor::lengths, std::as_bytes(std::span(lengths)));
     upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
+    upload(Tensor::kv_scales, std::as_bytes(std::span(inputs.kv_scales)));
     place(Tensor::o) = memory->allocate("O", inputs.q.bytes.size());
     if (problem.lse) {
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());

@@ -165,10 +165,8 @@ class ProblemRun {
     if (verdict.check.rows_total > 0) rows_[i].check = check_of(verdict);
     if (!verdict.ok) rows_[i].settle(Status::incorrect, verdict.reason);
     if (!item.peer || !item.peer->device_bytes) return;
-    const std::int64_t elements = item.problem().q_elements() + 2 * item.problem().kv_elements();
-    const auto inputs = static_cast<std::int64_t>(size_of(item.problem().dtype)) * elements;
     if (const std::optional<std::int64_t> extra = item.peer->device_bytes()) {
-      rows_[i].peak_bytes = inputs + *extra;
+      rows_[i].peak_bytes = static_cast<std::int64_t>(item.problem().input_bytes()) + *extra;
     }
   }
 
@@ -235,19 +233,20 @@ void count(BenchOutcome& outcome, const std::vector<Row>& rows) {
   }
 }
 
-/// Each problem once per dtype that the rungs have.
+/// Each problem once for each set of types that the rungs have.
 std::vector<Problem> typed_problems(const BenchOptions& options) {
-  std::vector<Dtype> dtypes;
-  for (const Rung* rung : options.rungs) {
-    if (std::find(dtypes.begin(), dtypes.end(), rung->dtype) == dtypes.end()) {
-      dtypes.push_back(rung->dtype);
-    }
-  }
-  if (dtypes.empty()) dtypes.push_back(options.dtype.value_or(Dtype::f16));
   std::vector<Problem> problems;
   for (Problem problem : options.problems) {
-    for (const Dtype dtype : dtypes) {
-      problem.dtype = dtype;
+    problem.dtype = options.dtype.value_or(Dtype::f16);
+    if (options.rungs.empty()) problems.push_back(problem);
+    std::vector<const Rung*> typed;  // one of each set
+    for (const Rung* rung : options.rungs) {
+      set_types(*rung, problem);
+      if (std::any_of(typed.begin(), typed.end(),
+                      [&](const Rung* other) { return types_match(*other, problem); })) {
+        continue;
+      }
+      typed.push_back(rung);
       problems.push_back(problem);
     }
   }
@@ -273,7 +272,7 @@ std::vector<Item> bench_items(const BenchOptions& options, const Problem& proble
            std::count(options.tiles.begin(), options.tiles.end(), to_string(instance.tile)) > 0;
   };
   for (const Rung* rung : options.rungs) {
-    if (rung->dtype != problem.dtype || left_out(*rung, options.rungs, problem)) continue;
+    if (!types_match(*rung, problem) || left_out(*rung, options.rungs, problem)) continue;
     const std::vector<const Instance*> instances =
         rung->find_instances(problem.head_dim, options.tuned);
     if (instances.empty()) {  // a head_dim that the rung does not have: one refusal

@@ -188,6 +188,7 @@ Json to_json(const Problem& problem, const RowInputs& inputs) {
   if (problem.group() > 1) json["kv_heads"] = problem.kv_heads();
   if (!problem.lengths.empty()) json["lengths"] = problem.lengths;
   if (problem.page > 0) json["page"] = problem.page;
+  if (problem.e4m3) json["cache"] = to_string(Dtype::e4m3);
   if (inputs.name != RowInputs().name) json["inputs"] = inputs.name;
   if (inputs.spread != RowInputs().spread) json["spread"] = inputs.spread;
   return json;
@@ -217,6 +218,11 @@ Problem problem_from_json(const Json& json) {
   if (problem.own_kv_heads == problem.heads) problem.own_kv_heads = 0;
   if (json.contains("lengths")) json.at("lengths").get_to(problem.lengths);
   problem.page = json.value("page", std::int64_t{0});
+  if (json.contains("cache")) {
+    const auto cache = json.at("cache").get<std::string>();
+    if (cache != to_string(Dtype::e4m3)) throw std::invalid_argument("cache '" + cache + "'");
+    problem.e4m3 = true;
+  }
   if (const std::string error = cache_error(problem); !error.empty()) {
     throw std::invalid_argument(error);
   }

@@ -10,7 +10,7 @@ namespace {
 
 Tensor tensor_of(const std::string& name) {
   constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",         "o",
-                                                     "lse", "lengths", "page_table"};
+                                                     "lse", "lengths", "page_table", "kv_scales"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Tensor>(i);
   }
@@ -59,6 +59,7 @@ Problem read_problem(const Json& json) {
   problem.own_kv_heads = json.value("kv_heads", std::int64_t{0});
   problem.lengths = json.value("lengths", std::vector<std::int64_t>{});
   problem.page = json.value("page", std::int64_t{0});
+  problem.e4m3 = json.contains("cache");
   if (const std::string error = cache_error(problem); !error.empty()) {
     throw std::invalid_argument(error);
   }

@@ -174,7 +174,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
   }
 
-  // Raises the references to the largest scores, and rescales the state to them.
+  // Raises the references that a score exceeds by too much, and rescales the state to them.
   __device__ static void raise(State& state, const float (&S)[4], float scale_log2) {
     float alpha[2];
 #pragma unroll
@@ -183,7 +183,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 #pragma unroll
       for (int step = 4; step < 32; step *= 2)
         top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
-      const float new_max = fmaxf(state.max[r], top * scale_log2);
+      const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
+      const float new_max = above ? top * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
       state.max[r] = new_max;
       state.sum[r] *= alpha[r];

@@ -204,14 +204,15 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     return top;
   }
 
-  // Raises the references to the largest scores, and rescales the state to them.
+  // Raises the references that a score exceeds by too much, and rescales the state to them.
   __device__ static void raise(State& state, const float (&top)[2], float scale_log2) {
     float alpha[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {  // four adjacent lanes hold a row
       float score = fmaxf(top[r], __shfl_xor_sync(0xffffffff, top[r], 1));
       score = fmaxf(score, __shfl_xor_sync(0xffffffff, score, 2));
-      const float new_max = fmaxf(state.max[r], score * scale_log2);
+      const bool above = fmaf(score, scale_log2, -state.max[r]) > kSlack;
+      const float new_max = above ? score * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
       state.max[r] = new_max;
       state.sum[r] *= alpha[r];

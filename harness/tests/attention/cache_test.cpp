@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Problems with a cache: grouped heads, lengths and pages, from the shape to the reference.
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 #include <vector>
@@ -146,4 +148,76 @@ TEST_CASE("a kernel that reads unused memory is found out") {
   CHECK(!found.ok);
   CHECK(found.reason.find("behind a length") != std::string::npos);
   CHECK_THROWS_AS(unused_memory(Problem{}, inputs, honest), std::invalid_argument);
+}
+
+TEST_CASE("an e4m3 cache is the cache rounded, with a scale for each head of K and V") {
+  Problem problem{.batch = 2,
+                  .heads = 4,
+                  .seq_q = 1,
+                  .seq_kv = 70,
+                  .head_dim = 32,
+                  .own_kv_heads = 2,
+                  .lengths = {70, 33},
+                  .page = 16};
+  const Inputs before = make_inputs(problem, Distribution::normal, 5);
+  problem.e4m3 = true;
+  const Inputs after = make_inputs(problem, Distribution::normal, 5);
+  REQUIRE(after.kv_scales.size() == 8);
+  CHECK(std::set<float>(after.kv_scales.begin(), after.kv_scales.end()).size() == 8);
+  CHECK(after.q.bytes == before.q.bytes);
+  for (std::int64_t head = 0; head < 8; ++head) {
+    double worst = 0;  // in units of the scale
+    float largest = 0;
+    for (std::int64_t key = 0; key < problem.length(head / 4); ++key) {
+      const std::int64_t first = kv_row(problem, before, head, key) * 32;
+      for (std::int64_t i = first; i < first + 32; ++i) {
+        const float value = before.v.at(i) / after.v_scale(problem, head);
+        largest = std::max(largest, std::abs(after.v.at(i)));
+        worst = std::max(worst, std::abs(static_cast<double>(after.v.at(i) - value)) /
+                                    std::max(0x1p-6, std::abs(static_cast<double>(value))));
+      }
+    }
+    CHECK(worst <= 1.0 / 16);  // half of the last of three bits
+    CHECK(largest >= 224);     // room of a factor of two at most
+    CHECK(largest <= fa::kLargestE4m3);
+  }
+}
+
+TEST_CASE("the reference of an e4m3 cache is that of its values") {
+  Problem problem{
+      .heads = 4, .seq_q = 1, .seq_kv = 100, .head_dim = 32, .own_kv_heads = 2, .e4m3 = true};
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 3);
+  Problem widened = problem;
+  widened.e4m3 = false;
+  widened.dtype = Dtype::f32;  // holds the products with the scales to 2^-24
+  Inputs values{fa::make_tensor(Dtype::f32, inputs.q.shape),
+                fa::make_tensor(Dtype::f32, inputs.k.shape),
+                fa::make_tensor(Dtype::f32, inputs.v.shape)};
+  for (std::int64_t i = 0; i < values.q.size(); ++i) values.q.set(i, inputs.q.at(i));
+  for (std::int64_t i = 0; i < values.k.size(); ++i) {
+    const std::int64_t head = i / (100 * 32) * 2;  // of Q
+    values.k.set(i, inputs.k.at(i) * inputs.k_scale(problem, head));
+    values.v.set(i, inputs.v.at(i) * inputs.v_scale(problem, head));
+  }
+  const std::vector<fa::RowId> rows{{0, 0}, {1, 0}, {3, 0}};
+  const auto expected = fa::reference_rows(widened, values, rows).exact;
+  const auto found = fa::reference_rows(problem, inputs, rows).exact;
+  double difference = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    difference = std::max(difference, std::abs(found[i] - expected[i]));
+  }
+  CHECK(difference == 0);
+}
+
+TEST_CASE("an e4m3 cache counts a byte an element, and needs half queries") {
+  Problem problem{
+      .batch = 2, .heads = 8, .seq_q = 1, .seq_kv = 100, .head_dim = 64, .own_kv_heads = 2};
+  const double half = problem.kv_bytes();
+  problem.e4m3 = true;
+  CHECK(problem.kv_bytes() == half / 2);
+  CHECK(problem.input_bytes() == 2.0 * 2 * 8 * 64 + 2.0 * 2 * 2 * 100 * 64);
+  CHECK(to_string(problem) == "B=2 H=8/2 Nq=1 Nkv=100 D=64 float16, K and V float8_e4m3");
+  CHECK(fa::cache_error(problem).empty());
+  problem.dtype = Dtype::f32;
+  CHECK(fa::cache_error(problem) == "K and V of float8_e4m3 need Q of float16, it is float32");
 }

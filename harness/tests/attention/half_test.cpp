@@ -95,3 +95,36 @@ TEST_CASE("floats round to the nearest half, ties to even") {
   CHECK(float_to_half(std::numeric_limits<float>::infinity()) == 0x7c00);
   CHECK(float_to_half(-std::numeric_limits<float>::infinity()) == 0xfc00);
 }
+
+TEST_CASE("every e4m3 converts to its value and back to its pattern") {
+  int wrong = 0;
+  for (int bits = 0; bits < 256; ++bits) {
+    const auto pattern = static_cast<std::uint8_t>(bits);
+    const float value = fa::e4m3_to_float(pattern);
+    wrong += fa::float_to_e4m3(value) != pattern;
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    if ((bits & 0x7f) == 0x7f) {
+      wrong += !std::isnan(value);
+      continue;
+    }
+    const double magnitude =
+        exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+    wrong += static_cast<double>(value) != (bits >= 128 ? -magnitude : magnitude);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("floats round to the nearest e4m3, ties to even, and stop at 448") {
+  int wrong = 0;
+  for (int bits = 0; bits < 0x7e; ++bits) {  // each value and the one above
+    const float low = fa::e4m3_to_float(static_cast<std::uint8_t>(bits));
+    const float high = fa::e4m3_to_float(static_cast<std::uint8_t>(bits + 1));
+    const float middle = (low + high) / 2;  // exact
+    wrong += fa::float_to_e4m3(std::nextafter(middle, 0.0f)) != bits;
+    wrong += fa::float_to_e4m3(std::nextafter(middle, 1e9f)) != bits + 1;
+    wrong += fa::float_to_e4m3(-middle) != 128 + bits + bits % 2;
+  }
+  CHECK(wrong == 0);
+  CHECK(fa::float_to_e4m3(465) == 0x7e);
+  CHECK(fa::float_to_e4m3(-std::numeric_limits<float>::infinity()) == 0xfe);
+}

@@ -59,7 +59,7 @@ Subject cache_subject(const Rung& rung) {
 Subject subject_of(const Rung& rung) {
   if (rung.family == Family::decode) return cache_subject(rung);
   Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
-  s.problem.dtype = rung.dtype;
+  set_types(rung, s.problem);
   s.problem.causal = has(rung.capabilities, Capabilities::causal);
   s.problem.lse = has(rung.capabilities, Capabilities::lse);
   if (rung.dtype == Dtype::f16) s.problem.seq_q = s.problem.seq_kv = 256;
