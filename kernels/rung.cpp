@@ -1,6 +1,7 @@
 #include "kernels/rung.h"
 
 #include <algorithm>
+#include <bit>
 #include <numbers>
 #include <utility>
 
@@ -153,7 +154,8 @@ std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptio
           int32(problem.seq_q),
           int32(problem.seq_kv),
           int32(problem.causal),
-          int32(problem.page),
+          int32(problem.page > 0 ? problem.page : problem.seq_kv),
+          problem.page > 0 ? std::countr_zero(static_cast<std::uint64_t>(problem.page)) : 31,
           int32(options.splits),
           scale_log2(problem)};
 }
@@ -263,6 +265,8 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
                             const DeviceDescription& device) {
   if (problem.group() * problem.seq_q > instance.tile.Br)
     return refuse_group(problem, instance.tile.Br);
+  if (!std::has_single_bit(static_cast<std::uint64_t>(std::max<std::int64_t>(1, problem.page))))
+    return Unsupported{"a page of " + std::to_string(problem.page) + " keys is no power of two"};
   std::int64_t tiles = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     tiles += tiles_of(problem.length(b), instance) * problem.kv_heads();

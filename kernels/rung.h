@@ -53,7 +53,8 @@ struct DecodeParameters {
   int group;  ///< of them those that share a head of K and V, one after another
   int seq_q, seq_kv;
   int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
-  int page;          ///< keys of a page (47 and up)
+  int page;          ///< keys of a page (47 and up), seq_kv without pages
+  int page_bits;     ///< its logarithm, 31 without pages
   int splits;        ///< parts of the keys of a head (42 and up)
   float scale_log2;  ///< softmax scale times log2(e)
 };
@@ -178,11 +179,11 @@ struct StaticKernel {
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
       name(const half* Q, const half* K, const half* V, half* O, float* LSE, const int* lengths,   \
            const int* page_table, const float* scales, float* parts, unsigned* counter, int batch, \
-           int heads, int group, int seq_q, int seq_kv, int causal, int page, int splits,          \
-           float scale_log2) {                                                                     \
-    __VA_ARGS__::run(fa::DecodeParameters{Q, K, V, O, LSE, lengths, page_table, scales, parts,     \
-                                          counter, batch, heads, group, seq_q, seq_kv, causal,     \
-                                          page, splits, scale_log2});                              \
+           int heads, int group, int seq_q, int seq_kv, int causal, int page, int page_bits,       \
+           int splits, float scale_log2) {                                                         \
+    __VA_ARGS__::run(fa::DecodeParameters{                                                         \
+        Q,     K,     V,     O,     LSE,    lengths, page_table, scales,    parts,  counter,       \
+        batch, heads, group, seq_q, seq_kv, causal,  page,       page_bits, splits, scale_log2});  \
   }
 
 // --- the rung ------------------------------------------------------------------------------------

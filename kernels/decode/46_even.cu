@@ -321,8 +321,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
-      in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
+    for (int c = 0; c < 4; ++c) in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
   }
 
   // Stores what each query head has, of the warps' states.

@@ -1,9 +1,9 @@
-// 51_one            parent: 48_queries
+// 51_one            parent: 47_pages
 // Idea: one thread block an SM, with a tile of twice the keys and 8 warps. As many bytes are on
 // their
 //       way as with two blocks, in half as many shares: fewer heads are cut, of fewer parts each.
 //
-// Tile              up to 16 rows of Q of a group x 128 keys, 8 warps
+// Tile              up to 8 queries of a group x 128 keys, 8 warps
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
 // Expected effect   128 heads of equal length are no longer cut in two: the merge goes, 2 us of
 // 130.
@@ -20,12 +20,11 @@
 namespace {
 
 template <int Bc, int D>
-struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
+struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
-  static constexpr int kSets = 2;                     // of 8 columns
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kPlaces = 2 * kSets * kHeads;
+  static constexpr int kPlaces = 2 * kHeads;
   static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
   static constexpr int kPitch = D + 4;    // of O in shared memory, against conflicts
   static constexpr float kSlack = 8;      // P is at most 2^kSlack
@@ -145,16 +144,15 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
 
   // Looks up the rows of a tile. Without pages an entry is one page, in order.
   __device__ static Rows look_up(const fa::DecodeParameters& in, const Position& at) {
-    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
-    const int64_t table = int64_t{at.entry} * ((in.seq_kv + page - 1) / page);
+    const int64_t table = int64_t{at.entry} * ((in.seq_kv + in.page - 1) >> in.page_bits);
     Rows rows;
 #pragma unroll
     for (int i = 0; i < Bc / 32; ++i) {
       const int key = at.key + i * 32 + static_cast<int>(threadIdx.x % 32);
       rows.page[i] = at.entry;
       if (in.page_table != nullptr && key < at.length)
-        rows.page[i] = in.page_table[table + key / page];
-      rows.row[i] = key % page;
+        rows.page[i] = in.page_table[table + (key >> in.page_bits)];
+      rows.row[i] = key & ((1u << in.page_bits) - 1);
     }
     return rows;
   }
@@ -163,11 +161,10 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
                                     const Position& at, const Rows& rows) {
     const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
-    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
     int64_t own[Bc / 32];  // of the lane's rows the first element
 #pragma unroll
     for (int i = 0; i < Bc / 32; ++i)
-      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * page + rows.row[i]) * D;
+      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * in.page + rows.row[i]) * D;
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
       const int64_t first = __shfl_sync(0xffffffff, own[i * kCopyRows / 32], row % 32);
@@ -188,25 +185,21 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   }
 
   // S = K Q^T of the warp's 16 keys.
-  __device__ static void multiply_qk(float (&S)[kSets][4], const uint32_t (&q)[kSets][D / 16][2],
-                                     uint32_t k) {
+  __device__ static void multiply_qk(float (&S)[4], const uint32_t (&q)[D / 16][2], uint32_t k) {
 #pragma unroll
     for (int d = 0; d < D / 16; ++d) {
       uint32_t a[4];
       ldmatrix_x4(a, shift(k, 2 * d));
-#pragma unroll
-      for (int n = 0; n < kSets; ++n) mma_m16n8k16(S[n], a, q[n][d][0], q[n][d][1]);
+      mma_m16n8k16(S, a, q[d][0], q[d][1]);
     }
   }
 
   // Hides the keys from `rows` on.
-  __device__ static void mask(float (&S)[4], const fa::DecodeParameters& in, int head, int rows) {
+  __device__ static void mask(float (&S)[4], int rows) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int query = (head + threadIdx.x % 4 * 2 + i % 2) % in.seq_q;
-      if (key + i / 2 * 8 >= rows - in.causal * (in.seq_q - 1 - query)) S[i] = -INFINITY;
-    }
+    for (int i = 0; i < 4; ++i)
+      if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
   }
 
   // Raises the references that a score exceeds by too much, and rescales the state to them.
@@ -249,30 +242,24 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   }
 
   // O += V^T P.
-  __device__ static void multiply_pv(State (&state)[kSets], const uint32_t (&P)[kSets][2],
-                                     uint32_t v) {
+  __device__ static void multiply_pv(State& state, const uint32_t (&P)[2], uint32_t v) {
 #pragma unroll
     for (int m = 0; m < D / 16; ++m) {
       uint32_t a[4];
       ldmatrix_x4_trans(a, shift(v, 2 * m));
-#pragma unroll
-      for (int n = 0; n < kSets; ++n) mma_m16n8k16(state[n].o[m], a, P[n][0], P[n][1]);
+      mma_m16n8k16(state.o[m], a, P[0], P[1]);
     }
   }
 
   // What 16 keys add to the state; those from `rows` on are hidden.
-  __device__ static void compute_keys(State (&state)[kSets], const uint32_t (&q)[kSets][D / 16][2],
+  __device__ static void compute_keys(State& state, const uint32_t (&q)[D / 16][2],
                                       const fa::DecodeParameters& in, uint32_t k, uint32_t v,
                                       int rows) {
-    float S[kSets][4] = {};
-    uint32_t P[kSets][2];
+    float S[4] = {};
+    uint32_t P[2];
     multiply_qk(S, q, k);
-    const int hidden = 16 - rows + in.causal * (in.seq_q - 1);  // keys, of some rows
-#pragma unroll
-    for (int n = 0; n < kSets; ++n) {
-      if (hidden > 0) mask(S[n], in, n * kHeads, rows);
-      softmax(P[n], S[n], state[n], in.scale_log2);
-    }
+    if (rows < 16) mask(S, rows);
+    softmax(P, S, state, in.scale_log2);
     multiply_pv(state, P, v);
   }
 
@@ -365,18 +352,17 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     for (int c = 0; c < 4; ++c) in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
   }
 
-  // Stores what each query head of a set has, of the warps' states.
+  // Stores what each query head has, of the warps' states.
   __device__ static void store_heads(const fa::DecodeParameters& in, const Position& at,
-                                     const State& state, float* states, int set) {
+                                     const State& state, float* states) {
     const int warp = threadIdx.x / 32;
     const int64_t query = first_query(in, at);
     const bool whole = at.first_share == at.last_share;
     float* statistics = states + kStateFloats;
     share_state(states + warp * kHeads * kPitch, statistics + warp * kHeads * 2, state);
     __syncthreads();  // all states are there
-    for (int i = warp, head = set * kHeads + i; i < kHeads && head < in.group;
-         i += kWarps, head += kWarps)
-      store_head(in, states + i * kPitch, statistics + i * 2, query + head,
+    for (int head = warp; head < in.group; head += kWarps)
+      store_head(in, states + head * kPitch, statistics + head * 2, query + head,
                  part_of(in, blockIdx.x, at.first_share, head), whole);
   }
 
@@ -438,10 +424,9 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
       const half* Q = in.Q + first_query(in, at) * D;
-      uint32_t q[kSets][D / 16][2];
-#pragma unroll
-      for (int n = 0; n < kSets; ++n) load_query(q[n], Q + n * kHeads * D, in.group - n * kHeads);
-      State state[kSets];
+      uint32_t q[D / 16][2];
+      load_query(q, Q, in.group);
+      State state;
 #pragma unroll 1
       for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
         cp_async_wait_group<kStages - 2>();
@@ -450,11 +435,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
         compute_keys(state, q, in, stage + k_lane, stage + v_lane, at.length - key - warp * 16);
       }
-#pragma unroll
-      for (int n = 0; n < kSets; ++n) {
-        if (n > 0) __syncthreads();  // the last read of the states before
-        store_heads(in, at, state[n], states, n);
-      }
+      store_heads(in, at, state, states);
       if (tile < end) at = position_of(in, all, tile);
     }
     finish_heads(in, all, begin, at, states);

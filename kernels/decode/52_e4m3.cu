@@ -151,16 +151,15 @@ struct Decode : fa::StaticKernel<8, Bc, 4, D> {
 
   // Looks up the rows of a tile. Without pages an entry is one page, in order.
   __device__ static Rows look_up(const fa::DecodeParameters& in, const Position& at) {
-    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
-    const int64_t table = int64_t{at.entry} * ((in.seq_kv + page - 1) / page);
+    const int64_t table = int64_t{at.entry} * ((in.seq_kv + in.page - 1) >> in.page_bits);
     Rows rows;
 #pragma unroll
     for (int i = 0; i < Bc / 32; ++i) {
       const int key = at.key + i * 32 + static_cast<int>(threadIdx.x % 32);
       rows.page[i] = at.entry;
       if (in.page_table != nullptr && key < at.length)
-        rows.page[i] = in.page_table[table + key / page];
-      rows.row[i] = key % page;
+        rows.page[i] = in.page_table[table + (key >> in.page_bits)];
+      rows.row[i] = key & ((1u << in.page_bits) - 1);
     }
     return rows;
   }
@@ -173,11 +172,10 @@ struct Decode : fa::StaticKernel<8, Bc, 4, D> {
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
                                     const Position& at, const Rows& rows) {
     const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
-    const int page = in.page_table == nullptr ? in.seq_kv : in.page;
     int64_t own[Bc / 32];  // of the lane's rows the first element
 #pragma unroll
     for (int i = 0; i < Bc / 32; ++i)
-      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * page + rows.row[i]) * D;
+      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * in.page + rows.row[i]) * D;
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
       const int64_t first = __shfl_sync(0xffffffff, own[i * kCopyRows / 32], row % 32);
