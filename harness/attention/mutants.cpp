@@ -66,6 +66,7 @@ constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded",
                      *kHonestSplit = "honest_split";
 constexpr std::int64_t kTile = 64;
 constexpr std::int64_t kParts = 5;
+constexpr std::int64_t kVerified = std::int64_t{1} << 27;  ///< products: rows, keys, columns
 
 std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -551,30 +552,29 @@ std::vector<Problem> mutant_problems() {
   };
 }
 
-std::vector<MutantResult> mutant_table(
-    std::span<const Problem> problems, std::uint64_t seed,
-    const std::function<void(const Problem&, Distribution)>& progress) {
+std::vector<MutantResult> mutant_results(const Problem& problem, Distribution distribution,
+                                         std::uint64_t seed) {
   std::vector<MutantResult> results;
-  for (const Problem& problem : problems) {
-    for (const Distribution distribution : all_distributions()) {
-      if (progress) progress(problem, distribution);
-      const Inputs inputs = make_inputs(problem, distribution, seed);
-      const Verifier verifier(problem, inputs, {.budget = std::int64_t{1} << 27, .seed = seed});
-      auto judge = [&](const char* name, const HostTensor& output, const char* invisible) {
-        const CheckReport report = verifier.check(output);
-        results.push_back({name, problem, distribution, !report.ok, report.finite, report.ratio,
-                           invisible == nullptr ? "" : invisible});
-      };
-      judge(kHonest, honest_output(problem, inputs, kTile, false, &verifier.rows()), nullptr);
-      judge(kHonestGuarded, guarded_output(problem, inputs, &verifier.rows()), nullptr);
-      judge(kHonestSplit, split_output(problem, inputs, &verifier.rows()), nullptr);
-      for (const Mutant& mutant : kMutants) {
-        judge(mutant.name, mutant_output(mutant, problem, inputs, &verifier.rows()),
-              mutant.invisible(problem, distribution));
-      }
-    }
+  const Inputs inputs = make_inputs(problem, distribution, seed);
+  const Verifier verifier(problem, inputs, {.budget = kVerified, .seed = seed});
+  auto judge = [&](const char* name, const HostTensor& output, const char* invisible) {
+    const CheckReport report = verifier.check(output);
+    results.push_back({name, problem, distribution, !report.ok, report.finite, report.ratio,
+                       invisible == nullptr ? "" : invisible});
+  };
+  judge(kHonest, honest_output(problem, inputs, kTile, false, &verifier.rows()), nullptr);
+  judge(kHonestGuarded, guarded_output(problem, inputs, &verifier.rows()), nullptr);
+  judge(kHonestSplit, split_output(problem, inputs, &verifier.rows()), nullptr);
+  for (const Mutant& mutant : kMutants) {
+    judge(mutant.name, mutant_output(mutant, problem, inputs, &verifier.rows()),
+          mutant.invisible(problem, distribution));
   }
   return results;
+}
+
+double mutant_cost(const Problem& problem) {
+  const double products = problem.rows() * static_cast<double>(problem.seq_kv) * problem.head_dim;
+  return std::min(products, static_cast<double>(kVerified));
 }
 
 std::string mutant_markdown(std::span<const MutantResult> results) {

@@ -287,6 +287,15 @@ class Interrupts(FileCase):
             self.assertRegex(out, r"not checked\n")
             self.assertIn("checked until then", err)
 
+    def test_mutants_that_were_judged_are_shown(self) -> None:
+        process = self.start("check", "--mutants")
+        time.sleep(1.5)
+        out, err = self.stop(process, signal.SIGINT)
+        self.assertRegex(out, r"\| mutant \|.*\n\|---.*\n\| `honest` \| [^|]* \| 0\.\d+ \|")
+        judged = re.search(r"interrupted: (\d+) of (\d+) pairs of problem and inputs", err)
+        self.assertGreaterEqual(int(judged[1]), 1)
+        self.assertLess(int(judged[1]), int(judged[2]))
+
     def test_explain_keeps_what_is_finished(self) -> None:
         process = self.start("explain", "ampere", "--seq", 512, "--save", "c.json")
         self.wait_for((self.folder / "c.json").exists)
