@@ -200,7 +200,7 @@ class Failures(FileCase):
                     [str(FA), *map(str, words)], stdout=full, stderr=subprocess.PIPE, check=False
                 )
             self.assertEqual(done.returncode, ENVIRONMENT, words)
-            self.assertIn(b"cannot write", done.stderr, words)
+            self.assertIn(b"error: cannot write to standard output\n", done.stderr, words)
 
     def test_full_stderr(self) -> None:
         with open("/dev/full", "w", encoding="utf-8") as full:
