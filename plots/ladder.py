@@ -11,17 +11,46 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCHEMA = 1
 
 
+T = TypeVar("T")
+
+
 class LadderError(Exception):
     """Bad input; the text is one line for the user."""
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def parse_json(text: str | bytes, source: object, what: str, take: Callable[[Any], T]) -> T:
+    """take() of the document. LadderError where the text is no JSON, nested beyond reason, or not
+    what take() expects: "SOURCE is not WHAT"."""
+    try:
+        return take(json.loads(text))
+    except RecursionError as error:
+        raise LadderError(f"{source} is not {what}: it is nested too deeply") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise LadderError(f"{source} is not {what}: {error!r}") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise LadderError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_json(path: Path, what: str, take: Callable[[Any], T]) -> T:
+    """parse_json() of a file."""
+    return parse_json(read_bytes(path), path, what, take)
 
 
 # --- problems -------------------------------------------------------------------------------------
@@ -175,6 +204,10 @@ class Row:
         )
 
 
+# What captions say of a result file.
+SAID = (("device", "name"), ("device", "kind"), ("generator", "git_sha"))
+
+
 @dataclass(frozen=True)
 class Results:
     path: Path
@@ -184,17 +217,19 @@ class Results:
 
     @staticmethod
     def load(path: Path) -> Results:
-        try:
-            raw = path.read_bytes()
-            document = json.loads(raw)
+        raw = read_bytes(path)
+
+        def take(document: Any) -> Results:
             if document.get("schema") != SCHEMA:
                 raise LadderError(f"{path}: schema {document.get('schema')}, expected {SCHEMA}")
             rows = tuple(Row.from_json(row) for row in document["rows"])
-        except OSError as error:
-            raise LadderError(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise LadderError(f"{path} is not a result file: {error!r}") from error
-        return Results(path, hashlib.sha256(raw).hexdigest(), document, rows)
+            for part, name in SAID:
+                if not isinstance(document[part][name], str):
+                    raise TypeError(f"{part}.{name} is no text")
+            document["policy"].keys()
+            return Results(path, hashlib.sha256(raw).hexdigest(), document, rows)
+
+        return parse_json(raw, path, "a result file", take)
 
     @property
     def gpu(self) -> str:
@@ -311,28 +346,25 @@ class Catalogue:
     rungs: tuple[Rung, ...]
 
     @staticmethod
-    def from_json(text: str, source: str) -> Catalogue:
-        try:
-            document = json.loads(text)
-            names = [name for name in Rung.__dataclass_fields__ if name != "data"]
-            rungs = tuple(
-                Rung(**{name: rung[name] or "" for name in names}, data=rung)
-                for rung in document["rungs"]
-                if rung["family"] != OWN
+    def from_json(text: str | bytes, source: str) -> Catalogue:
+        names = [name for name in Rung.__dataclass_fields__ if name != "data"]
+
+        def take(document: Any) -> Catalogue:
+            rungs = (rung for rung in document["rungs"] if rung["family"] != OWN)
+            return Catalogue(
+                tuple(
+                    Rung(**{name: rung[name] or "" for name in names}, data=rung) for rung in rungs
+                )
             )
-        except (ValueError, KeyError, TypeError) as error:
-            raise LadderError(f"{source} is not a catalogue: {error!r}") from error
-        return Catalogue(rungs)
+
+        return parse_json(text, source, "a catalogue", take)
 
     @staticmethod
     def load(path: Path | None) -> Catalogue:
         """From a file, or without one from the built `fa list --json`."""
         if path is None:
             return Catalogue.from_json(run_fa("list", "--json"), "fa list --json")
-        try:
-            return Catalogue.from_json(path.read_text(encoding="utf-8"), str(path))
-        except OSError as error:
-            raise LadderError(f"cannot read {path}: {error.strerror}") from error
+        return Catalogue.from_json(read_bytes(path), str(path))
 
     def find(self, id: str) -> Rung | None:
         return next((rung for rung in self.rungs if rung.id == id), None)

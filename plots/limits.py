@@ -7,14 +7,13 @@ whatever reads this says so.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ladder import SCHEMA, Catalogue, LadderError, Results, Row
+from ladder import SCHEMA, Catalogue, LadderError, Results, Row, read_json
 
 FILE = "limits.json"
 NOT_MEASURED = "limits not measured"
@@ -62,18 +61,15 @@ class Limits:
 
     @staticmethod
     def load(path: Path) -> Limits:
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+        def take(document: Any) -> Limits:
             if (document["schema"], document["kind"]) != (SCHEMA, "limits"):
                 raise LadderError(f"{path} is not a file of fa limits")
             measured = Limits(path, document)
             if not measured.rates:
                 raise LadderError(f"{path} has no loop with a rate")
-        except OSError as error:
-            raise LadderError(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise LadderError(f"{path} is not a file of fa limits: {error!r}") from error
-        return measured
+            return measured
+
+        return read_json(path, "a file of fa limits", take)
 
     @staticmethod
     def beside(results: Results) -> Limits | None:

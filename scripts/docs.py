@@ -248,13 +248,16 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     action.add_argument("--write", action="store_true", help="bring everything up to date")
     action.add_argument("--check", action="store_true", help="exit 1 when something is not")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
+    parser.add_argument(
+        "--mutants", type=Path, metavar="FILE", help="what fa check --mutants printed (default: run it)"
+    )
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
-        site = Site(REPOSITORY, Catalogue.load(arguments.catalogue))
+        site = Site(REPOSITORY, Catalogue.load(arguments.catalogue), arguments.mutants)
         code = check(site) if arguments.check else write(site, arguments.catalogue)
     except (LadderError, OSError) as error:
         print(f"docs.py: error: {error}", file=sys.stderr)

@@ -5,10 +5,13 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <numbers>
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "harness/attention/parallel.h"
 
@@ -68,6 +71,7 @@ constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded",
                      *kHonestSplit = "honest_split";
 constexpr std::int64_t kTile = 64;
 constexpr std::int64_t kParts = 5;
+constexpr std::int64_t kVerified = std::int64_t{1} << 27;  ///< products: rows, keys, columns
 
 std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -75,41 +79,76 @@ std::size_t idx(std::int64_t i) {
 
 // One head of the inputs as floats, K transposed to [D, seq_kv] so that scores vectorise over keys.
 struct HeadData {
-  std::vector<float> q, k, v;
+  const std::vector<float>&q, &k, &v;
+};
 
-  // The heads count over batch * heads of Q. What lies behind a length is there too, if it lies
-  // anywhere.
-  HeadData(const Problem& p, const Inputs& inputs, std::int64_t q_head, std::int64_t k_head,
-           std::int64_t v_head, const Fault& fault)
-      : q(idx(p.seq_q * p.head_dim)), k(idx(p.seq_kv * p.head_dim)), v(k.size()) {
-    const std::int64_t d = p.head_dim;
-    const auto row_of = [&](std::int64_t head, std::int64_t key) {
-      return std::max<std::int64_t>(0, kv_row(p, inputs, head, key));
-    };
-    const std::int64_t length = std::max<std::int64_t>(1, p.length(q_head / p.heads));
-    const std::int64_t next = k_head / p.heads * p.heads + (k_head + p.group()) % p.heads;
-    float k_scale = inputs.k_scale(p, fault.next_scale ? next : k_head);
-    float v_scale = inputs.v_scale(p, v_head);
+// The heads of one problem, each converted once for all mutants. They count over batch * heads of
+// Q. What lies behind a length is there too, if it lies anywhere.
+class Heads {
+ public:
+  Heads(const Problem& p, const Inputs& inputs) : p_(p), inputs_(inputs) {}
+
+  HeadData of(std::int64_t q_head, std::int64_t k_head, std::int64_t v_head, const Fault& fault) {
+    const std::int64_t next = k_head / p_.heads * p_.heads + (k_head + p_.group()) % p_.heads;
+    float k_scale = inputs_.k_scale(p_, fault.next_scale ? next : k_head);
+    float v_scale = inputs_.v_scale(p_, v_head);
     if (fault.swap_scales) std::swap(k_scale, v_scale);
-    parallel_for(p.seq_q, 512, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin * d; i < end * d; ++i) {
-        q[idx(i)] = inputs.q.at(q_head * p.seq_q * d + i);
-      }
-    });
-    parallel_for(p.seq_kv, 64, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t c = 0; c < d; ++c) {
-        for (std::int64_t j = begin; j < end; ++j) {
-          k[idx(c * p.seq_kv + j)] = k_scale * inputs.k.at(row_of(k_head, j) * d + c);
-        }
-      }
-      for (std::int64_t j = begin; j < end; ++j) {
-        const std::int64_t source = fault.next_page_v ? (j + p.page) % length : j;
-        for (std::int64_t c = 0; c < d; ++c) {
-          v[idx(j * d + c)] = v_scale * inputs.v.at(row_of(v_head, source) * d + c);
-        }
-      }
-    });
+    return {q(q_head), k(k_head, k_scale), v(v_head, v_scale, fault.next_page_v)};
   }
+
+ private:
+  // By head, factor and whether from the next page.
+  using Made = std::map<std::tuple<std::int64_t, float, bool>, std::vector<float>>;
+
+  const std::vector<float>& q(std::int64_t head) {
+    const auto [found, is_new] = q_.try_emplace({head, 1.0f, false});
+    std::vector<float>& out = found->second;
+    if (!is_new) return out;
+    const std::int64_t size = p_.seq_q * p_.head_dim;
+    out.resize(idx(size));
+    for (std::int64_t i = 0; i < size; ++i) out[idx(i)] = inputs_.q.at(head * size + i);
+    return out;
+  }
+
+  const std::vector<float>& k(std::int64_t head, float scale) {
+    return keys(k_, {head, scale, false},
+                [&](std::vector<float>& out, std::int64_t row, std::int64_t j) {
+                  for (std::int64_t c = 0; c < p_.head_dim; ++c) {
+                    out[idx(c * p_.seq_kv + j)] = scale * inputs_.k.at(row * p_.head_dim + c);
+                  }
+                });
+  }
+
+  const std::vector<float>& v(std::int64_t head, float scale, bool next_page) {
+    return keys(v_, {head, scale, next_page},
+                [&](std::vector<float>& out, std::int64_t row, std::int64_t j) {
+                  for (std::int64_t c = 0; c < p_.head_dim; ++c) {
+                    out[idx(j * p_.head_dim + c)] = scale * inputs_.v.at(row * p_.head_dim + c);
+                  }
+                });
+  }
+
+  /// `put` copies a stored row to key j.
+  template <typename Put>
+  const std::vector<float>& keys(Made& made, const Made::key_type& key, Put put) {
+    const auto& [head, scale, next_page] = key;
+    const auto [found, is_new] = made.try_emplace(key);
+    std::vector<float>& out = found->second;
+    if (!is_new) return out;
+    out.resize(idx(p_.seq_kv * p_.head_dim));
+    const std::int64_t length = std::max<std::int64_t>(1, p_.length(head / p_.heads));
+    parallel_for(p_.seq_kv, 64, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t j = begin; j < end; ++j) {
+        const std::int64_t source = next_page ? (j + p_.page) % length : j;
+        put(out, std::max<std::int64_t>(0, kv_row(p_, inputs_, head, source)), j);
+      }
+    });
+    return out;
+  }
+
+  const Problem& p_;
+  const Inputs& inputs_;
+  Made q_, k_, v_;
 };
 
 float truncate_to_float(double value) {
@@ -286,8 +325,8 @@ void flash_row(const Problem& p, const HeadData& head, RowId id, std::int64_t ti
   }
 }
 
-HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t tile,
-                         const Fault& fault, const std::vector<RowId>* only) {
+HostTensor faulty_output(const Problem& p, Heads& heads, std::int64_t tile, const Fault& fault,
+                         const std::vector<RowId>* only) {
   std::vector<RowId> all;
   if (only == nullptr) {
     for (std::int64_t h = 0; h < p.batch * p.heads; ++h) {
@@ -304,7 +343,7 @@ HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t ti
     const std::int64_t shared = fault.wrong_group ? own % p.kv_heads() * p.group() : own;
     const std::int64_t kv = (fault.stale_batch ? 0 : entry * p.heads) + shared;
     const std::int64_t next = entry * p.heads + (own + p.group()) % p.heads;
-    const HeadData head(p, inputs, h, kv, fault.next_head_v ? next : kv, fault);
+    const HeadData head = heads.of(h, kv, fault.next_head_v ? next : kv, fault);
     parallel_for(end - begin, 4, [&](std::int64_t first, std::int64_t last) {
       std::vector<float> row(idx(p.head_dim));
       for (std::int64_t r = first; r < last; ++r) {
@@ -323,6 +362,12 @@ HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t ti
     output.set(output.size() / 8 * 5, std::numeric_limits<float>::quiet_NaN());
   }
   return output;
+}
+
+HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t tile,
+                         const Fault& fault, const std::vector<RowId>* only) {
+  Heads heads(p, inputs);
+  return faulty_output(p, heads, tile, fault, only);
 }
 
 // Why a fault is out of reach of some inputs.
@@ -571,30 +616,30 @@ std::vector<Problem> mutant_problems() {
   };
 }
 
-std::vector<MutantResult> mutant_table(
-    std::span<const Problem> problems, std::uint64_t seed,
-    const std::function<void(const Problem&, Distribution)>& progress) {
+std::vector<MutantResult> mutant_results(const Problem& problem, Distribution distribution,
+                                         std::uint64_t seed) {
   std::vector<MutantResult> results;
-  for (const Problem& problem : problems) {
-    for (const Distribution distribution : all_distributions()) {
-      if (progress) progress(problem, distribution);
-      const Inputs inputs = make_inputs(problem, distribution, seed);
-      const Verifier verifier(problem, inputs, {.budget = std::int64_t{1} << 27, .seed = seed});
-      auto judge = [&](const char* name, const HostTensor& output, const char* invisible) {
-        const CheckReport report = verifier.check(output);
-        results.push_back({name, problem, distribution, !report.ok, report.finite, report.ratio,
-                           invisible == nullptr ? "" : invisible});
-      };
-      judge(kHonest, honest_output(problem, inputs, kTile, false, &verifier.rows()), nullptr);
-      judge(kHonestGuarded, guarded_output(problem, inputs, &verifier.rows()), nullptr);
-      judge(kHonestSplit, split_output(problem, inputs, &verifier.rows()), nullptr);
-      for (const Mutant& mutant : kMutants) {
-        judge(mutant.name, mutant_output(mutant, problem, inputs, &verifier.rows()),
-              mutant.invisible(problem, distribution));
-      }
-    }
+  const Inputs inputs = make_inputs(problem, distribution, seed);
+  const Verifier verifier(problem, inputs, {.budget = kVerified, .seed = seed});
+  Heads heads(problem, inputs);
+  auto judge = [&](const char* name, const Fault& fault, const char* invisible) {
+    const CheckReport report =
+        verifier.check(faulty_output(problem, heads, kTile, fault, &verifier.rows()));
+    results.push_back({name, problem, distribution, !report.ok, report.finite, report.ratio,
+                       invisible == nullptr ? "" : invisible});
+  };
+  judge(kHonest, Fault(), nullptr);
+  judge(kHonestGuarded, kGuarded, nullptr);
+  judge(kHonestSplit, kSplit, nullptr);
+  for (const Mutant& mutant : kMutants) {
+    judge(mutant.name, *mutant.fault, mutant.invisible(problem, distribution));
   }
   return results;
+}
+
+double mutant_cost(const Problem& problem) {
+  const double products = problem.rows() * static_cast<double>(problem.seq_kv) * problem.head_dim;
+  return std::min(products, static_cast<double>(kVerified));
 }
 
 std::string mutant_markdown(std::span<const MutantResult> results) {

@@ -2,7 +2,6 @@
 // Wrong outputs on purpose: what the check has to reject, and the honest output that it must not.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,11 +61,13 @@ struct MutantResult {
   std::string invisible;  ///< the stated reason why it need not be rejected; empty when it must
 };
 
-/// Runs the honest outputs and every mutant through the check, for each problem and distribution.
-/// `progress`, when given, is called before each pair.
-std::vector<MutantResult> mutant_table(
-    std::span<const Problem> problems, std::uint64_t seed = 1,
-    const std::function<void(const Problem&, Distribution)>& progress = {});
+/// Runs the honest outputs and every mutant through the check, on one problem. Throws
+/// io::Interrupted.
+std::vector<MutantResult> mutant_results(const Problem& problem, Distribution distribution,
+                                         std::uint64_t seed = 1);
+
+/// Work of mutant_results() in any unit.
+double mutant_cost(const Problem& problem);
 
 /// The problems that the documentation and the tests use: FP16 and FP32, causal and not, 192 to
 /// 8192 keys; a paged cache with grouped heads and lengths from 0 on.

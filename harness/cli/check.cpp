@@ -109,6 +109,10 @@ class CheckRun {
       check_all();
     } catch (const io::Interrupted&) {
       interrupted = true;
+    } catch (...) {
+      progress_.clear();
+      if (any_passed()) summary(coloured("not checked", Colour::yellow));
+      throw;
     }
     progress_.clear();
     const bool good = summary(interrupted ? coloured("not checked", Colour::yellow)
@@ -252,6 +256,11 @@ class CheckRun {
     std::fflush(stdout);
   }
 
+  bool any_passed() const {
+    return std::any_of(subjects_.begin(), subjects_.end(),
+                       [](const Subject& subject) { return subject.passed > 0; });
+  }
+
   /// Prints a line for each subject; true when all are good.
   bool summary(const std::string& untouched) const {
     std::size_t width = 0;
@@ -327,24 +336,47 @@ class CheckCommand final : public Command {
   }
 
   Exit check_mutants() const {
-    Progress progress;
     const std::vector<Problem> problems = mutant_problems();
-    const std::vector<MutantResult> results =
-        mutant_table(problems, seed_, [&](const Problem& problem, Distribution distribution) {
+    const std::size_t pairs = problems.size() * all_distributions().size();
+    std::vector<MutantResult> results;
+    std::size_t judged = 0;
+    Progress progress;
+    double cost = 0;
+    for (const Problem& problem : problems) cost += mutant_cost(problem);
+    progress.expect(pairs, cost * static_cast<double>(all_distributions().size()));
+    try {
+      for (const Problem& problem : problems) {
+        for (const Distribution distribution : all_distributions()) {
           progress.show(fmt::format("{} {}", to_string(problem), to_string(distribution)));
-        });
+          const std::vector<MutantResult> some = mutant_results(problem, distribution, seed_);
+          results.insert(results.end(), some.begin(), some.end());
+          ++judged;
+          progress.advance(mutant_cost(problem));
+        }
+      }
+    } catch (const io::Interrupted&) {
+      // What follows says what was judged until then.
+    }
     progress.clear();
-    fmt::print("{}", mutant_markdown(results));
-    int mistakes = 0;
+    if (judged > 0) fmt::print("{}", mutant_markdown(results));
+    const Exit verdict = print_mistakes(results);
+    if (judged == pairs) return verdict;
+    print_note(fmt::format("interrupted: {} of {} pairs of problem and inputs were judged", judged,
+                           pairs));
+    return Exit::interrupted;
+  }
+
+  static Exit print_mistakes(const std::vector<MutantResult>& results) {
+    Exit verdict = Exit::ok;
     for (const MutantResult& result : results) {
       const bool honest = is_honest(result.mutant);
       if (honest ? !result.rejected : result.rejected || !result.invisible.empty()) continue;
-      ++mistakes;
+      verdict = Exit::wrong;
       fmt::print("{}: {} is {} at {} {}\n", coloured("wrong", Colour::red), result.mutant,
                  honest ? "rejected" : "not rejected", to_string(result.problem),
                  to_string(result.distribution));
     }
-    return mistakes == 0 ? Exit::ok : Exit::wrong;
+    return verdict;
   }
 
   std::vector<std::string> words_;

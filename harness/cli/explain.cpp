@@ -67,45 +67,79 @@ class ExplainCommand final : public Command {
     std::optional<ResultsFile> file;
     if (!save_.empty()) file.emplace(save_, identity, overwrite_);
     std::vector<Row> rows;
+    try {
+      const Exit result = count_all(counting, items, rows, file);
+      print_document(identity, rows);
+      return result;
+    } catch (...) {
+      if (!rows.empty()) print_document(identity, rows);
+      throw;
+    }
+  }
+
+ private:
+  /// Rows of what is finished, whatever ends the work. An item that the host has no memory for is
+  /// a row, too, unless it is all there is.
+  Exit count_all(Counting& counting, const std::vector<Item>& items, std::vector<Row>& rows,
+                 std::optional<ResultsFile>& file) {
     Exit result = Exit::ok;
+    std::string no_memory;
     Progress progress;
     expect(progress, items);
+    const std::string run = utc_now();
     try {
-      const std::string run = utc_now();
       for (const Item& item : items) {
-        const Counted counted = count(counting, item, progress);
-        if (item.refused.empty() && !counted.verdict.ok) result = Exit::wrong;
-        rows.push_back(row_of(counted, run));
-        if (!json_) print(counted);
+        std::string reason;
+        Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
+        try {
+          count(counting, counted, progress);
+        } catch (const OutOfMemory& error) {
+          if (items.size() == 1) throw;
+          reason = error.what();
+        }
+        if (item.refused.empty() && reason.empty() && !counted.verdict.ok) result = Exit::wrong;
+        if (no_memory.empty()) no_memory = reason;
+        rows.push_back(row_of(counted, run, reason));
+        if (!json_) print(counted, reason);
         std::fflush(stdout);  // before the file, which may fail
         if (file) file->put(std::span(&rows.back(), 1));
       }
     } catch (const io::Interrupted&) {
       progress.clear();
       print_note(fmt::format("interrupted: {} of {} counted", rows.size(), items.size()));
-      result = Exit::interrupted;
+      return Exit::interrupted;
     }
-    if (json_) fmt::print("{}\n", results_document(identity, rows).dump(1));
-    return result;
+    if (no_memory.empty()) return result;
+    print_error(no_memory);
+    return result == Exit::wrong ? result : Exit::environment;
   }
 
- private:
+  void print_document(const FileIdentity& identity, const std::vector<Row>& rows) const {
+    if (json_) fmt::print("{}\n", results_document(identity, rows).dump(1));
+  }
+
   static void expect(Progress& progress, const std::vector<Item>& items) {
     double cost = 0;
     for (const Item& item : items) cost += cost_of(item);
     progress.expect(items.size(), cost);
   }
 
-  static Counted count(Counting& counting, const Item& item, Progress& progress) {
+  static void count(Counting& counting, Counted& counted, Progress& progress) {
+    const Item& item = counted.item;
+    const double cost = cost_of(item);
     progress.show(fmt::format("{} on {}", item.name, to_string(item.problem())));
-    Counted counted{.item = item, .verdict = {}, .launches = {}, .total = {}};
     if (item.refused.empty()) counted = counting.count(item);
-    progress.advance(cost_of(item));
+    progress.advance(cost);
     progress.clear();
-    return counted;
   }
 
-  Row row_of(const Counted& counted, const std::string& run) const {
+  /// `no_memory`: why the item was not counted.
+  Row row_of(const Counted& counted, const std::string& run, const std::string& no_memory) const {
+    if (!no_memory.empty()) {
+      Row row = empty_row(counted.item, run);
+      row.settle(Status::out_of_memory, no_memory);
+      return row;
+    }
     Row row = counted_row(counted, run);
     if (by_line_ && counted.verdict.ok) {
       row.lines = row_lines(by_line(counted.launches, file_of(*counted.item.rung)));
@@ -136,13 +170,14 @@ class ExplainCommand final : public Command {
     return items;
   }
 
-  void print(const Counted& counted) {
+  void print(const Counted& counted, const std::string& no_memory) {
     const Item& item = counted.item;
     const std::string what =
         fmt::format("{} on {}", item.name, describe(item.problem(), problem_.inputs()));
-    if (!item.refused.empty()) {
-      printer_.say(fmt::format("{}\n{}: {}\n\n", what, coloured("unsupported", Colour::yellow),
-                               item.refused));
+    if (!item.refused.empty() || !no_memory.empty()) {
+      const char* status = no_memory.empty() ? "unsupported" : "out of memory";
+      printer_.say(fmt::format("{}\n{}: {}\n\n", what, coloured(status, Colour::yellow),
+                               no_memory.empty() ? item.refused : no_memory));
       return;
     }
     if (!counted.verdict.ok) {

@@ -19,19 +19,17 @@
 #include "harness/environment/ptxas.h"
 #include "harness/measure/bench.h"
 #include "harness/measure/identity.h"
+#include "harness/results/occupancy_row.h"
 
 namespace fa::cli {
 namespace {
 
 constexpr std::int64_t kDefaultSeq = 8192;
 
-/// A launch of an instance as one card would run it.
+/// A launch of an instance, one of several or all of it.
 struct StaticRow {
-  const Item* item = nullptr;
-  const Launch* launch = nullptr;
-  PtxasEntry compiled;
-  BlockNeeds needs;
-  Occupancy result;
+  OccupancyRow row;
+  bool several = false;
 };
 
 std::tuple<int, int, int, std::string_view> tile_order_key(const Tile& tile) {
@@ -42,14 +40,10 @@ std::string kib(std::size_t bytes) {
   return fmt::format("{:.0f}", static_cast<double>(bytes) / 1024);
 }
 
-std::vector<const char*> limit_names(const std::vector<Limit>& limits) {
+std::string joined(const std::vector<Limit>& limits) {
   std::vector<const char*> names;
   for (const Limit limit : limits) names.push_back(to_string(limit));
-  return names;
-}
-
-std::string joined(const std::vector<Limit>& limits) {
-  return limits.empty() ? "-" : fmt::format("{}", fmt::join(limit_names(limits), ", "));
+  return names.empty() ? "-" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// The row with the least median; nullptr where none has a time.
@@ -215,7 +209,7 @@ class TuneCommand final : public Command {
     require_new_file("--json", options_.json, options_.overwrite);
     const std::vector<Item> items = static_items(rung);
     if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
-    Json rows = Json::array();
+    std::vector<OccupancyRow> rows;
     for (const SmLimits& limits : known_sm_limits()) {
       if (!sms_.empty() && std::count(sms_.begin(), sms_.end(), limits.sm) == 0) continue;
       const std::vector<StaticRow> compiled = compile_report(items, limits);
@@ -225,17 +219,14 @@ class TuneCommand final : public Command {
             fmt::format("--sm '{}': this build has no code of {} for it", limits.sm, rung.name));
       }
       print_static(rung, limits, compiled);
-      for (const StaticRow& row : compiled) rows.push_back(static_json(limits, row));
+      for (const StaticRow& each : compiled) rows.push_back(each.row);
     }
     if (rows.empty()) {
       throw DeviceError("the report of ptxas has none of these kernels; build the target fa");
     }
-    const Json document{{"schema", kResultsSchema},
-                        {"kind", "occupancy"},
-                        {"generator", generator_json(source_state(), options_.argv)},
-                        {"rows", std::move(rows)}};
     std::fflush(stdout);
-    write_new_json(options_.json, document, options_.overwrite);
+    const Json generator = generator_json(source_state(), options_.argv);
+    write_new_json(options_.json, occupancy_document(generator, rows), options_.overwrite);
     return Exit::ok;
   }
 
@@ -266,11 +257,20 @@ class TuneCommand final : public Command {
       for (const Launch& launch : item.plan.launches) {
         const auto compiled = ptxas_entry(launch.entry, limits.sm);
         if (!compiled) continue;
-        const BlockNeeds needs{
+        OccupancyRow row;
+        row.id = item.key.id;
+        row.variant = item.key.variant;
+        row.entry = launch.entry;
+        row.ablation = item.ablation;
+        row.head_dim = item.problem().head_dim;
+        row.sm = limits.sm;
+        row.needs = {
             .threads = launch.block,
             .registers = compiled->registers,
             .shared = launch.dynamic_shared + static_cast<std::size_t>(compiled->static_shared)};
-        rows.push_back({&item, &launch, *compiled, needs, occupancy(limits, needs)});
+        row.spill_bytes = compiled->spill_bytes();
+        row.allowed = occupancy(limits, row.needs);
+        rows.push_back({std::move(row), item.plan.launches.size() > 1});
       }
     }
     return rows;
@@ -289,17 +289,16 @@ class TuneCommand final : public Command {
                  {"blocks/SM"},
                  {"warps/SM"},
                  {"limited by", left}});
-    for (const StaticRow& row : rows) {
-      const Occupancy& found = row.result;
-      const bool several = row.item->plan.launches.size() > 1;
-      table.add({fmt::format("{}", row.item->problem().head_dim), row.item->key.variant,
-                 fmt::format("{}", row.compiled.registers),
-                 fmt::format("{}", row.compiled.spill_bytes()), kib(row.needs.shared),
-                 fmt::format("{}", found.by_registers), fmt::format("{}", found.by_shared_memory),
-                 fmt::format("{}", found.by_warps), fmt::format("{}", found.blocks),
+    for (const auto& [row, several] : rows) {
+      const Occupancy& found = row.allowed;
+      table.add({fmt::format("{}", row.head_dim), row.variant,
+                 fmt::format("{}", row.needs.registers), fmt::format("{}", row.spill_bytes),
+                 kib(row.needs.shared), fmt::format("{}", found.by_registers),
+                 fmt::format("{}", found.by_shared_memory), fmt::format("{}", found.by_warps),
+                 fmt::format("{}", found.blocks),
                  fmt::format("{}", found.blocks * row.needs.threads / 32),
-                 joined(found.limits) + (row.item->ablation ? "" : "; the rung's own") +
-                     (several ? fmt::format("; {}", row.launch->entry) : "")});
+                 joined(found.limits) + (row.ablation ? "" : "; the rung's own") +
+                     (several ? fmt::format("; {}", row.entry) : "")});
     }
     printer_.say("\n");
     printer_.print(
@@ -308,26 +307,6 @@ class TuneCommand final : public Command {
                     "memory, {} warps, {} blocks",
                     rung.name, limits.sm / 10, limits.sm % 10, limits.registers, kib(limits.shared),
                     limits.warps, limits.blocks));
-  }
-
-  static Json static_json(const SmLimits& limits, const StaticRow& row) {
-    return {{"id", row.item->key.id},
-            {"variant", row.item->key.variant},
-            {"entry", row.launch->entry},
-            {"ablation", row.item->ablation},
-            {"head_dim", row.item->problem().head_dim},
-            {"sm", limits.sm},
-            {"threads", row.needs.threads},
-            {"registers", row.needs.registers},
-            {"spill_bytes", row.compiled.spill_bytes()},
-            {"shared_bytes", row.needs.shared},
-            {"blocks_allowed",
-             {{"registers", row.result.by_registers},
-              {"shared memory", row.result.by_shared_memory},
-              {"warps", row.result.by_warps},
-              {"blocks", row.result.by_blocks}}},
-            {"blocks_per_sm", row.result.blocks},
-            {"limited_by", limit_names(row.result.limits)}};
   }
 
   BenchOptions options_;

@@ -132,7 +132,8 @@ Exit report_exception() {
     print_error("out of host memory");
     return Exit::environment;
   } catch (const std::exception& error) {
-    print_error(error.what());
+    // fmt says "cannot write to file" of a stream that has no name.
+    print_error(std::ferror(stdout) != 0 ? "cannot write to standard output" : error.what());
     return Exit::environment;
   }
 }

@@ -36,17 +36,17 @@ class RecordCommand final : public Command {
     GpuDevice device;
     print_note(fmt::format("device: {} (gpu)", device.name()));
     Progress progress;
-    const Json document = timeline::record(device, kernels_, seq_, argv_,
-                                           [&](const std::string& text) { progress.show(text); });
+    const timeline::Timeline recorded = timeline::record(
+        device, kernels_, seq_, argv_, [&](const std::string& text) { progress.show(text); });
     progress.clear();
     if (const std::string warning = source_state().warning; !warning.empty()) print_note(warning);
-    for (const Json& row : document["rows"]) {
-      const double plain = row["plain_ms"]["median"], stamped = row["stamped_ms"]["median"];
-      fmt::print("{}  {:.4f} ms, with stamps {:.4f} ms (+{:.1f} %)\n", row["id"].get<std::string>(),
-                 plain, stamped, 100 * (stamped / plain - 1));
+    for (const timeline::TimelineRow& row : recorded.rows) {
+      const double plain = row.plain_ms.median, stamped = row.stamped_ms.median;
+      fmt::print("{}  {:.4f} ms, with stamps {:.4f} ms (+{:.1f} %)\n", row.id, plain, stamped,
+                 100 * (stamped / plain - 1));
     }
     std::fflush(stdout);
-    write_new_json(json_, document, overwrite_);
+    write_new_json(json_, timeline::timeline_document(recorded), overwrite_);
     return Exit::ok;
   }
 

@@ -4,9 +4,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <memory>
 
 #include "harness/command/arguments.h"
@@ -17,7 +14,6 @@
 #include "harness/measure/identity.h"
 #include "harness/measure/item.h"
 #include "harness/measure/measured.h"
-#include "harness/timeline/format.h"
 
 namespace fa::timeline {
 namespace {
@@ -64,59 +60,27 @@ class Stamped {
   void* stamps_ = nullptr;
 };
 
-std::span<const Stamp> of_warp(std::span<const Stamp> stamps, std::size_t warp) {
-  const std::span<const Stamp> row = stamps.subspan(warp * kStamps, kStamps);
-  const auto end = std::find_if(row.begin(), row.end(), [](Stamp s) { return s.code == 0; });
-  return row.first(static_cast<std::size_t>(end - row.begin()));
-}
-
-/// Clocks count from the first stamp of the thread block; their low halves differ by less than
-/// half of what they hold.
-Json warps_json(const std::vector<Stamp>& stamps) {
-  std::uint32_t first = 0;
-  bool any = false;
-  for (std::size_t warp = 0; warp < kWarps; ++warp) {
-    const std::span<const Stamp> row = of_warp(stamps, warp);
-    if (row.empty()) continue;
-    const auto ahead = static_cast<std::int32_t>(row.front().clock - first);
-    if (!any || ahead < 0) first = row.front().clock;
-    any = true;
-  }
-  Json warps = Json::array();
-  for (std::size_t warp = 0; warp < kWarps; ++warp) {
-    const std::span<const Stamp> row = of_warp(stamps, warp);
-    if (row.empty()) continue;
-    Json events = Json::array();
-    for (const Stamp& stamp : row)
-      events.push_back(
-          {stamp.clock - first, stamp.code >> kDetailBits, stamp.code & ((1u << kDetailBits) - 1)});
-    // The last place is overwritten by all that did not fit.
-    const bool full = row.size() == kStamps;
-    if (full) events.erase(events.size() - 1);
-    warps.push_back({{"warp", warp}, {"complete", !full}, {"events", std::move(events)}});
-  }
-  return warps;
-}
-
 std::int64_t recorded_block(const Launch& launch) {
   return launch.grid.x * launch.grid.y * launch.grid.z / 2;
 }
 
-Json row_json(const Item& item, const Launch& launch, const std::vector<ItemTimes>& times,
-              const std::vector<Stamp>& stamps) {
-  return {{"id", item.rung->id},
-          {"variant", item.key.variant},
-          {"entry", launch.entry},
-          {"problem", to_json(item.problem())},
-          {"threads", launch.block},
-          {"blocks", launch.grid.x * launch.grid.y * launch.grid.z},
-          {"block", recorded_block(launch)},
-          {"plain_ms", to_json(times_of(times[0]))},
-          {"stamped_ms", to_json(times_of(times[1]))},
-          {"warps", warps_json(stamps)}};
+TimelineRow row_of(const Item& item, const Launch& launch, const std::vector<ItemTimes>& times,
+                   const std::vector<Stamp>& stamps) {
+  TimelineRow row;
+  row.id = item.rung->id;
+  row.variant = item.key.variant;
+  row.entry = launch.entry;
+  row.problem = item.problem();
+  row.threads = launch.block;
+  row.blocks = launch.grid.x * launch.grid.y * launch.grid.z;
+  row.block = recorded_block(launch);
+  row.plain_ms = times_of(times[0]);
+  row.stamped_ms = times_of(times[1]);
+  row.warps = warp_events(stamps);
+  return row;
 }
 
-Json record_rung(GpuDevice& device, const std::string& folder, const Item& item) {
+TimelineRow record_rung(GpuDevice& device, const std::string& folder, const Item& item) {
   if (!item.refused.empty()) throw DeviceError(item.refused);
   LaunchPlan plan = item.plan;
   Launch& launch = plan.launches.at(0);
@@ -142,31 +106,28 @@ Json record_rung(GpuDevice& device, const std::string& folder, const Item& item)
   stamped.clear();
   device.launch(plan);
   device.synchronize();
-  return row_json(item, launch, times, stamped.read());
+  return row_of(item, launch, times, stamped.read());
 }
 
 }  // namespace
 
-Json record(GpuDevice& device, const std::string& folder, std::int64_t seq,
-            const std::vector<std::string>& argv,
-            const std::function<void(const std::string&)>& progress) {
+Timeline record(GpuDevice& device, const std::string& folder, std::int64_t seq,
+                const std::vector<std::string>& argv,
+                const std::function<void(const std::string&)>& progress) {
   const Problem problem{.batch = 16, .heads = 16, .seq_q = seq, .seq_kv = seq, .head_dim = 128};
   device.require_memory(problem);
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  Json rows = Json::array();
+  Timeline timeline;
   for (const std::string_view id : kRungs) {
     const Rung& rung = cli::select_rung(std::string(id));
     progress(fmt::format("recording {}", rung.name));
-    rows.push_back(record_rung(device, folder, rung_item(rung, problem, "", device.description())));
+    timeline.rows.push_back(
+        record_rung(device, folder, rung_item(rung, problem, "", device.description())));
   }
   const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
-  return {{"schema", kResultsSchema},
-          {"kind", "timeline"},
-          {"generator", generator_json(source_state(), argv)},
-          {"device", device_json(device, nvml.get())},
-          {"policy", policy_json(limits::limits_policy(), 1, device, nvml.get())},
-          {"kinds", kKindNames},
-          {"rows", std::move(rows)}};
+  timeline.identity = {generator_json(source_state(), argv), device_json(device, nvml.get()),
+                       policy_json(limits::limits_policy(), 1, device, nvml.get())};
+  return timeline;
 }
 
 }  // namespace fa::timeline

@@ -8,19 +8,18 @@
 #include <vector>
 
 #include "harness/device/gpu.h"
-#include "harness/results/json.h"
+#include "harness/timeline/row.h"
 
 namespace fa::timeline {
 
 /// The rungs that are stamped.
 inline constexpr std::string_view kRungs[] = {"21", "22", "23", "24", "28", "34"};
 
-/// The document of timeline.json (timeline.schema.json beside this file): each rung is timed as it
-/// is and with the stamps, must write the same bits with them, and is then launched once more for
-/// its stamps. `folder` holds the stamped kernels. Throws DeviceError where one cannot be loaded or
-/// computes something else.
-Json record(GpuDevice& device, const std::string& folder, std::int64_t seq,
-            const std::vector<std::string>& argv,
-            const std::function<void(const std::string&)>& progress);
+/// Each rung is timed as it is and with the stamps, must write the same bits with them, and is then
+/// launched once more for its stamps. `folder` holds the stamped kernels. Throws DeviceError where
+/// one cannot be loaded or computes something else.
+Timeline record(GpuDevice& device, const std::string& folder, std::int64_t seq,
+                const std::vector<std::string>& argv,
+                const std::function<void(const std::string&)>& progress);
 
 }  // namespace fa::timeline

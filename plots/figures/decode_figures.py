@@ -8,7 +8,6 @@ the kernels, and shares are computed with the kernels' own formulas.
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import decode
 from attention_figures import SCORES, VALUES, direct
 from canvas import HUES, SMALL, Canvas, begin
+from ladder import read_json
 from layouts import SHOWN_LANE, facts, pairs_of_accumulator
 from memory_figures import card
 
@@ -26,7 +26,7 @@ BRIEF = 11.5  # letters in narrow cells
 
 @functools.cache
 def decode_facts() -> dict[str, Any]:
-    return dict(json.loads(decode.FACTS.read_text(encoding="utf-8")))
+    return read_json(decode.FACTS, "what decode.py writes", dict)
 
 
 def require_formula(rung: str, formula: str) -> None:

@@ -24,6 +24,7 @@ FOLDER = REPOSITORY / "docs" / "assets" / "figures"
 sys.path.insert(0, str(HERE.parent))  # plots: results and limits
 
 from canvas import Canvas  # noqa: E402
+from ladder import LadderError  # noqa: E402
 
 MODULES = (
     "attention_figures",
@@ -63,7 +64,11 @@ def main(argv: list[str] | None = None) -> int:
     wanted = {
         name: draw for name, draw in known.items() if not arguments.names or name in arguments.names
     }
-    return write(wanted) if arguments.write else check(wanted, known)
+    try:
+        return write(wanted) if arguments.write else check(wanted, known)
+    except LadderError as error:
+        print(f"draw.py: error: {error}", file=sys.stderr)
+        return 2
 
 
 def write(wanted: dict[str, Draw]) -> int:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 from typing import Any
 
 from canvas import HUES, SMALL, Canvas, begin
+from ladder import read_json
 
 FACTS = Path(__file__).resolve().parent / "machine.json"
 SHOWN_LANE = 5
@@ -16,7 +16,7 @@ SHOWN_LANE = 5
 
 @functools.cache
 def facts() -> dict[str, Any]:
-    return dict(json.loads(FACTS.read_text(encoding="utf-8")))
+    return read_json(FACTS, "what probe.py writes", dict)
 
 
 def soft(index: int) -> str:

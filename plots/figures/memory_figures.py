@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 
 import limits
 from canvas import SMALL, Canvas, begin
+from ladder import Results
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 CARD = RESULTS / "h200" / "limits.json"
@@ -105,14 +105,18 @@ def places() -> Canvas:
 
 
 @functools.cache
+def counted_results() -> Results:
+    return Results.load(COUNTS)
+
+
+@functools.cache
 def counts(rung: str, dim: int) -> dict[str, int]:
-    rows = json.loads(COUNTS.read_text(encoding="utf-8"))["rows"]
     (row,) = (
         row
-        for row in rows
-        if row["id"] == rung and row["problem"]["head_dim"] == dim and not row["ablation"]
+        for row in counted_results().rows
+        if row.id == rung and row.problem.head_dim == dim and not row.ablation
     )
-    return dict(row["counts"])
+    return dict(row.data["counts"])
 
 
 TRAFFIC_DIM, TRAFFIC_TILES, TRAFFIC_TENSOR = 64, 1024 // 32, 2 * 1024 * 64 * 4

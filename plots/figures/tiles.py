@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 from canvas import HUES, SMALL, Canvas, begin
-from memory_figures import COUNTS
+from memory_figures import counted_results
 
 # --- causal tiles and edges -----------------------------------------------------------------------
 
@@ -98,11 +97,10 @@ def ragged() -> Canvas:
 
 def loads_for(rung: str, tile: str) -> float:
     """ldmatrix for 256 mma, by the machine's counts."""
-    rows = json.loads(COUNTS.read_text(encoding="utf-8"))["rows"]
     (row,) = (
-        row
-        for row in rows
-        if row["id"] == rung and row["variant"] == tile and row["problem"]["head_dim"] == 128
+        row.data
+        for row in counted_results().rows
+        if row.id == rung and row.variant == tile and row.problem.head_dim == 128
     )
     return float(256 * row["counts"]["ldmatrix"] / row["counts"]["tensor"])
 

@@ -8,13 +8,13 @@ missing, a figure shows the machine's order alone and says so.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from canvas import SMALL, Canvas, begin
+from ladder import read_json
 
 HERE = Path(__file__).resolve().parent
 ORDER = HERE / "order.json"
@@ -54,7 +54,7 @@ class Span:
 
 @functools.cache
 def stamps() -> dict[str, Any] | None:
-    return dict(json.loads(STAMPS.read_text(encoding="utf-8"))) if STAMPS.is_file() else None
+    return read_json(STAMPS, "what fa_timeline writes", dict) if STAMPS.is_file() else None
 
 
 def product_name(rung: str, index: int, steps: int) -> str:
@@ -158,7 +158,7 @@ def lane(
 
 def machine(canvas: Canvas, y: float, rung: str) -> tuple[float, set[str]]:
     """The machine's order of the whole thread block."""
-    lanes = json.loads(ORDER.read_text(encoding="utf-8"))[rung]
+    lanes = read_json(ORDER, "what order.py writes", dict)[rung]
     spans = {
         name: [Span(at, at + length, kind) for at, length, kind in row]
         for name, row in lanes.items()

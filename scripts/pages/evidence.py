@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import ladder
-from ladder import LadderError, Problem, Row
+from ladder import LadderError, Problem, Row, read_json
 
 from pages.numbers import counted_problem, counted_row, counts_of, grouped, loop_counts
 from pages.results import markdown_table
@@ -21,7 +20,9 @@ NCU = "h200/ncu"
 
 def mutants_table(site: Site, page: Path) -> str:
     """Made on the CPU by the program itself."""
-    return ladder.run_fa("check", "--mutants")
+    if site.mutants is None:
+        return ladder.run_fa("check", "--mutants")
+    return ladder.read_bytes(site.mutants).decode()
 
 
 # Those that none of a table's loops has are left out of it.
@@ -161,12 +162,12 @@ def profiled(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[st
 
 def ncu_table(site: Site, page: Path) -> str:
     """Machine / hardware, at the same problem."""
-    try:
-        profile = json.loads(site.results_path(NCU).read_text(encoding="utf-8"))
-        problem = Problem.from_json(profile["problem"])
+
+    def take(profile: Any) -> tuple[Problem, str, Any]:
         device, counters = profile["device"]["name"], profiled(profile["rows"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LadderError(f"{NCU}.json cannot be read ({error})") from None
+        return Problem.from_json(profile["problem"]), device, counters
+
+    problem, device, counters = read_json(site.results_path(NCU), "a file of profile.sh", take)
     if problem != Problem.parse(COUNTS_AT.format(problem.head_dim)):
         raise LadderError(f"{NCU}.json: profiled at {problem.label}, which is not what was counted")
     lines = []

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import intensity
 import ladder
-from ladder import LadderError, Problem, Row
+from ladder import LadderError, Problem, Row, read_json
 
 from pages.site import (
     COUNTS,
@@ -98,11 +98,8 @@ def loop_counts(site: Site, entry: str) -> tuple[dict[str, int], dict[str, int]]
     """Instructions by kind, and their "total", in the main loop of an entry point: all of them, and
     those of them that a branch can jump over."""
     path = site.results_path("sass")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        entries, behind = document["entries"], document["behind_branches"]
-    except (OSError, ValueError, KeyError) as error:
-        raise LadderError(f"{path} cannot be read ({error}); scripts/sass.py makes it") from None
+    take = itemgetter("entries", "behind_branches")
+    entries, behind = read_json(path, "what scripts/sass.py writes", take)
     if entry not in entries:
         raise LadderError(f"{path.name} has no entry point '{entry}'")
     return entries[entry], behind.get(entry, {})

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ from typing import Any
 import intensity
 import ladder
 import limits
-from ladder import LadderError, Problem, Results, Row, Rung, Step
+from ladder import LadderError, Problem, Results, Row, Rung, Step, read_json
 
 from pages.site import (
     FIELDS,
@@ -307,11 +306,12 @@ def tune_table(site: Site, page: Path, name: str, id: str, problem_text: str) ->
 
 def occupancy_rows(site: Site, id: str, dim: str) -> list[dict[str, Any]]:
     path = site.results_path(OCCUPANCY)
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-        found = [row for row in rows if (row["id"], str(row["head_dim"])) == (id, dim)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LadderError(f"{path} cannot be read ({error}); fa tune --static makes it") from None
+
+    def take(document: Any) -> list[dict[str, Any]]:
+        rows = document["rows"]
+        return [row for row in rows if (row["id"], str(row["head_dim"])) == (id, dim)]
+
+    found = read_json(path, "what fa tune --static writes", take)
     if not found:
         raise LadderError(f"{path.name} has no rows of '{id}' at head_dim {dim}")
     return found

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "harness/attention/mutants.h"
 
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -31,7 +32,13 @@ Distributions seen_with(const std::string& mutant) {
 
 TEST_CASE("every mutant is rejected and the honest output passes, at one tolerance") {
   const std::vector<Problem> problems = mutant_problems();
-  const std::vector<MutantResult> results = mutant_table(problems);
+  std::vector<MutantResult> results;
+  for (const Problem& problem : problems) {
+    for (const Distribution distribution : all_distributions()) {
+      const std::vector<MutantResult> some = mutant_results(problem, distribution);
+      results.insert(results.end(), some.begin(), some.end());
+    }
+  }
   CHECK(results.size() ==
         problems.size() * all_distributions().size() * (all_mutants().size() + 3));
   std::map<std::string, Distributions> seen;
@@ -63,6 +70,7 @@ TEST_CASE("every mutant is rejected and the honest output passes, at one toleran
     CHECK(!r.rejected);
   }
   const std::string table = mutant_markdown(results);
+  std::ofstream(FA_MUTANT_TABLE) << table;  // for the page that shows it
   for (const Mutant& mutant : all_mutants()) {
     CHECK(contains(table, std::string("| `") + mutant.name + "` |"));
   }

@@ -27,6 +27,13 @@ def npy_bytes(shape: tuple[int, ...], descr: str = "<f2", fill: bytes | None = N
     return b"\x93NUMPY\x01\x00" + size + header.encode() + element * count
 
 
+def more_than_memory() -> tuple[object, ...]:
+    """A shape whose Q, K and V, 6 GiB for a batch entry, are just more than this host has free."""
+    text = Path("/proc/meminfo").read_text(encoding="utf-8")
+    available = int(re.search(r"MemAvailable: +(\d+)", text)[1]) << 10
+    return ("--batch", available // (6 << 30) + 1, "--heads", 64, "--seq", 131072)
+
+
 class CliCase(unittest.TestCase):
     """`self.fa(...)` runs the tool; `self.folder` is an empty folder."""
 

@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
+from cli_case import (
+    ENVIRONMENT, OK, USAGE, CliCase, arguments, more_than_memory, npy_bytes, run,
+)  # fmt: skip
 
 FA, SOURCE = arguments(2)
 CliCase.program = FA
@@ -65,7 +67,6 @@ class Run(CliCase):
             code=ENVIRONMENT,
             err=DEVICE + r"fa: error: [^\n]*needs \d+ bytes[^\n]*are free[^\n]*\n",
         )
-
 
     def test_a_rung_of_several_launches(self) -> None:
         for rung, launches in (("a0", 3), ("a5", 2)):
@@ -131,12 +132,8 @@ class Bench(CliCase):
         self.assertEqual(list(self.folder.iterdir()), [path])
 
     def test_host_memory(self) -> None:
-        """It may fit on the GPU; the host would need three tensors of 32 GiB."""
-        available = int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())[1])
-        if available << 10 > 96 << 30:
-            self.skipTest("this host has the memory")
-        shape = ("--batch", 16, "--heads", 64, "--seq", 131072)
-        self.fa("run", "06", *shape, code=ENVIRONMENT,
+        """It may fit on the GPU."""
+        self.fa("run", "06", *more_than_memory(), code=ENVIRONMENT,
                 err=DEVICE + r"fa: error: [^\n]*needs \d+ bytes of (GPU|host) memory[^\n]*\n")  # fmt: skip
 
 

@@ -18,7 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
+from cli_case import (
+    ENVIRONMENT, OK, USAGE, CliCase, arguments, more_than_memory, npy_bytes, run,
+)  # fmt: skip
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same on a machine with a GPU
 
@@ -36,6 +38,8 @@ class FileCase(CliCase):
         return self.fa(*RUN, *words, code=OK, out=r".*correct.*", err=ON_VM)
 
     def start(self, *words: object, **options: object) -> subprocess.Popen[str]:
+        # Of a test that runs in the background the signal may be ignored.
+        options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         return subprocess.Popen(
             [str(FA), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, cwd=self.folder, **options,
@@ -196,7 +200,7 @@ class Failures(FileCase):
                     [str(FA), *map(str, words)], stdout=full, stderr=subprocess.PIPE, check=False
                 )
             self.assertEqual(done.returncode, ENVIRONMENT, words)
-            self.assertIn(b"cannot write", done.stderr, words)
+            self.assertIn(b"error: cannot write to standard output\n", done.stderr, words)
 
     def test_full_stderr(self) -> None:
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -248,13 +252,8 @@ class Hostile(FileCase):
             self.refused("run", "06", *words, says=says)
 
     def test_memory_is_asked_before_it_is_taken(self) -> None:
-        available = re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
-        shapes = [(1024, 1024)]
-        if int(available[1]) << 10 < 224 << 30:
-            shapes.append((16, 64))
-        for batch, heads in shapes:
-            says = rf"fa: error: B={batch} [^\n]* needs \d+ bytes of host memory for [^\n]*, \d+ are available\n"
-            words = ("--batch", batch, "--heads", heads, "--seq", 131072)
+        for words in (("--batch", 1024, "--heads", 1024, "--seq", 131072), more_than_memory()):
+            says = rf"fa: error: B={words[1]} [^\n]* needs \d+ bytes of host memory for [^\n]*, \d+ are available\n"
             for command in ("run", "explain"):
                 start = time.monotonic()
                 err = (ON_VM if command == "run" else "") + says
@@ -286,6 +285,15 @@ class Interrupts(FileCase):
             self.assertRegex(out, r"01_base \S+ d64 +\d+ passed +0 wrong")
             self.assertRegex(out, r"not checked\n")
             self.assertIn("checked until then", err)
+
+    def test_mutants_that_were_judged_are_shown(self) -> None:
+        process = self.start("check", "--mutants")
+        time.sleep(1.5)
+        out, err = self.stop(process, signal.SIGINT)
+        self.assertRegex(out, r"\| mutant \|.*\n\|---.*\n\| `honest` \| [^|]* \| 0\.\d+ \|")
+        judged = re.search(r"interrupted: (\d+) of (\d+) pairs of problem and inputs", err)
+        self.assertGreaterEqual(int(judged[1]), 1)
+        self.assertLess(int(judged[1]), int(judged[2]))
 
     def test_explain_keeps_what_is_finished(self) -> None:
         process = self.start("explain", "ampere", "--seq", 512, "--save", "c.json")

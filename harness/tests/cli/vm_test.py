@@ -131,14 +131,22 @@ class Check(CliCase):
         self.fa(*words, code=OK, out=r"(02_swizzle [^\n]* 0 wrong [^\n]* ok\n){2}", err=ON_VM)
 
     def test_every_rung_fits_the_machine(self) -> None:
-        shutil.copytree(BUILD_PTX, self.folder / "ptx")
-        (self.folder / "ptx" / "07_dbuf.ptx").unlink()
-        self.fa(
-            *("check", "07"),
-            code=ENVIRONMENT,
-            err=ON_VM + r"fa: error: 07_dbuf [^\n]*fa_07_dbuf[^\n]*\n",
-            FA_PTX_DIR=str(self.folder / "ptx"),
-        )
+        self.fa(*("check", "07"), code=ENVIRONMENT, err=ON_VM + WITHOUT_07,
+                FA_PTX_DIR=folder_without_07(self.folder))  # fmt: skip
+
+    def test_an_error_leaves_what_was_checked(self) -> None:
+        self.fa(*("check", "06", "07"), code=ENVIRONMENT, err=ON_VM + WITHOUT_07,
+                out=r"(06_batched \S+ d\d+ +\d+ passed[^\n]*\n)+(07_dbuf [^\n]*not checked\n)+",
+                FA_PTX_DIR=folder_without_07(self.folder))  # fmt: skip
+
+
+WITHOUT_07 = r"fa: error: [^\n]*fa_07_dbuf[^\n]*\n"
+
+
+def folder_without_07(folder: Path) -> str:
+    shutil.copytree(BUILD_PTX, folder / "ptx")
+    (folder / "ptx" / "07_dbuf.ptx").unlink()
+    return str(folder / "ptx")
 
 
 def document(case: CliCase, *words: object) -> dict[str, Any]:
@@ -193,6 +201,27 @@ class Explain(CliCase):
         self.refused("explain", "06", "--tile", "1x1w1", says="tile 1x1w1 is not one of")
         self.refused("explain", "06", "--seq", "100", says="not a multiple")
         self.refused("explain", "06", "--causal", says="causal")
+
+    def test_rows_of_what_was_counted_before_an_error(self) -> None:
+        words = ("explain", "06", "07", *SMALL, "--json", "--save", "c.json")
+        out = self.fa(*words, code=ENVIRONMENT, out=r".+", err=WITHOUT_07,
+                      FA_PTX_DIR=folder_without_07(self.folder))  # fmt: skip
+        for text in (out, (self.folder / "c.json").read_text()):
+            rows = json.loads(text)["rows"]
+            self.assertEqual([(row["id"], row["status"]) for row in rows], [("06", "ok")])
+
+    def test_what_the_host_has_no_memory_for_is_a_row(self) -> None:
+        # One key too many for the tiles of 06, which refuses it and needs no memory.
+        words = ("explain", "06", "09", "--batch", 1024, "--heads", 1024, "--seq", 131073)
+        err = r"fa: error: B=1024 [^\n]* bytes of host memory [^\n]*\n"
+        out = self.fa(*words, "--json", "--save", "c.json", code=ENVIRONMENT, out=r".+", err=err)
+        for text in (out, (self.folder / "c.json").read_text()):
+            rows = json.loads(text)["rows"]
+            states = [(row["id"], row["status"]) for row in rows]
+            self.assertEqual(states, [("06", "unsupported"), ("09", "out_of_memory")])
+            self.assertIn("bytes of host memory", rows[1]["reason"])
+        out = self.fa(*words, code=ENVIRONMENT, out=r".+", err=err)
+        self.assertRegex(out, r"09_ragged [^\n]*\nout of memory: B=1024 [^\n]*\n")
 
     def test_a_family_may_hold_a_rung_that_refuses(self) -> None:
         out = self.fa("explain", "all", "--seq", 64, code=OK, out=r".+")

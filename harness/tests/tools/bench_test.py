@@ -278,7 +278,11 @@ class WithoutGpuTest(support.FolderTest):
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}"}
         environment |= {"STOPS": stops, "CODE": str(code)}
         command = [SCRIPT, "--no-build", "--json", file, *words]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, text=True,
+            # Of a test that runs in the background the signal may be ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
 
     def refused(self, file: object, says: str, code: int) -> None:
         process = self.start(file)

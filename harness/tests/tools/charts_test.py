@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import unittest
@@ -413,6 +414,20 @@ class FileTest(support.FolderTest):
         code, _, err = self.render("out")
         self.assertEqual(code, 2)
         self.assertRegex(err, "^render.py: error: cannot read .*\n$")
+
+    def test_json_nested_without_end(self) -> None:
+        listing, results = synthetic.write(self.folder, *SIZES[7])
+        for path, what in ((listing, "a catalogue"), (results, "a result file")):
+            good = path.read_text(encoding="utf-8")
+            path.write_text('{"schema":' + "[" * 200_000, encoding="utf-8")
+            said = rf"^\S+ error: {path} is not {what}: it is nested too deeply\n$"
+            words = ("--results", results, "--catalogue", listing, "--out", self.folder / "out")
+            one = functools.partial(style.chart_main, "one chart", DRAWN[0].draw)
+            for main in (render.main, one):
+                code, _, err = support.run_main(main, *words)
+                self.assertEqual(code, 2)
+                self.assertRegex(err, said)
+            path.write_text(good, encoding="utf-8")
 
 
 class ColourTest(unittest.TestCase):

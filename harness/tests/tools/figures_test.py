@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 from unittest import mock
@@ -22,6 +23,8 @@ sys.path[:0] = [str(FIGURES), str(FIGURES.parent)]
 
 import canvas  # noqa: E402
 import draw  # noqa: E402
+import layouts  # noqa: E402
+import memory_figures  # noqa: E402
 import timelines  # noqa: E402
 
 IMAGE = re.compile(r"!\[([^\]]*)\]\((?:\.\./)?assets/figures/(\w+)\.svg\)")
@@ -52,6 +55,21 @@ class FilesTest(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as told:
             self.assertEqual(draw.check(other, draw.figures()), 1)
         self.assertIn(f"{name}.svg is out of date", told.getvalue())
+
+    def test_json_nested_without_end_is_one_error(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "deep.json"
+            path.write_text("[" * 200_000, encoding="utf-8")
+            reads = {(layouts, "FACTS"): layouts.facts, (timelines, "STAMPS"): timelines.stamps,
+                     (memory_figures, "COUNTS"): memory_figures.counted_results}  # fmt: skip
+            for (module, name), read in reads.items():
+                read.cache_clear()
+                self.addCleanup(read.cache_clear)
+                with mock.patch.object(module, name, path):
+                    code, _, err = support.run_main(draw.main, "--check")
+                self.assertEqual(code, 2)
+                self.assertRegex(err, rf"^draw.py: error: {path} is not .* nested too deeply\n$")
+                read.cache_clear()
 
     def test_figures_are_drawings_with_words_and_load_nothing(self) -> None:
         for path in FOLDER.glob("*.svg"):

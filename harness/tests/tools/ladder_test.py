@@ -11,6 +11,7 @@ import synthetic
 
 import ladder
 
+DEEP = 200_000
 MAIN = ladder.Problem.parse(ladder.MAIN_PROBLEM)
 
 
@@ -99,13 +100,17 @@ class FilesTest(support.FolderTest):
 
     def test_bad_files_are_one_clear_line(self) -> None:
         path = self.folder / "bad.json"
-        for text in ("", "[]", "{}", '{"schema": 2, "rows": []}', '{"schema": 1, "rows": [{}]}'):
+        texts = ("", "[]", "{}", "[" * DEEP, '{"rungs":' + '{"a":' * DEEP, '{"rungs": [7]}')
+        unnamed = ('{"schema": 1, "rows": []}', '{"schema": 1, "rows": [], "device": {"name": 1}}')
+        rows = ('{"schema": 2, "rows": []}', '{"schema": 1, "rows": [{}]}', *unnamed)
+        for text in texts + rows:
             path.write_text(text)
             for load in (ladder.Results.load, ladder.Catalogue.load):
                 with self.assertRaises(ladder.LadderError) as caught:
                     load(path)
                 self.assertNotIn("\n", str(caught.exception))
                 self.assertIn("bad.json", str(caught.exception))
+                self.assertLess(len(str(caught.exception)), 300)
         with self.assertRaisesRegex(ladder.LadderError, "cannot read"):
             ladder.Results.load(self.folder / "none.json")
 
