@@ -34,8 +34,10 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
   static constexpr int kStateFloats = kWarps * kHeads * kPitch;
   static constexpr std::size_t kSharedBytes =
       kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
-  static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
-  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
+  static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
+  static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   // The columns of O that a lane merges.
@@ -140,37 +142,36 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }
 
-  // A lane's rows of a tile, l and l + 32: the page of each and its row there.
-  struct Rows {
-    int page[Bc / 32] = {}, row[Bc / 32] = {};
+  // Of the rows of a tile that the warp copies, kWarpRows at a time, the one that is `i`.
+  __device__ static int row_of(int i) {
+    const int warp = threadIdx.x / 32;
+    return i / kWarpRows * kCopyRows + warp * kWarpRows + i % kWarpRows;
+  }
+
+  // Where a key lies: its page and its row there.
+  struct Place {
+    int page = 0, row = 0;
   };
 
-  // Looks up the rows of a tile. Without pages an entry is one page, in order.
-  __device__ static Rows look_up(const fa::DecodeParameters& in, const Position& at) {
+  // Looks up the rows that the warp will copy, one a lane. Without pages an entry is one page.
+  __device__ static Place look_up(const fa::DecodeParameters& in, const Position& at) {
     const int64_t table = int64_t{at.entry} * ((in.seq_kv + in.page - 1) >> in.page_bits);
-    Rows rows;
-#pragma unroll
-    for (int i = 0; i < Bc / 32; ++i) {
-      const int key = at.key + i * 32 + static_cast<int>(threadIdx.x % 32);
-      rows.page[i] = at.entry;
-      if (in.page_table != nullptr && key < at.length)
-        rows.page[i] = in.page_table[table + (key >> in.page_bits)];
-      rows.row[i] = key & ((1u << in.page_bits) - 1);
-    }
-    return rows;
+    const int key = at.key + row_of(threadIdx.x % 32);
+    Place place{at.entry, static_cast<int>(key & ((1u << in.page_bits) - 1))};
+    if (in.page_table != nullptr && key < at.length)
+      place.page = in.page_table[table + (key >> in.page_bits)];
+    return place;
   }
 
   // Starts the copies of a K and a V tile; rows behind the length become zeros.
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
-                                    const Position& at, const Rows& rows) {
+                                    const Position& at, const Place& place) {
     const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
-    int64_t own[Bc / 32];  // of the lane's rows the first element
+    const int64_t own = ((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D;
 #pragma unroll
-    for (int i = 0; i < Bc / 32; ++i)
-      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * in.page + rows.row[i]) * D;
-#pragma unroll
-    for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
-      const int64_t first = __shfl_sync(0xffffffff, own[i * kCopyRows / 32], row % 32);
+    for (int i = 0; i < Bc / kCopyRows; ++i) {
+      const int source = i * kWarpRows + threadIdx.x % 32 / kChunks, row = row_of(source);
+      const int64_t first = __shfl_sync(0xffffffff, own, source);  // element of the row
       const int64_t element = at.key + row < at.length ? first + chunk * 8 : 0;
       const int bytes = at.key + row < at.length ? 16 : 0;
       cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
@@ -422,14 +423,14 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
 
     // Starts the copy of a tile to its stage; none where there is no such tile.
     Position at = position_of(in, all, begin), ahead = at;
-    Rows rows = look_up(in, ahead);
+    Place place = look_up(in, ahead);
     const auto load_step = [&](int tile) {
       if (tile < end) {
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
-        load_tiles(stage, in, ahead, rows);
+        load_tiles(stage, in, ahead, place);
         ahead.key += Bc;
         if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
-        rows = look_up(in, ahead);  // a step before they are needed
+        place = look_up(in, ahead);  // a step before it is needed
       }
       cp_async_commit();
     };

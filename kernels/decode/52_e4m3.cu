@@ -1,13 +1,12 @@
-// 52_e4m3           parent: 47_pages
+// 52_e4m3           parent: 51_one
 // Idea: a cache of e4m3, a byte an element, with a scale for each head. A half has one bit of
-// exponent
-//       more: shifted into its place, an e4m3 is the half of 2^-8 its value. The scores take that
-//       factor and the scale of K, O those of V.
+//       exponent more: shifted into its place, an e4m3 is the half of 2^-8 its value. The scores
+//       take that factor and the scale of K, O those of V.
 //
-// Tile              up to 8 queries of a group x 128 keys, 4 warps
-// Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
-// Expected effect   half the bytes of 47, and 14 instructions a key to widen them: nearly twice the
-//                   tokens a second.
+// Tile              up to 8 queries of a group x 256 keys, 8 warps
+// Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
+// Expected effect   half the bytes of 51, and 14 instructions a key to widen them: nearly twice
+//                   the tokens a second.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -21,23 +20,25 @@
 namespace {
 
 template <int Bc, int D>
-struct Decode : fa::StaticKernel<8, Bc, 4, D> {
-  static constexpr int kWarps = 4, kHeads = 8;  // columns of an mma
-  static constexpr int kStages = 3;
+struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
+  static constexpr int kWarps = Bc / 32, kHeads = 8;  // columns of an mma
+  static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D;
   static constexpr int kPlaces = 2 * kHeads;
-  static constexpr int kPart = D + 32;          // floats of a place: O and the log-sum-exp
-  static constexpr int kPitch = D + 4;          // of O in shared memory, against conflicts
-  static constexpr float kSlack = 8;            // P is at most 2^kSlack
-  static constexpr int kLanes = D / 4;          // that merge a head, 16 bytes each
-  static constexpr int kMerged = 16;            // parts that are on their way at a time
-  static constexpr int kBlocksPerSm = 256 / D;  // those that shared memory has room for
+  static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
+  static constexpr int kPitch = D + 4;    // of O in shared memory, against conflicts
+  static constexpr float kSlack = 8;      // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;    // that merge a head, 16 bytes each
+  static constexpr int kMerged = 16;      // parts that are on their way at a time
+  static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
   static constexpr int kStateFloats = kWarps * kHeads * kPitch;
   static constexpr std::size_t kSharedBytes =
       kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
-  static constexpr int kChunks = D / 16;                   // 16-byte chunks of a row
-  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
-  static constexpr int kLineRows = 128 / D;                // rows in 128 bytes
+  static constexpr int kChunks = D / 16;                // 16-byte chunks of a row
+  static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
+  static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
+  static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
+  static constexpr int kLineRows = 128 / D;  // rows in 128 bytes
   static_assert(128 % D == 0, "the swizzle permutes the 16-byte chunks of a row");
 
   // The columns of O that a lane merges.
@@ -144,24 +145,25 @@ struct Decode : fa::StaticKernel<8, Bc, 4, D> {
     return address ^ (chunk << 4);
   }
 
-  // A lane's rows of a tile, l, l + 32...: the page of each and its row there.
-  struct Rows {
-    int page[Bc / 32] = {}, row[Bc / 32] = {};
+  // Of the rows of a tile that the warp copies, kWarpRows at a time, the one that is `i`.
+  __device__ static int row_of(int i) {
+    const int warp = threadIdx.x / 32;
+    return i / kWarpRows * kCopyRows + warp * kWarpRows + i % kWarpRows;
+  }
+
+  // Where a key lies: its page and its row there.
+  struct Place {
+    int page = 0, row = 0;
   };
 
-  // Looks up the rows of a tile. Without pages an entry is one page, in order.
-  __device__ static Rows look_up(const fa::DecodeParameters& in, const Position& at) {
+  // Looks up the rows that the warp will copy, one a lane. Without pages an entry is one page.
+  __device__ static Place look_up(const fa::DecodeParameters& in, const Position& at) {
     const int64_t table = int64_t{at.entry} * ((in.seq_kv + in.page - 1) >> in.page_bits);
-    Rows rows;
-#pragma unroll
-    for (int i = 0; i < Bc / 32; ++i) {
-      const int key = at.key + i * 32 + static_cast<int>(threadIdx.x % 32);
-      rows.page[i] = at.entry;
-      if (in.page_table != nullptr && key < at.length)
-        rows.page[i] = in.page_table[table + (key >> in.page_bits)];
-      rows.row[i] = key & ((1u << in.page_bits) - 1);
-    }
-    return rows;
+    const int key = at.key + row_of(threadIdx.x % 32);
+    Place place{at.entry, static_cast<int>(key & ((1u << in.page_bits) - 1))};
+    if (in.page_table != nullptr && key < at.length)
+      place.page = in.page_table[table + (key >> in.page_bits)];
+    return place;
   }
 
   __device__ static const unsigned char* elements(const half* cache) {
@@ -170,15 +172,13 @@ struct Decode : fa::StaticKernel<8, Bc, 4, D> {
 
   // Starts the copies of a K and a V tile; rows behind the length become zeros.
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
-                                    const Position& at, const Rows& rows) {
+                                    const Position& at, const Place& place) {
     const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
-    int64_t own[Bc / 32];  // of the lane's rows the first element
+    const int64_t own = ((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D;
 #pragma unroll
-    for (int i = 0; i < Bc / 32; ++i)
-      own[i] = ((int64_t{rows.page[i]} * kv_heads + at.head) * in.page + rows.row[i]) * D;
-#pragma unroll
-    for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
-      const int64_t first = __shfl_sync(0xffffffff, own[i * kCopyRows / 32], row % 32);
+    for (int i = 0; i < Bc / kCopyRows; ++i) {
+      const int source = i * kWarpRows + threadIdx.x % 32 / kChunks, row = row_of(source);
+      const int64_t first = __shfl_sync(0xffffffff, own, source);  // element of the row
       const int64_t element = at.key + row < at.length ? first + chunk * 16 : 0;
       const int bytes = at.key + row < at.length ? 16 : 0;
       cp_async_16(stage + offset(row, chunk), elements(in.K) + element, bytes);
@@ -438,14 +438,14 @@ struct Decode : fa::StaticKernel<8, Bc, 4, D> {
 
     // Starts the copy of a tile to its stage; none where there is no such tile.
     Position at = position_of(in, all, begin), ahead = at;
-    Rows rows = look_up(in, ahead);
+    Place place = look_up(in, ahead);
     const auto load_step = [&](int tile) {
       if (tile < end) {
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
-        load_tiles(stage, in, ahead, rows);
+        load_tiles(stage, in, ahead, place);
         ahead.key += Bc;
         if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
-        rows = look_up(in, ahead);  // a step before they are needed
+        place = look_up(in, ahead);  // a step before it is needed
       }
       cp_async_commit();
     };
@@ -482,8 +482,8 @@ struct Decode : fa::StaticKernel<8, Bc, 4, D> {
 }  // namespace
 
 #define INSTANCES(X)                   \
-  X(fa_52_e4m3_d128, Decode<128, 128>) \
-  X(fa_52_e4m3_d64, Decode<128, 64>)
+  X(fa_52_e4m3_d128, Decode<256, 128>) \
+  X(fa_52_e4m3_d64, Decode<256, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 FA_RUNG(52_e4m3, INSTANCES, fa::plan_decode_even);
