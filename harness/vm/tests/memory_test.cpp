@@ -54,6 +54,32 @@ TEST_CASE("generic addresses reach every space") {
   CHECK(r.at<uint32_t>(20, 3) == 0);
 }
 
+TEST_CASE("isspacep knows the windows, and the one that lies in another") {
+  std::string body = R"(
+  .shared .align 4 .b8 area[128];
+  .local .align 4 .b8 stack[8];
+  mov.u64 %d1, area; cvta.shared::cta.u64 %d1, %d1;
+  mov.u64 %d2, stack; cvta.local.u64 %d2, %d2;
+  mov.u64 %d3, buffer; cvta.param::entry.u64 %d3, %d3;
+  mov.u32 %r1, 0;
+)";
+  int bit = 0;
+  for (const char* space :
+       {"global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"}) {
+    for (const char* address : {"%base", "%d1", "%d2", "%d3"}) {
+      body += "  isspacep." + std::string(space) + " %p1, " + address +
+              ";\n  @%p1 or.b32 %r1, %r1, " + std::to_string(1u << bit++) + ";\n";
+    }
+  }
+  body +=
+      "  cvta.to.shared::cta.u64 %d4, %d1; mov.u64 %d5, area; setp.ne.u64 %p2, %d4, %d5;\n"
+      "  @%p2 trap;\n  st.global.b32 [%out], %r1;";
+  const Run r = run(kernel(body, "sm_90"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  // From the low bits: global, shared three times, local, param twice; a bit for each address.
+  CHECK(r.at<uint32_t>(0) == 0b1000'1000'0100'0010'0010'0010'1001);
+}
+
 TEST_CASE("module variables") {
   const Run r = run(kernel(
       R"(
