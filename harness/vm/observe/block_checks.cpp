@@ -249,8 +249,19 @@ void RaceProbe::access_strong(const AccessEvent& e, bool before, const Places& p
   }
 }
 
+// A copy of a struct reads what lies between its members, too: unwritten bytes with written ones
+// beside them, in the eight that the largest alignment of a member spans.
+bool RaceProbe::is_padding(const std::vector<bool>& written, size_t at, size_t lane_begin) {
+  constexpr size_t kAlignment = 8;
+  const size_t first = at - (at - lane_begin) % kAlignment;
+  const size_t end = std::min(first + kAlignment, written.size());
+  const auto place = [&](size_t i) { return written.begin() + static_cast<std::ptrdiff_t>(i); };
+  return std::find(place(first), place(end), true) != place(end);
+}
+
 void RaceProbe::access_local(const AccessEvent& e) {
-  if (e.kind != AccessKind::kStore && e.kind != AccessKind::kLoad) return;
+  const bool writes = e.kind == AccessKind::kStore || e.kind == AccessKind::kPassed;
+  if (!writes && e.kind != AccessKind::kLoad) return;
   log_.next_request();
   std::vector<bool>& written = local_written_[warp(e.warp)];
   const size_t stride = kernel_.local_bytes();
@@ -258,9 +269,9 @@ void RaceProbe::access_local(const AccessEvent& e) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
     for (uint32_t b = 0; b < e.bytes; ++b) {
       const size_t at = lane * stride + e.narrow[lane] + b;
-      if (e.kind == AccessKind::kStore) {
+      if (writes) {
         written[at] = true;
-      } else if (!written[at]) {
+      } else if (!written[at] && !is_padding(written, at, lane * stride)) {
         Example x;
         x.address = e.narrow[lane] + b;
         x.bytes = 1;

@@ -96,6 +96,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void access_shared(const AccessEvent& e);
   void access_parts(const AccessEvent& e, const Actor& actor, bool writes, const Places& places);
   void access_strong(const AccessEvent& e, bool before, const Places& places);
+  static bool is_padding(const std::vector<bool>& written, size_t at, size_t lane_begin);
   void access_local(const AccessEvent& e);
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);

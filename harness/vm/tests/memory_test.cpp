@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "catch.h"
+#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -188,4 +189,53 @@ TEST_CASE("tensor maps survive their encoding") {
   map.box[0] = 128;
   CHECK_THROWS_AS(encode(map), Error);
   CHECK(!decode_tensor_map(std::array<std::byte, 128>{}));
+}
+
+TEST_CASE("copies of structs read padding, and functions their parameters, without a finding") {
+  const std::string padded = R"(
+  .local .align 8 .b8 stack[32];
+  mov.u64 %d1, stack; cvta.local.u64 %d1, %d1;
+  st.u32 [%d1], %lane;
+  ld.u64 %d2, [%d1];
+  ld.u8 %h1, [%d1+7];
+  ld.u32 %r1, [%d1+LATER];
+  st.global.b64 [%out], %d2;)";
+  for (const bool unwritten : {false, true}) {
+    std::string body = padded;
+    body.replace(body.find("LATER"), 5, unwritten ? "8" : "0");
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const Run r = run(kernel(body), {}, 32, 0, options);
+    REQUIRE(!r.result.fault);
+    CHECK(r.result.findings.size() == (unwritten ? 1u : 0u));
+  }
+  const std::string function = R"(
+.func (.param .b32 result) second(.param .align 8 .b8 given[16])
+{
+  .reg .b64 %d<3>; .reg .b32 %r<3>;
+  mov.b64 %d1, given; cvta.local.u64 %d2, %d1;
+  ld.u32 %r1, [%d2+8];
+  st.param.b32 [result], %r1;
+  ret;
+}
+)";
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const Run r = run(kernel(R"(
+  {
+    .param .align 8 .b8 given[16];
+    .param .b32 result;
+    mov.b64 %d1, 5; mov.b64 %d2, 7;
+    st.param.b64 [given], %d1; st.param.b64 [given+8], %d2;
+    call (result), second, (given);
+    ld.param.b32 %r1, [result];
+  }
+  st.global.b32 [%out], %r1;)",
+                           "sm_80", function),
+                    {}, 32, 0, options);
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+  CHECK(r.at<uint32_t>(3) == 7);
 }
