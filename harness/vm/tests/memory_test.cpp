@@ -239,3 +239,69 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
   for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
   CHECK(r.at<uint32_t>(3) == 7);
 }
+
+TEST_CASE("modules that were compiled apart run as one text") {
+  const std::string uses = R"(
+.extern .func (.param .b32 result) scaled(.param .b32 x);
+.extern .const .align 4 .b8 weights[8];
+.extern .global .align 4 .u32 counter;
+.extern .shared .align 16 .b8 dynamic[];
+.weak .global .align 4 .u32 either = 5;
+.weak .func (.param .b32 result) one() { .reg .b32 %r; mov.u32 %r, 1; st.param.b32 [result], %r; ret; }
+)";
+  const std::string defines = R"(
+.visible .const .align 4 .b8 weights[8] = {7, 0, 0, 0, 9, 0, 0, 0};
+.visible .global .align 4 .u32 counter = 100;
+.extern .shared .align 16 .b8 dynamic[];
+.weak .global .align 4 .u32 either = 5;
+.weak .func (.param .b32 result) one() { .reg .b32 %r; mov.u32 %r, 1; st.param.b32 [result], %r; ret; }
+.visible .func (.param .b32 result) scaled(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x]; mul.lo.u32 %r2, %r1, 10; st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  const std::string head = ".version 9.0\n.target sm_80\n.address_size 64\n";
+  const std::string body = R"(
+  ld.const.u32 %r1, [weights+4]; ld.global.u32 %r2, [counter]; ld.global.u32 %r3, [either];
+  {
+    .param .b32 x; .param .b32 result;
+    st.param.b32 [x], %lane;
+    call (result), scaled, (x);
+    ld.param.b32 %r4, [result];
+  }
+  {
+    .param .b32 result;
+    call (result), one, ();
+    ld.param.b32 %r5, [result];
+  }
+  add.u32 %r4, %r4, %r5;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};)";
+  for (const bool first : {false, true}) {
+    const std::string user = kernel(body, "sm_80", uses), other = head + defines;
+    const Run r = run(first ? user + other : other + user);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    CHECK(r.at<uint32_t>(4, 0) == 9);
+    CHECK(r.at<uint32_t>(4, 1) == 100);
+    CHECK(r.at<uint32_t>(4, 2) == 5);
+    CHECK(r.at<uint32_t>(4, 3) == 41);
+  }
+  const std::string twice = ".visible .global .align 4 .u32 counter = 1;\n";
+  CHECK_THROWS(run(kernel("", "sm_80", twice) + head + twice));
+}
+
+TEST_CASE("modules in one text name the files of their own") {
+  std::string text;
+  for (const char* name : {"first", "second"}) {
+    text += ".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry " + std::string(name) +
+            "()\n{\n  .loc 1 7 3\n  trap;\n  ret;\n}\n.file 1 \"/a/" + name + ".cu\"\n";
+  }
+  const Module module = Module::parse(text, "both.ptx");
+  for (const char* name : {"first", "second"}) {
+    Memory memory;
+    const LaunchResult r = launch(module, name, {}, memory);
+    REQUIRE(r.fault);
+    CHECK(r.fault->format().find(std::string(name) + ".cu:7") != std::string::npos);
+  }
+}
