@@ -38,7 +38,7 @@ class ModuleParser {
       c_.advance();
     }
     if (c_.take_dot(".version")) {
-      c_.first_file = static_cast<uint32_t>(module_.files.size());
+      if (versioned) c_.first_file = static_cast<uint32_t>(module_.files.size());
       version();
       versioned = true;
     } else if (c_.take_dot(".target")) {
