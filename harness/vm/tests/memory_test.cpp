@@ -238,6 +238,7 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
   if (r.result.fault) FAIL(r.result.fault->format());
   for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
   CHECK(r.at<uint32_t>(3) == 7);
+  CHECK(name(AccessKind::kPassed) == "passed");
 }
 
 TEST_CASE("modules that were compiled apart run as one text") {
