@@ -71,11 +71,7 @@ void run_lowest_fragment(Warp& w) {
   take(w, lowest);
 }
 
-Step end_turn(Warp& w, const Op& op) {
-  if (w.steps >= w.step_limit) {
-    raise(w, op, FaultKind::kStepLimit, -1,
-          "the warp has executed " + std::to_string(w.steps) + " instructions, which is the limit");
-  }
+Step end_turn(Warp& w) {
   if (w.hold) {
     w.hold = false;
     return Step::kYield;

@@ -17,9 +17,9 @@ bool merge_or_yield(Warp& w, uint32_t pc);
 /// fault when all are parked.
 void run_lowest_fragment(Warp& w);
 
-/// The turn is over at `w.pc`: checks the step limit, rotates fragments so that a lane that spins
-/// does not keep the others of its warp from running.
-Step end_turn(Warp& w, const Op& op);
+/// The turn is over at `w.pc`: rotates fragments so that a lane that spins does not keep the others
+/// of its warp from running.
+Step end_turn(Warp& w);
 
 /// Makes other lanes of the warp active, and keeps them so for a turn. False when there are none
 /// that can run.

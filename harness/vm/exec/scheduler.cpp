@@ -202,6 +202,11 @@ void ClusterRunner::turn(Warp& w, Round& round) {
   if (launch_.options->stop && *launch_.options->stop) throw Stopped();
   run_turn(w);
   steps_ += w.steps - steps;
+  // Here, as a warp that meets others in every round of a loop never comes to the end of its turn.
+  if (w.steps >= w.step_limit && w.status != WarpStatus::kExited) {
+    raise(w, instruction_of(w), FaultKind::kStepLimit, -1,
+          "the warp has executed " + std::to_string(w.steps) + " instructions, which is the limit");
+  }
   if (steps_ > launch_.options->max_steps) {
     raise(w, instruction_of(w), FaultKind::kStepLimit, -1,
           "the launch has executed more than " + std::to_string(launch_.options->max_steps) +

@@ -40,9 +40,13 @@ bool keeps_place(std::string_view word) {
 }
 
 // Of these ptxas takes the first words for the name of the instruction.
-bool has_long_name(std::string_view base) {
-  return is_one_of(base,
-                   {"bar", "barrier", "cp", "createpolicy", "mbarrier", "mma", "wgmma", "wmma"});
+bool has_long_name(const Words& words) {
+  const auto contains = [&](std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  return is_one_of(words[0], {"bar", "barrier", "cp", "createpolicy", "cvta", "mbarrier", "mma",
+                              "tensormap", "wgmma", "wmma"}) ||
+         contains("pack") || (words[0] == "fence" && contains("proxy"));
 }
 
 std::string join(const Words& words) {
@@ -66,8 +70,7 @@ std::string key_of(const Words& words) {
 
 // Spellings by key; null where several share one.
 const Spelling* find_in_any_order(const Words& words) {
-  const bool is_pack = std::find(words.begin(), words.end(), "pack") != words.end();
-  if (has_long_name(words[0]) || is_pack) return find(join(words));
+  if (has_long_name(words)) return find(join(words));
   static const std::unordered_map<std::string, const Spelling*> table = [] {
     std::unordered_map<std::string, const Spelling*> t;
     for (const Spelling& s : spellings()) {

@@ -156,6 +156,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   spec.sink_only = take("_");
   if (take("+")) spec.role = Role::kReadWrite;
   spec.negatable = take("!");
+  spec.parts = take("h:") ? 2 : take("b:") ? 4 : 0;
   spec.register_only = take("r:") || spec.role != Role::kRead;
   if (text.starts_with("[")) {
     spec.kind = OperandKind::kMemory;

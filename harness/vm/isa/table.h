@@ -51,6 +51,7 @@ struct OperandSpec {
   bool register_only = false;      ///< No immediate.
   bool sink_only = false;          ///< A destination that must be `_`.
   bool passed = false;             ///< Memory: in what a call passes.
+  int parts = 0;                   ///< 2 or 4: `r.h0`, `r.b3210` pick halves or bytes.
   int coordinates = 0;             ///< Memory: `[a, {c0, ...}]` with so many 32-bit coordinates.
   int sm = 0;                      ///< Least target that takes an optional operand.
   int64_t lo = 0, hi = INT64_MAX;  ///< Range of an immediate.

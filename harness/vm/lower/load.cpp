@@ -4,6 +4,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstring>
+#include <map>
 
 #include "lower/lower.h"
 #include "memory/spaces.h"
@@ -26,6 +27,7 @@ class Loader {
     text_ = text::parse(*data_->source, errors_);
     stop_on_errors();
     target();
+    join_variables();
     ModuleIndex index(text_);
     symbols_ = &index.symbols;
     variables();
@@ -73,6 +75,23 @@ class Loader {
       throw Error(data_->source->file_name() + ": the target is " + data_->target +
                   "; this machine runs targets up to sm_90a");
     }
+  }
+
+  // The text may be that of several modules, one behind the other: a variable is declared where it
+  // is used, and defined once, or weakly in each.
+  void join_variables() {
+    std::map<std::string_view, const text::Declaration*> chosen;
+    const auto rank = [](const text::Declaration& d) { return d.external ? 0 : d.weak ? 1 : 2; };
+    for (const text::Declaration& d : text_.variables) {
+      const auto [it, fresh] = chosen.emplace(d.name, &d);
+      if (!fresh && rank(d) > rank(*it->second)) it->second = &d;
+    }
+    std::vector<text::Declaration> kept;
+    for (const text::Declaration& d : text_.variables) {
+      const text::Declaration* best = chosen.at(d.name);
+      if (best == &d || rank(d) == 2) kept.push_back(d);
+    }
+    text_.variables = std::move(kept);
   }
 
   void variables() {

@@ -93,6 +93,7 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
   if (o.negated && !spec.negatable) fail(o.span, "this operand cannot be negated");
   switch (spec.kind) {
     case isa::OperandKind::kValue: {
+      if (spec.parts != 0) return push_parts(o, spec);
       const bool one = spec.braces && o.kind == Operand::Kind::kVector && o.items.size() == 1;
       push(one ? o.items[0] : o, spec);
       if (!spec.pair) return;
@@ -157,6 +158,39 @@ void OperandLowering::push(const Operand& o, const isa::OperandSpec& spec) {
   if (bits(spec.type) == 128 && o.kind != Operand::Kind::kName) fail(o.span, "expected a register");
   out_.push_back(value(o, spec));
   if (bits(spec.type) == 128) out_.push_back(out_.back() + 2 * kRegisterLine);
+}
+
+// A register, and the numbers of its parts after a dot, the first part in the lowest four bits. A
+// destination names the parts that it takes, from high to low; a source one for each, of the eight
+// bytes or four halves that both sources have.
+void OperandLowering::push_parts(const Operand& o, const isa::OperandSpec& spec) {
+  const size_t dot = o.kind == Operand::Kind::kName ? o.name.rfind('.') : std::string_view::npos;
+  const auto parts = static_cast<size_t>(spec.parts);
+  const bool writes = spec.role == isa::Role::kWrite;
+  if (dot == std::string_view::npos) {
+    out_.push_back(value(o, spec));
+    out_.push_back(kAllParts);
+    return;
+  }
+  Operand whole = o;
+  whole.name = o.name.substr(0, dot);
+  out_.push_back(value(whole, spec));
+  const std::string_view picked = o.name.substr(dot + 1);
+  const std::string_view digits = picked.substr(1);
+  bool good = picked[0] == (parts == 2 ? 'h' : 'b') &&
+              (writes ? !digits.empty() && digits.size() <= parts : digits.size() == parts);
+  uint32_t numbers = 0;
+  for (size_t i = 0; good && i < digits.size(); ++i) {
+    const auto number = static_cast<uint32_t>(digits[i] - '0');
+    good = number < parts * (writes ? 1 : 2) && (!writes || i == 0 || digits[i] < digits[i - 1]);
+    numbers = writes ? numbers | 1u << number : numbers << 4 | number;
+  }
+  if (!good) {
+    fail(o.span,
+         quote(picked) + (writes ? " names no parts of a destination, as .h10 and .b3210 do"
+                                 : " picks no parts of the sources, as .h10 and .b7654 do"));
+  }
+  out_.push_back(numbers);
 }
 
 Ref OperandLowering::value(const Operand& o, const isa::OperandSpec& spec) {

@@ -35,6 +35,7 @@ class OperandLowering {
   void operand(const text::Operand& o, const isa::OperandSpec& spec, const isa::Spelling& spelling);
   Ref value(const text::Operand& o, const isa::OperandSpec& spec);
   void push(const text::Operand& o, const isa::OperandSpec& spec);
+  void push_parts(const text::Operand& o, const isa::OperandSpec& spec);
   Ref immediate(const text::Operand& o, const isa::OperandSpec& spec);
   Ref name_value(const text::Operand& o, const isa::OperandSpec& spec);
   Ref reserved_shared(const text::Operand& o, const isa::OperandSpec& spec);

@@ -41,6 +41,7 @@ void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& 
           if (spec.role != isa::Role::kWrite) append(operands[at], false, out);
           if (spec.role != isa::Role::kRead) append(operands[at], true, out);
         }
+        if (spec.parts != 0) ++at;
         break;
       }
       case isa::OperandKind::kMemory:

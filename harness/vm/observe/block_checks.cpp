@@ -8,8 +8,11 @@
 
 namespace ptxvm::observe {
 RaceProbe::RaceProbe(const Kernel& kernel) : kernel_(kernel), shadow_(*this) {
-  for (const InstructionInfo& i : kernel.instructions())
+  for (const InstructionInfo& i : kernel.instructions()) {
     strong_.push_back(ordering_of(i.opcode).strong);
+    vector_.push_back(i.opcode.find(".v2") != i.opcode.npos ||
+                      i.opcode.find(".v4") != i.opcode.npos);
+  }
 }
 
 void RaceProbe::cta_begin(const CtaEvent& e) {
@@ -249,18 +252,38 @@ void RaceProbe::access_strong(const AccessEvent& e, bool before, const Places& p
   }
 }
 
+// A copy of a struct reads what lies between its members, too: as a part of a wider load, or byte
+// by byte beside what is written, in the eight that the largest alignment of a member spans.
+bool RaceProbe::is_padding(const AccessEvent& e, const std::vector<bool>& written,
+                           size_t lane_begin, size_t address) const {
+  constexpr size_t kAlignment = 8;
+  constexpr uint32_t kNarrow = 2;
+  if (vector_[e.instruction]) return false;
+  size_t first = address, end = address + e.bytes;
+  if (e.bytes <= kNarrow) {
+    first = address / kAlignment * kAlignment;
+    end = std::min<size_t>(first + kAlignment, kernel_.local_bytes());
+  }
+  const auto place = [&](size_t i) {
+    return written.begin() + static_cast<std::ptrdiff_t>(lane_begin + i);
+  };
+  return std::find(place(first), place(end), true) != place(end);
+}
+
 void RaceProbe::access_local(const AccessEvent& e) {
-  if (e.kind != AccessKind::kStore && e.kind != AccessKind::kLoad) return;
+  const bool writes = e.kind == AccessKind::kStore || e.kind == AccessKind::kPassed;
+  if (!writes && e.kind != AccessKind::kLoad) return;
   log_.next_request();
   std::vector<bool>& written = local_written_[warp(e.warp)];
   const size_t stride = kernel_.local_bytes();
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
+    const size_t begin = lane * stride;
     for (uint32_t b = 0; b < e.bytes; ++b) {
-      const size_t at = lane * stride + e.narrow[lane] + b;
-      if (e.kind == AccessKind::kStore) {
+      const size_t at = begin + e.narrow[lane] + b;
+      if (writes) {
         written[at] = true;
-      } else if (!written[at]) {
+      } else if (!written[at] && !is_padding(e, written, begin, e.narrow[lane])) {
         Example x;
         x.address = e.narrow[lane] + b;
         x.bytes = 1;

@@ -96,12 +96,15 @@ class RaceProbe : public Probe, private ConflictSink {
   void access_shared(const AccessEvent& e);
   void access_parts(const AccessEvent& e, const Actor& actor, bool writes, const Places& places);
   void access_strong(const AccessEvent& e, bool before, const Places& places);
+  bool is_padding(const AccessEvent& e, const std::vector<bool>& written, size_t lane_begin,
+                  size_t address) const;
   void access_local(const AccessEvent& e);
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
 
   const Kernel kernel_;
   std::vector<bool> strong_;  // by instruction
+  std::vector<bool> vector_;  // By instruction: .v2 or .v4.
   FindingLog log_;
   uint32_t request_bytes_ = 16;          // of each lane; a power of two
   const AccessEvent* access_ = nullptr;  // that is being looked at

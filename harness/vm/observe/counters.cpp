@@ -70,7 +70,7 @@ class CounterProbe : public Probe {
       ++t.global.requests;
       t.global.sectors += sectors(e);
       t.global.bytes += uint64_t{lanes} * e.bytes;
-    } else if (e.space == Space::kLocal) {
+    } else if (e.space == Space::kLocal && e.kind != AccessKind::kPassed) {
       t.local_bytes += uint64_t{lanes} * e.bytes;
     }
   }

@@ -48,8 +48,8 @@ std::string_view name(Space space) {
 }
 
 std::string_view name(AccessKind kind) {
-  constexpr std::string_view kNames[] = {"load",     "store",     "atomic",    "ldmatrix",
-                                         "stmatrix", "copy read", "copy write"};
+  constexpr std::string_view kNames[] = {"load",     "store",     "atomic",     "ldmatrix",
+                                         "stmatrix", "copy read", "copy write", "passed"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -49,6 +49,9 @@ inline constexpr Ref kNoRef = 0xfffffff0u;  ///< An optional operand or a guard 
 inline constexpr Ref kAddedOp =
     0xfffffff1u;  ///< As a guard: none, and the lowering added the operation.
 
+/// In place of the numbers of parts: none were picked.
+inline constexpr uint32_t kAllParts = 0xffffffffu;
+
 /// What an operation does. Lowering says it; execution links the code to it (exec/link.h).
 enum class Action : uint8_t {
   kInstruction,  ///< The spelling of its instruction.
@@ -78,7 +81,8 @@ struct PackShape {
 
 /// One operation. Operands are flattened in the order of the text: a vector gives its elements, an
 /// address gives base and constant offset (as a signed number, not a Ref) and then its coordinates,
-/// an immediate its value, `p|q` two entries, a label the index of the operation to jump to.
+/// an immediate its value, `p|q` two entries, a label the index of the operation to jump to. After
+/// an operand of parts comes which of them (video.cpp), four bits each.
 struct alignas(64) Op {
   ExecFn fn = nullptr;             ///< Null until the program is linked.
   Ref guard = kNoRef;              ///< A predicate, kNoRef or kAddedOp.

@@ -257,6 +257,41 @@ TEST_CASE("shared memory of another block, by shared and by generic addresses") 
   }
 }
 
+TEST_CASE("a window of shared memory is the block's, or that of the cluster") {
+  const ClusterRun r = run(kernel(R"(
+  mov.u64 %d1, tiles;
+  cvta.shared::cluster.u64 %d1, %d1;
+  mapa.u64 %d2, %d1, %rank;
+  mapa.u64 %d3, %d1, %peer;
+  mov.u32 %r1, 0;
+  isspacep.shared %p1, %d2;
+  @%p1 or.b32 %r1, %r1, 1;
+  isspacep.shared::cta %p1, %d3;
+  @%p1 or.b32 %r1, %r1, 2;
+  isspacep.shared %p1, %d3;
+  @%p1 or.b32 %r1, %r1, 4;
+  isspacep.shared::cluster %p1, %d1;
+  @%p1 or.b32 %r1, %r1, 8;
+  isspacep.shared::cluster %p1, %d3;
+  @%p1 or.b32 %r1, %r1, 16;
+  add.u64 %d4, %d3, 0x2000000;
+  isspacep.shared::cluster %p1, %d4;
+  @%p1 or.b32 %r1, %r1, 32;
+  isspacep.shared::cluster %p1, %out;
+  @%p1 or.b32 %r1, %r1, 64;
+  cvta.to.shared::cluster.u64 %d5, %d3;
+  cvt.u32.u64 %r2, %d5;
+  getctarank.shared::cluster.u32 %r3, %r2;
+  setp.eq.u32 %p1, %r3, %peer;
+  @%p1 or.b32 %r1, %r1, 128;
+  mad.lo.u32 %r4, %block, 64, %thread;
+  mad.wide.u32 %d6, %r4, 4, %out;
+  st.global.u32 [%d6], %r1;
+)" + kSync));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (uint32_t b = 0; b < kBlocks; ++b) CHECK(r.out[b * 64 + 3] == 1 + 8 + 16 + 128);
+}
+
 TEST_CASE("a ring of multicast tiles") {
   for (const uint32_t blocks : {2u, 6u}) {
     for (Order order : {Order::kForward, Order::kReversed}) {

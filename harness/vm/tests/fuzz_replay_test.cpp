@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "catch.h"
+#include "fuzz/generated.h"
 #include "fuzz/one_input.h"
 
 namespace {
@@ -44,4 +45,27 @@ TEST_CASE("a text cut anywhere is refused or runs to an end") {
       ptxvm_fuzz::one_input(text.substr(0, n));
     SUCCEED();
   }
+}
+
+TEST_CASE("kernels made from random bytes are accepted, and run to an end") {
+  uint64_t state = 12;
+  size_t accepted = 0;
+  for (int kernel = 0; kernel < 300; ++kernel) {
+    std::vector<uint8_t> bytes(24 + static_cast<size_t>(kernel));
+    for (uint8_t& b : bytes) {
+      state = state * 6364136223846793005 + 1442695040888963407;
+      b = static_cast<uint8_t>(state >> 56);
+    }
+    const std::string text = ptxvm_fuzz::Generator(bytes).kernel();
+    INFO(text);
+    try {
+      ptxvm::Module::parse(text, "fuzz.ptx");
+      ++accepted;
+    } catch (const ptxvm::Error& e) {
+      UNSCOPED_INFO(e.what());
+      if (kernel < 0) CHECK(false);
+    }
+    ptxvm_fuzz::one_input(text);
+  }
+  CHECK(accepted > 100);
 }

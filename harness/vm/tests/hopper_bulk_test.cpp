@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "catch.h"
 #include "memory/tensor_copy.h"
+#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -292,4 +293,136 @@ TEST_CASE("misuse of tensor maps") {
   map.rank = 1;
   map.box[0] = 64;
   CHECK(message(map, 64 * 40 * 2, "0") == "");
+}
+
+namespace {
+
+// A kernel that makes a map of a tensor of 40 rows of 64 halves, as compilers do: 128 bytes of
+// zero in shared memory, every field replaced, a copy to global memory, and a fence.
+std::string made_map_kernel(const std::string& edits) {
+  return ".version 9.0\n.target sm_90a\n.address_size 64\n"
+         ".visible .entry k(.param .u64 tensor, .param .u64 place, .param .u64 out)\n{\n"
+         "  .reg .b64 %d<8>;\n  .reg .b32 %r<16>;\n  .reg .pred %p<4>;\n"
+         "  .shared .align 1024 .b8 box[2048];\n  .shared .align 8 .b8 bar[8];\n"
+         "  .shared .align 128 .b8 map[128];\n"
+         "  ld.param.u64 %d1, [tensor]; ld.param.u64 %d2, [place]; ld.param.u64 %d3, [out];\n"
+         "  mov.u32 %r4, %tid.x; mov.u32 %r1, map; mov.u32 %r2, bar;\n"
+         "  mad.lo.u32 %r5, %r4, 4, %r1; mov.b32 %r6, 0; st.shared.b32 [%r5], %r6;\n"
+         "  bar.warp.sync -1;\n  setp.eq.u32 %p1, %r4, 0;\n"
+         "  mov.b32 %r7, 64; mov.b32 %r8, 40; mov.b32 %r9, 16; mov.b32 %r10, 1; mov.b64 %d4, "
+         "128;\n" +
+         edits +
+         "  bar.warp.sync -1;\n"
+         "  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+         "[%d2], [%r1], 128;\n"
+         "  fence.proxy.tensormap::generic.acquire.gpu [%d2], 128;\n"
+         "  @%p1 mbarrier.init.shared.b64 [%r2], 1;\n"
+         "  fence.mbarrier_init.release.cluster;\n  bar.sync 0;\n"
+         "  @!%p1 bra $wait;\n  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 2048;\n"
+         "  mov.u32 %r11, box;\n"
+         "  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r11], "
+         "[%d2, {0, 8}], [%r2];\n"
+         "$wait:\n  mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;\n  @!%p3 bra $wait;\n"
+         "$loop:\n  setp.ge.u32 %p2, %r4, 512;\n  @%p2 ret;\n"
+         "  mul.wide.u32 %d5, %r4, 4; add.u64 %d5, %d5, %d3; mov.u32 %r11, box;\n"
+         "  mad.lo.u32 %r11, %r4, 4, %r11; ld.shared.b32 %r12, [%r11]; st.global.b32 [%d5], %r12;\n"
+         "  add.u32 %r4, %r4, 32;\n  bra $loop;\n}\n";
+}
+
+std::string replacing(const std::string& field, const std::string& operands,
+                      const std::string& space = ".shared::cta") {
+  const bool wide = field == "global_address" || field == "global_stride";
+  return "  @%p1 tensormap.replace.tile." + field + space + ".b1024." + (wide ? "b64" : "b32") +
+         " [" + (space == ".global" ? "%d2" : "%r1") + "], " + operands + ";\n";
+}
+
+const std::string kEdits =
+    replacing("global_address", "%d1") + replacing("rank", "1") + replacing("box_dim", "0, %r7") +
+    replacing("box_dim", "1, %r9") + replacing("global_dim", "0, %r7") +
+    replacing("global_dim", "1, %r8") + replacing("global_stride", "0, %d4") +
+    replacing("element_stride", "0, %r10") + replacing("element_stride", "1, %r10") +
+    replacing("elemtype", "6") + replacing("interleave_layout", "0") +
+    replacing("swizzle_mode", "3") + replacing("fill_mode", "0");
+
+struct MadeMap {
+  LaunchResult result;
+  std::vector<uint16_t> out;
+  TensorMap map;
+};
+
+MadeMap run_made_map(const std::string& text) {
+  Memory memory;
+  std::vector<uint16_t> in(64 * 40);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint16_t>(i * 7 + 1);
+  const Address tensor = memory.upload("tensor", std::as_bytes(std::span(in)));
+  const Address place = memory.allocate("place", 128, Fill::kZero);
+  const Address out = memory.allocate("out", 2048, Fill::kZero);
+  LaunchConfig c;
+  c.block = {32, 1, 1};
+  c.arguments = {Argument::pointer(tensor), Argument::pointer(place), Argument::pointer(out)};
+  Races races;
+  GlobalRaces global;
+  Counters counters;
+  Options options;
+  options.observers = {&races, &global, &counters};
+  MadeMap r;
+  r.result = launch(Module::parse(text, "made.ptx"), "k", c, memory, options);
+  r.out.resize(1024);
+  std::memcpy(r.out.data(), memory.bytes(out).data(), 2048);
+  if (const auto map = decode_tensor_map(memory.bytes(place))) r.map = *map;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("a kernel makes a tensor map of its own") {
+  const MadeMap r = run_made_map(made_map_kernel(kEdits));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+  const TensorMap expected = map_of({64, 40}, {64, 16}, Swizzle::k128B);
+  CHECK(r.map.rank == 2);
+  CHECK(r.map.element_bytes == 2);
+  CHECK(r.map.strides[1] == 128);
+  for_elements(expected, {0, 8}, [&](uint32_t place, bool, uint64_t offset) {
+    REQUIRE(r.out[place / 2] == static_cast<uint16_t>(offset / 2 * 7 + 1));
+  });
+}
+
+TEST_CASE("a tensor map is changed where it stands in global memory, by a generic address, too") {
+  const std::string copy =
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+      "[%d2], [%r1], 128;\n";
+  for (const char* space : {".global", ""}) {
+    std::string text = made_map_kernel(kEdits);
+    std::string again = replacing("global_dim", "1, %r9", space);
+    if (*space == 0) again.replace(again.find("%r1"), 3, "%d2");
+    text.insert(text.find(copy) + copy.size(),
+                again + "  fence.proxy.tensormap::generic.release.gpu;\n");
+    const MadeMap r = run_made_map(text);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    CHECK(r.map.dims[1] == 16);
+    CHECK(r.out[0] == 8 * 64 * 7 + 1);
+    CHECK(r.out[8 * 64] == 0);  // row 16, which is now outside
+  }
+}
+
+TEST_CASE("tensor maps that cannot be made or used say why") {
+  const auto message = [](const std::string& edits) {
+    const MadeMap r = run_made_map(made_map_kernel(edits));
+    return r.result.fault ? r.result.fault->message : std::string();
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    INFO(text);
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(message(kEdits + replacing("rank", "5")), "from 0 to 4"));
+  CHECK(has(message(kEdits + replacing("element_stride", "0, 2")), "element strides"));
+  CHECK(has(message(kEdits + replacing("elemtype", "8")), "round"));
+  CHECK(has(message(kEdits + replacing("fill_mode", "1")), "only zero"));
+  CHECK(has(message(kEdits + replacing("interleave_layout", "1")), "interleaved"));
+  CHECK(has(message(kEdits + replacing("box_dim", "0, 128")), "wider than the swizzle"));
+  CHECK(has(message(kEdits + replacing("global_stride", "0, 24")), "multiple of 16"));
+  CHECK(has(message(kEdits + replacing("rank", "2")), "3 dimensions"));
+  CHECK(has(message("  @%p1 st.shared.b32 [%r1], 7;\n" + kEdits), "neither a tensor map"));
+  CHECK(has(message(""), "there is no tensor map"));
 }

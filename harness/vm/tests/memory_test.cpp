@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "catch.h"
+#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -52,6 +53,32 @@ TEST_CASE("generic addresses reach every space") {
   CHECK(r.at<uint32_t>(7, 3) == 1);
   CHECK(r.at<uint32_t>(20, 2) == 120);
   CHECK(r.at<uint32_t>(20, 3) == 0);
+}
+
+TEST_CASE("isspacep knows the windows, and the one that lies in another") {
+  std::string body = R"(
+  .shared .align 4 .b8 area[128];
+  .local .align 4 .b8 stack[8];
+  mov.u64 %d1, area; cvta.shared::cta.u64 %d1, %d1;
+  mov.u64 %d2, stack; cvta.local.u64 %d2, %d2;
+  mov.u64 %d3, buffer; cvta.param::entry.u64 %d3, %d3;
+  mov.u32 %r1, 0;
+)";
+  int bit = 0;
+  for (const char* space :
+       {"global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"}) {
+    for (const char* address : {"%base", "%d1", "%d2", "%d3"}) {
+      body += "  isspacep." + std::string(space) + " %p1, " + address +
+              ";\n  @%p1 or.b32 %r1, %r1, " + std::to_string(1u << bit++) + ";\n";
+    }
+  }
+  body +=
+      "  cvta.to.shared::cta.u64 %d4, %d1; mov.u64 %d5, area; setp.ne.u64 %p2, %d4, %d5;\n"
+      "  @%p2 trap;\n  st.global.b32 [%out], %r1;";
+  const Run r = run(kernel(body, "sm_90"));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  // From the low bits: global, shared three times, local, param twice; a bit for each address.
+  CHECK(r.at<uint32_t>(0) == 0b1000'1000'0100'0010'0010'0010'1001);
 }
 
 TEST_CASE("module variables") {
@@ -162,4 +189,120 @@ TEST_CASE("tensor maps survive their encoding") {
   map.box[0] = 128;
   CHECK_THROWS_AS(encode(map), Error);
   CHECK(!decode_tensor_map(std::array<std::byte, 128>{}));
+}
+
+TEST_CASE("copies of structs read padding, and functions their parameters, without a finding") {
+  const std::string padded = R"(
+  .local .align 8 .b8 stack[32];
+  mov.u64 %d1, stack; cvta.local.u64 %d1, %d1;
+  st.u32 [%d1], %lane;
+  ld.u64 %d2, [%d1];
+  ld.u8 %h1, [%d1+7];
+  ld.u32 %r1, [%d1+LATER];
+  st.global.b64 [%out], %d2;)";
+  for (const bool unwritten : {false, true}) {
+    std::string body = padded;
+    body.replace(body.find("LATER"), 5, unwritten ? "8" : "0");
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const Run r = run(kernel(body), {}, 32, 0, options);
+    REQUIRE(!r.result.fault);
+    CHECK(r.result.findings.size() == (unwritten ? 1u : 0u));
+  }
+  const std::string function = R"(
+.func (.param .b32 result) second(.param .align 8 .b8 given[16])
+{
+  .reg .b64 %d<3>; .reg .b32 %r<3>;
+  mov.b64 %d1, given; cvta.local.u64 %d2, %d1;
+  ld.u32 %r1, [%d2+8];
+  st.param.b32 [result], %r1;
+  ret;
+}
+)";
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const Run r = run(kernel(R"(
+  {
+    .param .align 8 .b8 given[16];
+    .param .b32 result;
+    mov.b64 %d1, 5; mov.b64 %d2, 7;
+    st.param.b64 [given], %d1; st.param.b64 [given+8], %d2;
+    call (result), second, (given);
+    ld.param.b32 %r1, [result];
+  }
+  st.global.b32 [%out], %r1;)",
+                           "sm_80", function),
+                    {}, 32, 0, options);
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+  CHECK(r.at<uint32_t>(3) == 7);
+  CHECK(name(AccessKind::kPassed) == "passed");
+}
+
+TEST_CASE("modules that were compiled apart run as one text") {
+  const std::string uses = R"(
+.extern .func (.param .b32 result) scaled(.param .b32 x);
+.extern .const .align 4 .b8 weights[8];
+.extern .global .align 4 .u32 counter;
+.extern .shared .align 16 .b8 dynamic[];
+.weak .global .align 4 .u32 either = 5;
+.weak .func (.param .b32 result) one() { .reg .b32 %r; mov.u32 %r, 1; st.param.b32 [result], %r; ret; }
+)";
+  const std::string defines = R"(
+.visible .const .align 4 .b8 weights[8] = {7, 0, 0, 0, 9, 0, 0, 0};
+.visible .global .align 4 .u32 counter = 100;
+.extern .shared .align 16 .b8 dynamic[];
+.weak .global .align 4 .u32 either = 5;
+.weak .func (.param .b32 result) one() { .reg .b32 %r; mov.u32 %r, 1; st.param.b32 [result], %r; ret; }
+.visible .func (.param .b32 result) scaled(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x]; mul.lo.u32 %r2, %r1, 10; st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  const std::string head = ".version 9.0\n.target sm_80\n.address_size 64\n";
+  const std::string body = R"(
+  ld.const.u32 %r1, [weights+4]; ld.global.u32 %r2, [counter]; ld.global.u32 %r3, [either];
+  {
+    .param .b32 x; .param .b32 result;
+    st.param.b32 [x], %lane;
+    call (result), scaled, (x);
+    ld.param.b32 %r4, [result];
+  }
+  {
+    .param .b32 result;
+    call (result), one, ();
+    ld.param.b32 %r5, [result];
+  }
+  add.u32 %r4, %r4, %r5;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};)";
+  for (const bool first : {false, true}) {
+    const std::string user = kernel(body, "sm_80", uses), other = head + defines;
+    const Run r = run(first ? user + other : other + user);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    CHECK(r.at<uint32_t>(4, 0) == 9);
+    CHECK(r.at<uint32_t>(4, 1) == 100);
+    CHECK(r.at<uint32_t>(4, 2) == 5);
+    CHECK(r.at<uint32_t>(4, 3) == 41);
+  }
+  const std::string twice = ".visible .global .align 4 .u32 counter = 1;\n";
+  CHECK_THROWS(run(kernel("", "sm_80", twice) + head + twice));
+}
+
+TEST_CASE("modules in one text name the files of their own") {
+  std::string text;
+  for (const char* name : {"first", "second"}) {
+    text += ".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry " + std::string(name) +
+            "()\n{\n  .loc 1 7 3\n  trap;\n  ret;\n}\n.file 1 \"/a/" + name + ".cu\"\n";
+  }
+  const Module module = Module::parse(text, "both.ptx");
+  for (const char* name : {"first", "second"}) {
+    Memory memory;
+    const LaunchResult r = launch(module, name, {}, memory);
+    REQUIRE(r.fault);
+    CHECK(r.fault->format().find(std::string(name) + ".cu:7") != std::string::npos);
+  }
 }

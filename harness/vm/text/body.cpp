@@ -62,7 +62,7 @@ class BodyParser {
 
   void loc() {
     Loc l;
-    l.file = static_cast<int>(c_.small("a file number"));
+    l.file = static_cast<int>(c_.file_number());
     l.line = static_cast<int>(c_.small("a line"));
     l.column = static_cast<int>(c_.small("a column"));
     while (c_.take(',')) {
@@ -72,7 +72,7 @@ class BodyParser {
         if (c_.take('+')) c_.integer("an offset");
       } else if (key == "inlined_at") {
         l.inlined = true;
-        l.at_file = static_cast<int>(c_.small("a file number"));
+        l.at_file = static_cast<int>(c_.file_number());
         l.at_line = static_cast<int>(c_.small("a line"));
         l.at_column = static_cast<int>(c_.small("a column"));
       } else {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "text/cursor.h"
 
+#include <algorithm>
+
 namespace ptxvm::text {
 namespace {
 
@@ -112,6 +114,10 @@ void Cursor::skip_to_next_statement() {
   };
   while (!at_end() && !is(';') && (!is('}') || goes_on())) advance();
   if (is(';')) advance();
+}
+
+uint32_t Cursor::file_number() {
+  return std::min<uint32_t>(small("a file number"), 0x7fff0000u - first_file) + first_file;
 }
 
 }  // namespace ptxvm::text

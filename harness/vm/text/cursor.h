@@ -25,6 +25,10 @@ class Cursor {
   /// Where errors go from now on; gives back where they went.
   Errors& report_to(Errors& errors) { return *std::exchange(errors_, &errors); }
 
+  /// The number of .file and .loc, which every module in the text counts from its own beginning.
+  uint32_t file_number();
+  uint32_t first_file = 0;  ///< Of the module at hand.
+
   const Lexeme& current() const { return tokens_[at_]; }
   const Lexeme& ahead(size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
   const Lexeme& previous() const { return tokens_[at_ == 0 ? 0 : at_ - 1]; }

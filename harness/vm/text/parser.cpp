@@ -30,13 +30,15 @@ class ModuleParser {
 
  private:
   void item(bool& versioned) {
-    bool external = false;
+    bool external = false, weak = false;
     while (c_.is_dot(".visible") || c_.is_dot(".extern") || c_.is_dot(".weak") ||
            c_.is_dot(".common")) {
       external |= c_.is_dot(".extern");
+      weak |= c_.is_dot(".weak");
       c_.advance();
     }
     if (c_.take_dot(".version")) {
+      if (versioned) c_.first_file = static_cast<uint32_t>(module_.files.size());
       version();
       versioned = true;
     } else if (c_.take_dot(".target")) {
@@ -54,7 +56,9 @@ class ModuleParser {
       function();
     } else if (c_.is_dot(".global") || c_.is_dot(".const") || c_.is_dot(".shared") ||
                c_.is_dot(".local")) {
+      const size_t before = module_.variables.size();
       parse_variables(c_, module_.variables, external);
+      for (size_t i = before; i < module_.variables.size(); ++i) module_.variables[i].weak = weak;
     } else if (c_.take_dot(".pragma") || c_.take_dot(".alias") || c_.is_dot(".tex")) {
       c_.skip_past(';');  // instructions that use a texture are refused by name
     } else if (c_.is_dot(".loc")) {
@@ -83,7 +87,7 @@ class ModuleParser {
   }
 
   void file() {
-    const uint64_t number = c_.integer("a file number");
+    const uint32_t number = c_.file_number();
     std::string_view path = c_.string("a file name");
     while (c_.take(',')) c_.integer("a time stamp or size");
     if (number > 100000) c_.fail_previous("the file number is too large");

@@ -216,6 +216,14 @@ Bound fence_proxy(Modifiers& m) {
                                                          : Space::kShared);
 }
 
+// Maps are read when a copy is issued, after all that the warp has done: only other checkers of
+// memory want to know.
+Bound fence_tensormap(Modifiers& m) {
+  m.choice({"acquire", "release"});
+  m.choice({"cta", "cluster", "gpu", "sys"});
+  return fence_code(FenceKind::kMemory, Space::kGeneric);
+}
+
 Bound fence_mbarrier_init(Modifiers&) {
   return fence_code(FenceKind::kMbarrierInit, Space::kShared);
 }

@@ -7,12 +7,12 @@
 #include "exec/access.h"
 #include "exec/ops/lanes.h"
 #include "memory/tensor_copy.h"
+#include "memory/tensor_map.h"
 
 namespace ptxvm {
 namespace {
 
 constexpr uint32_t kTensorAlignment = 128;
-constexpr uint32_t kMapBytes = 128, kMapAlignment = 64;
 
 // A copy between its issue and its end. Plain copies are boxes of one row.
 class BulkCopy : public PendingWork {
@@ -235,11 +235,15 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
               std::array<BoxCopy, 32>& boxes) {
   lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
   for_spaces(Space::kGeneric, i.w.mask, request, [&](Space space, uint32_t lanes) {
-    resolve(i.w, i.op, space, lanes, kMapBytes, kMapAlignment, false, request);
+    resolve(i.w, i.op, space, lanes, kTensorMapBytes, kTensorMapAlignment, false, request);
   });
   for_lanes(i.w.mask, [&](int lane) {
-    const auto map = decode_tensor_map({request.host[lane], kMapBytes});
+    const auto map = decode_tensor_map({request.host[lane], kTensorMapBytes});
     if (!map) invalid(i, lane, "there is no tensor map at this address");
+    // The host's maps are good; one that the kernel has edited may lack something.
+    if (const char* problem = problem_of(*map)) {
+      invalid(i, lane, std::string("the tensor map cannot be used: ") + problem);
+    }
     if (map->rank != dimensions) {
       invalid(i, lane,
               "the tensor map has " + std::to_string(map->rank) + " dimensions, the instruction " +

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "exec/access.h"
 #include "exec/fault.h"
 #include "exec/interpreter.h"
 #include "exec/ops/lanes.h"
@@ -96,6 +97,18 @@ void enter(Warp& w, const Op& op, int lane, const Function& f, CallFrame frame) 
   stack.lanes[static_cast<size_t>(lane)].push_back(std::move(frame));
 }
 
+// Loads that the function makes of its parameters by address find them written.
+void report_passed(Warp& w, const Op& op, const Function& f, uint32_t lanes) {
+  for (const FramePart& part : f.parameters) {
+    Request request{};
+    for_lanes(lanes, [&](int lane) {
+      const CallFrame& frame = stack_of(w).lanes[static_cast<size_t>(lane)].back();
+      request.narrow[lane] = frame.base + part.offset;
+    });
+    report_access(w, op, Space::kLocal, AccessKind::kPassed, lanes, part.bytes, request);
+  }
+}
+
 Step call(Warp& w, const Op& op) {
   const auto number = static_cast<uint32_t>(op.r[0]);
   const CallSite& site = program_of(w).calls[number];
@@ -116,6 +129,7 @@ Step call(Warp& w, const Op& op) {
       same |= 1u << lane;
     });
     lanes &= ~same;
+    if (w.cta->launch->observed) report_passed(w, op, f, same);
     w.fragments.push_back({f.first, same, false});
   }
   w.active = 0;

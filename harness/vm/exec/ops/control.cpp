@@ -27,7 +27,7 @@ Step enter_block(Warp& w, const Op& op) {
   w.steps += op.r[1];
   if (--w.blocks_left == 0) [[unlikely]] {
     w.pc = position(w, op) + 1;
-    return end_turn(w, op);
+    return end_turn(w);
   }
   return Step::kNext;
 }

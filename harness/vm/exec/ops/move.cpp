@@ -63,9 +63,23 @@ Step add_base(Warp& w, const Op& op) {
 }
 
 Space space_named(Modifiers& m) {
-  constexpr Space kSpaces[] = {Space::kGlobal, Space::kShared, Space::kLocal, Space::kConst,
-                               Space::kParam};
-  return kSpaces[m.choice({"global", "shared", "local", "const", "param"})];
+  constexpr Space kSpaces[] = {Space::kGlobal,        Space::kShared, Space::kShared,
+                               Space::kSharedCluster, Space::kLocal,  Space::kConst,
+                               Space::kParam,         Space::kParam};
+  return kSpaces[m.choice({"global", "shared", "shared::cta", "shared::cluster", "local", "const",
+                           "param", "param::entry"})];
+}
+
+// .shared is the block's own memory, .shared::cluster also that of the others; the window of
+// parameters is a part of .global.
+bool lies_in(Space wanted, const Cta& cta, uint64_t address) {
+  const Space found = space_of(address);
+  if (wanted == Space::kGlobal && found == Space::kParam) return true;
+  if (wanted != Space::kShared && wanted != Space::kSharedCluster) return found == wanted;
+  const uint64_t local = address - window_base(Space::kShared);
+  if (found != Space::kShared || local > UINT32_MAX) return false;
+  const uint32_t rank = rank_of(static_cast<uint32_t>(local), cta.rank);
+  return wanted == Space::kShared ? rank == cta.rank : rank < cta.cluster->blocks.size();
 }
 
 }  // namespace
@@ -103,7 +117,8 @@ Bound mov_pred(Modifiers&) {
 
 Bound cvta(Modifiers& m) {
   const bool to_space = m.flag("to");
-  const uint64_t base = window_base(space_named(m));
+  const Space space = space_named(m);
+  const uint64_t base = window_base(space == Space::kSharedCluster ? Space::kShared : space);
   return code(add_base, to_space ? uint64_t{0} - base : base);
 }
 
@@ -113,7 +128,7 @@ Bound isspacep(Modifiers& m) {
         const uint64_t* a = w.at<uint64_t>(op.r[1]);
         uint32_t result = 0;
         for (int i = 0; i < 32; ++i) {
-          result |= static_cast<uint32_t>(space_of(a[i]) == static_cast<Space>(op.aux)) << i;
+          result |= uint32_t{lies_in(static_cast<Space>(op.aux), *w.cta, a[i])} << i;
         }
         w.set_predicate(op.r[0], result);
         return Step::kNext;

@@ -41,6 +41,7 @@ enum class AccessKind : uint8_t {
   kStMatrix,
   kCopyRead,   ///< cp.async source, at issue
   kCopyWrite,  ///< cp.async destination, at issue (the write happens later, see AsyncEvent)
+  kPassed,     ///< A parameter that a call puts into local memory: an instruction wrote it before
 };
 
 std::string_view name(AccessKind kind);

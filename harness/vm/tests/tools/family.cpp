@@ -118,6 +118,7 @@ bool writes_carry(const Family& f) {
 }
 
 std::string group(const Family& f) {
+  if (f.spelling->row->binder == "video") return "video";
   switch (f.spelling->row->count) {
     case CountClass::kExp:
     case CountClass::kSpecial:
@@ -138,6 +139,8 @@ std::string_view not_recorded(const isa::Row& row) {
   if (row.count == CountClass::kMbarrier && row.pattern.find("shared::cluster") != row.pattern.npos)
     return "of another block; judged by cluster kernels";
   if (row.binder == "elect") return "any lane may be elected";
+  if (row.binder == "isspacep" && row.pattern.find("::") != row.pattern.npos)
+    return "another name of .shared or .param, or differs from it in a cluster; judged by kernels";
   return {};
 }
 
@@ -204,6 +207,10 @@ std::vector<Family> families() {
       continue;
     }
     out.push_back(f);
+    if (row.binder == "video") {
+      f.form = "picked";
+      out.push_back(f);
+    }
     if (f.shape == Shape::kCarryIn && !has_token(s, "cc")) add_carry_pairs(f, out);
     if (negatable) {
       f.form = "!p";

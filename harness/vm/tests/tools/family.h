@@ -24,7 +24,8 @@ enum class Shape {
 /// One instruction, applied to every row of an input set.
 struct Family {
   const ptxvm::isa::Spelling* spelling = nullptr;
-  /// Empty, `!p` (negated predicates), `optional operand`, `lut=N`, or `after X`: X sets the carry.
+  /// Empty, `!p` (negated predicates), `optional operand`, `lut=N`, `picked` (parts of registers),
+  /// or `after X`: X sets the carry.
   std::string form;
   Shape shape = Shape::kPlain;
   std::string set;    ///< Kinds of the columns, or the name of a special set.

@@ -143,6 +143,12 @@ class Scope {
       } else {
         if (o.negatable && f_.form == "!p") text += "!";
         text += one();
+        if (o.parts != 0 && f_.form == "picked") {
+          // Parts of both sources, in another order, and not all of the destination.
+          const std::string_view of_two[] = {".h1", ".h30", ".h12"};
+          const std::string_view of_four[] = {".b20", ".b4172", ".b0563"};
+          text += (o.parts == 2 ? of_two : of_four)[parts_++];
+        }
         if (o.pair && f_.pair) {
           const std::string q = destination(Type::kPred);
           results_.emplace_back(q, "pred");
@@ -446,7 +452,7 @@ class Scope {
   const Family& f_;
   size_t offset_, columns_;
   std::string declarations_, body_;
-  size_t next_ = 0, made_ = 0;
+  size_t next_ = 0, made_ = 0, parts_ = 0;
   size_t stored_ = 0;
   std::vector<std::pair<std::string, std::string_view>> results_;
 };

@@ -49,19 +49,6 @@ std::map<std::string, std::string> notes(const std::string& group) {
   return out;
 }
 
-void dump(const std::vector<Family>& families, const std::map<std::string, InputSet>& sets,
-          const std::vector<WgmmaCase>& cases, const std::filesystem::path& folder) {
-  std::map<std::string, std::vector<const Family*>> by_set;
-  for (const Family& f : families) by_set[f.set].push_back(&f);
-  int number = 0;
-  for (const auto& [set, list] : by_set) {
-    std::ofstream(folder / (std::to_string(number++) + ".ptx"))
-        << make_module({&sets.at(set), list}, "vectors");
-  }
-  for (const WgmmaCase& c : cases)
-    std::ofstream(folder / (std::to_string(number++) + ".ptx")) << wgmma_module(c, "vectors");
-}
-
 struct Request {
   std::string device = "vm", folder, dump_to, groups;
   bool self_check = false;
@@ -109,8 +96,40 @@ int check_products(const WgmmaRecording& r, const std::vector<WgmmaCase>& cases,
   return wrong;
 }
 
+// A file of wgmma: its name, what is in it, and what a device made of it.
+struct WgmmaGroup {
+  std::string name;
+  std::vector<WgmmaCase> cases;
+  std::map<std::string, Matrix> matrices;
+  WgmmaRecording recording;
+};
+
+std::vector<WgmmaGroup> wgmma_groups(const Request& request) {
+  std::vector<WgmmaGroup> groups;
+  if (request.wants("wgmma")) groups.push_back({"wgmma", wgmma_cases(), make_matrices(), {}});
+  if (request.wants("wgmma_narrow")) {
+    groups.push_back({"wgmma_narrow", wgmma_narrow_cases(), make_narrow_matrices(), {}});
+  }
+  return groups;
+}
+
+void dump(const std::vector<Family>& families, const std::map<std::string, InputSet>& sets,
+          const std::vector<WgmmaGroup>& groups, const std::filesystem::path& folder) {
+  std::map<std::string, std::vector<const Family*>> by_set;
+  for (const Family& f : families) by_set[f.set].push_back(&f);
+  int number = 0;
+  for (const auto& [set, list] : by_set) {
+    std::ofstream(folder / (std::to_string(number++) + ".ptx"))
+        << make_module({&sets.at(set), list}, "vectors");
+  }
+  for (const WgmmaGroup& group : groups) {
+    for (const WgmmaCase& c : group.cases)
+      std::ofstream(folder / (std::to_string(number++) + ".ptx")) << wgmma_module(c, "vectors");
+  }
+}
+
 // Files that were written must be read back as they were.
-void check_files(const std::vector<VectorFile>& files, const WgmmaFile& wgmma) {
+void check_files(const std::vector<VectorFile>& files, const std::vector<WgmmaGroup>& groups) {
   const auto folder = std::filesystem::temp_directory_path() /
                       ("ptxvm-self-check-" + std::to_string(std::random_device{}()));
   std::filesystem::create_directory(folder);
@@ -125,14 +144,18 @@ void check_files(const std::vector<VectorFile>& files, const WgmmaFile& wgmma) {
     for (size_t i = 0; same && i < file.records.size(); ++i)
       same = back.records[i].out == file.records[i].out && back.records[i].op == file.records[i].op;
   }
-  const auto path = folder / "wgmma";
-  write_wgmma(wgmma, path);
-  const std::uintmax_t wgmma_bytes = std::filesystem::file_size(path);
-  const WgmmaFile back = read_wgmma(path);
-  same &= back.records.size() == wgmma.records.size();
-  for (size_t i = 0; same && i < wgmma.records.size(); ++i)
-    same = back.records[i].columns == wgmma.records[i].columns &&
-           back.records[i].key() == wgmma.records[i].key();
+  std::uintmax_t wgmma_bytes = 0;
+  for (const WgmmaGroup& group : groups) {
+    const WgmmaFile& wgmma = group.recording.file;
+    const auto path = folder / group.name;
+    write_wgmma(wgmma, path);
+    wgmma_bytes += std::filesystem::file_size(path);
+    const WgmmaFile back = read_wgmma(path);
+    same &= back.records.size() == wgmma.records.size();
+    for (size_t i = 0; same && i < wgmma.records.size(); ++i)
+      same = back.records[i].columns == wgmma.records[i].columns &&
+             back.records[i].key() == wgmma.records[i].key();
+  }
   std::filesystem::remove_all(folder);
   if (!same) throw std::runtime_error("a file is not read back as it was written");
   std::printf("self-check: files of %ju and (wgmma) %ju bytes are read back as written\n", bytes,
@@ -142,15 +165,13 @@ void check_files(const std::vector<VectorFile>& files, const WgmmaFile& wgmma) {
 int run(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<Family> all = families();
-  std::set<std::string> known{"wgmma"};
+  std::set<std::string> known{"wgmma", "wgmma_narrow"};
   for (const Family& f : all) known.insert(group(f));
   if (!request.groups_are_of(known)) return 2;
   std::erase_if(all, [&](const Family& f) { return !request.wants(group(f)); });
   const auto sets = generate_sets(all);
-  const std::vector<WgmmaCase> cases =
-      request.wants("wgmma") ? wgmma_cases() : std::vector<WgmmaCase>{};
-  const auto matrices = make_matrices();
-  if (!request.dump_to.empty()) dump(all, sets, cases, request.dump_to);
+  std::vector<WgmmaGroup> groups = wgmma_groups(request);
+  if (!request.dump_to.empty()) dump(all, sets, groups, request.dump_to);
   const auto device = request.device == "gpu" ? make_gpu_device() : make_vm_device();
   if (!request.folder.empty() && !device->is_hardware()) {
     std::fputs("vectors: only a GPU is recorded\n", stderr);
@@ -158,10 +179,17 @@ int run(const Request& request) {
   }
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Recording r = record(*device, all, sets, threads);
-  WgmmaRecording wgmma = record_wgmma(*device, cases, matrices, threads);
+  size_t refused = r.errors.size(), cases = 0, recorded = 0;
+  int wrong = 0;
   for (const std::string& e : r.errors) std::fprintf(stderr, "%s\n", e.c_str());
-  for (const std::string& e : wgmma.errors) std::fprintf(stderr, "%s\n", e.c_str());
-  const int wrong = check_products(wgmma, cases, matrices);
+  for (WgmmaGroup& g : groups) {
+    g.recording = record_wgmma(*device, g.cases, g.matrices, threads);
+    for (const std::string& e : g.recording.errors) std::fprintf(stderr, "%s\n", e.c_str());
+    wrong += check_products(g.recording, g.cases, g.matrices);
+    refused += g.recording.errors.size();
+    cases += g.cases.size();
+    recorded += g.recording.file.records.size();
+  }
 
   const Source source = device->source();
   const std::filesystem::path folder = request.folder;
@@ -172,18 +200,20 @@ int run(const Request& request) {
     file.notes = notes(file.group);
     if (!request.folder.empty()) write(file, folder / (file.group + ".jsonl"));
   }
-  wgmma.file.source = origin(source, wgmma.generator);
-  if (!request.folder.empty() && !wgmma.file.records.empty())
-    write_wgmma(wgmma.file, folder / "wgmma.jsonl");
-  if (request.self_check) check_files(r.files, wgmma.file);
+  for (WgmmaGroup& g : groups) {
+    WgmmaFile& file = g.recording.file;
+    file.source = origin(source, g.recording.generator);
+    if (!request.folder.empty() && !file.records.empty())
+      write_wgmma(file, folder / (g.name + ".jsonl"));
+  }
+  if (request.self_check) check_files(r.files, groups);
 
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const size_t refused = r.errors.size() + wgmma.errors.size();
   std::printf(
       "%zu of %zu families and %zu of %zu cases of wgmma on %s, %zu refused, %d wrong, "
       "%.1f s; %s\n",
-      count, all.size(), wgmma.file.records.size(), cases.size(), source.gpu.c_str(), refused,
-      wrong, took.count(), request.folder.empty() ? "nothing is recorded" : "recorded");
+      count, all.size(), recorded, cases, source.gpu.c_str(), refused, wrong, took.count(),
+      request.folder.empty() ? "nothing is recorded" : "recorded");
   return refused + static_cast<size_t>(wrong) == 0 ? 0 : 1;
 }
 

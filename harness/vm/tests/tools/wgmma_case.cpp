@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "num/float8.h"
 #include "num/half.h"
 #include "tools/inputs.h"
 
@@ -26,6 +27,33 @@ size_t index(Swizzle s) {
 
 std::string describe(const Placement& p) {
   return std::string(kSwizzleNames[index(p.swizzle)]) + (p.mn ? " MN-major" : " K-major");
+}
+
+// Types of operands and of the sum that go together, where elements have no 16 bits.
+struct NarrowTypes {
+  const char *a, *b, *sum;
+};
+std::vector<NarrowTypes> narrow_types() {
+  std::vector<NarrowTypes> all = {{"tf32", "tf32", "f32"}};
+  for (const char* sum : {"f32", "f16"}) {
+    for (const char* a : {"e4m3", "e5m2"}) {
+      for (const char* b : {"e4m3", "e5m2"}) all.push_back({a, b, sum});
+    }
+  }
+  for (const char* a : {"s8", "u8"}) {
+    for (const char* b : {"s8", "u8"}) all.push_back({a, b, "s32"});
+  }
+  return all;
+}
+
+const isa::Spelling* find_narrow(const WgmmaCase& c) {
+  const std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(c.n) + "k" +
+                           std::to_string(c.depth()) + "." + c.sum_type() + "." + c.narrow_a + "." +
+                           c.narrow_b + (c.satfinite ? ".satfinite" : "");
+  for (const isa::Spelling* s = isa::find(text); s; s = s->overload) {
+    if ((s->row->binder == "wgmma_any_rs") == c.a_registers) return s;
+  }
+  return nullptr;
 }
 
 // Writes the list of cases.
@@ -59,7 +87,8 @@ class List {
   }
 
   void add(WgmmaCase c, const std::string& why, const std::string& detail) {
-    c.spelling = find(c.n, c.a_registers, c.half_sums, c.bfloat);
+    c.spelling =
+        c.narrow_a.empty() ? find(c.n, c.a_registers, c.half_sums, c.bfloat) : find_narrow(c);
     c.why = why;
     c.name = std::string(ptxvm_vectors::name(c.data)) + ", A " +
              (c.a_registers ? "in registers" : describe(c.a)) + ", B " + describe(c.b) +
@@ -71,6 +100,43 @@ class List {
     for (int types = 0; types < 3; ++types) {
       for (int n = 8; n <= kMostColumns; n += 8) {
         for (bool rs : {false, true}) add(make(n, rs, types, Data::kNormal), "every spelling", "");
+      }
+    }
+  }
+
+  // Integers have not every N.
+  void add_narrow(const NarrowTypes& types, WgmmaCase c, const std::string& why,
+                  const std::string& detail) {
+    c.narrow_a = types.a;
+    c.narrow_b = types.b;
+    c.half_sums = types.sum == std::string("f16");
+    for (const bool satfinite : {false, true}) {
+      c.satfinite = satfinite;
+      if (find_narrow(c)) add(c, why, detail);
+    }
+  }
+
+  void narrow() {
+    for (const NarrowTypes& types : narrow_types()) {
+      const bool integers = types.sum == std::string("s32");
+      for (bool rs : {false, true}) {
+        for (int n = 8; n <= kMostColumns; n += 8)
+          add_narrow(types, make(n, rs, 0, Data::kSmall), "every spelling", "");
+        for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B}) {
+          add_narrow(types, make(32, rs, 0, Data::kSmall, swizzle), "swizzle of both operands", "");
+        }
+        for (const bool accumulate : {false, true}) {
+          WgmmaCase c = make(24, rs, 0, integers ? Data::kSpecial : Data::kNormal);
+          c.accumulate = accumulate;
+          const std::string scale = "scale-d " + std::to_string(accumulate);
+          add_narrow(types, c, integers ? "ends of the range" : "data of any size", scale);
+          if (integers || !accumulate) continue;
+          c.scale_a = -1;
+          add_narrow(types, c, "data of any size", scale + ", scale-a -1");
+        }
+        WgmmaCase twice = make(16, rs, 0, Data::kSmall);
+        twice.issues = 2;
+        add_narrow(types, twice, "several on the same accumulators, in one group", "2 times");
       }
     }
   }
@@ -252,22 +318,32 @@ uint64_t special_value(char operand, int row, int k, const std::string& type) {
   }
 }
 
-Matrix matrix(char operand, const std::string& type, Data data) {
+// The ends of the range of an integer.
+uint64_t integer_end(char operand, int row, int k, const std::string& type) {
+  const bool first = (row + k) % 3 == 0;
+  if (operand == 'c') return first ? 0x80000000 : (row + k) % 3 == 1 ? 0x7fffffff : 0;
+  return type == "s8" ? (first ? 0x80 : 0x7f) : (first ? 0 : 0xff);
+}
+
+Matrix matrix(char operand, const std::string& type, Data data, int columns) {
   Matrix m;
-  m.columns = kDepth;
+  m.columns = columns;
   const int rows = operand == 'b' ? kMostColumns : kRows;
+  const bool integers = type == "s8" || type == "u8" || type == "s32";
   uint64_t state = kSeed;
   for (char x : std::string(1, operand) + (data == Data::kNormal ? type : "")) {
     state = state * 131 + static_cast<unsigned char>(x);
   }
   for (int row = 0; row < rows; ++row) {
-    for (int k = 0; k < kDepth; ++k) {
+    for (int k = 0; k < columns; ++k) {
       if (data == Data::kSpecial) {
-        m.bits.push_back(special_value(operand, row, k, type));
+        m.bits.push_back(integers ? integer_end(operand, row, k, type)
+                                  : special_value(operand, row, k, type));
       } else {
-        const float x = data == Data::kNormal
-                            ? normal(state)
-                            : static_cast<float>(static_cast<int>(next_random(state) % 9) - 4);
+        float x = data == Data::kNormal
+                      ? normal(state)
+                      : static_cast<float>(static_cast<int>(next_random(state) % 9) - 4);
+        if (type == "u8") x += 4;
         m.bits.push_back(encode(x, type));
       }
     }
@@ -295,6 +371,15 @@ Home home(const WgmmaCase& c, int row, int column) {
   return {thread, column / 8 * 4 + lower * 2 + column % 2, 0};
 }
 
+// Signs, where there are any, and majors of operands of 16 bits.
+std::string constants(const WgmmaCase& c) {
+  if (c.integers()) return "";
+  std::string text = ", " + std::to_string(c.scale_a) + ", " + std::to_string(c.scale_b);
+  if (!c.narrow_a.empty()) return text;
+  if (!c.a_registers) text += c.a.mn ? ", 1" : ", 0";
+  return text + (c.b.mn ? ", 1" : ", 0");
+}
+
 // Sections of the inputs, in bytes.
 constexpr uint32_t kHeader = kRegionBytes, kFragments = kHeader + 64, kSums = kFragments + 128 * 16;
 
@@ -307,19 +392,26 @@ const char* name(Data data) {
 uint64_t encode(float x, const std::string& type) {
   if (type == "f16") return num::float_to_half(x);
   if (type == "bf16") return num::float_to_bfloat(x);
+  if (type == "tf32") return std::bit_cast<uint32_t>(x) & ~0x1fffu;
+  if (type == "e4m3") return num::double_to_float8(static_cast<double>(x), num::Float8::kE4m3);
+  if (type == "e5m2") return num::double_to_float8(static_cast<double>(x), num::Float8::kE5m2);
+  if (type == "s8" || type == "u8") return static_cast<uint8_t>(static_cast<int>(x));
+  if (type == "s32") return static_cast<uint32_t>(static_cast<int>(x));
   return std::bit_cast<uint32_t>(x);
 }
 
-uint32_t Placement::place(int row, int k) const {
+uint32_t Placement::place(int row, int k, int element_bytes) const {
   const auto r = static_cast<uint32_t>(row), c = static_cast<uint32_t>(k);
+  const uint32_t byte = c * static_cast<uint32_t>(element_bytes);
   const uint32_t w = width(swizzle);
   uint32_t at = start;
   if (swizzle == Swizzle::kNone) {
-    at += r / 8 * stride + c / 8 * leading + (mn ? c % 8 * 16 + r % 8 * 2 : r % 8 * 16 + c % 8 * 2);
+    at += r / 8 * stride + byte / 16 * leading +
+          (mn ? c % 8 * 16 + r % 8 * 2 : r % 8 * 16 + byte % 16);
   } else if (mn) {
     at += r / (w / 2) * leading + c / 8 * stride + c % 8 * w + r % (w / 2) * 2;
   } else {
-    at += r / 8 * stride + r % 8 * w + c * 2;
+    at += r / 8 * stride + r % 8 * w + byte;
   }
   return at ^ (((at >> 7) - base_offset) & (w / 16 - 1)) << 4;
 }
@@ -351,6 +443,27 @@ std::vector<WgmmaCase> wgmma_cases() {
   return std::move(list.cases);
 }
 
+std::vector<WgmmaCase> wgmma_narrow_cases() {
+  List list;
+  list.narrow();
+  return std::move(list.cases);
+}
+
+std::map<std::string, Matrix> make_narrow_matrices() {
+  std::map<std::string, Matrix> all;
+  for (const WgmmaCase& c : wgmma_narrow_cases()) {
+    for (char operand : {'a', 'b', 'c'}) {
+      const std::string type = operand == 'a'   ? c.a_type()
+                               : operand == 'b' ? c.b_type()
+                                                : c.sum_type();
+      auto& found = all[matrix_name(operand, c)];
+      if (found.bits.empty())
+        found = matrix(operand, type, c.data, operand == 'c' ? 16 : c.depth());
+    }
+  }
+  return all;
+}
+
 std::map<std::string, Matrix> make_matrices() {
   std::map<std::string, Matrix> all;
   for (Data data : {Data::kSmall, Data::kNormal, Data::kSpecial}) {
@@ -358,7 +471,7 @@ std::map<std::string, Matrix> make_matrices() {
       for (char operand : {'a', 'b', 'c'}) {
         const std::string t = type;
         if (operand == 'c' ? t == "bf16" : t == "f32") continue;
-        all[std::string(1, operand) + " " + t + " " + name(data)] = matrix(operand, t, data);
+        all[std::string(1, operand) + " " + t + " " + name(data)] = matrix(operand, t, data, 16);
       }
     }
   }
@@ -366,7 +479,7 @@ std::map<std::string, Matrix> make_matrices() {
 }
 
 std::string matrix_name(char operand, const WgmmaCase& c) {
-  const char* type = operand == 'c' ? (c.half_sums ? "f16" : "f32") : c.bfloat ? "bf16" : "f16";
+  const std::string type = operand == 'c' ? c.sum_type() : operand == 'a' ? c.a_type() : c.b_type();
   return std::string(1, operand) + " " + type + " " + name(c.data);
 }
 
@@ -389,17 +502,23 @@ std::vector<uint64_t> wgmma_inputs(const WgmmaCase& c, const std::map<std::strin
   };
   const Matrix& a = m.at(matrix_name('a', c));
   const Matrix& b = m.at(matrix_name('b', c));
-  for (int k = 0; k < kDepth; ++k) {
+  const int size = c.element_bytes(), depth = c.depth();
+  const auto put = [&](uint32_t at, uint64_t bits) {
+    for (int i = 0; i < size; ++i)
+      image[at + static_cast<uint32_t>(i)] = static_cast<unsigned char>(bits >> (8 * i));
+  };
+  for (int k = 0; k < depth; ++k) {
     for (int r = 0; r < c.n; ++r) {
-      put16(kRegionB + c.b.place(r, k), b.bits[static_cast<size_t>(r * kDepth + k)]);
+      put(kRegionB + c.b.place(r, k, size), b.bits[static_cast<size_t>(r * depth + k)]);
     }
     for (int r = 0; r < kRows; ++r) {
-      const uint64_t bits = a.bits[static_cast<size_t>(r * kDepth + k)];
-      const int thread = r / 16 * 32 + r % 8 * 4 + k % 8 / 2, reg = k / 8 * 2 + r % 16 / 8;
+      const uint64_t bits = a.bits[static_cast<size_t>(r * depth + k)];
+      const int word = k * size / 4, reg = word / 4 * 2 + r % 16 / 8;
+      const int thread = r / 16 * 32 + r % 8 * 4 + word % 4;
       if (c.a_registers)
-        put16(kFragments + static_cast<uint32_t>(thread * 16 + reg * 4 + k % 2 * 2), bits);
+        put(kFragments + static_cast<uint32_t>(thread * 16 + reg * 4 + k * size % 4), bits);
       else
-        put16(c.a.place(r, k), bits);
+        put(c.a.place(r, k, size), bits);
     }
   }
   put64(kHeader, c.a.descriptor());
@@ -427,7 +546,8 @@ size_t wgmma_output_words(const WgmmaCase& c) {
 
 std::string wgmma_module(const WgmmaCase& c, const std::string& name) {
   const int sums = sums_of(c);
-  const std::string type = c.half_sums ? "b32" : "f32", size = std::to_string(kRegionBytes);
+  const std::string type = c.half_sums || c.integers() ? "b32" : "f32",
+                    size = std::to_string(kRegionBytes);
   std::string text =
       ".version 9.0\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 region[" + size +
       "];\n.visible .entry " + name +
@@ -476,12 +596,7 @@ std::string wgmma_module(const WgmmaCase& c, const std::string& name) {
                            : "") +
          c.spelling->text + " " + registers(sums, "%d") + ", " +
          (c.a_registers ? registers(4, "%a") : "%a_descriptor") + ", %b_descriptor, " +
-         (i ? "%next" : "%scale") + ", " + std::to_string(c.scale_a) + ", " +
-         std::to_string(c.scale_b) + ", " +
-         (c.a_registers ? ""
-          : c.a.mn      ? "1, "
-                        : "0, ") +
-         (c.b.mn ? "1" : "0"));
+         (i ? "%next" : "%scale") + constants(c));
   }
   line("wgmma.commit_group.sync.aligned");
   line("wgmma.wait_group.sync.aligned 0");

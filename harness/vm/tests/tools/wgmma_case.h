@@ -15,7 +15,7 @@ namespace ptxvm_vectors {
 
 constexpr uint32_t kRegionBytes = 49152;  ///< Shared memory of a case, from a multiple of 1024.
 constexpr uint32_t kRegionB = 16384;      ///< Place of B in it; A stands at 0.
-constexpr int kRows = 64, kDepth = 16;    ///< M and K of every shape.
+constexpr int kRows = 64;                 ///< M of every shape.
 constexpr int kMostColumns = 256;
 
 /// Contents of the operands.
@@ -26,7 +26,7 @@ enum class Data {
 };
 const char* name(Data data);
 
-/// How an operand of `extent` x 16 elements of 16 bits stands in shared memory.
+/// How an operand of `extent` rows of 32 bytes stands in shared memory.
 struct Placement {
   ptxvm::Swizzle swizzle = ptxvm::Swizzle::k128B;
   bool mn = false;           ///< M or N contiguous instead of K.
@@ -35,8 +35,9 @@ struct Placement {
   uint32_t stride = 0;       ///< SBO
   uint32_t base_offset = 0;  ///< In units of 128 bytes.
 
-  /// Byte of element (`row`, `k`) in the region, from the region's start.
-  uint32_t place(int row, int k) const;
+  /// Byte of element (`row`, `k`) in the region, from the region's start. Other elements than
+  /// those of 16 bits are K-major.
+  uint32_t place(int row, int k, int element_bytes = 2) const;
   /// The descriptor without its start address.
   uint64_t descriptor() const;
 };
@@ -50,18 +51,29 @@ struct WgmmaCase {
   std::string name, why;
   int n = 8;
   bool a_registers = false, half_sums = false, bfloat = false;
+  std::string narrow_a, narrow_b;  ///< Types that are not of 16 bits; empty otherwise.
+  bool satfinite = false;
   Data data = Data::kSmall;
   Placement a, b;
   bool accumulate = false;  ///< scale-d of the first instruction.
   int scale_a = 1, scale_b = 1;
   int issues = 1;    ///< How often; from the second on with scale-d 1.
   char guard = ' ';  ///< '@' with a true predicate, '!' with a negated true one, or none.
+
+  std::string a_type() const { return narrow_a.empty() ? bfloat ? "bf16" : "f16" : narrow_a; }
+  std::string b_type() const { return narrow_b.empty() ? bfloat ? "bf16" : "f16" : narrow_b; }
+  bool integers() const { return narrow_a == "s8" || narrow_a == "u8"; }
+  std::string sum_type() const { return integers() ? "s32" : half_sums ? "f16" : "f32"; }
+  int element_bytes() const { return narrow_a.empty() ? 2 : narrow_a == "tf32" ? 4 : 1; }
+  int depth() const { return 32 / element_bytes(); }  ///< K
 };
 
-/// All cases: every spelling of wgmma.mma_async, then layouts and forms of some.
+/// All cases with operands of 16 bits: every spelling, then layouts and forms of some.
 std::vector<WgmmaCase> wgmma_cases();
+/// The same for tf32, 8-bit floating point and 8-bit integers.
+std::vector<WgmmaCase> wgmma_narrow_cases();
 
-/// Bits of a number as f16, bf16 or f32.
+/// Bits of a number in a type of an operand or of a sum.
 uint64_t encode(float x, const std::string& type);
 
 /// An operand's values as bits, by rows.
@@ -71,8 +83,10 @@ struct Matrix {
 };
 
 /// The matrices that cases are made of, by name: `a f16 small` (64 x 16), `b ...` (256 x 16; a case
-/// takes the first N rows) and `c f32 ...` (64 x 16, repeated along N).
+/// takes the first N rows) and `c f32 ...` (64 x 16, repeated along N). Those of other types have
+/// as many columns as 32 bytes hold.
 std::map<std::string, Matrix> make_matrices();
+std::map<std::string, Matrix> make_narrow_matrices();
 std::string matrix_name(char operand, const WgmmaCase& c);
 
 /// Element of the initial accumulators.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "num/float8.h"
 #include "tools/compare.h"
 #include "tools/digest.h"
 
@@ -16,39 +17,74 @@ namespace {
 
 constexpr const char* kEntry = "vectors";
 
-Format input_format(const WgmmaCase& c) {
-  return c.bfloat ? Format::kBfloat : Format::kHalf;
+// Bits of an operand or a sum as a number.
+double number(uint64_t bits, const std::string& type) {
+  using ptxvm::num::Float8;
+  if (type == "s32") return static_cast<int32_t>(static_cast<uint32_t>(bits));
+  if (type == "s8") return static_cast<int8_t>(static_cast<uint8_t>(bits));
+  if (type == "u8") return static_cast<double>(bits);
+  if (type == "e4m3" || type == "e5m2") {
+    return ptxvm::num::float8_to_double(static_cast<uint8_t>(bits),
+                                        type == "e4m3" ? Float8::kE4m3 : Float8::kE5m2);
+  }
+  return decode(bits, type == "f16"    ? Format::kHalf
+                      : type == "bf16" ? Format::kBfloat
+                                       : Format::kSingle);
 }
 Format sum_format(const WgmmaCase& c) {
   return c.half_sums ? Format::kHalf : Format::kSingle;
 }
 
-// Operands of one element of D, decoded.
+// How far sums of products may be from the hardware's, times the sum of magnitudes: those of 8
+// bits may keep fewer bits than f32 has.
+double product_bound(const WgmmaCase& c) {
+  return c.narrow_a.empty() || c.narrow_a == "tf32" ? kProductBound : 0x1p-12;
+}
+
+// One element of D.
 struct Element {
   double sum = 0;        // what it is, in f64
   double magnitude = 0;  // of all terms
 };
 
-Element element(const WgmmaCase& c, const std::map<std::string, Matrix>& m, int row, int column) {
-  const Matrix& a = m.at(matrix_name('a', c));
-  const Matrix& b = m.at(matrix_name('b', c));
-  Element e;
-  const bool executes = c.guard != '!';
-  const int sign = c.scale_a * c.scale_b;
-  for (int k = 0; k < kDepth && executes; ++k) {
-    const double product =
-        decode(a.bits[static_cast<size_t>(row * kDepth + k)], input_format(c)) *
-        decode(b.bits[static_cast<size_t>(column * kDepth + k)], input_format(c)) * sign * c.issues;
-    e.sum += product;
-    e.magnitude += std::fabs(product);
+// The operands of a case as numbers.
+class Product {
+ public:
+  Product(const WgmmaCase& c, const std::map<std::string, Matrix>& m)
+      : case_(c),
+        matrices_(m),
+        a_(numbers(m.at(matrix_name('a', c)), c.a_type())),
+        b_(numbers(m.at(matrix_name('b', c)), c.b_type())) {}
+
+  Element at(int row, int column) const {
+    Element e;
+    const bool executes = case_.guard != '!';
+    const int factor = case_.scale_a * case_.scale_b * case_.issues, depth = case_.depth();
+    for (int k = 0; k < depth && executes; ++k) {
+      const double product = a_[static_cast<size_t>(row * depth + k)] *
+                             b_[static_cast<size_t>(column * depth + k)] * factor;
+      e.sum += product;
+      e.magnitude += std::fabs(product);
+    }
+    if (case_.accumulate || !executes) {
+      const double start = number(initial(matrices_, case_, row, column), case_.sum_type());
+      e.sum += start;
+      e.magnitude += std::fabs(start);
+    }
+    return e;
   }
-  if (c.accumulate || !executes) {
-    const double start = decode(initial(m, c, row, column), sum_format(c));
-    e.sum += start;
-    e.magnitude += std::fabs(start);
+
+ private:
+  static std::vector<double> numbers(const Matrix& m, const std::string& type) {
+    std::vector<double> out;
+    for (uint64_t bits : m.bits) out.push_back(number(bits, type));
+    return out;
   }
-  return e;
-}
+
+  const WgmmaCase& case_;
+  const std::map<std::string, Matrix>& matrices_;
+  std::vector<double> a_, b_;
+};
 
 }  // namespace
 
@@ -95,11 +131,13 @@ WgmmaRecording record_wgmma(Device& device, const std::vector<WgmmaCase>& cases,
 
 std::vector<std::vector<uint64_t>> exact_product(const WgmmaCase& c,
                                                  const std::map<std::string, Matrix>& matrices) {
+  const Product product(c, matrices);
+  const std::string type = c.sum_type();
   std::vector<std::vector<uint64_t>> d(static_cast<size_t>(c.n));
   for (int column = 0; column < c.n; ++column) {
     for (int row = 0; row < kRows; ++row) {
-      const auto sum = static_cast<float>(element(c, matrices, row, column).sum);
-      d[static_cast<size_t>(column)].push_back(encode(sum, c.half_sums ? "f16" : "f32"));
+      const auto sum = static_cast<float>(product.at(row, column).sum);
+      d[static_cast<size_t>(column)].push_back(encode(sum, type));
     }
   }
   return d;
@@ -110,6 +148,7 @@ std::string wgmma_difference(const WgmmaCase& c, const std::map<std::string, Mat
                              const std::vector<std::vector<uint64_t>>& machine, size_t& equal) {
   if (hardware.size() != machine.size()) return "another number of columns";
   std::string first;
+  const Product product(c, matrices);
   for (size_t column = 0; column < hardware.size(); ++column) {
     if (hardware[column].size() != kRows || machine[column].size() != kRows)
       return "another number of rows";
@@ -118,17 +157,17 @@ std::string wgmma_difference(const WgmmaCase& c, const std::map<std::string, Mat
       equal += a == b;
       if (a == b || !first.empty()) continue;
       Bound bound;
-      if (c.data != Data::kSmall) {
-        const Element e = element(c, matrices, static_cast<int>(row), static_cast<int>(column));
-        bound.absolute = kProductBound * e.magnitude;
+      if (c.data != Data::kSmall && !c.integers()) {
+        const Element e = product.at(static_cast<int>(row), static_cast<int>(column));
+        bound.absolute = product_bound(c) * e.magnitude;
         bound.ulps = c.half_sums ? c.issues : 0;
       }
       if (close(a, b, sum_format(c), bound)) continue;
       char text[200];
       std::snprintf(text, sizeof text,
                     "row %zu, column %zu: hardware %llx (%.9g), machine %llx (%.9g)", row, column,
-                    static_cast<unsigned long long>(a), decode(a, sum_format(c)),
-                    static_cast<unsigned long long>(b), decode(b, sum_format(c)));
+                    static_cast<unsigned long long>(a), number(a, c.sum_type()),
+                    static_cast<unsigned long long>(b), number(b, c.sum_type()));
       first = text;
     }
   }
