@@ -56,6 +56,9 @@ def read_json(path: Path, what: str, take: Callable[[Any], T]) -> T:
 # --- problems -------------------------------------------------------------------------------------
 
 
+E4M3 = "float8_e4m3"
+
+
 @dataclass(frozen=True, order=True)
 class Problem:
     batch: int
@@ -71,6 +74,7 @@ class Problem:
     kv_heads: int = 0  # of K and V, which query heads share; 0: as many as heads
     lengths: tuple[int, ...] = ()  # keys of each batch entry; empty: seq_kv
     page: int = 0  # keys of a page of K and V; 0: not paged
+    cache: str = ""  # type of K and V, where it is not that of Q
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Problem:
@@ -81,17 +85,17 @@ class Problem:
 
     @staticmethod
     def parse(text: str) -> Problem:
-        """ "16,16,8192,128", optionally followed by ",causal", ",float32", a distribution of the
-        inputs such as ",rising", and ",spread=8". "16,32/8,1/8192,128": heads of Q and of K and V,
-        queries and keys."""
+        """ "16,16,8192,128", optionally followed by ",causal", ",float32", ",e4m3", a distribution
+        of the inputs such as ",rising", and ",spread=8". "16,32/8,1/8192,128": heads of Q and of K
+        and V, queries and keys."""
         words = text.split(",")
         flags = [word for word in words[4:] if not word.startswith("spread=")]
         spreads = [word.removeprefix("spread=") for word in words[4:] if word not in flags]
         inputs = [flag for flag in flags if flag in DISTRIBUTIONS]
-        unknown = set(flags) - {"causal", "float16", "float32", *DISTRIBUTIONS}
+        unknown = set(flags) - {"causal", "float16", "float32", "e4m3", *DISTRIBUTIONS}
         if len(words) < 4 or unknown or len(inputs) > 1 or len(spreads) > 1:
             allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S]"
-            expected = f"BATCH,HEADS,SEQ,DIM[,causal][,float32]{allowed}"
+            expected = f"BATCH,HEADS,SEQ,DIM[,causal][,float32][,e4m3]{allowed}"
             raise LadderError(f"problem '{text}': expected {expected}")
         try:
             batch, dim = int(words[0]), int(words[3])
@@ -103,8 +107,10 @@ class Problem:
             raise LadderError(f"problem '{text}': {numbers}") from None
         dtype = "float32" if "float32" in flags else "float16"
         shape = (batch, heads, seq_q, seq_kv, dim, "causal" in flags, dtype)
-        grouped = {} if kv_heads == heads else {"kv_heads": kv_heads}
-        return Problem(*shape, *inputs or ["normal"], spread, **grouped)
+        own_heads = 0 if kv_heads == heads else kv_heads
+        cache = E4M3 if "e4m3" in flags else ""
+        kind = (*(inputs or ["normal"]), spread)
+        return Problem(*shape, *kind, kv_heads=own_heads, cache=cache)
 
     @property
     def label(self) -> str:
@@ -114,6 +120,7 @@ class Problem:
         shape = f"B={self.batch} H={heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
         cache = [f"lengths {min(self.lengths)} to {max(self.lengths)}"] if self.lengths else []
         cache += [f"pages of {self.page}"] if self.page else []
+        cache += [f"K and V {self.cache}"] if self.cache else []
         spread = "" if self.spread == 1 else f"spread {self.spread:g}"
         inputs = "" if self.inputs == "normal" else self.inputs
         lse = "with LSE" if self.lse else ""
@@ -123,7 +130,7 @@ class Problem:
     def kv_bytes(self) -> int:
         """Of the keys and values that there are, once for each head of K and V."""
         keys = sum(self.lengths) if self.lengths else self.batch * self.seq_kv
-        element = 2 if self.dtype == "float16" else 4
+        element = 1 if self.cache == E4M3 else 2 if self.dtype == "float16" else 4
         return 2 * element * self.head_dim * (self.kv_heads or self.heads) * keys
 
     def with_seq(self, seq: int) -> Problem:
@@ -337,6 +344,10 @@ class Rung:
     def takes(self, capability: str) -> bool:
         """ "causal", "ragged" or "lse"."""
         return bool(self.data.get(capability))
+
+    def typed(self, problem: Problem) -> Problem:
+        """The problem with K and V of the type that the rung takes."""
+        return replace(problem, cache=E4M3 if self.takes("e4m3") else "")
 
 
 @dataclass(frozen=True)

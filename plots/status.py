@@ -56,7 +56,7 @@ def is_branch(rung: Rung, catalogue: Catalogue) -> bool:
 def change_of(rung: Rung, results: Results, catalogue: Catalogue) -> str:
     parent = catalogue.find(rung.parent) if rung.parent else None
     if parent is None:
-        return FIRST if results.rung(rung.id, problems_of(rung)[0]) else UNKNOWN
+        return FIRST if results.rung(rung.id, rung.typed(problems_of(rung)[0])) else UNKNOWN
     compared = [compare(rung, parent, results, problem) for problem in problems_of(rung)]
     known = [each for each in compared if each is not None]
     if not known:
@@ -79,8 +79,10 @@ def compare(
     rung: Rung, parent: Rung, results: Results, problem: Problem
 ) -> tuple[float, float] | None:
     """(quotient, spread); None where one of the two has no time."""
-    row = results.rung(rung.id, problem)
-    of_parent = problem if parent.takes("causal") else replace(problem, causal=False)
+    row = results.rung(rung.id, rung.typed(problem))
+    of_parent = parent.typed(problem)
+    if not parent.takes("causal"):
+        of_parent = replace(of_parent, causal=False)
     rows = [results.rung(parent.id, of_parent)]
     if row:
         rows.append(results.ablation(parent.id, of_parent, row.variant))

@@ -540,8 +540,8 @@ LENGTHS = (75, 40)
 
 
 def pages() -> Canvas:
-    require_formula("47", "in.page_table[table + key / page]")
-    require_formula("47", "((int64_t{rows.page[i]} * kv_heads + at.head) * page + rows.row[i]) * D")
+    require_formula("47", "in.page_table[table + (key >> in.page_bits)]")
+    require_formula("47", "((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D")
     canvas, y = begin(
         "47: the page table says where a key lies",
         "Two sequences of 75 and 40 keys in pages of 16. A table row for each sequence names its "
@@ -686,30 +686,102 @@ def columns() -> Canvas:
 
 
 def rows() -> Canvas:
-    require_formula("50", "threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4")
+    require_formula("50", "threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4")
+    require_formula("50", "const int first = threadIdx.x / 128 * kKeys;")
     require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
-    warps = decode.constant("50", "kWarps")
+    warps, half = decode.constant("49", "kWarps"), decode.constant("50", "kKeys")
+    groups = decode.tile_keys("50") // half
     canvas, y = begin(
         "50: 64 rows need no swap",
-        "Scores of 64 rows of Q and a tile of 64 keys. 49 has keys down and rows of Q across; each of "
+        "Scores of 64 rows of Q and a tile of keys. 49 has keys down and rows of Q across; each of "
         "four warps has 16 columns and loads all fragments of K and V. 50 has rows of Q down and keys "
-        "across; each warp has 16 rows, and the tensor cores read K and V from shared memory once.",
-        note="S of a tile. Colour: warp.",
+        "across; two groups of four warps have 64 of 128 keys each, each warp has 16 rows of them, and "
+        "the tensor cores read K and V from shared memory once.",
+        note="S of a tile. Colour: the rows or columns of a warp.",
     )
     top, unit = y + 30, 36.0
     size = warps * unit
-    for left, name, down, across in ((62.0, "49", "keys", "rows of Q"), (282.0, "50", "rows", "keys")):
-        canvas.text(left - 8, top + size / 2, down, "muted", size=BRIEF, anchor="end")
-        canvas.text(left + size / 2, top - 12, f"{name}: {across}", "muted", size=BRIEF, anchor="middle")
-        for warp in range(warps):
-            at, fill = warp * unit, f"{HUES[warp]}-soft"
-            if name == "49":
-                canvas.cell(left + at, top, unit - 1, size - 1, f"w{warp}", fill, size=SMALL)
-            else:
-                canvas.cell(left, top + at, size - 1, unit - 1, f"w{warp}", fill, size=SMALL)
+    canvas.text(54, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
+    canvas.text(62 + size / 2, top - 12, "49: rows of Q", "muted", size=BRIEF, anchor="middle")
+    left = 250.0
+    canvas.text(left - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
+    canvas.text(left + 92, top - 12, "50: keys", "muted", size=BRIEF, anchor="middle")
+    for warp in range(warps):
+        at, fill = warp * unit, f"{HUES[warp]}-soft"
+        canvas.cell(62 + at, top, unit - 1, size - 1, f"w{warp}", fill, size=SMALL)
+        for group in range(groups):
+            name = f"w{group * warps + warp}"
+            canvas.cell(left + group * 93, top + at, 91, unit - 1, name, fill, size=SMALL)
     bottom = top + size + 18
     canvas.text(14, bottom, "K and V: ldmatrix in every warp", size=SMALL)
-    canvas.text(236, bottom, "K and V: read by wgmma, once", size=SMALL)
+    canvas.text(224, bottom, "K and V: read by wgmma, once", size=SMALL)
+    return canvas
+
+
+# --- 51: one thread block an SM -------------------------------------------------------------------
+
+
+def one() -> Canvas:
+    plans = decode_facts()["plans"]
+    many, few = (plans[rung][0]["grid"][0] for rung in ("47", "51"))
+    keys = {rung: decode.tile_keys(rung) for rung in ("47", "51")}
+    canvas, y = begin(
+        "51: half as many shares",
+        f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} parts a head, in "
+        f"tiles of {keys['47']} keys; 51 has {few} blocks, {few // 8} parts a head, in tiles of "
+        f"{keys['51']} keys.",
+        note="One head of K and V, 8192 keys. Colour: thread block.",
+    )
+    for rung, blocks in (("47", many), ("51", few)):
+        parts, tiles = blocks // 8, 8192 // keys[rung]
+        canvas.text(14, y + 6, f"{rung}: {blocks} blocks, {parts} parts", size=SMALL, bold=True)
+        y += 18
+        unit = 412 / tiles
+        for tile in range(tiles):
+            part = ((tile + 1) * parts - 1) // tiles
+            canvas.rect(14 + tile * unit, y, unit - 0.4, 24, f"{HUES[part % 4]}-soft")
+        for part in range(1, parts):
+            x = 14 + part * tiles // parts * unit
+            canvas.line([(x, y - 3), (x, y + 27)], "red", thick=1.4)
+        y += 46
+    told = (
+        "As many bytes are on their way to an SM: two blocks with two tiles",
+        "of 32 KB each, or one with two of 64 KB. Half as many parts to merge.",
+    )
+    canvas.lines(14, y, told, "muted", size=SMALL)
+    return canvas
+
+
+# --- 52: a half from an e4m3 ----------------------------------------------------------------------
+
+
+def bits() -> Canvas:
+    require_formula("52", "(four & 0x80008000) | (four >> 1 & 0x3f803f80)")
+    canvas, y = begin(
+        "52: an e4m3 moves into a half",
+        "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes that of the "
+        "half; the other 7 bits move one place to the right, into the lower 4 bits of its exponent and "
+        "the upper 3 of its mantissa. The highest bit of the exponent and 7 of the mantissa are 0.",
+        note="Red: sign. Blue: exponent. Green: mantissa.",
+    )
+    unit, left = 25.0, 18.0
+    byte = [("s", "red"), *[("e", "blue")] * 4, *[("m", "green")] * 3]
+    half = [("s", "red"), ("0", "grey"), *[("e", "blue")] * 4, *[("m", "green")] * 3]
+    half += [("0", "grey")] * 7
+    places = [0, *range(2, 9)]  # of the byte's bits in the half
+    canvas.text(left, y + 6, "e4m3: (-1)^s 2^(e - 7) 1.m", size=SMALL, bold=True)
+    top = y + 20
+    for place, (name, hue) in enumerate(byte):
+        canvas.cell(left + place * unit, top, unit - 1, 24, name, f"{hue}-soft", size=SMALL)
+    low = top + 70
+    for place, (name, hue) in enumerate(half):
+        canvas.cell(left + place * unit, low, unit - 1, 24, name, f"{hue}-soft", size=SMALL)
+    for place, to in enumerate(places):
+        start, end = left + (place + 0.5) * unit, left + (to + 0.5) * unit
+        canvas.line([(start, top + 25), (end, low - 2)], "muted", arrow=True)
+    canvas.text(left, low + 42, "half: (-1)^s 2^(e - 15) 1.m, 2^-8 of the value", size=SMALL, bold=True)
+    told = ("Subnormals, with e = 0, keep their value too: 2^-6 0.m and 2^-14 0.m.",)
+    canvas.lines(left, low + 62, told, "muted", size=SMALL)
     return canvas
 
 
@@ -727,4 +799,6 @@ FIGURES = {
     "decode_queries": queries,
     "decode_columns": columns,
     "decode_rows": rows,
+    "decode_one": one,
+    "decode_bits": bits,
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import limits
@@ -39,19 +40,20 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
 
 def line(results: Results, rung: Rung, problem: Problem, roof: float | None) -> list[str]:
     row = results.rung(rung.id, problem)
-    parent = results.rung(rung.parent, problem) if rung.parent else None
-    peers = [results.peer(peer, problem) for peer in PEERS]
-    best = max((gbs(peer) or 0 for peer in peers), default=0)
+    half = replace(problem, cache="")  # peers and a parent read the same keys in 16 bits
+    parent = results.rung(rung.parent, half) if rung.parent else None
+    peers = [results.peer(peer, half) for peer in PEERS]
+    best = min((milliseconds(peer) for peer in peers if peer is not None), default=0)
     own = gbs(row)
     assert row is not None and own is not None
     return [
         *shape_cells(problem),
-        digits(1e3 * float(row.data["time_ms"]["median"])),
+        digits(1e3 * milliseconds(row)),
         f"{digits(own)} / {text(row.gbs_back_to_back)}",
         f"{100 * own / roof:.0f} %" if roof else NOTHING,
         text(gbs(parent)),
         *(text(gbs(peer)) for peer in peers),
-        f"{own / best:.2f}" if best else NOTHING,
+        f"{best / milliseconds(row):.2f}" if best else NOTHING,
     ]
 
 
@@ -61,8 +63,14 @@ def shape_cells(problem: Problem) -> list[str]:
         keys = f"{min(problem.lengths)} to {max(problem.lengths)}"
     if problem.page:
         keys += f", pages of {problem.page}"
+    if problem.cache:
+        keys += ", e4m3"
     heads = f"{problem.heads}/{problem.kv_heads or problem.heads}"
     return [f"{problem.batch}", heads, f"{problem.seq_q}", keys]
+
+
+def milliseconds(row: Row) -> float:
+    return float(row.data["time_ms"]["median"])
 
 
 def gbs(row: Row | None) -> float | None:
