@@ -241,6 +241,7 @@ std::vector<Problem> typed_problems(const BenchOptions& options) {
     if (options.rungs.empty()) problems.push_back(problem);
     std::vector<const Rung*> typed;  // one of each set
     for (const Rung* rung : options.rungs) {
+      if (left_out(*rung, options.rungs, problem)) continue;
       set_types(*rung, problem);
       if (std::any_of(typed.begin(), typed.end(),
                       [&](const Rung* other) { return types_match(*other, problem); })) {

@@ -157,9 +157,9 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
     const int64_t own = ((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D;
 #pragma unroll
-    for (int i = 0; i < Bc / kCopyRows; ++i) {
-      const int source = i * kWarpRows + threadIdx.x % 32 / kChunks, row = row_of(source);
-      const int64_t first = __shfl_sync(0xffffffff, own, source);  // element of the row
+    for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
+      const int source = i * kWarpRows + threadIdx.x % 32 / kChunks;  // row_of(source) is row
+      const int64_t first = __shfl_sync(0xffffffff, own, source);
       const int64_t element = at.key + row < at.length ? first + chunk * 8 : 0;
       const int bytes = at.key + row < at.length ? 16 : 0;
       cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
