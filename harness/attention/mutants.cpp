@@ -609,7 +609,7 @@ std::vector<Problem> mutant_problems() {
       {.batch = 2,
        .heads = 8,
        .seq_q = 1,
-       .seq_kv = 500,
+       .seq_kv = 128,
        .head_dim = 128,
        .own_kv_heads = 4,
        .e4m3 = true},

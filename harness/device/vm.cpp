@@ -19,7 +19,7 @@
 namespace fa {
 namespace {
 
-constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",         "O",
+constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",          "O",
                                                    "LSE", "lengths", "page table", "scales"};
 
 std::uint32_t extent(std::int64_t value, const Launch& step) {

@@ -745,8 +745,8 @@ def one() -> Canvas:
             canvas.line([(x, y - 3), (x, y + 27)], "red", thick=1.4)
         y += 46
     told = (
-        "As many bytes are on their way to an SM: two blocks with two tiles",
-        "of 32 KB each, or one with two of 64 KB. Half as many parts to merge.",
+        "As many bytes are on their way to an SM: 2 blocks x 2 tiles",
+        "of 32 KB, or 1 block x 2 tiles of 64 KB. Half the parts to merge.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
@@ -779,8 +779,8 @@ def bits() -> Canvas:
     for place, to in enumerate(places):
         start, end = left + (place + 0.5) * unit, left + (to + 0.5) * unit
         canvas.line([(start, top + 25), (end, low - 2)], "muted", arrow=True)
-    canvas.text(left, low + 42, "half: (-1)^s 2^(e - 15) 1.m, 2^-8 of the value", size=SMALL, bold=True)
-    told = ("Subnormals, with e = 0, keep their value too: 2^-6 0.m and 2^-14 0.m.",)
+    canvas.text(left, low + 42, "half: (-1)^s 2^(e - 15) 1.m", size=SMALL, bold=True)
+    told = ("2^-8 of the value, subnormals too: 2^-6 0.m and 2^-14 0.m.",)
     canvas.lines(left, low + 62, told, "muted", size=SMALL)
     return canvas
 

@@ -275,9 +275,9 @@ TEST_CASE("two streams launch a rung at once, with the bits of one stream") {
   if (no_gpu()) return;
   const DeviceDescription device = gpu_description();
   // Few tiles: launches of both streams are on the GPU at the same time.
-  const Problem square{
+  Problem square{
       .batch = 1, .heads = 3, .seq_q = 1024, .seq_kv = 1024, .head_dim = 128, .causal = true};
-  const Problem cached{
+  Problem cached{
       .batch = 1, .heads = 12, .seq_q = 1, .seq_kv = 4096, .head_dim = 128, .own_kv_heads = 3};
   int rungs = 0;
   for (const Rung& rung : catalogue()) {
@@ -287,7 +287,8 @@ TEST_CASE("two streams launch a rung at once, with the bits of one stream") {
     if (rung.dtype != Dtype::f16) continue;
     if (!decodes && !has(rung.capabilities, Capabilities::causal)) continue;
     CAPTURE(rung.name);
-    const Problem& problem = decodes ? cached : square;
+    Problem& problem = decodes ? cached : square;
+    set_types(rung, problem);
     Problem other = problem;
     other.heads = decodes ? 20 : 5;
     other.own_kv_heads = decodes ? 5 : 0;
