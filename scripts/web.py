@@ -149,6 +149,8 @@ def break_plan(fa: Fa, rung: Json) -> Json:
     if is_decode(rung):
         queries = 8 if rung["few_queries"] else 1
         by_share = plan(6, queries, 860, "--kv-heads", "3", "--sms", "1")
+        if by_share["launches"][0]["grid"][0] == 1:
+            by_share = plan(6, queries, 860, "--kv-heads", "3", "--sms", "2")
         by_head = plan(4, 1, 860, "--kv-heads", "1", "--sms", "1")
         return by_share if by_share["launches"][0]["grid"][1] == 1 else by_head
     if rung["family"] != "hopper":

@@ -45,7 +45,7 @@ std::string refusal(std::string_view id, const Problem& problem, const DeviceDes
 /// A problem that the rung takes where it runs at all.
 Problem problem_for(const Rung& rung, int head_dim) {
   Problem problem = square(kSeq, head_dim, 3, 2);
-  problem.dtype = rung.dtype;
+  set_types(rung, problem);
   problem.seq_q = std::min(kSeq, rung.most_queries());
   return problem;
 }

@@ -53,7 +53,7 @@ Problem problem_of(const Rung& rung, int head_dim) {
   const Tile tile = rung.find_instance(head_dim)->tile;
   problem.seq_q = std::min<std::int64_t>(tile.Br, rung.most_queries());
   problem.seq_kv = (problem.seq_kv + tile.Bc - 1) / tile.Bc * tile.Bc;
-  problem.dtype = rung.dtype;
+  set_types(rung, problem);
   problem.lse = has(rung.capabilities, Capabilities::lse);
   return problem;
 }
@@ -150,7 +150,7 @@ TEST_CASE("rows without a spike keep their bits, whatever the other rows of thei
     for (const int head_dim : rung.head_dims()) {
       Problem problem = problem_of(rung, head_dim);
       problem.lse = false;
-      problem.dtype = rung.dtype;
+      set_types(rung, problem);
       if (problem.seq_q == 1) continue;  // no other row
       for (const bool causal : {false, true}) {
         if (causal && !has(rung.capabilities, Capabilities::causal)) continue;

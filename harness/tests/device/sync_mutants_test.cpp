@@ -44,7 +44,12 @@ Subject cache_subject(const Rung& rung) {
             {}};
   DeviceDescription small = h200_description();
   small.sms = 1;
+  set_types(rung, s.problem);
   s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
+  if (s.plan.launches.front().grid.x == 1) {  // a block an SM would cut no head
+    small.sms = 2;
+    s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
+  }
   if (s.plan.launches.front().grid.y > 1) {
     s.problem.heads = 4;
     s.problem.own_kv_heads = 1;
