@@ -52,6 +52,7 @@ TEST_CASE("every rung is right on cards of any size, in every order of warps") {
       problem.lengths = {500, 0, 129};
       problem.seq_q = std::min<std::int64_t>(4, rung->most_queries());
       problem.causal = has(rung->capabilities, Capabilities::causal);
+      set_types(*rung, problem);
       const Inputs inputs = make_inputs(problem, Distribution::needle, 3);
       const Verifier verifier(problem, inputs);
       for (const int sms : {1, 5, 132}) {
@@ -78,6 +79,7 @@ TEST_CASE("an entry without a key has zeros and a log-sum-exp of -infinity") {
   for (const Rung* rung : decode_rungs()) {
     Problem problem = cache(2, 4, 2, 70, 64);
     problem.lengths = {0, 70};
+    set_types(*rung, problem);
     VmDevice device({.ptx = kernels()});
     device.load(problem, make_inputs(problem, Distribution::normal, 1));
     device.poison_output();
@@ -117,6 +119,7 @@ TEST_CASE("a query that sees no key has zeros and a log-sum-exp of -infinity") {
 TEST_CASE("several queries read the bytes of one") {
   for (const Rung* rung : decode_rungs()) {
     Problem problem = cache(2, 8, 2, 400, 128);
+    set_types(*rung, problem);
     const std::uint64_t once = copied(*rung, problem);
     for (const std::int64_t queries : {2, 4, 16}) {
       if (queries > rung->most_queries()) continue;
@@ -150,12 +153,13 @@ TEST_CASE("40 reads K and V once for each query head, those from 41 on once for 
     for (const std::int64_t kv_heads : {8, 2, 1}) {
       Problem problem = cache(3, 8, kv_heads, 400, dim);
       problem.lengths = {400, 37, 0};
-      const auto once = static_cast<std::uint64_t>(problem.kv_bytes());
       for (const Rung* rung : decode_rungs()) {
         if (rung->id == "40") continue;
         CAPTURE(rung->name, dim, kv_heads);
-        CHECK(copied(*rung, problem) == once);
+        set_types(*rung, problem);
+        CHECK(copied(*rung, problem) == static_cast<std::uint64_t>(problem.kv_bytes()));
       }
+      set_types(*find_rung("40"), problem);
       // 40 loads whole passes of 16 keys, and the last of its keys once more instead of others.
       problem.lengths = {400, 48, 0};
       const auto group = static_cast<std::uint64_t>(problem.group());
@@ -201,6 +205,14 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
         "45_mma: 32 query heads share a head of K and V, at most 8 are allowed");
   CHECK(refusal("40", problem) == "");
   problem = cache(1, 8, 2, 100, 128);
+  CHECK(refusal("52", problem) == "52_e4m3: K and V of float16 are not its float8_e4m3");
+  problem.e4m3 = true;
+  CHECK(refusal("52", problem) == "");
+  CHECK(refusal("51", problem) == "51_one takes no K and V of float8_e4m3; 52 does");
+  problem.e4m3 = false;
+  problem.page = 24;
+  CHECK(refusal("51", problem) == "51_one: a page of 24 keys is no power of two");
+  problem.page = 0;
   problem.seq_q = 5;
   CHECK(
       refusal("48", problem) ==
