@@ -11,15 +11,14 @@ namespace fa {
 /// A set: `causal | lse`.
 enum class Capabilities : unsigned {
   none = 0,
-  causal = 1,    ///< the causal mask
-  ragged = 2,    ///< any seq_len, not only whole tiles
-  lse = 4,       ///< the log-sum-exp of every row
-  grouped = 8,   ///< fewer heads of K and V than of Q
-  lengths = 16,  ///< a number of keys for each batch entry
-  paged = 32,    ///< K and V in pages
-  few_queries =
-      64,     ///< of a rung for new queries against a cache: more than one, up to kFewQueries
-  e4m3 = 128  ///< K and V are e4m3 with scales, and nothing else: part of the rung's types
+  causal = 1,        ///< the causal mask
+  ragged = 2,        ///< any seq_len, not only whole tiles
+  lse = 4,           ///< the log-sum-exp of every row
+  grouped = 8,       ///< fewer heads of K and V than of Q
+  lengths = 16,      ///< a number of keys for each batch entry
+  paged = 32,        ///< K and V in pages
+  few_queries = 64,  ///< of a rung for new queries against a cache: up to kFewQueries of them
+  e4m3 = 128         ///< K and V are e4m3 with scales, never anything else
 };
 
 /// New queries that a batch entry may have, at most, where a rung computes them against a cache.
@@ -39,14 +38,16 @@ struct NamedCapability {
   Capabilities capability;
   const char* name;
 };
-inline constexpr std::array kCapabilities{NamedCapability{Capabilities::causal, "causal"},
-                                          NamedCapability{Capabilities::ragged, "ragged"},
-                                          NamedCapability{Capabilities::lse, "lse"},
-                                          NamedCapability{Capabilities::grouped, "grouped"},
-                                          NamedCapability{Capabilities::lengths, "lengths"},
-                                          NamedCapability{Capabilities::paged, "paged"},
-                                          NamedCapability{Capabilities::few_queries, "few_queries"},
-                                          NamedCapability{Capabilities::e4m3, "e4m3"}};
+inline constexpr std::array kCapabilities{
+    NamedCapability{Capabilities::causal, "causal"},
+    NamedCapability{Capabilities::ragged, "ragged"},
+    NamedCapability{Capabilities::lse, "lse"},
+    NamedCapability{Capabilities::grouped, "grouped"},
+    NamedCapability{Capabilities::lengths, "lengths"},
+    NamedCapability{Capabilities::paged, "paged"},
+    NamedCapability{Capabilities::few_queries, "few_queries"},
+    NamedCapability{Capabilities::e4m3, "e4m3"},
+};
 
 /// What this problem needs of every kernel. Whether it needs `ragged` depends on the tile, and
 /// `few_queries` on the rung. A single query sees every key under the mask, too.

@@ -222,7 +222,7 @@ TEST_CASE("an e4m3 cache counts a byte an element, and needs half queries") {
   CHECK(fa::cache_error(problem) == "K and V of float8_e4m3 need Q of float16, it is float32");
 }
 
-TEST_CASE("an e4m3 cache changes O by 3 to 5 percent of its size, whatever the number of keys") {
+TEST_CASE("an e4m3 cache changes O by 3.5 to 4 percent of its size, whatever the number of keys") {
   for (const std::int64_t keys : {64, 1024, 8192}) {
     Problem problem{
         .batch = 2, .heads = 8, .seq_q = 1, .seq_kv = keys, .head_dim = 128, .own_kv_heads = 4};
@@ -239,7 +239,7 @@ TEST_CASE("an e4m3 cache changes O by 3 to 5 percent of its size, whatever the n
       error += (stored[i] - half[i]) * (stored[i] - half[i]);
     }
     INFO(keys << " keys: " << std::sqrt(error / square));
-    CHECK(std::sqrt(error / square) > 0.03);
-    CHECK(std::sqrt(error / square) < 0.05);
+    CHECK(std::sqrt(error / square) > 0.035);
+    CHECK(std::sqrt(error / square) < 0.04);
   }
 }

@@ -319,6 +319,18 @@ class Files(CliCase):
             err=rf"fa: [^\n]*float32[^\n]*converted\n{ON_VM}",
         )
 
+    def test_a_cache_of_files_is_rounded_to_e4m3(self) -> None:
+        query = self.write("query.npy", npy_bytes((1, 4, 1, 64)))
+        cache = self.write("cache.npy", npy_bytes((1, 2, 128, 64)))
+        self.fa(
+            *("run", "52", "--q", query, "--k", cache, "--v", cache, "--json", self.folder / "e.json"),
+            code=OK,
+            out="52_e4m3 " + CORRECT,
+            err=rf"fa: [^\n]*takes float16, K and V float8_e4m3: converted\n{ON_VM}",
+        )
+        (row,) = json.loads((self.folder / "e.json").read_text())["rows"]
+        self.assertEqual(row["problem"]["cache"], "float8_e4m3")
+
     def test_float32_that_does_not_fit(self) -> None:
         large = self.write("large.npy", npy_bytes((1, 1, 128, 64), "<f4", b"\x00\x00\x80\x4f"))
         paths = ("--q", large, "--k", large, "--v", large)
