@@ -221,6 +221,18 @@ PlanResult plan_tma_dynamic(const Problem& problem, const Instance& instance,
                     {{.name = "tile counter", .bytes = 8, .zeroed = true}}};
 }
 
+PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
+                             const DeviceDescription& device) {
+  constexpr std::int64_t kBlocks = 2;
+  PlanResult plan = plan_tma_dynamic(problem, instance, device);
+  const Dim3 tiles = row_tile_grid(problem, {.Br = static_cast<int>(kBlocks * instance.tile.Br)});
+  const std::int64_t clusters = std::min(tiles.x * tiles.y * tiles.z, device.sms / kBlocks);
+  Launch& launch = std::get<LaunchPlan>(plan).launches.front();
+  launch.grid = {clusters * kBlocks};
+  launch.cluster = {kBlocks};
+  return plan;
+}
+
 PlanResult plan_decode_heads(const Problem& problem, const Instance& instance,
                              const DeviceDescription&) {
   return plan_rows(problem, instance, decode_arguments(problem));

@@ -113,6 +113,9 @@ PlanResult plan_tma_persistent(const Problem&, const Instance&, const DeviceDesc
 PlanResult plan_tma_persistent_rows(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescription&);
 
+/// The same with clusters of two thread blocks, for two neighbouring tiles each.
+PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
+
 /// Planners of FA_DECODE_ENTRY: a warp for each query head; a thread block for each head of K and
 /// V, with a warp for each query head of the group.
 PlanResult plan_decode_heads(const Problem&, const Instance&, const DeviceDescription&);

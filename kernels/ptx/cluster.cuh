@@ -1,0 +1,69 @@
+// Clusters: thread blocks that run at the same time on SMs near each other and reach each other's
+// shared memory.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+/// The place of the thread block in its cluster. PTX ISA: "%cluster_ctarank".
+__device__ __forceinline__ int cluster_rank() {
+  int rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// Waits until all threads of the cluster that have not ended are here; orders their accesses to
+/// shared memory. PTX ISA: "barrier.cluster".
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+}
+
+/// The same place in the shared memory of block `rank`. PTX ISA: "mapa".
+__device__ __forceinline__ uint32_t cluster_address(uint32_t shared, int rank) {
+  uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared), "r"(rank));
+  return address;
+}
+
+/// Arrives at the barrier of block `rank`, after what the thread has read of its own shared memory.
+/// With .release.cluster it would first wait for all its accesses to global memory. PTX ISA:
+/// "mbarrier.arrive".
+__device__ __forceinline__ void cluster_arrive(uint32_t barrier, int rank) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address(barrier, rank))
+               : "memory");
+}
+
+/// Writes `value` in block `rank` and arrives at its barrier: who waits there with cluster_wait()
+/// may read it. PTX ISA: "st", "mbarrier.arrive".
+__device__ __forceinline__ void cluster_send(uint32_t shared, int value, uint32_t barrier,
+                                             int rank) {
+  asm volatile(
+      "st.shared::cluster.s32 [%0], %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%2];" ::"r"(
+          cluster_address(shared, rank)),
+      "r"(value), "r"(cluster_address(barrier, rank))
+      : "memory");
+}
+
+/// mbarrier_wait() for what another block of the cluster has written. PTX ISA: "mbarrier.try_wait".
+__device__ __forceinline__ void cluster_wait(uint32_t barrier, int parity) {
+  asm volatile(
+      "{\n.reg .pred done;\n"
+      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+/// tma_load() to the same place, and for the same barrier, in each block of the cluster whose bit
+/// is set in `ranks`. PTX ISA: "cp.async.bulk.tensor".
+__device__ __forceinline__ void tma_load_multicast(uint32_t shared, const CUtensorMap& map, int c0,
+                                                   int c1, int c2, int c3, uint32_t barrier,
+                                                   uint16_t ranks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(shared),
+      "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(barrier), "h"(ranks)
+      : "memory");
+}
