@@ -328,6 +328,42 @@ def dynamic() -> Canvas:
     )
 
 
+def cluster() -> Canvas:
+    canvas, y = begin(
+        "35: one copy lands in both thread blocks",
+        "Two thread blocks with a ring of slots each. Block 0 loads the K tiles and block 1 the V "
+        "tiles, each into both rings. Four consumers, two in each block, empty a slot. The query "
+        "rows go to the blocks in turn, 64 at a time.",
+        note="A cluster. Colour: the block that loads or computes it.",
+    )
+    hues = ("orange", "blue")
+    canvas.cell(14, y, 412, 26, "L2: K and V of a head, each tile read once", "grey-soft")
+    y += 70
+    for block, hue in enumerate(hues):
+        left = 14 + block * 222
+        canvas.rect(left, y, 190, 84, "none", hue, radius=4, thick=1.6)
+        for slot in range(6):
+            text = "KV"[slot % 2] + str(slot // 2)
+            canvas.cell(left + 8 + slot * 29, y + 9, 29, 26, text, f"{hues[slot % 2]}-soft")
+        canvas.text(left + 8, y + 50, f"block {block}: its ring", size=SMALL, bold=True)
+        canvas.text(left + 8, y + 68, "a slot is empty after 4 arrivals", "muted", size=11.5)
+        for other in range(2):
+            end = 22 + other * 222 + 14.5 + block * 29
+            canvas.line([(180 + block * 80, y - 44), (end, y + 7)], hue, thick=1.8, arrow=True)
+    canvas.text(20, y - 28, "copies of block 0", "orange", size=SMALL)
+    canvas.text(420, y - 28, "copies of block 1", "blue", size=SMALL, anchor="end")
+    y += 104
+    canvas.text(14, y, "the tile: 256 query rows", size=SMALL, bold=True)
+    for strip in range(4):
+        hue = hues[strip % 2]
+        top = y + 12 + strip * 26
+        canvas.cell(14, top, 190, 26, f"rows {strip * 64} to {strip * 64 + 63}", f"{hue}-soft")
+        canvas.text(
+            214, top + 13, f"block {strip % 2}, consumer {strip // 2}", hue, size=SMALL
+        )
+    return canvas
+
+
 # --- registers and stores -------------------------------------------------------------------------
 
 
@@ -396,6 +432,7 @@ FIGURES = {
     "transposed_k": transposed_k,
     "back_and_forth": back_and_forth,
     "dynamic": dynamic,
+    "cluster": cluster,
     "registers": registers,
     "transpose": transpose,
 }

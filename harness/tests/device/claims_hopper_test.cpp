@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters of 20 to 34 say about the kernels, as counts.
+// What the chapters of 20 to 35 say about the kernels, as counts.
 #include <algorithm>
 #include <iterator>
 
@@ -37,17 +37,20 @@ constexpr Claim kClaims[] = {
     {.id = "32", .guarded = true, .store_bytes = 16},
     {.id = "33", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "34", .q_in_registers = true, .guarded = true, .store_bytes = 0},
+    {.id = "35", .q_in_registers = true, .guarded = true, .store_bytes = 16},
 };
 
 /// The work of a rung without a mask: how often what happens.
 struct Work {
   Count D, Br, Bc, tiles, steps, warps;  // warps: those that compute, of a block
+  Count sharing;                         // tiles that share a copy of K and V
 
   Work(std::string_view id, int dim) : D(static_cast<Count>(dim)) {
     const Tile tile = find_rung(id)->find_instance(dim)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
-    tiles = kHeads * ((kSeq + Br - 1) / Br);
+    sharing = id == "35" ? 2 : 1;
+    tiles = kHeads * ((kSeq + sharing * Br - 1) / (sharing * Br)) * sharing;
     steps = (kSeq + Bc - 1) / Bc;
     warps = Br / 16;
   }
@@ -76,6 +79,8 @@ TEST_CASE("the TMA brings Q once a tile, and K and V once for each tile of queri
       const Work w(rung.id, dim);
       const ptxvm::Counts counts = count(rung.id, square(kSeq, dim, kHeads));
       CHECK(counts.bulk_load.bytes == w.tiles * (w.Br + 2 * w.steps * w.Bc) * w.D * 2);
+      // Rows beyond the end are not read, nor twice what lands in two blocks.
+      CHECK(counts.bulk_load.global_bytes == (kHeads + w.tiles / w.sharing * 2) * kSeq * w.D * 2);
       CHECK(counts.global_load.bytes + counts.global_copy.bytes == 0);
       CHECK(counts.global_store.bytes + counts.bulk_store.global_bytes == kHeads * kSeq * w.D * 2);
     }
@@ -187,5 +192,33 @@ TEST_CASE("34 has the bits of 33") {
                       output_of(plan_of(*find_rung("34"), problem), problem), &difference);
     INFO("head_dim " << dim << ": " << difference);
     CHECK(same);
+  }
+}
+
+TEST_CASE("35 has the bits of 33, whoever loads, and asks once for two tiles") {
+  for (const int dim : {64, 128}) {
+    Problem problem = square(700, dim, 2);
+    problem.causal = true;
+    const LaunchPlan plan = plan_of(*find_rung("35"), problem);
+    CHECK(plan.launches.front().cluster == Dim3{2});
+    std::string difference;
+    const bool same = bitwise_equal(output_of(plan_of(*find_rung("33"), problem), problem),
+                                    output_of(plan, problem), &difference);
+    INFO("head_dim " << dim << ": " << difference);
+    CHECK(same);
+  }
+  const Problem problem = square(kSeq, 128, kHeads);
+  const Work w("35", 128);
+  LaunchPlan plan = plan_of(*find_rung("35"), problem);
+  for (const Count blocks : {w.tiles, Count{4}, Count{2}}) {
+    plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
+    VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
+    device.load(problem, make_inputs(problem, Distribution::normal, 1));
+    for (const int launch : {1, 2}) {
+      INFO(blocks << " blocks, launch " << launch);
+      device.launch(plan);
+      // As 33, with one of two blocks that asks; both say that they end.
+      CHECK(device.total_counts().of(CountClass::kAtomic) == w.tiles / 2 + blocks + 1);
+    }
   }
 }
