@@ -1,7 +1,6 @@
 // a6_register_tiles parent: a4
 // Idea: each thread computes 8 rows x Bc / Lanes keys of S and 8 rows x D / Lanes columns of O, so
-// that a float4 of any operand feeds 16 to 64 multiply-adds; cp.async loads V under Q K^T, K under
-// P V.
+// that a float4 of any operand feeds 16 to 64 multiply-adds.
 //
 // Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
 //                   16 lanes a row and 8 warps x 16 rows at head_dim 128
@@ -12,7 +11,6 @@
 #include <cfloat>
 
 #include "kernels/fp32/common.cuh"
-#include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/rung.h"
@@ -39,15 +37,6 @@ struct Attention {
     float4 O[kRows][kColumns];
     float row_max[kRows], row_sum[kRows];
   };
-
-  // Starts the copy of Rows rows of D floats; in shared memory they are Pitch apart.
-  template <int Rows, int Pitch = D>
-  __device__ static void start_copy(float* shared, const float* global) {
-#pragma unroll
-    for (int i = threadIdx.x * 4; i < Rows * D; i += kThreads * 4)
-      cp_async_16(shared_address(shared + i / D * Pitch + i % D), global + i);
-    cp_async_commit();
-  }
 
   // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows][kKeys], const float* q, const float* k) {
@@ -144,20 +133,18 @@ struct Attention {
     State s = {};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
-    start_copy<Br, kPitch>(q_tile, Q);
-    start_copy<Bc, kPitch>(k_tile, K);
+    load_tile<Br, D, kThreads, kPitch>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {
-      cp_async_wait_group<0>();
-      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
-      start_copy<Bc>(v_tile, V + int64_t{j} * D);
+      load_tile<Bc, D, kThreads, kPitch>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
+      __syncthreads();  // the tiles have arrived
       float S[kRows][kKeys] = {};
       multiply_qk(S, q_tile + first * kPitch, k_tile + lane * kPitch);
       softmax(p_tile + first * kPPitch + lane, S, s, scale / kLn2, row + diagonal - j - lane);
-      cp_async_wait_group<0>();
-      __syncthreads();  // V_j and P have arrived; the last read of K_j
-      if (j + Bc < seq_kv) start_copy<Bc, kPitch>(k_tile, K + int64_t{j + Bc} * D);
+      __syncwarp();  // the warp's rows of P are complete
       multiply_pv(s.O, p_tile + first * kPPitch, v_tile + lane * 4);
+      __syncthreads();  // the last read of the tiles
     }
     store_rows(s, O_out + lane * 4);
   }
@@ -165,15 +152,10 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                                \
-  X(fa_a6_register_tiles_d128, Attention<128, 64, 128, 16>)         \
-  X(fa_a6_register_tiles_d64, Attention<128, 64, 64, 8>)            \
-  X(fa_a6_register_tiles_d32, Attention<128, 64, 32, 8>)            \
-  X(fa_a6_register_tiles_128x64w4_d128, Attention<128, 64, 128, 8>) \
-  X(fa_a6_register_tiles_128x32w4_d128, Attention<128, 32, 128, 8>) \
-  X(fa_a6_register_tiles_128x64w8_d64, Attention<128, 64, 64, 16>)  \
-  X(fa_a6_register_tiles_128x32w4_d64, Attention<128, 32, 64, 8>)   \
-  X(fa_a6_register_tiles_64x64w2_d64, Attention<64, 64, 64, 8>)
+#define INSTANCES(X)                                        \
+  X(fa_a6_register_tiles_d128, Attention<128, 64, 128, 16>) \
+  X(fa_a6_register_tiles_d64, Attention<128, 64, 64, 8>)    \
+  X(fa_a6_register_tiles_d32, Attention<128, 64, 32, 8>)
 
 INSTANCES(FA_FLOAT_ENTRY)
 FA_RUNG(a6_register_tiles, INSTANCES, fa::plan_float_tiles);
