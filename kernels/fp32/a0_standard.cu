@@ -9,6 +9,7 @@
 
 #include <cfloat>
 
+#include "kernels/fp32/common.cuh"
 #include "kernels/fp32/product.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shuffle.cuh"
@@ -49,9 +50,8 @@ struct Softmax : fa::StaticKernel<4, 0, 4, 0> {
     row_max = warp_max(row_max);
 #pragma unroll 4
     for (int j = lane; j < seq_kv; j += 32) {
-      const float p = exp_approx(S[j] - row_max);
-      row_sum += p;
-      S[j] = p;
+      S[j] = exp_approx(S[j] - row_max);
+      row_sum += S[j];
     }
     // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
     const float divisor = fmaxf(warp_sum(row_sum), 1.f);
@@ -79,11 +79,8 @@ struct Values : fa::StaticKernel<64, 64, 8, D> {
 
 }  // namespace
 
-#define STEP(X, step, Class)                  \
-  X(fa_a0_standard_##step##_d128, Class<128>) \
-  X(fa_a0_standard_##step##_d64, Class<64>) X(fa_a0_standard_##step##_d32, Class<32>)
-#define INSTANCES(X) STEP(X, scores, Scores)
-#define OTHERS(X) STEP(X, values, Values) X(fa_a0_standard_softmax, Softmax)
+#define INSTANCES(X) FA_HEAD_DIMS(X, fa_a0_standard_scores, Scores)
+#define OTHERS(X) FA_HEAD_DIMS(X, fa_a0_standard_values, Values) X(fa_a0_standard_softmax, Softmax)
 
 INSTANCES(FA_FLOAT_ENTRY)
 OTHERS(FA_FLOAT_ENTRY)

@@ -9,6 +9,7 @@
 
 #include <cfloat>
 
+#include "kernels/fp32/common.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/rung.h"
@@ -18,23 +19,14 @@ namespace {
 template <int Br, int Bc, int D>
 struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 32};
-  static constexpr int kHeadDim = D;
-  static constexpr int kThreads = Br;
-  static constexpr int kBlocksPerSm = 0;
+  static constexpr int kHeadDim = D, kThreads = Br, kBlocksPerSm = 0;
   static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D) * sizeof(float);
 
   // The thread's row.
   struct State {
-    float O[D], row_max, row_sum;
+    float4 O[D / 4];
+    float row_max, row_sum;
   };
-
-  // Copies Rows rows of D floats.
-  template <int Rows>
-  __device__ static void load_tile(float* shared, const float* global) {
-#pragma unroll
-    for (int i = threadIdx.x * 4; i < Rows * D; i += kThreads * 4)
-      *reinterpret_cast<float4*>(shared + i) = *reinterpret_cast<const float4*>(global + i);
-  }
 
   // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[Bc], const float* q, const float* k) {
@@ -42,17 +34,12 @@ struct Attention {
     for (int d = 0; d < D; d += 4) {
       const float4 x = load_shared_v4(q + d * Br);
 #pragma unroll
-      for (int i = 0; i < Bc; ++i) {
-        const float4 y = load_shared_v4(k + i * D + d);
-        S[i] += x.x * y.x;
-        S[i] += x.y * y.y;
-        S[i] += x.z * y.z;
-        S[i] += x.w * y.w;
-      }
+      for (int n = 0; n < Bc; ++n) add_dot(S[n], x, load_shared_v4(k + n * D + d));
     }
   }
 
-  // Online softmax: P replaces S, and O and row_sum are rescaled to the new maximum.
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key of the tile that the row sees.
   __device__ static void softmax(float (&S)[Bc], State& s, float scale, int last) {
     float new_max = s.row_max;
 #pragma unroll
@@ -64,7 +51,7 @@ struct Attention {
     s.row_max = new_max;
     s.row_sum *= alpha;
 #pragma unroll
-    for (int d = 0; d < D; ++d) s.O[d] *= alpha;
+    for (int d = 0; d < D / 4; ++d) s.O[d] = scaled(alpha, s.O[d]);
 #pragma unroll
     for (int n = 0; n < Bc; ++n) {
       S[n] = exp_approx(S[n] - new_max);
@@ -73,27 +60,11 @@ struct Attention {
   }
 
   // O += P V.
-  __device__ static void multiply_pv(float (&O)[D], const float (&P)[Bc], const float* v) {
+  __device__ static void multiply_pv(float4 (&O)[D / 4], const float (&P)[Bc], const float* v) {
 #pragma unroll
-    for (int n = 0; n < Bc; ++n) {
+    for (int n = 0; n < Bc; ++n)
 #pragma unroll
-      for (int d = 0; d < D; d += 4) {
-        const float4 y = load_shared_v4(v + n * D + d);
-        O[d] += P[n] * y.x;
-        O[d + 1] += P[n] * y.y;
-        O[d + 2] += P[n] * y.z;
-        O[d + 3] += P[n] * y.w;
-      }
-    }
-  }
-
-  // One K/V tile. `last` is its last key that the row sees.
-  __device__ static void add_tile(State& s, const float* q, const float* k, const float* v,
-                                  float scale, int last) {
-    float S[Bc] = {};
-    multiply_qk(S, q, k);
-    softmax(S, s, scale, last);
-    multiply_pv(s.O, S, v);
+      for (int d = 0; d < D / 4; ++d) add_scaled(O[d], P[n], load_shared_v4(v + n * D + 4 * d));
   }
 
   // Writes O / row_sum.
@@ -101,10 +72,7 @@ struct Attention {
     // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
     const float divisor = fmaxf(s.row_sum, 1.f);
 #pragma unroll
-    for (int d = 0; d < D; d += 4)
-      *reinterpret_cast<float4*>(O_out + d) =
-          float4{__fdividef(s.O[d], divisor), __fdividef(s.O[d + 1], divisor),
-                 __fdividef(s.O[d + 2], divisor), __fdividef(s.O[d + 3], divisor)};
+    for (int d = 0; d < D / 4; ++d) store_v4(O_out + 4 * d, divided(s.O[d], divisor));
   }
 
   __device__ static void run(const float* Q, const float* K, const float* V, float* O_out, float*,
@@ -115,33 +83,32 @@ struct Attention {
     float* const v_tile = k_tile + Bc * D;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
     const int row = blockIdx.x * Br + threadIdx.x;
-    Q += (head * seq_q + row) * D;
-    O_out += (head * seq_q + row) * D;
+    Q += head * seq_q * D;
+    O_out += head * seq_q * D;
     K += head * seq_kv * D;
     V += head * seq_kv * D;
 
     float* const q = q_tile + threadIdx.x * 4;  // a column of float4: lanes read adjacent ones
-    for (int d = 0; d < D; d += 4)
-      *reinterpret_cast<float4*>(q + d * Br) = *reinterpret_cast<const float4*>(Q + d);
+    for (int d = 0; d < D; d += 4) store_v4(q + d * Br, load_v4(Q + int64_t{row} * D + d));
     State s{.row_max = -FLT_MAX};  // not -INFINITY: -INFINITY minus itself is NaN
 
     for (int j = 0; j < seq_kv; j += Bc) {
-      load_tile<Bc>(k_tile, K + int64_t{j} * D);
-      load_tile<Bc>(v_tile, V + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
       __syncthreads();  // the tiles have arrived
-      add_tile(s, q, k_tile, v_tile, scale, row + diagonal - j);
+      float S[Bc] = {};
+      multiply_qk(S, q, k_tile);
+      softmax(S, s, scale, row + diagonal - j);
+      multiply_pv(s.O, S, v_tile);
       __syncthreads();  // the last read of the tiles
     }
-    store_rows(s, O_out);
+    store_rows(s, O_out + int64_t{row} * D);
   }
 };
 
 }  // namespace
 
-#define INSTANCES(X)                                    \
-  X(fa_a1_thread_per_row_d128, Attention<128, 16, 128>) \
-  X(fa_a1_thread_per_row_d64, Attention<128, 16, 64>)   \
-  X(fa_a1_thread_per_row_d32, Attention<128, 16, 32>)
+#define INSTANCES(X) FA_HEAD_DIMS(X, fa_a1_thread_per_row, Attention, 128, 16)
 
 INSTANCES(FA_FLOAT_ENTRY)
 FA_RUNG(a1_thread_per_row, INSTANCES, fa::plan_float_tiles);

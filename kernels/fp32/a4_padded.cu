@@ -12,6 +12,7 @@
 
 #include <cfloat>
 
+#include "kernels/fp32/common.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
@@ -22,9 +23,7 @@ namespace {
 template <int Br, int Bc, int D, int Width = D>
 struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 8, Width == D ? "" : "doubled"};
-  static constexpr int kHeadDim = D;
-  static constexpr int kThreads = Br / 8 * 32;
-  static constexpr int kBlocksPerSm = 0;
+  static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
   static constexpr int kPitch = Width == D ? D + 4 : Width;  // from one row of K to the next
   static constexpr std::size_t kSharedBytes =
       (Br * Width + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
@@ -32,22 +31,10 @@ struct Attention {
   static constexpr int kColumns = D / 32;  // of O, of a lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // The warp's rows: the lane's columns of O, the maximum, the lane's part of the sum.
+  // The thread's rows: its columns of O, the maximum, its part of the sum.
   struct State {
     float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
   };
-
-  // Copies Rows rows of D floats; in shared memory they are Pitch apart and Columns long, with
-  // zeros from D on.
-  template <int Rows, int Pitch = D, int Columns = D>
-  __device__ static void load_tile(float* shared, const float* global) {
-#pragma unroll
-    for (int i = threadIdx.x * 4; i < Rows * Columns; i += kThreads * 4) {
-      const int row = i / Columns, column = i % Columns;
-      *reinterpret_cast<float4*>(shared + row * Pitch + column) =
-          column < D ? *reinterpret_cast<const float4*>(global + row * D + column) : float4{};
-    }
-  }
 
   // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows], const float* q, const float* k) {
@@ -55,27 +42,23 @@ struct Attention {
     for (int d = 0; d < Width; d += 4) {
       const float4 y = load_shared_v4(k + d);
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const float4 x = load_shared_v4(q + i * Width + d);
-        S[i] += x.x * y.x;
-        S[i] += x.y * y.y;
-        S[i] += x.z * y.z;
-        S[i] += x.w * y.w;
-      }
+      for (int r = 0; r < kRows; ++r) add_dot(S[r], load_shared_v4(q + r * Width + d), y);
     }
   }
 
-  // Online softmax: writes P, and O and row_sum are rescaled to the new maximum.
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key that the first row sees, from the lane's key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       S[r] = last + r >= 0 ? S[r] * scale : -INFINITY;
       const float new_max = fmaxf(s.row_max[r], warp_max(S[r]));
       const float alpha = exp_approx(s.row_max[r] - new_max);
-      const float x = exp_approx(S[r] - new_max);
-      p[r * Bc + threadIdx.x % 32] = x;
       s.row_max[r] = new_max;
-      s.row_sum[r] = s.row_sum[r] * alpha + x;
+      s.row_sum[r] *= alpha;
+      const float x = exp_approx(S[r] - new_max);
+      p[r * Bc] = x;
+      s.row_sum[r] += x;
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) s.O[r][c] *= alpha;
     }
@@ -93,37 +76,21 @@ struct Attention {
       for (int r = 0; r < kRows; ++r) {
         const float4 x = load_shared_v4(p + r * Bc + j);
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          O[r][c] += x.x * y[0][c];
-          O[r][c] += x.y * y[1][c];
-          O[r][c] += x.z * y[2][c];
-          O[r][c] += x.w * y[3][c];
-        }
+        for (int c = 0; c < kColumns; ++c)
+          add_dot(O[r][c], x, {y[0][c], y[1][c], y[2][c], y[3][c]});
       }
     }
   }
 
-  // One K/V tile. `last` is the last key that the first row sees, from the lane's key; q and p are
-  // at the first row, k is at the lane's key, v at its first column.
-  __device__ static void add_tile(State& s, const float* q, const float* k, const float* v,
-                                  float* p, float scale, int last) {
-    float S[kRows] = {};
-    multiply_qk(S, q, k);
-    softmax(p, S, s, scale, last);
-    __syncwarp();  // the warp's rows of P are complete
-    multiply_pv(s.O, p, v);
-  }
-
   // Writes O / row_sum.
   __device__ static void store_rows(const State& s, float* O_out) {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
+      const float sum = warp_sum(s.row_sum[r]);
       // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
-      const float divisor = fmaxf(warp_sum(s.row_sum[r]), 1.f);
+      const float divisor = fmaxf(sum, 1.f);
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c)
-        O_out[r * D + lane + 32 * c] = __fdividef(s.O[r][c], divisor);
+      for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = __fdividef(s.O[r][c], divisor);
     }
   }
 
@@ -145,26 +112,31 @@ struct Attention {
     State s = {};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
-    load_tile<Br, Width, Width>(q_tile, Q);
+    if (Width > D) {                                          // zeros, which no copy overwrites
+      for (int i = threadIdx.x; i < Br * Width + Bc * kPitch; i += kThreads) shared[i] = 0.f;
+      __syncthreads();
+    }
+    load_tile<Br, D, kThreads, Width>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {
-      load_tile<Bc, kPitch, Width>(k_tile, K + int64_t{j} * D);
-      load_tile<Bc>(v_tile, V + int64_t{j} * D);
+      load_tile<Bc, D, kThreads, kPitch>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
       __syncthreads();  // the tiles have arrived
-      add_tile(s, q_tile + warp_row * Width, k_tile + lane * kPitch, v_tile + lane,
-               p_tile + warp_row * Bc, scale, row + diagonal - j - lane);
+      float S[kRows] = {};
+      multiply_qk(S, q_tile + warp_row * Width, k_tile + lane * kPitch);
+      softmax(p_tile + warp_row * Bc + lane, S, s, scale, row + diagonal - j - lane);
+      __syncwarp();  // the warp's rows of P are complete
+      multiply_pv(s.O, p_tile + warp_row * Bc, v_tile + lane);
       __syncthreads();  // the last read of the tiles
     }
-    store_rows(s, O_out);
+    store_rows(s, O_out + lane);
   }
 };
 
 }  // namespace
 
 #define INSTANCES(X)                                        \
-  X(fa_a4_padded_d128, Attention<32, 32, 128>)              \
-  X(fa_a4_padded_d64, Attention<32, 32, 64>)                \
-  X(fa_a4_padded_d32, Attention<32, 32, 32>)                \
+  FA_HEAD_DIMS(X, fa_a4_padded, Attention, 32, 32)          \
   X(fa_a4_padded_doubled_d128, Attention<32, 32, 128, 256>) \
   X(fa_a4_padded_doubled_d64, Attention<32, 32, 64, 128>)   \
   X(fa_a4_padded_doubled_d32, Attention<32, 32, 32, 64>)

@@ -10,6 +10,7 @@
 
 #include <cfloat>
 
+#include "kernels/fp32/common.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
@@ -39,27 +40,16 @@ struct Transpose : fa::StaticKernel<32, 32, 8, D> {
 template <int Br, int Bc, int D>
 struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 8};
-  static constexpr int kHeadDim = D;
-  static constexpr int kThreads = Br / 8 * 32;
-  static constexpr int kBlocksPerSm = 0;
+  static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
   static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D + Br * Bc) * sizeof(float);
   static constexpr int kRows = 8;          // of a warp
   static constexpr int kColumns = D / 32;  // of O, of a lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // The warp's rows: the lane's columns of O, the maximum, the lane's part of the sum.
+  // The thread's rows: its columns of O, the maximum, its part of the sum.
   struct State {
     float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
   };
-
-  // Copies Rows rows of Columns floats, `stride` apart in global memory.
-  template <int Rows, int Columns = D>
-  __device__ static void load_tile(float* shared, const float* global, int64_t stride = D) {
-#pragma unroll
-    for (int i = threadIdx.x * 4; i < Rows * Columns; i += kThreads * 4)
-      *reinterpret_cast<float4*>(shared + i) =
-          *reinterpret_cast<const float4*>(global + i / Columns * stride + i % Columns);
-  }
 
   // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows], const float* q, const float* k) {
@@ -67,27 +57,23 @@ struct Attention {
     for (int d = 0; d < D; d += 4) {
       const float4 y = {k[d * Bc], k[(d + 1) * Bc], k[(d + 2) * Bc], k[(d + 3) * Bc]};
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const float4 x = load_shared_v4(q + i * D + d);
-        S[i] += x.x * y.x;
-        S[i] += x.y * y.y;
-        S[i] += x.z * y.z;
-        S[i] += x.w * y.w;
-      }
+      for (int r = 0; r < kRows; ++r) add_dot(S[r], load_shared_v4(q + r * D + d), y);
     }
   }
 
-  // Online softmax: writes P, and O and row_sum are rescaled to the new maximum.
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key that the first row sees, from the lane's key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       S[r] = last + r >= 0 ? S[r] * scale : -INFINITY;
       const float new_max = fmaxf(s.row_max[r], warp_max(S[r]));
       const float alpha = exp_approx(s.row_max[r] - new_max);
-      const float x = exp_approx(S[r] - new_max);
-      p[r * Bc + threadIdx.x % 32] = x;
       s.row_max[r] = new_max;
-      s.row_sum[r] = s.row_sum[r] * alpha + x;
+      s.row_sum[r] *= alpha;
+      const float x = exp_approx(S[r] - new_max);
+      p[r * Bc] = x;
+      s.row_sum[r] += x;
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) s.O[r][c] *= alpha;
     }
@@ -105,37 +91,21 @@ struct Attention {
       for (int r = 0; r < kRows; ++r) {
         const float4 x = load_shared_v4(p + r * Bc + j);
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          O[r][c] += x.x * y[0][c];
-          O[r][c] += x.y * y[1][c];
-          O[r][c] += x.z * y[2][c];
-          O[r][c] += x.w * y[3][c];
-        }
+        for (int c = 0; c < kColumns; ++c)
+          add_dot(O[r][c], x, {y[0][c], y[1][c], y[2][c], y[3][c]});
       }
     }
   }
 
-  // One K/V tile. `last` is the last key that the first row sees, from the lane's key; q and p are
-  // at the first row, k is at the lane's key, v at its first column.
-  __device__ static void add_tile(State& s, const float* q, const float* k, const float* v,
-                                  float* p, float scale, int last) {
-    float S[kRows] = {};
-    multiply_qk(S, q, k);
-    softmax(p, S, s, scale, last);
-    __syncwarp();  // the warp's rows of P are complete
-    multiply_pv(s.O, p, v);
-  }
-
   // Writes O / row_sum.
   __device__ static void store_rows(const State& s, float* O_out) {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
+      const float sum = warp_sum(s.row_sum[r]);
       // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
-      const float divisor = fmaxf(warp_sum(s.row_sum[r]), 1.f);
+      const float divisor = fmaxf(sum, 1.f);
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c)
-        O_out[r * D + lane + 32 * c] = __fdividef(s.O[r][c], divisor);
+      for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = __fdividef(s.O[r][c], divisor);
     }
   }
 
@@ -157,30 +127,27 @@ struct Attention {
     State s = {};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
-    load_tile<Br>(q_tile, Q);
+    load_tile<Br, D, kThreads>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {
-      load_tile<D, Bc>(k_tile, K_t + j, seq_kv);
-      load_tile<Bc>(v_tile, V + int64_t{j} * D);
+      load_tile<D, Bc, kThreads>(k_tile, K_t + j, seq_kv);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
       __syncthreads();  // the tiles have arrived
-      add_tile(s, q_tile + warp_row * D, k_tile + lane, v_tile + lane, p_tile + warp_row * Bc,
-               scale, row + diagonal - j - lane);
+      float S[kRows] = {};
+      multiply_qk(S, q_tile + warp_row * D, k_tile + lane);
+      softmax(p_tile + warp_row * Bc + lane, S, s, scale, row + diagonal - j - lane);
+      __syncwarp();  // the warp's rows of P are complete
+      multiply_pv(s.O, p_tile + warp_row * Bc, v_tile + lane);
       __syncthreads();  // the last read of the tiles
     }
-    store_rows(s, O_out);
+    store_rows(s, O_out + lane);
   }
 };
 
 }  // namespace
 
-#define INSTANCES(X)                                 \
-  X(fa_a5_transposed_k_d128, Attention<32, 32, 128>) \
-  X(fa_a5_transposed_k_d64, Attention<32, 32, 64>)   \
-  X(fa_a5_transposed_k_d32, Attention<32, 32, 32>)
-#define TRANSPOSES(X)                                  \
-  X(fa_a5_transposed_k_transpose_d128, Transpose<128>) \
-  X(fa_a5_transposed_k_transpose_d64, Transpose<64>)   \
-  X(fa_a5_transposed_k_transpose_d32, Transpose<32>)
+#define INSTANCES(X) FA_HEAD_DIMS(X, fa_a5_transposed_k, Attention, 32, 32)
+#define TRANSPOSES(X) FA_HEAD_DIMS(X, fa_a5_transposed_k_transpose, Transpose)
 
 INSTANCES(FA_FLOAT_ENTRY)
 TRANSPOSES(FA_FLOAT_ENTRY)

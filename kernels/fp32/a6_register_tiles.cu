@@ -1,7 +1,6 @@
 // a6_register_tiles parent: a4
 // Idea: each thread computes 8 rows x Bc / Lanes keys of S and 8 rows x D / Lanes columns of O, so
-// that a float4 of any operand feeds 16 to 64 multiply-adds; cp.async loads V under Q K^T, K under
-// P V.
+// that a float4 of any operand feeds 16 to 64 multiply-adds.
 //
 // Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
 //                   16 lanes a row and 8 warps x 16 rows at head_dim 128
@@ -11,7 +10,7 @@
 
 #include <cfloat>
 
-#include "kernels/ptx/cp_async.cuh"
+#include "kernels/fp32/common.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/rung.h"
@@ -20,35 +19,24 @@ namespace {
 
 template <int Br, int Bc, int D, int Lanes>
 struct Attention {
-  static constexpr int kRows = 8;               // of a thread
-  static constexpr int kRowLanes = 32 / Lanes;  // lanes with different rows: neighbouring ones
-  static constexpr int kWarpRows = kRows * kRowLanes;
-  static constexpr fa::Tile kTile{Br, Bc, Br / kWarpRows};
-  static constexpr int kHeadDim = D;
-  static constexpr int kThreads = Br / kWarpRows * 32;
+  static constexpr int kRows = 8;                 // of a thread
+  static constexpr int kStep = 32 / Lanes;        // from one of them to the next
+  static constexpr int kKeys = Bc / Lanes;        // of S, of a thread: every Lanes-th
+  static constexpr int kColumns = D / 4 / Lanes;  // float4 of O, of a thread: every Lanes-th
+  static constexpr int kHeadDim = D, kThreads = Br / kRows * Lanes;
   static constexpr int kBlocksPerSm = kThreads < 256 ? 256 / kThreads : 1;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
   static constexpr int kPitch = D + 4;        // of Q and K: rows of adjacent lanes, other banks
   static constexpr int kPPitch = Bc + Lanes;  // the rows that a warp stores at once, other banks
-  static constexpr int kKeys = Bc / Lanes;    // of S, of a thread: every Lanes-th
-  static constexpr int kColumns = D / 4 / Lanes;  // float4 of O, of a thread: every Lanes-th
   static constexpr std::size_t kSharedBytes =
       (Br * kPitch + Bc * kPitch + Bc * D + Br * kPPitch) * sizeof(float);
-  static_assert(kKeys * Lanes == Bc && kColumns * 4 * Lanes == D && Br % kWarpRows == 0);
+  static_assert(kKeys * Lanes == Bc && kColumns * 4 * Lanes == D && kThreads % 32 == 0);
 
   // The thread's rows: its columns of O, the maximum, its part of the sum.
   struct State {
     float4 O[kRows][kColumns];
     float row_max[kRows], row_sum[kRows];
   };
-
-  // Starts the copy of Rows rows of D floats; in shared memory they are Pitch apart.
-  template <int Rows, int Pitch = D>
-  __device__ static void load_tile(float* shared, const float* global) {
-#pragma unroll
-    for (int i = threadIdx.x * 4; i < Rows * D; i += kThreads * 4)
-      cp_async_16(shared_address(shared + i / D * Pitch + i % D), global + i);
-    cp_async_commit();
-  }
 
   // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows][kKeys], const float* q, const float* k) {
@@ -59,19 +47,15 @@ struct Attention {
       for (int n = 0; n < kKeys; ++n) y[n] = load_shared_v4(k + n * Lanes * kPitch + d);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float4 x = load_shared_v4(q + r * kRowLanes * kPitch + d);
+        const float4 x = load_shared_v4(q + r * kStep * kPitch + d);
 #pragma unroll
-        for (int n = 0; n < kKeys; ++n) {
-          S[r][n] += x.x * y[n].x;
-          S[r][n] += x.y * y[n].y;
-          S[r][n] += x.z * y[n].z;
-          S[r][n] += x.w * y[n].w;
-        }
+        for (int n = 0; n < kKeys; ++n) add_dot(S[r][n], x, y[n]);
       }
     }
   }
 
-  // Online softmax: writes P, and O and row_sum are rescaled to the new maximum.
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key that the first row sees, from the lane's key.
   __device__ static void softmax(float* p, float (&S)[kRows][kKeys], State& s, float scale_log2,
                                  int last) {
 #pragma unroll
@@ -79,29 +63,22 @@ struct Attention {
       float tile_max = -INFINITY;
 #pragma unroll
       for (int n = 0; n < kKeys; ++n) {
-        if (n * Lanes - r * kRowLanes > last) S[r][n] = -INFINITY;
+        if (n * Lanes - r * kStep > last) S[r][n] = -INFINITY;
         tile_max = fmaxf(tile_max, S[r][n]);
       }
-#pragma unroll
-      for (int step = Lanes / 2; step > 0; step /= 2)
-        tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, step));
-      const float new_max = fmaxf(s.row_max[r], tile_max * scale_log2);
+      const float new_max = fmaxf(s.row_max[r], lanes_max<Lanes>(tile_max) * scale_log2);
       const float alpha = ex2_approx(s.row_max[r] - new_max);
       s.row_max[r] = new_max;
       s.row_sum[r] *= alpha;
 #pragma unroll
       for (int n = 0; n < kKeys; ++n) {
         const float x = ex2_approx(fmaf(S[r][n], scale_log2, -new_max));
-        p[r * kRowLanes * kPPitch + n * Lanes] = x;
+        p[r * kStep * kPPitch + n * Lanes] = x;
         s.row_sum[r] += x;
       }
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) s.O[r][c] = scaled(s.O[r][c], alpha);
+      for (int c = 0; c < kColumns; ++c) s.O[r][c] = scaled(alpha, s.O[r][c]);
     }
-  }
-
-  __device__ static float4 scaled(float4 x, float factor) {
-    return {x.x * factor, x.y * factor, x.z * factor, x.w * factor};
   }
 
   // O += P V.
@@ -111,7 +88,7 @@ struct Attention {
       float x[kRows][4];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float4 four = load_shared_v4(p + r * kRowLanes * kPPitch + j);
+        const float4 four = load_shared_v4(p + r * kStep * kPPitch + j);
         x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
       }
 #pragma unroll
@@ -119,12 +96,7 @@ struct Attention {
         const int key = i / kColumns, c = i % kColumns;
         const float4 y = load_shared_v4(v + (j + key) * D + c * 4 * Lanes);
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          O[r][c].x += x[r][key] * y.x;
-          O[r][c].y += x[r][key] * y.y;
-          O[r][c].z += x[r][key] * y.z;
-          O[r][c].w += x[r][key] * y.w;
-        }
+        for (int r = 0; r < kRows; ++r) add_scaled(O[r][c], x[r][key], y);
       }
     }
   }
@@ -133,15 +105,12 @@ struct Attention {
   __device__ static void store_rows(const State& s, float* O_out) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      float sum = s.row_sum[r];
-#pragma unroll
-      for (int step = Lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+      const float sum = lanes_sum<Lanes>(s.row_sum[r]);
       // The largest score adds nearly 2^0: fmaf sees it before it is rounded, row_max is rounded.
       const float inverse = sum == 0 ? 0 : __fdividef(1.f, sum);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c)
-        *reinterpret_cast<float4*>(O_out + r * kRowLanes * D + c * 4 * Lanes) =
-            scaled(s.O[r][c], inverse);
+        store_v4(O_out + r * kStep * D + c * 4 * Lanes, scaled(inverse, s.O[r][c]));
     }
   }
 
@@ -154,7 +123,7 @@ struct Attention {
     float* const p_tile = v_tile + Bc * D;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
     const int lane = threadIdx.x % Lanes;
-    const int first = threadIdx.x / 32 * kWarpRows + threadIdx.x % 32 / Lanes;  // row in the tile
+    const int first = threadIdx.x / 32 * kRows * kStep + threadIdx.x % 32 / Lanes;
     const int row = blockIdx.x * Br + first;
     Q += (head * seq_q + blockIdx.x * Br) * D;
     O_out += (head * seq_q + row) * D;
@@ -164,20 +133,18 @@ struct Attention {
     State s = {};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
-    load_tile<Br, kPitch>(q_tile, Q);
-    load_tile<Bc, kPitch>(k_tile, K);
+    load_tile<Br, D, kThreads, kPitch>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {
-      cp_async_wait_group<0>();
-      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
-      load_tile<Bc>(v_tile, V + int64_t{j} * D);
+      load_tile<Bc, D, kThreads, kPitch>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
+      __syncthreads();  // the tiles have arrived
       float S[kRows][kKeys] = {};
       multiply_qk(S, q_tile + first * kPitch, k_tile + lane * kPitch);
       softmax(p_tile + first * kPPitch + lane, S, s, scale / kLn2, row + diagonal - j - lane);
-      cp_async_wait_group<0>();
-      __syncthreads();  // V_j and P have arrived; the last read of K_j
-      if (j + Bc < seq_kv) load_tile<Bc, kPitch>(k_tile, K + int64_t{j + Bc} * D);
+      __syncwarp();  // the warp's rows of P are complete
       multiply_pv(s.O, p_tile + first * kPPitch, v_tile + lane * 4);
+      __syncthreads();  // the last read of the tiles
     }
     store_rows(s, O_out + lane * 4);
   }
@@ -185,15 +152,10 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                                \
-  X(fa_a6_register_tiles_d128, Attention<128, 64, 128, 16>)         \
-  X(fa_a6_register_tiles_d64, Attention<128, 64, 64, 8>)            \
-  X(fa_a6_register_tiles_d32, Attention<128, 64, 32, 8>)            \
-  X(fa_a6_register_tiles_128x64w4_d128, Attention<128, 64, 128, 8>) \
-  X(fa_a6_register_tiles_128x32w4_d128, Attention<128, 32, 128, 8>) \
-  X(fa_a6_register_tiles_128x64w8_d64, Attention<128, 64, 64, 16>)  \
-  X(fa_a6_register_tiles_128x32w4_d64, Attention<128, 32, 64, 8>)   \
-  X(fa_a6_register_tiles_64x64w2_d64, Attention<64, 64, 64, 8>)
+#define INSTANCES(X)                                        \
+  X(fa_a6_register_tiles_d128, Attention<128, 64, 128, 16>) \
+  X(fa_a6_register_tiles_d64, Attention<128, 64, 64, 8>)    \
+  X(fa_a6_register_tiles_d32, Attention<128, 64, 32, 8>)
 
 INSTANCES(FA_FLOAT_ENTRY)
 FA_RUNG(a6_register_tiles, INSTANCES, fa::plan_float_tiles);

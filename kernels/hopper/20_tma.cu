@@ -1,7 +1,6 @@
 // 20_tma            parent: 06_batched
-// Idea: the copy engine alone. One thread asks the TMA for whole tiles of Q, K and V, already in
-// the swizzle, and mbarriers that count bytes tell when they are there. mma.sync multiplies as
-// before.
+// Idea: the copy engine alone. One thread starts TMA copies of whole tiles, which arrive in the
+// swizzle, and mbarriers count their bytes. mma.sync multiplies as before.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + 2 stages of K 16 KB and V 16 KB at head_dim 128
@@ -24,15 +23,14 @@ struct Attention {
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
   static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
-  static constexpr int kQueryBytes = Br * D * 2;
-  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one step
-  static constexpr int kAlign = 1024;            // of tiles with the 128-byte swizzle
-  static constexpr std::size_t kSharedBytes = kAlign + kQueryBytes + 4 * kTileBytes + 8 * 3;
-  static constexpr int kMTiles = Br / (Warps * 16);  // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;              // 16-byte chunks of a row
+  static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kTileBytes = Bc * kChunks * 16;  // a slot: K or V of one step
+  static constexpr std::size_t kSharedBytes = kAlign + Br * D * 2 + 4 * kTileBytes + 8 * 3;
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
-  static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
     int head, first_row, steps;
@@ -44,24 +42,23 @@ struct Attention {
 
     __device__ explicit Shared(uint32_t memory) {
       query = (memory + kAlign - 1) & ~(kAlign - 1);
-      ring = query + kQueryBytes;
+      ring = query + Br * D * 2;
       query_full = ring + 4 * kTileBytes;
       full = query_full + 8;
     }
   };
 
-  // Byte offset of a 16-byte chunk in a tile of Rows rows: panels of 64 columns, and XOR with the
-  // row spreads the eight rows of an ldmatrix phase over all 32 banks.
-  template <int Rows>
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks. A box of 64 rows has a panel for each 64 columns.
   __device__ static uint32_t offset(int row, int chunk) {
-    return static_cast<uint32_t>(chunk / 8 * Rows * 128 + row * 128 + (((chunk ^ row) & 7) << 4));
+    return static_cast<uint32_t>((row >> 6) * kQueryBytes + (chunk >> 3) * 64 * 128 +
+                                 (row & 63) * 128 + (((chunk ^ row) & 7) << 4));
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
   // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
-  template <int Rows>
-  __device__ static uint32_t shift(uint32_t address, int row, int chunk) {
-    return (address ^ (((row ^ chunk) & 7) << 4)) + row * 128 + chunk / 8 * Rows * 128;
+  __device__ static uint32_t shift(uint32_t address, int row, int chunk, int box = Bc) {
+    return (address ^ (((row ^ chunk) & 7) << 4)) + row * 128 + chunk / 8 * box * 128;
   }
 
   // S = Q K^T: each K fragment feeds every row tile.
@@ -70,11 +67,11 @@ struct Attention {
     for (int d = 0; d < kChunks; d += 2) {
       uint32_t a[kMTiles][4];
 #pragma unroll
-      for (int m = 0; m < kMTiles; ++m) ldmatrix_x4(a[m], shift<Br>(q, m * 16, d));
+      for (int m = 0; m < kMTiles; ++m) ldmatrix_x4(a[m], shift(q, m * 16, d, 64));
 #pragma unroll
       for (int n = 0; n < Bc / 8; n += 2) {
         uint32_t b[4];
-        ldmatrix_x4(b, shift<Bc>(k, n * 8, d));
+        ldmatrix_x4(b, shift(k, n * 8, d));
 #pragma unroll
         for (int m = 0; m < kMTiles; ++m) {
           mma_m16n8k16(S[m][n], a[m], b[0], b[1]);
@@ -125,7 +122,7 @@ struct Attention {
 #pragma unroll
       for (int n = 0; n < D / 8; n += 2) {
         uint32_t b[4];
-        ldmatrix_x4_trans(b, shift<Bc>(v, k * 16, n));
+        ldmatrix_x4_trans(b, shift(v, k * 16, n));
 #pragma unroll
         for (int m = 0; m < kMTiles; ++m) {
           mma_m16n8k16(O[m][n], P[m][k], b[0], b[1]);
@@ -138,8 +135,10 @@ struct Attention {
   // One thread: Q of a tile.
   __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
                                     const RowTile& tile) {
-    mbarrier_expect(shared.query_full, kQueryBytes);
-    tma_load(shared.query, in.Q, 0, tile.first_row, 0, tile.head, shared.query_full);
+    mbarrier_expect(shared.query_full, Br * D * 2);
+    for (int i = 0; i < Br / 64; ++i)
+      tma_load(shared.query + i * kQueryBytes, in.Q, 0, tile.first_row + i * 64, 0, tile.head,
+               shared.query_full);
   }
 
   // One thread: K and V of step j, into two slots.
@@ -151,11 +150,11 @@ struct Attention {
     tma_load(slot + kTileBytes, in.V, 0, j * Bc, 0, tile.head, full);
   }
 
-  // Writes O / row_sum and the LSE. The warp's rows of O go through its own part of the Q tile, so
-  // that the stores to global memory are 16 bytes wide.
-  __device__ static void store_rows(half* O_out, float* LSE, unsigned char* shared, int warp_row,
+  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
+  // to global memory are 16 bytes wide.
+  __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
-                                    const float (&row_max)[kMTiles][2],
+                                    const float (&row_max)[kMTiles][2], float* LSE,
                                     const float (&row_sum)[kMTiles][2]) {
     const int lane = threadIdx.x % 32;
     __syncwarp();
@@ -170,7 +169,7 @@ struct Attention {
         const int row = warp_row + m * 16 + r * 8 + lane / 4;
 #pragma unroll
         for (int n = 0; n < D / 8; ++n)
-          *reinterpret_cast<half2*>(shared + offset<Br>(row, n) + lane % 4 * 4) =
+          *reinterpret_cast<half2*>(shared + offset(row, n) + lane % 4 * 4) =
               __floats2half2_rn(O[m][n][2 * r] * inverse, O[m][n][2 * r + 1] * inverse);
         if (LSE && lane % 4 == 0) LSE[row] = (row_max[m][r] + __log2f(sum)) * kLn2;
       }
@@ -180,13 +179,15 @@ struct Attention {
     for (int i = lane; i < kMTiles * 16 * kChunks; i += 32) {
       const int row = warp_row + i / kChunks, chunk = i % kChunks;
       *reinterpret_cast<uint4*>(O_out + row * D + chunk * 8) =
-          *reinterpret_cast<const uint4*>(shared + offset<Br>(row, chunk));
+          *reinterpret_cast<const uint4*>(shared + offset(row, chunk));
     }
   }
 
+  // The block's Br query rows.
   __device__ static void run(const fa::TmaParameters& in) {
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
+    const uint32_t q_tile = shared.query, k_tile = shared.ring, v_tile = k_tile + kTileBytes;
     if (threadIdx.x == 0) {
       mbarrier_init(shared.query_full, 1);
       for (int i = 0; i < 2; ++i) mbarrier_init(shared.full + 8 * i, 1);
@@ -203,9 +204,9 @@ struct Attention {
 
     // This lane's ldmatrix addresses: Q as the A operand; K and V as two adjacent B fragments each,
     // in the order that puts the two registers of a fragment next to each other.
-    const uint32_t q_lane = shared.query + offset<Br>(warp_row + lane % 16, lane / 16);
-    const uint32_t k_lane = shared.ring + offset<Bc>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
-    const uint32_t v_lane = shared.ring + kTileBytes + offset<Bc>(lane % 16, lane / 16);
+    const uint32_t q_lane = q_tile + offset(warp_row + lane % 16, lane / 16);
+    const uint32_t k_lane = k_tile + offset(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    const uint32_t v_lane = v_tile + offset(lane % 16, lane / 16);
 
     float O[kMTiles][D / 8][4] = {};
     float row_max[kMTiles][2], row_sum[kMTiles][2];
@@ -235,8 +236,8 @@ struct Attention {
         if (threadIdx.x == 0) load_step(in, shared, tile, j + 2);
       }
     }
-    store_rows(in.O + query_row * D, in.LSE ? in.LSE + query_row : nullptr,
-               memory + (shared.query - shared_address(memory)), warp_row, O, row_max, row_sum);
+    store_rows(in.O + query_row * D, memory + (shared.query - shared_address(memory)), warp_row, O,
+               row_max, in.LSE ? in.LSE + query_row : nullptr, row_sum);
   }
 };
 
@@ -248,14 +249,4 @@ struct Attention {
   X(fa_20_tma_128x128w8_d128, Attention<128, 128, 8, 128>)
 
 INSTANCES(FA_TMA_ENTRY)
-
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, instance.tile)) return *refused;
-  const auto arguments =
-      fa::tma_arguments(problem, instance.tile, {.query_rows = instance.tile.Br});
-  return fa::LaunchPlan{
-      {fa::launch_of(instance, fa::row_tile_grid(problem, instance.tile), arguments)}};
-}
-
-FA_RUNG(20_tma, INSTANCES, plan);
+FA_RUNG(20_tma, INSTANCES, fa::plan_tma_tiles);

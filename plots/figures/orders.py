@@ -71,7 +71,7 @@ def steps(pattern: Sequence[tuple[str, float, str]], times: int, start: float = 
     return bars
 
 
-def kvpipe() -> Canvas:
+def pipeline(before: str, after: str) -> Canvas:
     load = steps((("load", 2, LOAD), ("Q K", 2, QK), ("exp", 1.6, EXP), ("P V", 2, PV)), 2)
     warps = steps((("Q K", 2, QK), ("exp", 1.6, EXP), ("P V", 2, PV)), 2, 2)
     copies: list[Bar] = [
@@ -81,11 +81,11 @@ def kvpipe() -> Canvas:
         (7.6, 3.2, "V 1", LOAD),
         (11.3, 1.7, "K 2", LOAD),
     ]
-    rows = (Row("02", load, 18), Row("03 warps", warps), Row("03 copies", copies))
+    rows = (Row(before, load, 18), Row(f"{after} warps", warps), Row(f"{after} copies", copies))
     return chart(
-        "03: loads under the products",
-        "02 loads, then multiplies. In 03 V arrives under Q K and the softmax, the next K under "
-        "P V.",
+        f"{after}: loads under the products",
+        f"{before} loads, then multiplies. In {after} V arrives under Q K and the softmax, the next K "
+        "under P V.",
         rows,
         15.3,
         (
@@ -93,6 +93,14 @@ def kvpipe() -> Canvas:
             "each load has a phase in which to arrive.",
         ),
     )
+
+
+def kvpipe() -> Canvas:
+    return pipeline("02", "03")
+
+
+def float_pipe() -> Canvas:
+    return pipeline("a6", "a7")
 
 
 def dbuf() -> Canvas:
@@ -487,6 +495,7 @@ def ring() -> Canvas:
 
 FIGURES = {
     "kvpipe": kvpipe,
+    "float_pipe": float_pipe,
     "dbuf": dbuf,
     "sliced": sliced,
     "stages": stages,

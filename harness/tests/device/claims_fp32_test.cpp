@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters a0 to a5 say about the kernels, as counts in closed form.
+// What the chapters a0 to a7 say about the kernels, as counts in closed form.
 #include <array>
 #include <string>
 #include <string_view>
@@ -239,7 +239,7 @@ TEST_CASE("a5 transposes K in a launch of its own: one read, one write, no confl
 
 TEST_CASE("all FP32 rungs multiply and add the same two products") {
   for (const int dim : kHeadDims) {
-    for (const char* id : {"a0", "a1", "a2", "a3", "a4", "a5"}) {
+    for (const char* id : {"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"}) {
       INFO(id << " at head_dim " << dim);
       Count fma = 0;
       for (const LaunchCounts& launch : launches(id, dim)) fma += executed(launch, "fma.rn.f32");
@@ -269,13 +269,33 @@ TEST_CASE("no FP32 rung spills at its own tiles") {
   CHECK(known > 0);
 }
 
-TEST_CASE("a6: no shared access has a conflict, and shared memory is idle part of the time") {
+TEST_CASE("a6, a7: no shared access has a conflict, and shared memory is idle part of the time") {
+  for (const int dim : kHeadDims) {
+    for (const char* id : {"a6", "a7"}) {
+      INFO(id << " at head_dim " << dim);
+      const Counts counts = attention(id, dim).report.total;
+      CHECK(counts.shared_load.conflicts() == 0);
+      CHECK(counts.shared_store.conflicts() == 0);
+      // Four warp instructions with FMA a cycle, one wavefront a cycle.
+      CHECK(counts.shared_load.wavefronts < counts.of(CountClass::kFloat) / 4);
+    }
+  }
+}
+
+TEST_CASE("a7 copies with cp.async what a6 loads, and computes the same") {
   for (const int dim : kHeadDims) {
     INFO("head_dim " << dim);
-    const Counts& counts = attention("a6", dim).report.total;
-    CHECK(counts.shared_load.conflicts() == 0);
-    CHECK(counts.shared_store.conflicts() == 0);
-    // Four warp instructions with FMA a cycle, one wavefront a cycle.
-    CHECK(counts.shared_load.wavefronts < counts.of(CountClass::kFloat) / 4);
+    const LaunchCounts parent = attention("a6", dim), child = attention("a7", dim);
+    const Counts &a6 = parent.report.total, &a7 = child.report.total;
+    // Q once, K and V for every 128 rows, 16 bytes a lane.
+    const Count elements = kHeads * kSeq * dim_of(dim);
+    const Count copies = (elements + kSeq / 128 * 2 * elements) / (4 * kWarp);
+    CHECK(executed(parent, "cp.async.cg") == 0);
+    CHECK(executed(child, "cp.async.cg") == copies);
+    CHECK(executed(parent, "fma.rn.f32") == executed(child, "fma.rn.f32"));
+    CHECK(a6.of(CountClass::kExp) == a7.of(CountClass::kExp));
+    CHECK(a6.shared_load.wavefronts == a7.shared_load.wavefronts);
+    CHECK(a6.global_load.sectors == copies * 16);
+    CHECK(a7.global_load.sectors == 0);
   }
 }

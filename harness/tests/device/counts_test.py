@@ -95,9 +95,9 @@ class HardwareTest(unittest.TestCase):
             loads = own["global_copy_sectors"] + own["global_load_sectors"]
             there = measured["global_load_sectors"]
             # Not explained: the hardware asks for a fifteenth more where cp.async copies floats.
-            is_a6 = own["cp_async"] and not own["tensor"]
+            copies_floats = own["cp_async"] and not own["tensor"]
             self.assertLessEqual(loads, there)
-            self.assertLessEqual(there - loads, 0.067 * loads if is_a6 else 0)
+            self.assertLessEqual(there - loads, 0.067 * loads if copies_floats else 0)
             self.assertEqual(own["bulk_load_copies"], measured["bulk_load"])
             self.assertEqual(own["bulk_load_bytes"], measured["bulk_load_bytes"])
 

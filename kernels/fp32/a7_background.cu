@@ -1,0 +1,178 @@
+// a7_background     parent: a6
+// Idea: the copies run in the background: cp.async loads V under Q K^T and the softmax, and the
+// next K under P V.
+//
+// Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
+//                   16 lanes a row and 8 warps x 16 rows at head_dim 128
+// Shared memory     Q 34 KB + K 17 KB + V 16 KB + P 36 KB at head_dim 64
+// Expected effect   10 to 12 % at head_dim 128, where a thread block has the SM to itself and waits
+//                   for each copy; 1 to 3 % at 64, where two of them hide each other's waits.
+
+#include <cfloat>
+
+#include "kernels/fp32/common.cuh"
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Br, int Bc, int D, int Lanes>
+struct Attention {
+  static constexpr int kRows = 8;                 // of a thread
+  static constexpr int kStep = 32 / Lanes;        // from one of them to the next
+  static constexpr int kKeys = Bc / Lanes;        // of S, of a thread: every Lanes-th
+  static constexpr int kColumns = D / 4 / Lanes;  // float4 of O, of a thread: every Lanes-th
+  static constexpr int kHeadDim = D, kThreads = Br / kRows * Lanes;
+  static constexpr int kBlocksPerSm = kThreads < 256 ? 256 / kThreads : 1;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kPitch = D + 4;        // of Q and K: rows of adjacent lanes, other banks
+  static constexpr int kPPitch = Bc + Lanes;  // the rows that a warp stores at once, other banks
+  static constexpr std::size_t kSharedBytes =
+      (Br * kPitch + Bc * kPitch + Bc * D + Br * kPPitch) * sizeof(float);
+  static_assert(kKeys * Lanes == Bc && kColumns * 4 * Lanes == D && kThreads % 32 == 0);
+
+  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  struct State {
+    float4 O[kRows][kColumns];
+    float row_max[kRows], row_sum[kRows];
+  };
+
+  // Starts the copy of Rows rows of D floats; in shared memory they are Pitch apart.
+  template <int Rows, int Pitch = D>
+  __device__ static void start_copy(float* shared, const float* global) {
+#pragma unroll
+    for (int i = threadIdx.x * 4; i < Rows * D; i += kThreads * 4)
+      cp_async_16(shared_address(shared + i / D * Pitch + i % D), global + i);
+    cp_async_commit();
+  }
+
+  // S = Q K^T.
+  __device__ static void multiply_qk(float (&S)[kRows][kKeys], const float* q, const float* k) {
+#pragma unroll 2
+    for (int d = 0; d < D; d += 4) {
+      float4 y[kKeys];
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) y[n] = load_shared_v4(k + n * Lanes * kPitch + d);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 x = load_shared_v4(q + r * kStep * kPitch + d);
+#pragma unroll
+        for (int n = 0; n < kKeys; ++n) add_dot(S[r][n], x, y[n]);
+      }
+    }
+  }
+
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key that the first row sees, from the lane's key.
+  __device__ static void softmax(float* p, float (&S)[kRows][kKeys], State& s, float scale_log2,
+                                 int last) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float tile_max = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+        if (n * Lanes - r * kStep > last) S[r][n] = -INFINITY;
+        tile_max = fmaxf(tile_max, S[r][n]);
+      }
+      const float new_max = fmaxf(s.row_max[r], lanes_max<Lanes>(tile_max) * scale_log2);
+      const float alpha = ex2_approx(s.row_max[r] - new_max);
+      s.row_max[r] = new_max;
+      s.row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+        const float x = ex2_approx(fmaf(S[r][n], scale_log2, -new_max));
+        p[r * kStep * kPPitch + n * Lanes] = x;
+        s.row_sum[r] += x;
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) s.O[r][c] = scaled(alpha, s.O[r][c]);
+    }
+  }
+
+  // O += P V.
+  __device__ static void multiply_pv(float4 (&O)[kRows][kColumns], const float* p, const float* v) {
+#pragma unroll 2
+    for (int j = 0; j < Bc; j += 4) {
+      float x[kRows][4];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 four = load_shared_v4(p + r * kStep * kPPitch + j);
+        x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
+      }
+#pragma unroll
+      for (int i = 0; i < 4 * kColumns; ++i) {
+        const int key = i / kColumns, c = i % kColumns;
+        const float4 y = load_shared_v4(v + (j + key) * D + c * 4 * Lanes);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) add_scaled(O[r][c], x[r][key], y);
+      }
+    }
+  }
+
+  // Writes O / row_sum.
+  __device__ static void store_rows(const State& s, float* O_out) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float sum = lanes_sum<Lanes>(s.row_sum[r]);
+      // The largest score adds nearly 2^0: fmaf sees it before it is rounded, row_max is rounded.
+      const float inverse = sum == 0 ? 0 : __fdividef(1.f, sum);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c)
+        store_v4(O_out + r * kStep * D + c * 4 * Lanes, scaled(inverse, s.O[r][c]));
+    }
+  }
+
+  __device__ static void run(const float* Q, const float* K, const float* V, float* O_out, float*,
+                             int seq_q, int seq_kv, float scale, int diagonal) {
+    extern __shared__ __align__(16) float shared[];
+    float* const q_tile = shared;
+    float* const k_tile = q_tile + Br * kPitch;
+    float* const v_tile = k_tile + Bc * kPitch;
+    float* const p_tile = v_tile + Bc * D;
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int lane = threadIdx.x % Lanes;
+    const int first = threadIdx.x / 32 * kRows * kStep + threadIdx.x % 32 / Lanes;
+    const int row = blockIdx.x * Br + first;
+    Q += (head * seq_q + blockIdx.x * Br) * D;
+    O_out += (head * seq_q + row) * D;
+    K += head * seq_kv * D;
+    V += head * seq_kv * D;
+
+    State s = {};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    start_copy<Br, kPitch>(q_tile, Q);
+    start_copy<Bc, kPitch>(k_tile, K);
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      cp_async_wait_group<0>();
+      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      start_copy<Bc>(v_tile, V + int64_t{j} * D);
+      float S[kRows][kKeys] = {};
+      multiply_qk(S, q_tile + first * kPitch, k_tile + lane * kPitch);
+      softmax(p_tile + first * kPPitch + lane, S, s, scale / kLn2, row + diagonal - j - lane);
+      cp_async_wait_group<0>();
+      __syncthreads();  // V_j and P have arrived; the last read of K_j
+      if (j + Bc < seq_kv) start_copy<Bc, kPitch>(k_tile, K + int64_t{j + Bc} * D);
+      multiply_pv(s.O, p_tile + first * kPPitch, v_tile + lane * 4);
+    }
+    store_rows(s, O_out + lane * 4);
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                                            \
+  X(fa_a7_background_d128, Attention<128, 64, 128, 16>)         \
+  X(fa_a7_background_d64, Attention<128, 64, 64, 8>)            \
+  X(fa_a7_background_d32, Attention<128, 64, 32, 8>)            \
+  X(fa_a7_background_128x64w4_d128, Attention<128, 64, 128, 8>) \
+  X(fa_a7_background_128x32w4_d128, Attention<128, 32, 128, 8>) \
+  X(fa_a7_background_128x64w8_d64, Attention<128, 64, 64, 16>)  \
+  X(fa_a7_background_128x32w4_d64, Attention<128, 32, 64, 8>)   \
+  X(fa_a7_background_64x64w2_d64, Attention<64, 64, 64, 8>)
+
+INSTANCES(FA_FLOAT_ENTRY)
+FA_RUNG(a7_background, INSTANCES, fa::plan_float_tiles);
