@@ -36,6 +36,7 @@ ATTENTION_PEERS=fa2,cudnn,fa3
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
 # The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
 # the length is not worth the time that they take at the greatest.
+SQUARE="r['dtype'] == 'float16' and r['family'] != 'decode'" # as many queries as keys
 LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '24'"
 TORCH_PEERS=torch_standard,torch_efficient
 SINGLE_PEERS=$TORCH_PEERS,cublas,copy
@@ -134,7 +135,7 @@ measure_limits() {
 
 # Tiles that are not a rung's own, and the ceilings of PyTorch, are timed at one problem only.
 measure_ladder() {
-  local half="r['dtype'] == 'float16'" json="$1/$2"
+  local half="$SQUARE" json="$1/$2"
   local bare=(--no-ablations --peers)
   bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
   bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" "$ATTENTION_PEERS,triton"
@@ -144,14 +145,14 @@ measure_ladder() {
 }
 
 measure_causal() {
-  local masking="r['dtype'] == 'float16' and r['causal']" json="$1/$2"
+  local masking="$SQUARE and r['causal']" json="$1/$2"
   local shape=(--causal --no-ablations --peers "$ATTENTION_PEERS")
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 
 measure_ragged() {
-  local ragged="r['dtype'] == 'float16' and r['ragged']" json="$1/$2"
+  local ragged="$SQUARE and r['ragged']" json="$1/$2"
   bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers "$ATTENTION_PEERS"
 }
 
@@ -225,7 +226,7 @@ measure_decode() {
 measure_spread() {
   local json="$1/spread.json" last rungs spread
   local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
-  last="$(rungs_where "r['dtype'] == 'float16' and r['family'] not in ('own', 'decode')" | sed 's/.* //')"
+  last="$(rungs_where "$SQUARE and r['family'] != 'own'" | sed 's/.* //')"
   rungs="r['id'] in ('27', '28', '$last')"
   for spread in 1 2 4 8 16; do
     bench_rungs "$rungs" "$json" "${shape[@]}" --spread $spread
