@@ -34,9 +34,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 SETS=limits,ladder,causal,ragged,decode,fp32,small,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
+SQUARE="r['dtype'] == 'float16' and r['family'] != 'decode'" # as many queries as keys
 # The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
 # the length is not worth the time that they take at the greatest.
-SQUARE="r['dtype'] == 'float16' and r['family'] != 'decode'" # as many queries as keys
 LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '24'"
 TORCH_PEERS=torch_standard,torch_efficient
 SINGLE_PEERS=$TORCH_PEERS,cublas,copy
