@@ -130,7 +130,11 @@ def test_numpy_scalars_bytes_and_negative_integers(scale: ptxvm.Kernel) -> None:
         ((numbers(), 2.0, 2**32), {}, "n is .u32, got 4294967296; out of range"),
         ((numbers(), np.float64(2), 1), {}, "a is .f32, got a float64; it has 4 bytes"),
         ((numbers(), "x", 1), {}, "a is .f32, got a str; allowed: a number, a numpy array"),
-        ((numbers().astype(">f4"), 2.0, 1), {}, "y is .u64, got an array of >f4; allowed: the byte"),
+        (
+            (numbers().astype(">f4"), 2.0, 1),
+            {},
+            "y is .u64, got an array of >f4; allowed: the byte",
+        ),
         ((numbers().astype(object), 2.0, 1), {}, "y is .u64, got an array of object; allowed: num"),
         ((np.ma.masked_array(numbers(), True), 2.0, 1), {}, "y is .u64, got an array with a mask"),
         ((ptxvm.Struct(numbers().astype(object)), 2.0, 1), {}, "y is .u64, got an array of object"),
@@ -175,7 +179,7 @@ def test_what_holds_no_ptx(tmp_path: Path) -> None:
             ptxvm.Module.load(path)
     with open(tmp_path / "large", "wb") as file:
         file.truncate(1 << 40)  # it takes no room
-    with pytest.raises(ptxvm.ParseError, match="large.*33554432"):
+    with pytest.raises(ptxvm.ParseError, match=r"large.*33554432"):
         ptxvm.Module.load(tmp_path / "large")
     with pytest.raises(FileNotFoundError):
         ptxvm.Module.load(tmp_path / "none")
