@@ -119,7 +119,8 @@ fa::HostTensor host_tensor(fa::Dtype dtype, const fa::Shape& shape, const void* 
 }
 
 void require_memory(const fa::Problem& problem) {
-  fa::require_host_bytes(problem.stored_bytes() + problem.input_bytes() + problem.output_bytes(),
+  fa::require_host_bytes(problem.stored_bytes() + problem.input_bytes() + problem.output_bytes() +
+                             2 * fa::table_bytes(problem),
                          fa::to_string(problem),
                          "the virtual machine's tensors, their inputs and an output");
 }
