@@ -165,8 +165,8 @@ void for_each_query(const Problem& problem, const Body& body) {
   });
 }
 
-// Calls body(entry and head of K and V, key, its row of K and V) for every key, on all threads. What
-// lies behind a length costs nothing.
+// Calls body(entry and head of K and V, key, its row of K and V) for every key, on all threads.
+// What lies behind a length costs nothing.
 template <class Body>
 void for_each_key(const Problem& problem, const Inputs& inputs, const Body& body) {
   std::vector<std::int64_t> first{0};  // of each head, among the keys of all
