@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,6 +44,9 @@ def parse_json(text: str | bytes, source: object, what: str, take: Callable[[Any
 
 def read_bytes(path: Path) -> bytes:
     try:
+        # What is no file may be without an end, or wait for somebody who writes to it.
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise LadderError(f"cannot read {path}: not a regular file")
         return path.read_bytes()
     except OSError as error:
         raise LadderError(f"cannot read {path}: {error.strerror}") from error
@@ -81,6 +85,9 @@ class Problem:
         required = [name for name, field in PROBLEM_FIELDS.items() if field.default is MISSING]
         optional = [name for name in PROBLEM_FIELDS if name in data]
         values = {name: data[name] for name in dict.fromkeys(required + optional)}
+        for name, value in values.items():
+            if name != "lengths" and type(value) not in TYPES[str(PROBLEM_FIELDS[name].type)]:
+                raise TypeError(f"{name} is {value!r}")
         return Problem(**values | {"lengths": tuple(data.get("lengths", ()))})
 
     @staticmethod
@@ -150,6 +157,8 @@ def numbers_of(text: str) -> tuple[int, int]:
 
 
 PROBLEM_FIELDS = Problem.__dataclass_fields__
+# What JSON may hold for a field of this type.
+TYPES = {"int": (int,), "bool": (bool,), "str": (str,), "float": (int, float)}
 DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike")  # besides normal
 MAIN_PROBLEM = "16,16,8192,128"
 SINGLE = "1,16,8192,64,float32"
@@ -175,6 +184,10 @@ class Row:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Row:
+        if data["status"] == "ok" and data.get("tflops") is not None:
+            numbers = [data["tflops"], *(data["time_ms"][name] for name in ("median", "p10", "p90"))]
+            if not all(math.isfinite(each) for each in numbers):
+                raise ValueError(f"the times of {data['id']} are not finite")
         return Row(
             kind=data["kind"],
             id=data["id"],

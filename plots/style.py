@@ -296,8 +296,11 @@ def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> N
         svg = io.StringIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Description": description})
         both = themes.with_both(svg.getvalue(), catalogue)
+        png = io.BytesIO()
+        figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
+        # Only now: an interrupt while it was drawn leaves the last chart whole.
         out.with_name(out.name + ".svg").write_text(both, encoding="utf-8")
-        figure.savefig(out.with_name(out.name + ".png"), dpi=160, metadata={"Software": None})
+        out.with_name(out.name + ".png").write_bytes(png.getvalue())
     except OSError as error:
         raise LadderError(f"cannot write {out}: {error.strerror}") from error
     finally:

@@ -67,11 +67,17 @@ run_child() {
   return "$code"
 }
 
-# require_results_file FILE: a file can be there, or be made in a folder that is there or can be.
+# require_results_file FILE: a file can be there, or be made in a folder that is there or can be;
+# found out before anything runs for minutes.
 require_results_file() {
+  local folder probe
   [[ ! -e $1 || -f $1 ]] || die "--json '$1' is not a regular file" 3
   [[ $1 != */ ]] || die "--json '$1' is the name of a folder" 3
-  mkdir -p "$(dirname "$1")" || die "the folder of --json '$1' cannot be made" 3
+  folder="$(dirname "$(readlink -m -- "$1")")"
+  mkdir -p "$folder" || die "the folder of --json '$1' cannot be made" 3
+  probe="$(mktemp "$folder/.bench-XXXXXX" 2>/dev/null)" ||
+    die "the folder of --json '$1' cannot be written" 3
+  rm -f "$probe"
 }
 
 draw_charts() {
@@ -305,8 +311,8 @@ main() {
       --no-build) build=no ;;
       --overwrite) OVERWRITE=(--overwrite) ;;
       --json)
-        json="${2:-}"
-        [[ -n $json ]] || die "--json needs a file name"
+        [[ -z $json ]] || die "--json is given twice"
+        json="$(option_value "$1" "${2:-}")" || exit
         shift
         ;;
       --sets)

@@ -104,6 +104,13 @@ set_up_and_build() {
   configure_and_build "${@:2}"
 }
 
+# option_value OPTION FILE: the name of its file, unless that is another option.
+option_value() {
+  [[ -n $2 ]] || die "$1 needs a file name"
+  [[ $2 != -* ]] || die "$1 needs a file name, and '$2' looks like an option; write ./$2"
+  printf '%s\n' "$2"
+}
+
 # gpu_report TOOL SCRIPT NAME [--out FILE] [--no-build] [OPTION...]: builds, then runs a Python script
 # that uses TOOL and writes FILE, or <gpu>-NAME.json in FA_RUNS_DIR, else runs/.
 gpu_report() {
@@ -114,8 +121,7 @@ gpu_report() {
       -h | --help) show_usage && return 0 ;;
       --no-build) build=no ;;
       --out)
-        out="${2:-}"
-        [[ -n $out ]] || die "--out needs a file name"
+        out="$(option_value "$1" "${2:-}")" || exit
         shift
         ;;
       *) rest+=("$1") ;;

@@ -166,16 +166,21 @@ void for_each_query(const Problem& problem, const Body& body) {
 }
 
 // Calls body(entry and head of K and V, key, its row of K and V) for every key, on all threads.
+// What lies behind a length costs nothing.
 template <class Body>
 void for_each_key(const Problem& problem, const Inputs& inputs, const Body& body) {
-  parallel_for(problem.batch * problem.kv_heads() * problem.seq_kv, 256,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t head = i / problem.seq_kv, key = i % problem.seq_kv;
-                   if (key >= problem.length(head / problem.kv_heads())) continue;
-                   body(head, key, kv_row(problem, inputs, head * problem.group(), key));
-                 }
-               });
+  std::vector<std::int64_t> first{0};  // of each head, among the keys of all
+  for (std::int64_t head = 0; head < problem.batch * problem.kv_heads(); ++head) {
+    first.push_back(first.back() + problem.length(head / problem.kv_heads()));
+  }
+  parallel_for(first.back(), 256, [&](std::int64_t begin, std::int64_t end) {
+    auto head = std::upper_bound(first.begin(), first.end(), begin) - first.begin() - 1;
+    for (std::int64_t i = begin; i < end; ++i) {
+      while (i >= first[static_cast<std::size_t>(head + 1)]) ++head;
+      const std::int64_t key = i - first[static_cast<std::size_t>(head)];
+      body(head, key, kv_row(problem, inputs, head * problem.group(), key));
+    }
+  });
 }
 
 // Score that gives one key about ten times the weight of all others together. Those have scores of

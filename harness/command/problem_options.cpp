@@ -90,8 +90,12 @@ void ProblemOptions::take_lengths(const std::string& text) {
   if (random_lengths_) return;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    shape_.lengths.push_back(
-        parse_integer("--lengths", text.substr(begin, end - begin), 0, kMaxSequence));
+    const std::string entry = text.substr(begin, end - begin);
+    try {
+      shape_.lengths.push_back(parse_integer("--lengths", entry, 0, kMaxSequence));
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}, nor is all of it random", error.what()));
+    }
     begin = end + 1;
   }
 }

@@ -31,7 +31,13 @@ double reference_bytes(const Problem& problem) {
 
 double check_host_bytes(const Problem& problem) {
   const double tensors = std::max(problem.input_bytes(), 2 * problem.output_bytes());
-  return tensors + reference_bytes(problem) + kFixed;
+  // While the table is made, the pages are put into their order.
+  return tensors + 2 * table_bytes(problem) + reference_bytes(problem) + kFixed;
+}
+
+double table_bytes(const Problem& problem) {
+  return static_cast<double>(problem.batch) * static_cast<double>(problem.table_width()) *
+         sizeof(std::int32_t);
 }
 
 void require_host_bytes(double needed, const std::string& who, const std::string& what,

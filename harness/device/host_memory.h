@@ -20,6 +20,9 @@ namespace fa {
 /// the inputs, come to the host in any case. It would save a third and be a second generator.
 double check_host_bytes(const Problem& problem);
 
+/// Bytes of the page table, which no tensor counts; 0 where the cache is not paged.
+double table_bytes(const Problem& problem);
+
 /// Throws OutOfMemory, in the name of `who`, when that many bytes are more than are available;
 /// `what` says what they are for.
 void require_host_bytes(double needed, const std::string& who, const std::string& what,

@@ -73,7 +73,8 @@ VmDevice::~VmDevice() = default;
 
 void VmDevice::require_memory(const Problem& problem) {
   memory_.reset();
-  require_host_bytes(problem.stored_bytes() + check_host_bytes(problem), to_string(problem),
+  require_host_bytes(problem.stored_bytes() + table_bytes(problem) + check_host_bytes(problem),
+                     to_string(problem),
                      "the virtual machine's tensors, their inputs, then two outputs, and a "
                      "reference to compare");
 }
@@ -81,7 +82,8 @@ void VmDevice::require_memory(const Problem& problem) {
 void VmDevice::load(const Problem& problem, const Inputs& inputs) {
   require_inputs(problem, inputs);
   memory_.reset();
-  require_host_bytes(problem.stored_bytes(), to_string(problem), "the virtual machine's tensors");
+  require_host_bytes(problem.stored_bytes() + table_bytes(problem), to_string(problem),
+                     "the virtual machine's tensors");
   addresses_.assign(kTensors, 0);
   scratch_.clear();
   auto memory = std::make_unique<ptxvm::Memory>();

@@ -56,6 +56,9 @@ def attention(
     causal: bool = False,
     scale: float | None = None,
     return_lse: bool = False,
+    lengths: Any = None,
+    page_table: Any = None,
+    kv_scales: Any = None,
 ) -> Any:
     """softmax(q k^T * scale) v, computed by one rung of the ladder.
 
@@ -67,18 +70,32 @@ def attention(
 
     rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
             the problem, by the committed times at the nearest measured one.
-    causal  query i sees keys j <= i + seq_kv - seq_q only. A row that sees none is 0.
+    causal  query i sees keys j <= i + keys - seq_q only. A row that sees none is 0.
     scale   above 0; None is 1/sqrt(dim).
 
-    On a GPU the rung is enqueued on the current stream, and nothing waits for it. There is no
-    gradient yet. Raises Refused (a ValueError) for a problem that the rung does not take.
+    New queries against a cache of keys, up to 16 an entry, which the rungs from 40 on take:
+
+    lengths     [batch]: the keys of each batch entry, from 0 to seq_kv, one of them above 0. A list
+                or an array on the host: the launch depends on the values. An entry without keys
+                is 0. None: all have seq_kv.
+    page_table  [batch, pages of an entry], int32: k and v are [pages, kv_heads, page, dim], and key
+                j of entry b lies in page page_table[b, j // page]. Beyond lengths it may hold
+                anything.
+    kv_scales   [2, batch, kv_heads], float32: k and v are float8_e4m3fn, in numpy uint8 with its
+                bits, and stand for their values times the scale of their head, k's first, then v's.
+
+    On a GPU the rung is enqueued on the current stream, and nothing waits for it, nor looks at the
+    values of page_table: one that is out of range reads what is no key. There is no gradient yet.
+    Raises Refused (a ValueError) for a problem that the rung does not take.
     """
+    options: dict[str, Any] = {"rung": rung, "causal": causal, "scale": scale, "lse": return_lse}
+    options |= {"lengths": lengths, "page_table": page_table, "kv_scales": kv_scales}
     import numpy as np  # not needed for anything else here
 
     if isinstance(q, np.ndarray):
         from flash_ladder import _machine
 
-        o, lse = _machine.attention(q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse)
+        o, lse = _machine.attention(q, k, v, **options)
         return (o, lse) if return_lse else o
     try:
         from flash_ladder import _torch
@@ -88,4 +105,4 @@ def attention(
         raise Refused(
             f"q is a {type(q).__name__}; allowed: a numpy array (torch is not installed)"
         ) from error
-    return _torch.attention(q, k, v, rung=rung, causal=causal, scale=scale, lse=return_lse)
+    return _torch.attention(q, k, v, **options)

@@ -6,73 +6,102 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flash_ladder import _native, _paths
 from flash_ladder._errors import Refused
-from flash_ladder._problem import Problem
+from flash_ladder._problem import FEW_QUERIES, Problem, check_rung
 
 BEST = "best"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One problem, and the rungs that were timed on it, fastest first."""
+class Kind:
+    """What a problem is like, for looking up the measured one that is most like it."""
 
     dtype: str
+    e4m3: bool
+    few: bool  # new queries against a cache
     head_dim: int
-    causal: bool
-    seq: float  # geometric mean of queries and keys
-    heads: int  # batch x heads
-    rungs: tuple[str, ...]
+    causal: bool  # a single query sees every key in any case
+    lengths: bool
+    paged: bool
+    rows: int  # few queries: of Q that share a head of K and V
+    seq: float  # keys; of many queries the geometric mean of both
+    heads: int  # batch x heads, of K and V where queries are few
 
-    def distance(self, problem: Problem) -> tuple[float, ...]:
-        """Small for what is like this problem; the mask counts more than the shape."""
-        seq = math.sqrt(max(problem.seq_q * problem.seq_kv, 1))
-        heads = max(problem.batch * problem.heads, 1)
+    def distance(self, other: Kind) -> tuple[float, ...]:
+        """Small for what is alike; what needs another kernel counts more than the shape."""
         return (
-            self.causal != problem.causal,
-            abs(math.log2(self.head_dim / max(problem.head_dim, 1))),
-            abs(math.log2(self.seq / seq)),
-            abs(math.log2(self.heads / heads)),
+            (self.few != other.few) + (self.e4m3 != other.e4m3),
+            self.causal != other.causal,
+            (self.lengths != other.lengths) + (self.paged != other.paged),
+            abs(math.log2(self.head_dim / other.head_dim)),
+            abs(math.log2(self.rows / other.rows)),
+            abs(math.log2(self.seq / other.seq)),
+            abs(math.log2(self.heads / other.heads)),
         )
 
 
+def kind_of(problem: Problem) -> Kind:
+    few = problem.seq_q <= FEW_QUERIES
+    return Kind(
+        dtype=problem.dtype,
+        e4m3=problem.e4m3,
+        few=few,
+        head_dim=problem.head_dim,
+        causal=problem.causal and problem.seq_q > 1,
+        lengths=problem.lengths is not None,
+        paged=problem.page > 0,
+        rows=problem.heads // problem.kv_heads * problem.seq_q if few else 1,
+        seq=problem.seq_kv if few else math.sqrt(problem.seq_q * problem.seq_kv),
+        heads=problem.batch * (problem.kv_heads if few else problem.heads),
+    )
+
+
+def kind_of_row(row: Mapping[str, Any]) -> Kind:
+    problem = row["problem"]
+    shape = {name: problem[name] for name in ("batch", "heads", "seq_q", "seq_kv", "head_dim")}
+    return kind_of(
+        Problem(
+            **shape,
+            causal=problem["causal"],
+            dtype=problem["dtype"],
+            lse=False,
+            scale=1,
+            kv_heads=problem.get("kv_heads", problem["heads"]),
+            page=problem.get("page", 0),
+            lengths=() if "lengths" in problem else None,
+            e4m3="cache" in problem,
+        )
+    )
+
+
 @functools.cache
-def measured() -> tuple[Measured, ...]:
-    """What the committed result files say about normal inputs."""
-    times: dict[tuple[str, int, bool, float, int], dict[str, float]] = {}
+def measured() -> Mapping[Kind, tuple[str, ...]]:
+    """What the committed result files say about normal inputs: rungs, the fastest first."""
+    times: dict[Kind, dict[str, float]] = {}
     for path in _paths.measurements():
         for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
             problem = row["problem"]
             plain = problem.get("inputs", "normal") == "normal" and problem.get("spread", 1) == 1
-            plain = plain and "lengths" not in problem and "page" not in problem
             if row["kind"] != "rung" or row["status"] != "ok" or row["ablation"] or not plain:
                 continue
-            heads = problem["batch"] * problem["heads"]
-            key = (
-                problem["dtype"],
-                problem["head_dim"],
-                problem["causal"],
-                math.sqrt(problem["seq_q"] * problem["seq_kv"]),
-                heads,
-            )
-            times.setdefault(key, {})[row["id"]] = row["time_ms"]["median"]
-    return tuple(
-        Measured(*key, tuple(sorted(of, key=lambda rung: of[rung]))) for key, of in times.items()
-    )
+            times.setdefault(kind_of_row(row), {})[row["id"]] = row["time_ms"]["median"]
+    return {kind: tuple(sorted(of, key=lambda rung: of[rung])) for kind, of in times.items()}
 
 
 def candidates(problem: Problem) -> Iterator[str]:
     """Every rung once: those timed on the nearest problems first, at last those never timed, the
     latest first."""
     seen: set[str] = set()
-    like = [each for each in measured() if each.dtype == problem.dtype]
-    for each in sorted(like, key=lambda other: other.distance(problem)):
-        for rung in each.rungs:
+    kind = kind_of(problem)
+    like = [each for each in measured() if each.dtype == kind.dtype]
+    for each in sorted(like, key=kind.distance):
+        for rung in measured()[each]:
             if rung not in seen:
                 seen.add(rung)
                 yield rung
@@ -82,7 +111,7 @@ def candidates(problem: Problem) -> Iterator[str]:
 def first_that_takes(problem: Problem, rung: str, attempt: Callable[[str], T]) -> T:
     """What `attempt` makes of the rung, or of the best that does not refuse the problem."""
     if rung != BEST:
-        return attempt(rung)
+        return attempt(check_rung(rung))
     refusals = []
     for candidate in candidates(problem):
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, Refused, raise_for
+from flash_ladder._problem import check_flag, check_rung
 
 WRONG = 1  # exit code of fa
 
@@ -57,17 +59,55 @@ def run(words: Sequence[object], allowed: Iterable[int] = (0,)) -> tuple[int, st
 
 
 def options(**named: object) -> list[str]:
-    """--name value for what is given, --name alone for True."""
+    """--name value for what is given, --name alone for True. Refused for what is no number where
+    one is needed; fa judges the numbers."""
     words = []
     for name, value in named.items():
-        if value is None or value is False:
+        if value is None:
             continue
-        words.append("--" + name.replace("_", "-"))
-        if value is not True:
-            words.append(
-                ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-            )
+        if name in FLAGS:
+            words += [FLAGS[name]] if check_flag(name, value) else []
+        else:
+            words += ["--" + name.replace("_", "-"), option_text(name, value)]
     return words
+
+
+FLAGS = {"causal": "--causal", "by_line": "--by-line"}
+LISTS = ("seqs", "lengths")
+TEXTS = ("device", "suite", "dtype", "tile", "inputs", "lengths")
+
+
+def option_text(name: str, value: object) -> str:
+    if isinstance(value, str) and name in TEXTS and value:
+        return value
+    several = name in LISTS and not isinstance(value, (str, bytes)) and hasattr(value, "__iter__")
+    numbers = [number_text(name, each) for each in (value if several else (value,))]  # type: ignore[attr-defined]
+    if not numbers:
+        raise Refused(f"{name} is {value!r}; allowed: at least one whole number")
+    return ",".join(numbers)
+
+
+def number_text(name: str, value: object) -> str:
+    if name == "spread" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return repr(float(value))
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return str(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
+        what = "text" if name in TEXTS and name not in LISTS else "a whole number"
+        what = "a number" if name == "spread" else what
+        several = ", or several" if name in LISTS else ""
+        raise Refused(f"{name} is {value!r}; allowed: {what}{several}") from None
+
+
+def rung_words(words: Iterable[object]) -> list[str]:
+    """The words for rungs; none of them is an option."""
+    checked = [check_rung(word) for word in words]
+    for word in checked:
+        if word.startswith("-"):
+            raise Refused(f"rung is {word!r}; allowed: a number, a name, a family, or all")
+    return checked
 
 
 # --- rungs ----------------------------------------------------------------------------------------
@@ -126,10 +166,11 @@ class CheckReport:
         return self.text
 
 
-def check(*words: str, device: str = "auto", suite: str = "quick") -> CheckReport:
+def check(*words: str | int, device: str = "auto", suite: str = "quick") -> CheckReport:
     """Checks rungs (all, if none is named) over a suite of shapes and inputs, "quick" or "full", on
     "gpu", "vm" or "auto", the GPU where there is one."""
-    code, text = run(["check", *words, *options(device=device, suite=suite)], (0, WRONG))
+    chosen = options(device=device, suite=suite)
+    code, text = run(["check", *rung_words(words), *chosen], (0, WRONG))
     return CheckReport(code == 0, text.rstrip())
 
 
@@ -157,7 +198,7 @@ class Explanation(dict[str, int]):
 
 
 def explain(
-    rung: str,
+    rung: str | int,
     *,
     batch: int | None = None,
     heads: int | None = None,
@@ -165,11 +206,20 @@ def explain(
     seq_kv: int | None = None,
     dim: int | None = None,
     causal: bool = False,
+    kv_heads: int | None = None,
+    lengths: Sequence[int] | str | None = None,
+    page: int | None = None,
     tile: str | None = None,
     by_line: bool = False,
 ) -> Explanation:
     """Runs a rung on the virtual machine, checks its output, and returns what it did: instructions,
-    shared-memory wavefronts and those that would be ideal, sectors of global memory."""
+    shared-memory wavefronts and those that would be ideal, sectors of global memory.
+
+    Of a cache: kv_heads heads of K and V, lengths keys of each batch entry, or "random", and pages
+    of `page` keys."""
+    (word,) = rung_words([rung])
+    if word in {"all", *(each.family for each in rungs())}:
+        raise Refused(f"'{word}' means several rungs; explain takes one")
     words = options(
         batch=batch,
         heads=heads,
@@ -177,10 +227,13 @@ def explain(
         seq_kv=seq_kv,
         dim=dim,
         causal=causal,
+        kv_heads=kv_heads,
+        lengths=lengths,
+        page=page,
         tile=tile,
         by_line=by_line,
     )
-    rows = json.loads(run(["explain", rung, *words, "--json"], (0, WRONG))[1])["rows"]
+    rows = json.loads(run(["explain", word, *words, "--json"], (0, WRONG))[1])["rows"]
     if len(rows) != 1:
         raise Refused(f"'{rung}' means {len(rows)} rungs; explain takes one")
     row = rows[0]
@@ -196,7 +249,7 @@ class Bench(list[dict[str, Any]]):
     """Rows of a result file (plots/results), one a rung and problem. Prints as a table."""
 
     def __str__(self) -> str:
-        head = f"{'rung':6} {'tile':16} {'problem':34} {'ms':>9} {'TFLOPS':>8}"
+        head = f"{'rung':6} {'tile':16} {'problem':34} {'ms':>9} {'TFLOPS':>8} {'GB/s':>8}"
         return "\n".join([head, *(self.line(row) for row in self)])
 
     @staticmethod
@@ -204,24 +257,51 @@ class Bench(list[dict[str, Any]]):
         of = row["problem"]
         problem = "{batch}x{heads}x{seq_q}x{seq_kv}x{head_dim}".format(**of)
         problem += " causal" if of["causal"] else ""
+        for name in ("kv_heads", "page"):
+            problem += f" {name} {of[name]}" if name in of else ""
+        problem += " lengths" if "lengths" in of else ""
         start = f"{row['id']:6} {row['variant'] or '':16} {problem:34}"
         if row["status"] != "ok":
             return f"{start} {row['status']}: {row['reason']}"
-        return f"{start} {row['time_ms']['median']:9.4f} {row['tflops']:8.1f}"
+        return f"{start} {row['time_ms']['median']:9.4f} {row['tflops']:8.1f} {row['gbs']:8.0f}"
 
 
 def bench(
-    *words: str,
-    seqs: Sequence[int] | None = None,
+    *words: str | int,
+    seqs: int | Sequence[int] | None = None,
     batch: int | None = None,
     heads: int | None = None,
     dim: int | None = None,
     causal: bool = False,
     dtype: str | None = None,
+    queries: int | None = None,
+    kv_heads: int | None = None,
+    lengths: Sequence[int] | str | None = None,
+    page: int | None = None,
+    inputs: str | None = None,
+    spread: float | None = None,
+    json_file: str | os.PathLike[str] | None = None,
 ) -> Bench:
-    """Verifies and times rungs (all float16 ones, if none is named) on the GPU."""
-    chosen = options(seqs=seqs, batch=batch, heads=heads, dim=dim, causal=causal, dtype=dtype)
+    """Verifies and times rungs (all float16 ones, if none is named) on the GPU.
+
+    queries new queries are against a cache of seqs keys; kv_heads, lengths and page are as for
+    explain. Rows that json_file has already are not measured again, and an interrupt leaves those
+    that are finished there."""
+    chosen = options(
+        seqs=seqs,
+        batch=batch,
+        heads=heads,
+        dim=dim,
+        causal=causal,
+        dtype=dtype,
+        queries=queries,
+        kv_heads=kv_heads,
+        lengths=lengths,
+        page=page,
+        inputs=inputs,
+        spread=spread,
+    )
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "bench.json"
-        run(["bench", *words, *chosen, "--json", file], (0, WRONG))
+        file = Path(folder) / "bench.json" if json_file is None else Path(json_file)
+        run(["bench", *rung_words(words), *chosen, "--json", file], (0, WRONG))
         return Bench(json.loads(file.read_text(encoding="utf-8"))["rows"])

@@ -11,36 +11,94 @@ from numpy.typing import NDArray
 
 from flash_ladder import _best, _native, _paths
 from flash_ladder._errors import Refused
-from flash_ladder._problem import Problem, make_problem
+from flash_ladder._problem import Problem, check_rung, make_problem
 
 Array = NDArray[Any]
 
 
 def attention(
-    q: Array, k: Array, v: Array, *, rung: str, causal: bool, scale: float | None, lse: bool
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    rung: str,
+    causal: bool,
+    scale: float | None,
+    lse: bool,
+    lengths: Any = None,
+    page_table: Any = None,
+    kv_scales: Any = None,
 ) -> tuple[Array, Array | None]:
     """O and, if asked for, the log-sum-exp of every row."""
-    arrays = {"q": q, "k": k, "v": v}
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise Refused(f"{name} is a {type(array).__name__}; allowed: as q, a numpy array")
+    inputs = {name: checked(name, array) for name, array in (("q", q), ("k", k), ("v", v))}
+    # Small, and often lists: any integers and numbers that fit will do.
+    keys = converted("lengths", lengths, np.int32)
+    cache = {
+        "page_table": converted("page_table", page_table, np.int32),
+        "kv_scales": converted("kv_scales", kv_scales, np.float32),
+    }
+    described = {
+        name: None if each is None else (each.shape, each.dtype.name)
+        for name, each in cache.items()
+    }
     problem = make_problem(
-        [array.shape for array in arrays.values()],
-        [array.dtype.name for array in arrays.values()],
+        [array.shape for array in inputs.values()],
+        [dtype_name(array) for array in inputs.values()],
+        **described,
+        lengths=None if keys is None else in_one_row("lengths", keys),
         causal=causal,
         scale=scale,
         lse=lse,
     )
-    # Copies only what is strided: arrays on the host are small.
-    inputs = [np.ascontiguousarray(array) for array in arrays.values()]
-    o = np.empty(q.shape, q.dtype)
-    rows = np.empty(q.shape[:3], np.float32) if lse else None
-    run(problem, rung, [array.ctypes.data for array in (*inputs, o)], rows)
-    return o, rows
+    chosen = choose(problem, rung)
+    given = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+    given["o"] = np.empty(q.shape, q.dtype)
+    if lse:
+        given["lse"] = np.empty(q.shape[:3], np.float32)
+    given |= {name: array for name, array in cache.items() if array is not None}
+    run(problem, chosen, {name: array.ctypes.data for name, array in given.items()})
+    return given["o"], given.get("lse")
 
 
-def run(problem: Problem, rung: str, addresses: list[int], lse: Array | None) -> None:
-    """Runs the rung on q, k, v and o at these addresses."""
+def checked(name: str, array: object) -> Array:
+    if not isinstance(array, np.ndarray):
+        raise Refused(f"{name} is a {type(array).__name__}; allowed: as q, a numpy array")
+    if isinstance(array, np.ma.MaskedArray):
+        raise Refused(f"{name} is a MaskedArray; allowed: an array without a mask")
+    return array
+
+
+def dtype_name(array: Array) -> str:
+    return array.dtype.name if array.dtype.isnative else array.dtype.str
+
+
+def converted(name: str, given: Any, dtype: type[np.generic]) -> Array | None:
+    """An array of this type with the same values; Refused where they do not fit."""
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given)
+        if np.can_cast(array.dtype, np.float64, "same_kind"):
+            with np.errstate(invalid="ignore"):  # what does not fit is found below
+                made = array.astype(dtype, order="C")
+            if not np.issubdtype(dtype, np.integer) or (made == array).all():
+                return made
+    except (TypeError, ValueError, OverflowError):
+        pass
+    shown = " ".join(repr(given).split())
+    shown = shown if len(shown) <= 80 else shown[:80] + "..."
+    raise Refused(f"{name} is {shown}; allowed: an array of {np.dtype(dtype).name}")
+
+
+def in_one_row(name: str, array: Array) -> list[int]:
+    if array.ndim != 1:
+        raise Refused(f"{name} has shape {array.shape}; allowed: one dimension, the batch")
+    return [int(each) for each in array]
+
+
+def choose(problem: Problem, rung: str) -> str:
+    """The rung, or the best one. Refused where it does not take the problem, EnvironmentFailure
+    where there is no memory for it: nothing has been taken yet."""
     library, message = _native.library(), _native.Message()
     given = _native.c_problem(problem)
 
@@ -51,14 +109,18 @@ def run(problem: Problem, rung: str, addresses: list[int], lse: Array | None) ->
         )
         return candidate
 
-    chosen = _best.first_that_takes(problem, rung, takes)
+    return _best.first_that_takes(problem, check_rung(rung), takes)
+
+
+def run(problem: Problem, rung: str, addresses: dict[str, int]) -> None:
+    """Runs the rung on the tensors at these addresses."""
+    message = _native.Message()
     message.check(
-        library.fa_attention_run_on_machine(
-            given,
-            chosen.encode(),
+        _native.library().fa_attention_run_on_machine(
+            _native.c_problem(problem),
+            rung.encode(),
             os.fsencode(_paths.ptx_folder()),
-            *addresses,
-            lse.ctypes.data if lse is not None else None,
+            _native.CTensors(**addresses),
             message.buffer,
             _native.MESSAGE_BYTES,
         )

@@ -12,7 +12,7 @@ from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
 from flash_ladder._problem import DTYPES, Problem
 
-VERSION = 2
+VERSION = 3
 MESSAGE_BYTES = 4096
 
 
@@ -30,10 +30,28 @@ class CProblem(ctypes.Structure):
         ("lse", c_int32),
         ("scale", c_double),
         ("kv_heads", c_int64),
+        ("page", c_int64),
+        ("pages", c_int64),
+        ("lengths", POINTER(c_int32)),
+        ("e4m3", c_int32),
     ]
 
 
-ADDRESSES = [c_void_p] * 5  # q, k, v, o, lse
+class CTensors(ctypes.Structure):
+    """fa_attention_tensors: addresses, None for what the problem does not have."""
+
+    _fields_ = [
+        ("q", c_void_p),
+        ("k", c_void_p),
+        ("v", c_void_p),
+        ("o", c_void_p),
+        ("lse", c_void_p),
+        ("lengths", c_void_p),
+        ("page_table", c_void_p),
+        ("kv_scales", c_void_p),
+    ]
+
+
 FAILURE = [c_char_p, c_int32]  # message, size
 SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fa_attention_version": (c_int32, []),
@@ -47,11 +65,11 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fa_attention_scratch": (None, [c_void_p, c_int32, POINTER(c_int64), POINTER(c_int32)]),
     "fa_attention_launch": (
         c_int32,
-        [c_void_p, *ADDRESSES, POINTER(c_void_p), c_void_p, *FAILURE],
+        [c_void_p, POINTER(CTensors), POINTER(c_void_p), c_void_p, *FAILURE],
     ),
     "fa_attention_run_on_machine": (
         c_int32,
-        [POINTER(CProblem), c_char_p, c_char_p, *ADDRESSES, *FAILURE],
+        [POINTER(CProblem), c_char_p, c_char_p, POINTER(CTensors), *FAILURE],
     ),
     "fa_attention_machine_takes": (c_int32, [POINTER(CProblem), c_char_p, *FAILURE]),
 }
@@ -89,6 +107,7 @@ def rung_ids() -> tuple[str, ...]:
 
 
 def c_problem(problem: Problem) -> CProblem:
+    lengths = problem.lengths
     return CProblem(
         problem.batch,
         problem.heads,
@@ -100,6 +119,10 @@ def c_problem(problem: Problem) -> CProblem:
         problem.lse,
         problem.scale,
         problem.kv_heads,
+        problem.page,
+        problem.pages,
+        None if lengths is None else (c_int32 * len(lengths))(*lengths),
+        problem.e4m3,
     )
 
 

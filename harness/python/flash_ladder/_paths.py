@@ -36,4 +36,4 @@ def ptx_folder() -> Path:
 def measurements() -> list[Path]:
     """The result files of the card that `rung="best"` was measured on."""
     folder = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results" / "h200"
-    return [folder / "ladder.json", folder / "fp32.json"]
+    return [folder / name for name in ("ladder.json", "fp32.json", "decode.json")]

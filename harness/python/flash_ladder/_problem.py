@@ -9,12 +9,20 @@ from dataclasses import dataclass
 
 from flash_ladder._errors import Refused
 
+Shape = tuple[int, ...]
+Described = tuple[Sequence[int], str]  # shape and dtype
+LONGEST_NAME = 80
 DTYPES = ("float16", "float32")  # as the C interface numbers them
+E4M3 = ("float8_e4m3fn", "uint8")  # of k and v; uint8 holds its bits, for numpy has no such type
+MOST_DIM = 65536
+FEW_QUERIES = 16  # new queries that a rung against a cache takes at most
+# The least and the greatest scale: normal numbers of float32.
+LEAST_SCALE, GREATEST_SCALE = 2.0**-126, 2.0**126
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One forward pass. Query i of a causal one sees keys j <= i + seq_kv - seq_q."""
+    """One forward pass. Query i of a causal one sees keys j <= i + keys - seq_q."""
 
     batch: int
     heads: int
@@ -26,51 +34,129 @@ class Problem:
     lse: bool
     scale: float
     kv_heads: int  # a divisor of heads
+    page: int = 0  # keys of a page; 0: k and v are not paged
+    pages: int = 0  # that are stored
+    lengths: tuple[int, ...] | None = None  # keys of each batch entry; None: seq_kv
+    e4m3: bool = False  # k and v, with scales
 
 
 def make_problem(
     shapes: Sequence[Sequence[int]],
     dtypes: Sequence[str],
     *,
+    lengths: Sequence[int] | None = None,
+    page_table: Described | None = None,
+    kv_scales: Described | None = None,
     causal: bool,
     scale: float | None,
     lse: bool,
 ) -> Problem:
     """The problem of q, k and v with these shapes and dtypes; Refused where they make none."""
     q, k, v = (tuple(int(extent) for extent in shape) for shape in shapes)
-    for name, shape in (("q", q), ("k", k), ("v", v)):
-        if len(shape) != 4:
-            raise Refused(
-                f"{name} has shape {shape}; allowed: 4 dimensions (batch, heads, seq, dim)"
-            )
-    if k != v:
-        raise Refused(f"k has shape {k} and v {v}; they must be the same")
-    if not k[1] or q[1] % k[1]:
-        raise Refused(f"q has heads {q[1]} and k {k[1]}; those of k must divide those of q")
-    for what, axis in (("batch", 0), ("dim", 3)):
-        if q[axis] != k[axis]:
-            raise Refused(f"q has {what} {q[axis]} and k {k[axis]}; they must be the same")
-    if len(set(dtypes)) != 1 or dtypes[0] not in DTYPES:
+    check_shapes(q, k, v, paged=page_table is not None)
+    e4m3 = dtypes[1] in E4M3
+    if dtypes[1] != dtypes[2] or dtypes[0] not in DTYPES or not (e4m3 or dtypes[1] == dtypes[0]):
         raise Refused(
-            f"q, k and v have dtypes {', '.join(dtypes)}; allowed: all three {' or '.join(DTYPES)}"
+            f"q, k and v have dtypes {', '.join(dtypes)}; allowed: all three {' or '.join(DTYPES)},"
+            f" or k and v {' or '.join(E4M3)} with kv_scales"
         )
+    if e4m3 != (kv_scales is not None):
+        raise Refused(
+            f"k has dtype {dtypes[1]} and kv_scales {'is None' if e4m3 else 'are given'}; allowed:"
+            f" kv_scales with k and v of {' or '.join(E4M3)}, and only with them"
+        )
+    pages, page, width = 0, 0, 0
+    if page_table is not None:
+        pages, page = k[0], k[2]
+        width = check_array("page_table", page_table, (q[0], None), "int32")[1]
+    if kv_scales is not None:
+        check_array("kv_scales", kv_scales, (2, q[0], k[1]), "float32")
+    if lengths is not None:
+        check_array("lengths", ((len(lengths),), "int32"), (q[0],), "int32")
     return Problem(
         batch=q[0],
         heads=q[1],
         seq_q=q[2],
-        seq_kv=k[2],
+        seq_kv=page * width or k[2],
         head_dim=q[3],
-        causal=bool(causal),
+        causal=check_flag("causal", causal),
         dtype=dtypes[0],
-        lse=lse,
+        lse=check_flag("return_lse", lse),
         scale=check_scale(scale, q[3]),
         kv_heads=k[1],
+        page=page,
+        pages=pages,
+        lengths=None if lengths is None else tuple(lengths),
+        e4m3=e4m3,
     )
+
+
+def check_shapes(q: Shape, k: Shape, v: Shape, *, paged: bool) -> None:
+    for name, shape in (("q", q), ("k", k), ("v", v)):
+        what = "pages, kv_heads, page, dim" if paged and name != "q" else "batch, heads, seq, dim"
+        if len(shape) != 4:
+            raise Refused(f"{name} has shape {shape}; allowed: 4 dimensions ({what})")
+        if min(shape) < 1:
+            raise Refused(f"{name} has shape {shape}; allowed: extents of at least 1 ({what})")
+    if k != v:
+        raise Refused(f"k has shape {k} and v {v}; they must be the same")
+    if q[1] % k[1]:
+        raise Refused(f"q has heads {q[1]} and k {k[1]}; those of k must divide those of q")
+    for what, axis in (("dim", 3),) if paged else (("batch", 0), ("dim", 3)):
+        if q[axis] != k[axis]:
+            raise Refused(f"q has {what} {q[axis]} and k {k[axis]}; they must be the same")
+    if q[3] > MOST_DIM:
+        raise Refused(f"q has dim {q[3]}; allowed: at most {MOST_DIM}")
+
+
+def check_array(name: str, given: Described, shape: tuple[int | None, ...], dtype: str) -> Shape:
+    """The shape of an array; None allows any extent above 0."""
+    found = tuple(int(extent) for extent in given[0])
+    fits = len(found) == len(shape) and all(
+        extent > 0 if wanted is None else extent == wanted
+        for extent, wanted in zip(found, shape, strict=True)
+    )
+    if not fits:
+        text = ", ".join("pages of an entry" if each is None else str(each) for each in shape)
+        raise Refused(f"{name} has shape {found}; allowed: ({text}{',' * (len(shape) == 1)})")
+    if given[1] != dtype:
+        raise Refused(f"{name} has dtype {given[1]}; allowed: {dtype}")
+    return found
+
+
+def check_flag(name: str, value: object) -> bool:
+    try:
+        known = bool(value) == value
+    except (TypeError, ValueError):  # an array with several elements
+        known = False
+    if not known:
+        raise Refused(f"{name} is {value!r}; allowed: True or False")
+    return bool(value)
 
 
 def check_scale(scale: float | None, head_dim: int) -> float:
     if scale is None:
-        return 1 / math.sqrt(head_dim) if head_dim > 0 else 1.0
-    if not 0 < scale < math.inf:
-        raise Refused(f"scale is {scale}; allowed: a finite number above 0, or None: 1/sqrt(dim)")
-    return float(scale)
+        return 1 / math.sqrt(head_dim)
+    try:
+        value = math.nan if isinstance(scale, (str, bytes)) else float(scale)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not LEAST_SCALE <= value <= GREATEST_SCALE:
+        raise Refused(
+            f"scale is {scale!r}; allowed: a finite number above 0, from 2**-126 to 2**126 as"
+            " float32 holds them, or None: 1/sqrt(dim)"
+        )
+    return value
+
+
+def check_rung(rung: object) -> str:
+    """The word for a rung: its number may be an integer."""
+    if isinstance(rung, int) and not isinstance(rung, bool):
+        return str(rung)
+    if isinstance(rung, str) and len(rung) <= LONGEST_NAME and rung.isprintable():
+        return rung
+    shown = repr(rung)
+    shown = shown if len(shown) <= LONGEST_NAME else shown[:LONGEST_NAME] + "..."
+    raise Refused(
+        f"rung is {shown}; allowed: the number or name of a rung, such as '06' or 'batched'"
+    )

@@ -12,33 +12,73 @@ import functools
 import weakref
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from flash_ladder import _best, _machine, _native
 from flash_ladder._errors import Refused
-from flash_ladder._problem import Problem, make_problem
+from flash_ladder._problem import Problem, check_flag, check_rung, check_scale, make_problem
 
+MOST = 2**31 - 1
 ALIGNMENT = 16  # bytes: the kernels load 16 at a time, and tensor maps ask for it
-ARGUMENTS = "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale"
+CACHE = ("lengths", "page_table", "kv_scales")
+ARGUMENTS = "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale" + "".join(
+    f", Tensor? {name}=None" for name in CACHE
+)
+Cache = tuple[Tensor | None, Tensor | None, Tensor | None]  # in the order of CACHE
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, rung: str, causal: bool, scale: float | None, lse: bool
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    rung: str,
+    causal: bool,
+    scale: float | None,
+    lse: bool,
+    lengths: Any = None,
+    page_table: Tensor | None = None,
+    kv_scales: Tensor | None = None,
 ) -> Any:
-    if not isinstance(q, torch.Tensor):
-        raise Refused(f"q is a {type(q).__name__}; allowed: a torch tensor or a numpy array")
-    if torch.is_grad_enabled():
-        for name, tensor in (("q", q), ("k", k), ("v", v)):
-            if tensor.requires_grad:
-                raise Refused(
-                    f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
-                    " under torch.no_grad() or on tensor.detach()"
-                )
-    if is_plain(q, k, v):
-        o, rows = on_gpu(q, k, v, rung, causal, scale, lse)
+    # A call takes microseconds: what is right is told apart first, and what is wrong then named.
+    if lengths is not None and not isinstance(lengths, Tensor):
+        lengths = torch.from_numpy(_machine.converted("lengths", lengths, np.int32))
+    cache = (lengths, page_table, kv_scales)
+    plain = lengths is None and page_table is None and kv_scales is None
+    if not (plain and isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor)):
+        check_tensors(q, k, v, cache)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        check_gradients(q, k, v)
+    if type(rung) is not str:
+        rung = check_rung(rung)
+    if type(causal) is not bool:
+        causal = check_flag("causal", causal)
+    if type(lse) is not bool:
+        lse = check_flag("return_lse", lse)
+    if scale is not None and type(scale) is not float:
+        scale = check_scale(scale, 1)
+    if is_plain(q, k, v) and (plain or all(each is None or type(each) is Tensor for each in cache)):
+        o, rows = on_gpu(q, k, v, rung, causal, scale, *cache, lse)
         return (o, rows) if lse else o
-    return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale)
+    return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *cache)
+
+
+def check_tensors(q: Any, k: Any, v: Any, cache: tuple[Any, ...]) -> None:
+    for name, tensor in (("q", q), ("k", k), ("v", v), *zip(CACHE, cache, strict=True)):
+        if not isinstance(tensor, Tensor) and (name not in CACHE or tensor is not None):
+            allowed = "a torch tensor or a numpy array" if name == "q" else "a torch tensor, as q"
+            raise Refused(f"{name} is a {type(tensor).__name__}; allowed: {allowed}")
+
+
+def check_gradients(q: Tensor, k: Tensor, v: Tensor) -> None:
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.requires_grad:
+            raise Refused(
+                f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
+                " under torch.no_grad() or on tensor.detach()"
+            )
 
 
 def is_plain(q: Tensor, k: Tensor, v: Tensor) -> bool:
@@ -82,8 +122,9 @@ class Plan:
         _native.library().fa_attention_scratch(self.handle, index, size, zeroed)
         return size.value, bool(zeroed.value)
 
-    def launch(self, addresses: tuple[int, int, int, int], lse: int | None) -> None:
-        """Enqueues it on the current stream; the addresses are those of q, k, v and o."""
+    def launch(self, *addresses: int | None) -> None:
+        """Enqueues it on the current stream; the addresses are those of CTensors, in order."""
+        tensors = _native.CTensors(*addresses)
         # Dropped after the launch: the allocator hands it out again in the order of the stream.
         held = [self.allocate(*each) for each in self.scratch]
         scratch = None
@@ -91,12 +132,10 @@ class Plan:
             pointers = (tensor.data_ptr() if tensor is not None else None for tensor in held)
             scratch = (ctypes.c_void_p * len(held))(*pointers)
         stream = torch._C._cuda_getCurrentRawStream(self.device)
-        if self.enqueue(self.handle, *addresses, lse, scratch, stream, None, 0):
+        if self.enqueue(self.handle, tensors, scratch, stream, None, 0):
             # Once more, for the message: a launch that fails has enqueued nothing.
             message, size = _native.Message(), _native.MESSAGE_BYTES
-            again = self.enqueue(
-                self.handle, *addresses, lse, scratch, stream, message.buffer, size
-            )
+            again = self.enqueue(self.handle, tensors, scratch, stream, message.buffer, size)
             message.check(again)
 
     def allocate(self, size: int, zeroed: bool) -> Tensor | None:
@@ -118,15 +157,27 @@ def plan_for(
     causal: bool,
     scale: float | None,
     lse: bool,
+    cache: tuple[Any, ...] = (None, None, None),
 ) -> Plan:
-    problem = problem_of(shapes, dtypes, causal=causal, scale=scale, lse=lse)
+    problem = problem_of(shapes, dtypes, cache, causal=causal, scale=scale, lse=lse)
     return _best.first_that_takes(problem, rung, lambda chosen: Plan(problem, chosen, device))
 
 
 def problem_of(
-    shapes: tuple[torch.Size, ...], dtypes: tuple[torch.dtype, ...], **options: Any
+    shapes: tuple[torch.Size, ...],
+    dtypes: tuple[torch.dtype, ...],
+    cache: tuple[Any, ...],
+    **options: Any,
 ) -> Problem:
-    return make_problem(shapes, [str(dtype).removeprefix("torch.") for dtype in dtypes], **options)
+    names = [dtype_name(dtype) for dtype in dtypes]
+    lengths, *others = cache
+    table, scales = (each and (each[0], dtype_name(each[1])) for each in others)
+    options |= {"lengths": lengths, "page_table": table, "kv_scales": scales}
+    return make_problem(shapes, names, **options)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 # --- the operators --------------------------------------------------------------------------------
@@ -152,46 +203,117 @@ def outputs(q: Tensor, lse: bool) -> tuple[Tensor, Tensor | None]:
     return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32) if lse else None
 
 
+def check_layouts(q: Tensor, k: Tensor, v: Tensor, cache: Cache) -> None:
+    others = zip(CACHE[1:], cache[1:], strict=True)
+    for name, tensor in (("q", q), ("k", k), ("v", v), *others):
+        if tensor is not None:
+            check_layout(name, tensor, q.device)
+
+
+def described(cache: Cache) -> tuple[Any, ...]:
+    """The cache as a plan knows it: the lengths, and of the others shape and dtype."""
+    lengths, *others = cache
+    known = [None if each is None else (each.shape, each.dtype) for each in others]
+    return (None if lengths is None else host_lengths(lengths), *known)
+
+
+def host_lengths(lengths: Tensor) -> tuple[int, ...]:
+    if lengths.device.type != "cpu":
+        raise Refused(
+            f"lengths is on {lengths.device}; allowed: the CPU, for how many thread blocks a launch"
+            " has depends on their values"
+        )
+    if lengths.dim() != 1:
+        raise Refused(
+            f"lengths has shape {tuple(lengths.shape)}; allowed: one dimension, the batch"
+        )
+    kind = lengths.dtype
+    whole = not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+    values = lengths.tolist()
+    if not whole or not all(-MOST <= each <= MOST for each in values):
+        raise Refused(f"lengths has dtype {lengths.dtype}; allowed: integers that int32 holds")
+    return tuple(values)
+
+
 def on_gpu(
-    q: Tensor, k: Tensor, v: Tensor, rung: str, causal: bool, scale: float | None, lse: bool
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rung: str,
+    causal: bool,
+    scale: float | None,
+    lengths: Tensor | None,
+    page_table: Tensor | None,
+    kv_scales: Tensor | None,
+    lse: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    # A call takes microseconds, and so would every line that is not needed here.
     index = q.get_device()
     inputs = q.data_ptr(), k.data_ptr(), v.data_ptr()
+    cache = (lengths, page_table, kv_scales)
+    plain = lengths is None and page_table is None and kv_scales is None
     if not (
-        index == k.get_device() == v.get_device()
+        plain
+        and index == k.get_device() == v.get_device()
         and q.is_contiguous()
         and k.is_contiguous()
         and v.is_contiguous()
         and (inputs[0] | inputs[1] | inputs[2]) % ALIGNMENT == 0
     ):
-        for name, tensor in (("q", q), ("k", k), ("v", v)):
-            check_layout(name, tensor, q.device)
+        check_layouts(q, k, v, cache)
     if torch._C._cuda_getDevice() != index:
         with torch.cuda.device(index):
-            return on_gpu(q, k, v, rung, causal, scale, lse)
+            return on_gpu(q, k, v, rung, causal, scale, *cache, lse)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse)
+    if plain:
+        plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse)
+        o, rows = outputs(q, lse)
+        plan.launch(*inputs, o.data_ptr(), None if rows is None else rows.data_ptr())
+        return o, rows
+    plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse, described(cache))
     o, rows = outputs(q, lse)
-    plan.launch((*inputs, o.data_ptr()), None if rows is None else rows.data_ptr())
+    # Dropped after the launch, as scratch memory is.
+    held = (lengths if lengths is None else on_device(lengths, q.device), page_table, kv_scales)
+    addresses = (each if each is None else each.data_ptr() for each in (rows, *held))
+    plan.launch(*inputs, o.data_ptr(), *addresses)
     return o, rows
+
+
+def on_device(lengths: Tensor, device: torch.device) -> Tensor:
+    """Copied in the order of the stream, from memory that the copy need not wait for."""
+    if torch.cuda.is_current_stream_capturing():
+        raise Refused("lengths cannot be captured into a graph; its replays would not read them")
+    return lengths.to(torch.int32).pin_memory().to(device, non_blocking=True)
 
 
 def on_machine(
-    q: Tensor, k: Tensor, v: Tensor, rung: str, causal: bool, scale: float | None, lse: bool
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rung: str,
+    causal: bool,
+    scale: float | None,
+    lengths: Tensor | None,
+    page_table: Tensor | None,
+    kv_scales: Tensor | None,
+    lse: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_layout(name, tensor, q.device)
+    cache = (lengths, page_table, kv_scales)
+    check_layouts(q, k, v, cache)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    problem = problem_of(shapes, dtypes, causal=causal, scale=scale, lse=lse)
+    options = {"causal": causal, "scale": scale, "lse": lse}
+    problem = problem_of(shapes, dtypes, described(cache), **options)
+    chosen = _machine.choose(problem, rung)
     o, rows = outputs(q, lse)
-    _machine.run(
-        problem,
-        rung,
-        [tensor.data_ptr() for tensor in (q, k, v, o)],
-        rows.numpy() if rows is not None else None,
-    )
+    given = {"q": q, "k": k, "v": v, "o": o, "lse": rows}
+    given |= {"page_table": page_table, "kv_scales": kv_scales}
+    addresses = {name: each.data_ptr() for name, each in given.items() if each is not None}
+    _machine.run(problem, chosen, addresses)
     return o, rows
+
+
+def padded(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with those of the cache that the dispatcher leaves out: its defaults."""
+    return given + (None,) * (6 + len(CACHE) - len(given))
 
 
 def define() -> torch.library.Library:
@@ -203,8 +325,8 @@ def define() -> torch.library.Library:
     library.define(f"attention({ARGUMENTS}) -> Tensor", tags=tags)
     library.define(f"attention_lse({ARGUMENTS}) -> (Tensor, Tensor)", tags=tags)
     for key, run in (("CUDA", on_gpu), ("CPU", on_machine)):
-        library.impl("attention", lambda *arguments, run=run: run(*arguments, False)[0], key)
-        library.impl("attention_lse", lambda *arguments, run=run: run(*arguments, True), key)
+        library.impl("attention", lambda *given, run=run: run(*padded(given), False)[0], key)
+        library.impl("attention_lse", lambda *given, run=run: run(*padded(given), True), key)
     register = torch.library.register_fake
     register("flash_ladder::attention", lambda q, *_: outputs(q, False)[0], lib=library)
     register("flash_ladder::attention_lse", lambda q, *_: outputs(q, True), lib=library)

@@ -20,11 +20,13 @@
 #include "harness/device/cuda_check.h"
 #include "harness/device/gpu.h"
 #include "harness/device/gpu_launch.h"
+#include "harness/device/host_memory.h"
 #include "harness/device/vm.h"
 #include "kernels/catalogue.h"
 
-static_assert(sizeof(fa_attention_problem) == 64);
-static_assert(offsetof(fa_attention_problem, scale) == 48);
+static_assert(sizeof(fa_attention_problem) == 96);
+static_assert(offsetof(fa_attention_problem, e4m3) == 88);
+static_assert(sizeof(fa_attention_tensors) == 64);
 
 struct fa_attention_plan {
   fa::LaunchPlan launches;
@@ -33,13 +35,6 @@ struct fa_attention_plan {
 };
 
 namespace {
-
-/// Addresses of one forward pass.
-struct Buffers {
-  const void *q, *k, *v;
-  void* o;
-  float* lse;
-};
 
 /// The rung does not take the problem.
 struct Refused : std::invalid_argument {
@@ -58,6 +53,10 @@ fa::Problem to_problem(const fa_attention_problem& given) {
   problem.lse = given.lse != 0;
   problem.own_scale = given.scale;
   problem.own_kv_heads = given.kv_heads == given.heads ? 0 : given.kv_heads;
+  problem.page = given.page;
+  problem.own_pages = given.pages;
+  problem.e4m3 = given.e4m3 != 0;
+  if (given.lengths) problem.lengths.assign(given.lengths, given.lengths + given.batch);
   return problem;
 }
 
@@ -76,7 +75,9 @@ const fa::Rung& rung_of(const std::string& word) {
 
 fa::LaunchPlan plan_or_refuse(const fa_attention_problem& given, const char* word,
                               const fa::DeviceDescription& device) {
-  fa::PlanResult result = fa::make_plan(rung_of(word), to_problem(given), device);
+  const fa::Problem problem = to_problem(given);
+  if (const std::string error = fa::cache_error(problem); !error.empty()) throw Refused(error);
+  fa::PlanResult result = fa::make_plan(rung_of(word), problem, device);
   if (const auto* unsupported = std::get_if<fa::Unsupported>(&result))
     throw Refused(unsupported->reason);
   return std::get<fa::LaunchPlan>(std::move(result));
@@ -117,22 +118,48 @@ fa::HostTensor host_tensor(fa::Dtype dtype, const fa::Shape& shape, const void* 
   return tensor;
 }
 
+void require_memory(const fa::Problem& problem) {
+  fa::require_host_bytes(problem.stored_bytes() + problem.input_bytes() + problem.output_bytes() +
+                             2 * fa::table_bytes(problem),
+                         fa::to_string(problem),
+                         "the virtual machine's tensors, their inputs and an output");
+}
+
+/// The page table. Throws Refused for a page that is not stored where there are keys.
+std::vector<std::int32_t> take_pages(const fa::Problem& problem, const std::int32_t* given) {
+  const std::int64_t width = problem.table_width();
+  std::vector<std::int32_t> table(given, given + problem.batch * width);
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t i = 0; i * problem.page < problem.length(b); ++i) {
+      const std::int32_t page = table[static_cast<std::size_t>(b * width + i)];
+      if (page >= 0 && page < problem.pages()) continue;
+      throw Refused("page " + std::to_string(page) + " of batch entry " + std::to_string(b) +
+                    " is not one of the " + std::to_string(problem.pages()) + " that are stored");
+    }
+  }
+  return table;
+}
+
 void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, const char* ptx_folder,
-                    const Buffers& buffers) {
+                    const fa_attention_tensors& given) {
+  fa::Inputs inputs;
+  if (problem.page > 0) inputs.page_table = take_pages(problem, given.page_table);
+  if (problem.e4m3) inputs.kv_scales.assign(given.kv_scales, given.kv_scales + problem.kv_scales());
+  require_memory(problem);
   fa::VmOptions options;
   if (ptx_folder) options.ptx = std::make_shared<fa::PtxLibrary>(ptx_folder);
   fa::VmDevice device(options);
-  device.require_memory(problem);
-  device.load(problem, {host_tensor(problem.dtype, fa::q_shape(problem), buffers.q),
-                        host_tensor(problem.dtype, fa::kv_shape(problem), buffers.k),
-                        host_tensor(problem.dtype, fa::kv_shape(problem), buffers.v)});
+  inputs.q = host_tensor(problem.dtype, fa::q_shape(problem), given.q);
+  inputs.k = host_tensor(problem.kv_dtype(), fa::kv_shape(problem), given.k);
+  inputs.v = host_tensor(problem.kv_dtype(), fa::kv_shape(problem), given.v);
+  device.load(problem, inputs);
   device.poison_output();
   device.launch(plan);
   const fa::HostTensor o = device.download_output();
-  std::memcpy(buffers.o, o.bytes.data(), o.bytes.size());
+  std::memcpy(given.o, o.bytes.data(), o.bytes.size());
   if (!problem.lse) return;
   const fa::HostTensor lse = device.download_lse();
-  std::memcpy(buffers.lse, lse.bytes.data(), lse.bytes.size());
+  std::memcpy(given.lse, lse.bytes.data(), lse.bytes.size());
 }
 
 /// Zeros for launches on this stream of the current device. What is launched there runs one after
@@ -208,35 +235,39 @@ void fa_attention_scratch(const fa_attention_plan* plan, int32_t index, int64_t*
   *zeroed = scratch.zeroed ? 1 : 0;
 }
 
-int32_t fa_attention_launch(const fa_attention_plan* plan, const void* q, const void* k,
-                            const void* v, void* o, float* lse, void* const* scratch, void* stream,
-                            char* message, int32_t size) {
+int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_tensors* tensors,
+                            void* const* scratch, void* stream, char* message, int32_t size) {
   return guarded(message, size, [&] {
     fa::check_cuda(cudaSetDevice(plan->device), "choosing the GPU");
     // The kernels take inputs as pointers to const; a plan's arguments do not tell them apart.
     const auto input = [](const void* address) { return const_cast<void*>(address); };
+    const fa_attention_tensors& at = *tensors;
     auto* const order = static_cast<CUstream_st*>(stream);
     const std::vector<void*> own = scratch_of(*plan, scratch, order);
-    const fa::GpuBuffers addresses{.tensors = {input(q), input(k), input(v), o, lse},
-                                   .scratch = own};
+    const fa::GpuBuffers addresses{
+        .tensors = {input(at.q), input(at.k), input(at.v), at.o, at.lse, input(at.lengths),
+                    input(at.page_table), input(at.kv_scales)},
+        .scratch = own};
     for (const fa::Launch& step : plan->launches.launches)
       fa::launch_on_gpu(step, plan->dtype, addresses, order);
   });
 }
 
 int32_t fa_attention_run_on_machine(const fa_attention_problem* problem, const char* rung,
-                                    const char* ptx_folder, const void* q, const void* k,
-                                    const void* v, void* o, float* lse, char* message,
-                                    int32_t size) {
+                                    const char* ptx_folder, const fa_attention_tensors* tensors,
+                                    char* message, int32_t size) {
   return guarded(message, size, [&] {
     run_on_machine(to_problem(*problem), plan_or_refuse(*problem, rung, fa::vm_description()),
-                   ptx_folder, {q, k, v, o, lse});
+                   ptx_folder, *tensors);
   });
 }
 
 int32_t fa_attention_machine_takes(const fa_attention_problem* problem, const char* rung,
                                    char* message, int32_t size) {
-  return guarded(message, size, [&] { plan_or_refuse(*problem, rung, fa::vm_description()); });
+  return guarded(message, size, [&] {
+    plan_or_refuse(*problem, rung, fa::vm_description());
+    require_memory(to_problem(*problem));
+  });
 }
 
 }  // extern "C"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
  *
- * All tensors are contiguous [batch, heads, seq, head_dim] in memory of the caller's: q and o have
- * seq_q rows, k and v seq_kv. Nothing here allocates device memory, synchronises or throws. A
- * function that can fail returns one of FA_STATUS_*; its message is stored NUL-terminated in `size`
- * bytes at `message`.
+ * All tensors are contiguous in memory of the caller's: q and o [batch, heads, seq_q, head_dim], k
+ * and v [batch, kv_heads, seq_kv, head_dim], or pages of them. Nothing here allocates device
+ * memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its message
+ * is stored NUL-terminated in `size` bytes at `message`.
  */
 #ifndef FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
 #define FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 2
+#define FA_ATTENTION_VERSION 3
 
 /* The exit codes of fa. */
 enum {
@@ -30,7 +30,7 @@ enum {
   FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
 };
 
-/* One problem. A causal query i sees keys j <= i + seq_kv - seq_q. 64 bytes. */
+/* One problem. A causal query i sees keys j <= i + keys - seq_q. 96 bytes. */
 typedef struct fa_attention_problem {
   int64_t batch;    /* offset 0 */
   int64_t heads;    /* offset 8 */
@@ -42,7 +42,23 @@ typedef struct fa_attention_problem {
   int32_t lse;      /* offset 44: 1: the log-sum-exp of every row as well */
   double scale;     /* offset 48: the factor on Q K^T, above 0 */
   int64_t kv_heads; /* offset 56: a divisor of heads; query head h reads h / (heads / kv_heads) */
+  int64_t page;     /* offset 64: above 0: k and v are [pages, kv_heads, page, head_dim] */
+  int64_t pages;    /* offset 72: pages that are stored */
+  const int32_t* lengths; /* offset 80: keys of each batch entry, on the host; NULL: seq_kv */
+  int32_t e4m3;           /* offset 88: 1: k and v are float8_e4m3fn */
 } fa_attention_problem;
+
+/* Where a problem's tensors are. What it does not have is NULL. 64 bytes. */
+typedef struct fa_attention_tensors {
+  const void* q;             /* offset 0 */
+  const void* k;             /* offset 8 */
+  const void* v;             /* offset 16 */
+  void* o;                   /* offset 24 */
+  float* lse;                /* offset 32: [batch, heads, seq_q] */
+  const int32_t* lengths;    /* offset 40: those of the problem; the machine reads these there */
+  const int32_t* page_table; /* offset 48: [batch, seq_kv / page rounded up], below pages */
+  const float* kv_scales;    /* offset 56: [2, batch, kv_heads], of k, then of v */
+} fa_attention_tensors;
 
 /* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it
  * at a time, each with scratch memory of its own. */
@@ -71,24 +87,25 @@ FA_ATTENTION_API void fa_attention_scratch(const fa_attention_plan* plan, int32_
                                            int64_t* bytes, int32_t* zeroed);
 
 /* Enqueues the plan on `stream`, a cudaStream_t of the plan's device, and returns at once. The
- * addresses are multiples of 16; `lse` is [batch, heads, seq_q] or, for a problem without one,
- * NULL; `scratch` has one address for each scratch buffer, or is NULL where none is needed. The
- * plan's device becomes the current one of this thread. */
-FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan, const void* q,
-                                             const void* k, const void* v, void* o, float* lse,
+ * addresses of q, k, v and o are multiples of 16; nobody looks at the values
+ * of page_table, and one out of range reads what is no key; `scratch` has one address for each
+ * scratch buffer, or is NULL where none is needed. The plan's device becomes the current one of
+ * this thread. */
+FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan,
+                                             const fa_attention_tensors* tensors,
                                              void* const* scratch, void* stream, char* message,
                                              int32_t size);
 
-/* Runs `rung` in the PTX virtual machine, with its checkers, on arrays in host memory. `ptx_folder`
- * holds the PTX of the rungs; NULL: FA_PTX_DIR, else the folder of the build. Returns when the
- * result is there. */
+/* Runs `rung` in the PTX virtual machine, with its checkers, on arrays in host memory, after it has
+ * looked at the values of page_table. `ptx_folder` holds the PTX of the rungs; NULL:
+ * FA_PTX_DIR, else the folder of the build. Returns when the result is there. */
 FA_ATTENTION_API int32_t fa_attention_run_on_machine(const fa_attention_problem* problem,
                                                      const char* rung, const char* ptx_folder,
-                                                     const void* q, const void* k, const void* v,
-                                                     void* o, float* lse, char* message,
-                                                     int32_t size);
+                                                     const fa_attention_tensors* tensors,
+                                                     char* message, int32_t size);
 
-/* Whether the machine takes the problem with this rung, as fa_attention_run_on_machine would. */
+/* Whether the machine takes the problem with this rung, as fa_attention_run_on_machine would, and
+ * whether there is memory for it. */
 FA_ATTENTION_API int32_t fa_attention_machine_takes(const fa_attention_problem* problem,
                                                     const char* rung, char* message, int32_t size);
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ptxvm._errors import LaunchError
 Array = NDArray[Any]
 SWIZZLES = (0, 32, 64, 128)
 MOST_DIMENSIONS = 5
+LARGEST_BOX = 256
 # struct's letters for the types that a parameter is declared with
 INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}  # upper case: without a sign
 FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
@@ -39,11 +41,16 @@ class TensorMap:
     swizzle: int = 0
 
     def __post_init__(self) -> None:
-        array, rank = self.array, self.array.ndim
+        array = self.array
+        if fault := fault_of(array):
+            raise ValueError(f"a tensor map of {fault}")
+        rank = array.ndim
         if not 1 <= rank <= MOST_DIMENSIONS:
             raise ValueError(f"a tensor map of {rank} dimensions; allowed: 1 to {MOST_DIMENSIONS}")
         if len(self.box) != rank:
             raise ValueError(f"box {self.box} has {len(self.box)} extents, the array {rank}")
+        if not all(1 <= each <= LARGEST_BOX for each in self.box):
+            raise ValueError(f"box {self.box}; allowed: extents from 1 to {LARGEST_BOX}")
         if array.strides[-1] != array.itemsize or min(array.strides) < 0:
             raise ValueError(
                 f"strides {array.strides}; allowed: positive, the last one {array.itemsize}"
@@ -107,6 +114,19 @@ class Parameter:
     align: int
 
 
+def fault_of(array: object) -> str:
+    """What a kernel cannot have of an array, and what is allowed; empty when it can."""
+    if not isinstance(array, np.ndarray):
+        return f"a {type(array).__name__}; allowed: a numpy array"
+    if isinstance(array, np.ma.MaskedArray):
+        return "an array with a mask; allowed: one without"
+    if root_of(array).dtype.hasobject:
+        return f"an array of {array.dtype}; allowed: numbers, not Python objects"
+    if not array.dtype.isnative:
+        return f"an array of {array.dtype.str}; allowed: the byte order of this machine"
+    return ""
+
+
 def root_of(array: Array) -> Array:
     """The array that owns the memory of this view."""
     while isinstance(array.base, np.ndarray):
@@ -148,6 +168,7 @@ class Arguments:
     def pointer(self, parameter: Parameter, array: Array) -> _native.Argument:
         if parameter.bytes != 8 or parameter.type[0] not in "usb":
             raise refuse(parameter, "an array", "a pointer needs 8 bytes")
+        self.check(parameter, array)
         if not array.flags.c_contiguous:
             raise refuse(
                 parameter,
@@ -159,6 +180,8 @@ class Arguments:
 
     def structure(self, parameter: Parameter, value: Struct) -> _native.Argument:
         data, members = value.layout()
+        for _, array in members:
+            self.check(parameter, array)
         exact_bytes(parameter, data, f"a struct of {len(data)} bytes")
         places = [_native.Pointer(at, *self.place(parameter, array)) for at, array in members]
         pointers = (_native.Pointer * len(places))(*places)
@@ -182,6 +205,11 @@ class Arguments:
             offset=offset,
             map=ctypes.pointer(c_map),
         )
+
+    @staticmethod
+    def check(parameter: Parameter, array: Array) -> None:
+        if fault := fault_of(array):
+            raise LaunchError(f"{parameter.name} is .{parameter.type}, got {fault}")
 
     def place(self, parameter: Parameter, array: Array) -> tuple[int, int]:
         """(number of the buffer that holds the array, bytes from its start)"""
@@ -241,9 +269,25 @@ def number_bytes(parameter: Parameter, value: float) -> bytes:
         raise refuse(parameter, repr(value), "out of range") from None
 
 
+def whole(what: str, value: object, least: int = 0, most: int = 2**31 - 1) -> int:
+    """An integer in this range, of Python or numpy."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most:
+        raise LaunchError(f"{what} {value!r}; allowed: {least} to {most}")
+    return number
+
+
 def extents(what: str, given: int | Sequence[int]) -> Any:
     """1 to 3 extents as the C interface has them; missing ones are 1."""
-    values = (given,) if isinstance(given, int) else tuple(given)
-    if not 1 <= len(values) <= 3 or not all(1 <= each < 2**32 for each in values):
-        raise LaunchError(f"{what} {given}; allowed: 1 to 3 extents of at least 1")
-    return (ctypes.c_uint32 * 3)(*values, *([1] * (3 - len(values))))
+    values = tuple(given) if isinstance(given, (Sequence, np.ndarray)) else (given,)
+    try:
+        if not 1 <= len(values) <= 3:
+            raise LaunchError(what)
+        numbers = [whole(what, each, 1, 2**32 - 1) for each in values]
+    except LaunchError:
+        message = f"{what} {given!r}; allowed: 1 to 3 extents of at least 1"
+        raise LaunchError(message) from None
+    return (ctypes.c_uint32 * 3)(*numbers, *([1] * (3 - len(numbers))))

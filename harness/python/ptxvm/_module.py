@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import stat
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ptxvm import _native
-from ptxvm._arguments import Arguments, Parameter, extents
-from ptxvm._errors import Diagnostic, KernelFault, LaunchError, diagnostic
+from ptxvm._arguments import Arguments, Parameter, extents, whole
+from ptxvm._errors import Diagnostic, KernelFault, LaunchError, ParseError, diagnostic
 from ptxvm._result import Result, result_of
 
 Extents = int | Sequence[int]
+LONGEST_FILE = 32 << 20  # bytes; what is longer the machine refuses
 
 
 class Module:
@@ -38,13 +41,21 @@ class Module:
     @classmethod
     def parse(cls, text: str | bytes, file: str = "module.ptx") -> Module:
         """Reads PTX text; `file` is its name in messages. Raises ParseError."""
-        data = text.encode() if isinstance(text, str) else bytes(text)
-        return cls(_native.call("ptxvm_module_parse", data, len(data), file.encode()))
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise TypeError(f"text is a {type(text).__name__}; allowed: str or bytes")
+        # What UTF-8 cannot hold is no PTX, and the machine says where it stands.
+        data = text.encode(errors="replace") if isinstance(text, str) else bytes(text)
+        name = file.encode(errors="replace")
+        return cls(_native.call("ptxvm_module_parse", data, len(data), name))
 
     @classmethod
     def load(cls, path: str | Path) -> Module:
-        """Reads a file of PTX."""
-        return cls.parse(Path(path).read_bytes(), str(path))
+        """Reads a file of PTX. Raises ParseError, and OSError where it cannot be read."""
+        # What is no file may be without an end, or nobody may write to it.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ParseError(f"{path}: not a regular file")
+        with open(path, "rb") as file:
+            return cls.parse(file.read(LONGEST_FILE + 1), str(path))
 
     def kernel(self, name: str = "") -> Kernel:
         """The one kernel that `name` may mean: its name, its demangled name, or a part of either;
@@ -177,8 +188,7 @@ class Kernel:
             ("registers", registers),
             ("max_steps", max_steps),
         ):
-            if not 0 <= value < 2**31:
-                raise LaunchError(f"{what} {value}; allowed: 0 to {2**31 - 1}")
+            whole(what, value)
         converted = Arguments(self.parameters, arguments)
         config = _native.LaunchConfig(
             grid=extents("grid", grid),

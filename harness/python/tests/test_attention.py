@@ -77,6 +77,27 @@ def test_strided_arrays_are_what_they_show(case: Any) -> None:
         ({"q": np.zeros((1, 2, 64, 64), np.float16)}, "q has dim 64 and k 128; they must be"),
         ({"v": np.zeros((1, 2, 32, 128), np.float16)}, r"k has shape .* and v .*must be the same"),
         ({"v": np.zeros((1, 2, 64, 128), np.float32)}, "dtypes float16, float16, float32; allowed"),
+        ({"scale": "1"}, "scale is '1'; allowed: a finite number above 0"),
+        ({"scale": 1e-320}, "scale is 1e-320; allowed: a finite number above 0, from 2.*-126"),
+        ({"scale": 1e300}, "scale is 1e.300; allowed: a finite number above 0, from 2.*-126"),
+        ({"scale": 1j}, "scale is 1j; allowed: a finite number above 0"),
+        ({"scale": np.ones(2)}, r"scale is array\(.*; allowed: a finite number above 0"),
+        ({"causal": "no"}, "causal is 'no'; allowed: True or False"),
+        ({"causal": None}, "causal is None; allowed: True or False"),
+        ({"causal": np.ones(2)}, r"causal is array\(.*; allowed: True or False"),
+        ({"rung": None}, "rung is None; allowed: the number or name of a rung"),
+        ({"rung": "09\0"}, r"rung is '09.x00'; allowed: the number or name of a rung"),
+        ({"rung": "\ud800"}, r"rung is '.ud800'; allowed: the number or name of a rung"),
+        ({"rung": "x" * 1000}, r"rung is 'x{79}\.\.\.; allowed: the number or name of a rung"),
+        ({"q": np.zeros((0, 2, 64, 128), np.float16)}, r"q has shape \(0, .*extents of at least 1"),
+        (
+            {"q": np.zeros((1, 0, 64, 128), np.float16)},
+            r"q has shape \(1, 0, .*extents of at least",
+        ),
+        ({"v": np.zeros((1, 2, 0, 128), np.float16)}, r"v has shape \(1, 2, 0, .*extents of at"),
+        ({"q": np.zeros((1, 2, 64, 128), ">f2")}, "dtypes >f2, float16, float16; allowed: all"),
+        ({"k": np.zeros((1, 2, 64, 128), ">f2")}, "dtypes float16, >f2, float16; allowed: all"),
+        ({"q": np.ma.zeros((1, 2, 64, 128), np.float16)}, "q is a MaskedArray; allowed: an array"),
         ({"k": [1.0]}, "k is a list; allowed: as q, a numpy array"),
         ({"q": "text"}, "q is a str; allowed: "),
     ],
@@ -86,6 +107,28 @@ def test_what_is_refused(case: Any, change: dict[str, Any], message: str) -> Non
     arguments = {"q": given.q, "k": given.k, "v": given.v} | change
     with pytest.raises(flash_ladder.Refused, match=message):
         flash_ladder.attention(**arguments)
+
+
+def test_a_rung_may_be_a_number(case: Any) -> None:
+    given = case((1, 1, 128, 128))
+    o, same = (flash_ladder.attention(given.q, given.k, given.v, rung=rung) for rung in ("06", 6))
+    assert (o == same).all()
+
+
+def test_no_dimension_is_cut_to_32_bits() -> None:
+    """A dim of 2^32 + 64 is no 64: views of one number, and nothing is copied."""
+    q = np.broadcast_to(np.float16(1), (1, 1, 64, 2**32 + 64))
+    with pytest.raises(flash_ladder.Refused, match="q has dim 4294967360; allowed: at most 65536"):
+        flash_ladder.attention(q, q, q)
+
+
+def test_arrays_that_are_read_only_stay(case: Any) -> None:
+    given = case((1, 1, 128, 128))
+    for array in (given.q, given.k, given.v):
+        array.flags.writeable = False
+    o = flash_ladder.attention(given.q, given.k, given.v, rung="06")
+    assert abs(o - given.expected()[0]).max() < HALF
+    o[:] = 0
 
 
 def test_no_rung_takes_it() -> None:

@@ -80,6 +80,20 @@ def test_those_that_refuse_are_passed_over() -> None:
 
 
 def test_the_committed_measurements_are_read() -> None:
-    assert {each.dtype for each in _best.measured()} == {"float16", "float32"}
-    like = [each for each in _best.measured() if each.seq == 8192 and each.dtype == "float16"]
-    assert all(len(each.rungs) >= 3 for each in like) and like
+    kinds = _best.measured()
+    assert {(each.dtype, each.e4m3) for each in kinds} >= {("float16", True), ("float32", False)}
+    like = [each for each in kinds if each.seq == 8192 and each.dtype == "float16" and not each.few]
+    assert all(len(kinds[each]) >= 3 for each in like) and like
+
+
+@pytest.mark.parametrize("changes", [{}, {"seq_q": 4}, {"page": 16}, {"lengths": (9, 9)}])
+@pytest.mark.parametrize("e4m3", [False, True])
+def test_few_queries_take_a_rung_for_a_cache(changes: dict[str, Any], e4m3: bool) -> None:
+    shape = {"batch": 2, "heads": 32, "kv_heads": 8, "seq_q": 1, "seq_kv": 8192, "head_dim": 128}
+    plain = {"causal": False, "dtype": "float16", "lse": False, "scale": 0.1, "e4m3": e4m3}
+    first = next(_best.candidates(Problem(**shape | plain | changes)))
+    assert first == "52" if e4m3 and "seq_q" not in changes else "40" <= first <= "52"
+
+
+def test_many_queries_take_none() -> None:
+    assert not "40" <= next(_best.candidates(problem(512))) <= "52"

@@ -28,6 +28,23 @@ def test_notebook(repository: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8"))["cells"] == now["cells"]
 
 
+def test_a_cache_in_pages(repository: Path) -> None:
+    namespace: dict[str, Any] = {}
+    run_cell(python_block(repository / "docs" / "running.md", "page_table"), namespace)
+    table, q = namespace["table"], namespace["q"].astype(np.float64)
+    for entry, length in enumerate((300, 77)):
+        k, v = (
+            namespace[name][table[entry]]
+            .swapaxes(0, 1)
+            .reshape(2, -1, 128)[:, :length]
+            .repeat(4, 0)
+            for name in "kv"
+        )
+        weights = np.exp(q[entry] @ k.swapaxes(1, 2).astype(np.float64) * 128**-0.5)
+        expected = weights @ v.astype(np.float64) / weights.sum(axis=2, keepdims=True)
+        assert abs(namespace["o"][entry] - expected).max() < 2e-3
+
+
 def test_readme_runs_rung_06_in_four_lines(repository: Path) -> None:
     block = python_block(repository / "README.md", "flash_ladder.attention")
     namespace: dict[str, Any] = {}

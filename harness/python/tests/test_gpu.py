@@ -13,6 +13,7 @@ import unittest
 from typing import Any
 
 import flash_ladder
+from flash_ladder import _native
 
 try:
     import torch
@@ -128,6 +129,75 @@ class MatrixTest(unittest.TestCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+class CacheTest(unittest.TestCase):
+    """New queries against a cache, beside PyTorch's formula on each batch entry's own keys."""
+
+    LENGTHS = (4000, 0, 17, 2048)
+
+    def setUp(self) -> None:
+        torch.manual_seed(1)
+        self.q = torch.randn(4, 32, 1, 128, device="cuda").half()
+        self.pages = torch.randn(2, 4 * 256 + 3, 8, 16, 128, device="cuda").half()
+        self.table = torch.randperm(4 * 256, device="cuda").view(4, 256).to(torch.int32)
+        self.k, self.v = (self.gathered(each) for each in self.pages)
+
+    def gathered(self, pages: Any) -> Any:
+        return pages[self.table.long()].transpose(1, 2).reshape(4, 8, 4096, -1).contiguous()
+
+    def check(self, o: Any, k: Any, v: Any, tolerance: float = 2e-3) -> None:
+        for entry, length in enumerate(self.LENGTHS):
+            with self.subTest(entry=entry):
+                if length == 0:
+                    self.assertFalse(o[entry].any())
+                    continue
+                keys, values = (x[entry, :, :length].repeat_interleave(4, 0) for x in (k, v))
+                given = (x[None].float() for x in (self.q[entry], keys, values))
+                self.assertLess(worst(o[entry], formula(*given, False)[0][0]), tolerance)
+
+    def attention(self, *given: Any, **options: Any) -> Any:
+        return flash_ladder.attention(self.q, *given, lengths=self.LENGTHS, **options)
+
+    def test_lengths_and_pages(self) -> None:
+        for rung in ("46", "47", "51", "best"):
+            with self.subTest(rung=rung):
+                self.check(self.attention(self.k, self.v, rung=rung), self.k, self.v)
+        for rung in ("47", "51", "best"):
+            with self.subTest(rung=rung):
+                o = self.attention(*self.pages, rung=rung, page_table=self.table)
+                self.check(o, self.k, self.v)
+
+    def test_float8(self) -> None:
+        k, v = (each.to(torch.float8_e4m3fn) for each in self.pages)
+        scales = torch.rand(2, 4, 8, device="cuda") + 0.5
+        o = self.attention(k, v, page_table=self.table, kv_scales=scales)
+        wide = [
+            self.gathered(each.half()).float() * scale[:, :, None, None]
+            for each, scale in zip((k, v), scales, strict=True)
+        ]
+        self.check(o, *wide)
+
+    def test_nothing_waits_for_the_lengths(self) -> None:
+        self.attention(self.k, self.v)
+        torch.cuda.synchronize()
+        done = torch.cuda.Event()
+        torch.cuda._sleep(2_000_000_000)
+        self.attention(self.k, self.v)
+        done.record()
+        self.assertFalse(done.query())
+        torch.cuda.synchronize()
+
+    def test_what_is_refused(self) -> None:
+        for options, message in [
+            ({"lengths": torch.ones(4, device="cuda")}, "lengths is on cuda:0; allowed: the CPU"),
+            ({"lengths": [4097, 1, 1, 1]}, "length 4097 is not between 0 and seq_kv 4096"),
+            ({"lengths": [0, 0, 0, 0]}, "all lengths are 0"),
+            ({"kv_scales": torch.ones(2, 4, 8)}, "kv_scales is on cpu and q on cuda:0"),
+        ]:
+            with self.subTest(message), self.assertRaisesRegex(flash_ladder.Refused, message):
+                flash_ladder.attention(self.q, self.k, self.v, **options)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class UseTest(unittest.TestCase):
     def test_a_model_with_its_attention_swapped(self) -> None:
         from model import swapped
@@ -211,10 +281,11 @@ class UseTest(unittest.TestCase):
         sizes, kinds = tuple(x.shape for x in given), tuple(x.dtype for x in given)
         plan = _torch.plan_for(sizes, kinds, 0, "06", False, None, False)
         addresses = (*(x.data_ptr() for x in given), out.data_ptr())
+        tensors = _native.CTensors(*addresses)
         stream = torch.cuda.current_stream().cuda_stream
 
         def launch() -> None:
-            plan.enqueue(plan.handle, *addresses, None, None, stream, None, 0)
+            plan.enqueue(plan.handle, tensors, None, stream, None, 0)
 
         times = {
             "the whole call": host_us(lambda: flash_ladder.attention(*given, rung="06")),

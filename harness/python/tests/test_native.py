@@ -14,7 +14,8 @@ from flash_ladder import _native as attention
 from ptxvm import _native as machine
 
 CASES = [
-    (attention.CProblem, "attention.h", "fa_attention_problem", 64),
+    (attention.CProblem, "attention.h", "fa_attention_problem", 96),
+    (attention.CTensors, "attention.h", "fa_attention_tensors", 64),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 112),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,20 @@ def test_numpy_scalars_bytes_and_negative_integers(scale: ptxvm.Kernel) -> None:
         ((numbers(), 2.0, 2**32), {}, "n is .u32, got 4294967296; out of range"),
         ((numbers(), np.float64(2), 1), {}, "a is .f32, got a float64; it has 4 bytes"),
         ((numbers(), "x", 1), {}, "a is .f32, got a str; allowed: a number, a numpy array"),
+        (
+            (numbers().astype(">f4"), 2.0, 1),
+            {},
+            "y is .u64, got an array of >f4; allowed: the byte",
+        ),
+        ((numbers().astype(object), 2.0, 1), {}, "y is .u64, got an array of object; allowed: num"),
+        ((np.ma.masked_array(numbers(), True), 2.0, 1), {}, "y is .u64, got an array with a mask"),
+        ((ptxvm.Struct(numbers().astype(object)), 2.0, 1), {}, "y is .u64, got an array of object"),
         ((numbers(), 2.0, 1), {"grid": 0}, "grid 0; allowed: 1 to 3 extents"),
+        ((numbers(), 2.0, 1), {"grid": 1.5}, "grid 1.5; allowed: 1 to 3 extents"),
+        ((numbers(), 2.0, 1), {"grid": "1"}, "grid '1'; allowed: 1 to 3 extents"),
+        ((numbers(), 2.0, 1), {"grid": 2**32}, "grid 4294967296; allowed: 1 to 3 extents"),
+        ((numbers(), 2.0, 1), {"shared": 1.5}, "shared 1.5; allowed: 0 to"),
+        ((numbers(), 2.0, 1), {"trace": "x"}, "trace 'x'; allowed: 0 to"),
         ((numbers(), 2.0, 1), {"block": 2048}, "2048, 1, 1. threads; from 1 to 1024 are allowed"),
         ((numbers(), 2.0, 1), {"shared": -1}, "shared -1; allowed: 0 to"),
         ((numbers(), 2.0, 1), {"trace": [-1]}, "trace -1; allowed: 0 to"),
@@ -149,6 +163,30 @@ def test_text_that_is_not_ptx() -> None:
     assert (diagnostic.file, diagnostic.line, diagnostic.column) == ("wrong.ptx", 19, 3)
     assert diagnostic.message == "unknown instruction 'mul.f23'"
     assert "^~~~~~~" in str(caught.value)
+
+
+def test_extents_of_numpy(scale: ptxvm.Kernel) -> None:
+    y = numbers()
+    scale.launch(y, 2.0, 64, grid=np.array([2, 1]), block=np.int64(32))
+    assert (y == 2 * numbers()).all()
+
+
+def test_what_holds_no_ptx(tmp_path: Path) -> None:
+    """Opening a pipe would wait for ever, and /dev/zero has no end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
+        with pytest.raises(ptxvm.ParseError, match=f"^{path}: not a regular file$"):
+            ptxvm.Module.load(path)
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(1 << 40)  # it takes no room
+    with pytest.raises(ptxvm.ParseError, match=r"large.*33554432"):
+        ptxvm.Module.load(tmp_path / "large")
+    with pytest.raises(FileNotFoundError):
+        ptxvm.Module.load(tmp_path / "none")
+    with pytest.raises(TypeError, match="text is a int; allowed: str or bytes"):
+        ptxvm.Module.parse(5)  # type: ignore[arg-type]
+    with pytest.raises(ptxvm.ParseError, match="expected an instruction"):
+        ptxvm.Module.parse(SCALE.replace("mul.f32", "\ud800"))
 
 
 def test_a_fault_names_the_buffer_and_leaves_the_array(scale: ptxvm.Kernel) -> None:
@@ -193,12 +231,17 @@ def test_a_warp_that_never_ends() -> None:
     ("options", "message"),
     [
         ({"box": (8,)}, "has 1 extents, the array 2"),
+        ({"box": (0, 8)}, r"box \(0, 8\); allowed: extents from 1 to 256"),
+        ({"box": (8, -1)}, r"box \(8, -1\); allowed: extents from 1 to 256"),
         ({"box": (8, 8), "swizzle": 48}, "swizzle 48; allowed: 0, 32, 64, 128"),
     ],
 )
 def test_tensor_maps_that_are_none(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ptxvm.TensorMap(np.zeros((8, 8), np.float16), **options)
+    for array in (np.zeros((8, 8), ">f2"), np.zeros((8, 8), object), [[1]]):
+        with pytest.raises(ValueError, match=r"a tensor map of .*; allowed: "):
+            ptxvm.TensorMap(array, (8, 8))
     with pytest.raises(ValueError, match="strides"):
         ptxvm.TensorMap(np.zeros((8, 8), np.float16).T, (8, 8))
 

@@ -52,11 +52,61 @@ def test_a_gpu_that_is_not_there() -> None:
         _torch.plan_for((shape,) * 3, (half,) * 3, 0, "06", False, None, False)
 
 
+def test_a_cache_of_cpu_tensors() -> None:
+    q, _, _ = inputs((2, 8, 1, 64))
+    k, v = (torch.randn(2, 7, 2, 16, 64).half()).unbind()
+    table = torch.randperm(6, dtype=torch.int32).view(2, 3)
+    options = {"page_table": table, "lengths": torch.tensor([37, 5])}
+    o = flash_ladder.attention(q, k, v, **options)
+    arrays = (each.numpy() for each in (q, k, v))
+    table = options["page_table"].numpy()
+    same = flash_ladder.attention(*arrays, page_table=table, lengths=[37, 5])
+    assert (o.numpy() == same).all()
+    for entry, length in enumerate((37, 5)):
+        keys, values = (
+            each[options["page_table"][entry].long()].transpose(0, 1).reshape(2, 48, 64)[:, :length]
+            for each in (k, v)
+        )
+        expected = sdpa(q[entry], keys.repeat_interleave(4, 0), values.repeat_interleave(4, 0))
+        assert (o[entry] - expected).abs().max() < 2e-3
+    bits = [each.to(torch.float8_e4m3fn) for each in (k, v)]
+    scales = torch.full((2, 2, 2), 0.5)
+    o = flash_ladder.attention(q, *bits, kv_scales=scales, **options)
+    halves = [each.half() * 0.5 for each in bits]
+    assert (o - flash_ladder.attention(q, *halves, **options)).abs().max() < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lengths": torch.tensor([1.5])}, "lengths has dtype torch.float32; allowed: integers"),
+        ({"lengths": torch.tensor([2**40])}, "lengths has dtype torch.int64; allowed: integers"),
+        ({"lengths": torch.tensor([101])}, "length 101 is not between 0 and seq_kv 100"),
+        ({"lengths": [1, 2]}, r"lengths has shape \(2,\); allowed: \(1,\)"),
+        ({"lengths": torch.tensor(3)}, r"lengths has shape \(\); allowed: one dimension"),
+        ({"page_table": torch.zeros(1, 100)}, "page_table has dtype float32; allowed: int32"),
+        ({"page_table": [[0]]}, "page_table is a list; allowed: a torch tensor, as q"),
+        ({"kv_scales": torch.ones(2, 1, 2)}, "k has dtype float16 and kv_scales are given"),
+        ({"causal": "no"}, "causal is 'no'; allowed: True or False"),
+        ({"scale": "1"}, "scale is '1'; allowed: a finite number"),
+        ({"rung": None}, "rung is None; allowed: the number or name"),
+        ({"k": [1.0]}, "k is a list; allowed: a torch tensor, as q"),
+        ({"v": None}, "v is a NoneType; allowed: a torch tensor, as q"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:
+    q, k, v = inputs((1, 2, 1, 64), seq_kv=100)
+    with pytest.raises(flash_ladder.Refused, match=message):
+        flash_ladder.attention(**{"q": q, "k": k, "v": v} | options)
+
+
 def test_tensors_of_two_devices() -> None:
     from flash_ladder import _torch
 
     with pytest.raises(flash_ladder.Refused, match="k is on meta and q on cpu; they must be"):
         _torch.check_layout("k", torch.empty(1, device="meta"), torch.device("cpu"))
+    with pytest.raises(flash_ladder.Refused, match="lengths is on meta; allowed: the CPU, for"):
+        _torch.host_lengths(torch.empty(1, dtype=torch.int32, device="meta"))
 
 
 def shifted(tensor: Any) -> Any:

@@ -261,6 +261,54 @@ class Hostile(FileCase):
                 self.assertLess(time.monotonic() - start, 10)
 
 
+class Caches(FileCase):
+    """Lengths and pages that promise much and hold little."""
+
+    def test_a_page_table_is_memory_too(self) -> None:
+        """The keys of this cache are few; its table, of pages of one key, has 4 TB."""
+        lengths = ",".join(["1"] * 60000)
+        words = ("--batch", 60000, "--heads", 1, "--seq", 1, "--seq-kv", 1 << 24, "--page", 1)
+        says = rf"{ON_VM}fa: error: B=60000 [^\n]* needs \d{{12,}} bytes of host memory [^\n]*\n"
+        self.fa("run", "47", *words, "--lengths", lengths, code=ENVIRONMENT, err=says)
+
+    def test_what_lies_behind_a_length_costs_no_time(self) -> None:
+        lengths = ",".join(["1"] * 64)
+        words = ("--batch", 64, "--heads", 8, "--seq", 1, "--seq-kv", 1 << 24, "--page", 1024)
+        start = time.monotonic()
+        self.fa("run", "47", *words, "--lengths", lengths, code=OK, out=r".*correct.*", err=ON_VM)
+        self.assertLess(time.monotonic() - start, 15)
+
+    def test_sizes_that_overflow(self) -> None:
+        most = ("--batch", 65535, "--heads", 65535, "--seq", 1, "--seq-kv", 1 << 30)
+        for more in ((), ("--page", 1), ("--page", 1 << 30)):
+            self.refused("run", "47", *most, *more, says="tiles of keys are above 2147483647")
+        says = rf"{ON_VM}fa: error: [^\n]* needs \d+ bytes of host memory [^\n]*\n"
+        self.fa("run", "45", *most, code=ENVIRONMENT, err=says)
+
+    def test_lengths_that_are_none(self) -> None:
+        shape = ("run", "46", "--seq", 1, "--seq-kv", 300, "--lengths")
+        for given in ("", ",", "4,", "-1", "1.5", "Random", "random,3", "9" * 20):
+            self.refused(*shape, given, says="is not a whole number from 0 to 1073741824, nor is all")
+        for given, says in (
+            ("301", "length 301 is not between 0 and seq_kv 300"),
+            ("0", "all lengths are 0; at least one must be above"),
+            ("1,1", "2 lengths for a batch of 1; one for each entry is needed"),
+        ):
+            self.refused(*shape, given, says=says)
+
+    def test_files_decide_the_cache_and_have_no_pages(self) -> None:
+        query, cache = self.folder / "q.npy", self.folder / "c.npy"
+        query.write_bytes(npy_bytes((1, 4, 1, 64)))
+        cache.write_bytes(npy_bytes((1, 2, 128, 64)))
+        files = ("run", "47", "--q", query, "--k", cache, "--v", cache)
+        for option, value in (("--page", 16), ("--lengths", "5"), ("--kv-heads", 2)):
+            self.refused(*files, option, value, says=f"{option} cannot be combined with --q")
+        odd = self.folder / "odd.npy"
+        odd.write_bytes(npy_bytes((1, 3, 128, 64)))
+        says = "a number of heads that divides"
+        self.refused("run", "47", "--q", query, "--k", odd, "--v", odd, says=says)
+
+
 class Interrupts(FileCase):
     def stop(self, process: subprocess.Popen[str], number: int) -> tuple[str, str]:
         process.send_signal(number)

@@ -254,6 +254,7 @@ class BenchTest(support.FolderTest):
         self.assertIn("--sets cannot be combined with '06'", err)
 
 
+STAGES = ("check", "explain")
 VM = """#!/bin/sh
 echo "$*" >>"$LOG"
 [ "$1" != "$STOPS" ] || exec sleep 60
@@ -307,6 +308,25 @@ class WithoutGpuTest(support.FolderTest):
         self.refused("", "--json needs a file name", 2)
         self.assertTrue(Path("/dev/full").is_char_device())
 
+    def test_a_file_that_cannot_be_made_is_refused_before_anything_runs(self) -> None:
+        """Also where root may write, there is a folder without files."""
+        self.refused("/proc/mine.json", "cannot be written", 3)
+        (self.folder / "link").symlink_to("/proc/mine.json")
+        self.refused(self.folder / "link", "cannot be written", 3)
+        self.refused(self.folder / "fa" / "mine.json", "cannot be made", 3)
+
+    def test_what_is_no_file_name(self) -> None:
+        self.refused("--overwrite", "'--overwrite' looks like an option; write ./--overwrite", 2)
+        process = self.start(self.folder / "a.json", "--json", "b.json")
+        self.assertIn("--json is given twice", process.communicate(timeout=60)[1])
+        self.assertEqual((process.returncode, self.log.read_text()), (2, ""))
+
+    def test_a_link_to_a_file_that_is_not_there_yet(self) -> None:
+        (self.folder / "link").symlink_to("new/c.json")
+        self.start(self.folder / "link", code=3).communicate(timeout=60)
+        self.assertIn(f"--save {self.folder / 'link'}\n", self.log.read_text())
+        self.assertEqual(list((self.folder / "new").iterdir()), [])
+
     def test_only_a_wrong_rung_is_called_wrong(self) -> None:
         for code in (1, 2, 3, 130):
             process = self.start(self.folder / "out" / "c.json", code=code)
@@ -315,10 +335,12 @@ class WithoutGpuTest(support.FolderTest):
             self.assertEqual("a rung is wrong" in err, code == 1, err)
 
     def test_a_signal_leaves_no_children(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        before = {path.name for path in self.folder.iterdir()}
+        stages = [(number, at) for number in (signal.SIGINT, signal.SIGTERM) for at in STAGES]
+        for number, at in stages:
             self.log.write_text("")
-            process = self.start(self.folder / "c.json", stops="check")
-            while not self.log.read_text():
+            process = self.start(self.folder / "c.json", stops=at)
+            while f"{at} " not in self.log.read_text():
                 time.sleep(0.02)
             children = self.children(process.pid)
             self.assertEqual(len(children), 1)
@@ -326,7 +348,7 @@ class WithoutGpuTest(support.FolderTest):
             _, err = process.communicate(timeout=20)
             self.assertEqual(process.returncode, 130, err)
             self.assertFalse(Path(f"/proc/{children[0]}").exists())
-            self.assertFalse((self.folder / "c.json").exists())
+            self.assertEqual({path.name for path in self.folder.iterdir()}, before)
 
     def children(self, parent: int) -> list[str]:
         return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()

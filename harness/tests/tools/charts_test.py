@@ -9,6 +9,7 @@ import re
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import support
 import synthetic
@@ -395,6 +396,24 @@ class FileTest(support.FolderTest):
                     for out in ("one", "two")
                 )
                 self.assertEqual(first, second, chart.name + suffix)
+
+    def test_an_interrupt_leaves_the_last_charts(self) -> None:
+        synthetic.write(self.folder, *SIZES[7])
+        self.render("out")
+        before = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        drawn = style.Figure.savefig
+
+        def interrupted(figure: style.Figure, target: object, **options: object) -> None:
+            drawn(figure, target, **options)
+            if options.get("format") == "png" or str(target).endswith(".png"):
+                raise KeyboardInterrupt
+
+        synthetic.write(self.folder, ("ampere",), 5)
+        with mock.patch.object(style.Figure, "savefig", interrupted):
+            with self.assertRaises(KeyboardInterrupt):
+                self.render("out")
+        after = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        self.assertEqual(after, before)
 
     def test_svg_says_what_it_was_drawn_from(self) -> None:
         _, results = synthetic.write(self.folder, *SIZES[7])

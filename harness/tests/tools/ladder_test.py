@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import unittest
+from pathlib import Path
 
 import support
 import synthetic
@@ -113,6 +115,28 @@ class FilesTest(support.FolderTest):
                 self.assertLess(len(str(caught.exception)), 300)
         with self.assertRaisesRegex(ladder.LadderError, "cannot read"):
             ladder.Results.load(self.folder / "none.json")
+
+    def test_rows_of_other_types_are_one_clear_line(self) -> None:
+        changes = (
+            ({"problem": synthetic.problem(8192) | {"seq_q": "many"}}, "seq_q is 'many'"),
+            ({"problem": synthetic.problem(8192) | {"batch": True}}, "batch is True"),
+            ({"time_ms": None}, "not subscriptable"),
+            ({"tflops": float("inf")}, "the times of 01 are not finite"),
+        )
+        for change, says in changes:
+            document = json.loads(self.results.path.read_text())
+            row = next(row for row in document["rows"] if row["id"] == "01")
+            row |= change
+            path = self.folder / "typed.json"
+            path.write_text(json.dumps(document))
+            with self.assertRaisesRegex(ladder.LadderError, f"typed.json is not a .*{says}"):
+                ladder.Results.load(path)
+
+    def test_what_is_no_file(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        for path in (Path("/dev/zero"), self.folder / "pipe"):
+            with self.assertRaisesRegex(ladder.LadderError, f"^cannot read {path}: not a regular"):
+                ladder.Results.load(path)
 
 
 class WordsTest(unittest.TestCase):
