@@ -93,15 +93,19 @@ class Problem:
     @staticmethod
     def parse(text: str) -> Problem:
         """ "16,16,8192,128", optionally followed by ",causal", ",float32", ",e4m3", a distribution
-        of the inputs such as ",rising", and ",spread=8". "16,32/8,1/8192,128": heads of Q and of K
-        and V, queries and keys."""
+        of the inputs such as ",rising", ",spread=8" and ",page=16". "16,32/8,1/8192,128": heads of
+        Q and of K and V, queries and keys."""
         words = text.split(",")
-        flags = [word for word in words[4:] if not word.startswith("spread=")]
-        spreads = [word.removeprefix("spread=") for word in words[4:] if word not in flags]
+        flags = [word for word in words[4:] if "=" not in word]
+        spreads, pages = (
+            [word.removeprefix(name) for word in words[4:] if word.startswith(name)]
+            for name in ("spread=", "page=")
+        )
         inputs = [flag for flag in flags if flag in DISTRIBUTIONS]
         unknown = set(flags) - {"causal", "float16", "float32", "e4m3", *DISTRIBUTIONS}
-        if len(words) < 4 or unknown or len(inputs) > 1 or len(spreads) > 1:
-            allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S]"
+        known = len(words[:4]) + len(flags) + len(spreads[:1]) + len(pages[:1])
+        if len(words) < 4 or unknown or len(inputs) > 1 or known != len(words):
+            allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S][,page=P]"
             expected = f"BATCH,HEADS,SEQ,DIM[,causal][,float32][,e4m3]{allowed}"
             raise LadderError(f"problem '{text}': expected {expected}")
         try:
@@ -109,15 +113,16 @@ class Problem:
             heads, kv_heads = numbers_of(words[1])
             seq_q, seq_kv = numbers_of(words[2])
             spread = float(spreads[0]) if spreads else 1.0
+            page = int(pages[0]) if pages else 0
         except ValueError:
-            numbers = "the first four must be integers, the spread a number"
+            numbers = "the first four and the page must be integers, the spread a number"
             raise LadderError(f"problem '{text}': {numbers}") from None
         dtype = "float32" if "float32" in flags else "float16"
         shape = (batch, heads, seq_q, seq_kv, dim, "causal" in flags, dtype)
         own_heads = 0 if kv_heads == heads else kv_heads
         cache = E4M3 if "e4m3" in flags else ""
         kind = (*(inputs or ["normal"]), spread)
-        return Problem(*shape, *kind, kv_heads=own_heads, cache=cache)
+        return Problem(*shape, *kind, kv_heads=own_heads, page=page, cache=cache)
 
     @property
     def label(self) -> str:

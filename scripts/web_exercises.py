@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The first six exercises as the pages have them: the gaps are formulas.
+"""The exercises in CUDA as the pages have them: the gaps are formulas.
 
-A page has no CUDA compiler. So each gap of docs/exercises/exN_*.cu becomes a call of an external
+A page has no CUDA compiler. So each gap of docs/exercises becomes a call of an external
 function, the build compiles that to PTX, and the page writes the function from the formula that the
 reader has typed.
 """
@@ -65,7 +65,7 @@ class Exercise:
     file: str
     rows: int  # of a thread block
     threads: int
-    arguments: str  # behind Q, K, V and O: float, plain or half
+    arguments: str  # those of its entry: plain, float, half or tma
     formulas: tuple[Formula, ...]
     code: tuple[str, ...]  # in place of each gap
     trials: tuple[Trial, ...]
@@ -73,6 +73,12 @@ class Exercise:
     head_dim: int = 32
     dtype: str = "float32"
     extra: tuple[str, ...] = field(default=())
+    keys: int = 0  # of a step, where they come through the TMA
+    shared: int = 0  # bytes of dynamic shared memory
+
+    @property
+    def architecture(self) -> str:
+        return "compute_90a" if self.arguments == "tma" else "compute_80"
 
     @property
     def entry(self) -> str:
@@ -90,25 +96,47 @@ class Exercise:
     def plan(self, trial: Trial) -> Json:
         """The launch that the file's own planner makes."""
         scale = 1 / math.sqrt(self.head_dim)
-        tensors: list[Json] = [{"tensor": name} for name in "qkvo"]
         extents: list[Json] = [{"i32": trial.seq_q}, {"i32": trial.seq_kv}]
-        if self.arguments == "half":
+        tail = [*extents, {"f32": scale}]
+        if self.arguments == "plain":
+            tail += [{"i32": int(trial.causal)}] if "causal" in self.extra else []
+        elif self.arguments == "float":
+            tail = [{"i64": 0}, *tail, {"i32": trial.seq_kv}]
+        elif self.arguments == "half":
             tail = [{"tensor": "lse"}, *extents, {"i32": 0}, {"i32": 1}]
             tail += [{"f32": scale * math.log2(math.e)}]
-        elif self.arguments == "float":
-            tail = [{"i64": 0}, *extents, {"f32": scale}, {"i32": trial.seq_kv}]
         else:
-            tail = [*extents, {"f32": scale}]
-            tail += [{"i32": int(trial.causal)}] if "causal" in self.extra else []
+            tail = [{"tensor": "lse"}, {"tensor": "k"}, {"i64": 0}]
+            tail += [{"i32": HEADS}, {"i32": 1}, {"i32": 1}, *extents, {"i32": 0}]
+            tail += [{"f32": scale * math.log2(math.e)}]
         launch = {
             "entry": self.entry,
             "grid": [math.ceil(trial.seq_q / self.rows), HEADS, 1],
             "cluster": [1, 1, 1],
             "block": self.threads,
-            "dynamic_shared": 0,
-            "arguments": tensors + tail,
+            "dynamic_shared": self.shared,
+            "arguments": self.tensors(trial) + tail,
         }
         return {"launches": [launch], "scratch": []}
+
+    def tensors(self, trial: Trial) -> list[Json]:
+        if self.arguments != "tma":
+            return [{"tensor": name} for name in "qkvo"]
+        rows = {"q": self.rows, "k": self.keys, "v": self.keys, "o": 16}
+        return [{"map": self.box(trial, *each)} for each in rows.items()] + [{"tensor": "o"}]
+
+    def box(self, trial: Trial, tensor: str, rows: int) -> Json:
+        """The map of a tensor, copied in tiles of `rows` rows."""
+        seq = trial.seq_kv if tensor in "kv" else trial.seq_q
+        panels = self.head_dim // 64
+        return {
+            "tensor": tensor,
+            "rank": 4,
+            "extents": [64, seq, panels, HEADS, 0],
+            "strides": [1, self.head_dim, 64, seq * self.head_dim, 0],
+            "box": [64, rows, panels, 1, 0],
+            "swizzle": 3,  # 128 bytes
+        }
 
     def problem(self, trial: Trial) -> Json:
         shape = {"batch": 1, "heads": HEADS, "seq_q": trial.seq_q, "seq_kv": trial.seq_kv}
@@ -140,6 +168,58 @@ RECURRENCE = """    const float new_m = gap_maximum(m, s);
     l = gap_sum(l, alpha, p);
     for (int d = 0; d < kHeadDim; ++d) o[d] = gap_output(o[d], alpha, p, V[d]);"""
 BLOCK_END = "static_cast<int>(blockIdx.x + 1) * kRows"
+
+PIPELINE = """    const auto stage_of = [&](int step) { return stages + gap_stage(step) * 2 * kKeys * 128; };
+    const auto load_step = [&](int step) {
+      load_tile<kKeys>(stage_of(step), K + int64_t{step} * kKeys * kHeadDim);
+      load_tile<kKeys>(stage_of(step) + kKeys * 128, V + int64_t{step} * kKeys * kHeadDim);
+    };
+    load_step(0);
+    cp_async_commit();
+    for (int step = 0; step < seq_kv / kKeys; ++step) {
+      if ((step + 1) * kKeys < seq_kv) load_step(step + 1);
+      cp_async_commit();
+      const int pending = gap_pending(step);
+      if (pending < 2) cp_async_wait_group<1>();
+      if (pending < 1) cp_async_wait_group<0>();
+      __syncthreads();
+      add_step(state, q_tile, stage_of(step), scale_log2);
+      __syncthreads();
+    }"""
+RING = """  struct Position {
+    int slot = 0, parity = 0;
+
+    __device__ void advance() {
+      if (++slot == kSlots) slot = 0;
+      parity = gap_next_parity(slot, parity);
+    }
+  };
+
+  __device__ static void wait_empty(uint32_t empty, Position at) {
+    mbarrier_wait(empty + 8 * at.slot, gap_producer_parity(at.parity));
+  }
+
+  __device__ static void release(uint32_t empty, Position at) {
+    __syncwarp();
+    if (gap_arrives(threadIdx.x % 32) != 0) mbarrier_arrive(empty + 8 * at.slot);
+  }"""
+# The fences stay: the machine wants one on every path to a wgmma, also on those that a gap rules out.
+ORDER = """    const auto order = [](int place) {
+      if (gap_commit(place) != 0) wgmma_commit();
+      if (gap_wait(place) != 0) wgmma_wait<0>();
+    };
+    order(0);
+    wgmma_fence();
+    multiply_qk(S, q, k);
+    order(1);
+    softmax(S, rows, scale_log2);
+    rescale(O, rows);
+    pack(P, S);
+    order(2);
+    wgmma_fence();
+    multiply_pv(O, P, v);
+    order(3);"""
+WARPGROUP_STEPS = HEADS * 128 // 16 * 128 // 64  # steps of all warps at N = 128
 
 EXERCISES = (
     Exercise(
@@ -351,6 +431,238 @@ EXERCISES = (
             Rule("products on tensor cores", "tensor", HEADS * 128 // 16 * 128 // 8 * 64 // 16 * 2),
         ),
     ),
+    Exercise(
+        number=7,
+        file="ex7_registers.cu",
+        rows=64,
+        threads=128,
+        arguments="half",
+        head_dim=64,
+        dtype="float16",
+        shared=(64 + 2 * 32 + 64) * 128,
+        formulas=(
+            Formula(
+                "tile", ("k", "i"), "0", "2 * k + i / 2", "n of the S[n] in register i of P[k]"
+            ),
+            Formula(
+                "first",
+                ("k", "i"),
+                "0",
+                "i % 2 * 2",
+                "which element of S[n] comes first; the next one stands beside it",
+            ),
+        ),
+        code=(
+            "    for (int k = 0; k < kKeys / 16; ++k)\n"
+            "      for (int i = 0; i < 4; ++i) {\n"
+            "        const float* const s = S[gap_tile(k, i)] + gap_first(k, i);\n"
+            "        P[k][i] = pack(s[0], s[1]);\n"
+            "      }",
+        ),
+        trials=(Trial(128, 128),),
+        rules=(),
+    ),
+    Exercise(
+        number=8,
+        file="ex8_ldmatrix.cu",
+        rows=64,
+        threads=128,
+        arguments="half",
+        head_dim=64,
+        dtype="float16",
+        shared=(64 + 2 * 32) * 128,
+        formulas=tuple(
+            Formula(
+                f"{name}_{part}", ("lane",), shipped, answer, f"{says} of a lane for {name.upper()}"
+            )
+            for name, row, chunk in (
+                ("q", "lane % 16", "lane / 16"),
+                ("k", "lane / 16 * 8 + lane % 8", "lane / 8 % 2"),
+                ("v", "lane % 16", "lane / 16"),
+            )
+            for part, shipped, answer, says in (
+                ("row", "lane % 8", row, "the row"),
+                ("chunk", "0", chunk, "the chunk"),
+            )
+        ),
+        code=(
+            "\n".join(
+                f"  __device__ static int {name}(int lane) {{ return gap_{name}(lane); }}"
+                for name in ("q_row", "q_chunk", "k_row", "k_chunk", "v_row", "v_chunk")
+            ),
+        ),
+        trials=(Trial(128, 128),),
+        rules=(Rule("wavefronts of ldmatrix", "ldmatrix_wavefronts", "ldmatrix_ideal"),),
+    ),
+    Exercise(
+        number=9,
+        file="ex9_swizzle.cu",
+        rows=64,
+        threads=128,
+        arguments="half",
+        head_dim=64,
+        dtype="float16",
+        shared=(64 + 2 * 32) * 128,
+        formulas=(
+            Formula(
+                "offset",
+                ("row", "chunk"),
+                "row * 128 + chunk * 16",
+                "row * 128 + ((chunk ^ (row & 7)) << 4)",
+                "where the chunk lies, in bytes; a row has 128, a chunk 16",
+            ),
+        ),
+        code=("    return static_cast<uint32_t>(gap_offset(row, chunk));",),
+        trials=(Trial(128, 128),),
+        rules=(Rule("wavefronts of ldmatrix", "ldmatrix_wavefronts", "ldmatrix_ideal"),),
+    ),
+    Exercise(
+        number=10,
+        file="ex10_pipeline.cu",
+        rows=64,
+        threads=128,
+        arguments="half",
+        head_dim=64,
+        dtype="float16",
+        shared=(64 + 4 * 32) * 128,
+        formulas=(
+            Formula(
+                "stage",
+                ("step",),
+                "0",
+                "step % 2",
+                "the stage, 0 or 1, of a step; the copies of step + 1 start before its products",
+            ),
+            Formula(
+                "pending",
+                ("step",),
+                "0",
+                "1",
+                "how many of the newest groups of copies may be unfinished when a step is multiplied",
+            ),
+        ),
+        code=(PIPELINE,),
+        trials=(Trial(128, 128),),
+        rules=(
+            Rule(
+                "commits and waits (a wait more for each step that waits for the newest group, too)",
+                "cp_async_group",
+                HEADS * 128 // 16 * (1 + 2 * 4),
+            ),
+        ),
+    ),
+    Exercise(
+        number=11,
+        file="hopper/ex11_ring.cu",
+        rows=64,
+        threads=96,
+        arguments="tma",
+        keys=32,
+        head_dim=64,
+        dtype="float16",
+        shared=1024 + 64 * 128 + 3 * 32 * 128 + 8 * 7,
+        formulas=(
+            Formula(
+                "next_parity",
+                ("slot", "parity"),
+                "parity",
+                "slot == 0 ? !parity : parity",
+                "the parity at the next slot, whose number is slot: 0, 1, 2, 0, ...",
+            ),
+            Formula(
+                "producer_parity",
+                ("parity",),
+                "1",
+                "!parity",
+                "the phase of empty that the producer waits for before it fills a slot",
+            ),
+            Formula(
+                "arrives",
+                ("lane",),
+                "0",
+                "lane == 0",
+                "1 where this lane arrives at empty when its warp has read a slot",
+            ),
+        ),
+        code=(RING,),
+        trials=(Trial(128, 128),),
+        rules=(Rule("TMA copies", "bulk_copy", HEADS * 128 // 64 * (1 + 2 * 128 // 32)),),
+    ),
+    Exercise(
+        number=12,
+        file="hopper/ex12_descriptor.cu",
+        rows=64,
+        threads=128,
+        arguments="tma",
+        keys=64,
+        head_dim=128,
+        dtype="float16",
+        shared=1024 + 3 * 64 * 128 * 2 + 8 * 2,
+        formulas=(
+            Formula(
+                "panels",
+                ("panel_bytes",),
+                "0",
+                "panel_bytes / 16",
+                "bits 16 to 29: the distance of two panels, in units of 16 bytes",
+            ),
+            Formula(
+                "groups",
+                ("row_bytes",),
+                "0",
+                "8 * row_bytes / 16",
+                "bits 32 to 45: the distance of two groups of eight rows, in units of 16 bytes",
+            ),
+            Formula(
+                "swizzle",
+                ("row_bytes",),
+                "0",
+                "1",
+                "bits 62 and 63: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes",
+            ),
+        ),
+        code=(
+            "    const auto field = [](int value, int bits, int at) {\n"
+            "      return (static_cast<uint64_t>(value) & ((1u << bits) - 1)) << at;\n"
+            "    };\n"
+            "    return (address & 0x3FFFF) >> 4 | field(gap_panels(panel_bytes), 14, 16) |\n"
+            "           field(gap_groups(128), 14, 32) | field(gap_swizzle(128), 2, 62);",
+        ),
+        trials=(Trial(128, 128),),
+        rules=(Rule("wgmma, counted for each warp", "wgmma", WARPGROUP_STEPS * (8 + 4)),),
+    ),
+    Exercise(
+        number=13,
+        file="hopper/ex13_wait.cu",
+        rows=64,
+        threads=128,
+        arguments="tma",
+        keys=64,
+        head_dim=128,
+        dtype="float16",
+        shared=1024 + 3 * 64 * 128 * 2 + 8 * 2,
+        formulas=(
+            Formula(
+                "commit",
+                ("place",),
+                "0",
+                "place % 2",
+                "1 where a commit stands; place 0 is before Q K^T, 1 after it, 2 before P V, 3 after it",
+            ),
+            Formula(
+                "wait",
+                ("place",),
+                "0",
+                "place % 2",
+                "1 where a wait for all groups stands; it comes after the commit of its place",
+            ),
+        ),
+        code=(ORDER,),
+        trials=(Trial(128, 128),),
+        rules=(
+            Rule("fences, commits and waits, for each warp", "wgmma_sync", WARPGROUP_STEPS * 2 * 3),
+        ),
+    ),
 )
 
 
@@ -371,7 +683,12 @@ def compile_ptx(build: Path, exercise: Exercise, work: Path) -> str:
     source.write_text(text, encoding="utf-8")
     host = cached(build, "CMAKE_CUDA_HOST_COMPILER")
     words = [cached(build, "CMAKE_CUDA_COMPILER"), "-ptx", "-rdc=true", "-std=c++20", "-O3"]
-    words += ["-DNDEBUG", "-arch=compute_80", f"-I{ROOT}", *([f"-ccbin={host}"] if host else [])]
+    words += [
+        "-DNDEBUG",
+        f"-arch={exercise.architecture}",
+        f"-I{ROOT}",
+        *([f"-ccbin={host}"] if host else []),
+    ]
     output.unlink(missing_ok=True)
     done = subprocess.run([*words, source, "-o", output], capture_output=True, text=True)
     if done.returncode != 0:

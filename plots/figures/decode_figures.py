@@ -262,9 +262,9 @@ def last() -> Canvas:
     for x, _, _ in counts:
         canvas.line([(x, y - 10), (x, y)], "red", thick=1.4, arrow=True)
     told = (
-        "In the circle: what atomicInc answers, the value before.",
-        f"Who reads {splits - 1} knows that all {splits} parts are written. The counter",
-        "is 0 again, as the next launch needs it.",
+        "In the circle: what atomicInc returns, the value before.",
+        f"The block that reads {splits - 1} is the last: all {splits} parts are written. The",
+        "counter is 0 again, as the next launch needs it.",
     )
     canvas.lines(14, y + 40, told, "muted", size=SMALL)
     return canvas
@@ -388,7 +388,7 @@ def operands() -> Canvas:
         grid_of_product(canvas, 308, top, 16, 8, (16, group), "green")
         y = top + 160 + 14
         canvas.text(70, y, f"2 mma, filled to {100 * group / 16:.0f} %", "orange", size=SMALL)
-        canvas.text(290, y, f"1 mma, to {100 * group / 8:.0f} %", "green", size=SMALL)
+        canvas.text(290, y, f"1 mma, filled to {100 * group / 8:.0f} %", "green", size=SMALL)
         y += 26
     return canvas
 
@@ -603,7 +603,7 @@ def queries() -> Canvas:
         "The last 8 keys of a cache and 16 columns: 4 heads of a group with 4 new queries each. The "
         "last query of a head sees every key, the one before all but the last key, and so on. A "
         "fragment of K and V meets two sets of 8 columns.",
-        note="Number: query of its head. Grey: hidden by the mask.",
+        note="Number: query of its head. Grey: masked. L: number of keys.",
     )
     left, unit, row = 62.0, 22.0, 19.0
     for head in range(GROUP):

@@ -33,7 +33,7 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
     measured = limits.Limits.beside(results)
     roof = measured.traffic(LOOP) if measured else None
     lines = [line(results, rung, problem, roof) for problem in problems]
-    heads = [*SHAPE, "us", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
+    heads = [*SHAPE, "µs", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
     heads += [rung.parent or "parent", *short_names(PEERS), "of the best peer"]
     return markdown_table(heads, lines) + source_line(results, None)
 

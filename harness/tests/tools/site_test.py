@@ -144,6 +144,14 @@ class ChapterTest(unittest.TestCase):
             count = change.count(f"The whole difference to {rung.parent}")
             self.assertEqual(count, 1 if rung.parent else 0, rung.name)
 
+    def test_every_chapter_says_what_it_needs_and_answers_its_exercise(self) -> None:
+        for path, rung in chapters().items():
+            with self.subTest(rung=rung.name):
+                needs = re.search(r"<p>You need: .*<a ", page_at(path).html)
+                self.assertTrue(needs, "no line of what is assumed")
+                answer = re.search("<summary>Answer", self.section(path, "exercise"))
+                self.assertTrue(answer, "no folded answer")
+
     def test_every_chapter_has_a_figure(self) -> None:
         if not (support.REPOSITORY / "docs/assets/figures").is_dir():
             self.skipTest("docs/assets/figures is not there")
