@@ -38,7 +38,7 @@ TITLES = {
     "23": "23: consumers that take turns",
     "24": "24: two products in flight",
     "28": "28: no maximum",
-    "34": "34: the last rung",
+    "34": "34: O leaves through the TMA",
 }
 
 
