@@ -4,9 +4,9 @@
 
   scripts/tidy.py [--build BUILD_DIR] [--jobs N] [FILE...]
 
-Most of the time goes into headers that files share, so files of one command are checked as one text
-first. Where that has a finding, or does not compile, each of its files is checked alone; what is
-printed always comes from there.
+Most of the time goes into headers that files share, so files of one command are checked as one
+text first. Where that has a finding, or does not compile, each of its files is checked alone; what
+is printed always comes from there.
 
 "Changed" includes every header that the build saw the file read; what is remembered is a hash of
 them, of the command, of .clang-tidy and of the tool's version. Exit 77 without clang-tidy.
@@ -230,8 +230,10 @@ class Tidy:
     def check(self, sources: list[Source], whole: Source) -> list[str]:
         """What clang-tidy says of each file in which it found something."""
         found = self.run(whole)
-        outputs = [self.run(each) for each in sources] if found and len(sources) > 1 else [found]
-        for source, output in zip(sources, outputs if found else [""] * len(sources), strict=True):
+        outputs = [found] * len(sources)
+        if found and len(sources) > 1:
+            outputs = [self.run(each) for each in sources]
+        for source, output in zip(sources, outputs, strict=True):
             if not output:
                 self.remember(source)
         return list(filter(None, outputs))
