@@ -69,7 +69,7 @@ function(fa_add_own target ptx_folder folder)
     if(${kind})
       add_library(${kernels}_${kind} OBJECT ${${kind}})
       set(architecture 80)
-      if(kind STREQUAL hopper)
+      if(kind STREQUAL "hopper")
         set(architecture 90a)
         set_target_properties(${kernels}_hopper PROPERTIES
           CUDA_ARCHITECTURES "${FA_HOPPER_ARCHITECTURES}")
