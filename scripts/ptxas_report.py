@@ -4,6 +4,8 @@
 
   ptxas_report.py compile nvcc ... -o X.o     CMake compiler launcher: runs the command and writes
                                               the report to X.o.ptxas
+  ptxas_report.py compile --ptx DIR SM nvcc ... -c NAME.cu -o X.o
+                                              also keeps the PTX for SM, as DIR/NAME.ptx
   ptxas_report.py merge DIR OUT.json          all reports below DIR as one JSON list
   ptxas_report.py merge DIR OUT.json --forbid '^fa_2'
                                               fails when a matching entry spills or has C75xx
@@ -15,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
@@ -32,6 +35,7 @@ REGISTERS = re.compile(r"ptxas info\s+: Used (\d+) registers")
 STATIC_SHARED = re.compile(r"(\d+) bytes smem")
 CODED = re.compile(r"ptxas (?:info|warning)\s*: \((C75\d\d)\)\s*(.*)")
 IN_FUNCTION = re.compile(r"in (?:the )?function '([^']+)'")
+SOURCE_FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]+)(")', re.MULTILINE)
 INFO = re.compile(r"ptxas info\s+:")
 
 
@@ -181,12 +185,67 @@ def filter_output(text: str) -> tuple[str, str]:
     return "".join(f"{line}\n" for line in shown), "".join(f"{line}\n" for line in report)
 
 
-def compile_command(command: list[str]) -> int:
+def ptx_command(command: list[str], sm: str, output: Path) -> list[str]:
+    """The command that compiles the same source with the same options to PTX."""
+    words = iter(command)
+    kept = []
+    for word in words:
+        if word in ("-o", "-MT", "-MF"):
+            next(words)
+        elif word not in ("-c", "-MD") and not word.startswith(("--generate-code", "-Xptxas")):
+            kept.append(word)
+    return [*kept, "-ptx", f"-arch=compute_{sm}", "-o", str(output)]
+
+
+def with_plain_paths(ptx: str) -> str:
+    """A compiler cache may name the sources from the build folder, as in build/../kernels."""
+    return SOURCE_FILE.sub(lambda match: match[1] + os.path.normpath(match[2]) + match[3], ptx)
+
+
+@dataclass
+class Ptx:
+    """The PTX that nvcc makes on its way to an object, kept as a file."""
+
+    output: Path
+    sm: str
+    folder: Path  # of all that nvcc makes on the way
+
+    def begin(self) -> list[str]:
+        """What the command needs for it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.output.parent.mkdir(parents=True, exist_ok=True)
+        return ["--keep", f"--keep-dir={self.folder}"]
+
+    def end(self, command: list[str]) -> int:
+        """A compiler cache that has the object leaves nothing on the way."""
+        names = (self.output.name, f"{self.output.stem}.compute_{self.sm}.ptx")
+        found = [self.folder / name for name in names if (self.folder / name).is_file()]
+        if found:
+            write_atomically(self.output, with_plain_paths(found[0].read_text(encoding="utf-8")))
+            return 0
+        return subprocess.run(ptx_command(command, self.sm, self.output), check=False).returncode
+
+
+def compile_command(words: list[str]) -> int:
     """Runs the compiler, shows its messages, writes the report beside the object."""
+    has_ptx = words[:1] == ["--ptx"]
+    command = words[3:] if has_ptx else words
     if not command:
         return fail("compile: no command given")
+    target = find_object(command)
+    if not has_ptx or target is None:
+        return compile_object(command, [])
+    folder = target.with_name(target.name + ".keep")
+    ptx = Ptx(Path(words[1]) / (Path(find_source(command)).stem + ".ptx"), words[2], folder)
     try:
-        done = subprocess.run(command, stderr=subprocess.PIPE, check=False)
+        return compile_object(command, ptx.begin()) or ptx.end(command)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compile_object(command: list[str], more: list[str]) -> int:
+    try:
+        done = subprocess.run([*command, *more], stderr=subprocess.PIPE, check=False)
     except OSError as error:
         return fail(f"cannot run {command[0]}: {error.strerror}")
     shown, report = filter_output(done.stderr.decode(errors="replace"))

@@ -109,6 +109,58 @@ class LauncherTest(support.FolderTest):
         self.assertIn("cannot run /nonexistent/nvcc", err)
 
 
+# What nvcc does with the options that matter here. NAMES: the PTX that it keeps.
+COMPILER = """
+import pathlib, sys
+words = sys.argv[1:]
+if "-ptx" in words:
+    pathlib.Path(words[words.index("-o") + 1]).write_text("alone " + " ".join(words))
+for word in words:
+    if word.startswith("--keep-dir="):
+        for name in NAMES:
+            (pathlib.Path(word.partition("=")[2]) / name).write_text("kept " + name)
+sys.exit(CODE)
+"""
+
+
+class PtxTest(support.FolderTest):
+    def compile(self, *names: str, code: int = 0) -> int:
+        program = COMPILER.replace("NAMES", repr(names)).replace("CODE", str(code))
+        object_file = self.folder / "kernel.cu.o"
+        compiler = self.folder / "nvcc.py"
+        compiler.write_text(program)
+        words = [sys.executable, compiler, "-O3", "--generate-code=arch=compute_80,code=[sm_80]"]
+        words += ["-Xptxas=-v", "-MD", "-MT", object_file, "-MF", f"{object_file}.d"]
+        words += ["-c", self.folder / "kernel.cu", "-o", object_file]
+        out = self.folder / "ptx"
+        found, _, _ = support.run_main(ptxas_report.main, "compile", "--ptx", out, "80", *words)
+        self.ptx = out / "kernel.ptx"
+        self.assertFalse(object_file.with_name("kernel.cu.o.keep").exists())
+        return found
+
+    def test_the_ptx_of_the_object_is_kept(self) -> None:
+        self.assertEqual(self.compile("kernel.ptx", "kernel.cubin"), 0)
+        self.assertEqual(self.ptx.read_text(), "kept kernel.ptx")
+
+    def test_of_several_architectures_it_is_the_wanted_one(self) -> None:
+        self.compile("kernel.compute_90.ptx", "kernel.compute_80.ptx")
+        self.assertEqual(self.ptx.read_text(), "kept kernel.compute_80.ptx")
+
+    def test_it_is_compiled_alone_after_an_object_from_a_cache(self) -> None:
+        self.compile()
+        wanted = f"alone -O3 {self.folder}/kernel.cu -ptx -arch=compute_80 -o {self.ptx}"
+        self.assertEqual(self.ptx.read_text(), wanted)
+
+    def test_sources_are_named_without_detours(self) -> None:
+        line = '\t.file\t1 "/a/build/../kernels/b.cu"\n.loc 1 2 3\n'
+        wanted = '\t.file\t1 "/a/kernels/b.cu"\n.loc 1 2 3\n'
+        self.assertEqual(ptxas_report.with_plain_paths(line), wanted)
+
+    def test_a_failed_compilation_leaves_none(self) -> None:
+        self.assertEqual(self.compile("kernel.ptx", code=3), 3)
+        self.assertFalse(self.ptx.exists())
+
+
 class MergeTest(support.FolderTest):
     def setUp(self) -> None:
         super().setUp()
