@@ -167,8 +167,8 @@ Bound integer_code(Update what, bool returns, Space space) {
 // type, elements, eight bits each.
 template <bool kObserved, bool kReturns>
 Step update_vector(Warp& w, const Op& op) {
-  const ElementUpdate each =
-      element_update(static_cast<Update>(op.aux >> 8 & 0xff), static_cast<Type>(op.aux >> 16 & 0xff));
+  const ElementUpdate each = element_update(static_cast<Update>(op.aux >> 8 & 0xff),
+                                            static_cast<Type>(op.aux >> 16 & 0xff));
   const auto count = static_cast<uint32_t>(op.aux >> 24);
   const uint32_t bytes = count * each.bytes, at = kReturns ? count : 0;
   Request request;

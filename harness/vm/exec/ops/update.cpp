@@ -77,8 +77,7 @@ ElementUpdate small(Update update, bool packed) {
 }  // namespace
 
 uint32_t add_single(uint32_t x, uint32_t y) {
-  return std::bit_cast<uint32_t>(
-      num::canonical(std::bit_cast<float>(x) + std::bit_cast<float>(y)));
+  return std::bit_cast<uint32_t>(num::canonical(std::bit_cast<float>(x) + std::bit_cast<float>(y)));
 }
 
 uint64_t add_double(uint64_t x, uint64_t y) {
