@@ -413,7 +413,7 @@ Step elements(Warp& w, const Op& op) {
     for (uint32_t k = 0; k < count; ++k) {
       const Ref ref = op.list[2 + k];
       const uint64_t value =
-          each == 8 ? w.at<uint64_t>(ref)[lane] : uint64_t{w.at<uint32_t>(ref)[lane]};
+          ref & kRefWide ? w.at<uint64_t>(ref)[lane] : uint64_t{w.at<uint32_t>(ref)[lane]};
       std::memcpy(copy->value.data() + k * each, &value, each);
     }
     if (part_of(op, kUpdate) != 0) copy->update = update_of(op, type);
