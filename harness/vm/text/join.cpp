@@ -18,39 +18,48 @@ void for_declared(const Part& part, F f) {
   for (const Entry& e : part.entries) f(e.name, false);
 }
 
-void rename(std::string_view& name, const Names& names) {
-  const auto found = names.find(name);
-  if (found != names.end()) name = found->second;
-}
+// New names, but for those that a body declares itself.
+struct Renaming {
+  const Names& names;
+  std::unordered_set<std::string_view> hidden;
 
-void rename(std::vector<Operand>& operands, const Names& names) {
-  for (Operand& o : operands) {
-    if (o.kind == Operand::Kind::kName) rename(o.name, names);
-    rename(o.items, names);
+  void apply(std::string_view& name) const {
+    const auto found = names.find(name);
+    if (found != names.end() && !hidden.contains(name)) name = found->second;
   }
-}
 
-// What the body declares itself hides a name of the module.
-void rename_body(Entry& body, Names names) {
+  void apply(std::vector<Operand>& operands) const {
+    for (Operand& o : operands) {
+      if (o.kind == Operand::Kind::kName) apply(o.name);
+      apply(o.items);
+    }
+  }
+};
+
+void rename_body(Entry& body, const Names& names) {
+  Renaming r{names, {}};
   for (const Scope& scope : body.scopes) {
-    for (const Declaration& d : scope.declarations) names.erase(d.name);
+    for (const Declaration& d : scope.declarations) {
+      if (names.contains(d.name)) r.hidden.insert(d.name);
+    }
   }
   for (Statement& s : body.statements) {
-    rename(s.operands, names);
+    r.apply(s.operands);
     if (!s.call) continue;
-    rename(s.call->arguments, names);
-    rename(s.call->target.name, names);
+    r.apply(s.call->arguments);
+    r.apply(s.call->target.name);
   }
 }
 
 void rename(Part& part, const Names& names) {
+  const Renaming r{names, {}};
   for (Declaration& d : part.variables) {
-    rename(d.name, names);
-    rename(d.initial, names);
+    r.apply(d.name);
+    r.apply(d.initial);
   }
   for (Entry& e : part.entries) rename_body(e, names);
   for (Entry& e : part.functions) {
-    rename(e.name, names);
+    r.apply(e.name);
     rename_body(e, names);
   }
 }
