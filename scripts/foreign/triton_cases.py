@@ -154,6 +154,113 @@ def run_matmul(arch: int) -> Sequence[ptxvm.Result]:
     return [result]
 
 
+@triton.jit
+def ordered(x, sums, sorted_rows, counts,  # noqa: ANN001, ANN201
+            ROWS: tl.constexpr, COLUMNS: tl.constexpr, BINS: tl.constexpr):  # fmt: skip
+    """A scan and a sort of each row, and how often each small number occurs."""
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    values = tl.load(x + at)
+    tl.store(sums + at, tl.cumsum(values, axis=1))
+    tl.store(sorted_rows + at, tl.sort(values, dim=1))
+    found = tl.histogram(tl.reshape(values, (ROWS * COLUMNS,)), BINS)
+    tl.atomic_add(counts + tl.arange(0, BINS), found, sem="relaxed")
+
+
+@triton.jit
+def pile(x, out, SIZE: tl.constexpr):  # noqa: ANN001, ANN201
+    """Every program adds to the same values: on sm_90 several by one instruction."""
+    at = tl.arange(0, SIZE)
+    tl.atomic_add(out + at, tl.load(x + tl.program_id(0) * SIZE + at))
+
+
+@triton.jit
+def pile_by_descriptor(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: ANN001, ANN201
+    """The same by the TMA, where there is one."""
+    target = tl.make_tensor_descriptor(out, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS])
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    target.atomic_add([0, 0], tl.load(x + tl.program_id(0) * ROWS * COLUMNS + at))
+
+
+@triton.jit
+def persistent_matmul(a, b, c, m, n, k,  # noqa: ANN001, ANN201
+                      BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
+    """As many programs as a card has SMs; tiles come and go by descriptors."""
+    of_a = tl.make_tensor_descriptor(a, [m, k], [k, 1], [BM, BK])
+    of_b = tl.make_tensor_descriptor(b, [n, k], [k, 1], [BN, BK])
+    of_c = tl.make_tensor_descriptor(c, [m, n], [n, 1], [BM, BN])
+    across = tl.cdiv(n, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM) * across, tl.num_programs(0)):
+        row, column = tile // across * BM, tile % across * BN
+        total = tl.zeros((BM, BN), dtype=tl.float32)
+        for step in range(tl.cdiv(k, BK)):
+            left = of_a.load([row, step * BK])
+            total = tl.dot(left, of_b.load([column, step * BK]).T, total)
+        of_c.store([row, column], total.to(tl.float16))
+
+
+@triton.jit
+def dot(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,  # noqa: ANN001, ANN201
+        PRECISION: tl.constexpr):  # fmt: skip
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + rows[:, None] * K + inner[None, :])
+    right = tl.load(b + inner[:, None] * N + columns[None, :])
+    result = tl.dot(left, right, input_precision=PRECISION)
+    tl.store(c + rows[:, None] * N + columns[None, :], result)
+
+
+def run_ordered(arch: int) -> Sequence[ptxvm.Result]:
+    x = np.random.default_rng(7).integers(0, 32, (8, 64)).astype(np.int32)
+    sums, rows, counts = np.zeros_like(x), np.zeros_like(x), np.zeros(32, np.int32)
+    result = ptxvm.triton.run(
+        ordered, 1, x, sums, rows, counts, ROWS=8, COLUMNS=64, BINS=32, arch=arch
+    )
+    expect(sums, np.cumsum(x, 1))
+    expect(rows, np.sort(x, 1))
+    expect(counts, np.bincount(x.ravel(), minlength=32))
+    return [result]
+
+
+def run_pile(arch: int) -> Sequence[ptxvm.Result]:
+    results = []
+    for kind in (np.float32, np.float16):
+        x = np.random.default_rng(7).integers(-8, 8, (3, 512)).astype(kind)
+        out = np.zeros(512, kind)
+        results.append(ptxvm.triton.run(pile, 3, x, out, SIZE=512, arch=arch))
+        expect(out, x.sum(0))
+    return results
+
+
+def run_pile_by_descriptor(arch: int) -> Sequence[ptxvm.Result]:
+    x = np.random.default_rng(7).integers(-8, 8, (3, 32, 64)).astype(np.float32)
+    out = np.ones((32, 64), np.float32)
+    given = (x, out)
+    result = ptxvm.triton.run(pile_by_descriptor, 3, *given, ROWS=32, COLUMNS=64, arch=arch)
+    expect(out, 1 + x.sum(0))
+    return [result]
+
+
+def run_persistent(arch: int) -> Sequence[ptxvm.Result]:
+    m, n, k = 192, 128, 96
+    a, b = normal(m, k).astype(np.float16), normal(n, k).astype(np.float16)
+    c = np.zeros((m, n), np.float16)
+    result = ptxvm.triton.run(
+        persistent_matmul, 2, a, b, c, m, n, k, BM=64, BN=64, BK=32, arch=arch
+    )
+    expect(c, a.astype(np.float64) @ b.T.astype(np.float64), rtol=2e-3, atol=2e-2)
+    return [result]
+
+
+def run_dots(arch: int) -> Sequence[ptxvm.Result]:
+    results = []
+    for precision, error in (("tf32", 5e-3), ("tf32x3", 1e-5), ("bf16x3", 1e-3), ("ieee", 1e-5)):
+        a, b, c = normal(64, 32), normal(32, 64), np.zeros((64, 64), np.float32)
+        results.append(
+            ptxvm.triton.run(dot, 1, a, b, c, M=64, N=64, K=32, PRECISION=precision, arch=arch)
+        )
+        expect(c, a.astype(np.float64) @ b, rtol=error, atol=10 * error)
+    return results
+
+
 def run_dropout(arch: int) -> Sequence[ptxvm.Result]:
     x = normal(5000)
     outs, results = [np.zeros_like(x) for _ in range(3)], []
@@ -207,4 +314,9 @@ CASES = [
     Case("dropout", "Triton", run_dropout),
     Case("layer norm", "Triton", run_layer_norm),
     Case("fused attention", "Triton", run_attention),
+    Case("scan, sort, histogram", "Triton", run_ordered),
+    Case("atomic vectors", "Triton", run_pile),
+    Case("atomics by descriptor", "Triton", run_pile_by_descriptor),
+    Case("persistent matmul, descriptors", "Triton", run_persistent),
+    Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots),
 ]

@@ -52,6 +52,13 @@ class Modifiers {
     return Type::kNone;
   }
 
+  /// Elements of the vector that .v2, .v4 or .v8 asks for; else 1.
+  int vector() {
+    constexpr int kCounts[] = {2, 4, 8};
+    const int which = choice({"v2", "v4", "v8"});
+    return which < 0 ? 1 : kCounts[which];
+  }
+
   /// Modifiers that change speed on hardware and nothing here.
   void ignore_cache_hints() {
     for (size_t i = 1; i < used_.size(); ++i) {

@@ -46,7 +46,8 @@ bool has_long_name(const Words& words) {
   };
   return is_one_of(words[0], {"bar", "barrier", "cp", "createpolicy", "cvta", "mbarrier", "mma",
                               "tensormap", "wgmma", "wmma"}) ||
-         contains("pack") || (words[0] == "fence" && contains("proxy"));
+         contains("pack") || (words[0] == "fence" && contains("proxy")) ||
+         (is_one_of(words[0], {"st", "red"}) && contains("async"));
 }
 
 std::string join(const Words& words) {
@@ -120,6 +121,7 @@ struct Hints {
     const bool loads = base == "ld", copies = base == "cp";
     if (copies) return !eviction && words.size() > 2 && words[1] == "async" && words[2] != "bulk";
     if (!loads && base != "st" && base != "atom" && base != "red") return false;
+    if (has(words, {"async"})) return false;
     if (has(words, {"shared", "shared::cta", "shared::cluster", "local", "const", "param"}))
       return false;
     if (prefetch && !loads) return false;

@@ -73,7 +73,8 @@ class Loader {
     data_->arch_specific = rest == "a";
     if (data_->sm > 90) {
       throw Error(data_->source->file_name() + ": the target is " + data_->target +
-                  "; this machine runs targets up to sm_90a");
+                  "; this machine runs targets up to sm_90a: compile for one of those, with "
+                  "-arch=compute_90a for example");
     }
   }
 

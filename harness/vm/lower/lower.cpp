@@ -12,8 +12,8 @@
 namespace ptxvm {
 namespace {
 
-// Local memory of each thread for the frames of recursive calls.
-constexpr uint32_t kRecursionBytes = 16384;
+// Local memory of each thread for the frames of recursive calls and for alloca.
+constexpr uint32_t kStackBytes = 16384;
 constexpr uint32_t kReservedShared = 1024;
 constexpr std::string_view kReservedName = "%reserved_smem_offset";
 
@@ -138,19 +138,26 @@ class ProgramLowering {
     }
   }
 
-  // No function that is not recursive is active twice, so that the sum of their frames is enough.
+  // No function that is not recursive is active twice, so that the sum of their frames is enough,
+  // but for what alloca takes.
   void lay_out_frames() {
-    if (program_.functions.empty()) return;
     constexpr uint32_t kAlign = 16;
-    bool recursive = false;
+    bool grows = allocates(entry_);
+    for (const Reached& f : reached_) grows |= allocates(*f.body);
+    if (program_.functions.empty() && !grows) return;
     program_.local_bytes = program_.frame_bytes = align_up(program_.local_bytes, kAlign);
     for (Function& f : program_.functions) {
       f.frame_bytes = std::max(kAlign, align_up(f.frame_bytes, kAlign));
       program_.local_bytes += f.frame_bytes;
-      recursive |= f.recursive;
+      grows |= f.recursive;
       if (!f.recursive) f.registers.clear();
     }
-    if (recursive) program_.local_bytes += kRecursionBytes;
+    if (grows) program_.local_bytes += kStackBytes;
+  }
+
+  static bool allocates(const text::Entry& body) {
+    return std::any_of(body.statements.begin(), body.statements.end(),
+                       [](const text::Statement& s) { return s.opcode.starts_with("alloca."); });
   }
 
   void link_operands() {

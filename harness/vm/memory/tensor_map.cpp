@@ -15,7 +15,7 @@ constexpr uint32_t kMostRank = 5;
 // least value.
 struct Packed {
   uint32_t magic;
-  uint8_t element_log2, rank, swizzle, unused;
+  uint8_t element_log2, rank, swizzle, element;
   uint64_t base;
   uint32_t dims[5];  // a dimension may be 2^32
   uint32_t box[5];
@@ -69,6 +69,7 @@ std::array<std::byte, 128> encode(const TensorMap& map) {
   p.element_log2 = static_cast<uint8_t>(__builtin_ctz(map.element_bytes));
   p.rank = static_cast<uint8_t>(map.rank - 1);
   p.swizzle = static_cast<uint8_t>(map.swizzle);
+  p.element = static_cast<uint8_t>(map.element);
   p.base = map.base;
   for (size_t i = 0; i < map.rank; ++i) {
     p.dims[i] = static_cast<uint32_t>(map.dims[i] - 1);
@@ -92,6 +93,7 @@ std::optional<TensorMap> decode_tensor_map(std::span<const std::byte> bytes) {
   map.element_bytes = 1u << p.element_log2;
   map.rank = p.rank + 1u;
   map.swizzle = static_cast<Swizzle>(p.swizzle);
+  map.element = static_cast<MapElement>(p.element);
   for (size_t i = 0; i < map.rank; ++i) {
     map.dims[i] = uint64_t{p.dims[i]} + 1;
     map.box[i] = p.box[i] + 1;  // no box is as large as to wrap: problem_of
@@ -133,6 +135,7 @@ const char* replace_field(std::span<std::byte> bytes, MapField field, uint32_t o
     case MapField::kElement:
       p.element_log2 = static_cast<uint8_t>(element_log2(value, modelled));
       if (!modelled) return "element types that round are not modelled";
+      p.element = static_cast<uint8_t>(value);
       break;
     case MapField::kInterleave:
       if (value != 0) return "interleaved layouts are not modelled";

@@ -66,7 +66,9 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
 void RaceProbe::load_bulk(const BulkEvent& e) {
   const uint32_t w = warp(e.warp), at = place(e.home, e.mbarrier);
   const Mbarrier& m = mbarriers_[at];
-  if (m.known && !m.fenced) {
+  // st.async and red.async are none of the async proxy's: the barrier of the cluster is enough.
+  const std::string_view opcode = kernel_.instructions()[e.instruction].opcode;
+  if (m.known && !m.fenced && opcode.starts_with("cp.")) {
     Example x;
     x.address = offset(e.mbarrier);
     x.block = block_number(e.home);

@@ -7,7 +7,8 @@
 #include "observe/ordering.h"
 
 namespace ptxvm::observe {
-RaceProbe::RaceProbe(const Kernel& kernel) : kernel_(kernel), shadow_(*this) {
+RaceProbe::RaceProbe(const Kernel& kernel)
+    : kernel_(kernel), shadow_(*this), carried_(kernel.program()) {
   for (const InstructionInfo& i : kernel.instructions()) {
     strong_.push_back(ordering_of(i.opcode).strong);
     vector_.push_back(i.opcode.find(".v2") != i.opcode.npos ||
@@ -39,6 +40,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   last_wgmma_.assign(warps, 0);
   const size_t local = size_t{32} * kernel_.local_bytes();
   local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
+  unwritten_.assign(local == 0 ? 0 : warps, {});
 }
 
 void RaceProbe::cta_end(const CtaEvent& end) {
@@ -122,6 +124,7 @@ void RaceProbe::access(const AccessEvent& e) {
   } else if (e.space == Space::kLocal) {
     access_local(e);
   }
+  if (e.kind == AccessKind::kStore) store_carried(e);
 }
 
 void RaceProbe::access_shared(const AccessEvent& e) {
@@ -274,6 +277,9 @@ void RaceProbe::access_local(const AccessEvent& e) {
   const bool writes = e.kind == AccessKind::kStore || e.kind == AccessKind::kPassed;
   if (!writes && e.kind != AccessKind::kLoad) return;
   log_.next_request();
+  const bool carried = !writes && carried_.only_stored(e.instruction);
+  Unwritten* const later = carried ? &unwritten_[warp(e.warp)][e.instruction] : nullptr;
+  if (later) later->lanes &= ~e.mask;
   std::vector<bool>& written = local_written_[warp(e.warp)];
   const size_t stride = kernel_.local_bytes();
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
@@ -284,14 +290,39 @@ void RaceProbe::access_local(const AccessEvent& e) {
       if (writes) {
         written[at] = true;
       } else if (!written[at] && !is_padding(e, written, begin, e.narrow[lane])) {
-        Example x;
-        x.address = e.narrow[lane] + b;
-        x.bytes = 1;
-        Party p = warp_party(warp(e.warp), e.instruction);
-        p.lane = lane;
-        add(Problem::kUnwrittenLocal, p, {}, x);
+        const uint32_t address = e.narrow[lane] + b;
+        if (later) {
+          later->lanes |= 1u << lane;
+          later->address[lane] = address;
+        } else {
+          add_unwritten_local(warp(e.warp), e.instruction, lane, address);
+        }
         break;
       }
+    }
+  }
+}
+
+void RaceProbe::add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address) {
+  Example x;
+  x.address = address;
+  x.bytes = 1;
+  Party p = warp_party(w, load);
+  p.lane = lane;
+  add(Problem::kUnwrittenLocal, p, {}, x);
+}
+
+// Within local memory a value without meaning may be copied; what leaves it is seen by others.
+void RaceProbe::store_carried(const AccessEvent& e) {
+  const uint32_t w = warp(e.warp);
+  const std::vector<uint32_t>* const loads = carried_.loads_of(e.instruction);
+  if (!loads || e.space == Space::kLocal) return;
+  for (const uint32_t load : *loads) {
+    const auto found = unwritten_[w].find(load);
+    if (found == unwritten_[w].end()) continue;
+    for (uint32_t rest = found->second.lanes & e.mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
+      add_unwritten_local(w, load, lane, found->second.address[lane]);
     }
   }
 }

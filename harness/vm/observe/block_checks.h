@@ -4,8 +4,10 @@
 
 #include <array>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
+#include "observe/carried.h"
 #include "observe/clocks.h"
 #include "observe/conflicts.h"
 #include "observe/shadow.h"
@@ -99,6 +101,8 @@ class RaceProbe : public Probe, private ConflictSink {
   bool is_padding(const AccessEvent& e, const std::vector<bool>& written, size_t lane_begin,
                   size_t address) const;
   void access_local(const AccessEvent& e);
+  void store_carried(const AccessEvent& e);
+  void add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address);
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
 
@@ -122,7 +126,14 @@ class RaceProbe : public Probe, private ConflictSink {
   std::vector<Stores> stores_;                    // by warp
   std::vector<Copies> copies_;                    // by warp
   std::vector<uint32_t> last_wgmma_;              // by warp
-  std::vector<std::vector<bool>> local_written_;  // by warp: lane, byte
+  /// Lanes for which a load of Carried has read what they have not written, and where.
+  struct Unwritten {
+    uint32_t lanes = 0;
+    std::array<uint32_t, 32> address{};
+  };
+  Carried carried_;
+  std::vector<std::unordered_map<uint32_t, Unwritten>> unwritten_;  // by warp: by load
+  std::vector<std::vector<bool>> local_written_;                    // by warp: lane, byte
 };
 
 }  // namespace ptxvm::observe

@@ -69,3 +69,31 @@ TEST_CASE("code for a debugger meets at barriers, and prints") {
     CHECK(result.printed == "128 threads visit\n");
   }
 }
+
+TEST_CASE("code for a debugger copies what has no value, without findings") {
+  for (int sm : {80, 90}) {
+    INFO(sm);
+    Memory memory;
+    const Address out = memory.allocate("out", 32 * sizeof(uint32_t), Fill::kZero);
+    run(sm, "debug_copies", 32, {out}, memory);
+    uint32_t values[32];
+    std::memcpy(values, memory.bytes(out).data(), sizeof values);
+    for (uint32_t i = 0; i < 32; ++i) CHECK(values[i] == (i & 1) + 10 * ((i & 1) + 1));
+  }
+}
+
+TEST_CASE("what has no value and leaves local memory is found in code for a debugger, too") {
+  for (int sm : {80, 90}) {
+    INFO(sm);
+    Memory memory;
+    LaunchConfig config;
+    config.block = {32, 1, 1};
+    config.arguments = {Argument::pointer(memory.allocate("out", 128, Fill::kZero))};
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const LaunchResult result = launch(module(sm), "debug_mistake", config, memory, options);
+    REQUIRE(result.findings.size() >= 1);
+    CHECK(result.findings[0].checker == "uninitialised");
+  }
+}

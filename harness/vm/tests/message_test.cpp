@@ -46,6 +46,10 @@ TEST_CASE("targets") {
         "  7 | stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};\n"
         "    | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
   CHECK(error_of("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};", "sm_90") == "accepted");
+  CHECK(error_of("", "sm_100a") ==
+        "error: k.ptx: the target is sm_100a; this machine runs targets up to sm_90a: compile for "
+        "one of "
+        "those, with -arch=compute_90a for example");
 }
 
 TEST_CASE("operands") {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,8 @@ struct Declaration {
   std::string_view space;  ///< global, const, shared, local, param
   uint32_t align = 0;
   bool external = false, weak = false;
+  bool own =
+      false;  ///< Without any of .visible, .extern, .weak, .common: known in its module only.
   bool array = false;
   std::vector<Operand> initial;  ///< Flattened initialiser; names for addresses.
   bool generic_names = false;    ///< Initialiser names were wrapped in generic().
@@ -106,6 +109,8 @@ struct Entry {
   Span span;
   bool function = false;
   bool defined = false;  ///< Has a body.
+  bool weak = false;
+  bool own = false;  ///< As of a variable.
   std::vector<Declaration> parameters;
   std::vector<Declaration> returns;  ///< Of a function.
   std::optional<Dim3> max_threads, required_threads, required_cluster;
@@ -116,6 +121,7 @@ struct Entry {
   std::vector<Diagnostic> errors;  ///< What is wrong with its text.
 };
 
+/// The text may be that of several modules, one behind the other, each from its .version on.
 struct ModuleText {
   int version = 0;  ///< Ten times .version.
   std::string_view target;
@@ -123,7 +129,8 @@ struct ModuleText {
   std::vector<std::string> files;  ///< By .file number.
   std::vector<Declaration> variables;
   std::vector<Entry> entries;
-  std::vector<Entry> functions;  ///< Declarations that have a body elsewhere are left out.
+  std::vector<Entry> functions;   ///< Declarations that have a body elsewhere are left out.
+  std::deque<std::string> names;  ///< That the text does not have: see text/join.h.
 };
 
 }  // namespace ptxvm::text

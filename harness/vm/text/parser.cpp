@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "text/parser.h"
 
-#include <unordered_map>
+#include <utility>
 
 #include "text/cursor.h"
+#include "text/join.h"
 
 namespace ptxvm::text {
 namespace {
@@ -25,20 +26,26 @@ class ModuleParser {
     }
     if (!versioned)
       c_.report({0, 1}, "a PTX module begins with .version, .target and .address_size");
+    parts_.push_back(std::move(part_));
+    join(std::move(parts_), module_);
     return std::move(module_);
   }
 
  private:
   void item(bool& versioned) {
-    bool external = false, weak = false;
+    bool external = false, weak = false, own = true;
     while (c_.is_dot(".visible") || c_.is_dot(".extern") || c_.is_dot(".weak") ||
            c_.is_dot(".common")) {
       external |= c_.is_dot(".extern");
       weak |= c_.is_dot(".weak");
+      own = false;
       c_.advance();
     }
     if (c_.take_dot(".version")) {
-      if (versioned) c_.first_file = static_cast<uint32_t>(module_.files.size());
+      if (versioned) {
+        c_.first_file = static_cast<uint32_t>(module_.files.size());
+        parts_.push_back(std::exchange(part_, {}));
+      }
       version();
       versioned = true;
     } else if (c_.take_dot(".target")) {
@@ -51,14 +58,20 @@ class ModuleParser {
     } else if (c_.take_dot(".section")) {
       skip_section();
     } else if (c_.take_dot(".entry")) {
-      module_.entries.push_back(parse_entry(c_));
+      part_.entries.push_back(parse_entry(c_));
+      part_.entries.back().weak = weak;
     } else if (c_.take_dot(".func")) {
-      function();
+      part_.functions.push_back(parse_function(c_));
+      part_.functions.back().weak = weak;
+      part_.functions.back().own = own;
     } else if (c_.is_dot(".global") || c_.is_dot(".const") || c_.is_dot(".shared") ||
                c_.is_dot(".local")) {
-      const size_t before = module_.variables.size();
-      parse_variables(c_, module_.variables, external);
-      for (size_t i = before; i < module_.variables.size(); ++i) module_.variables[i].weak = weak;
+      const size_t before = part_.variables.size();
+      parse_variables(c_, part_.variables, external);
+      for (size_t i = before; i < part_.variables.size(); ++i) {
+        part_.variables[i].weak = weak;
+        part_.variables[i].own = own;
+      }
     } else if (c_.take_dot(".pragma") || c_.take_dot(".alias") || c_.is_dot(".tex")) {
       c_.skip_past(';');  // instructions that use a texture are refused by name
     } else if (c_.is_dot(".loc")) {
@@ -109,20 +122,10 @@ class ModuleParser {
     }
   }
 
-  // A declaration whose body follows says nothing new.
-  void function() {
-    Entry f = parse_function(c_);
-    const auto [at, fresh] = numbers_.emplace(f.name, module_.functions.size());
-    if (fresh) {
-      module_.functions.push_back(std::move(f));
-    } else if (f.defined || !f.errors.empty()) {
-      module_.functions[at->second] = std::move(f);
-    }
-  }
-
   Cursor c_;
   ModuleText module_;
-  std::unordered_map<std::string_view, size_t> numbers_;  // of functions
+  Part part_;  // the module that is being read
+  std::vector<Part> parts_;
 };
 
 }  // namespace

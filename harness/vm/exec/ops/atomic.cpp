@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: MIT
 // atom and red (PTX ISA 9.7.13.5, 9.7.13.6).
-#include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 
 #include "exec/communication.h"
 #include "exec/ops/lanes.h"
-#include "num/half.h"
-#include "num/rounding.h"
-#include "num/single.h"
+#include "exec/ops/update.h"
 
 namespace ptxvm::ops {
 namespace {
-
-// Other blocks may run on other host threads.
-template <class T, class F>
-T update(std::byte* host, F f) {
-  std::atomic_ref<T> cell(*reinterpret_cast<T*>(host));
-  T old = cell.load();
-  while (!cell.compare_exchange_weak(old, f(old))) {
-  }
-  return old;
-}
 
 // Lanes take their turn in the order of their numbers; the real order is not defined.
 template <bool kObserved, bool kReturns, class T, auto F>
@@ -93,36 +79,6 @@ Bound access_code(bool returns, Space space) {
   return {read_modify_write<false, false, T, F>, read_modify_write<true, false, T, F>, aux};
 }
 
-template <class T>
-T add_bits_as_float(T x, T y) {
-  if constexpr (sizeof(T) == 4) {
-    // Global atomics of f32 flush nothing on these targets.
-    return std::bit_cast<T>(num::canonical(std::bit_cast<float>(x) + std::bit_cast<float>(y)));
-  } else {
-    return std::bit_cast<T>(std::bit_cast<double>(x) + std::bit_cast<double>(y));
-  }
-}
-
-uint16_t add_half(uint16_t a, uint16_t b) {
-  return static_cast<uint16_t>(num::round_to(
-      static_cast<double>(num::half_to_float(a)) + static_cast<double>(num::half_to_float(b)),
-      num::kHalf, num::Rounding::kNearest));
-}
-
-uint16_t add_bfloat(uint16_t a, uint16_t b) {
-  return static_cast<uint16_t>(
-      num::round_to(num::add_to_odd(static_cast<double>(num::bfloat_to_float(a)),
-                                    static_cast<double>(num::bfloat_to_float(b))),
-                    num::kBfloat, num::Rounding::kNearest));
-}
-
-template <auto F>
-uint32_t on_both_halves(uint32_t x, uint32_t y) {
-  return F(static_cast<uint16_t>(x), static_cast<uint16_t>(y)) |
-         static_cast<uint32_t>(F(static_cast<uint16_t>(x >> 16), static_cast<uint16_t>(y >> 16)))
-             << 16;
-}
-
 // 16-bit operands stand in words: the lane array has a stride of four bytes.
 template <bool kObserved, bool kReturns, auto F>
 Step update_short(Warp& w, const Op& op) {
@@ -181,54 +137,67 @@ Step exchange_wide(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-enum class What { kAnd, kOr, kXor, kExch, kAdd, kInc, kDec, kMin, kMax };
-
 template <class T>
-Bound integer_code(What what, bool returns, Space space) {
+Bound integer_code(Update what, bool returns, Space space) {
   switch (what) {
-    case What::kAnd:
-      return access_code<T, [](T x, T y) { return static_cast<T>(x & y); }>(returns, space);
-    case What::kOr:
-      return access_code<T, [](T x, T y) { return static_cast<T>(x | y); }>(returns, space);
-    case What::kXor:
-      return access_code<T, [](T x, T y) { return static_cast<T>(x ^ y); }>(returns, space);
-    case What::kExch:
-      return access_code<T, [](T, T y) { return y; }>(returns, space);
-    case What::kAdd:
-      return access_code<T, [](T x, T y) { return static_cast<T>(x + y); }>(returns, space);
-    case What::kInc:
-      return access_code<T, [](T x, T y) { return (y <= x) ? T{0} : static_cast<T>(x + 1); }>(
-          returns, space);
-    case What::kDec:
-      return access_code<T, [](T x, T y) { return (x == 0 || y < x) ? y : static_cast<T>(x - 1); }>(
-          returns, space);
-    case What::kMin:
-      return access_code<T, [](T x, T y) { return std::min(x, y); }>(returns, space);
-    case What::kMax:
-      return access_code<T, [](T x, T y) { return std::max(x, y); }>(returns, space);
+    case Update::kAnd:
+      return access_code<T, updated<Update::kAnd, T>>(returns, space);
+    case Update::kOr:
+      return access_code<T, updated<Update::kOr, T>>(returns, space);
+    case Update::kXor:
+      return access_code<T, updated<Update::kXor, T>>(returns, space);
+    case Update::kExch:
+      return access_code<T, updated<Update::kExch, T>>(returns, space);
+    case Update::kAdd:
+      return access_code<T, updated<Update::kAdd, T>>(returns, space);
+    case Update::kInc:
+      return access_code<T, updated<Update::kInc, T>>(returns, space);
+    case Update::kDec:
+      return access_code<T, updated<Update::kDec, T>>(returns, space);
+    case Update::kMin:
+      return access_code<T, updated<Update::kMin, T>>(returns, space);
+    case Update::kMax:
+      return access_code<T, updated<Update::kMax, T>>(returns, space);
   }
   return {};
 }
 
-template <class T>
-Bound signed_code(What what, bool returns, Space space) {
-  using S = std::make_signed_t<T>;
-  if (what == What::kMin) {
-    return access_code<T, [](T x, T y) { return static_cast<S>(x) < static_cast<S>(y) ? x : y; }>(
-        returns, space);
-  }
-  if (what == What::kMax) {
-    return access_code<T, [](T x, T y) { return static_cast<S>(x) < static_cast<S>(y) ? y : x; }>(
-        returns, space);
-  }
-  return integer_code<T>(what, returns, space);
+// Vectors are updated element by element: the whole is no single atomic access. Operands: the
+// elements that stood there (atom), the address, the elements to combine. Op::aux: space, update,
+// type, elements, eight bits each.
+template <bool kObserved, bool kReturns>
+Step update_vector(Warp& w, const Op& op) {
+  const ElementUpdate each = element_update(static_cast<Update>(op.aux >> 8 & 0xff),
+                                            static_cast<Type>(op.aux >> 16 & 0xff));
+  const auto count = static_cast<uint32_t>(op.aux >> 24);
+  const uint32_t bytes = count * each.bytes, at = kReturns ? count : 0;
+  Request request;
+  lane_addresses(w, op.list[at], op.list[at + 1], request.wide);
+  for_spaces(static_cast<Space>(op.aux & 0xff), w.mask, request, [&](Space space, uint32_t lanes) {
+    if (space != Space::kGlobal) {
+      raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+            "an atomic access to a vector must be one to global memory");
+    }
+    resolve(w, op, space, lanes, bytes, bytes, true, request);
+    if constexpr (kObserved) {
+      report_access(w, op, space, AccessKind::kAtomic, lanes, bytes, request);
+    }
+    for_lanes(lanes, [&](int lane) {
+      for (uint32_t i = 0; i < count; ++i) {
+        uint32_t operand = w.at<uint32_t>(op.list[at + 2 + i])[lane], old = 0;
+        each.combine(request.host[lane] + i * each.bytes,
+                     reinterpret_cast<const std::byte*>(&operand),
+                     reinterpret_cast<std::byte*>(&old));
+        if constexpr (kReturns) w.at<uint32_t>(op.list[i])[lane] = old;
+      }
+    });
+  });
+  return Step::kNext;
 }
 
 Bound atomic_code(Modifiers& m, bool returns) {
   const Space space = space_of_atomic(m);
-  const auto what =
-      static_cast<What>(m.choice({"and", "or", "xor", "exch", "add", "inc", "dec", "min", "max"}));
-  m.flag("noftz");
+  const Update what = update_of(m);
   switch (m.type()) {
     case Type::kB32:
     case Type::kU32:
@@ -237,13 +206,13 @@ Bound atomic_code(Modifiers& m, bool returns) {
     case Type::kU64:
       return integer_code<uint64_t>(what, returns, space);
     case Type::kS32:
-      return signed_code<uint32_t>(what, returns, space);
+      return integer_code<int32_t>(what, returns, space);
     case Type::kS64:
-      return signed_code<uint64_t>(what, returns, space);
+      return integer_code<int64_t>(what, returns, space);
     case Type::kF32:
-      return access_code<uint32_t, add_bits_as_float<uint32_t>>(returns, space);
+      return access_code<uint32_t, add_single>(returns, space);
     case Type::kF64:
-      return access_code<uint64_t, add_bits_as_float<uint64_t>>(returns, space);
+      return access_code<uint64_t, add_double>(returns, space);
     case Type::kF16:
       return short_code<add_half>(returns, space);
     case Type::kBf16:
@@ -257,6 +226,16 @@ Bound atomic_code(Modifiers& m, bool returns) {
   }
 }
 
+Bound vector_code(Modifiers& m, bool returns) {
+  const Space space = space_of_atomic(m);
+  const Update what = update_of(m);
+  const auto count = static_cast<uint64_t>(m.vector());
+  const uint64_t aux = static_cast<uint64_t>(space) | static_cast<uint64_t>(what) << 8 |
+                       static_cast<uint64_t>(m.type()) << 16 | count << 24;
+  if (returns) return {update_vector<false, true>, update_vector<true, true>, aux};
+  return {update_vector<false, false>, update_vector<true, false>, aux};
+}
+
 }  // namespace
 
 Bound atom(Modifiers& m) {
@@ -264,6 +243,13 @@ Bound atom(Modifiers& m) {
 }
 Bound red(Modifiers& m) {
   return atomic_code(m, false);
+}
+
+Bound atom_vector(Modifiers& m) {
+  return vector_code(m, true);
+}
+Bound red_vector(Modifiers& m) {
+  return vector_code(m, false);
 }
 
 Bound atom_wide(Modifiers& m) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Bulk copies and tensor copies (PTX ISA 9.7.9.25.4 and 5). Each lane issues a copy of its own. It
-// is done as late as allowed: a load when no warp can go on without it, a store when a wait asks
-// for its group.
+// Bulk copies and tensor copies (PTX ISA 9.7.9.25.4 and 5), reductions by them, and what else
+// completes on an mbarrier: st.async and red.async. Each lane issues a copy of its own. It is done
+// as late as allowed: a load when no warp can go on without it, a store when a wait asks for its
+// group. Copies into the shared memory of another block are loads whose source is not global.
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "exec/access.h"
 #include "exec/ops/lanes.h"
+#include "exec/ops/update.h"
 #include "memory/tensor_copy.h"
 #include "memory/tensor_map.h"
 
@@ -26,6 +30,9 @@ class BulkCopy : public PendingWork {
   bool first = true;                  // of a multicast
   uint32_t shared = 0, mbarrier = 0;  // in that block
   std::byte* global = nullptr;        // base of the tensor, or the source or destination
+  bool apart = false;                 // the source is not global memory
+  std::array<std::byte, 16> value{};  // the source where `global` is null
+  ops::ElementUpdate update;          // without a function: what stood there is replaced
   BoxCopy box;
   std::vector<BoxRow> rows;
   uint32_t total = 0;  // bytes
@@ -59,14 +66,14 @@ class BulkCopy : public PendingWork {
     const std::vector<SharedRange> ranges = shared_ranges();
     e.shared = ranges;
     std::vector<GlobalRange> global_ranges;
-    if (cta.launch->ordered && first) {
+    if (cta.launch->ordered && first && !apart && !update.combine) {
       for (const BoxRow& row : rows) {
         if (row.inside != 0)
           global_ranges.push_back({box.map.base + row.global_offset, row.inside});
       }
     }
     e.global = global_ranges;
-    if (action == BulkAction::kIssue && first) {
+    if (action == BulkAction::kIssue && first && !apart) {
       for (const BoxRow& row : rows) e.global_bytes += row.inside;
       e.sectors = sectors_of(box, rows);
     }
@@ -74,9 +81,11 @@ class BulkCopy : public PendingWork {
   }
 
  private:
-  // A load fills the whole box; a store reads only what the tensor has.
+  // A load fills the whole box; a store reads only what the tensor has. Reductions of several
+  // threads may go to one place.
   std::vector<SharedRange> shared_ranges() const {
     if (kind == BulkKind::kPrefetch) return {};
+    if (kind == BulkKind::kLoad && update.combine) return {};
     if (kind == BulkKind::kLoad) return {{shared, total}};
     std::vector<SharedRange> ranges;
     for (const BoxRow& row : rows) {
@@ -102,20 +111,30 @@ class BulkCopy : public PendingWork {
 
   void copy_row(const Cta& cta, const BoxRow& row) const {
     if (kind == BulkKind::kStore && row.inside == 0) return;
-    const std::byte* const in = global + row.global_offset;
+    const std::byte* const in = (global ? global : value.data()) + row.global_offset;
     for_chunks(box, row, shared, [&](uint32_t offset, uint32_t address, uint32_t bytes) {
       std::byte* const at = cta.shared + (address - cta.shared_base);
       const auto [begin, end] = inside(row, offset, bytes);
       if (kind == BulkKind::kStore) {
         if (end > begin) {
-          std::memcpy(const_cast<std::byte*>(in) + (begin - row.first), at + (begin - offset),
-                      end - begin);
+          move(const_cast<std::byte*>(in) + (begin - row.first), at + (begin - offset),
+               end - begin);
         }
         return;
       }
       if (end - begin != bytes) std::memset(at, 0, bytes);
-      if (end > begin) std::memcpy(at + (begin - offset), in + (begin - row.first), end - begin);
+      if (end > begin) move(at + (begin - offset), in + (begin - row.first), end - begin);
     });
+  }
+
+  void move(std::byte* to, const std::byte* from, uint32_t bytes) const {
+    if (!update.combine) {
+      std::memcpy(to, from, bytes);
+      return;
+    }
+    for (uint32_t i = 0; i + update.bytes <= bytes; i += update.bytes) {
+      update.combine(to + i, from + i, nullptr);
+    }
   }
 };
 
@@ -132,10 +151,11 @@ struct Issue {
 }
 
 // Addresses of an operand, which must be in shared memory: of any block of the cluster for loads.
-void shared_addresses(const Issue& i, size_t position, uint32_t alignment, Request& request) {
+void shared_addresses(const Issue& i, size_t position, uint32_t alignment, Request& request,
+                      uint32_t bytes = 8) {
   lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
   const Space space = i.kind == BulkKind::kLoad ? Space::kSharedCluster : Space::kShared;
-  resolve(i.w, i.op, space, i.w.mask, 8, alignment, true, request);
+  resolve(i.w, i.op, space, i.w.mask, bytes, alignment, true, request);
 }
 
 // The rest of a shared area whose first bytes have been checked.
@@ -170,8 +190,18 @@ void launch(const Issue& i, std::unique_ptr<BulkCopy> copy) {
   home.pending.push_back(std::move(copy));
 }
 
-// Op::aux, above the kind: the dimensions, and where the mask of a multicast stands in the list.
-constexpr int kDimensions = 8, kMulticast = 16;
+// Op::aux, above the kind, eight bits each: the dimensions (of a tensor) or elements (of st.async);
+// where the mask of a multicast stands in the list; the operation of a reduction, from 1 on; its
+// type, or that of st.async; whether the source is in shared memory.
+constexpr int kDimensions = 8, kMulticast = 16, kUpdate = 24, kType = 32, kPeer = 40;
+
+uint32_t part_of(const Op& op, int shift) {
+  return static_cast<uint32_t>(op.aux >> shift & 0xff);
+}
+
+ops::ElementUpdate update_of(const Op& op, Type type) {
+  return ops::element_update(static_cast<ops::Update>(part_of(op, kUpdate) - 1), type);
+}
 
 // Where a load goes: to one block, which also holds the barrier, or to the same place in several.
 void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint32_t shared,
@@ -187,7 +217,7 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
             "the copy goes to block " + std::to_string(home) +
                 " of the cluster, its mbarrier is in another one");
   }
-  if (const auto at = static_cast<uint32_t>(i.op.aux >> kMulticast); at != 0) {
+  if (const uint32_t at = part_of(i.op, kMulticast); at != 0) {
     mask = w.at<uint32_t>(i.op.list[at])[lane] & 0xffff;
     if (mask == 0 || mask >> blocks.size() != 0) {
       invalid(i, lane,
@@ -265,11 +295,32 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
   });
 }
 
+// The tensor map says what is combined.
+ops::ElementUpdate update_of_tensor(const Issue& i, int lane, const TensorMap& map) {
+  constexpr Type kTypes[] = {Type::kNone, Type::kNone, Type::kU32, Type::kS32,  Type::kU64,
+                             Type::kS64,  Type::kF16,  Type::kF32, Type::kNone, Type::kF64,
+                             Type::kBf16, Type::kNone, Type::kNone};
+  const auto element = static_cast<size_t>(map.element);
+  Type type = element < std::size(kTypes) ? kTypes[element] : Type::kNone;
+  if (map.element == MapElement::kUnknown) {
+    const auto update = static_cast<ops::Update>(part_of(i.op, kUpdate) - 1);
+    if (update > ops::Update::kXor) {
+      invalid(i, lane, "the tensor map does not say the type of its elements, which this needs");
+    }
+    type = map.element_bytes == 8 ? Type::kB64 : Type::kB32;
+  }
+  const ops::ElementUpdate update = update_of(i.op, type);
+  if (!update.combine || update.bytes != map.element_bytes) {
+    invalid(i, lane, "there is no such reduction of elements of the tensor map's type");
+  }
+  return update;
+}
+
 // Operands: [shared], [map, {d coordinates}], [mbarrier] for a load; [map, ...], [shared] for a
 // store; [map, ...] for a prefetch.
 Step tensor(Warp& w, const Op& op) {
   const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), true};
-  const auto dimensions = static_cast<uint32_t>(op.aux >> kDimensions & 0xff);
+  const uint32_t dimensions = part_of(op, kDimensions);
   const bool load = i.kind == BulkKind::kLoad;
   auto boxes = std::make_unique<std::array<BoxCopy, 32>>();
   Request map, shared, barrier;
@@ -287,6 +338,7 @@ Step tensor(Warp& w, const Op& op) {
       check_shared(i, lane, copy->shared, copy->total);
     }
     resolve_tensor(i, lane, *copy);
+    if (part_of(op, kUpdate) != 0) copy->update = update_of_tensor(i, lane, copy->box.map);
     if (load) {
       launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
     } else {
@@ -296,11 +348,20 @@ Step tensor(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+void plain_box(BulkCopy& copy, uint32_t bytes) {
+  copy.total = bytes;
+  copy.box.map.element_bytes = 1;
+  copy.box.map.rank = 1;
+  copy.box.map.box[0] = bytes;
+  copy.rows = {BoxRow{0, 0, bytes, 0}};
+}
+
 // Operands: [shared], [global], size, [mbarrier] for a load; [global], [shared], size for a store;
-// [global], size for a prefetch.
+// [global], size for a prefetch. The source of a load may be shared memory too.
 Step plain(Warp& w, const Op& op) {
   const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), false};
   const bool load = i.kind == BulkKind::kLoad, prefetch = i.kind == BulkKind::kPrefetch;
+  const bool peer = part_of(op, kPeer) != 0;
   const uint32_t* sizes = w.at<uint32_t>(op.list[prefetch ? 2 : 4]);
   Request shared, barrier;
   if (!prefetch) shared_addresses(i, load ? 0 : 2, 16, shared);
@@ -311,17 +372,18 @@ Step plain(Warp& w, const Op& op) {
       invalid(i, lane,
               "a bulk copy of " + std::to_string(bytes) + " bytes; the size is a multiple of 16");
     }
-    Request global;
-    lane_addresses(w, op.list[load ? 2 : 0], op.list[load ? 3 : 1], global.wide);
-    resolve(w, op, Space::kGlobal, 1u << lane, bytes, 16, i.kind == BulkKind::kStore, global);
+    Request other;
+    lane_addresses(w, op.list[load ? 2 : 0], op.list[load ? 3 : 1], other.wide);
+    resolve(w, op, peer ? Space::kShared : Space::kGlobal, 1u << lane, bytes, 16,
+            i.kind == BulkKind::kStore, other);
     auto copy = start(i, lane);
-    copy->total = bytes;
-    copy->global = global.host[lane];
-    copy->box.map.base = global.wide[lane];
-    copy->box.map.element_bytes = 1;
-    copy->box.map.rank = 1;
-    copy->box.map.box[0] = bytes;
-    copy->rows = {BoxRow{0, 0, bytes, 0}};
+    plain_box(*copy, bytes);
+    copy->global = other.host[lane];
+    copy->apart = peer;
+    copy->box.map.base = other.wide[lane];
+    if (part_of(op, kUpdate) != 0) {
+      copy->update = update_of(op, static_cast<Type>(part_of(op, kType)));
+    }
     if (!prefetch) {
       copy->shared = shared.narrow[lane];
       check_shared(i, lane, copy->shared, bytes);
@@ -331,6 +393,31 @@ Step plain(Warp& w, const Op& op) {
     } else {
       launch(i, std::move(copy));
     }
+  });
+  return Step::kNext;
+}
+
+// st.async and red.async: [shared], the elements, [mbarrier].
+Step elements(Warp& w, const Op& op) {
+  const Issue i{w, op, BulkKind::kLoad, false};
+  const uint32_t count = part_of(op, kDimensions);
+  const auto type = static_cast<Type>(part_of(op, kType));
+  const auto each = static_cast<uint32_t>(bits(type) / 8), bytes = each * count;
+  Request shared, barrier;
+  shared_addresses(i, 0, bytes, shared, bytes);
+  shared_addresses(i, 2 + count, 8, barrier);
+  for_lanes(w.mask, [&](int lane) {
+    auto copy = start(i, lane);
+    plain_box(*copy, bytes);
+    copy->apart = true;
+    for (uint32_t k = 0; k < count; ++k) {
+      const Ref ref = op.list[2 + k];
+      const uint64_t value =
+          ref & kRefWide ? w.at<uint64_t>(ref)[lane] : uint64_t{w.at<uint32_t>(ref)[lane]};
+      std::memcpy(copy->value.data() + k * each, &value, each);
+    }
+    if (part_of(op, kUpdate) != 0) copy->update = update_of(op, type);
+    launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
   });
   return Step::kNext;
 }
@@ -398,11 +485,22 @@ Bound tensor_code(Modifiers& m, BulkKind kind) {
   return ops::code(tensor, static_cast<uint64_t>(kind) | d << kDimensions | mask << kMulticast);
 }
 
-Bound plain_code(Modifiers& m, BulkKind kind) {
+Bound plain_code(Modifiers& m, BulkKind kind, uint64_t more = 0) {
   read_space(m);
   const uint64_t mask = m.flag("multicast::cluster") ? 7 : 0;
-  return ops::code(plain, static_cast<uint64_t>(kind) | mask << kMulticast);
+  return ops::code(plain, static_cast<uint64_t>(kind) | mask << kMulticast | more);
 }
+
+uint64_t update_part(Modifiers& m) {
+  return (static_cast<uint64_t>(ops::update_of(m)) + 1) << kUpdate;
+}
+
+uint64_t reduction_part(Modifiers& m) {
+  const uint64_t update = update_part(m);
+  return update | static_cast<uint64_t>(m.type()) << kType;
+}
+
+constexpr uint64_t kFromShared = uint64_t{1} << kPeer;
 
 }  // namespace
 
@@ -425,6 +523,36 @@ Bound bulk_store(Modifiers& m) {
 }
 Bound bulk_prefetch(Modifiers& m) {
   return plain_code(m, BulkKind::kPrefetch);
+}
+
+// Between the shared memories of two blocks.
+Bound bulk_peer(Modifiers& m) {
+  return plain_code(m, BulkKind::kLoad, kFromShared);
+}
+Bound bulk_reduce(Modifiers& m) {
+  const uint64_t reduction = reduction_part(m);
+  return plain_code(m, BulkKind::kStore, reduction);
+}
+Bound bulk_reduce_peer(Modifiers& m) {
+  const uint64_t reduction = reduction_part(m);
+  return plain_code(m, BulkKind::kLoad, reduction | kFromShared);
+}
+Bound tensor_reduce(Modifiers& m) {
+  const uint64_t update = update_part(m);
+  Bound bound = tensor_code(m, BulkKind::kStore);
+  bound.aux |= update;
+  return bound;
+}
+
+Bound store_async(Modifiers& m) {
+  m.flag("weak");
+  m.flag("shared::cluster");
+  const auto count = static_cast<uint64_t>(m.vector());
+  return code(elements, count << kDimensions | static_cast<uint64_t>(m.type()) << kType);
+}
+Bound reduce_async(Modifiers& m) {
+  m.flag("shared::cluster");
+  return code(elements, uint64_t{1} << kDimensions | reduction_part(m));
 }
 
 Bound bulk_commit(Modifiers&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// call and ret in functions (PTX ISA 9.7.12.5, 9.7.12.6).
+// call and ret in functions, and the stack (PTX ISA 9.7.12.5, 9.7.12.6, 9.7.18).
 #include "exec/calls.h"
 
 #include <algorithm>
@@ -158,6 +158,61 @@ uint32_t leave(Warp& w, int lane) {
   return frame.return_pc;
 }
 
+uint64_t value_of(Warp& w, Ref ref, int lane) {
+  return ref & kRefWide ? w.at<uint64_t>(ref)[lane] : w.at<uint32_t>(ref)[lane];
+}
+
+// Memory of alloca is a part of the frame: it is given back when the function returns.
+Step allocate(Warp& w, const Op& op) {
+  constexpr uint64_t kLeast = 16;
+  CallStack& stack = stack_of(w);
+  const uint64_t align = op.list[2] == kNoRef ? kLeast : std::max<uint64_t>(op.list[2], kLeast);
+  if ((align & (align - 1)) != 0) {
+    raise(w, op, FaultKind::kInvalid, -1, "the alignment must be a power of two");
+  }
+  const uint64_t room = program_of(w).local_bytes;
+  for_lanes(w.mask, [&](int lane) {
+    uint32_t& top = stack.top[static_cast<size_t>(lane)];
+    const uint64_t bytes = value_of(w, op.list[1], lane);
+    const uint64_t at = (top + align - 1) / align * align;
+    if (at > room || bytes > room - at) {
+      raise(w, op, FaultKind::kOutOfBounds, lane,
+            "the stack is full: alloca of " + std::to_string(bytes) + " bytes, and " +
+                std::to_string(room - top) + " are left");
+    }
+    top = static_cast<uint32_t>(std::min(room, (at + bytes + kLeast - 1) / kLeast * kLeast));
+    write_register(w, op.list[0], lane, at);
+  });
+  return Step::kNext;
+}
+
+Step save(Warp& w, const Op& op) {
+  const CallStack& stack = stack_of(w);
+  for_lanes(w.mask, [&](int lane) {
+    write_register(w, op.list[0], lane, stack.top[static_cast<size_t>(lane)]);
+  });
+  return Step::kNext;
+}
+
+Step restore(Warp& w, const Op& op) {
+  CallStack& stack = stack_of(w);
+  for_lanes(w.mask, [&](int lane) {
+    const auto& frames = stack.lanes[static_cast<size_t>(lane)];
+    const uint64_t first =
+        frames.empty()
+            ? program_of(w).frame_bytes
+            : frames.back().base + program_of(w).functions[frames.back().function].frame_bytes;
+    uint32_t& top = stack.top[static_cast<size_t>(lane)];
+    const uint64_t value = value_of(w, op.list[0], lane);
+    if (value < first || value > top) {
+      raise(w, op, FaultKind::kInvalid, lane,
+            "this is no place of the stack that stacksave gave here");
+    }
+    top = static_cast<uint32_t>(value);
+  });
+  return Step::kNext;
+}
+
 Step return_lanes(Warp& w, const Op&) {
   const uint32_t leaving = w.mask;
   uint32_t pc[32];
@@ -191,6 +246,19 @@ Bound bind_frame_access(const isa::Spelling& spelling) {
 }
 
 namespace ops {
+
+Bound stack_alloca(Modifiers& m) {
+  m.type();
+  return code(allocate);
+}
+Bound stack_save(Modifiers& m) {
+  m.type();
+  return code(save);
+}
+Bound stack_restore(Modifiers& m) {
+  m.type();
+  return code(restore);
+}
 
 // The lowering gives every call an operation of its own.
 Bound call(Modifiers& m) {

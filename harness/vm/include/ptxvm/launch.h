@@ -94,6 +94,25 @@ class Memory {
 /// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7).
 enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B };
 
+/// Types of a tensor map's elements, by the numbers of PTX ISA 9.7.9.27. Copies need none;
+/// reductions combine elements of that type.
+enum class MapElement : uint8_t {
+  kU8,
+  kU16,
+  kU32,
+  kS32,
+  kU64,
+  kS64,
+  kF16,
+  kF32,
+  kF32Ftz,
+  kF64,
+  kBf16,
+  kTf32,
+  kTf32Ftz,
+  kUnknown = 255,
+};
+
 /// What cuTensorMapEncodeTiled is given, for tiled mode without interleave.
 struct TensorMap {
   Address base = 0;
@@ -103,6 +122,7 @@ struct TensorMap {
   std::array<uint64_t, 5> strides{0, 0, 0, 0, 0};  ///< Bytes; [0] is the element size.
   std::array<uint32_t, 5> box{1, 1, 1, 1, 1};      ///< Elements, innermost first.
   Swizzle swizzle = Swizzle::kNone;
+  MapElement element = MapElement::kUnknown;
 };
 
 /// The 128 bytes that stand for a tensor map in parameter memory.

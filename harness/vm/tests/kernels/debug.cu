@@ -83,3 +83,36 @@ extern "C" __global__ void debug_reduce(const float* in, float* out) {
     printf("%d threads visit\n", static_cast<int>(blockDim.x));
   }
 }
+
+namespace {
+
+struct Empty {};
+
+struct Packed {
+  unsigned kind : 1, rank : 7, rest : 24;
+  __device__ explicit Packed(unsigned k) {
+    kind = k;
+    rank = k + 1;
+  }
+};
+
+template <class T>
+__device__ T copy(T value) {
+  return value;
+}
+
+}  // namespace
+
+// Copies of what has no value: an empty object, and a word of bit-fields of which some are set.
+extern "C" __global__ void debug_copies(unsigned* out) {
+  const Empty empty = copy(Empty());
+  const Packed packed = copy(Packed(threadIdx.x & 1));
+  out[threadIdx.x] = packed.kind + 10 * packed.rank + 0 * sizeof(empty);
+}
+
+// A mistake: what has no value goes to where others see it.
+extern "C" __global__ void debug_mistake(unsigned* out) {
+  unsigned values[4];
+  values[threadIdx.x & 1] = 5;
+  out[threadIdx.x] = values[threadIdx.x & 3];
+}
