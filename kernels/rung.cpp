@@ -226,7 +226,8 @@ PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
   constexpr std::int64_t kBlocks = 2;
   PlanResult plan = plan_tma_dynamic(problem, instance, device);
   const Dim3 tiles = row_tile_grid(problem, {.Br = static_cast<int>(kBlocks * instance.tile.Br)});
-  const std::int64_t clusters = std::min(tiles.x * tiles.y * tiles.z, device.sms / kBlocks);
+  const std::int64_t clusters =
+      std::clamp<std::int64_t>(device.sms / kBlocks, 1, tiles.x * tiles.y * tiles.z);
   Launch& launch = std::get<LaunchPlan>(plan).launches.front();
   launch.grid = {clusters * kBlocks};
   launch.cluster = {kBlocks};
