@@ -384,7 +384,7 @@ def pinned() -> Canvas:
     rows = (Row("products", product, 18), Row("28", before), Row("29", after))
     return chart(
         "29: the exponentials stay above the wait",
-        "In 28 ptxas moves half of the exponentials below the wait for P V. In 29 the wait for "
+        "In 28 ptxas moves most of the exponentials below the wait for P V. In 29 the wait for "
         "the next K, which holds a branch, stands above that wait and keeps them there.",
         rows,
         9,
