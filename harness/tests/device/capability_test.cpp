@@ -288,8 +288,10 @@ TEST_CASE("a persistent grid is as large as the card, whatever card it is") {
         problem.causal = masked;
         const auto plan = std::get<LaunchPlan>(make_plan(*rung, problem, hopper_with(sms)));
         for (const Launch& launch : plan.launches) {
-          CHECK(launch.grid.x * launch.grid.y * launch.grid.z <= sms);
-          CHECK(launch.grid.x * launch.grid.y * launch.grid.z > sms / 2);
+          const std::int64_t blocks = launch.grid.x * launch.grid.y * launch.grid.z;
+          CHECK(blocks % launch.cluster.x == 0);
+          CHECK(blocks <= std::max<std::int64_t>(sms, launch.cluster.x));
+          CHECK(blocks > sms / 2);
         }
       }
     }
