@@ -350,8 +350,8 @@ def cluster() -> Canvas:
         for other in range(2):
             end = 22 + other * 222 + 14.5 + block * 29
             canvas.line([(180 + block * 80, y - 44), (end, y + 7)], hue, thick=1.8, arrow=True)
-    canvas.text(20, y - 28, "copies of block 0", "orange", size=SMALL)
-    canvas.text(420, y - 28, "copies of block 1", "blue", size=SMALL, anchor="end")
+    canvas.text(20, y - 35, "copies of block 0", "orange", size=SMALL)
+    canvas.text(420, y - 35, "copies of block 1", "blue", size=SMALL, anchor="end")
     y += 104
     canvas.text(14, y, "the tile: 256 query rows", size=SMALL, bold=True)
     for strip in range(4):
