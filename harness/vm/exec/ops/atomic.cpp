@@ -139,27 +139,8 @@ Step exchange_wide(Warp& w, const Op& op) {
 
 template <class T>
 Bound integer_code(Update what, bool returns, Space space) {
-  switch (what) {
-    case Update::kAnd:
-      return access_code<T, updated<Update::kAnd, T>>(returns, space);
-    case Update::kOr:
-      return access_code<T, updated<Update::kOr, T>>(returns, space);
-    case Update::kXor:
-      return access_code<T, updated<Update::kXor, T>>(returns, space);
-    case Update::kExch:
-      return access_code<T, updated<Update::kExch, T>>(returns, space);
-    case Update::kAdd:
-      return access_code<T, updated<Update::kAdd, T>>(returns, space);
-    case Update::kInc:
-      return access_code<T, updated<Update::kInc, T>>(returns, space);
-    case Update::kDec:
-      return access_code<T, updated<Update::kDec, T>>(returns, space);
-    case Update::kMin:
-      return access_code<T, updated<Update::kMin, T>>(returns, space);
-    case Update::kMax:
-      return access_code<T, updated<Update::kMax, T>>(returns, space);
-  }
-  return {};
+  return with_update(
+      what, [&]<Update kUpdate>() { return access_code<T, updated<kUpdate, T>>(returns, space); });
 }
 
 // Vectors are updated element by element: the whole is no single atomic access. Operands: the

@@ -25,28 +25,8 @@ ElementUpdate of() {
 }
 
 template <class T>
-ElementUpdate integer(Update update) {
-  switch (update) {
-    case Update::kAnd:
-      return of<T, updated<Update::kAnd, T>>();
-    case Update::kOr:
-      return of<T, updated<Update::kOr, T>>();
-    case Update::kXor:
-      return of<T, updated<Update::kXor, T>>();
-    case Update::kExch:
-      return of<T, updated<Update::kExch, T>>();
-    case Update::kAdd:
-      return of<T, updated<Update::kAdd, T>>();
-    case Update::kInc:
-      return of<T, updated<Update::kInc, T>>();
-    case Update::kDec:
-      return of<T, updated<Update::kDec, T>>();
-    case Update::kMin:
-      return of<T, updated<Update::kMin, T>>();
-    case Update::kMax:
-      return of<T, updated<Update::kMax, T>>();
-  }
-  return {};
+ElementUpdate integer(Update what) {
+  return with_update(what, []<Update kUpdate>() { return of<T, updated<kUpdate, T>>(); });
 }
 
 // min and max of 16-bit floats: of a NaN and a number the number, and -0 is less than +0.

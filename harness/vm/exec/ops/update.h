@@ -48,6 +48,31 @@ T updated(T x, T y) {
   if constexpr (kUpdate == Update::kMax) return std::max(x, y);
 }
 
+/// What `body` returns as a template of the update, which is known only at run time.
+template <class Body>
+auto with_update(Update what, const Body& body) {
+  switch (what) {
+    case Update::kAnd:
+      return body.template operator()<Update::kAnd>();
+    case Update::kOr:
+      return body.template operator()<Update::kOr>();
+    case Update::kXor:
+      return body.template operator()<Update::kXor>();
+    case Update::kExch:
+      return body.template operator()<Update::kExch>();
+    case Update::kAdd:
+      return body.template operator()<Update::kAdd>();
+    case Update::kInc:
+      return body.template operator()<Update::kInc>();
+    case Update::kDec:
+      return body.template operator()<Update::kDec>();
+    case Update::kMin:
+      return body.template operator()<Update::kMin>();
+    default:
+      return body.template operator()<Update::kMax>();
+  }
+}
+
 /// Sums of floating-point numbers by their bits. Nothing is flushed on these targets.
 uint32_t add_single(uint32_t x, uint32_t y);
 uint64_t add_double(uint64_t x, uint64_t y);
