@@ -11,6 +11,7 @@
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
 #include "kernels/rung.h"
 #include "kernels/tune_tiles.h"
 
@@ -80,8 +81,7 @@ struct Attention {
 #pragma unroll
       for (int n = 0; n < Bc / 8; ++n)
         tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
-      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
-      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
+      tile_max = quad_max(tile_max);
       const float new_max = fmaxf(row_max[r], tile_max);
       const float alpha = exp_approx(row_max[r] - new_max);
       row_max[r] = new_max;
@@ -127,9 +127,7 @@ struct Attention {
     for (int m = 0; m < kMTiles; ++m) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        float sum = row_sum[m][r];
-        sum += __shfl_xor_sync(0xffffffff, sum, 1);
-        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float sum = quad_sum(row_sum[m][r]);
         const float inverse = __fdividef(1.f, sum);
         const int row = warp_row + m * 16 + r * 8 + lane / 4;
 #pragma unroll

@@ -11,6 +11,7 @@
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
 #include "kernels/rung.h"
 
 namespace {
@@ -97,8 +98,7 @@ struct Attention {
       float max = -INFINITY;
 #pragma unroll
       for (int n = 2 * k; n < 2 * k + 2; ++n) max = fmaxf(max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
-      max = fmaxf(max, __shfl_xor_sync(0xffffffff, max, 1));
-      max = scale_log2 * fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
+      max = scale_log2 * quad_max(max);
       const bool moves = max > reference[r] + kSlack;
       const float alpha = moves ? ex2_approx(reference[r] - max) : 1.f;
       reference[r] = moves ? max : reference[r];
@@ -158,9 +158,7 @@ struct Attention {
     for (int m = 0; m < kMTiles; ++m) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        float sum = row_sum[m][r];
-        sum += __shfl_xor_sync(0xffffffff, sum, 1);
-        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float sum = quad_sum(row_sum[m][r]);
         const float inverse = __fdividef(1.f, sum);
         const int row = warp_row + m * 16 + r * 8 + lane / 4;
 #pragma unroll

@@ -1,6 +1,6 @@
 // 20_tma            parent: 06_batched
-// Idea: the copy engine alone. One thread starts TMA copies of whole tiles, which arrive in the
-// swizzle, and mbarriers count their bytes. mma.sync multiplies as before.
+// Idea: the copy engine alone. One thread starts TMA copies of whole tiles, which arrive swizzled,
+// and mbarriers count their bytes. mma.sync multiplies as before.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + 2 stages of K 16 KB and V 16 KB at head_dim 128
@@ -12,6 +12,7 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/rung.h"
 
@@ -36,7 +37,7 @@ struct Attention {
     int head, first_row, steps;
   };
 
-  // Addresses in shared memory; an mbarrier has 8 bytes.
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, full;
 
@@ -49,7 +50,7 @@ struct Attention {
   };
 
   // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
-  // ldmatrix phase over all 32 banks. A box of 64 rows has a panel for each 64 columns.
+  // ldmatrix phase over all 32 banks.
   __device__ static uint32_t offset(int row, int chunk) {
     return static_cast<uint32_t>((row >> 6) * kQueryBytes + (chunk >> 3) * 64 * 128 +
                                  (row & 63) * 128 + (((chunk ^ row) & 7) << 4));
@@ -92,8 +93,7 @@ struct Attention {
 #pragma unroll
       for (int n = 0; n < Bc / 8; ++n)
         tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
-      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 1));
-      tile_max = fmaxf(tile_max, __shfl_xor_sync(0xffffffff, tile_max, 2));
+      tile_max = quad_max(tile_max);
       const float new_max = fmaxf(row_max[r], tile_max * scale_log2);
       const float alpha = ex2_approx(row_max[r] - new_max);
       row_max[r] = new_max;
@@ -162,9 +162,7 @@ struct Attention {
     for (int m = 0; m < kMTiles; ++m) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        float sum = row_sum[m][r];
-        sum += __shfl_xor_sync(0xffffffff, sum, 1);
-        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float sum = quad_sum(row_sum[m][r]);
         const float inverse = __fdividef(1.f, sum);
         const int row = warp_row + m * 16 + r * 8 + lane / 4;
 #pragma unroll
@@ -184,23 +182,13 @@ struct Attention {
   }
 
   // The block's Br query rows.
-  __device__ static void run(const fa::TmaParameters& in) {
-    extern __shared__ unsigned char memory[];
-    const Shared shared(shared_address(memory));
-    const uint32_t q_tile = shared.query, k_tile = shared.ring, v_tile = k_tile + kTileBytes;
-    if (threadIdx.x == 0) {
-      mbarrier_init(shared.query_full, 1);
-      for (int i = 0; i < 2; ++i) mbarrier_init(shared.full + 8 * i, 1);
-      mbarrier_init_fence();
-    }
-    __syncthreads();
-
-    const int head = blockIdx.z * gridDim.y + blockIdx.y, first_row = blockIdx.x * Br;
-    const RowTile tile{head, first_row, in.seq_kv / Bc};
-    const int64_t query_row = int64_t{head} * in.seq_q + first_row;
+  __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
+                                      const RowTile& tile, int warp_row, unsigned char* memory) {
+    const uint32_t q_tile = shared.query;
+    const uint32_t k_tile = q_tile + Br * D * 2;
+    const uint32_t v_tile = k_tile + Bc * D * 2;
     const int lane = threadIdx.x % 32;
-    // The shuffle tells the compiler that all lanes agree: the row stays in a uniform register.
-    const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * kMTiles * 16;
+    const int64_t query_row = int64_t{tile.head} * in.seq_q + tile.first_row;
 
     // This lane's ldmatrix addresses: Q as the A operand; K and V as two adjacent B fragments each,
     // in the order that puts the two registers of a fragment next to each other.
@@ -215,29 +203,46 @@ struct Attention {
       row_max[m][0] = row_max[m][1] = -INFINITY;
       row_sum[m][0] = row_sum[m][1] = 0.f;
     }
-    if (threadIdx.x == 0) {
-      load_query(in, shared, tile);
-      for (int j = 0; j < 2 && j < tile.steps; ++j) load_step(in, shared, tile, j);
-    }
-
     mbarrier_wait(shared.query_full, 0);
     for (int j = 0; j < tile.steps; ++j) {
       const uint32_t stage = j % 2 * 2 * kTileBytes;
       mbarrier_wait(shared.full + 8 * (j % 2), j / 2 % 2);
+
       float S[kMTiles][Bc / 8][4] = {};
       multiply_qk(S, q_lane, k_lane + stage);
       uint32_t P[kMTiles][Bc / 16][4];
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m)
         softmax(P[m], S[m], O[m], row_max[m], row_sum[m], in.scale_log2);
+
       multiply_pv(O, P, v_lane + stage);
       if (j + 2 < tile.steps) {
         __syncthreads();  // all warps have read K_j and V_j
         if (threadIdx.x == 0) load_step(in, shared, tile, j + 2);
       }
     }
-    store_rows(in.O + query_row * D, memory + (shared.query - shared_address(memory)), warp_row, O,
+    store_rows(in.O + query_row * D, memory + (q_tile - shared_address(memory)), warp_row, O,
                row_max, in.LSE ? in.LSE + query_row : nullptr, row_sum);
+  }
+
+  __device__ static void run(const fa::TmaParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const Shared shared(shared_address(memory));
+    if (threadIdx.x == 0) {
+      mbarrier_init(shared.query_full, 1);
+      for (int i = 0; i < 2; ++i) mbarrier_init(shared.full + 8 * i, 1);
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+
+    const int head = blockIdx.z * gridDim.y + blockIdx.y, first_row = blockIdx.x * Br;
+    const RowTile tile{head, first_row, in.seq_kv / Bc};
+    const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * kMTiles * 16;  // uniform
+    if (threadIdx.x == 0) {
+      load_query(in, shared, tile);
+      for (int j = 0; j < 2 && j < tile.steps; ++j) load_step(in, shared, tile, j);
+    }
+    compute_tile(in, shared, tile, warp_row, memory);
   }
 };
 

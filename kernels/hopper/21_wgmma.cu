@@ -1,17 +1,16 @@
-// 21_wgmma          parent: 20_tma
-// Idea: wgmma. A warpgroup of four warps issues whole products to the tensor cores and waits for
-// them. Q and K are read from shared memory, S stays in registers and becomes P there, the A
-// operand of P V.
+// 21_wgmma          parent: 20d_straight
+// Idea: wgmma for P V. S becomes P in the registers where it is, and these are the A operand; V is
+// read from shared memory. No lane loads a fragment any more.
 //
 // Tile              Br = 128, Bc = 128, 2 warpgroups x 4 warps x 16 rows
 // Shared memory     Q 32 KB + 2 stages of K 32 KB and V 32 KB at head_dim 128
-// Expected effect   no ldmatrix, one instruction for 64 rows instead of 64 mma.sync, and a rate of
-//                   the tensor cores that mma.sync does not reach. Serial: product, softmax,
-//                   product.
+// Expected effect   V leaves shared memory once for 64 rows instead of once for 16, one instruction
+//                   for 64 mma.sync, at a rate that these do not reach. Still serial.
 
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/rung.h"
@@ -23,14 +22,13 @@ struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
   static constexpr int kThreads = 128 * kConsumers, kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
-  static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
-  static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
+  static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
+  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one step
   static constexpr std::size_t kSharedBytes =
-      kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (1 + Slots);
+      kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (1 + Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
-  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one wgmma");
-  static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
     int head, first_row, steps;
@@ -45,13 +43,13 @@ struct Attention {
     }
   };
 
-  // Addresses in shared memory; an mbarrier has 8 bytes.
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, full;
 
     __device__ explicit Shared(uint32_t memory) {
       query = (memory + kAlign - 1) & ~(kAlign - 1);
-      ring = query + kConsumers * kQueryBytes;
+      ring = query + Br * D * 2;
       query_full = ring + Slots * kTileBytes;
       full = query_full + 8;
     }
@@ -61,8 +59,7 @@ struct Attention {
     }
   };
 
-  // The state of a thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: the maximum times
-  // scale * log2(e), the sum over the thread's own columns, the factor of all that came before.
+  // Of a thread's two rows: maximum times scale * log2(e), sum of its columns, factor of the past.
   struct Rows {
     float max[2] = {-INFINITY, -INFINITY}, sum[2] = {}, alpha[2];
   };
@@ -74,12 +71,6 @@ struct Attention {
       wgmma(S, q + i / 4 * (64 * 128 >> 4) + i % 4 * 2, k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2,
             i > 0);
     wgmma_commit();
-  }
-
-  // Four adjacent lanes hold a row.
-  __device__ static float quad_max(float x) {
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
   }
 
   __device__ static float row_max(const float (&S)[Bc / 2], int r) {
@@ -101,7 +92,6 @@ struct Attention {
     return sum;
   }
 
-  // S becomes P.
   __device__ static void softmax(float (&S)[Bc / 2], Rows& rows, float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -137,8 +127,8 @@ struct Attention {
   // One thread: Q of a tile.
   __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
                                     const RowTile& tile) {
-    mbarrier_expect(shared.query_full, kConsumers * kQueryBytes);
-    for (int i = 0; i < kConsumers; ++i)
+    mbarrier_expect(shared.query_full, Br * D * 2);
+    for (int i = 0; i < Br / 64; ++i)
       tma_load(shared.query + i * kQueryBytes, in.Q, 0, tile.first_row + i * 64, 0, tile.head,
                shared.query_full);
   }
@@ -154,6 +144,30 @@ struct Attention {
     };
     load(in.K);
     load(in.V);
+  }
+
+  // O / l and the LSE of the thread's two rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
+                                    const Rows& rows, int head, int first_row) {
+    const int lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float sum = quad_sum(rows.sum[r]);
+      inverse[r] = __fdividef(1.f, sum);
+      const int row = first_row + r * 8;
+      if (in.LSE && lane % 4 == 0)
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first_row + r * 8;
+      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n)
+        *reinterpret_cast<half2*>(out + n * 8) =
+            __floats2half2_rn(O[4 * n + 2 * r] * inverse[r], O[4 * n + 2 * r + 1] * inverse[r]);
+    }
   }
 
   // A consumer: its 64 rows of a tile.
@@ -182,37 +196,11 @@ struct Attention {
       wgmma_wait<0>();
       at.advance();
       if (j + Slots / 2 < tile.steps) {
-        __syncthreads();  // all consumers have read K_j and V_j
+        __syncthreads();  // all warps have read K_j and V_j
         if (threadIdx.x == 0) load_step(in, shared, tile, j + Slots / 2, refill);
       }
     }
     store_rows(in, O, rows, tile.head, row);
-  }
-
-  // O / l and the LSE of the thread's two rows.
-  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
-                                    const Rows& rows, int head, int first_row) {
-    const int lane = threadIdx.x % 32;
-    float inverse[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float sum = rows.sum[r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      inverse[r] = __fdividef(1.f, sum);
-      const int row = first_row + r * 8;
-      if (in.LSE && lane % 4 == 0)
-        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = first_row + r * 8;
-      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 2;
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n)
-        *reinterpret_cast<half2*>(out + n * 8) =
-            __floats2half2_rn(O[4 * n + 2 * r] * inverse[r], O[4 * n + 2 * r + 1] * inverse[r]);
-    }
   }
 
   __device__ static void run(const fa::TmaParameters& in) {

@@ -13,6 +13,7 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/warpgroup.cuh"
 #include "kernels/ptx/wgmma.cuh"
@@ -27,15 +28,14 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
   static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer's thread
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
-  static constexpr int kQueryBytes = 64 * D * 2;  // Q of one consumer
-  static constexpr int kTileBytes = Bc * D * 2;   // a slot: K or V of one step
-  static constexpr float kLargest = 1 << 15;      // bound of P, a half
-  static constexpr int kAlign = 1024;             // of tiles with the 128-byte swizzle
+  static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
+  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one step
+  static constexpr float kLargest = 1 << 15;     // bound of P, a half
   static constexpr std::size_t kSharedBytes =
-      kAlign + kConsumers * kQueryBytes + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
+      kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
-  static_assert(Bc % 16 == 0, "P V takes keys in steps of 16, the k of one wgmma");
-  static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
     int head, first_row, full_steps, steps;  // steps without a mask, and all
@@ -55,13 +55,13 @@ struct Attention {
     }
   };
 
-  // Addresses in shared memory; an mbarrier has 8 bytes.
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, query_empty, full, empty;
 
     __device__ explicit Shared(uint32_t memory) {
       query = (memory + kAlign - 1) & ~(kAlign - 1);
-      ring = query + kConsumers * kQueryBytes;
+      ring = query + Br * D * 2;
       query_full = ring + Slots * kTileBytes;
       query_empty = query_full + 8 * kConsumers;
       full = query_empty + 8 * kConsumers;
@@ -76,8 +76,7 @@ struct Attention {
     }
   };
 
-  // The state of a thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: the reference near
-  // the maximum, the sum over the thread's own columns, the factor of all that came before.
+  // Of a thread's two rows: reference near the maximum, sum of its columns, factor of the past.
   struct Rows {
     float max[2], sum[2] = {}, block_sum[2] = {}, alpha[2];
   };
@@ -99,12 +98,6 @@ struct Attention {
       wgmma(S, q + i / 4 * (64 * 128 >> 4) + i % 4 * 2, k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2,
             i > 0);
     wgmma_commit();
-  }
-
-  // Four adjacent lanes hold a row.
-  __device__ static float quad_max(float x) {
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
   }
 
   __device__ static float row_max(const float (&S)[Bc / 2], int r) {
@@ -141,7 +134,6 @@ struct Attention {
       if (i / 4 * 8 + i % 2 >= limits[i / 2 % 2]) S[i] = -INFINITY;
   }
 
-  // S becomes P.
   __device__ static void softmax(float (&S)[Bc / 2], Rows& rows, float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -299,6 +291,39 @@ struct Attention {
     at.advance();
   }
 
+  // O / l and the LSE of the thread's two rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
+                                    const Rows& rows, int head, int first_row) {
+    const int lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float sum = quad_sum(rows.sum[r] + rows.block_sum[r]);
+      inverse[r] = sum == 0 ? 0 : __fdividef(1.f, sum);
+      const int row = first_row + r * 8;
+      if (in.LSE && lane % 4 == 0 && row < in.seq_q)
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first_row + r * 8;
+      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 8;
+#pragma unroll
+      for (int n = 0; n < D / 8; n += 4) {
+        uint32_t piece[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const half2 two = __floats2half2_rn(O[4 * (n + k) + 2 * r] * inverse[r],
+                                              O[4 * (n + k) + 2 * r + 1] * inverse[r]);
+          piece[k] = reinterpret_cast<const uint32_t&>(two);
+        }
+        transpose(piece);
+        if (row >= in.seq_q) continue;
+        *reinterpret_cast<uint4*>(out + n * 8) = make_uint4(piece[0], piece[1], piece[2], piece[3]);
+      }
+    }
+  }
+
   // A consumer: its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
@@ -336,41 +361,6 @@ struct Attention {
     shared.release(at);
     at.advance();
     store_rows(in, O, rows, tile.head, row);
-  }
-
-  // O / l and the LSE of the thread's two rows.
-  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
-                                    const Rows& rows, int head, int first_row) {
-    const int lane = threadIdx.x % 32;
-    float inverse[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float sum = rows.sum[r] + rows.block_sum[r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      inverse[r] = sum == 0 ? 0 : __fdividef(1.f, sum);
-      const int row = first_row + r * 8;
-      if (in.LSE && lane % 4 == 0 && row < in.seq_q)
-        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = first_row + r * 8;
-      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 8;
-#pragma unroll
-      for (int n = 0; n < D / 8; n += 4) {
-        uint32_t piece[4];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const half2 two = __floats2half2_rn(O[4 * (n + k) + 2 * r] * inverse[r],
-                                              O[4 * (n + k) + 2 * r + 1] * inverse[r]);
-          piece[k] = reinterpret_cast<const uint32_t&>(two);
-        }
-        transpose(piece);
-        if (row >= in.seq_q) continue;
-        *reinterpret_cast<uint4*>(out + n * 8) = make_uint4(piece[0], piece[1], piece[2], piece[3]);
-      }
-    }
   }
 
   __device__ static void run(const fa::TmaParameters& in) {

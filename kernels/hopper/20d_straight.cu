@@ -1,0 +1,257 @@
+// 20d_straight      parent: 20c_barriers
+// Idea: O goes straight from registers to global memory, two columns of a row a lane. The Q tile is
+// only read, and no lane writes to shared memory.
+//
+// Tile              Br = 128, Bc = 128, 2 warpgroups x 4 warps x 16 rows
+// Shared memory     Q 32 KB + 2 stages of K 32 KB and V 32 KB at head_dim 128
+// Expected effect   the Q tile stays intact, which later rungs need. Four lanes store 16 bytes of a
+//                   row, half a sector: a little slower, once a tile.
+
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Br, int Bc, int Slots, int D>
+struct Attention {
+  static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
+  static constexpr int kThreads = 128 * kConsumers, kBlocksPerSm = 1, kHeadDim = D;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
+  static constexpr int kMTiles = 1;                     // 16-row tiles of a warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
+  static constexpr int kTileBytes = Bc * kChunks * 16;  // a slot: K or V of one step
+  static constexpr std::size_t kSharedBytes =
+      kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (1 + Slots);
+  static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
+
+  struct RowTile {
+    int head, first_row, steps;
+  };
+
+  // A slot of the ring K0 V0 K1 V1 ..., and the parity of its barrier's phase.
+  struct Position {
+    int slot = 0, parity = 0;
+
+    __device__ void advance() {
+      if (++slot == Slots) slot = 0, parity ^= 1;
+    }
+  };
+
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
+  struct Shared {
+    uint32_t query, ring, query_full, full;
+
+    __device__ explicit Shared(uint32_t memory) {
+      query = (memory + kAlign - 1) & ~(kAlign - 1);
+      ring = query + Br * D * 2;
+      query_full = ring + Slots * kTileBytes;
+      full = query_full + 8;
+    }
+    __device__ void wait_full(Position at) const { mbarrier_wait(full + 8 * at.slot, at.parity); }
+    __device__ uint64_t tile(Position at) const {
+      return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
+    }
+  };
+
+  // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
+  // ldmatrix phase over all 32 banks.
+  __device__ static uint32_t offset(int row, int chunk) {
+    return static_cast<uint32_t>((row >> 6) * kQueryBytes + (chunk >> 3) * 64 * 128 +
+                                 (row & 63) * 128 + (((chunk ^ row) & 7) << 4));
+  }
+
+  // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
+  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  __device__ static uint32_t shift(uint32_t address, int row, int chunk, int box = Bc) {
+    return (address ^ (((row ^ chunk) & 7) << 4)) + row * 128 + chunk / 8 * box * 128;
+  }
+
+  // S = Q K^T, in the background.
+  __device__ static void multiply_qk(float (&S)[Bc / 2], uint64_t q, uint64_t k) {
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i)
+      wgmma(S, q + i / 4 * (64 * 128 >> 4) + i % 4 * 2, k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2,
+            i > 0);
+    wgmma_commit();
+  }
+
+  // Online softmax of one row tile, rows lane/4 and lane/4 + 8: P = 2^(scale_log2 S - row_max),
+  // and O and row_sum are rescaled to the new maximum.
+  __device__ static void softmax(uint32_t (&P)[Bc / 16][4], float (&S)[Bc / 2],
+                                 float (&O)[D / 8][4], float (&row_max)[2], float (&row_sum)[2],
+                                 float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float tile_max = -INFINITY;
+#pragma unroll
+      for (int i = 2 * r; i < Bc / 2; i += 4) tile_max = fmaxf(tile_max, fmaxf(S[i], S[i + 1]));
+      tile_max = quad_max(tile_max);
+      const float new_max = fmaxf(row_max[r], tile_max * scale_log2);
+      const float alpha = ex2_approx(row_max[r] - new_max);
+      row_max[r] = new_max;
+      row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < Bc / 8; ++n) {
+        const float p0 = ex2_approx(fmaf(S[4 * n + 2 * r], scale_log2, -new_max));
+        const float p1 = ex2_approx(fmaf(S[4 * n + 2 * r + 1], scale_log2, -new_max));
+        row_sum[r] += p0 + p1;
+        const half2 p = __floats2half2_rn(p0, p1);
+        P[n / 2][n % 2 * 2 + r] = reinterpret_cast<const uint32_t&>(p);
+      }
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+        O[n][2 * r] *= alpha;
+        O[n][2 * r + 1] *= alpha;
+      }
+    }
+  }
+
+  // O += P V: each V fragment feeds every row tile.
+  __device__ static void multiply_pv(float (&O)[kMTiles][D / 8][4],
+                                     const uint32_t (&P)[kMTiles][Bc / 16][4], uint32_t v) {
+#pragma unroll
+    for (int k = 0; k < Bc / 16; ++k) {
+#pragma unroll
+      for (int n = 0; n < D / 8; n += 2) {
+        uint32_t b[4];
+        ldmatrix_x4_trans(b, shift(v, k * 16, n));
+#pragma unroll
+        for (int m = 0; m < kMTiles; ++m) {
+          mma_m16n8k16(O[m][n], P[m][k], b[0], b[1]);
+          mma_m16n8k16(O[m][n + 1], P[m][k], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  // One thread: Q of a tile.
+  __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
+                                    const RowTile& tile) {
+    mbarrier_expect(shared.query_full, Br * D * 2);
+    for (int i = 0; i < Br / 64; ++i)
+      tma_load(shared.query + i * kQueryBytes, in.Q, 0, tile.first_row + i * 64, 0, tile.head,
+               shared.query_full);
+  }
+
+  // One thread: K and V of step j, into two slots.
+  __device__ static void load_step(const fa::TmaParameters& in, const Shared& shared,
+                                   const RowTile& tile, int j, Position& at) {
+    const auto load = [&](const CUtensorMap& map) {
+      const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
+      mbarrier_expect(full, kTileBytes);
+      tma_load(slot, map, 0, j * Bc, 0, tile.head, full);
+      at.advance();
+    };
+    load(in.K);
+    load(in.V);
+  }
+
+  // O / l and the LSE of the thread's two rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 8][4],
+                                    const float (&row_max)[2], const float (&row_sum)[2], int head,
+                                    int first_row) {
+    const int lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float sum = quad_sum(row_sum[r]);
+      inverse[r] = __fdividef(1.f, sum);
+      const int row = first_row + r * 8;
+      if (in.LSE && lane % 4 == 0)
+        in.LSE[int64_t{head} * in.seq_q + row] = (row_max[r] + __log2f(sum)) * kLn2;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first_row + r * 8;
+      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n)
+        *reinterpret_cast<half2*>(out + n * 8) =
+            __floats2half2_rn(O[n][2 * r] * inverse[r], O[n][2 * r + 1] * inverse[r]);
+    }
+  }
+
+  // A consumer: its 64 rows of a tile.
+  __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
+                                      const RowTile& tile, int consumer, Position& at) {
+    const int lane = threadIdx.x % 32;
+    const int row = tile.first_row + consumer * 64 + threadIdx.x % 128 / 32 * 16 +
+                    threadIdx.x % 32 / 4;  // the thread's first
+
+    // This lane's ldmatrix address: V as two adjacent B fragments.
+    const uint64_t q = wgmma_descriptor(shared.query + consumer * kQueryBytes, 64 * 128);
+    const uint32_t v_lane = shared.ring + offset(lane % 16, lane / 16);
+
+    float O[kMTiles][D / 8][4] = {};
+    float row_max[kMTiles][2], row_sum[kMTiles][2];
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+      row_max[m][0] = row_max[m][1] = -INFINITY;
+      row_sum[m][0] = row_sum[m][1] = 0.f;
+    }
+    mbarrier_wait(shared.query_full, 0);
+    for (int j = 0; j < tile.steps; ++j) {
+      Position refill = at;
+      shared.wait_full(at);
+      float S[kMTiles][Bc / 2];
+      wgmma_fence();
+      multiply_qk(S[0], q, shared.tile(at));
+      wgmma_wait<0>();
+      uint32_t P[kMTiles][Bc / 16][4];
+#pragma unroll
+      for (int m = 0; m < kMTiles; ++m)
+        softmax(P[m], S[m], O[m], row_max[m], row_sum[m], in.scale_log2);
+      at.advance();
+      shared.wait_full(at);
+      multiply_pv(O, P, v_lane + at.slot * kTileBytes);
+      at.advance();
+      if (j + Slots / 2 < tile.steps) {
+        __syncthreads();  // all warps have read K_j and V_j
+        if (threadIdx.x == 0) load_step(in, shared, tile, j + Slots / 2, refill);
+      }
+    }
+    store_rows(in, O[0], row_max[0], row_sum[0], tile.head, row);
+  }
+
+  __device__ static void run(const fa::TmaParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const Shared shared(shared_address(memory));
+    if (threadIdx.x == 0) {
+      mbarrier_init(shared.query_full, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+
+    const int head = blockIdx.z * gridDim.y + blockIdx.y, first_row = blockIdx.x * Br;
+    const RowTile tile{head, first_row, in.seq_kv / Bc};
+    // The shuffle tells the compiler that all lanes agree: descriptors stay in uniform registers.
+    const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+    Position at;
+    if (threadIdx.x == 0) {
+      load_query(in, shared, tile);
+      Position load_at;
+      for (int j = 0; j < Slots / 2 && j < tile.steps; ++j) load_step(in, shared, tile, j, load_at);
+    }
+    compute_tile(in, shared, tile, consumer, at);
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                                   \
+  X(fa_20d_straight_d128, Attention<128, 128, 4, 128>) \
+  X(fa_20d_straight_d64, Attention<128, 128, 4, 64>)
+
+INSTANCES(FA_TMA_ENTRY)
+FA_RUNG(20d_straight, INSTANCES, fa::plan_tma_tiles);
