@@ -356,6 +356,11 @@ class Rung:
         return f"{self.id} {self.short_name}"
 
     @property
+    def is_between(self) -> bool:
+        """A step between two numbers: 20b."""
+        return self.id[-1].isalpha()
+
+    @property
     def dtype(self) -> str:
         return str(self.data["dtype"])
 
@@ -426,9 +431,18 @@ def run_fa(*arguments: str) -> str:
 # --- comparisons that charts and tables share -----------------------------------------------------
 
 
+def timed_parent(rung: Rung, catalogue: Catalogue, results: Results) -> Rung | None:
+    """The parent; a step between two numbers that has no time is passed over."""
+    timed = {row.id for row in results.timed() if not row.ablation}
+    parent = catalogue.find(rung.parent)
+    while parent is not None and parent.is_between and parent.id not in timed:
+        parent = catalogue.find(parent.parent)
+    return parent
+
+
 @dataclass(frozen=True)
 class Step:
-    """A rung against its parent on one problem: factors of TFLOPS, 1.0 = no change."""
+    """A rung against its timed_parent on one problem: factors of TFLOPS, 1.0 = no change."""
 
     rung: Rung
     row: Row
@@ -448,7 +462,7 @@ class Step:
 
 def step_of(rung: Rung, catalogue: Catalogue, results: Results, problem: Problem) -> Step | None:
     """None where there is no parent or one of the two has no time."""
-    parent = catalogue.find(rung.parent) if rung.parent else None
+    parent = timed_parent(rung, catalogue, results)
     row = results.rung(rung.id, problem)
     parent_row = results.rung(parent.id, problem) if parent else None
     if parent is None or row is None or parent_row is None:

@@ -3,9 +3,9 @@
 
 The rule. A rung is compared with its parent on its own problems: the main one of its dtype and, if it
 takes the causal mask, the same with the mask; a rung against a cache on a batch of 16 and a single
-sequence of 8192 keys. The quotient of a problem is parent's time over rung's
-time, with the faster of two parents: at the parent's own tile, and at the rung's tile where that was
-timed. A parent that does not take the mask has its time without it. The change is the geometric mean
+sequence of 8192 keys. A parent between two numbers (20b) that has no time is passed over. The quotient
+of a problem is parent's time over rung's time, with the faster of two parents: at the parent's own
+tile, and at the rung's tile where that was timed. A parent that does not take the mask has its time without it. The change is the geometric mean
 of the quotients. A rung is a step when the change exceeds the spread, a regression when it falls
 short by more, else flat. The spread of a row is the distance of p10 and p90 over the median and the
 number of rounds; that of the noisiest row compared counts, at least 1 %. A rung is a branch when no
@@ -17,7 +17,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ladder import DECODE, DECODE_PROBLEMS, MAIN_PROBLEMS, Catalogue, Problem, Results, Row, Rung
+from ladder import (
+    DECODE,
+    DECODE_PROBLEMS,
+    MAIN_PROBLEMS,
+    Catalogue,
+    Problem,
+    Results,
+    Row,
+    Rung,
+    timed_parent,
+)
 
 STEP, FLAT, REGRESSION = "step", "flat", "regression"
 FIRST, UNKNOWN = "first", "not measured"
@@ -54,7 +64,7 @@ def is_branch(rung: Rung, catalogue: Catalogue) -> bool:
 
 
 def change_of(rung: Rung, results: Results, catalogue: Catalogue) -> str:
-    parent = catalogue.find(rung.parent) if rung.parent else None
+    parent = timed_parent(rung, catalogue, results)
     if parent is None:
         return FIRST if results.rung(rung.id, rung.typed(problems_of(rung)[0])) else UNKNOWN
     compared = [compare(rung, parent, results, problem) for problem in problems_of(rung)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import limits
-from ladder import LadderError, Problem, Results, Row, Rung
+from ladder import LadderError, Problem, Results, Row, Rung, timed_parent
 
 from pages.results import NOTHING, markdown_table, short_names, source_line
 from pages.site import NotMeasured, Site, digits, rung_is_missing
@@ -32,16 +32,19 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
         raise LadderError(f"{results.name} has no time of '{id}'")
     measured = limits.Limits.beside(results)
     roof = measured.traffic(LOOP) if measured else None
-    lines = [line(results, rung, problem, roof) for problem in problems]
+    parent = timed_parent(rung, site.catalogue, results)
+    lines = [line(results, rung, parent, problem, roof) for problem in problems]
     heads = [*SHAPE, "µs", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
-    heads += [rung.parent or "parent", *short_names(PEERS), "of the best peer"]
+    heads += [parent.id if parent else "parent", *short_names(PEERS), "of the best peer"]
     return markdown_table(heads, lines) + source_line(results, None)
 
 
-def line(results: Results, rung: Rung, problem: Problem, roof: float | None) -> list[str]:
+def line(
+    results: Results, rung: Rung, parent: Rung | None, problem: Problem, roof: float | None
+) -> list[str]:
     row = results.rung(rung.id, problem)
     half = replace(problem, cache="")  # peers and a parent read the same keys in 16 bits
-    parent = results.rung(rung.parent, half) if rung.parent else None
+    parent_row = results.rung(parent.id, half) if parent else None
     peers = [results.peer(peer, half) for peer in PEERS]
     best = min((milliseconds(peer) for peer in peers if peer is not None), default=0)
     own = gbs(row)
@@ -51,7 +54,7 @@ def line(results: Results, rung: Rung, problem: Problem, roof: float | None) -> 
         digits(1e3 * milliseconds(row)),
         f"{digits(own)} / {text(row.gbs_back_to_back)}",
         f"{100 * own / roof:.0f} %" if roof else NOTHING,
-        text(gbs(parent)),
+        text(gbs(parent_row)),
         *(text(gbs(peer)) for peer in peers),
         f"{best / milliseconds(row):.2f}" if best else NOTHING,
     ]

@@ -219,7 +219,8 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
                 share(row, others[0]),
             ]
         )
-    parent = rung.parent or "parent"
+    timed = ladder.timed_parent(rung, site.catalogue, results)
+    parent = timed.id if timed else "parent"
     names = short_names(peers)
     heads = [HEADS] if several else []
     heads += ["D", "N", f"{id}", *([OF_LIMIT] if measured else []), parent]
