@@ -233,6 +233,30 @@ def tma() -> Canvas:
     )
 
 
+def two_barriers() -> Canvas:
+    copies: list[Bar] = [(0, 2, "K 0", LOAD), (2, 2, "V 0", LOAD)]
+    one: list[Bar] = [
+        (0, 4, "", WAIT),
+        (4, 3, "Q K 0", QK),
+        (7, 3, "softmax 0", EXP),
+        (10, 3, "P V 0", PV),
+    ]
+    two: list[Bar] = [(0, 2, "", WAIT), *((at - 2, size, name, hue) for at, size, name, hue in one[1:])]
+    rows = (Row("copies", copies), Row("20b: one barrier", one), Row("20c: two", two))
+    return chart(
+        "20c: the first step of a tile",
+        "One barrier: the first product of a tile starts when K and V have arrived. Two barriers: it "
+        "starts when K is there, and V arrives under the product.",
+        rows,
+        13,
+        (
+            "Dashed: the warps wait. Later steps were loaded a whole step",
+            "before, and no warp waits for them in either kernel.",
+        ),
+        left=128,
+    )
+
+
 def specialized() -> Canvas:
     producer: list[Bar] = [
         (0, 0.9, "K0", LOAD),
@@ -501,6 +525,7 @@ FIGURES = {
     "stages": stages,
     "slices": slices,
     "tma": tma,
+    "two_barriers": two_barriers,
     "specialized": specialized,
     "pingpong": pingpong,
     "overlap": overlap,
