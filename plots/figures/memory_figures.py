@@ -322,7 +322,7 @@ def half_sectors() -> Canvas:
 
     y = row(y, "20c, one store: lane of each 16 bytes", (0, 1), 16)
     y = row(y, "20d, first store: lane of each 4 bytes", (0, 1, 2, 3), 4)
-    canvas.line([(left + 8 * width, y - 32), (left + 16 * width, y - 32)], "muted", dashed=True)
+    canvas.rect(left + 8 * width, y - 38, 8 * width, 26, "none", "muted", dashed=True)
     y = row(y, "20d, after the second store", (0, 1, 2, 3, 0, 1, 2, 3), 4)
     canvas.line([(left, y + 2), (left + 16 * width, y + 2)], "ink", thick=1.5)
     canvas.text(left + 8 * width, y + 14, "one sector, 32 bytes", "muted", size=SMALL, anchor="middle")

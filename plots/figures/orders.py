@@ -253,7 +253,7 @@ def two_barriers() -> Canvas:
             "Dashed: the warps wait. Later steps were loaded a whole step",
             "before, and no warp waits for them in either kernel.",
         ),
-        left=128,
+        left=140,
     )
 
 
