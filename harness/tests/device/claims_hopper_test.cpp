@@ -97,7 +97,8 @@ TEST_CASE("20 multiplies as 06 does, with the same ldmatrix and no conflicts") {
   }
 }
 
-TEST_CASE("20b to 20d: wgmma does Q K^T, mma.sync P V; from 20d on no lane writes to shared memory") {
+TEST_CASE(
+    "20b to 20d: wgmma does Q K^T, mma.sync P V; from 20d on no lane writes to shared memory") {
   for (const char* id : {"20b", "20c", "20d"}) {
     for (const int dim : {64, 128}) {
       INFO(id << " at head_dim " << dim);
@@ -210,8 +211,8 @@ TEST_CASE("20c and 20d have the bits of 20b") {
     const HostTensor expected = output_of(plan_of(*find_rung("20b"), problem), problem);
     for (const char* id : {"20c", "20d"}) {
       std::string difference;
-      const bool same = bitwise_equal(expected, output_of(plan_of(*find_rung(id), problem), problem),
-                                      &difference);
+      const bool same = bitwise_equal(
+          expected, output_of(plan_of(*find_rung(id), problem), problem), &difference);
       INFO(id << " at head_dim " << dim << ": " << difference);
       CHECK(same);
     }
