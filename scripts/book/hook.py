@@ -19,6 +19,7 @@ from book import code, figures, glossary, mathematics
 from book.source import KERNELS, BookError, Rung, rungs_of, sources
 
 SOURCE_NAME = re.compile(r"<code>(kernels/[\w./]+\.cuh?)</code>")
+LINE_LINK = re.compile(r'<a href="#__codelineno-\d+-(\d+)"')  # its number is drawn by the style
 UNNAMED = '<div class="md-search" data-md-component="search" role="dialog">'
 TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)</span>')
 
@@ -102,7 +103,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri.startswith(f"{KERNELS}/"):
-        return html
+        return LINE_LINK.sub(r'\g<0> aria-label="line \1"', html)
     try:
         terms = read_glossary(config)
         html = mathematics.typeset(html)
