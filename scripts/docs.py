@@ -101,6 +101,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "limits": results.limits_table,
     "rung": results.rung_table,
     "decode": decode.decode_table,
+    "caches": decode.caches_table,
     "causal": results.causal_table,
     "tune": results.tune_table,
     "occupancy": results.occupancy_table,

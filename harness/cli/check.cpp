@@ -136,11 +136,16 @@ class CheckRun {
     }
   }
 
-  // Operations: two launches of each subject, and the relations' seven or so.
-  static double cost_of(const SharedCase& shared) {
-    return 2 * shared.content.problem.flops() * static_cast<double>(shared.subjects.size());
+  // Operations: two launches of each subject, and the relations' seven or so. A launch of a few
+  // keys takes the machine as long as this many operations do.
+  static constexpr double kOfAnyLaunch = 1e8;
+  static double cost_of(const Problem& problem, double launches) {
+    return launches * (problem.flops() + kOfAnyLaunch);
   }
-  static double cost_of(const Subject& subject) { return 7 * relation_problem(subject).flops(); }
+  static double cost_of(const SharedCase& shared) {
+    return cost_of(shared.content.problem, 2 * static_cast<double>(shared.subjects.size()));
+  }
+  static double cost_of(const Subject& subject) { return cost_of(relation_problem(subject), 7); }
 
   void expect(const std::vector<SharedCase>& cases) {
     double cost = 0;

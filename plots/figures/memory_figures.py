@@ -35,7 +35,7 @@ def pyramid() -> Canvas:
         "areas: device memory is a large square in which L2, all shared memory and all "
         "registers are "
         "squares of a few pixels.",
-        note="Bars: measured reads (fa limits). Areas: capacity.",
+        note="Bars: measured reads. Areas: capacity, all SMs together.",
     )
     sms = device["sms"]
     rows = (

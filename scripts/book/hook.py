@@ -19,6 +19,8 @@ from book import code, figures, glossary, mathematics
 from book.source import KERNELS, BookError, Rung, rungs_of, sources
 
 SOURCE_NAME = re.compile(r"<code>(kernels/[\w./]+\.cuh?)</code>")
+LINE_LINK = re.compile(r'<a href="#__codelineno-\d+-(\d+)"')  # its number is drawn by the style
+UNNAMED = '<div class="md-search" data-md-component="search" role="dialog">'
 TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)</span>')
 
 
@@ -51,6 +53,16 @@ def with_source_links(html: str, page: Page, files: Files) -> str:
     return TITLE.sub(
         lambda match: f'<span class="filename">{link(match[1], match[1])}{match[2]}</span>', html
     )
+
+
+# What a search need not find: code has pages of its own, and rows of numbers have no words.
+UNSEARCHED = re.compile(r'<(?:div class="[^"]*\bhighlight"|table(?=>))')
+
+
+def without_search(html: str) -> str:
+    """The index of the search is the largest file of the first page; without code and tables it is
+    half as large."""
+    return UNSEARCHED.sub(lambda match: f"{match[0]} data-search-exclude", html)
 
 
 def find_image(files: Files, url: str) -> Path | None:
@@ -91,7 +103,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri.startswith(f"{KERNELS}/"):
-        return html
+        return LINE_LINK.sub(r'\g<0> aria-label="line \1"', html)
     try:
         terms = read_glossary(config)
         html = mathematics.typeset(html)
@@ -99,9 +111,14 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     at = posixpath.dirname(page.file.dest_uri)
     html = figures.with_narrow_forms(html, at, lambda url: find_image(files, url))
-    html = with_source_links(html, page, files)
+    html = without_search(with_source_links(html, page, files))
     target = files.get_file_from_path(glossary.PAGE)
     assert target is not None
     is_glossary = page.file.src_uri == glossary.PAGE
     address = "" if is_glossary else target.url_relative_to(page.file)
     return glossary.Linker(terms, address, is_glossary).of(html)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: object) -> str:
+    """The theme's search is a dialog without a name, which a screen reader would not announce."""
+    return output.replace(UNNAMED, UNNAMED.replace("role=", 'aria-label="Search" role='), 1)

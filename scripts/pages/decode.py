@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""table:decode, of rungs that are bound by the bytes of a cache."""
+"""table:decode and table:caches, of rungs that are bound by the bytes of a cache."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import limits
-from ladder import LadderError, Problem, Results, Row, Rung, timed_parent
+from ladder import (
+    DECODE,
+    DECODE_PROBLEMS,
+    PEER_NAMES,
+    LadderError,
+    Problem,
+    Results,
+    Row,
+    Rung,
+    percent,
+    timed_parent,
+)
 
-from pages.results import NOTHING, markdown_table, short_names, source_line
+from pages.results import NOTHING, markdown_table, rung_link, short_names, source_line
 from pages.site import NotMeasured, Site, digits, rung_is_missing
 
 PEERS = ("fa2", "cudnn", "fa3")
@@ -37,6 +48,46 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
     heads = [*SHAPE, "µs", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
     heads += [parent.id if parent else "parent", *short_names(PEERS), "of the best peer"]
     return markdown_table(heads, lines) + source_line(results, None)
+
+
+def caches_table(site: Site, page: Path, name: str) -> str:
+    """All rungs that decode, at the two caches by which steps are told (plots/status.py)."""
+    if not site.results_path(name).is_file():
+        raise NotMeasured
+    results = site.results(name)
+    problems = [Problem.parse(each) for each in DECODE_PROBLEMS]
+    heads = ["rung"]
+    for problem in problems:
+        batch = f"B = {problem.batch}"
+        heads += [f"{batch}, µs", f"{batch}, GB/s", f"{batch}, change"]
+    lines = [
+        [rung_link(site, rung, page), *caches_cells(site, results, rung, problems)]
+        for rung in site.catalogue.rungs
+        if rung.family == DECODE and results.rung(rung.id, rung.typed(problems[0]))
+    ]
+    for peer in PEERS:
+        cells: list[str] = []
+        for problem in problems:
+            row = results.peer(peer, problem)
+            cells += [digits(1e3 * milliseconds(row)), text(gbs(row)), ""] if row else [NOTHING] * 3
+        lines.append([PEER_NAMES.get(peer, peer), *cells])
+    return markdown_table(heads, lines) + source_line(results, None)
+
+
+def caches_cells(site: Site, results: Results, rung: Rung, problems: list[Problem]) -> list[str]:
+    parent = timed_parent(rung, site.catalogue, results)
+    cells: list[str] = []
+    for problem in problems:
+        row = results.rung(rung.id, rung.typed(problem))
+        before = results.rung(parent.id, parent.typed(problem)) if parent else None
+        if row is None:
+            cells += [NOTHING] * 3
+            continue
+        change = NOTHING
+        if parent and before:
+            change = f"{percent(milliseconds(before) / milliseconds(row))} against {parent.id}"
+        cells += [digits(1e3 * milliseconds(row)), text(gbs(row)), change]
+    return cells
 
 
 def line(

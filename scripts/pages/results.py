@@ -41,9 +41,9 @@ def markdown_table(heads: list[str], rows: Iterable[list[str]], left: int = 1) -
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
-def rung_link(site: Site, rung: Rung, page: Path) -> str:
+def rung_link(site: Site, rung: Rung, page: Path, text: str = "") -> str:
     target = os.path.relpath(site.root / rung.chapter, page.parent)
-    return f"[{rung.title}]({target})"
+    return f"[{text or rung.title}]({target})"
 
 
 def chapters_table(site: Site, page: Path) -> str:
@@ -339,9 +339,12 @@ def occupancy_table(site: Site, page: Path, id: str, dim: str, sms: str) -> str:
     return f"{table}\nHead_dim {dim}, {source}.\n"
 
 
-def who_is(site: Site, page: Path, kind: str, id: str) -> str:
+def who_is(site: Site, page: Path, kind: str, id: str, short: bool = False) -> str:
+    """`short`: a rung's number alone, where a column is narrow."""
     rung = site.catalogue.find(id) if kind == "rung" else None
-    return rung_link(site, rung, page) if rung else ladder.PEER_NAMES.get(id, id)
+    if rung is None:
+        return ladder.PEER_NAMES.get(id, id)
+    return rung_link(site, rung, page, id if short else "")
 
 
 def memory_table(site: Site, page: Path, name: str, problem_text: str) -> str:
@@ -386,7 +389,7 @@ def small_table(site: Site, page: Path, name: str, field_name: str) -> str:
         lines.append(cells)
     if not lines:
         raise LadderError(f"{results.name} has no times")
-    heads = [HEADS, "N", "keys", *(who_is(site, page, *who) for who in columns)]
+    heads = [HEADS, "N", "keys", *(who_is(site, page, *who, short=True) for who in columns)]
     return markdown_table(heads, lines, left=3) + source_line(results, None)
 
 

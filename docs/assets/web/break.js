@@ -145,11 +145,17 @@ class BreakWidget {
         "Nothing was noticed: no finding, and the same bits for three kinds of inputs and both orders of the warps."));
       return;
     }
-    // Of each place with its inlining chain the innermost line of the kernel's own file.
-    const own = new RegExp(`${this.name}\\.cu:(\\d+)`);
-    const lines = noticed.text.split("\n").map((text) => Number(text.match(own)?.[1])).filter((line) => line > 0);
+    const [first, ...others] = noticed.text.split(/\n(?=\S)/);
+    const lines = this.linesOf(first);
     this.result.replaceChildren(h("p", { class: "fa-bad" }, noticed.title),
-      h("pre", { class: "fa-message" }, noticed.text), ...this.excerpts([...new Set(lines)]));
+      ...this.excerpts(lines.length > 1 ? lines : this.linesOf(noticed.text)), h("pre", { class: "fa-message" }, first),
+      ...(others.length === 0 ? [] : [h("details", {}, h("summary", {}, `${others.length} more`), h("pre", { class: "fa-message" }, others.join("\n")))]));
+  }
+
+  /** Of each place with its inlining chain the innermost line of the kernel's own file. */
+  linesOf(message) {
+    const own = new RegExp(`${this.name}\\.cu:(\\d+)`);
+    return [...new Set(message.split("\n").map((text) => Number(text.match(own)?.[1])).filter((line) => line > 0))];
   }
 
   excerpts(lines) {

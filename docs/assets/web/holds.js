@@ -107,7 +107,7 @@ class HoldsWidget {
     this.key = TILES[state.get("tile")] ? state.get("tile") : "a";
     this.says = h("p", { role: "status" }, "Point at an element, or move to it with the Tab key: all elements of its lane light up.");
     this.table = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "tile" });
-    this.runner = new Runner("Ask the machine", () => this.run());
+    this.runner = new Runner("Run", () => this.run());
     take(place, h("div", { class: "fa-form" },
       select("Tile", Object.entries(TILES).map(([key, { name }]) => [key, name]), this.key, (key) => {
         this.key = key;

@@ -2,8 +2,10 @@
 // The online softmax by hand: six scores, block after block, in FP32 as a kernel has it.
 import { checkbox, h, select, state, take } from "./dom.js";
 
-const SCORES = "1,3,2,0,5,4";
-const VALUES = "1,2,3,4,5,6";
+// Those of the figure in background/attention.md.
+const SCORES = "1,3,2,5,4,0";
+const VALUES = "10,20,30,40,50,60";
+const SIZE = 3;
 const COUNT = 6;
 
 const exp = (x) => Math.fround(Math.exp(Math.fround(x)));
@@ -23,7 +25,7 @@ export function steps(scores, values, size, withMaximum) {
   for (let first = 0; first < COUNT; first += size) {
     const block = scores.slice(first, first + size);
     const next = withMaximum ? Math.max(m, ...block) : 0;
-    const alpha = first === 0 ? 1 : exp(m - next);
+    const alpha = exp(m - next);
     const p = block.map((s) => exp(s - next));
     l = Math.fround(l * alpha + p.reduce((a, b) => Math.fround(a + b), 0));
     o = Math.fround(o * alpha + p.reduce((sum, each, i) => Math.fround(sum + each * values[first + i]), 0));
@@ -46,7 +48,7 @@ class SoftmaxWidget {
     this.place = place;
     this.scores = numbers(state.get("s"), SCORES);
     this.values = numbers(state.get("v"), VALUES);
-    this.size = Number(state.get("block")) || 2;
+    this.size = Number(state.get("block")) || SIZE;
     this.withMaximum = state.get("max") !== "no";
     this.step = 1;
     this.table = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "blocks" });
