@@ -967,6 +967,54 @@ def bits() -> Canvas:
     return canvas
 
 
+def bytes_of_rows() -> Canvas:
+    """Which column of K and V stands where, from the machine's fragments and the kernel's widen()."""
+    require_formula("52", "widen(a[0], a[2], k8[2 * i]);")
+    require_formula("52", "widen(a[0], a[1], v8[2 * i]);")
+    require_formula("52", "odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);\n    four <<= 8;")
+    even_odd = {0: (0, 2), 1: (1, 3)}  # bytes of four in the register of widen()
+    a = facts()["mma"]["a"]
+    canvas, y = begin(
+        "52: which byte comes to which place",
+        "A row of K: 16 bytes, four for each of four lanes. After widen() register a0 has the first and "
+        "third byte of each lane and a2 the second and fourth, so that the places 0 to 15 of the sum are "
+        "the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15. A key of V: 16 bytes, two for each of eight "
+        "lanes. Row g of the result is column 2 g, row g + 8 is column 2 g + 1.",
+        note="Colour: lane. Number: column of K or V.",
+    )
+    unit, left = 25.6, 14.0
+
+    def draw(y: float, text: str, cells: Sequence[tuple[int, int]]) -> float:
+        canvas.text(left, y + 6, text, size=SMALL)
+        for place, (column, hue) in enumerate(cells):
+            x = left + place * unit
+            canvas.cell(x, y + 18, unit - 1, 24, str(column), f"{HUES[hue]}-soft", size=BRIEF)
+        return y + 52
+
+    # K: of the lanes 0 to 3, which have row 0, lane t has the bytes 4 t to 4 t + 3.
+    places = {}
+    for lane in range(4):
+        for register, byte in ((0, even_odd[0]), (2, even_odd[1])):
+            for (row, k), of in zip(a[lane][register], byte, strict=True):
+                assert row == 0
+                places[k] = (4 * lane + of, lane)
+    canvas.text(left, y + 6, "K: the sum has any order, if Q has the same", size=SMALL, bold=True)
+    y = draw(y + 22, "16 bytes of a key, 4 for each of lanes 0 to 3", [(c, c // 4) for c in range(16)])
+    y = draw(y, "places of the sum: 0 to 7 in a0, 8 to 15 in a2", [places[k] for k in range(16)])
+    # V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys.
+    rows = {}
+    for lane in range(0, 32, 4):
+        for register, half in ((0, 0), (1, 1)):
+            ((row, _), (same, _)) = a[lane][register]
+            assert row == same
+            rows[row] = (lane // 2 + half, lane // 4)
+    y += 8
+    canvas.text(left, y + 6, "V: rows have any order, if O is put right", size=SMALL, bold=True)
+    y = draw(y + 22, "16 bytes of a key, 2 for each of 8 lanes", [(c, c // 2) for c in range(16)])
+    draw(y, "rows of the result: 0 to 7 in a0, 8 to 15 in a1", [rows[r] for r in range(16)])
+    return canvas
+
+
 FIGURES = {
     "decode_lanes": lanes,
     "decode_reads": reads,
@@ -989,4 +1037,5 @@ FIGURES = {
     "decode_rows": rows,
     "decode_one": one,
     "decode_bits": bits,
+    "decode_bytes": bytes_of_rows,
 }
