@@ -67,6 +67,11 @@ std::int64_t splits_of(const Problem& problem, const Instance& instance,
   return std::clamp<std::int64_t>(fill, 1, tiles_of(problem.seq_kv, instance));
 }
 
+// Of places for parts: O, and a line for its log-sum-exp.
+std::int64_t part_bytes(const Problem& problem, int places, std::int64_t blocks) {
+  return blocks * places * (problem.head_dim + 32) * 4;
+}
+
 LaunchPlan plan_rows(const Problem& problem, const Instance& instance,
                      std::vector<Argument> arguments) {
   return {{launch_of(instance, row_tile_grid(problem, instance.tile), std::move(arguments))}};
@@ -274,6 +279,18 @@ PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
   return plan_decode_splits(problem, instance, device, nullptr);
 }
 
+PlanResult plan_decode_persistent(const Problem& problem, const Instance& instance,
+                                  const DeviceDescription& device) {
+  PlanResult result = plan_decode_counted(problem, instance, device);
+  if (auto* plan = std::get_if<LaunchPlan>(&result)) {
+    Dim3& grid = plan->launches.front().grid;
+    const std::int64_t most = device.sms * blocks_per_sm(problem, instance, device);
+    grid = {std::min(grid.x * grid.y * grid.z, most)};
+    plan->scratch.front().bytes = part_bytes(problem, instance.tile.Br, grid.x);
+  }
+  return result;
+}
+
 PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
                             const DeviceDescription& device) {
   if (problem.group() * problem.seq_q > instance.tile.Br)
@@ -292,12 +309,10 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
   std::int64_t blocks = std::min(tiles, device.sms * blocks_per_sm(problem, instance, device));
   // Where heads are equally long, no share is of two of them.
   if (problem.lengths.empty() && heads < blocks) blocks -= blocks % heads;
-  const std::int64_t part_rows = blocks * 2 * instance.tile.Br;
-  const std::int64_t part_floats = problem.head_dim + 32;  // O, and a line for its log-sum-exp
   const DecodeOptions options{.parts = ScratchRef{0}, .counter = ScratchRef{1}};
-  return LaunchPlan{
-      {launch_of(instance, {blocks}, decode_arguments(problem, options))},
-      {{"parts of O", part_rows * part_floats * 4}, {"counters of parts", heads * 4, true}}};
+  return LaunchPlan{{launch_of(instance, {blocks}, decode_arguments(problem, options))},
+                    {{"parts of O", part_bytes(problem, 2 * instance.tile.Br, blocks)},
+                     {"counters of parts", heads * 4, true}}};
 }
 
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,

@@ -127,6 +127,10 @@ PlanResult plan_decode_splits(const Problem&, const Instance&, const DeviceDescr
                               const Instance* merge);
 PlanResult plan_decode_counted(const Problem&, const Instance&, const DeviceDescription&);
 
+/// The same parts, with no more thread blocks than run at the same time: each has a place for a
+/// part of each query head.
+PlanResult plan_decode_persistent(const Problem&, const Instance&, const DeviceDescription&);
+
 /// As many thread blocks as run at the same time, each with an even share of the tiles of all
 /// heads: two places for parts, of the heads that its share begins and ends in.
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);

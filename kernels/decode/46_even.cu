@@ -1,13 +1,11 @@
-// 46_even           parent: 45_mma
-// Idea: lengths that differ. The grid is as large as the card, and each thread block computes
-//       an even share of the tiles of all heads, in order. A head that a share begins or ends
-//       within is cut, and its last block merges the parts; the ring runs on from one head to
-//       the next.
+// 46_even           parent: 45i_later
+// Idea: lengths that differ. Tiles are counted from the lengths of the entries, so that an even
+//       share of them is an even share of the keys that there are.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
-// Expected effect   with lengths from 1 to 32768 the blocks of 45 are busy half of the time; here
-//                   all end together.
+// Expected effect   with lengths from 1 to 32768 half of the tiles of 45i have no key, and the
+//                   thread blocks that have the others end last; here all end together.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -82,7 +80,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return static_cast<int>(((tile + int64_t{1}) * gridDim.x - 1) / all);
   }
 
-  // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
+  // Where a tile lies.
+  // The lanes look at an entry each, and add up the tiles of those before.
   __device__ static Position position_of(const fa::DecodeParameters& in, int all, int tile) {
     const int lane = threadIdx.x % 32;
     for (int base = 0, before = 0;; base += 32) {

@@ -148,6 +148,53 @@ TEST_CASE("49 has the bits of 48 where its warps divide the keys") {
   CHECK(bitwise_equal(outputs[0], outputs[1], nullptr));
 }
 
+TEST_CASE("steps from 45b to 45i that move no work have the bits of the step before") {
+  Problem problem = cache(3, 8, 2, 500, 128);
+  problem.lengths = {500, 0, 129};
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  const auto output = [&](std::string_view id) {
+    VmDevice device({.ptx = kernels()});
+    device.load(problem, inputs);
+    device.launch(std::get<LaunchPlan>(make_plan(*find_rung(id), problem, card_of(5))));
+    return device.download_output();
+  };
+  const std::pair<std::string_view, std::string_view> pairs[] = {
+      {"45b", "45c"}, {"45c", "45d"}, {"45d", "45e"}, {"45f", "45g"}, {"45h", "45i"}};
+  for (const auto& [before, after] : pairs) {
+    CAPTURE(before, after);
+    CHECK(bitwise_equal(output(before), output(after), nullptr));
+  }
+}
+
+TEST_CASE("from 45b on a head in one part is stored once") {
+  const Problem problem = cache(2, 8, 2, 60, 128);  // a tile, which is not split
+  const std::uint64_t result = std::uint64_t{2} * 8 * (128 * 2 + 4);
+  const std::uint64_t parts = std::uint64_t{2} * 8 * (128 + 1) * 4;
+  CHECK(count("45", problem).global_store.bytes == result + parts);
+  for (const std::string_view id : {"45b", "45c", "45d", "45e", "45f", "45g", "45h", "45i"}) {
+    CAPTURE(id);
+    CHECK(count(id, problem).global_store.bytes == result);
+  }
+}
+
+TEST_CASE(
+    "the memory for parts follows from the grid from 45g on, and shares are even from 45h on") {
+  const auto plan = [](std::string_view id, std::int64_t batch) {
+    return std::get<LaunchPlan>(
+        make_plan(*find_rung(id), cache(batch, 32, 8, 8192, 128), h200_description()));
+  };
+  for (const std::string_view id : {"45g", "45h", "45i", "46"}) {
+    CAPTURE(id);
+    const LaunchPlan some = plan(id, 33), many = plan(id, 64);  // 264 and 512 heads
+    CHECK(some.launches.front().grid == Dim3{264});
+    CHECK(many.launches.front().grid == Dim3{264});
+    CHECK(some.scratch.front().bytes == many.scratch.front().bytes);
+  }
+  CHECK(plan("45g", 25).launches.front().grid == Dim3{200});
+  CHECK(plan("45c", 64).launches.front().grid == Dim3{264});
+  CHECK(plan("45b", 64).launches.front().grid == Dim3{1, 8, 64});
+}
+
 TEST_CASE("40 reads K and V once for each query head, those from 41 on once for a group") {
   for (const int dim : {64, 128}) {
     for (const std::int64_t kv_heads : {8, 2, 1}) {
@@ -177,7 +224,7 @@ TEST_CASE("splits fill the card's SMs and are never more than there are tiles") 
     const Dim3 grid = plan.launches.front().grid;
     return grid.x * grid.y * grid.z;
   };
-  for (const std::string_view id : {"42", "43", "44", "45"}) {
+  for (const std::string_view id : {"42", "43", "44", "45", "45b"}) {
     CAPTURE(id);
     for (const int sms : {60, 132}) {
       const std::int64_t one = blocks(id, cache(1, 32, 8, 131072, 128), sms);
