@@ -254,12 +254,14 @@ PlanResult plan_decode_groups(const Problem& problem, const Instance& instance,
 }
 
 PlanResult plan_decode_splits(const Problem& problem, const Instance& instance,
-                              const DeviceDescription& device, const Instance* merge) {
+                              const DeviceDescription& device, const Instance* merge,
+                              std::int64_t block_parts) {
   if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
   const std::int64_t heads = problem.kv_heads() * problem.batch;
   const std::int64_t splits = splits_of(problem, instance, device);
   LaunchPlan plan;
-  plan.scratch = {{"parts of O", problem.q_rows() * splits * (problem.head_dim + 1) * 4}};
+  plan.scratch = {
+      {"parts of O", problem.q_rows() * splits * block_parts * (problem.head_dim + 1) * 4}};
   DecodeOptions options{.splits = splits, .parts = ScratchRef{0}};
   if (merge == nullptr) {
     plan.scratch.push_back({"counters of parts", heads * 4, /*zeroed=*/true});
@@ -289,6 +291,11 @@ PlanResult plan_decode_persistent(const Problem& problem, const Instance& instan
     plan->scratch.front().bytes = part_bytes(problem, instance.tile.Br, grid.x);
   }
   return result;
+}
+
+PlanResult plan_decode_warps(const Problem& problem, const Instance& instance,
+                             const DeviceDescription& device) {
+  return plan_decode_splits(problem, instance, device, nullptr, instance.tile.warps);
 }
 
 PlanResult plan_decode_even(const Problem& problem, const Instance& instance,

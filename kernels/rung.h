@@ -123,9 +123,11 @@ PlanResult plan_decode_groups(const Problem&, const Instance&, const DeviceDescr
 
 /// The keys of a head of K and V split over as many thread blocks as fill the SMs, then a warp of
 /// `merge` for each query head; null: the thread blocks count themselves, and the last one merges.
+/// A thread block leaves one part of a query head or, with plan_decode_warps, each of its warps.
 PlanResult plan_decode_splits(const Problem&, const Instance&, const DeviceDescription&,
-                              const Instance* merge);
+                              const Instance* merge, std::int64_t block_parts = 1);
 PlanResult plan_decode_counted(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_decode_warps(const Problem&, const Instance&, const DeviceDescription&);
 
 /// The same parts, with no more thread blocks than run at the same time: each has a place for a
 /// part of each query head.

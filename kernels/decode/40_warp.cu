@@ -8,6 +8,7 @@
 // Expected effect   at batch 16 with 32 heads, 4 warps on an SM and a pass of 8 KB each, one after
 //                   another: latency alone allows a fifth of the bandwidth.
 
+#include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shuffle.cuh"
 #include "kernels/rung.h"
@@ -16,10 +17,11 @@ namespace {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<1, Bc, 1, D> {
-  static constexpr int kLanes = D / 8;           // lanes that hold a row, 16 bytes each
-  static constexpr int kTogether = 32 / kLanes;  // rows that a warp loads in one instruction
-  static constexpr int kLoads = Bc / kTogether;  // such loads of a pass
-  static_assert(D % 8 == 0 && 32 % kLanes == 0, "a row is 16 bytes for each of 2, 4, 8, ... lanes");
+  static constexpr int kChunks = D / 8;           // 16-byte chunks of a row
+  static constexpr int kTogether = 32 / kChunks;  // rows that a warp loads in one instruction
+  static constexpr int kLoads = Bc / kTogether;   // such loads of a pass
+  static_assert(D % 8 == 0 && 32 % kChunks == 0,
+                "a row is 16 bytes for each of 2, 4, 8, ... lanes");
 
   // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
   // maximum is the warp's.
@@ -27,19 +29,9 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
   };
 
-  __device__ static void unpack(float (&x)[8], const uint4& bits) {
-    const half2* pairs = reinterpret_cast<const half2*>(&bits);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float2 pair = __half22float2(pairs[i]);
-      x[2 * i] = pair.x;
-      x[2 * i + 1] = pair.y;
-    }
-  }
-
   // Starts the loads of Bc rows; those from `rows` on are the last row once more.
   __device__ static void load_rows(uint4 (&bits)[kLoads], const half* first, int rows) {
-    const int own = threadIdx.x % 32 / kLanes, column = threadIdx.x % kLanes * 8;
+    const int own = threadIdx.x % 32 / kChunks, column = threadIdx.x % kChunks * 8;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int row = min(i * kTogether + own, rows - 1);
@@ -50,7 +42,7 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
   // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
   __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
                                      const uint4 (&bits)[kLoads], int rows) {
-    const int own = threadIdx.x % 32 / kLanes;
+    const int own = threadIdx.x % 32 / kChunks;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       float k[8], s = 0.f;
@@ -58,7 +50,7 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
 #pragma unroll
       for (int c = 0; c < 8; ++c) s = fmaf(q[c], k[c], s);
 #pragma unroll
-      for (int step = kLanes / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
+      for (int step = kChunks / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
       S[i] = i * kTogether + own < rows ? s : -INFINITY;
     }
   }
@@ -93,26 +85,6 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
     }
   }
 
-  // Adds up what the lanes of other keys have, and writes O / sum and the log-sum-exp.
-  __device__ static void store_row(half* O, float* LSE, Row& row) {
-#pragma unroll
-    for (int step = kLanes; step < 32; step *= 2) {
-      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
-#pragma unroll
-      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
-    }
-    const int lane = threadIdx.x % 32;
-    const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
-    if (LSE != nullptr && lane == 0)  // no key: log 0 is -infinity
-      *LSE = row.max * kLn2 + __logf(row.sum);
-    if (lane >= kLanes) return;
-    half2 packed[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      packed[i] = __floats2half2_rn(row.o[2 * i] * inverse, row.o[2 * i + 1] * inverse);
-    *reinterpret_cast<uint4*>(O + lane * 8) = *reinterpret_cast<const uint4*>(packed);
-  }
-
   // A pass: `rows` keys, at most Bc.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
                                       int rows) {
@@ -125,6 +97,26 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
     multiply_pv(row, S, v);
   }
 
+  // Adds up what the lanes of other keys have, and writes O / sum and the log-sum-exp.
+  __device__ static void store_row(half* O, float* LSE, Row& row) {
+#pragma unroll
+    for (int step = kChunks; step < 32; step *= 2) {
+      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
+    }
+    const int lane = threadIdx.x % 32;
+    const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
+    if (LSE != nullptr && lane == 0)  // no key: log 0 is -infinity
+      *LSE = row.max * kLn2 + __logf(row.sum);
+    if (lane >= kChunks) return;
+    half2 packed[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      packed[i] = __floats2half2_rn(row.o[2 * i] * inverse, row.o[2 * i + 1] * inverse);
+    *reinterpret_cast<uint4*>(O + lane * 8) = *reinterpret_cast<const uint4*>(packed);
+  }
+
   // The warp's query head.
   __device__ static void run(const fa::DecodeParameters& in) {
     const int entry = blockIdx.z, head = blockIdx.y;
@@ -133,7 +125,7 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
     const int64_t kv = query / in.group * in.seq_kv * D;  // heads / group heads of K and V
 
     float q[8];
-    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kLanes * 8));
+    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kChunks * 8));
 #pragma unroll
     for (int c = 0; c < 8; ++c) q[c] *= in.scale_log2;
 

@@ -9,6 +9,7 @@
 //                   to merge.
 
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
@@ -25,13 +26,14 @@ __device__ float* lse_parts(const fa::DecodeParameters& in) {
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   static constexpr int kStages = 4;
+  static constexpr int kBlocksPerSm = 1;  // a thread may then have 128 registers
   static constexpr std::size_t kSharedBytes = kStages * 2 * Bc * D * sizeof(half);
-  static constexpr int kBlocksPerSm = 1;            // a thread may then have 128 registers
   static constexpr int kKeys = 16;                  // keys that a warp computes in a pass
-  static constexpr int kLanes = D / 8;              // lanes that hold a row, 16 bytes each
-  static constexpr int kTogether = 32 / kLanes;     // rows that a warp loads in one instruction
+  static constexpr int kChunks = D / 8;             // 16-byte chunks of a row
+  static constexpr int kTogether = 32 / kChunks;    // rows that a warp loads in one instruction
   static constexpr int kLoads = kKeys / kTogether;  // such loads of a pass
-  static_assert(D % 8 == 0 && 32 % kLanes == 0, "a row is 16 bytes for each of 2, 4, 8, ... lanes");
+  static_assert(D % 8 == 0 && 32 % kChunks == 0,
+                "a row is 16 bytes for each of 2, 4, 8, ... lanes");
 
   // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
   // maximum is the warp's.
@@ -39,21 +41,11 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
   };
 
-  __device__ static void unpack(float (&x)[8], const uint4& bits) {
-    const half2* pairs = reinterpret_cast<const half2*>(&bits);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float2 pair = __half22float2(pairs[i]);
-      x[2 * i] = pair.x;
-      x[2 * i + 1] = pair.y;
-    }
-  }
-
   // Starts the copy of a tile; its rows from `rows` on become zeros.
   __device__ static void load_tile(half* shared, const half* global, int rows) {
-    for (int i = threadIdx.x; i < Bc * kLanes; i += blockDim.x)
-      cp_async_16(shared_address(shared + i * 8), global + (i / kLanes < rows ? i * 8 : 0),
-                  i / kLanes < rows ? 16 : 0);
+    for (int i = threadIdx.x; i < Bc * kChunks; i += blockDim.x)
+      cp_async_16(shared_address(shared + i * 8), global + (i / kChunks < rows ? i * 8 : 0),
+                  i / kChunks < rows ? 16 : 0);
   }
 
   // Loads the rows of a pass.
@@ -66,7 +58,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
   __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
                                      const uint4 (&bits)[kLoads], int rows) {
-    const int own = threadIdx.x % 32 / kLanes;
+    const int own = threadIdx.x % 32 / kChunks;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       float k[8], s = 0.f;
@@ -74,7 +66,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
 #pragma unroll
       for (int c = 0; c < 8; ++c) s = fmaf(q[c], k[c], s);
 #pragma unroll
-      for (int step = kLanes / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
+      for (int step = kChunks / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
       S[i] = i * kTogether + own < rows ? s : -INFINITY;
     }
   }
@@ -109,22 +101,6 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     }
   }
 
-  // Adds up what the lanes of other keys have, and writes O / sum and the base-2 log-sum-exp.
-  __device__ static void store_part(float* O, float* LSE, Row& row) {
-#pragma unroll
-    for (int step = kLanes; step < 32; step *= 2) {
-      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
-#pragma unroll
-      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
-    }
-    const int lane = threadIdx.x % 32;
-    const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
-    if (lane == 0) *LSE = row.max + __log2f(row.sum);  // no key: log 0 is -infinity
-    if (lane >= kLanes) return;
-#pragma unroll
-    for (int c = 0; c < 8; ++c) O[lane * 8 + c] = row.o[c] * inverse;
-  }
-
   // A pass: `rows` keys, at most kKeys.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
                                       int rows) {
@@ -135,6 +111,22 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     multiply_qk(S, q, k, rows);
     softmax(S, row);
     multiply_pv(row, S, v);
+  }
+
+  // Adds up what the lanes of other keys have, and writes O / sum and the base-2 log-sum-exp.
+  __device__ static void store_part(float* O, float* LSE, Row& row) {
+#pragma unroll
+    for (int step = kChunks; step < 32; step *= 2) {
+      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
+    }
+    const int lane = threadIdx.x % 32;
+    const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
+    if (lane == 0) *LSE = row.max + __log2f(row.sum);  // no key: log 0 is -infinity
+    if (lane >= kChunks) return;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) O[lane * 8 + c] = row.o[c] * inverse;
   }
 
   // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
@@ -169,7 +161,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     const int64_t kv = query / in.group * in.seq_kv * D;  // heads / group heads of K and V
 
     float q[8];
-    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kLanes * 8));
+    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kChunks * 8));
 #pragma unroll
     for (int c = 0; c < 8; ++c) q[c] *= in.scale_log2;
 
@@ -214,5 +206,6 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
 #define INSTANCES(X)                  \
   X(fa_44_ring_d128, Decode<32, 128>) \
   X(fa_44_ring_d64, Decode<64, 64>)
+
 INSTANCES(FA_DECODE_ENTRY)
 FA_RUNG(44_ring, INSTANCES, fa::plan_decode_counted);

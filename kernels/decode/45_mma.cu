@@ -1,12 +1,10 @@
-// 45_mma            parent: 44_ring
-// Idea: tensor cores with the operands swapped. Keys are the 16 rows of an mma and the query heads
-//       of the group its 8 columns, so S and O are transposed, and movmatrix turns P into the
-//       second operand. Each warp computes 16 keys of a tile for all heads.
+// 45_mma            parent: 44j_halves
+// Idea: O = V^T P on the tensor cores too. O is transposed as S is, its columns are the rows of an
+//       mma, and movmatrix turns P into the second operand.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
-// Expected effect   18 instructions a key for all heads instead of 22 for each, where the bandwidth
-//                   leaves 27 clocks a key: the loads alone decide.
+// Expected effect   15 instructions a key for all heads: the loads alone decide.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"

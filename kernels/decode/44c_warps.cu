@@ -1,0 +1,249 @@
+// 44c_warps         parent: 44b_merge
+// Idea: four warps whatever the group. Each computes 16 keys of a tile for all query heads, and
+//       leaves a part of its own.
+//
+// Tile              up to 8 queries of a group x 64 keys, 4 warps
+// Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
+// Expected effect   a query head that has K and V to itself is computed by eight warps of an SM
+//                   instead of three; with four heads, four times the parts and no gain.
+
+#include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/halves.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+// Behind the parts of O in memory: their log-sum-exps.
+template <int D>
+__device__ float* lse_parts(const fa::DecodeParameters& in) {
+  return in.parts + int64_t{gridDim.z} * in.heads * in.splits * D;
+}
+
+template <int Bc, int D>
+struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
+  static constexpr int kWarps = Bc / 16, kHeads = 8;
+  static constexpr int kStages = 384 / D;
+  static constexpr int kLanes = D / 4;        // that merge a head, 16 bytes each
+  static constexpr int kMerged = 9 * D / 32;  // parts that are on their way at a time
+  static constexpr int kBlocksPerSm = 2;      // a thread may then have 255 registers
+  static constexpr std::size_t kSharedBytes = kStages * 2 * Bc * D * sizeof(half);
+  static constexpr int kKeys = 16;                  // keys that a warp computes in a pass
+  static constexpr int kChunks = D / 8;             // 16-byte chunks of a row
+  static constexpr int kTogether = 32 / kChunks;    // rows that a warp loads in one instruction
+  static constexpr int kLoads = kKeys / kTogether;  // such loads of a pass
+  static_assert(D % 8 == 0 && 32 % kChunks == 0,
+                "a row is 16 bytes for each of 2, 4, 8, ... lanes");
+
+  // The columns of O that a lane merges.
+  struct alignas(16) Columns {
+    float of[4] = {};
+  };
+
+  // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
+  // maximum is the warp's.
+  struct Row {
+    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
+  };
+
+  // Starts the copy of a tile; its rows from `rows` on become zeros.
+  __device__ static void load_tile(half* shared, const half* global, int rows) {
+    for (int i = threadIdx.x; i < Bc * kChunks; i += blockDim.x)
+      cp_async_16(shared_address(shared + i * 8), global + (i / kChunks < rows ? i * 8 : 0),
+                  i / kChunks < rows ? 16 : 0);
+  }
+
+  // The lane's columns of the query heads, those that there are, scaled.
+  __device__ static void load_query(float (&q)[kHeads][8], const half* Q, int heads, float scale) {
+    const int column = threadIdx.x % kChunks * 8;
+#pragma unroll
+    for (int i = 0; i < kHeads * 8; ++i)
+      q[i / 8][i % 8] = i / 8 < heads ? __half2float(Q[i / 8 * D + column + i % 8]) * scale : 0.f;
+  }
+
+  // Loads the rows of a pass.
+  __device__ static void load_rows(uint4 (&bits)[kLoads], const half* first) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i)
+      bits[i] = reinterpret_cast<const uint4*>(first)[i * 32 + threadIdx.x % 32];
+  }
+
+  // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
+  __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
+                                     const uint4 (&bits)[kLoads], int rows) {
+    const int own = threadIdx.x % 32 / kChunks;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      float k[8], s = 0.f;
+      unpack(k, bits[i]);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) s = fmaf(q[c], k[c], s);
+#pragma unroll
+      for (int step = kChunks / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
+      S[i] = i * kTogether + own < rows ? s : -INFINITY;
+    }
+  }
+
+  // Online softmax: P = 2^(S - max) in place of S, and the row is rescaled to the new maximum.
+  __device__ static void softmax(float (&S)[kLoads], Row& row) {
+    float new_max = row.max;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) new_max = fmaxf(new_max, S[i]);
+    new_max = warp_max(new_max);
+    const float alpha = ex2_approx(row.max - new_max);
+    row.max = new_max;
+    row.sum *= alpha;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) row.o[c] *= alpha;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      S[i] = ex2_approx(S[i] - new_max);
+      row.sum += S[i];
+    }
+  }
+
+  // O += P V.
+  __device__ static void multiply_pv(Row& row, const float (&P)[kLoads],
+                                     const uint4 (&bits)[kLoads]) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      float v[8];
+      unpack(v, bits[i]);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) row.o[c] = fmaf(P[i], v[c], row.o[c]);
+    }
+  }
+
+  // A pass: `rows` keys, at most kKeys.
+  __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
+                                      int rows) {
+    uint4 k[kLoads], v[kLoads];
+    load_rows(k, K);
+    load_rows(v, V);
+    float S[kLoads];
+    multiply_qk(S, q, k, rows);
+    softmax(S, row);
+    multiply_pv(row, S, v);
+  }
+
+  // Adds up what the lanes of other keys have, and writes O / sum and the base-2 log-sum-exp.
+  __device__ static void store_part(float* O, float* LSE, Row& row) {
+#pragma unroll
+    for (int step = kChunks; step < 32; step *= 2) {
+      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
+    }
+    const int lane = threadIdx.x % 32;
+    const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
+    if (lane == 0) *LSE = row.max + __log2f(row.sum);  // no key: log 0 is -infinity
+    if (lane >= kChunks) return;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) O[lane * 8 + c] = row.o[c] * inverse;
+  }
+
+  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
+  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query) {
+    const auto* O = reinterpret_cast<const Columns*>(in.parts + query * in.splits * D);
+    const float* LSE = lse_parts<D>(in) + query * in.splits;
+    const int lane = threadIdx.x % kLanes;
+    Columns o;
+    float max = -1e30f, sum = 0.f;
+#pragma unroll 1
+    for (int first = 0; first < in.splits; first += kMerged) {
+      Columns part[kMerged];
+      float weight[kMerged], alpha = max;
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) {
+        const int from = min(first + i, in.splits - 1);
+        part[i] = O[from * kLanes + lane];
+        weight[i] = first + i > from ? -INFINITY : LSE[from];
+      }
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) max = fmaxf(max, weight[i]);
+      alpha = ex2_approx(alpha - max);
+      sum *= alpha;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) o.of[c] *= alpha;
+#pragma unroll
+      for (int i = 0; i < kMerged; ++i) {
+        weight[i] = ex2_approx(weight[i] - max);
+        sum += weight[i];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) o.of[c] = fmaf(weight[i], part[i].of[c], o.of[c]);
+      }
+    }
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+#pragma unroll
+    for (int c = 0; c < 4; ++c) in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
+  }
+
+  // The thread block's part of the keys of a head of K and V; each warp computes 16 of a tile.
+  __device__ static void run(const fa::DecodeParameters& in) {
+    extern __shared__ __align__(128) half shared[];
+    const int entry = blockIdx.z, warp = threadIdx.x / 32;
+    const int length = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+    const int64_t tiles = (length + Bc - 1) / Bc;
+    const int begin = static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
+    const int keys = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
+    const int64_t query = int64_t{entry} * in.heads + blockIdx.y * in.group;  // the first
+    const int64_t kv = (int64_t{entry} * gridDim.y + blockIdx.y) * in.seq_kv * D;
+
+    // Starts the copy of the tile at key j to its stage; none where there is no such tile.
+    const auto load_step = [&](int j) {
+      half* stage = shared + (j - begin) / Bc % kStages * 2 * Bc * D;
+      if (j < keys) load_tile(stage, in.K + kv + int64_t{j} * D, keys - j);
+      if (j < keys) load_tile(stage + Bc * D, in.V + kv + int64_t{j} * D, keys - j);
+      cp_async_commit();
+    };
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i * Bc);
+    float q[kHeads][8];
+    load_query(q, in.Q + query * D, in.group, in.scale_log2);
+    Row row[kHeads];
+#pragma unroll 1
+    for (int j = begin; j < keys; j += Bc) {
+      cp_async_wait_group<kStages - 2>();
+      __syncthreads();  // the tile has arrived; the last read of the one before
+      load_step(j + (kStages - 1) * Bc);
+      const half* k_tile = shared + (j - begin) / Bc % kStages * 2 * Bc * D;
+      const half* v_tile = k_tile + Bc * D;
+      const int i = warp * kKeys;
+#pragma unroll
+      for (int head = 0; head < kHeads; ++head) {
+        __syncwarp();  // otherwise rows are loaded once for all heads: 44d's idea
+        if (head >= in.group) break;
+        compute_keys(row[head], q[head], k_tile + i * D, v_tile + i * D, keys - j - i);
+      }
+    }
+    fa::DecodeParameters all = in;
+    all.splits *= kWarps;
+#pragma unroll
+    for (int head = 0; head < kHeads; ++head) {
+      const int64_t part = (query + head) * all.splits + blockIdx.x * kWarps + warp;
+      if (head < in.group) store_part(in.parts + part * D, lse_parts<D>(all) + part, row[head]);
+    }
+    __threadfence();  // the part is visible before the count says so
+    __syncthreads();
+    int* last = reinterpret_cast<int*>(shared);
+    if (threadIdx.x == 0)  // counts to splits - 1, then to 0 again
+      *last = atomicInc(in.counter + entry * gridDim.y + blockIdx.y, in.splits - 1);
+    __syncthreads();
+    if (*last != in.splits - 1) return;
+    __threadfence();  // and no part is read before the count
+    for (int head = threadIdx.x / kLanes; head < in.group; head += kWarps * 32 / kLanes)
+      merge_parts(all, query + head);
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                    \
+  X(fa_44c_warps_d128, Decode<64, 128>) \
+  X(fa_44c_warps_d64, Decode<64, 64>)
+
+INSTANCES(FA_DECODE_ENTRY)
+FA_RUNG(44c_warps, INSTANCES, fa::plan_decode_warps);

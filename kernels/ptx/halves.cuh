@@ -1,0 +1,28 @@
+// Conversions of packed halves.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "kernels/ptx/shared.cuh"
+
+/// The eight halves of 16 bytes as floats.
+__device__ __forceinline__ void unpack(float (&x)[8], const uint4& bits) {
+  const half2* pairs = reinterpret_cast<const half2*>(&bits);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 pair = __half22float2(pairs[i]);
+    x[2 * i] = pair.x;
+    x[2 * i + 1] = pair.y;
+  }
+}
+
+/// Eight halves of shared memory as floats, 16-byte aligned, loaded in one instruction, which nvcc would
+/// split. PTX ISA: "ld".
+__device__ __forceinline__ void load_shared_halves(float (&x)[8], const half* pointer) {
+  uint4 bits;
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "r"(shared_address(pointer))
+               : "memory");
+  unpack(x, bits);
+}
