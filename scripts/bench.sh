@@ -205,18 +205,22 @@ measure_small() {
   done
 }
 
-# Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well.
+# Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well. Steps
+# between two numbers (44b) are timed at the two caches by which plots/status.py tells steps, and at
+# lengths that differ.
 measure_decode() {
-  local json="$1/decode.json" cached="r['family'] == 'decode'" keys batch
+  local json="$1/decode.json" every="r['family'] == 'decode'" keys
+  local cached="$every and r['id'].isdigit()"
   local shape=(--heads 32 --queries 1 --no-ablations --peers "$ATTENTION_PEERS")
+  bench_rungs "$every" "$json" "${shape[@]}" --batch 1 --kv-heads 8 --seqs 8192
+  bench_rungs "$every" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
-    --seqs 1,1024,4096,8192,16384,32768,131072
-  for batch in 16 64; do
-    for keys in 8 32; do
-      bench_rungs "$cached" "$json" "${shape[@]}" --batch $batch --kv-heads $keys --seqs 8192
-    done
+    --seqs 1,1024,4096,16384,32768,131072
+  bench_rungs "$cached" "$json" "${shape[@]}" --batch 16 --kv-heads 32 --seqs 8192
+  for keys in 8 32; do
+    bench_rungs "$cached" "$json" "${shape[@]}" --batch 64 --kv-heads $keys --seqs 8192
   done
-  bench_rungs "$cached and r['lengths']" "$json" "${shape[@]}" --batch 64 --kv-heads 8 \
+  bench_rungs "$every and r['lengths']" "$json" "${shape[@]}" --batch 64 --kv-heads 8 \
     --seqs 32768 --lengths random
   for keys in 16 64; do
     bench_rungs "$cached and r['paged']" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192 \
