@@ -426,7 +426,9 @@ class BindingTest(DocsTest):
 class PagesTest(unittest.TestCase):
     """The committed pages are Markdown that renders."""
 
-    ALONE = re.compile(r"<!-- (table:[^>]*|/table|/widget|(code|change|also|widget):.*) -->|<!-- numbers")
+    ALONE = re.compile(
+        r"<!-- (table:[^>]*|/table|/widget|(code|change|also|widget):.*) -->|<!-- numbers"
+    )
 
     def test_a_comment_has_its_line_to_itself(self) -> None:
         """A line that begins with one is HTML to its end: links and emphasis stay as they are."""
