@@ -288,7 +288,7 @@ class Names(Words):
             self.assertIn(word, out)
         out, _ = self.tool("check", "k.ptx")
         self.assertEqual(out, "runs     scale(float*, float, unsigned int)\nruns     race\n")
-        self.ptx(SCALE, LOOP.replace("L: bra L;", ".reg .b32 %r;\nmov.u32 %r, 1;\nbrx.idx %r, T;"))
+        self.ptx(SCALE, LOOP.replace("L: bra L;", ".reg .b64 %r;\nmov.u64 %r, 1;\ndiscard.L2 [%r], 128;"))
         for command in ("run", "check", "list", "isa"):
             out, _ = self.tool(command, "--help")
             self.assertTrue(out.startswith(f"ptxvm {command} "), out)
