@@ -27,7 +27,7 @@ std::string to_string(const SourceLocation& location);
 ///     error: kernel.ptx:412: 'discard.L2' is valid PTX, but this machine does not run it
 ///       412 |   discard.L2 [%rd1], 128;
 ///           |   ^~~~~~~~~~
-///       note: discarding cache lines is not modelled
+///       note: memory that is discarded has no value, ...
 struct Diagnostic {
   SourceLocation where;            ///< Place in the PTX text.
   int caret = 0;                   ///< Where in `text` the underlined part begins, from 0.
