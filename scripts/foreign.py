@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A table of kernels that this project did not write, run on the machine.
 
-  scripts/foreign.py                      Triton's and Numba's kernels, where the packages are
+  scripts/foreign.py                      Triton's and Numba's kernels, where the packages are, and
+                                          some with the libraries of the toolkit, where nvcc is
   scripts/foreign.py --install            ... installed from PyPI first, into build/foreign-venv
   scripts/foreign.py --cuda FOLDER        every kernel of the .cu files below a folder: does it
                                           compile, and would it run?
@@ -45,7 +46,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--venv", type=Path, default=REPOSITORY / "build/foreign-venv", help="where to"
     )
-    parser.add_argument("--only", choices=("triton", "numba", "cuda"), help="one kind of kernels")
+    parser.add_argument("--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels")
     parser.add_argument("--arch", type=int, nargs="+", choices=(80, 90), default=[80, 90])
     parser.add_argument("--cuda", type=Path, help="folder of .cu files")
     parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
@@ -95,6 +96,14 @@ def load_recipes(path: Path, folder: Path) -> list:
     return list(module.CASES)
 
 
+def has_nvcc() -> bool:
+    try:
+        importlib.import_module("ptxvm._compile").find_nvcc()
+    except Exception:
+        return False
+    return True
+
+
 def cases(options: argparse.Namespace) -> Iterator:
     for kind, module in MODULES.items():
         if options.only not in (None, kind) or (options.cuda and not options.only):
@@ -103,6 +112,11 @@ def cases(options: argparse.Namespace) -> Iterator:
             yield from importlib.import_module(f"foreign.{kind}_cases").CASES
         else:
             print(f"{kind} is not installed; --install fetches it from PyPI", file=sys.stderr)
+    if options.only == "toolkit" or not (options.only or options.cuda):
+        if has_nvcc():
+            yield from importlib.import_module("foreign.toolkit_cases").CASES
+        else:
+            print("nvcc is not found: no kernels of the toolkit's libraries", file=sys.stderr)
     if options.cuda and options.recipes:
         yield from load_recipes(options.recipes, options.cuda)
 

@@ -36,6 +36,9 @@ ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dty
   ptxvm::TensorMap converted;
   converted.base = base;
   converted.element_bytes = static_cast<std::uint32_t>(size_of(dtype));
+  converted.element = dtype == Dtype::f16   ? ptxvm::MapElement::kF16
+                      : dtype == Dtype::f32 ? ptxvm::MapElement::kF32
+                                            : ptxvm::MapElement::kU8;
   converted.rank = static_cast<std::uint32_t>(map.rank);
   for (std::size_t i = 0; i < map.extents.size(); ++i) {
     converted.dims[i] = static_cast<std::uint64_t>(map.extents[i]);

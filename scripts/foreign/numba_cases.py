@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -129,10 +130,42 @@ def run_black_scholes(arch: int) -> Sequence[ptxvm.Result]:
     return [result]
 
 
+def halves(a: Array, b: Array, out: Array) -> None:
+    """float16 calls CUDA C++ that Numba links."""
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] * b[i] + a[i]
+
+
+def run_halves(arch: int) -> Sequence[ptxvm.Result]:
+    a, b = (np.arange(each, each + 70).astype(np.float16) / 16 for each in (1, 5))
+    out = np.zeros_like(a)
+    result = ptxvm.numba.run(halves, 1, BLOCK, a, b, out, arch=arch)
+    expect(out, a.astype(np.float64) * b + a, rtol=2e-3)
+    return [result]
+
+
+def complexes(a: Array, out: Array) -> None:
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] * a[i].conjugate() + cmath.exp(a[i])
+
+
+def run_complexes(arch: int) -> Sequence[ptxvm.Result]:
+    random = np.random.default_rng(6)
+    a = (random.normal(size=70) + 1j * random.normal(size=70)).astype(np.complex64)
+    out = np.zeros_like(a)
+    result = ptxvm.numba.run(complexes, 1, BLOCK, a, out, arch=arch)
+    expect(out.view(np.float32), (a * a.conj() + np.exp(a)).view(np.float32), rtol=1e-4, atol=1e-5)
+    return [result]
+
+
 CASES = [
     Case("saxpy", "Numba", run_saxpy),
     Case("matmul, tiled", "Numba", run_matmul),
     Case("sum", "Numba", run_block_sum),
     Case("histogram", "Numba", run_histogram),
     Case("Black-Scholes, double", "Numba", run_black_scholes),
+    Case("float16", "Numba", run_halves),
+    Case("complex", "Numba", run_complexes),
 ]

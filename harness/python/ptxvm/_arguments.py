@@ -25,6 +25,12 @@ LARGEST_BOX = 256
 INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}  # upper case: without a sign
 FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
 
+# Types that reductions through a tensor map know: 1 + their CUtensorMapDataType.
+MAP_ELEMENTS = {
+    "uint8": 1, "uint16": 2, "uint32": 3, "int32": 4, "uint64": 5, "int64": 6,
+    "float16": 7, "float32": 8, "float64": 10, "bfloat16": 11,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class TensorMap:
@@ -68,6 +74,7 @@ class TensorMap:
             (ctypes.c_uint64 * 5)(*reversed(self.array.strides), *padding),
             (ctypes.c_uint32 * 5)(*reversed(self.box), *ones),
             self.swizzle,
+            MAP_ELEMENTS.get(self.array.dtype.name, 0),
         )
 
 

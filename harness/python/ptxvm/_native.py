@@ -38,6 +38,7 @@ class CTensorMap(ctypes.Structure):
         ("strides", c_uint64 * 5),
         ("box", c_uint32 * 5),
         ("swizzle", c_uint32),
+        ("element", c_uint32),
     ]
 
 

@@ -17,7 +17,9 @@ Needs the packages numba and numba-cuda with its compiler (pip install numba-cud
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -47,6 +49,37 @@ def flattened(value: object) -> list[object]:
     raise LaunchError(f"an argument of type {type(value).__name__}; {allowed}")
 
 
+def of_cuda(source: str | bytes, name: str, cc: tuple[int, int], **_: Any) -> tuple[bytes, str]:
+    """PTX of CUDA C++ by NVRTC. Numba's own way asks the driver, which need not be there."""
+    import numba.cuda
+    from cuda.bindings import nvrtc
+    from numba.cuda.cuda_paths import get_cuda_paths
+
+    def call(function: Callable[..., tuple[Any, ...]], *arguments: object) -> Any:
+        status, *values = function(*arguments)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise LaunchError(f"{name}, which Numba links, does not compile: {status.name}")
+        return values[0] if values else None
+
+    version = call(lambda: (lambda s, *v: (s, v))(*nvrtc.nvrtcVersion()))[0]
+    own = Path(numba.cuda.__file__).parent
+    folders = [own / "include" / str(version), get_cuda_paths()["include_dir"].info]
+    options = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", "-rdc=true", "-std=c++17"]
+    words = [each.encode() for each in options + [f"-I{each}" for each in folders]]
+    data = source.encode() if isinstance(source, str) else source
+    program = call(nvrtc.nvrtcCreateProgram, data, name.encode(), 0, [], [])
+    call(nvrtc.nvrtcCompileProgram, program, len(words), words)
+    text = b" " * call(nvrtc.nvrtcGetPTXSize, program)
+    call(nvrtc.nvrtcGetPTX, program, text)
+    return text, ""
+
+
+def texts_of(parts: Sequence[object]) -> list[str]:
+    """PTX among what Numba links; of other code the machine says which function it misses."""
+    texts = [bytes(each).decode() if isinstance(each, bytes) else each for each in parts]
+    return [each.rstrip("\0") for each in texts if isinstance(each, str)]
+
+
 def compile(
     function: Callable[..., None], *arguments: object, arch: int = 80, lineinfo: bool = True
 ) -> Module:
@@ -54,12 +87,20 @@ def compile(
     @cuda.jit."""
     import numba
     from numba import cuda
+    from numba.cuda import compiler
 
     plain = getattr(function, "py_func", function)
     types = tuple(numba.typeof(each) for each in arguments)
-    text, returned = cuda.compile_ptx(
-        plain, types, device=False, lineinfo=lineinfo, cc=(arch // 10, arch % 10)
-    )
+    options = {"lineinfo": lineinfo, "cc": (arch // 10, arch % 10)}
+    if hasattr(compiler, "compile_all"):
+        # With the CUDA C++ that float16 and others call, which is linked as one text.
+        with mock.patch.object(compiler.nvrtc, "compile", of_cuda):
+            parts, returned = compiler.compile_all(
+                plain, types, device=False, abi="numba", output="ptx", **options
+            )
+        text = "\n".join(texts_of(parts))
+    else:
+        text, returned = cuda.compile_ptx(plain, types, device=False, **options)
     if returned != numba.types.void:
         raise LaunchError(f"{plain.__name__} returns a value; a kernel returns none")
     return Module.parse(text, f"{plain.__name__}.ptx")

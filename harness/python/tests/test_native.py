@@ -17,7 +17,7 @@ CASES = [
     (attention.CProblem, "attention.h", "fa_attention_problem", 96),
     (attention.CTensors, "attention.h", "fa_attention_tensors", 64),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
-    (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 112),
+    (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 120),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),
     (machine.LaunchConfig, "ptxvm_c.h", "ptxvm_launch_config", 120),
     (machine.Pointer, "ptxvm_c.h", "ptxvm_pointer", 24),

@@ -22,7 +22,7 @@
 #include "ptxvm/trace.h"
 
 static_assert(sizeof(ptxvm_buffer) == 32);
-static_assert(sizeof(ptxvm_tensor_map) == 112);
+static_assert(sizeof(ptxvm_tensor_map) == 120);
 static_assert(sizeof(ptxvm_pointer) == 24);
 static_assert(sizeof(ptxvm_argument) == 56);
 static_assert(sizeof(ptxvm_memory) == 24);
@@ -79,6 +79,7 @@ ptxvm::TensorMap to_tensor_map(const ptxvm_tensor_map& given, ptxvm::Address bas
   map.base = base;
   map.element_bytes = given.element_bytes;
   map.rank = given.rank;
+  if (given.element != 0) map.element = static_cast<ptxvm::MapElement>(given.element - 1);
   std::ranges::copy(given.extents, map.dims.begin());
   std::ranges::copy(given.strides, map.strides.begin());
   std::ranges::copy(given.box, map.box.begin());

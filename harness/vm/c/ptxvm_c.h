@@ -40,7 +40,7 @@ typedef struct ptxvm_buffer {
 
 enum { PTXVM_POINTER = 0, PTXVM_VALUE = 1, PTXVM_TENSOR_MAP = 2 };
 
-/* What cuTensorMapEncodeTiled is given; innermost first. 112 bytes. */
+/* What cuTensorMapEncodeTiled is given; innermost first. 120 bytes. */
 typedef struct ptxvm_tensor_map {
   uint32_t element_bytes; /* offset 0 */
   uint32_t rank;          /* offset 4: 1 to 5 */
@@ -48,6 +48,7 @@ typedef struct ptxvm_tensor_map {
   uint64_t strides[5];    /* offset 48: bytes; [0] is the element size */
   uint32_t box[5];        /* offset 88: elements */
   uint32_t swizzle;       /* offset 108: of 0, 32, 64 or 128 bytes */
+  uint32_t element;       /* offset 112: 1 + CUtensorMapDataType, for reductions; 0 unknown */
 } ptxvm_tensor_map;
 
 /* A pointer inside a value. 24 bytes. */

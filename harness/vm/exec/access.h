@@ -53,8 +53,10 @@ struct Comparison {
 
 /// Reports a request to the probes, before it is carried out.
 inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
-                          uint32_t bytes, const Request& request, const Comparison& c = {}) {
+                          uint32_t bytes, const Request& request, const Comparison& c = {},
+                          Unwritten* unwritten = nullptr) {
   AccessEvent e;
+  e.unwritten = unwritten;
   e.compare = c.compare;
   e.store = c.store;
   e.warp = id_of(w);

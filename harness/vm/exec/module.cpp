@@ -32,6 +32,14 @@ Module Module::load(const std::string& path) {
   std::string text(static_cast<size_t>(bytes), '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in) throw Error(path + ": cannot be read");
+  // What people give most often in place of PTX.
+  if (text.find('\0') != std::string::npos) {
+    throw Error(path +
+                ": is a binary file; PTX is text, and cuobjdump -ptx shows that of a binary");
+  }
+  if (!text.empty() && text.find(".version") == std::string::npos) {
+    throw Error(path + ": is no PTX, which begins with .version; of CUDA C++ nvcc -ptx makes it");
+  }
   return parse(std::move(text), path);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "exec/poison.h"
 
+#include <algorithm>
+
 #include "exec/fault.h"
 #include "exec/registers.h"
 
@@ -44,11 +46,11 @@ Poison poison_of(const Warp& w, Ref ref) {
 
 void set_poison(Warp& w, Ref ref, uint32_t lanes, const Poison& p) {
   ref &= ~kRefFlags;
-  if (p.lanes == 0 && !w.poison.contains(ref)) return;
+  if (p.all() == 0 && !w.poison.contains(ref)) return;
   Poison& old = w.poison[ref];
-  old.lanes = (old.lanes & ~lanes) | p.lanes;
-  if (p.lanes != 0) old.instruction = p.instruction;
-  if (old.lanes == 0) w.poison.erase(ref);
+  old = old.within(~lanes);
+  old.add(p);
+  if (old.all() == 0) w.poison.erase(ref);
   if (w.poison.empty()) {
     w.checks &= static_cast<uint8_t>(~kCheckPoison);
   } else {
@@ -63,12 +65,86 @@ void set_poison(Warp& w, Ref ref, uint32_t lanes, const Poison& p) {
             std::to_string(shuffle.line) + " took from a lane that does not take part in it");
 }
 
-// selp takes one of two values: the other may be anything.
-Poison selected(Warp& w, const Op& op) {
-  const uint32_t chosen = w.predicate(op.r[3]);
-  const Poison a = poison_of(w, op.r[1]), b = poison_of(w, op.r[2]), p = poison_of(w, op.r[3]);
-  const Poison& any = a.lanes & chosen ? a : b.lanes & ~chosen ? b : p;
-  return {((a.lanes & chosen) | (b.lanes & ~chosen) | p.lanes) & w.mask, any.instruction};
+// Of registers that an operation uses, told once.
+Poison use(Warp& w, const Op& op, const Poison& p) {
+  if (p.lanes != 0) raise_use(w, op, p);
+  if (p.unwritten == 0) return {};
+  const UnwrittenUseEvent e{id_of(w), op.instruction, p.load, p.unwritten};
+  notify(w, [&](Probe& probe) { probe.unwritten_use(e); });
+  return {};
+}
+
+// The value of an operand's lanes, where `test` is about it.
+template <class Test>
+uint32_t lanes_where(const Warp& w, Ref ref, Test test) {
+  uint32_t out = 0;
+  for_lanes(w.mask, [&](int lane) {
+    const uint64_t v = ref & kRefWide ? w.at<uint64_t>(ref)[lane] : w.at<uint32_t>(ref)[lane];
+    if (test(v)) out |= 1u << lane;
+  });
+  return out;
+}
+
+// Operands that leave nothing of another one: what selp does not take, and a false or true beside
+// and and or. Lanes of the result that do not depend on what is undefined.
+uint32_t decided(const Warp& w, const Op& op, const isa::Spelling& s) {
+  const auto clean = [&](Ref ref) { return ~poison_of(w, ref).all(); };
+  const auto has = [&](std::string_view word) {
+    return std::any_of(s.tokens.begin() + 1, s.tokens.end(),
+                       [&](const isa::Token& t) { return t.text == word; });
+  };
+  const std::string_view base = s.tokens[0].text;
+  if (base == "selp") {
+    const uint32_t chosen = w.predicate(op.r[3]);
+    return clean(op.r[3]) & ((clean(op.r[1]) & chosen) | (clean(op.r[2]) & ~chosen));
+  }
+  if (base == "setp" && s.operands.size() == 4) {  // and then a further predicate
+    const uint32_t further = w.predicate(op.r[4]);
+    return clean(op.r[4]) & (has("and") ? ~further : has("or") ? further : 0);
+  }
+  if (base != "and" && base != "or") return 0;
+  uint32_t out = 0;
+  for (const Ref ref : {op.r[1], op.r[2]}) {
+    uint32_t decides = 0;
+    if (has("pred")) {
+      decides = base == "and" ? ~w.predicate(ref) : w.predicate(ref);
+    } else if (base == "and") {
+      decides = lanes_where(w, ref, [](uint64_t v) { return v == 0; });
+    }
+    out |= clean(ref) & decides;
+  }
+  return out;
+}
+
+// mma.sync: a row of A and a column of B reach the sums of that row and that column. Lane l of an
+// operand has row or column l / 4; registers of A take turns between the upper and the lower half
+// of sixteen rows, those of the sums come one half after the other.
+void follow_product(Warp& w, const Op& op, const isa::Spelling& s) {
+  const auto count = [&](size_t operand) { return static_cast<size_t>(s.operands[operand].count); };
+  const uint32_t* const d = op.list;
+  const uint32_t* const a = d + count(0);
+  const uint32_t* const b = a + count(1);
+  const uint32_t* const c = b + count(2);
+  const size_t halves = count(1) / count(2);
+  const auto spread = [](Poison p, uint32_t (*to)(int lane)) {
+    uint32_t lanes = 0, unwritten = 0;
+    for_lanes(p.lanes, [&](int lane) { lanes |= to(lane); });
+    for_lanes(p.unwritten, [&](int lane) { unwritten |= to(lane); });
+    return Poison{lanes, p.instruction, unwritten, p.load};
+  };
+  Poison rows[2], columns;
+  for (size_t i = 0; i < count(1); ++i) {
+    rows[i % halves].add(spread(poison_of(w, a[i]), [](int lane) { return 0xfu << (lane & ~3); }));
+  }
+  for (size_t i = 0; i < count(2); ++i) {
+    columns.add(spread(poison_of(w, b[i]), [](int lane) { return 0x11111111u << (lane / 8); }));
+  }
+  for (size_t i = 0; i < count(0); ++i) {
+    Poison p = rows[i * halves / count(0)];
+    p.add(columns);
+    p.add(poison_of(w, c[i]));
+    set_poison(w, d[i], kAllLanes, p);
+  }
 }
 
 }  // namespace
@@ -80,24 +156,33 @@ void follow_poison(Warp& w, const Op& op) {
   const Path path = path_of(program.instructions[op.instruction].count_class);
   Poison in;
   if (op.guard < kNoRef) {
-    in = poison_of(w, op.guard);
-    in.lanes &= w.active;
-    if (in.lanes != 0 && path == Path::kUse) raise_use(w, op, in);
+    in = poison_of(w, op.guard).within(w.active);
+    if (path == Path::kUse && in.all() != 0) {
+      in = use(w, op, in);
+      set_poison(w, op.guard, kAllLanes, {});
+    }
   }
   if (path == Path::kShuffle) return;
-  if (action == Action::kInstruction &&
-      program.spellings[op.instruction]->tokens[0].text == "selp") {
-    const Poison s = selected(w, op);
-    in = {in.lanes | s.lanes, s.lanes != 0 ? s.instruction : in.instruction};
-  } else {
-    for_registers(program, op, action, [&](Ref ref, bool written) {
-      const Poison p = poison_of(w, ref);
-      if (written || (p.lanes & w.mask) == 0) return;
-      in = {in.lanes | (p.lanes & w.mask), p.instruction};
-    });
+  const isa::Spelling& spelling = *program.spellings[op.instruction];
+  if (path == Path::kWarp && spelling.tokens[0].text == "mma") {
+    return follow_product(w, op, spelling);
   }
-  if (in.lanes != 0 && path == Path::kUse) raise_use(w, op, in);
+  // What a call passes goes through memory.
+  const bool ends = path == Path::kUse || action == Action::kFrameAccess;
+  for_registers(program, op, action, [&](Ref ref, bool written) {
+    if (written) return;
+    Poison p = poison_of(w, ref).within(w.mask);
+    if (p.all() == 0) return;
+    if (ends && path != Path::kUse) p.lanes = 0;
+    if (ends) {
+      p = use(w, op, p);
+      set_poison(w, ref, w.mask, {});
+    }
+    in.add(p);
+  });
+  if (action == Action::kInstruction && in.all() != 0) in = in.within(~decided(w, op, spelling));
   if (in.lanes != 0 && path == Path::kWarp) in.lanes = w.mask;
+  if (in.unwritten != 0 && path == Path::kWarp) in.unwritten = w.mask;
   for_registers(program, op, action, [&](Ref ref, bool written) {
     if (written) set_poison(w, ref, w.mask, in);
   });
@@ -107,12 +192,37 @@ void shuffle_poison(Warp& w, const Op& op, const uint8_t* from, uint32_t absent)
   const Poison source = poison_of(w, op.r[2]);
   Poison out{absent, op.instruction};
   for_lanes(w.mask & ~absent, [&](int lane) {
-    if (!(source.lanes >> from[lane] & 1)) return;
-    out.lanes |= 1u << lane;
-    if (absent == 0) out.instruction = source.instruction;
+    Poison p = source.within(1u << from[lane]);
+    if (p.lanes != 0) p.lanes = 1u << lane;
+    if (p.unwritten != 0) p.unwritten = 1u << lane;
+    if (absent != 0) p.instruction = op.instruction;
+    out.add(p);
   });
   set_poison(w, op.r[0], w.mask, out);
   set_poison(w, op.r[1], w.mask, {});
+}
+
+void poison_loaded(Warp& w, const Op& op, const Unwritten& unwritten, uint32_t count,
+                   uint32_t bytes) {
+  for (uint32_t e = 0; e < count; ++e) {
+    Poison p{0, 0, 0, op.instruction};
+    for_lanes(unwritten.lanes, [&](int lane) {
+      const uint32_t its = unwritten.bytes[static_cast<size_t>(lane)] >> (e * bytes);
+      if ((its & ((1u << bytes) - 1)) != 0) p.unwritten |= 1u << lane;
+    });
+    set_poison(w, op.r[e], 0, p);
+  }
+}
+
+void poison_matrices(Warp& w, const Op& op, const Unwritten& unwritten, bool transposed) {
+  for_lanes(unwritten.lanes, [&](int row) {
+    Poison p{0, 0, 0, op.instruction};
+    for_lanes(unwritten.bytes[static_cast<size_t>(row)], [&](int byte) {
+      const int lane = transposed ? byte / 2 * 4 + row % 8 / 2 : row % 8 * 4 + byte / 4;
+      p.unwritten |= 1u << lane;
+    });
+    set_poison(w, op.r[row / 8], 0, p);
+  });
 }
 
 }  // namespace ptxvm

@@ -27,6 +27,7 @@ void for_registers(const Program& program, const Op& op, Action action, F f) {
   if (spelling.tokens[0].text == "call") return;
   const uint32_t* at = op.list;
   for (const isa::OperandSpec& spec : spelling.operands) {
+    if (spec.kind == isa::OperandKind::kTargets) return;  // comes last
     if (spec.kind == isa::OperandKind::kImmediate || spec.kind == isa::OperandKind::kLabel) {
       ++at;
     } else if (spec.kind == isa::OperandKind::kMemory) {
@@ -38,6 +39,7 @@ void for_registers(const Program& program, const Op& op, Action action, F f) {
         if (spec.role != isa::Role::kWrite) visit(*at, false);
         if (spec.role != isa::Role::kRead) visit(*at, true);
       }
+      if (spec.parts != 0) ++at;
     }
   }
 }

@@ -105,10 +105,20 @@ class PendingWork {
 inline constexpr uint8_t kCheckBusy = 1;    ///< Some are in use by wgmma in flight.
 inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison.
 
-/// Lanes of a register whose value came from nowhere, and the shuffle that they owe it to.
+/// Lanes of a register whose value came from nowhere, and the instruction that they owe it to.
 struct Poison {
-  uint32_t lanes = 0;
-  uint32_t instruction = 0;
+  uint32_t lanes = 0, instruction = 0;  ///< A shuffle.
+  uint32_t unwritten = 0, load = 0;     ///< A load of memory that nobody has written.
+
+  uint32_t all() const { return lanes | unwritten; }
+  /// No more than those lanes.
+  Poison within(uint32_t mask) const { return {lanes & mask, instruction, unwritten & mask, load}; }
+  void add(const Poison& p) {
+    if (p.lanes != 0) instruction = p.instruction;
+    if (p.unwritten != 0) load = p.load;
+    lanes |= p.lanes;
+    unwritten |= p.unwritten;
+  }
 };
 
 /// Whether a warp has ended its turn because it waits for what others write.

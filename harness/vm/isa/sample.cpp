@@ -57,6 +57,8 @@ std::string operand(const OperandSpec& spec, int& next) {
       return std::to_string(spec.lo);
     case OperandKind::kLabel:
       return "$sample_label";
+    case OperandKind::kTargets:
+      return "$sample_targets";
     case OperandKind::kFunction:
       return "sample_function";
   }
@@ -88,7 +90,7 @@ std::string sample_declarations() {
     text += ".reg ." + std::string(declared(t)) + " %sample_" + std::string(name(t)) + "_<" +
             std::to_string(kRegistersPerType) + ">;\n";
   }
-  return text;
+  return text + "$sample_targets: .branchtargets $sample_label;\n";
 }
 
 }  // namespace ptxvm::isa

@@ -188,6 +188,10 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     spec.kind = OperandKind::kLabel;
     return spec;
   }
+  if (text == "T") {
+    spec.kind = OperandKind::kTargets;
+    return spec;
+  }
   if (text == "F") {
     spec.kind = OperandKind::kFunction;
     return spec;

@@ -34,7 +34,15 @@ struct Check {
   int ulps = 0;
 };
 
-enum class OperandKind : uint8_t { kValue, kVector, kMemory, kImmediate, kLabel, kFunction };
+enum class OperandKind : uint8_t {
+  kValue,
+  kVector,
+  kMemory,
+  kImmediate,
+  kLabel,
+  kTargets,
+  kFunction
+};
 enum class Role : uint8_t { kRead, kWrite, kReadWrite };
 
 /// One operand of a spelling, with types resolved.

@@ -114,7 +114,7 @@ void BodyLowering::statement(uint32_t index) {
   }
   out.labels = operands_.label_positions;
   out.moving = operands_.moving;
-  out.branch = is_base(spelling, "bra");
+  out.branch = is_base(spelling, "bra") || is_base(spelling, "brx");
   const bool returns = is_base(spelling, "ret");
   if (returns && function_) out.action = Action::kReturn;
   out.ends =
@@ -243,7 +243,7 @@ void BodyLowering::find_blocks() {
     const uint32_t last = begins_[b + 1] - 1;
     if (begins_[b + 1] == begins_[b]) continue;
     const Lowered& l = lowered_[last];
-    if (l.branch) graph_[b].push_back(block_of_[l.operands[l.labels[0]]]);
+    for (size_t label : l.labels) graph_[b].push_back(block_of_[l.operands[label]]);
     if (!l.ends) graph_[b].push_back(b + 1);
   }
 }

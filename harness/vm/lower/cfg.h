@@ -8,7 +8,7 @@
 
 namespace ptxvm {
 
-/// Successors of each block, at most two.
+/// Successors of each block.
 using Graph = std::vector<std::vector<uint32_t>>;
 
 /// Lays reachable blocks out so that lanes at a lower position never wait for lanes at a higher one

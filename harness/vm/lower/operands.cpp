@@ -142,15 +142,33 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
     }
     case isa::OperandKind::kFunction:
       fail(o.span, "expected a call");
-    case isa::OperandKind::kLabel: {
-      if (o.kind != Operand::Kind::kName) fail(o.span, "expected a label");
-      auto statement = symbols_.find_label(o.name, scope_);
-      if (!statement) fail(o.span, "there is no label " + quote(o.name) + " here");
-      label_positions.push_back(out_.size());
-      out_.push_back(*statement);
+    case isa::OperandKind::kLabel:
+      label(o);
       return;
-    }
+    case isa::OperandKind::kTargets:
+      targets(o);
+      return;
   }
+}
+
+void OperandLowering::label(const Operand& o) {
+  if (o.kind != Operand::Kind::kName) fail(o.span, "expected a label");
+  auto statement = symbols_.find_label(o.name, scope_);
+  if (!statement) fail(o.span, "there is no label " + quote(o.name) + " here");
+  label_positions.push_back(out_.size());
+  out_.push_back(*statement);
+}
+
+// How many there are, then all of them.
+void OperandLowering::targets(const Operand& o) {
+  constexpr size_t kMost = 1 << 20;  // of all branches of a body, which may share a long list
+  const text::Declaration* list =
+      o.kind == Operand::Kind::kName ? symbols_.find_targets(o.name, scope_) : nullptr;
+  if (!list) fail(o.span, "expected a label before .branchtargets");
+  targets_ += list->initial.size();
+  if (targets_ > kMost) fail(o.span, "indirect branches have too many targets");
+  out_.push_back(static_cast<uint32_t>(list->initial.size()));
+  for (const Operand& target : list->initial) label(target);
 }
 
 // A value of 128 bits is two operands.

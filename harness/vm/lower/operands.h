@@ -34,6 +34,8 @@ class OperandLowering {
  private:
   void operand(const text::Operand& o, const isa::OperandSpec& spec, const isa::Spelling& spelling);
   Ref value(const text::Operand& o, const isa::OperandSpec& spec);
+  void label(const text::Operand& o);
+  void targets(const text::Operand& o);
   void push(const text::Operand& o, const isa::OperandSpec& spec);
   void push_parts(const text::Operand& o, const isa::OperandSpec& spec);
   Ref immediate(const text::Operand& o, const isa::OperandSpec& spec);
@@ -47,6 +49,7 @@ class OperandLowering {
   text::Errors& errors_;
   std::vector<uint32_t> out_;
   uint32_t scope_ = 0;
+  size_t targets_ = 0;  // of indirect branches so far
 };
 
 }  // namespace ptxvm

@@ -179,6 +179,17 @@ std::optional<Symbol> Symbols::find_variable(std::string_view name, uint32_t sco
   return symbol;
 }
 
+const text::Declaration* Symbols::find_targets(std::string_view name, uint32_t scope) const {
+  for (int s = static_cast<int>(scope); s >= 0; s = entry_.scopes[static_cast<size_t>(s)].parent) {
+    const auto& names = scopes_[static_cast<size_t>(s)].names;
+    auto it = names.find(name);
+    if (it != names.end() && it->second->kind == text::Declaration::Kind::kTargets) {
+      return it->second;
+    }
+  }
+  return nullptr;
+}
+
 std::optional<uint32_t> Symbols::find_label(std::string_view name, uint32_t scope) const {
   for (int s = static_cast<int>(scope); s >= 0; s = entry_.scopes[static_cast<size_t>(s)].parent) {
     const auto& names = scopes_[static_cast<size_t>(s)].names;

@@ -66,6 +66,8 @@ class Symbols {
   std::optional<Symbol> find_variable(std::string_view name, uint32_t scope);
   /// Index of the statement that a label stands before.
   std::optional<uint32_t> find_label(std::string_view name, uint32_t scope) const;
+  /// The list of labels that stands behind .branchtargets; null where the name is none.
+  const text::Declaration* find_targets(std::string_view name, uint32_t scope) const;
   bool in_function() const { return function_ != nullptr; }
 
   Ref special(const isa::SpecialRow& row);

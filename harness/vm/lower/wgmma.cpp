@@ -53,6 +53,7 @@ void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& 
         break;
       case isa::OperandKind::kImmediate:
       case isa::OperandKind::kLabel:
+      case isa::OperandKind::kTargets:
       case isa::OperandKind::kFunction:
         ++at;
         break;

@@ -87,9 +87,17 @@ void RaceProbe::load_bulk(const BulkEvent& e) {
     check_init(m, use);
     use_remote(e.home, a.agent, a.stamp, warp_party(w, e.instruction));
   }
+  // Reductions of several threads may go to one place.
+  a.strong = e.combines;
   for (const SharedRange& r : e.shared) {
     shadow_.write(a, e.instruction, place(e.home, r.address), r.bytes, Place::kWarp, 4);
   }
+  if (e.source.bytes == 0) return;
+  a.strong = false;
+  a.published = clocks_.published(w);
+  a.last_warp = clocks_.warp(blocks() * warps_ - 1);
+  shadow_.read(a, e.instruction, place(e.warp.cta_rank, e.source.address), e.source.bytes,
+               Place::kWarp, 4);
 }
 
 void RaceProbe::bulk(const BulkEvent& e) {

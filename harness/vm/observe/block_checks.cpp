@@ -37,6 +37,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   mbarriers_.clear();
   stores_.assign(warps, {});
   copies_.assign(warps, {});
+  unwritten_shared_.clear();
   last_wgmma_.assign(warps, 0);
   const size_t local = size_t{32} * kernel_.local_bytes();
   local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
@@ -108,12 +109,43 @@ void RaceProbe::conflict(const Conflict& c) {
   e.address = c.address % stride_ & ~(request_bytes_ - 1);
   e.block = block_number(c.address / stride_);
   e.there_copied = c.other_copied;
+  if (c.hazard == Hazard::kUnwritten && access_ && access_->unwritten) {
+    note_unwritten(c, e);
+    return;
+  }
   const Problem problem = c.hazard == Hazard::kUnwritten ? Problem::kUnwritten
                           : c.hazard == Hazard::kProxy   ? Problem::kProxy
                           : writes_the_same(c)           ? Problem::kSameValue
                           : c.lanes                      ? Problem::kLaneRace
                                                          : Problem::kRace;
   add(problem, party(c.agent, c.place), party(c.other, c.other_place), e);
+}
+
+void RaceProbe::note_unwritten(const Conflict& c, const Example& example) {
+  ptxvm::Unwritten& out = *access_->unwritten;
+  if (out.lanes == 0) {
+    unwritten_shared_[{warp(access_->warp), access_->instruction}] = {party(c.agent, c.place),
+                                                                      example};
+  }
+  for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
+    const uint32_t at = places_->address[lane] - places_->base;
+    for (uint32_t b = 0; b < access_->bytes; ++b) {
+      if (at + b - c.address >= c.bytes) continue;
+      if (!(out.lanes >> lane & 1)) out.bytes[lane] = 0;
+      out.lanes |= 1u << lane;
+      out.bytes[lane] |= static_cast<uint16_t>(1u << b);
+    }
+  }
+}
+
+void RaceProbe::unwritten_use(const UnwrittenUseEvent& e) {
+  const auto found = unwritten_shared_.find({warp(e.warp), e.load});
+  if (found == unwritten_shared_.end()) return;
+  log_.next_request();
+  Example example = found->second.second;
+  example.used = e.instruction;
+  add(Problem::kUnwritten, found->second.first, {}, example);
 }
 
 void RaceProbe::access(const AccessEvent& e) {
@@ -134,6 +166,7 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   const bool strong = strong_[e.instruction], writes = is_write(e.kind);
   Places at;
   places(e, at);
+  places_ = &at;
   if (at.address == at.moved) check_started(e);
   if (strong) access_strong(e, true, at);
   Actor actor = warp_actor(w);
@@ -278,7 +311,7 @@ void RaceProbe::access_local(const AccessEvent& e) {
   if (!writes && e.kind != AccessKind::kLoad) return;
   log_.next_request();
   const bool carried = !writes && carried_.only_stored(e.instruction);
-  Unwritten* const later = carried ? &unwritten_[warp(e.warp)][e.instruction] : nullptr;
+  LaterLoad* const later = carried ? &unwritten_[warp(e.warp)][e.instruction] : nullptr;
   if (later) later->lanes &= ~e.mask;
   std::vector<bool>& written = local_written_[warp(e.warp)];
   const size_t stride = kernel_.local_bytes();

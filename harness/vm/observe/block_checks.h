@@ -23,6 +23,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void cta_begin(const CtaEvent& e) override;
   void cta_end(const CtaEvent& e) override;
   void access(const AccessEvent& e) override;
+  void unwritten_use(const UnwrittenUseEvent& e) override;
   void barrier(const BarrierEvent& e) override;
   void cluster(const ClusterEvent& e) override;
   void async(const AsyncEvent& e) override;
@@ -90,6 +91,7 @@ class RaceProbe : public Probe, private ConflictSink {
 
   void conflict(const Conflict& c) override;
   bool writes_the_same(const Conflict& c) const;
+  void note_unwritten(const Conflict& c, const Example& example);
   Party party(Agent a, uint32_t place) const;
   Party warp_party(uint32_t w, uint32_t instruction) const;
   Actor warp_actor(uint32_t w) const;
@@ -112,6 +114,7 @@ class RaceProbe : public Probe, private ConflictSink {
   FindingLog log_;
   uint32_t request_bytes_ = 16;          // of each lane; a power of two
   const AccessEvent* access_ = nullptr;  // that is being looked at
+  const Places* places_ = nullptr;       // its
 
   std::vector<CtaEvent> ctas_;                        // by rank
   uint32_t warps_ = 0, warpgroups_ = 0, stride_ = 0;  // of each block
@@ -125,14 +128,16 @@ class RaceProbe : public Probe, private ConflictSink {
   std::map<uint32_t, Mbarrier> mbarriers_;        // by place
   std::vector<Stores> stores_;                    // by warp
   std::vector<Copies> copies_;                    // by warp
-  std::vector<uint32_t> last_wgmma_;              // by warp
+  // Reads of what nobody has written, by warp and load; an error once the value is used.
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>> unwritten_shared_;
+  std::vector<uint32_t> last_wgmma_;  // by warp
   /// Lanes for which a load of Carried has read what they have not written, and where.
-  struct Unwritten {
+  struct LaterLoad {
     uint32_t lanes = 0;
     std::array<uint32_t, 32> address{};
   };
   Carried carried_;
-  std::vector<std::unordered_map<uint32_t, Unwritten>> unwritten_;  // by warp: by load
+  std::vector<std::unordered_map<uint32_t, LaterLoad>> unwritten_;  // by warp: by load
   std::vector<std::vector<bool>> local_written_;                    // by warp: lane, byte
 };
 

@@ -38,6 +38,13 @@ class Writer {
       if (!other.notes.empty()) note += "; " + other.notes.front();
       f.where.notes.push_back(std::move(note));
     }
+    if (e.example.used && *e.example.used != key.instruction) {
+      const Diagnostic use = kernel_.point_at(*e.example.used, {});
+      std::string note = "its value is used at " + place(*e.example.used, false) + ": ";
+      note += trimmed(use.text);
+      if (note.ends_with(';')) note.pop_back();
+      f.where.notes.push_back(std::move(note));
+    }
     if (pairs > 1) {
       f.where.notes.push_back("the same source lines meet in " + std::to_string(pairs) +
                               " pairs of instructions; this is the first");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -57,6 +58,7 @@ struct Example {
   int block = -1;      ///< Whose shared memory: rank in the cluster, -1 where that is one block.
   Party here, there;
   bool there_copied = false;
+  std::optional<uint32_t> used;  ///< Of what nobody has written: the instruction that uses it.
   Hazard hazard = Hazard::kReadAfterWrite;
 };
 

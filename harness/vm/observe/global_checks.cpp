@@ -211,7 +211,10 @@ void GlobalChecks::bulk(const BulkEvent& e) {
     mark.agent = static_cast<uint16_t>(clocks_.warps(e.warp.cta) + e.warp.warp);
     mark.clock = static_cast<Clock>(e.group) + 1;
   }
-  for (const GlobalRange& r : e.global) piece(e.warp, mark, r.address, r.bytes, !store, store);
+  mark.strong = e.combines;
+  for (const GlobalRange& r : e.global) {
+    piece(e.warp, mark, r.address, r.bytes, !store || e.combines, store);
+  }
 }
 
 }  // namespace ptxvm::observe

@@ -46,11 +46,12 @@ uint32_t Shadow::slot_of(Agent a) {
 }
 
 void Shadow::report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_t place,
-                    Agent other, uint32_t other_place, uint32_t address) {
+                    Agent other, uint32_t other_place, uint32_t address, uint32_t bytes) {
   Conflict out;
   out.hazard = h;
   out.lanes = lanes;
   out.address = address;
+  out.bytes = bytes;
   out.agent = a.agent;
   out.other = other;
   const uint32_t byte = address & 15;
@@ -75,9 +76,10 @@ void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place
   }
 }
 
-void Shadow::check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address) {
+void Shadow::check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address,
+                        uint32_t bytes) {
   if (c.writer == Clocks::kNobody) {
-    report(Hazard::kUnwritten, false, c, a, place, Clocks::kNobody, 0, address);
+    report(Hazard::kUnwritten, false, c, a, place, Clocks::kNobody, 0, address, bytes);
   } else if (!(a.strong && (c.flags & kStrong))) {
     report(Hazard::kReadAfterWrite, false, c, a, place, c.writer, c.written.place, address);
   }
@@ -89,10 +91,11 @@ inline void Shadow::read_cell(Cell& c, Stamp& mine, const Actor& a, uint32_t pla
   const bool again = (c.readers & bit) != 0;
   // A write would have cleared the bit: nothing to check again. (The warps of a warpgroup issue
   // for one agent; each is checked.)
-  if (again && mine.clock == a.stamp && !a.published && Place::same_lanes(mine.place, place))
+  if (again && mine.clock == a.stamp && !a.published && Place::same_lanes(mine.place, place) &&
+      c.writer != Clocks::kNobody)
     return;
   if (c.written.clock > a.seen[c.writer]) [[unlikely]] {
-    check_read(c, a, place, address);
+    check_read(c, a, place, address, bytes);
   } else if (c.writer == a.self && c.written.clock > a.lanes_synced && !(c.flags & kStrong))
       [[unlikely]] {
     check_lanes(Hazard::kReadAfterWrite, c, a, place, c.written.place, address, bytes);

@@ -54,7 +54,7 @@ std::string wait(int bar) {
 }
 const std::string kLeave = "ret;\n$reader:\n";
 std::string read(int offset) {
-  return "ld.shared.u32 %r5, [%r1+" + std::to_string(offset) + "];\n";
+  return "ld.shared.u32 %r5, [%r1+" + std::to_string(offset) + "]; st.global.u32 [%out], %r5;\n";
 }
 
 }  // namespace

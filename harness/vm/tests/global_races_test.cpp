@@ -243,3 +243,24 @@ TEST_CASE("nobody looks unless asked to") {
   const std::string text = grid_kernel("st.global.u32 [%base], %lane;");
   CHECK(launch(Module::parse(text, "grid.ptx"), "k", config, memory, options).findings.empty());
 }
+
+TEST_CASE("bulk reductions meet each other, not plain accesses") {
+  const auto found = [](const std::string& before, const std::string& behind) {
+    const std::string reduce = R"(
+  .shared .align 16 .b8 part[32];
+  mad.lo.u32 %r1, %lane, 4, 0; mov.u32 %r2, part; add.u32 %r2, %r2, %r1;
+  setp.lt.u32 %p2, %lane, 8; @%p2 st.shared.u32 [%r2], 1;
+  fence.proxy.async.shared::cta; bar.sync 0;
+)" + before + R"(
+  mov.u32 %r3, part;
+  @%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%base], [%r3], 32;
+  @%p1 cp.async.bulk.commit_group;
+  @%p1 cp.async.bulk.wait_group 0;
+)" + behind;
+    return show(check(replaced(grid_kernel(reduce), "sm_80", "sm_90"), grid_of(2, 32)));
+  };
+  CHECK(found("", "") == "");
+  CHECK(found("", "@%p1 red.global.add.u32 [%base+4], 1;") == "");
+  CHECK_THAT(found("", "@%p1 ld.global.u32 %r4, [%base+4];"), Catch::Contains("race: "));
+  CHECK_THAT(found("@%p1 st.global.u32 [%base+8], 1;", ""), Catch::Contains("race: "));
+}

@@ -124,7 +124,7 @@ TEST_CASE("many errors on one line: the first are shown, the others counted") {
   std::string frobs, calls;
   for (int i = 0; i < 20000; ++i) {
     frobs += "frob %r1, [%r2], {%r1, %r2, %r3, %r4}; ";
-    calls += "brx.idx %r1, %r2; ";
+    calls += "discard.L2 [%r1], 128; ";
   }
   const std::string message = error_of(frobs);
   CHECK(message.size() < 20 * 400);

@@ -54,7 +54,7 @@ TEST_CASE("a missing barrier between warps") {
   const std::string write = "st.shared.u32 [%r1], %lane;\n";
   const std::string read =
       "xor.b32 %r4, %r1, 128;\n"
-      "ld.shared.u32 %r5, [%r4];\n";
+      "ld.shared.u32 %r5, [%r4]; st.global.u32 [%out], %r5;\n";
   check_clean(write + "bar.sync 0;\n" + read);
   CHECK(findings(write + read) ==
         "race: shared +0, 4 bytes: warp 1 reads at test.ptx:23 what warp 0 wrote at :21; "
@@ -109,7 +109,8 @@ TEST_CASE("copies that nobody waits for") {
         "copy: warp 0 exits, and its copies at test.ptx:21 were neither committed nor waited "
         "for   x2\n");
   // The wait of one warp says nothing to another one.
-  const std::string other = "xor.b32 %r4, %r1, 128;\nld.shared.u32 %r5, [%r4];\n";
+  const std::string other =
+      "xor.b32 %r4, %r1, 128;\nld.shared.u32 %r5, [%r4]; st.global.u32 [%out], %r5;\n";
   check_clean(copy + "cp.async.wait_all;\nbar.sync 0;\n" + other);
   CHECK(findings(copy + "cp.async.wait_all;\n" + other) ==
         "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what warp 0 copied at :21; "
@@ -134,7 +135,7 @@ TEST_CASE("copies that nobody waits for") {
 }
 
 TEST_CASE("memory that was never written") {
-  CHECK(findings("ld.shared.u32 %r4, [area+64];\n") ==
+  CHECK(findings("ld.shared.u32 %r4, [area+64]; st.global.u32 [%out], %r4;\n") ==
         "uninitialised: shared +64, 4 bytes: warp 0 reads at test.ptx:21 what nobody has "
         "written   x2\n");
   CHECK(findings(".local .align 4 .b8 own[16];\nst.local.u32 [own], 1;\n"
@@ -202,7 +203,7 @@ TEST_CASE("bulk copies, mbarriers and the async proxy") {
       "[%r8];\n";
   const std::string wait =
       "$again:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 0;\n@!%p2 bra $again;\n";
-  const std::string read = "ld.shared.u32 %r5, [%r1];\n";
+  const std::string read = "ld.shared.u32 %r5, [%r1]; st.global.u32 [%out], %r5;\n";
   check_clean(init + fence + meet + load + wait + read);
   CHECK(findings(init + meet + load + wait + read) ==
         "mbarrier: mbarrier at shared +4096: a bulk copy uses it at test.ptx:26; no "
@@ -358,4 +359,103 @@ TEST_CASE("two stores of the same value are advice") {
   CHECK(severities(rows + "setp.eq.u32 %p1, %lane, 37; selp.u32 %r6, 4, 3, %p1;" + store) == error);
   CHECK(findings("st.shared.u32 [%r2], 7;").find("and both write the same value") !=
         std::string::npos);
+}
+
+TEST_CASE("what nobody has written is an error once it is used") {
+  const auto found = [](const std::string& body) {
+    const std::string text = findings("ld.shared.u32 %r5, [%r1];\n" + body, 32);
+    return text.empty() ? 0 : text.find("uninitialised") == 0 ? 1 : 2;
+  };
+  // Never used, or left aside where it decides nothing.
+  CHECK(found("") == 0);
+  CHECK(found("add.u32 %r6, %r5, 1; mov.b64 %d1, {%r6, %r5};") == 0);
+  CHECK(
+      found("setp.lt.u32 %p1, %lane, 99; selp.u32 %r6, 1, %r5, %p1; st.global.u32 [%out], %r6;") ==
+      0);
+  CHECK(found("mov.u32 %r5, 1; st.global.u32 [%out], %r5;") == 0);
+  CHECK(found("setp.lt.u32 %p1, %r5, 7; setp.gt.u32 %p2, %lane, 99; and.pred %p3, %p1, %p2;\n"
+              "@%p3 st.global.u32 [%out], 1;") == 0);
+  CHECK(found("setp.lt.u32 %p1, %r5, 7; setp.lt.u32 %p2, %lane, 99; or.pred %p3, %p1, %p2;\n"
+              "@%p3 bra $end; st.global.u32 [%out], 1; $end:") == 0);
+  CHECK(found("setp.gt.u32 %p2, %lane, 99; setp.lt.and.u32 %p1, %r5, 7, %p2;\n"
+              "@%p1 st.global.u32 [%out], 1;") == 0);
+  CHECK(found("and.b32 %r6, %r5, 0; st.global.u32 [%out], %r6;") == 0);
+  // Stored, an address, a branch, a guard; by another lane; through arithmetic.
+  CHECK(found("st.global.u32 [%out], %r5;") == 1);
+  CHECK(found("st.shared.u32 [%r1], %r5;") == 1);
+  CHECK(found("and.b32 %r6, %r5, 12; add.u32 %r6, %r6, %r2; st.shared.u32 [%r6], %r2;") == 2);
+  CHECK(found("setp.lt.u32 %p1, %r5, 7; @%p1 bra $end; $end:") == 1);
+  CHECK(found("setp.lt.u32 %p1, %r5, 7; @%p1 st.global.u32 [%out], 1;") == 1);
+  CHECK(found("shfl.sync.idx.b32 %r6, %r5, 3, 31, 0xffffffff; st.global.u32 [%out], %r6;") == 1);
+  CHECK(
+      found("cvt.rn.f32.u32 %f1, %r5; fma.rn.f32 %f1, %f1, %f1, %f1; st.global.f32 [%out], %f1;") ==
+      1);
+  CHECK(
+      found("setp.gt.u32 %p1, %lane, 99; selp.u32 %r6, 1, %r5, %p1; st.global.u32 [%out], %r6;") ==
+      1);
+  CHECK(found("setp.lt.u32 %p1, %r5, 7; setp.lt.u32 %p2, %lane, 99; and.pred %p3, %p1, %p2;\n"
+              "@%p3 st.global.u32 [%out], 1;") == 1);
+  CHECK(found("vote.sync.any.pred %p1, 1, 0xffffffff; redux.sync.add.u32 %r6, %r5, 0xffffffff;\n"
+              "st.global.u32 [%out], %r6;") == 1);
+  // A second read of the same word.
+  CHECK(found("ld.shared.u32 %r6, [%r1]; st.global.u32 [%out], %r6;") == 1);
+  // Of a vector only what is there.
+  const std::string halves =
+      "st.shared.u32 [area+256], 1; bar.warp.sync 0xffffffff;\n"
+      "ld.shared.v2.u32 {%r6, %r7}, [area+256]; st.global.u32 [%out], ";
+  CHECK(found(halves + "%r6;") == 0);
+  CHECK(found(halves + "%r7;") == 1);
+}
+
+TEST_CASE("the use of what nobody has written is named") {
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const Run r = run(kernel(kSetUp + std::string("ld.shared.u32 %r5, [%r1];\nneg.s32 %r6, %r5;\n"
+                                                "st.global.u32 [%out], %r6;\n"),
+                           "sm_90a"),
+                    {}, 32, 0, options);
+  REQUIRE(r.result.findings.size() == 1);
+  CHECK(
+      format(r.result.findings[0]).find("its value is used at :23: st.global.u32 [%out], %r6\n") !=
+      std::string::npos);
+}
+
+TEST_CASE("rows and columns of a product that nobody has written") {
+  // A: 16 x 16 halves from 0 on, B: 8 x 16 from 1024 on. Lane l has row l / 4, columns l % 4 * 2.
+  const auto found = [](const std::string& rows_of_a, const std::string& rows_of_b,
+                        const std::string& stored) {
+    return findings(
+        "and.b32 %r4, %lane, 15; shl.b32 %r5, %r4, 5; add.u32 %r5, %r5, %r2;\n"
+        "shr.u32 %r6, %lane, 4; shl.b32 %r6, %r6, 4; add.u32 %r6, %r6, %r5;\n"
+        "setp.lt.u32 %p1, %r4, " +
+            rows_of_a +
+            ";\n"
+            "@%p1 st.shared.v4.u32 [%r6], {%r4, %r4, %r4, %r4};\n"
+            "setp.lt.u32 %p2, %r4, " +
+            rows_of_b +
+            ";\n"
+            "@%p2 st.shared.v4.u32 [%r6+1024], {%r4, %r4, %r4, %r4};\n"
+            "bar.sync 0;\n"
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];\n"
+            "and.b32 %r11, %lane, 7; shl.b32 %r11, %r11, 5; add.u32 %r11, %r11, %r2;\n"
+            "and.b32 %r12, %lane, 8; shl.b32 %r12, %r12, 1; add.u32 %r11, %r11, %r12;\n"
+            "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r13, %r14}, [%r11+1024];\n"
+            "mov.f32 %f1, 0f00000000;\n"
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f2, %f3, %f4, %f5}, "
+            "{%r7, %r8, %r9, %r10}, {%r13, %r14}, {%f1, %f1, %f1, %f1};\n" +
+            stored,
+        32);
+  };
+  const std::string upper = "st.global.v2.f32 [%out], {%f2, %f3};";
+  const std::string lower = "st.global.v2.f32 [%out], {%f4, %f5};";
+  const std::string row_6 = "setp.ge.u32 %p3, %lane, 24; @%p3 bra $end; ";
+  CHECK(found("16", "8", upper + lower) == "");
+  CHECK(found("8", "8", upper) == "");
+  CHECK(found("8", "8", lower) != "");
+  CHECK(found("6", "8", row_6 + upper + " $end:") == "");
+  CHECK(found("7", "8", upper) != "");
+  const std::string columns = "and.b32 %r15, %lane, 3; setp.ge.u32 %p3, %r15, ";
+  CHECK(found("16", "4", columns + "2; @%p3 bra $end; " + upper + lower + " $end:") == "");
+  CHECK(found("16", "4", columns + "3; @%p3 bra $end; " + upper + lower + " $end:") != "");
 }

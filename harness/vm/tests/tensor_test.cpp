@@ -321,3 +321,54 @@ TEST_CASE("wgmma with tf32 and 8-bit operands, A in shared memory and in registe
     }
   }
 }
+
+TEST_CASE("wmma with operands of 4 bits and of 1 bit") {
+  const auto product = [](const std::string& type, const std::string& operation, int k) {
+    std::vector<std::byte> input(32 * 64);
+    const auto word = [](int matrix, int i) {
+      return 0x9e3779b9u * (2654435761u * (7 * matrix + i));
+    };
+    for (int i = 0; i < 64; ++i) {
+      const uint32_t v = word(i / 32, i % 32);
+      std::memcpy(&input[static_cast<size_t>(i) * 4], &v, 4);
+    }
+    const std::string shape = k == 32 ? "m8n8k32" : "m8n8k128";
+    const std::string load = ".sync.aligned.", from = shape + ".global." + type;
+    const Run r =
+        run(kernel("add.u64 %d1, %base, 65536; mov.u32 %r1, " + std::to_string(k) +
+                   ";\n"
+                   "wmma.load.a" +
+                   load + "row." + from +
+                   " {%r2}, [%d1], %r1;\n"
+                   "wmma.load.b" +
+                   load + "col." + from +
+                   " {%r3}, [%d1+128], %r1;\n"
+                   "mov.u32 %r4, 5;\n"
+                   "wmma.mma" +
+                   operation + ".sync.aligned.row.col." + shape + ".s32." + type + "." + type +
+                   ".s32 {%r5, %r6}, {%r2}, {%r3}, {%r4, %r4};\n"
+                   "wmma.store.d.sync.aligned.row." +
+                   shape + ".global.s32 [%base], {%r5, %r6}, 8;"),
+            input);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    const int bits = 128 / k;
+    const auto element = [&](int matrix, int row, int i) {
+      const int at = i * bits;
+      int v = static_cast<int>(word(matrix, row * 4 + at / 32) >> (at % 32) & ((1u << bits) - 1));
+      return type == "s4" && v >= 8 ? v - 16 : v;
+    };
+    for (int i = 0; i < 64; ++i) {
+      int32_t sum = 5, got = 0;
+      for (int n = 0; n < k; ++n) {
+        const int a = element(0, i / 8, n), b = element(1, i % 8, n);
+        sum += operation.starts_with(".xor") ? a ^ b : a * b;
+      }
+      std::memcpy(&got, r.out.data() + i * 4, 4);
+      CHECK(got == sum);
+    }
+  };
+  product("s4", "", 32);
+  product("u4", "", 32);
+  product("b1", ".and.popc", 128);
+  product("b1", ".xor.popc", 128);
+}

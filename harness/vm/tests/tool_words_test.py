@@ -288,7 +288,11 @@ class Names(Words):
             self.assertIn(word, out)
         out, _ = self.tool("check", "k.ptx")
         self.assertEqual(out, "runs     scale(float*, float, unsigned int)\nruns     race\n")
-        self.ptx(SCALE, LOOP.replace("L: bra L;", ".reg .b32 %r;\nmov.u32 %r, 1;\nbrx.idx %r, T;"))
+        self.ptx(SCALE, LOOP.replace("L: bra L;", ".reg .b64 %r;\nmov.u64 %r, 1;\ndiscard.L2 [%r], 128;"))
+        (self.folder / "k.cu").write_text("__global__ void k() {}\n")
+        self.refused("check", "k.cu", says="nvcc -ptx makes it")
+        (self.folder / "k.bin").write_bytes(b"\x7fELF\0\0")
+        self.refused("check", "k.bin", says="is a binary file; PTX is text")
         for command in ("run", "check", "list", "isa"):
             out, _ = self.tool(command, "--help")
             self.assertTrue(out.startswith(f"ptxvm {command} "), out)

@@ -266,3 +266,22 @@ TEST_CASE("red.async combines with the shared memory of another block") {
   CHECK(p.first_finding == "");
   for (uint32_t i = 0; i < 128; ++i) CHECK(p.out[i] == 7 + 2 * (i < 64 ? 1000 + i : i - 64));
 }
+
+TEST_CASE("updates of another block race with what is not ordered with them") {
+  const std::string add =
+      "  red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%there], "
+      "%r8, [%bar];\n";
+  const std::string zero = "  st.shared.u32 [%r5], 7;\n";
+  // A read before the wait, and a write.
+  CHECK(run_pair(add + "  ld.shared.u32 %r11, [%r5];\n", 256, zero)
+            .first_finding.find(" orders them") != std::string::npos);
+  CHECK(run_pair(add + zero, 256, zero).first_finding.find(" orders them") != std::string::npos);
+  const std::string copy = R"(
+  mapa.shared::cluster.u32 %r11, %r2, %peer;
+  @%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r11], [%r6], 256, [%bar];
+)";
+  CHECK(run_pair(copy, 256).first_finding == "");
+  // The source is overwritten while it is read.
+  CHECK(run_pair(copy + "  st.shared.u32 [%r7], 1;\n", 256).first_finding.find(" orders them") !=
+        std::string::npos);
+}

@@ -75,7 +75,14 @@ struct Loc {
 
 /// A name that stands for a block of registers, a variable or a label.
 struct Declaration {
-  enum class Kind : uint8_t { kRegister, kRegisterRange, kVariable, kLabel, kParameter };
+  enum class Kind : uint8_t {
+    kRegister,
+    kRegisterRange,
+    kVariable,
+    kLabel,
+    kTargets,  ///< .branchtargets: `initial`
+    kParameter
+  };
 
   Kind kind = Kind::kRegister;
   std::string_view name;  ///< For a range the stem, e.g. `%r` of %r<9>.

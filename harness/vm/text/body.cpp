@@ -113,12 +113,18 @@ class BodyParser {
     d.span = c_.current().span;
     d.name = c_.slice_current();
     d.statement = static_cast<uint32_t>(entry_.statements.size());
-    declarations().push_back(d);
     c_.advance();
     c_.advance();
-    if (c_.is_dot(".branchtargets") || c_.is_dot(".callprototype") || c_.is_dot(".calltargets")) {
+    if (c_.take_dot(".branchtargets")) {
+      d.kind = Declaration::Kind::kTargets;
+      do {
+        d.initial.push_back(parse_operand(c_));
+      } while (c_.take(','));
+      c_.expect(';');
+    } else if (c_.is_dot(".callprototype") || c_.is_dot(".calltargets")) {
       c_.skip_past(';');
     }
+    declarations().push_back(std::move(d));
   }
 
   void statement() {

@@ -140,6 +140,7 @@ Argument Buffers::tensor_map(const TensorMapArgument& wanted) {
   TensorMap map;
   map.base = base.address;
   map.element_bytes = info(base.type.element).bytes;
+  map.element = info(base.type.element).map_element;
   map.rank = static_cast<uint32_t>(rank);
   map.swizzle = wanted.swizzle;
   copy_reversed(dims, map.dims.data());

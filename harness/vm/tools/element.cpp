@@ -11,19 +11,19 @@ namespace ptxvm::tools {
 namespace {
 
 constexpr ElementInfo kElements[] = {
-    {Element::kFloat16, "float16", "f16", "<f2", 2, ElementKind::kFloat},
-    {Element::kBfloat16, "bfloat16", "bf16", "<V2", 2, ElementKind::kFloat},
-    {Element::kFloat32, "float32", "f32", "<f4", 4, ElementKind::kFloat},
-    {Element::kFloat64, "float64", "f64", "<f8", 8, ElementKind::kFloat},
-    {Element::kInt8, "int8", "i8", "|i1", 1, ElementKind::kSigned},
-    {Element::kUint8, "uint8", "u8", "|u1", 1, ElementKind::kUnsigned},
-    {Element::kInt16, "int16", "i16", "<i2", 2, ElementKind::kSigned},
-    {Element::kUint16, "uint16", "u16", "<u2", 2, ElementKind::kUnsigned},
-    {Element::kInt32, "int32", "i32", "<i4", 4, ElementKind::kSigned},
-    {Element::kUint32, "uint32", "u32", "<u4", 4, ElementKind::kUnsigned},
-    {Element::kInt64, "int64", "i64", "<i8", 8, ElementKind::kSigned},
-    {Element::kUint64, "uint64", "u64", "<u8", 8, ElementKind::kUnsigned},
-    {Element::kBool, "bool", "bool", "|b1", 1, ElementKind::kBool}};
+    {Element::kFloat16, "float16", "f16", "<f2", 2, ElementKind::kFloat, MapElement::kF16},
+    {Element::kBfloat16, "bfloat16", "bf16", "<V2", 2, ElementKind::kFloat, MapElement::kBf16},
+    {Element::kFloat32, "float32", "f32", "<f4", 4, ElementKind::kFloat, MapElement::kF32},
+    {Element::kFloat64, "float64", "f64", "<f8", 8, ElementKind::kFloat, MapElement::kF64},
+    {Element::kInt8, "int8", "i8", "|i1", 1, ElementKind::kSigned, MapElement::kUnknown},
+    {Element::kUint8, "uint8", "u8", "|u1", 1, ElementKind::kUnsigned, MapElement::kU8},
+    {Element::kInt16, "int16", "i16", "<i2", 2, ElementKind::kSigned, MapElement::kUnknown},
+    {Element::kUint16, "uint16", "u16", "<u2", 2, ElementKind::kUnsigned, MapElement::kU16},
+    {Element::kInt32, "int32", "i32", "<i4", 4, ElementKind::kSigned, MapElement::kS32},
+    {Element::kUint32, "uint32", "u32", "<u4", 4, ElementKind::kUnsigned, MapElement::kU32},
+    {Element::kInt64, "int64", "i64", "<i8", 8, ElementKind::kSigned, MapElement::kS64},
+    {Element::kUint64, "uint64", "u64", "<u8", 8, ElementKind::kUnsigned, MapElement::kU64},
+    {Element::kBool, "bool", "bool", "|b1", 1, ElementKind::kBool, MapElement::kUnknown}};
 
 template <class T>
 std::vector<std::byte> bytes_of(T value) {

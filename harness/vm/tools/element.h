@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ptxvm/launch.h"
+
 namespace ptxvm::tools {
 
 enum class Element : uint8_t {
@@ -36,6 +38,7 @@ struct ElementInfo {
   std::string_view descr;  ///< "<f2", of a .npy file.
   uint32_t bytes;
   ElementKind kind;
+  MapElement map_element;  ///< For reductions through a tensor map.
 };
 
 const ElementInfo& info(Element element);

@@ -31,6 +31,7 @@ class BulkCopy : public PendingWork {
   uint32_t shared = 0, mbarrier = 0;  // in that block
   std::byte* global = nullptr;        // base of the tensor, or the source or destination
   bool apart = false;                 // the source is not global memory
+  SharedRange source;                 // but that of the block that has issued it
   std::array<std::byte, 16> value{};  // the source where `global` is null
   ops::ElementUpdate update;          // without a function: what stood there is replaced
   BoxCopy box;
@@ -66,7 +67,9 @@ class BulkCopy : public PendingWork {
     const std::vector<SharedRange> ranges = shared_ranges();
     e.shared = ranges;
     std::vector<GlobalRange> global_ranges;
-    if (cta.launch->ordered && first && !apart && !update.combine) {
+    e.source = source;
+    e.combines = update.combine != nullptr;
+    if (cta.launch->ordered && first && !apart) {
       for (const BoxRow& row : rows) {
         if (row.inside != 0)
           global_ranges.push_back({box.map.base + row.global_offset, row.inside});
@@ -81,11 +84,9 @@ class BulkCopy : public PendingWork {
   }
 
  private:
-  // A load fills the whole box; a store reads only what the tensor has. Reductions of several
-  // threads may go to one place.
+  // A load fills the whole box; a store reads only what the tensor has.
   std::vector<SharedRange> shared_ranges() const {
     if (kind == BulkKind::kPrefetch) return {};
-    if (kind == BulkKind::kLoad && update.combine) return {};
     if (kind == BulkKind::kLoad) return {{shared, total}};
     std::vector<SharedRange> ranges;
     for (const BoxRow& row : rows) {
@@ -380,6 +381,7 @@ Step plain(Warp& w, const Op& op) {
     plain_box(*copy, bytes);
     copy->global = other.host[lane];
     copy->apart = peer;
+    if (peer) copy->source = {other.narrow[lane], bytes};
     copy->box.map.base = other.wide[lane];
     if (part_of(op, kUpdate) != 0) {
       copy->update = update_of(op, static_cast<Type>(part_of(op, kType)));

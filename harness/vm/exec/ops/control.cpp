@@ -57,6 +57,30 @@ Step branch(Warp& w, const Op& op) {
   return Step::kJump;
 }
 
+// brx.idx: operands are the index, how many targets there are, and the targets.
+Step branch_indexed(Warp& w, const Op& op) {
+  const uint32_t* const index = w.at<uint32_t>(op.r[0]);
+  const uint32_t count = op.r[1], rest = w.active & ~w.mask;
+  if (rest != 0) w.fragments.push_back({position(w, op) + 1, rest, false});
+  for (uint32_t open = w.mask; open != 0;) {
+    const uint32_t chosen = index[__builtin_ctz(open)];
+    if (chosen >= count) {
+      raise(w, op, FaultKind::kInvalid, __builtin_ctz(open),
+            "the index is " + std::to_string(chosen) + "; there are " + std::to_string(count) +
+                " targets");
+    }
+    uint32_t same = 0;
+    for_lanes(open, [&](int lane) {
+      if (index[lane] == chosen) same |= 1u << lane;
+    });
+    w.fragments.push_back({op.list[2 + chosen], same, false});
+    open &= ~same;
+  }
+  w.active = 0;
+  run_lowest_fragment(w);
+  return Step::kJump;
+}
+
 Step leave(Warp& w, const Op&) {
   const uint32_t leaving = w.mask;
   w.live &= ~leaving;
@@ -114,6 +138,18 @@ Bound bra(Modifiers& m) {
     });
   }
   return code(branch);
+}
+
+Bound brx(Modifiers& m) {
+  if (!m.flag("uni")) return code(branch_indexed);
+  return code([](Warp& w, const Op& op) {
+    const uint32_t* const index = w.at<uint32_t>(op.r[0]);
+    const uint32_t first = index[__builtin_ctz(w.mask)];
+    bool same = w.mask == w.active;
+    for_lanes(w.mask, [&](int lane) { same &= index[lane] == first; });
+    if (!same) raise(w, op, FaultKind::kDivergence, -1, "lanes go different ways at brx.idx.uni");
+    return branch_indexed(w, op);
+  });
 }
 
 Bound exit(Modifiers& m) {

@@ -3,6 +3,7 @@
 #include "exec/access.h"
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
+#include "exec/poison.h"
 #include "num/half.h"
 #include "num/tile.h"
 
@@ -28,7 +29,11 @@ Step load_matrices(Warp& w, const Op& op) {
     require_own_block(w, op, lanes, request, "a row");
   });
   if constexpr (kObserved) {
-    report_access(w, op, Space::kShared, AccessKind::kLdMatrix, kAddressing, 16, request);
+    Unwritten unwritten;
+    report_access(w, op, Space::kShared, AccessKind::kLdMatrix, kAddressing, 16, request, {},
+                  &unwritten);
+    if (unwritten.lanes != 0) [[unlikely]]
+      poison_matrices(w, op, unwritten, kTransposed);
   }
   for (int m = 0; m < kCount; ++m) {
     uint32_t* d = w.at<uint32_t>(op.r[m]);

@@ -3,6 +3,7 @@
 #include "exec/access.h"
 #include "exec/communication.h"
 #include "exec/ops/lanes.h"
+#include "exec/poison.h"
 
 namespace ptxvm::ops {
 namespace {
@@ -107,7 +108,10 @@ Step load(Warp& w, const Op& op) {
   lane_addresses(w, op.r[shape.count], op.r[shape.count + 1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, total, total, false, request);
-    if constexpr (kObserved) report_access(w, op, space, AccessKind::kLoad, lanes, total, request);
+    Unwritten unwritten;
+    if constexpr (kObserved) {
+      report_access(w, op, space, AccessKind::kLoad, lanes, total, request, {}, &unwritten);
+    }
     // An address register may be one of the destinations; all addresses have been read by now.
     for (uint32_t e = 0; e < shape.count; ++e) {
       const Ref ref = op.r[e];
@@ -118,6 +122,8 @@ Step load(Warp& w, const Op& op) {
         load_element<uint32_t>(w, ref, shape, request.host, lanes, at);
       }
     }
+    if (kObserved && unwritten.lanes != 0) [[unlikely]]
+      poison_loaded(w, op, unwritten, shape.count, shape.bytes);
     if (shape.polls) note_poll(w, op, space, lanes, total, request);
   });
   return Step::kNext;

@@ -216,7 +216,37 @@ Step multiply_matrices(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+// Operands of 4 bits and 1 bit: a lane has the word that the fragment of mma.sync gives it. Strides
+// count elements.
+template <bool kObserved>
+Step load_bits(Warp& w, const Op& op) {
+  if (!converge_all(w, op)) return Step::kSwitch;
+  const auto space = static_cast<Space>(op.aux & 0xff);
+  const uint64_t element_bits = op.aux >> 8;
+  const uint32_t* strides = op.r[3] == kNoRef ? nullptr : w.at<uint32_t>(op.r[3]);
+  Request request;
+  lane_addresses(w, op.r[1], op.r[2], request.wide);
+  for (uint64_t lane = 0; lane < 32; ++lane) {
+    const uint64_t pitch = strides ? strides[lane] * element_bits / 8 : 16;
+    request.wide[lane] += lane / 4 * pitch + lane % 4 * 4;
+  }
+  for_spaces(space, kAllLanes, request, [&](Space each, uint32_t lanes) {
+    resolve(w, op, each, lanes, 4, 4, false, request);
+    if constexpr (kObserved) report_access(w, op, each, AccessKind::kLoad, lanes, 4, request);
+    for_lanes(lanes, [&](int lane) {
+      std::memcpy(w.at<uint32_t>(op.r[0]) + lane, request.host[lane], 4);
+    });
+  });
+  return Step::kNext;
+}
+
+Space space_of_matrix(Modifiers& m) {
+  const int space = m.choice({"global", "shared", "shared::cta"});
+  return space < 0 ? Space::kGeneric : space == 0 ? Space::kGlobal : Space::kShared;
+}
+
 Shape shape_of(Modifiers& m) {
+  if (m.choice({"m8n8k32", "m8n8k128"}) >= 0) return {8, 8, 32};  // of sums only
   switch (m.choice({"m16n16k16", "m8n32k16", "m32n8k16", "m16n16k8", "m8n8k4"})) {
     case 1:
       return {8, 32, 16};
@@ -241,8 +271,7 @@ Access access_of(Modifiers& m, const isa::OperandSpec& registers) {
   const Shape z = shape_of(m);
   Access access;
   access.column_major = m.choice({"row", "col"}) == 1;
-  const int space = m.choice({"global", "shared", "shared::cta"});
-  access.space = space < 0 ? Space::kGeneric : space == 0 ? Space::kGlobal : Space::kShared;
+  access.space = space_of_matrix(m);
   Fragment& f = access.fragment;
   f.registers = static_cast<uint8_t>(registers.count);
   const std::string_view which = m.spelling().tokens[2].text;
@@ -259,6 +288,12 @@ Access access_of(Modifiers& m, const isa::OperandSpec& registers) {
 Bound wmma_load(Modifiers& m) {
   const uint64_t aux = as_aux(access_of(m, m.spelling().operands[0]));
   return {move_matrix<false, false>, move_matrix<true, false>, aux};
+}
+
+Bound wmma_load_bits(Modifiers& m) {
+  const uint64_t bits = m.flag("b1") ? 1 : 4;
+  m.choice({"s4", "u4"});
+  return {load_bits<false>, load_bits<true>, static_cast<uint64_t>(space_of_matrix(m)) | bits << 8};
 }
 
 Bound wmma_store(Modifiers& m) {

@@ -24,10 +24,10 @@ std::string to_string(const SourceLocation& location);
 ///
 /// `format()` renders it for a terminal:
 ///
-///     error: kernel.ptx:412: 'brx.idx' is valid PTX, but this machine does not run it
-///       412 |   brx.idx %r1, $table;
-///           |   ^~~~~~~
-///       note: indirect branches are not modelled
+///     error: kernel.ptx:412: 'discard.L2' is valid PTX, but this machine does not run it
+///       412 |   discard.L2 [%rd1], 128;
+///           |   ^~~~~~~~~~
+///       note: memory that is discarded has no value, ...
 struct Diagnostic {
   SourceLocation where;            ///< Place in the PTX text.
   int caret = 0;                   ///< Where in `text` the underlined part begins, from 0.

@@ -7,6 +7,7 @@
 // locks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,6 +47,12 @@ enum class AccessKind : uint8_t {
 
 std::string_view name(AccessKind kind);
 
+/// Bytes of a request that have no value.
+struct Unwritten {
+  uint32_t lanes = 0;
+  std::array<uint16_t, 32> bytes;  ///< Of each of these lanes: a bit for each byte.
+};
+
 /// One memory request of a warp.
 struct AccessEvent {
   WarpId warp;
@@ -66,7 +73,20 @@ struct AccessEvent {
   uint32_t (*compare)(const void* store) = nullptr;
   const void* store = nullptr;
 
+  /// Where a probe may say which bytes of a load have no value. The machine then tells where such a
+  /// value is used (`UnwrittenUseEvent`). Null where it does not follow what is loaded.
+  Unwritten* unwritten = nullptr;
+
   uint64_t address(int lane) const { return wide ? wide[lane] : narrow[lane]; }
+};
+
+/// What `AccessEvent::unwritten` named is about to be stored, or decides about an address, a branch
+/// or anything else that others see. Arithmetic carries it on and is no use.
+struct UnwrittenUseEvent {
+  WarpId warp;
+  uint32_t instruction = 0;  ///< That uses it.
+  uint32_t load = 0;         ///< The instruction that has read it.
+  uint32_t mask = 0;
 };
 
 /// A warp enters a basic block with the lanes in `mask`.
@@ -227,6 +247,11 @@ struct BulkEvent {
   bool tensor = false;     ///< Through a tensor map.
   /// kIssue, kLand: what the copy writes (loads) or reads (stores) of shared memory.
   std::span<const SharedRange> shared;
+  /// kIssue, kLand: what a copy from the block's own shared memory into that of another block
+  /// reads.
+  SharedRange source;
+  /// A reduction: what stands at the destination is read and written, piece by piece atomically.
+  bool combines = false;
   /// kIssue, kLand: what the copy reads (loads) or writes (stores) of global memory; only for
   /// observers that want the order of blocks, and for the first copy of a multicast.
   std::span<const GlobalRange> global;
@@ -308,6 +333,7 @@ class Probe {
   virtual void block(const BlockEvent&) {}
   virtual void instruction(const InstructionEvent&) {}
   virtual void access(const AccessEvent&) {}
+  virtual void unwritten_use(const UnwrittenUseEvent&) {}
   virtual void barrier(const BarrierEvent&) {}
   virtual void cluster(const ClusterEvent&) {}
   virtual void async(const AsyncEvent&) {}

@@ -57,7 +57,7 @@ class Generator {
         "  st.shared.v4.b32 [%r3], {%r0, %r2, %r4, %r0};\n  bar.sync 0;\n" +
         registers() + cluster_line_ + body_;
     for (int i = labels_; i < kLabels; ++i) text += "L" + std::to_string(i) + ":\n";
-    return text + "  ret;\n}\n";
+    return text + "T: .branchtargets L0, L1, L2, L3;\n  ret;\n}\n";
   }
 
  private:
@@ -163,6 +163,8 @@ class Generator {
       }
       case OperandKind::kLabel:
         return "L" + std::to_string(in_.below(kLabels));
+      case OperandKind::kTargets:
+        return "T";
       case OperandKind::kFunction:
         return "helper";
     }

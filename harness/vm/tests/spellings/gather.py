@@ -98,6 +98,17 @@ def of_headers(include: Path) -> Counts:
     return counts
 
 
+def kept(path: Path, source: str) -> Counts:
+    """What a list has of a source."""
+    counts: Counts = collections.Counter()
+    for line in path.read_text().splitlines():
+        name, *found = line.split()
+        for each in found:
+            if each.startswith(f"{source}:"):
+                counts[name] = int(each.partition(":")[2])
+    return counts
+
+
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -105,6 +116,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, action="append", default=[], help="of .cu files")
     parser.add_argument("--targets", default="sm_80,sm_90a", help="for the files of the folders")
     parser.add_argument("--cuda", type=Path, help="the toolkit; $CUDA_HOME or /usr/local/cuda")
+    parser.add_argument("--only", help="gathers these of headers, triton, numba, nvcc; the others "
+                        "keep their counts in the list")
     parser.add_argument("--jobs", type=int, default=2, help="nvcc processes at once")
     return parser.parse_args()
 
@@ -117,11 +130,23 @@ def main() -> int:
         if not folder.is_dir():
             print(f"gather.py: --folder {folder} is no folder", file=sys.stderr)
             return 2
-    sources = {"headers": of_headers(cuda / "include"), "triton": of_module("triton_kernels"),
-               "numba": of_module("numba_kernels"), "nvcc": collections.Counter()}
     nvcc, targets = str(cuda / "bin" / "nvcc"), wanted.targets.split(",")
-    for folder in wanted.folder:
-        sources["nvcc"].update(of_folder(nvcc, folder, targets, wanted.jobs))
+
+    def of_folders() -> Counts:
+        counts: Counts = collections.Counter()
+        for folder in wanted.folder:
+            counts.update(of_folder(nvcc, folder, targets, wanted.jobs))
+        return counts
+
+    ways = {"headers": lambda: of_headers(cuda / "include"),
+            "triton": lambda: of_module("triton_kernels"),
+            "numba": lambda: of_module("numba_kernels"), "nvcc": of_folders}
+    only = wanted.only.split(",") if wanted.only else list(ways)
+    if unknown := set(only) - set(ways):
+        print(f"gather.py: --only {', '.join(sorted(unknown))}: no source", file=sys.stderr)
+        return 2
+    sources = {name: way() if name in only else kept(wanted.out, name)
+               for name, way in ways.items()}
     names = sorted({name for counts in sources.values() for name in counts})
     with wanted.out.open("w") as out:
         out.write("# Spellings that compilers write, from gather.py: mnemonic, then how often each "

@@ -169,6 +169,55 @@ def by_descriptor(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
     target.store([tl.program_id(0) * M, tl.program_id(1) * N], a + a)
 
 
+@triton.jit
+def reduces_by_descriptor(x, out, HOW: tl.constexpr, SIZE: tl.constexpr):
+    target = tl.make_tensor_descriptor(out, [SIZE, SIZE], [SIZE, 1], [SIZE, SIZE])
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    a = tl.load(x + at)
+    if HOW == "add":
+        target.atomic_add([0, 0], a)
+    elif HOW == "min":
+        target.atomic_min([0, 0], a)
+    elif HOW == "max":
+        target.atomic_max([0, 0], a)
+    elif HOW == "and":
+        target.atomic_and([0, 0], a)
+    elif HOW == "or":
+        target.atomic_or([0, 0], a)
+    else:
+        target.atomic_xor([0, 0], a)
+
+
+@triton.jit
+def piles(x, out, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    tl.atomic_add(out + i, tl.load(x + i), sem="relaxed")
+
+
+@triton.jit
+def precise(a, b, c, SIZE: tl.constexpr, PRECISION: tl.constexpr):
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    tl.store(c + at, tl.dot(tl.load(a + at), tl.load(b + at), input_precision=PRECISION))
+
+
+@triton.jit
+def steps(a, b):
+    return a * 2 + b
+
+
+@triton.jit
+def moves(x, index, out, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    a = tl.load(x + i)
+    b = tl.gather(a, tl.load(index + i), 0)
+    even, odd = tl.split(tl.reshape(a + b, (SIZE // 2, 2)))
+    tl.store(out + i, tl.interleave(odd, even))
+    tl.store(out + SIZE + i, tl.associative_scan(a, 0, steps))
+    noise = tl.rand(7, i) + tl.randn(8, i)
+    tl.store(out + 2 * SIZE + i, tl.where(noise > 0.5, a, b))
+    tl.store(out + 3 * SIZE + i, tl.cumprod(a, 0) + tl.argmin(a, 0) + tl.xor_sum(i, 0))
+
+
 Case = tuple[object, dict[str, str], dict[str, object]]
 
 
@@ -216,6 +265,18 @@ def cases() -> Iterator[Case]:
     for t in ("fp16", "fp32"):
         yield (by_descriptor, {"x": f"*{t}", "out": f"*{t}", "m": "i32", "n": "i32"},
                {"M": 64, "N": 64})
+    for t in ("fp16", "bf16", "fp32", "i32", "u32", "i64", "u64"):
+        for how in ("add", "min", "max", "and", "or", "xor"):
+            yield (reduces_by_descriptor, {"x": f"*{t}", "out": f"*{t}"},
+                   {"HOW": how, "SIZE": 64})
+    for t in ("fp16", "bf16", "fp32", "fp64"):
+        for size in (256, 1024, 2048):
+            yield piles, {"x": f"*{t}", "out": f"*{t}"}, {"SIZE": size}
+    for precision in ("tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"):
+        yield (precise, {"a": "*fp32", "b": "*fp32", "c": "*fp32"},
+               {"SIZE": 64, "PRECISION": precision})
+    for t in ("fp32", "i32"):
+        yield moves, {"x": f"*{t}", "index": "*i32", "out": f"*{t}"}, {"SIZE": 256}
 
 
 def ptx_texts() -> Iterator[tuple[str, str]]:
