@@ -39,6 +39,7 @@ TITLES = {
     "24": "24: two products in flight",
     "28": "28: no maximum",
     "34": "34: O leaves through the TMA",
+    "35": "35: two thread blocks share K and V",
 }
 
 
