@@ -39,8 +39,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("wheel")
     words = [sys.executable, "-m", "pip", "wheel", str(REPOSITORY), "--no-build-isolation"]
-    words += ["--no-deps", "--wheel-dir", str(folder), "-C", f"build-dir={folder}/build"]
-    words += ["-C", f"cmake.define.FA_PREBUILT={BUILD}"]
+    words += [
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        "--config-settings",
+        f"build-dir={folder}/build",
+    ]
+    words += ["--config-settings", f"cmake.define.FA_PREBUILT={BUILD}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = folder.glob("*.whl")
