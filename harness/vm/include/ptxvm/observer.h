@@ -48,6 +48,7 @@ enum class AccessKind : uint8_t {
 std::string_view name(AccessKind kind);
 
 /// Bytes of a request that have no value.
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): bytes are read of lanes that are set.
 struct Unwritten {
   uint32_t lanes = 0;
   std::array<uint16_t, 32> bytes;  ///< Of each of these lanes: a bit for each byte.
