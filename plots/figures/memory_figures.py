@@ -268,7 +268,7 @@ def reads_of_warps() -> Canvas:
         "of four "
         "warps name the tile by a descriptor, and the tensor cores read it.",
     )
-    for x, name in ((14.0, "20: eight warps, ldmatrix"), (232.0, "20b: two warpgroups, wgmma")):
+    for x, name in ((14.0, "20: eight warps, ldmatrix"), (232.0, "20b: warpgroups, wgmma")):
         canvas.text(x, y + 6, name, size=SMALL, bold=True)
     top = y + 26
     for warp in range(8):
