@@ -5,8 +5,8 @@ The rule. A rung is compared with its parent on its own problems: the main one o
 takes the causal mask, the same with the mask; a rung against a cache on a batch of 16 and a single
 sequence of 8192 keys. A parent between two numbers (20b) that has no time is passed over. The quotient
 of a problem is parent's time over rung's time, with the faster of two parents: at the parent's own
-tile, and at the rung's tile where that was timed. A parent that does not take the mask has its time without it. The change is the geometric mean
-of the quotients. A rung is a step when the change exceeds the spread, a regression when it falls
+tile, and at the rung's tile where that was timed. A parent that does not take the mask has its time
+without it. The change is the geometric mean of the quotients. A rung is a step when the change exceeds the spread, a regression when it falls
 short by more, else flat. The spread of a row is the distance of p10 and p90 over the median and the
 number of rounds; that of the noisiest row compared counts, at least 1 %. A rung is a branch when no
 other is built on it while its family has later ones.

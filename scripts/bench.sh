@@ -205,9 +205,9 @@ measure_small() {
   done
 }
 
-# Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well. Steps
-# between two numbers (44b) are timed at the two caches by which plots/status.py tells steps, and at
-# lengths that differ.
+# Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well.
+# Steps between two numbers (44b) are timed at the two caches by which plots/status.py tells steps,
+# and at lengths that differ.
 measure_decode() {
   local json="$1/decode.json" every="r['family'] == 'decode'" keys
   local cached="$every and r['id'].isdigit()"

@@ -127,7 +127,7 @@ NCU_COLUMNS = {
     "`mma`, `wgmma`": (("tensor_pipe", "-tensor_pipe_hfma2"), ("tensor", "wgmma")),
     "`ldmatrix`": (("ldmatrix",), ("ldmatrix",)),
     "`cp.async`": (("cp_async",), ("cp_async",)),
-    "bulk copies": (("bulk_load",), ("bulk_load_copies",)),
+    "bulk copies": (("bulk_load",), ("bulk_copy", "-bulk_store_copies")),
     "their bytes": (("bulk_load_bytes",), ("bulk_load_bytes",)),
     "load sectors": (("global_load_sectors",), ("global_copy_sectors", "global_load_sectors")),
     "store sectors": (("global_store_sectors",), ("global_store_sectors",)),
