@@ -34,6 +34,7 @@ MODULES = (
     "timelines",
     "tiles",
     "decode_figures",
+    "predictions",
 )
 
 Draw = Callable[[], Canvas]

@@ -256,6 +256,24 @@ class PagesTest(BrowserTest):
         self.assertGreater(len(pages()), 50)
         self.assertEqual(in_parallel(pages(), None, fits), [])
 
+    def test_the_search_loads_its_index_when_it_is_opened(self) -> None:
+        for path, key in (("", None), ("02_swizzle/", "/"), ("02_swizzle/?q=ldmatrix", "")):
+            with self.subTest(path=path, key=key):
+                page = self.open(None)
+                asked: list[str] = []
+                page.on("request", lambda request, asked=asked: asked.append(request.url))
+                page.goto(f"{self.host}/{path}", wait_until="networkidle")
+                indexes = [url for url in asked if url.endswith("search_index.json")]
+                if key != "":
+                    self.assertEqual(indexes, [])
+                    if key:
+                        page.keyboard.press(key)
+                    else:
+                        page.locator("[data-md-component=search-query]").click()
+                    page.keyboard.type("ldmatrix")
+                page.locator(".md-search-result__link").first.wait_for()
+        self.expect_no_problems()
+
     def test_no_serious_finding_of_axe(self) -> None:
         axe = need("axe_core_python")
         script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")

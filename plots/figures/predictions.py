@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Predictions of FP32 rungs: how long each unit of an SM is busy with the same work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from canvas import SMALL, Canvas, begin
+from memory_figures import counts
+
+DIM, SEQ, HEADS = 64, 1024, 2  # of the counted problem
+QUARTERS = 4  # parts of an SM, each with 32 FP32 lanes and an issue of one instruction a cycle
+BROADCAST = 2  # wavefronts of a float4 that all lanes read at one address
+SMS, CLOCK = 132, 1.9e9
+LEFT, RIGHT = 120.0, 424.0
+
+Part = tuple[str, float, str]  # what, how long, hue
+Row = tuple[str, Sequence[Part], str]  # unit, parts, total
+
+
+def per_warp_scores(rung: str, key: str) -> float:
+    """The machine's count for 32 scores."""
+    return counts(rung, DIM)[key] / (HEADS * SEQ * SEQ / 32)
+
+
+def require(rung: str, key: str, wanted: float) -> None:
+    """What a figure sums up by hand must be what the machine counts."""
+    counted = per_warp_scores(rung, key)
+    if counted != wanted:
+        raise ValueError(f"{rung}: {key} is {counted} for 32 scores, the figure has {wanted}")
+
+
+def draw_bars(canvas: Canvas, y: float, rows: Sequence[Row], longest: float) -> float:
+    """A bar for each unit, to one scale; a row without a hue is dashed: it was not expected."""
+    unit = (RIGHT - LEFT - 62) / longest
+    for name, parts, total in rows:
+        canvas.lines(14, y + 15 - 8 * name.count("\n"), name.split("\n"), size=SMALL)
+        x = LEFT
+        for text, size, hue in parts:
+            width = size * unit
+            shown = text if len(text) * SMALL * 0.56 < width else ""
+            if hue:
+                canvas.cell(x, y, width, 30, shown, f"{hue}-soft")
+            else:
+                canvas.rect(x, y, width, 30, "none", "muted", dashed=True)
+            x += width
+        canvas.text(x + 6, y + 15, total, size=SMALL, bold=bool(parts[0][2]))
+        y += 42
+    return y
+
+
+def told(canvas: Canvas, y: float, lines: Sequence[str]) -> Canvas:
+    canvas.lines(14, y + 6, lines, "muted", size=SMALL)
+    return canvas
+
+
+def a0_times() -> Canvas:
+    """Milliseconds of each unit in the three kernels of a0, at the shape that the chapter predicts."""
+    canvas, y = begin(
+        "a0: how long each unit is busy",
+        "Shared memory 3.7 and 3.6 milliseconds for the two products, the FP32 lanes 2.1 and 2.1, "
+        "device memory 6.3 for seven passes over S, five of them by the softmax. One after the other, "
+        "the products and the passes take 14.",
+        note="B = 4, H = 16, N = 4096, d = 64, in milliseconds.",
+    )
+    scores = 4 * 16 * 4096**2
+    cycle = scores / 32 / SMS / CLOCK * 1e3  # ms of one cycle for each 32 scores
+    lanes = DIM / QUARTERS * cycle  # of each product
+    # Cycles for the lanes' 4: 4 + 2 of loads and those of the stores.
+    first, second = (DIM / QUARTERS / 4 * cycles for cycles in (7.0, 6.75))
+    require("a0", "shared_load_wavefronts", 2 * DIM / QUARTERS / 4 * 6)
+    require("a0", "shared_store_wavefronts", first + second - 48)
+    shared = (first * cycle, second * cycle)
+    passed = scores * 4 / 4.8e12 * 1e3
+    memory, both = 7 * passed, sum(shared)
+    products = [("Q K\u1d40", shared[0], "green"), ("P V", shared[1], "green")]
+    moves = [("S", passed, "orange"), ("softmax", 5 * passed, "orange"), ("P", passed, "orange")]
+    rows: list[Row] = [
+        ("FP32 lanes", [("Q K\u1d40", lanes, "blue"), ("P V", lanes, "blue")], f"{2 * lanes:.1f}"),
+        ("shared memory", products, f"{both:.1f}"),
+        ("device memory", moves, f"{memory:.1f}"),
+        (
+            "one after\nthe other",
+            [("products", both, "green"), ("7 passes", memory, "orange")],
+            f"{both + memory:.0f}",
+        ),
+    ]
+    y = draw_bars(canvas, y, rows, both + memory)
+    return told(canvas, y, ("The lanes are done long before the memories are.",))
+
+
+def a1_cycles() -> Canvas:
+    """Cycles of a warp of a1 for four columns of d and 16 keys."""
+    q, tile = 4, 16 * BROADCAST
+    require("a1", "shared_load_wavefronts", q + 2 * tile)
+    loads, products = 1 + 16 + 16, 2 * 16 * 4
+    require("a1", "load_shared", loads)
+    issue, lanes = (products + loads) / QUARTERS, products / QUARTERS
+    canvas, y = begin(
+        "a1: how long each unit is busy",
+        "For four columns of d and 16 keys: the FP32 lanes 32 cycles, the issue of 161 instructions "
+        "40, shared memory 68, of which q takes 4, K 32 and V 32. If every load took four cycles, "
+        "132.",
+        note="A warp, 4 columns of d and 16 keys, in cycles of the SM.",
+    )
+    rows: list[Row] = [
+        ("FP32 lanes", [(f"{products} FMA", lanes, "blue")], f"{lanes:.0f}"),
+        ("issue", [(f"{products + loads} instr.", issue, "violet")], f"{issue:.0f}"),
+        (
+            "shared memory",
+            [("", q, "red"), (f"K {tile}", tile, "green"), (f"V {tile}", tile, "teal")],
+            f"{q + 2 * tile}",
+        ),
+        ("or, four cycles\na load", [("", 4 * loads, "")], f"{4 * loads}"),
+    ]
+    y = draw_bars(canvas, y, rows, 4.0 * loads)
+    lines = (
+        "Red: q, 4. Every row of K and V is a broadcast of two cycles;",
+        "dashed: if the way to the registers decides, not the wavefronts.",
+    )
+    return told(canvas, y, lines)
+
+
+def a3_cycles() -> Canvas:
+    """Cycles of a warp of a3 for a tile of 8 rows and 32 keys."""
+    warps = 8  # times 32 scores
+    conflicts = warps * (
+        per_warp_scores("a3", "shared_load_wavefronts") - per_warp_scores("a3", "shared_load_ideal")
+    )
+    k, q = DIM // 4 * 32, DIM // 4 * 8 * BROADCAST
+    v, p = DIM, 2 * 32 * BROADCAST
+    require("a3", "shared_load_wavefronts", (k + q + v + p) / warps)
+    others = 8 + 32 + 40  # P, a quarter of the tiles of K and V; shuffles of the maxima
+    total, lanes = k + q + v + p + others, 2 * DIM * warps / QUARTERS
+    slow = total + q + p
+    before = warps * per_warp_scores("a1", "shared_load_wavefronts")
+    canvas, y = begin(
+        "a3: how long shared memory is busy",
+        "For a tile of a warp: the FP32 lanes 256 cycles, shared memory 1040. K takes 512, of which "
+        "448 are conflicts, Q 256, P 128, V 64, stores and shuffles 80. a1 takes 544 for as many "
+        "scores. If a broadcast took four cycles, a3 would take 1424.",
+        note="A warp, 8 rows x 32 keys, d = 64, in cycles of the SM.",
+    )
+    parts: list[Part] = [
+        ("", k - conflicts, "green"),
+        ("conflicts", conflicts, "red"),
+        ("Q", q, "blue"),
+        ("P", p, "orange"),
+        ("", v, "teal"),
+        ("", others, "grey"),
+    ]
+    rows: list[Row] = [
+        ("FP32 lanes", [("", lanes, "blue")], f"{lanes:.0f}"),
+        ("shared, a1", [("q, K, V", before, "green")], f"{before:.0f}"),
+        ("shared, a3", parts, f"{total}"),
+        ("or, four cycles\na broadcast", [("", slow, "")], f"{slow}"),
+    ]
+    y = draw_bars(canvas, y, rows, slow)
+    lines = (
+        f"a3, from the left: K {k - conflicts:.0f}, its conflicts {conflicts:.0f} (red), Q {q}, P {p},",
+        f"V {v}, stores and shuffles {others}.",
+    )
+    return told(canvas, y, lines)
+
+
+FIGURES = {"a0_times": a0_times, "a1_cycles": a1_cycles, "a3_cycles": a3_cycles}
