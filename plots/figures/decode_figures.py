@@ -627,51 +627,6 @@ def whole() -> Canvas:
     return canvas
 
 
-TILES_OF_HEAD, HEADS_OF_BLOCK = 4, 2
-
-
-def slots(rung: str) -> list[tuple[str, int]]:
-    """What a thread block does, and how many tiles are on their way meanwhile."""
-    ahead = decode.constant("45e", "kStages") - 1
-    tiles, shown = TILES_OF_HEAD * HEADS_OF_BLOCK, []
-    for tile in range(tiles):
-        head_end = (tile // TILES_OF_HEAD + 1) * TILES_OF_HEAD
-        loaded = min(tiles if rung == "45e" else head_end, tile + 1 + ahead)
-        shown.append((str(tile), loaded - tile - 1))
-        if tile + 1 == head_end:
-            more = 0 if rung == "45c" else min(ahead, tiles - tile - 1)
-            shown.append(("store", more))
-            if rung == "45c" and tile + 1 < tiles:
-                shown.append(("wait", ahead))
-    return shown
-
-
-def runs() -> Canvas:
-    require_formula("45d", "for (int i = 0; i < kStages - 1; ++i) load_step(at.key + i * Bc);")
-    require_formula("45e", "load_step(tile + kStages - 1);")
-    canvas, y = begin(
-        "45c, 45d, 45e: the ring at the end of a head",
-        "A thread block with two heads of four tiles, and below each step the number of tiles on their "
-        "way. 45c has none while it computes the last tile of a head and stores it, and then waits "
-        "for the first tile of the next. 45d starts two copies before it stores. 45e always has two "
-        "on their way until its last tiles.",
-        note="Below each step: tiles on their way during it.",
-    )
-    for rung in ("45c", "45d", "45e"):
-        steps = slots(rung)
-        canvas.text(14, y + 6, rung, size=SMALL, bold=True)
-        cells = []
-        for name, _ in steps:
-            head = int(name) // TILES_OF_HEAD if name.isdigit() else -1
-            cells.append((name, {0: "blue-soft", 1: "green-soft"}.get(head, "grey-soft")))
-        y = strip(canvas, y + 18, cells, unit=37)
-        for place, (_, count) in enumerate(steps):
-            ink = "muted" if count else "red"
-            canvas.text(14 + 37 * place + 17, y + 4, str(count), ink, size=SMALL, anchor="middle")
-        y += 26
-    return canvas
-
-
 def row() -> Canvas:
     require_formula("45f", "ring + (tile - begin) % kStages * 2 * kTileBytes")
     require_formula("45f", "at.key = (tile - at.begin) * Bc;")
@@ -1089,7 +1044,6 @@ FIGURES = {
     "decode_operands": operands,
     "decode_transposed": transposed,
     "decode_whole": whole,
-    "decode_runs": runs,
     "decode_row": row,
     "decode_places": places,
     "decode_cut": cut,

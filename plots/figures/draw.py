@@ -34,6 +34,7 @@ MODULES = (
     "timelines",
     "tiles",
     "decode_figures",
+    "decode_steps",
     "predictions",
 )
 
