@@ -15,14 +15,17 @@ MOST_ROWS = 16  # of a generated table that is not folded
 INDEXES = ("chapters", "ladder")  # tables that one comes for are not folded either
 
 IMAGE = re.compile(r'<img ([^>]*?)src="([^":]+\.svg)"([^>]*?)/?>')
-SIZE = re.compile(r'<svg[^>]*?viewBox="[\d.\-]+ [\d.\-]+ ([\d.]+) ([\d.]+)"', re.S)
+# What a drawing asks for in pixels, else what it is drawn in.
+SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', re.S)
+BOX = re.compile(r'<svg[^>]*?viewBox="[\d.\-]+ [\d.\-]+ ([\d.]+) ([\d.]+)"', re.S)
 TABLE = re.compile(r"^<!-- table:(\w+)[^\n]*-->\n(.*?)^<!-- /table -->$", re.S | re.M)
 ROWS = re.compile(r"^\|.*\n", re.M)
 
 
 def size_of(image: Path) -> str:
     """Attributes that keep the place of an image free until it is loaded."""
-    size = SIZE.search(image.read_text(encoding="utf-8")[:4000])
+    text = image.read_text(encoding="utf-8")[:4000]
+    size = SIZE.search(text) or BOX.search(text)
     return f' width="{float(size[1]):.0f}" height="{float(size[2]):.0f}"' if size else ""
 
 

@@ -250,6 +250,16 @@ class FiguresTest(support.FolderTest):
         svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 300.5"></svg>'
         (self.folder / name).write_text(svg, encoding="utf-8")
 
+    def test_a_drawing_has_the_size_that_it_asks_for(self) -> None:
+        for size, expected in (
+            ('width="550" height="375.6"', 'width="550" height="376"'),
+            ('width="691.2pt" height="600pt"', 'width="400" height="300"'),
+        ):
+            svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 400 300.5"></svg>'
+            (self.folder / "b.svg").write_text(svg, encoding="utf-8")
+            shown = figures.with_narrow_forms('<img src="../b.svg">', "page", self.find)
+            self.assertIn(expected, shown)
+
     def test_a_narrow_form_is_offered_where_there_is_one(self) -> None:
         self.put("a.svg")
         page = '<p><img alt="A" src="../a.svg" /></p>'
