@@ -78,7 +78,7 @@ class Playground {
     this.launch = { grid: [1, 1, 1], block: [256, 1, 1], cluster: [1, 1, 1], shared: 0, arguments: [] };
     this.gutter = h("pre", { class: "fa-gutter", "aria-hidden": "true" });
     this.text = h("textarea", { class: "fa-editor", spellcheck: "false", wrap: "off", rows: 24, "aria-label": "PTX",
-      oninput: () => this.numberLines(), onscroll: () => { this.gutter.scrollTop = this.text.scrollTop; },
+      oninput: () => this.changed(), onscroll: () => { this.gutter.scrollTop = this.text.scrollTop; },
       ondragover: (event) => event.preventDefault(), ondrop: (event) => this.drop(event) });
     this.form = h("div");
     this.runner = new Runner("Run", (report) => this.run(report));
@@ -112,6 +112,14 @@ class Playground {
     if (lines === this.lines) return;
     this.lines = lines;
     this.gutter.textContent = Array.from({ length: lines }, (_, i) => i + 1).join("\n");
+  }
+
+  /** A pasted text has other entries: their launch is shown once the reader stops typing. */
+  changed() {
+    this.numberLines();
+    clearTimeout(this.later);
+    if (this.choice.base !== OWN) return;
+    this.later = setTimeout(() => this.runner.running || this.entries(true).catch(() => {}), 300);
   }
 
   async drop(event) {
@@ -149,9 +157,10 @@ class Playground {
     if (!rung) await this.entries();
   }
 
-  /** Reads the text and shows the launch of the chosen entry. */
-  async entries() {
+  /** Reads the text and shows the launch of the chosen entry; quietly, while it is typed. */
+  async entries(quietly = false) {
     const loaded = await machine.load("kernel.ptx", this.text.value);
+    if (quietly && (loaded.error || this.choice.base !== OWN)) return null;
     this.form.querySelector(".fa-launch")?.remove();
     if (loaded.error) {
       this.fail(loaded);

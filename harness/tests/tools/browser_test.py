@@ -547,6 +547,49 @@ MISTAKES = {  # what stands in place of the first barrier, and what the machine 
 }
 
 
+# C = A B, n by n, a thread for each element of C.
+MATMUL = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry matmul(.param .u64 A, .param .u64 B, .param .u64 C, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .f32 %f<4>;
+  .reg .b32 %r<10>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [A];
+  ld.param.u64 %rd2, [B];
+  ld.param.u64 %rd3, [C];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, %tid.y;
+  mul.lo.s32 %r4, %r3, %r1;
+  mul.wide.s32 %rd4, %r4, 4;
+  add.s64 %rd4, %rd1, %rd4;
+  mul.wide.s32 %rd5, %r2, 4;
+  add.s64 %rd5, %rd2, %rd5;
+  mul.wide.s32 %rd6, %r1, 4;
+  mov.f32 %f1, 0f00000000;
+  mov.u32 %r5, 0;
+next:
+  ld.global.f32 %f2, [%rd4];
+  ld.global.f32 %f3, [%rd5];
+  fma.rn.f32 %f1, %f2, %f3, %f1;
+  add.s64 %rd4, %rd4, 4;
+  add.s64 %rd5, %rd5, %rd6;
+  add.s32 %r5, %r5, 1;
+  setp.lt.s32 %p1, %r5, %r1;
+  @%p1 bra next;
+  add.s32 %r6, %r4, %r2;
+  mul.wide.s32 %rd7, %r6, 4;
+  add.s64 %rd7, %rd3, %rd7;
+  st.global.f32 [%rd7], %f1;
+  ret;
+}
+"""
+
+
 @live
 class PlaygroundTest(BrowserTest):
     def play(self, address: str = "playground/") -> Any:
@@ -607,6 +650,29 @@ class PlaygroundTest(BrowserTest):
         self.assertIn("buffer 1 afterwards: 0, 2, 4, 6, 8", self.message(place))
         filled.select_option("zero")
         self.assertIn("buffer 1 afterwards: 0, 0, 0, 0, 0", self.message(place))
+        self.expect_no_problems()
+
+    def test_a_pasted_text_gets_the_form_of_its_own_launch(self) -> None:
+        place = self.play()
+        place.locator("select").first.select_option("own")
+        place.page.wait_for_selector("[data-widget=play] .fa-launch")
+        self.put(place, MATMUL)
+        rows = place.locator(".fa-arguments li")
+        rows.filter(has_text=".u32 n").locator("input").fill("16")
+        rows.filter(has_text=".u32 n").locator("input").press("Tab")
+        place.locator("label", has_text="block").locator("input").fill("16,16")
+        for name in ("A", "B"):
+            fills = rows.filter(has_text=f".u64 {name}").locator("label", has_text="filled with")
+            fills.locator("select").select_option("index")
+        # The sum over k of k (16 k + j) is 19840 + 120 j.
+        self.assertIn("buffer 2 afterwards: 19840, 19960, 20080", self.message(place))
+        self.assertEqual(shown_counts(place)["global_load_requests"], 8 * 16 * 2)
+        self.picture(place.page, "pasted")
+        place.get_by_text("Put this into the address").click()
+        place.page.wait_for_url(re.compile("#play="))
+        place.page.reload()
+        place.page.wait_for_selector("[data-widget=play][data-state=ready]")
+        self.assertIn("buffer 2 afterwards: 19840, 19960, 20080", self.message(place))
         self.expect_no_problems()
 
 
