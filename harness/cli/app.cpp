@@ -11,8 +11,9 @@ std::vector<Entry> make_entries(const std::vector<std::string>& words) {
   entries.push_back(
       {"run", "Run one rung on one problem and check its output", make_run_command(words)});
   entries.push_back({"check", "Check rungs over a set of shapes and inputs", make_check_command()});
-  entries.push_back(
-      {"explain", "Count what rungs do, in the virtual machine", make_explain_command(words)});
+  entries.push_back({"explain",
+                     "What bounds rungs, and counts of what they do, in the virtual machine",
+                     make_explain_command(words)});
   entries.push_back(
       {"compare", "Two rungs' counts and times side by side", make_compare_command()});
   entries.push_back({"plan", "The launches that rungs make of a problem", make_plan_command()});

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "harness/cli/bound.h"
 #include "harness/results/counts.h"
 
 namespace fa::cli {
@@ -35,7 +36,10 @@ Row counted_row(const Counted& counted, const std::string& run) {
   Row row = empty_row(counted.item, run);
   if (!counted.item.refused.empty()) return row;
   put_verdict(row, counted.verdict);
-  if (counted.verdict.ok) row.counts = row_counts(counted.total);
+  if (counted.verdict.ok) {
+    row.bound = bound_of(counted);
+    row.counts = row_counts(counted.total);
+  }
   return row;
 }
 

@@ -140,9 +140,12 @@ std::string grouped(std::uint64_t number) {
 
 void print_counts(TablePrinter& printer, const Counts& counts, const std::string& heading) {
   const std::string where = printer.format() == TableFormat::csv ? heading : "";
-  for (const Table& table :
-       {instruction_table(counts), shared_table(counts), global_table(counts)}) {
-    if (!table.empty()) printer.print(table, "kernel", where);
+  for (Table& table :
+       std::array{instruction_table(counts), shared_table(counts), global_table(counts)}) {
+    if (table.empty()) continue;
+    // "per mma" of a kernel without any; a spreadsheet has the same columns for all kernels.
+    if (printer.format() != TableFormat::csv) table.drop_empty_column();
+    printer.print(table, "kernel", where);
   }
   printer.say("* one to one in machine code; the others are PTX that ptxas rewrites\n");
 }

@@ -2,6 +2,7 @@
 // fa explain: what rungs do, counted in the virtual machine.
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "harness/cli/app.h"
+#include "harness/cli/bound.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
 #include "harness/cli/margin.h"
@@ -185,11 +187,14 @@ class ExplainCommand final : public Command {
                                counted.verdict.reason, counted.verdict.details));
       return;
     }
-    printer_.say(what + "\n");
-    for (const Launch& step : item.plan.launches) {
+    const RowBound bound = bound_of(counted);
+    printer_.say(what + "\n" + to_string(bound, item.plan));
+    for (std::size_t i = 0; i < bound.launches.size(); ++i) {
+      const Launch& step = item.plan.launches.at(i);
       printer_.say(fmt::format(
           "{}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n", step.entry,
           step.grid.x, step.grid.y, step.grid.z, step.block, step.dynamic_shared));
+      if (bound.launches.size() > 1) printer_.say(to_string(bound.launches[i]));
     }
     printer_.say(fmt::format("{}, counted in the PTX virtual machine\n",
                              coloured("correct", Colour::green)));

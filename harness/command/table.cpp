@@ -71,6 +71,13 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
+void Table::drop_empty_column() {
+  if (!std::all_of(rows_.begin(), rows_.end(), [](const auto& row) { return row.back().empty(); }))
+    return;
+  columns_.pop_back();
+  for (auto& row : rows_) row.pop_back();
+}
+
 std::string text_table(const Table& table) {
   std::vector<std::string> names;
   std::vector<std::size_t> widths;

@@ -26,6 +26,8 @@ class Table {
   /// As many cells as there are columns; missing ones at the end are empty.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
+  /// Leaves out the last column where no row has anything in it.
+  void drop_empty_column();
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace fa {
 namespace {
@@ -71,6 +72,23 @@ Json value_json(const RowResources& used) {
   return json;
 }
 
+Json value_json(const RowBound& bound) {
+  Json json{{"card", bound.card},
+            {"resource", name_of(bound.resource)},
+            {"clocks", rounded(bound.clocks)},
+            {"share", rounded(bound.share)}};
+  for (const RowLaunchBound& launch : bound.launches) {
+    Json clocks = Json::object();
+    for (const Named<Resource>& each : kNamesOf<Resource>) {
+      clocks[each.name] = rounded(launch.of(each.value));
+    }
+    json["launches"].push_back({{"entry", launch.entry},
+                                {"resource", name_of(launch.resource)},
+                                {"clocks", std::move(clocks)}});
+  }
+  return json;
+}
+
 template <typename Value>
 Json or_null(const std::optional<Value>& value) {
   return value ? value_json(*value) : Json();
@@ -92,6 +110,7 @@ void read_value(const Json& json, RowLseCheck& check);
 void read_value(const Json& json, RowCheck& check);
 void read_value(const Json& json, RowTimes& times);
 void read_value(const Json& json, RowResources& used);
+void read_value(const Json& json, RowBound& bound);
 void read_value(const Json& json, RowCounts& counts);
 
 template <typename Value>
@@ -150,6 +169,21 @@ void read_value(const Json& json, RowResources& used) {
   }
 }
 
+void read_value(const Json& json, RowBound& bound) {
+  json.at("card").get_to(bound.card);
+  bound.resource = enum_at<Resource>(json, "resource");
+  json.at("clocks").get_to(bound.clocks);
+  json.at("share").get_to(bound.share);
+  for (const Json& each : json.at("launches")) {
+    RowLaunchBound& launch = bound.launches.emplace_back();
+    each.at("entry").get_to(launch.entry);
+    launch.resource = enum_at<Resource>(each, "resource");
+    for (std::size_t i = 0; i < kResources; ++i) {
+      each.at("clocks").at(kNamesOf<Resource>.at(i).name).get_to(launch.clocks.at(i));
+    }
+  }
+}
+
 void read_value(const Json& json, RowCounts& counts) {
   for (const auto& [name, value] : json.items()) {
     counts.emplace_back(name, value.get<std::uint64_t>());
@@ -161,7 +195,7 @@ constexpr std::array kKeys{"kind",     "id",        "variant",  "problem",   "st
                            "reason",   "entry",     "ablation", "matmul",    "copy_bytes",
                            "run",      "check",     "time_ms",  "tflops",    "tflops_back_to_back",
                            "gbs",      "clock_mhz", "power_w",  "resources", "peak_bytes",
-                           "launches", "counts",    "lines"};
+                           "launches", "bound",     "counts",   "lines"};
 
 }  // namespace
 
@@ -270,6 +304,7 @@ Json to_json(const Row& row) {
                                 {"time_ms", or_null(launch.time_ms)},
                                 {"resources", value_json(launch.resources)}});
   }
+  if (row.bound) json["bound"] = value_json(*row.bound);
   if (row.counts) json["counts"] = counts_to_json(*row.counts);
   for (const RowLine& line : row.lines) {
     json["lines"].push_back({{"line", line.line}, {"counts", counts_to_json(line.counts)}});
@@ -301,6 +336,7 @@ Row row_from_json(const Json& json) {
   read(json, "power_w", row.power_w);
   read(json, "resources", row.resources);
   read(json, "peak_bytes", row.peak_bytes);
+  read(json, "bound", row.bound);
   read(json, "counts", row.counts);
   if (const Json* launches = present(json, "launches")) {
     for (const Json& each : *launches) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -105,6 +106,47 @@ struct RowLine {
   RowCounts counts;
 };
 
+/// What a launch takes of a card.
+enum class Resource {
+  tensor_cores,
+  exponentials,
+  fp32,
+  shared_memory,
+  l2,
+  device_memory,
+  issue_slots
+};
+template <>
+inline constexpr auto kNamesOf<Resource> =
+    std::to_array<Named<Resource>>({{Resource::tensor_cores, "tensor_cores"},
+                                    {Resource::exponentials, "exponentials"},
+                                    {Resource::fp32, "fp32"},
+                                    {Resource::shared_memory, "shared_memory"},
+                                    {Resource::l2, "l2"},
+                                    {Resource::device_memory, "device_memory"},
+                                    {Resource::issue_slots, "issue_slots"}});
+inline constexpr std::size_t kResources = kNamesOf<Resource>.size();
+
+/// Clocks of each SM that a launch needs at least, for each resource, were its work spread evenly.
+struct RowLaunchBound {
+  std::string entry;
+  Resource resource{};  ///< the one with the most
+  std::array<double, kResources> clocks{};
+
+  double of(Resource which) const { return clocks.at(static_cast<std::size_t>(which)); }
+  double most() const { return of(resource); }
+};
+
+/// What bounds a plan, whose launches run one after another: the resource of the launches that
+/// together take the most clocks.
+struct RowBound {
+  std::string card;  ///< whose limits these are
+  Resource resource{};
+  double clocks = 0;  ///< of all launches
+  double share = 1;   ///< the part of them in launches that the resource bounds
+  std::vector<RowLaunchBound> launches;
+};
+
 /// One kernel on one problem. What was not measured is nothing.
 struct Row {
   RowKey key;
@@ -125,6 +167,7 @@ struct Row {
   std::optional<double> tflops, tflops_back_to_back, gbs, clock_mhz, power_w;
   std::optional<RowResources> resources;
   std::optional<std::int64_t> peak_bytes;
+  std::optional<RowBound> bound;
   std::optional<RowCounts> counts;
   std::vector<RowLine> lines;
 

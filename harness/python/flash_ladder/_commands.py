@@ -185,6 +185,9 @@ class Explanation(dict[str, int]):
         self.rung: str = row["id"]
         self.tile: str = row["variant"]
         self.problem: dict[str, Any] = row["problem"]
+        #: What bounds it on `card`: `resource`, its `clocks` of each SM and its `share` of them;
+        #: `launches`, each with the clocks of all resources.
+        self.bound: dict[str, Any] = row["bound"]
         #: Counts of each line of the kernel's source; empty unless asked for.
         self.by_line: dict[int, dict[str, int]] = {
             line["line"]: line["counts"] for line in row.get("lines", ())
@@ -194,7 +197,10 @@ class Explanation(dict[str, int]):
         problem = ", ".join(f"{name} {value}" for name, value in self.problem.items())
         width = max(map(len, self), default=0)
         rows = [f"  {name:{width}} {count:>15,}" for name, count in self.items()]
-        return "\n".join([f"{self.rung} {self.tile}: {problem}", *rows])
+        bound = "bound by {}: {:.0f} clocks of each SM of an {}".format(
+            self.bound["resource"].replace("_", " "), self.bound["clocks"], self.bound["card"]
+        )
+        return "\n".join([f"{self.rung} {self.tile}: {problem}", bound, *rows])
 
 
 def explain(
@@ -213,7 +219,8 @@ def explain(
     by_line: bool = False,
 ) -> Explanation:
     """Runs a rung on the virtual machine, checks its output, and returns what it did: instructions,
-    shared-memory wavefronts and those that would be ideal, sectors of global memory.
+    shared-memory wavefronts and those that would be ideal, sectors of global memory; and in
+    `bound`, which of these takes longest on an H200.
 
     Of a cache: kv_heads heads of K and V, lengths keys of each batch entry, or "random", and pages
     of `page` keys."""

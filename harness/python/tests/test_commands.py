@@ -27,7 +27,10 @@ def test_explain_counts_what_the_program_counts(build: Path) -> None:
     words = [str(build / "fa"), "explain", "01", "--seq", "128", "--heads", "1", "--json"]
     environment = {**os.environ, "FA_PTX_DIR": str(build / "ptx")}
     program = subprocess.run(words, capture_output=True, check=True, env=environment)
-    assert counts == json.loads(program.stdout)["rows"][0]["counts"]
+    (row,) = json.loads(program.stdout)["rows"]
+    assert counts == row["counts"] and counts.bound == row["bound"]
+    assert counts.bound["resource"] == "shared_memory" and counts.bound["share"] == 1
+    assert str(counts).splitlines()[1].startswith("bound by shared memory: ")
     assert counts["ldmatrix_wavefronts"] > 4 * counts["ldmatrix_ideal"]  # its conflicts
     assert sum(line["instructions"] for line in counts.by_line.values()) == counts["instructions"]
     assert f"{counts['tensor']:,}" in str(counts) and str(counts).startswith("01 ")

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from cli_case import (
     ENVIRONMENT, OK, USAGE, CliCase, arguments, more_than_memory, npy_bytes, run,

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from cli_case import (
     ENVIRONMENT, OK, USAGE, CliCase, arguments, more_than_memory, npy_bytes, run,

@@ -16,6 +16,18 @@ Table sample() {
   return table;
 }
 
+TEST_CASE("a last column without anything is left out") {
+  Table table({{"name", left}, {"count"}, {"share"}});
+  table.add({"one", "1"});
+  table.add({"two", "2", ""});
+  Table full = table;
+  table.drop_empty_column();
+  CHECK(text_table(table) == "name  count\none       1\ntwo       2\n");
+  full.add({"three", "3", "0.5"});
+  full.drop_empty_column();
+  CHECK(full.columns().size() == 3);
+}
+
 TEST_CASE("text aligns columns, colours have no width") {
   Table table({{"name", left}, {"\x1b[32mcount\x1b[0m"}, {"x"}});
   table.add({"one", "1 234", "7"});

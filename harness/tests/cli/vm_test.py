@@ -168,6 +168,74 @@ class Explain(CliCase):
         self.assertEqual(counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
         self.assertNotIn("lines", row)
 
+    def test_begins_with_the_bound(self) -> None:
+        out = self.fa("explain", "01", *SMALL, code=OK, out=r".+").splitlines()
+        self.assertRegex(out[1], r"^bound by shared memory: [\d ]+ clocks of each of the 132 SMs ")
+        self.assertRegex(" ".join(out[1:3]), r"busy meanwhile: .*tensor cores [78]%")
+        self.assertRegex(out[3], r"^With 8 thread blocks 124 SMs are idle")
+        out = self.fa("explain", "a0", "--seq", 128, "--dim", 64, code=OK, out=r".+").splitlines()
+        self.assertRegex(out[1], r"^bound by shared memory in \d+%, device memory in \d+% of ")
+        at = next(i for i, line in enumerate(out) if line.startswith("fa_a0_standard_softmax:"))
+        self.assertRegex(out[at + 1], r"^  device memory, \d+ clocks; busy meanwhile: L2 \d+%")
+
+    def test_what_the_chapters_say_bounds_a_rung(self) -> None:
+        forward = ("--seq", 1024, "--dim", 128)
+        decode = ("--batch", 2, "--heads", 32, "--kv-heads", 8, "--seq", 1, "--seq-kv", 4096)
+        for words, launches in (
+            # The products by shared memory; the softmax between them moves bytes.
+            (("a0", "--seq", 1024, "--dim", 64), ["shared_memory", "l2", "shared_memory"]),
+            (("a3", *forward), ["shared_memory"]),
+            (("01", *forward), ["shared_memory"]),
+            (("02", *forward), ["shared_memory"]),  # the wavefronts of Q, K and V without conflicts
+            (("06", *forward), ["tensor_cores"]),
+            (("33", *forward), ["tensor_cores"]),
+            (("40", *decode), ["l2"]),  # each query head of a group reads K and V
+            (("44", *decode), ["issue_slots"]),
+            (("45", *decode), ["device_memory"]),
+            (("50", *decode), ["device_memory"]),
+            (("52", *decode), ["device_memory"]),
+        ):
+            (row,) = document(self, *words)["rows"]
+            with self.subTest(rung=words[0]):
+                bound = row["bound"]
+                self.assertEqual([each["resource"] for each in bound["launches"]], launches)
+                most = [max(each["clocks"].values()) for each in bound["launches"]]
+                self.assertAlmostEqual(bound["clocks"] / sum(most), 1, 4)
+                self.assertIn(bound["resource"], launches)
+
+    def test_clocks_are_counts_at_the_committed_limits(self) -> None:
+        limits = json.loads((SOURCE / "plots/results/h200/limits.json").read_text())
+        per_clock = {row["id"]: row["per_clock_sm"] for row in limits["rows"]}
+        for rung, product in (("06", "mma_sync"), ("33", "attention_registers")):
+            (row,) = document(self, rung, "--seq", 256, "--dim", 128)["rows"]
+            bound, counts = row["bound"], row["counts"]
+            self.assertEqual(bound["card"], limits["device"]["name"])
+            clocks, sms = bound["launches"][0]["clocks"], limits["device"]["sms"]
+            wavefronts = sum(
+                counts.get(name, 0)
+                for name in (
+                    "ldmatrix_wavefronts",
+                    "shared_load_wavefronts",
+                    "shared_store_wavefronts",
+                    "shared_copy_requests",
+                    "wgmma_wavefronts",
+                )
+            )
+            sectors = sum(value for name, value in counts.items() if name.endswith("_sectors"))
+            operands = counts["move"] + counts["load_param"]
+            tensors = 4 * 2 * 256 * 128 * 2  # Q, K, V and O of two heads
+            counter = 4 if rung == "33" else 0  # of the tiles that thread blocks draw
+            for name, expected in {
+                "tensor_cores": 4 * 2 * 256 * 256 * 128 / per_clock[product],
+                "exponentials": 32 * (counts["exp"] + counts.get("special", 0)) / per_clock["ex2"],
+                "fp32": 64 * counts["float"] / per_clock["fma"],
+                "shared_memory": 128 * wavefronts / per_clock["shared_load"],
+                "l2": 32 * sectors / per_clock["l2_read"],
+                "device_memory": (tensors + counter) / per_clock["memory_read"],
+                "issue_slots": (counts["instructions"] - operands) / 4,
+            }.items():
+                self.assertAlmostEqual(clocks[name] / (expected / sms), 1, 3, f"{rung} {name}")
+
     def test_inputs(self) -> None:
         (row,) = document(self, "06", *SMALL, "--inputs", "rising")["rows"]
         self.assertEqual(row["problem"]["inputs"], "rising")
