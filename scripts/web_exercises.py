@@ -221,6 +221,17 @@ ORDER = """    const auto order = [](int place) {
     order(3);"""
 WARPGROUP_STEPS = HEADS * 128 // 16 * 128 // 64  # steps of all warps at N = 128
 
+# Exercises 12 and 13: 64 queries and 64 keys, a warpgroup, tiles of Q, K and V and two mbarriers.
+WARPGROUP: dict[str, Any] = {
+    "rows": 64,
+    "threads": 128,
+    "arguments": "tma",
+    "keys": 64,
+    "head_dim": 128,
+    "dtype": "float16",
+    "shared": 1024 + 3 * 64 * 128 * 2 + 8 * 2,
+}
+
 EXERCISES = (
     Exercise(
         number=1,
@@ -591,13 +602,7 @@ EXERCISES = (
     Exercise(
         number=12,
         file="hopper/ex12_descriptor.cu",
-        rows=64,
-        threads=128,
-        arguments="tma",
-        keys=64,
-        head_dim=128,
-        dtype="float16",
-        shared=1024 + 3 * 64 * 128 * 2 + 8 * 2,
+        **WARPGROUP,
         formulas=(
             Formula(
                 "panels",
@@ -634,13 +639,7 @@ EXERCISES = (
     Exercise(
         number=13,
         file="hopper/ex13_wait.cu",
-        rows=64,
-        threads=128,
-        arguments="tma",
-        keys=64,
-        head_dim=128,
-        dtype="float16",
-        shared=1024 + 3 * 64 * 128 * 2 + 8 * 2,
+        **WARPGROUP,
         formulas=(
             Formula(
                 "commit",

@@ -235,6 +235,7 @@ def host_lengths(lengths: Tensor) -> tuple[int, ...]:
     return tuple(values)
 
 
+# on_gpu and on_machine have the operator's parameters, ARGUMENTS, and whether it returns the LSE.
 def on_gpu(
     q: Tensor,
     k: Tensor,
