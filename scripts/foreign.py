@@ -27,6 +27,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ptxas_report import require_writable, write_atomically
+
 SKIPPED = 77
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGES = ("numpy", "triton", "numba", "numba-cuda[cu12]")
@@ -58,6 +60,11 @@ def parse() -> argparse.Namespace:
         parser.error(f"--cuda {options.cuda}: no such folder")
     if options.recipes and not options.recipes.is_file():
         parser.error(f"--recipes {options.recipes}: no such file")
+    for path in filter(None, (options.output, options.json)):
+        try:
+            require_writable(path)
+        except OSError as error:
+            parser.error(f"cannot write {path}: {error.strerror}")
     return options
 
 
@@ -144,12 +151,12 @@ def run(options: argparse.Namespace) -> int:
 
 def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
     if options.output:
-        options.output.write_text(text + "\n", encoding="utf-8")
+        write_atomically(options.output, text + "\n")
     else:
         print(text)
     if options.json:
         rows = [asdict(each) for each in outcomes]
-        options.json.write_text(json.dumps({"schema": 1, "rows": rows}, indent=1) + "\n")
+        write_atomically(options.json, json.dumps({"schema": 1, "rows": rows}, indent=1) + "\n")
 
 
 def main() -> int:

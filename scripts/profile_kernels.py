@@ -25,7 +25,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError, Problem, Rung  # noqa: E402
-from ptxas_report import write_atomically  # noqa: E402
+from ptxas_report import require_writable, write_atomically  # noqa: E402
 from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
 PROBLEM = "1,2,1024,128"  # what plots/results/vm/counts.json is counted at
@@ -152,8 +152,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         catalogue = Catalogue.load(arguments.catalogue)
+        require_writable(arguments.out)
         document = capture(catalogue, Problem.parse(arguments.problem))
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(arguments.out, json.dumps(document, indent=1) + "\n")
     except (LadderError, OSError) as error:
         print(f"profile_kernels.py: error: {error}", file=sys.stderr)

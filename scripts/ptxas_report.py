@@ -14,12 +14,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -144,10 +146,33 @@ def collect(directory: Path) -> list[Entry]:
 # --- the two commands ----------------------------------------------------------------------------
 
 
+def regular_target(path: Path) -> Path:
+    """Where a chain of links ends. OSError where something is there that is no regular file."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return target
+
+
+def require_writable(path: Path) -> None:
+    """OSError unless write_atomically() can work there: found out before anything runs for long."""
+    folder = regular_target(path).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+
+
 def write_atomically(path: Path, text: str) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    """The file has its old or its new contents at every moment; a link stays one."""
+    target = regular_target(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def find_source(command: list[str]) -> str:

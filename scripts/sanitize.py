@@ -27,6 +27,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError  # noqa: E402
+from ptxas_report import require_writable, write_atomically  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_SUMMARY = re.compile(r"=+ ERROR SUMMARY: (\d+) errors?")
@@ -214,12 +215,8 @@ def markdown(summary: dict[str, Any], findings: list[Finding]) -> str:
 
 
 def save(path: Path, summary: dict[str, Any], findings: list[Finding]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".md").write_text(markdown(summary, findings), encoding="utf-8")
-    except OSError as error:
-        raise LadderError(f"cannot write {path}: {error.strerror}") from error
+    write_atomically(path, json.dumps(summary, indent=1) + "\n")
+    write_atomically(path.with_suffix(".md"), markdown(summary, findings))
 
 
 # --- command line ---------------------------------------------------------------------------------
@@ -282,6 +279,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     findings = []
     try:
+        for path in (arguments.out, arguments.out.with_suffix(".md")):
+            require_writable(path)
         fa, sanitizer = ladder.find_fa(), find_sanitizer()
         runs = [(t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools]
         with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -292,7 +291,7 @@ def main(argv: list[str] | None = None) -> int:
                       f"{verdict} {finding.reason}".rstrip(), flush=True)  # fmt: skip
         summary = document(findings, sanitizer, fa.parent)
         save(arguments.out, summary, findings)
-    except LadderError as error:
+    except (LadderError, OSError) as error:
         print(f"sanitize.py: error: {error}", file=sys.stderr)
         return 2
     return 0 if all(finding.is_clean for finding in findings) else 1

@@ -29,7 +29,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
 from ladder import LadderError  # noqa: E402
-from ptxas_report import write_atomically  # noqa: E402
+from ptxas_report import require_writable, write_atomically  # noqa: E402
 from sanitize import source_state  # noqa: E402
 
 ARCHITECTURE = re.compile(r"^\s*arch = (sm_\w+)", re.M)
@@ -195,6 +195,7 @@ def main() -> int:
     parser.add_argument("--binary", type=Path, default=REPOSITORY / "build" / "fa")
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
+    require_writable(options.out)
     sha, dirty = source_state(options.binary.resolve().parent)
     entries, behind = count(options.binary, options.arch)
     document = {
@@ -213,6 +214,6 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except LadderError as error:
+    except (LadderError, OSError) as error:
         print(f"sass.py: error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import textwrap
 import unittest
@@ -36,6 +38,43 @@ REPORT = textwrap.dedent(
     ptxas info    : Used 240 registers, used 1 barriers
     """
 )
+
+
+class WriteTest(support.FolderTest):
+    """What every script writes its --out with."""
+
+    def test_links_and_modes_stay(self) -> None:
+        real, link = self.folder / "real.json", self.folder / "link.json"
+        real.write_text("old")
+        real.chmod(0o640)
+        link.symlink_to("real.json")
+        ptxas_report.require_writable(link)
+        ptxas_report.write_atomically(link, "new")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual((real.read_text(), real.stat().st_mode & 0o777), ("new", 0o640))
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"real.json", "link.json"})
+
+    def test_what_is_no_regular_file_stays_what_it_is(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        (self.folder / "null").symlink_to("/dev/null")
+        for name in ("pipe", "null", "."):
+            with self.assertRaisesRegex(OSError, "not a regular file"):
+                ptxas_report.require_writable(self.folder / name)
+            with self.assertRaisesRegex(OSError, "not a regular file"):
+                ptxas_report.write_atomically(self.folder / name, "x")
+        self.assertTrue((self.folder / "pipe").is_fifo() and Path("/dev/null").is_char_device())
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"pipe", "null"})
+
+    def test_scripts_find_out_before_they_measure(self) -> None:
+        for script in ("sass.py", "sanitize.py", "profile_kernels.py", "foreign.py"):
+            with self.subTest(script=script):
+                option = "--json" if script == "foreign.py" else "--out"
+                path = support.REPOSITORY / "scripts" / script
+                words = [sys.executable, path, option, "/dev/full"]
+                done = subprocess.run(words, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, r"error: .*not a regular file|cannot write /dev/full")
+        self.assertTrue(Path("/dev/full").is_char_device())
 
 
 class ParseTest(unittest.TestCase):
