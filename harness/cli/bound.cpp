@@ -198,15 +198,15 @@ RowBound bound_of(const Counted& counted) {
   return bound;
 }
 
-std::string to_string(const RowBound& bound, const LaunchPlan& plan) {
+std::string to_string(const RowBound& bound, const LaunchPlan& plan, std::string_view name) {
   const int sms = limits::committed_sms();
   const bool single = bound.launches.size() == 1;
   const std::string by =
       single ? std::string(words(bound.resource)) + ":"
              : in_percent(clocks_by_bound(bound.launches), bound.clocks, " in") + " of";
   std::string text =
-      folded(fmt::format("bound by {} {} clocks of each of the {} SMs of an {}{}", by,
-                         round_clocks(bound.clocks), sms, bound.card,
+      folded(fmt::format("{}{}bound by {} {} clocks of each of the {} SMs of an {}{}", name,
+                         name.empty() ? "" : " ", by, round_clocks(bound.clocks), sms, bound.card,
                          single ? "; " + busy_meanwhile(bound.launches.front()) : ""),
              kColumns, "");
   std::int64_t blocks = 0;

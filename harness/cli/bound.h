@@ -26,8 +26,8 @@ double tensor_flops(std::string_view opcode);
 /// clock.
 RowBound bound_of(const Counted& counted);
 
-/// A sentence or two for people.
-std::string to_string(const RowBound& bound, const LaunchPlan& plan);
+/// A sentence or two for people: "bound by ...", after a name if there is one.
+std::string to_string(const RowBound& bound, const LaunchPlan& plan, std::string_view name = {});
 /// A line for each launch of a plan with several.
 std::string to_string(const RowLaunchBound& launch);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/cli/app.h"
+#include "harness/cli/bound.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
 #include "harness/command/arguments.h"
@@ -166,8 +167,12 @@ class CompareCommand final : public Command {
     const Counted right = count(counting, second);
     const std::string problem = describe(left.item.problem(), problem_.inputs());
     const bool csv = printer_.format() == TableFormat::csv;
+    printer_.say(problem + "\n");
+    for (const auto& [side, counted] : {std::pair(&first, &left), std::pair(&second, &right)}) {
+      printer_.say(to_string(bound_of(*counted), counted->item.plan, side->label));
+    }
     print_comparison(printer_, compare_counts(left.total, right.total), first.label, second.label,
-                     csv ? problem : problem + "\nCounted in the PTX virtual machine:");
+                     csv ? problem : "Counted in the PTX virtual machine:");
     for (const File& file : files) {
       const auto of = [&](const Side& side) {
         return rows_of(file, [&](const Row& row) { return is_of(row, side); });

@@ -8,6 +8,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "harness/results/counts.h"
@@ -176,14 +178,26 @@ CountComparison compare_counts(const Counts& first, const Counts& second) {
 void print_comparison(TablePrinter& printer, const CountComparison& comparison,
                       const std::string& first_name, const std::string& second_name,
                       const std::string& heading) {
+  const bool fold = printer.format() != TableFormat::csv;
   Table table({{"count", Table::Align::left}, {first_name}, {second_name}, {"ratio"}});
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::string>> same;
   for (const Pair& pair : comparison.changed) {
+    std::vector<std::string>& names = same[{pair.first, pair.second}];
+    names.push_back(pair.name);
+    if (fold && names.size() > 1) continue;
     table.add({pair.name, grouped(pair.first), grouped(pair.second),
                pair.first == 0 ? "-"
                                : fmt::format("{:.3f}", static_cast<double>(pair.second) /
                                                            static_cast<double>(pair.first))});
   }
   if (!table.empty()) printer.print(table, "problem", heading);
+  for (const Pair& pair : comparison.changed) {
+    const std::vector<std::string>& names = same[{pair.first, pair.second}];
+    if (!fold || names.size() == 1 || names.front() != pair.name) continue;
+    printer.say(folded(
+        fmt::format("the same as {}: {}", pair.name, fmt::join(std::span(names).subspan(1), ", ")),
+        kColumns, ""));
+  }
   if (!comparison.equal.empty()) {
     printer.say(folded(fmt::format("equal: {}", fmt::join(comparison.equal, ", ")), kColumns, ""));
   }

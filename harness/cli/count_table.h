@@ -20,14 +20,16 @@ struct Pair {
   std::uint64_t first = 0, second = 0;
 };
 
-/// The counts that differ, what changed most first; then one line with the names of those that are
-/// equal. Counts that are 0 in both are left out.
+/// The counts that differ, what changed most first; then the names of those that are equal. Counts
+/// that are 0 in both are left out.
 struct CountComparison {
   std::vector<Pair> changed;
   std::vector<std::string> equal;
 };
 CountComparison compare_counts(const ptxvm::Counts& first, const ptxvm::Counts& second);
 
+/// A row for each pair of numbers: further counts with the same two, such as bytes beside requests
+/// of cp.async, stand below the table; in CSV each has its row.
 void print_comparison(TablePrinter& printer, const CountComparison& comparison,
                       const std::string& first_name, const std::string& second_name,
                       const std::string& heading);

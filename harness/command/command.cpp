@@ -11,6 +11,7 @@
 
 #include "harness/attention/npy.h"
 #include "harness/command/arguments.h"
+#include "harness/command/table.h"
 #include "harness/command/terminal.h"
 #include "harness/device/device.h"
 #include "harness/environment/build.h"
@@ -68,6 +69,25 @@ std::vector<std::string> as_option(const std::vector<std::string>& words,
   return {words[1], "--help"};
 }
 
+/// What CLI11 writes, in lines of 100 columns: descriptions stay in theirs.
+std::string folded_help(const std::string& help) {
+  constexpr std::size_t kColumns = 100, kNames = 30;
+  std::string text;
+  for (std::size_t at = 0; at < help.size();) {
+    const std::size_t end = std::min(help.find('\n', at), help.size());
+    const std::string_view line = std::string_view(help).substr(at, end - at);
+    at = end + 1;
+    if (line.size() <= kColumns) {
+      text.append(line).append("\n");
+      continue;
+    }
+    const std::size_t names = line.starts_with(' ') ? kNames : 0;
+    std::string lines = folded(line.substr(names), kColumns, std::string(names, ' '));
+    text += lines.replace(0, names, line.substr(0, names));
+  }
+  return text;
+}
+
 Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& entries) {
   CLI::App app{"Flash Ladder: attention kernels, one idea a rung", "fa"};
   app.set_version_flag("--version", version_text);
@@ -94,7 +114,12 @@ Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& e
     if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
       throw UsageError(error.what());
     }
-    app.exit(error);  // --help and --version, on stdout
+    // On stdout.
+    if (error.get_name() == "CallForHelp") {
+      fmt::print("{}", folded_help(app.help()));
+    } else {
+      app.exit(error);  // --version
+    }
     return Exit::ok;
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {

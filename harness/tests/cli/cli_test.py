@@ -40,6 +40,7 @@ class Basics(CliCase):
         self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*plan.*bench.*tune.*limits.*completions.*Exit codes.*")
         for command in ("list", "run", "check", "explain", "compare", "plan", "bench", "tune", "limits", "completions"):
             out = self.fa(command, "--help", code=OK, out=rf".*{command}.*")
+            self.assertLessEqual(max(map(len, out.splitlines())), 100, command)
             self.assertNotIn("{", out)
             self.assertEqual(self.fa("help", command, code=OK, out=r".+"), out)
 

@@ -306,17 +306,30 @@ class Compare(CliCase):
     def test_rungs_against_a_cache(self) -> None:
         shape = ("--seq", 1, "--seq-kv", 300, "--heads", 8, "--kv-heads", 2)
         out = self.fa("compare", "40", "41", *shape, code=OK, out=r"B=1 H=8/2.*Nq=1 .+")
-        self.assertRegex(out, r"\nglobal_load_requests +[\d ]+")
+        self.assertRegex(out, r"\nload_global \* +[\d ]+")
+        self.assertRegex(out, r"\nthe same as load_global \*: global_load_requests\n")
 
     def test_what_changed_most_is_first_and_what_is_equal_is_folded(self) -> None:
         out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
         counts = out.split("\n* ")[0].splitlines()
+        self.assertRegex(counts[1], r"^05_exp2f@128x64w4 bound by [\w ]+: [\d ]+ clocks of each of ")
+        self.assertTrue(any(line.startswith("06_batched bound by ") for line in counts[2:5]))
+        self.assertLessEqual(max(map(len, counts)), 100)
+        names = [line.partition("  ")[0] for line in counts]
+        self.assertNotIn("ldmatrix_requests", names)
+        self.assertIn("the same as ldmatrix *: ldmatrix_requests", counts)
         ratios = [float(m[1]) for line in counts if (m := re.search(r" (\d+\.\d{3})$", line))]
         distances = [abs(math.log(ratio)) for ratio in ratios if ratio]
         self.assertEqual(distances, sorted(distances, reverse=True))
         self.assertNotIn(1.0, ratios)
         self.assertIn("equal: ", out)
         self.assertIn("tensor *", " ".join(out.partition("equal: ")[2].split("\n* ")[0].split()))
+
+    def test_every_count_has_a_row_for_programs(self) -> None:
+        words = ("compare", "05@128x64w4", "06", *SMALL, "--format", "csv")
+        rows = self.fa(*words, code=OK, out=r".+").splitlines()
+        names = [row.split(",")[1] for row in rows if row.startswith("B=1 ")]
+        self.assertTrue({"ldmatrix *", "ldmatrix_requests", "cp_async *"} <= set(names))
 
     def test_times_have_a_spread_and_one_dtype_a_heading(self) -> None:
         out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
