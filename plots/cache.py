@@ -39,6 +39,8 @@ class Line:
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
     lines = rung_lines(results, catalogue, problem) + peer_lines(results, problem)
+    # A single point is no line, and its label would cross the others.
+    lines = [line for line in lines if len(line.keys) > 1]
     keys = sorted({number for line in lines for number in line.keys})
     if len(keys) < 2:
         raise LadderError(f"{results.name} has fewer than two caches like {problem.label}")
@@ -83,7 +85,8 @@ def times_of(rows: list[Row], problem: Problem) -> tuple[list[int], list[float]]
 
 
 def rung_lines(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
-    """Up to 46: what the later ones add does not show with one query in one piece."""
+    """Up to 46: what the later ones add does not show with one query in one piece. Rungs between
+    two numbers may have been timed at one length only."""
     colours, lines = style.rung_colours(catalogue), []
     for rung in catalogue.rungs:
         if rung.family != DECODE or rung.takes("paged"):

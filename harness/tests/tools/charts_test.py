@@ -299,6 +299,7 @@ class CacheChartTest(DrawingTest):
             at = synthetic.problem(keys) | shape
             rows += [synthetic.timed_row("rung", rung["id"], at, 0.1) for rung in listing["rungs"]]
             rows.append(synthetic.timed_row("peer", "cudnn", at, 0.2))
+        rows = [row for row in rows if (row["id"], row["problem"]["seq_kv"]) != ("03", 1024)]
         path = self.folder / "synthetic_results.json"
         path.write_text(ladder.json.dumps(synthetic.document(rows)), encoding="utf-8")
         catalogue = ladder.Catalogue.from_json(ladder.json.dumps(listing), "synthetic")
@@ -324,6 +325,7 @@ class CacheChartTest(DrawingTest):
             self.assertEqual(name, "cache")
             for word in ("1024", "8192", "a cache of one key", "02 swizzle", "cuDNN"):
                 self.assertIn(word, words)
+            self.assertNotIn("03", words)  # timed at one length: a point and no line
 
     def test_other_files_do_not_draw_it(self) -> None:
         results, _ = inputs(self.folder, 7)
