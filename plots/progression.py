@@ -46,7 +46,7 @@ class Layout:
         return self.width - self.left - self.right
 
 
-WIDE = Layout(9.6, 2.22, 2.02, 1.46, 1.22, 86, False)
+WIDE = Layout(9.74, 2.36, 2.02, 1.46, 1.22, 86, False)
 NARROW = Layout(4.7, 1.5, 0.72, 1.98, 1.6, 54, True)
 
 References = list[tuple[str, Row]]
