@@ -3,7 +3,7 @@
 import { chart } from "./machine.js";
 import { h, select, state, svg, take } from "./dom.js";
 
-const LEFT = 100, RIGHT = 60, ROW = 16, GAP = 4;
+const LEFT = 118, RIGHT = 48, ROW = 16, GAP = 4;
 const FIELDS = ["card", "dtype", "n", "d", "causal", "inputs"];
 const TITLES = { card: "Card", dtype: "Type", n: "N", d: "d", causal: "Mask", inputs: "Inputs" };
 const PREFERRED = { card: "h200", dtype: "float16", n: "8192", d: "128", causal: "false", inputs: "normal, spread 1" };
@@ -60,7 +60,7 @@ class ChartWidget {
     const most = Math.max(...shown.map((row) => row.tflops));
     const room = Math.max(120, this.picture.clientWidth - LEFT - RIGHT);
     const bars = shown.map((row, index) => this.bar(row, index, room / most));
-    this.picture.replaceChildren(svg("svg", { width: LEFT + room + RIGHT, height: shown.length * (ROW + GAP), role: "group",
+    this.picture.replaceChildren(svg("svg", { width: LEFT + room + RIGHT, height: shown.length * (ROW + GAP), role: "group", class: "fa-chart",
       "aria-label": "TFLOPS of each kernel" }, bars));
     this.place.dataset.state = "done";
   }

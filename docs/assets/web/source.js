@@ -45,13 +45,15 @@ export class SourceView {
     this.source = source.replace(/\n$/, "").split("\n");
     this.heat = INSTRUCTIONS;
     this.body = h("tbody");
+    this.table = h("table", { class: "fa-lines" });
     const choice = select("Colour by", MEASURES.map(([name, column]) => [column, name]), this.heat,
       (value) => { this.heat = Number(value); this.colour(); });
     const head = h("tr", {}, MEASURES.map(([name]) => h("th", { scope: "col" }, name)),
       h("th", { scope: "col" }, "ways"), h("th", { scope: "col" }, "line"), h("th", { scope: "col" }, "source"));
     this.element = h("div", {}, h("p", {}, choice, " A line number opens the line's PTX."),
       h("div", { class: "fa-source", tabindex: "0", role: "region", "aria-label": "kernel source with counts" },
-        h("table", { class: "fa-lines" }, h("thead", {}, head), this.body)));
+        this.table));
+    this.table.append(h("thead", {}, head), this.body);
     this.fill();
     this.colour();
   }
@@ -92,7 +94,9 @@ export class SourceView {
     while (row.nextElementSibling?.classList.contains("fa-ptx")) row.nextElementSibling.remove();
   }
 
+  /** By the chosen measure, which is the only one that a narrow window shows. */
   colour() {
+    this.table.dataset.shown = MEASURES.findIndex(([, column]) => column === this.heat) + 1;
     const most = Math.max(1, ...[...this.lines].filter(([line]) => line > 0).map(([, { counts }]) => counts[this.heat]));
     for (const row of this.body.querySelectorAll("tr[data-line]")) {
       const counts = this.lines.get(Number(row.dataset.line))?.counts;

@@ -382,6 +382,21 @@ class RunTest(BrowserTest):
         self.assertGreater(place.locator("tr.fa-ptx").count(), 0)
         self.picture(page, "run_parent")
 
+    def test_a_phone_shows_the_source_beside_the_chosen_count(self) -> None:
+        page = self.open("02_swizzle/?run=none,256,128,full")
+        page.set_viewport_size({"width": 390, "height": 900})
+        place = self.widget(page, "run")
+        press_run(place)
+        colour = place.locator("label", has_text="Colour by").locator("select")
+        for name, shown in (("instr.", ["instr."]), ("wavefr.", ["wavefr.", "ways"])):
+            colour.select_option(label=name)
+            heads = place.locator(".fa-lines thead th:visible").all_inner_texts()
+            self.assertEqual(heads, [*shown, "line", "source"])
+        begins = place.locator(".fa-lines td.fa-code").first.bounding_box()["x"]
+        self.assertLess(begins, 200)
+        self.picture(page, "run_phone")
+        self.expect_no_problems()
+
     def test_stop_stops(self) -> None:
         page = self.open("a3_q_outer/?run=none,1024,128,full")
         place = self.widget(page, "run")
