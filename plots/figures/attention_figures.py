@@ -323,6 +323,44 @@ def lazy() -> Canvas:
     return canvas
 
 
+STEPS, WARP_ROWS = 8192 // 128, 16  # of 26
+
+
+def rarely() -> Canvas:
+    """How likely a warp of 26 must rescale O at each step, if the reference is the maximum."""
+    canvas, y = begin(
+        "26: how often a warp has a new maximum",
+        "The probability that a key block raises the maximum of a row is 1/j at step j, that it does so "
+        "for at least one of the 16 rows of a warp 1 - (1 - 1/j)^16: nearly 1 at first, a half at step "
+        "24, 0.22 at step 64. On average 30 of 63 steps rescale O. With a slack of 8 none does.",
+        note="Probability, by step j. N = 8192: 64 key blocks.",
+    )
+    left, width, high = 52.0, 374.0, 150.0
+    unit, floor = width / STEPS, y + 14 + high
+    for share in (0.0, 0.5, 1.0):
+        at = floor - share * high
+        canvas.line([(left, at), (left + width, at)], "line")
+        canvas.text(left - 8, at, f"{share:g}", "muted", size=SMALL, anchor="end")
+    warp = [1 - (1 - 1 / step) ** WARP_ROWS for step in range(2, STEPS + 1)]
+    for step, share in enumerate(warp, 2):
+        x = left + (step - 1) * unit
+        canvas.rect(
+            x + 0.6, floor - share * high, unit - 1.2, share * high, "orange-soft", radius=0
+        )
+    row = [(left + (step - 0.5) * unit, floor - high / step) for step in range(2, STEPS + 1)]
+    canvas.line(row, "blue", thick=2)
+    for step in (2, 16, 32, 48, 64):
+        middle = left + (step - 0.5) * unit
+        canvas.text(middle, floor + 12, str(step), "muted", size=SMALL, anchor="middle")
+    legend(canvas, floor + 36, (("orange-soft", "one of 16 rows"), ("blue", "one row: 1/j")), 52)
+    told = (
+        f"Rescaled on average: {sum(warp):.0f} of {STEPS - 1} steps. With a slack of 8: none,",
+        "since the maximum grows by less than 2 after the first block.",
+    )
+    canvas.lines(14, floor + 62, told, "muted", size=SMALL)
+    return canvas
+
+
 def mark(canvas: Canvas, x: float, y: float, filled: bool, hue: str) -> None:
     canvas.circle(x, y, 5, hue if filled else "none", hue)
 
@@ -464,7 +502,10 @@ def repair() -> Canvas:
     sentences("O', l'", ["O, l", f"2^-{shifts[1]} O, 2^-{shifts[1]} l"], ["ink", "ink"])
     sentences(
         "m'",
-        [f"{m:g}" if e == 0 else f"{m:g} + {e} = {m + e:g}" for (_, m, _), e in zip(GUARDED, shifts, strict=True)],
+        [
+            f"{m:g}" if e == 0 else f"{m:g} + {e} = {m + e:g}"
+            for (_, m, _), e in zip(GUARDED, shifts, strict=True)
+        ],
         ["ink", "ink"],
     )
     y = canvas.lines(
@@ -494,6 +535,7 @@ FIGURES = {
     "online_softmax": online_softmax,
     "exp2": exp2,
     "lazy": lazy,
+    "rarely": rarely,
     "guard": guard,
     "repair": repair,
 }
