@@ -36,6 +36,7 @@ std::string file_of(const Rung& rung) {
 
 std::vector<RowLine> row_lines(const LineTable& table) {
   std::vector<RowLine> lines;
+  if (table.elsewhere.total_instructions() > 0) lines.push_back({0, row_counts(table.elsewhere)});
   for (const auto& [line, counts] : table.lines) {
     if (counts.total_instructions() > 0) lines.push_back({line, row_counts(counts)});
   }

@@ -44,7 +44,8 @@ LineTable by_line(const std::vector<LaunchCounts>& launches, const std::string& 
     for (const ptxvm::LineCounts& each : launch.report.by_instruction) {
       const ptxvm::SourceLocation* found = nullptr;
       for (const ptxvm::SourceLocation& place : each.source) {
-        if (std::filesystem::path(place.file).filename() != file_name) continue;
+        // Line 0 is what the compiler has no line for, such as the loads of parameters.
+        if (place.line == 0 || std::filesystem::path(place.file).filename() != file_name) continue;
         found = &place;
         break;
       }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import support
 import synthetic
+from page import BUILD
 
 jsonschema = support.need("jsonschema")
 
@@ -43,6 +45,26 @@ class SchemaTest(unittest.TestCase):
 
     def test_synthetic_results_are_valid(self) -> None:
         self.assertEqual(errors("results", synthetic.results(synthetic.catalogue())), [])
+
+
+class ProgramTest(unittest.TestCase):
+    """What fa explain prints."""
+
+    def test_rows_with_counts_and_bounds(self) -> None:
+        fa = BUILD / "fa"
+        if not fa.is_file():
+            self.skipTest(f"{fa} is not built")
+        words = [fa, "explain", "01", "a5", "33", "--seq", "128", "--by-line", "--json"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        document = json.loads(done.stdout)
+        self.assertEqual(errors("results", document), [])
+        self.assertEqual([row["status"] for row in document["rows"]], ["ok", "ok", "ok"])
+        (row,) = (row for row in document["rows"] if row["id"] == "a5")
+        bound = row["bound"]
+        self.assertEqual(len(bound["launches"]), 2)
+        for wrong in ({"resource": "luck"}, {"share": 1.5}, {"launches": []}, {"clocks": 0}):
+            row["bound"] = bound | wrong
+            self.assertNotEqual(errors("results", document), [], wrong)
 
 
 class SweepTest(unittest.TestCase):
