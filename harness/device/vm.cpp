@@ -198,7 +198,7 @@ void VmDevice::run(const Launch& step) {
   options.threads = options_.threads;
   options.observers = options_.observers;
   options.max_warp_steps = options_.max_warp_steps;
-  options.stop = &io::interrupt_flag();
+  options.stop = options_.stop ? options_.stop : &io::interrupt_flag();
   if (options_.reversed) {
     options.warp_order = ptxvm::Order::kReversed;
     options.cta_order = ptxvm::Order::kReversed;

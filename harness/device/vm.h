@@ -2,6 +2,7 @@
 // The embedded device: the PTX virtual machine behind the interface of the GPU.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,8 @@ struct VmOptions {
   /// May be that of other devices, one launch at a time; null: one of its own, of the default
   /// folder.
   std::shared_ptr<PtxLibrary> ptx = {};
+  /// A launch ends soon after this becomes true; null: when the process is interrupted.
+  const std::atomic<bool>* stop = nullptr;
   /// Instructions of one warp before it is stopped.
   std::uint64_t max_warp_steps = ptxvm::Options{}.max_warp_steps;
   /// Further observers; they must outlive the device.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from ptxvm._interrupt import interruptible
 
 from flash_ladder import _best, _native, _paths
 from flash_ladder._errors import Refused
@@ -113,15 +114,15 @@ def choose(problem: Problem, rung: str) -> str:
 
 
 def run(problem: Problem, rung: str, addresses: dict[str, int]) -> None:
-    """Runs the rung on the tensors at these addresses."""
+    """Runs the rung on the tensors at these addresses; Ctrl-C ends it."""
     message = _native.Message()
-    message.check(
-        _native.library().fa_attention_run_on_machine(
-            _native.c_problem(problem),
-            rung.encode(),
-            os.fsencode(_paths.ptx_folder()),
-            _native.CTensors(**addresses),
-            message.buffer,
-            _native.MESSAGE_BYTES,
+    library = _native.library()
+    given = _native.c_problem(problem)
+    folder = os.fsencode(_paths.ptx_folder())
+    tensors = _native.CTensors(**addresses)
+    status = interruptible(
+        lambda stop: library.fa_attention_run_on_machine(
+            given, rung.encode(), folder, tensors, stop, message.buffer, _native.MESSAGE_BYTES
         )
     )
+    message.check(status)

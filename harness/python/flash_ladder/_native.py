@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint8, c_void_p
 from pathlib import Path
 
 from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
 from flash_ladder._problem import DTYPES, Problem
 
-VERSION = 3
+VERSION = 4
 MESSAGE_BYTES = 4096
 
 
@@ -69,7 +69,7 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     ),
     "fa_attention_run_on_machine": (
         c_int32,
-        [POINTER(CProblem), c_char_p, c_char_p, POINTER(CTensors), *FAILURE],
+        [POINTER(CProblem), c_char_p, c_char_p, POINTER(CTensors), POINTER(c_uint8), *FAILURE],
     ),
     "fa_attention_machine_takes": (c_int32, [POINTER(CProblem), c_char_p, *FAILURE]),
 }

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -22,6 +23,7 @@
 #include "harness/device/gpu_launch.h"
 #include "harness/device/host_memory.h"
 #include "harness/device/vm.h"
+#include "harness/io/interrupt.h"
 #include "kernels/catalogue.h"
 
 static_assert(sizeof(fa_attention_problem) == 96);
@@ -104,6 +106,9 @@ int32_t guarded(char* message, int32_t size, const Body& body) noexcept {
     return failed(FA_STATUS_WRONG, std::string(fault.what()) + "\n" + fault.details);
   } catch (const Refused& error) {
     return failed(FA_STATUS_REFUSED, error.what());
+  } catch (const fa::io::Interrupted&) {
+    store(message, size, "stopped");
+    return FA_STATUS_ENVIRONMENT;
   } catch (const std::bad_alloc&) {
     store(message, size, "out of host memory");
     return FA_STATUS_ENVIRONMENT;
@@ -141,13 +146,15 @@ std::vector<std::int32_t> take_pages(const fa::Problem& problem, const std::int3
 }
 
 void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, const char* ptx_folder,
-                    const fa_attention_tensors& given) {
+                    const fa_attention_tensors& given, const uint8_t* stop) {
   fa::Inputs inputs;
   if (problem.page > 0) inputs.page_table = take_pages(problem, given.page_table);
   if (problem.e4m3) inputs.kv_scales.assign(given.kv_scales, given.kv_scales + problem.kv_scales());
   require_memory(problem);
   fa::VmOptions options;
   if (ptx_folder) options.ptx = std::make_shared<fa::PtxLibrary>(ptx_folder);
+  static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
+  options.stop = reinterpret_cast<const std::atomic<bool>*>(stop);
   fa::VmDevice device(options);
   inputs.q = host_tensor(problem.dtype, fa::q_shape(problem), given.q);
   inputs.k = host_tensor(problem.kv_dtype(), fa::kv_shape(problem), given.k);
@@ -255,10 +262,10 @@ int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_te
 
 int32_t fa_attention_run_on_machine(const fa_attention_problem* problem, const char* rung,
                                     const char* ptx_folder, const fa_attention_tensors* tensors,
-                                    char* message, int32_t size) {
+                                    const uint8_t* stop, char* message, int32_t size) {
   return guarded(message, size, [&] {
     run_on_machine(to_problem(*problem), plan_or_refuse(*problem, rung, fa::vm_description()),
-                   ptx_folder, *tensors);
+                   ptx_folder, *tensors, stop);
   });
 }
 

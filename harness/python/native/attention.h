@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 3
+#define FA_ATTENTION_VERSION 4
 
 /* The exit codes of fa. */
 enum {
@@ -98,11 +98,13 @@ FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan,
 
 /* Runs `rung` in the PTX virtual machine, with its checkers, on arrays in host memory, after it has
  * looked at the values of page_table. `ptx_folder` holds the PTX of the rungs; NULL:
- * FA_PTX_DIR, else the folder of the build. Returns when the result is there. */
+ * FA_PTX_DIR, else the folder of the build. Returns when the result is there, or soon after another
+ * thread has written 1 to *stop, with FA_STATUS_ENVIRONMENT; NULL: nobody does. */
 FA_ATTENTION_API int32_t fa_attention_run_on_machine(const fa_attention_problem* problem,
                                                      const char* rung, const char* ptx_folder,
                                                      const fa_attention_tensors* tensors,
-                                                     char* message, int32_t size);
+                                                     const uint8_t* stop, char* message,
+                                                     int32_t size);
 
 /* Whether the machine takes the problem with this rung, as fa_attention_run_on_machine would, and
  * whether there is memory for it. */

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ptxvm import _native
 from ptxvm._arguments import Arguments, Parameter, extents, whole
 from ptxvm._errors import Diagnostic, KernelFault, LaunchError, ParseError, diagnostic
+from ptxvm._interrupt import interruptible
 from ptxvm._result import Result, result_of
 
 Extents = int | Sequence[int]
@@ -177,7 +178,8 @@ class Kernel:
         global_races  look for races between blocks in global memory too; slow
         comments   leave out what a comment in the source excuses: // ptxvm: ignore race
 
-        Raises LaunchError when the launch is refused and KernelFault when the kernel fails.
+        Raises LaunchError when the launch is refused and KernelFault when the kernel fails. Ctrl-C
+        ends it; arrays are then as they were.
         """
         limited = [("trace", index) for index in trace]
         for what, value in (
@@ -221,16 +223,21 @@ class Kernel:
             len(arguments.buffers),
             len(variables),
         )
-        text = _native.call(
-            "ptxvm_launch",
-            self.module._handle,
-            self.name.encode(),
-            config,
-            memory,
-            arguments.c_arguments(),
-            len(arguments.list),
-            timeline,
-        )
+
+        def launch(stop: ctypes.c_uint8) -> int:
+            config.stop = ctypes.pointer(stop)
+            return _native.call(
+                "ptxvm_launch",
+                self.module._handle,
+                self.name.encode(),
+                config,
+                memory,
+                arguments.c_arguments(),
+                len(arguments.list),
+                timeline,
+            )
+
+        text = interruptible(launch)
         data = json.loads(_native.take_text(text))
         trace = _native.take_text(timeline.value)
         if data["fault"]:

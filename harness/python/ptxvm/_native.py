@@ -7,13 +7,13 @@ import ctypes
 import functools
 import json
 import os
-from ctypes import POINTER, c_char_p, c_int32, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from ptxvm._errors import error_of
 
-VERSION = 2
+VERSION = 3
 POINTER_ARGUMENT, VALUE_ARGUMENT, TENSOR_MAP_ARGUMENT = range(3)
 
 
@@ -96,6 +96,7 @@ class LaunchConfig(ctypes.Structure):
         ("cooperative", c_int32),
         ("global_races", c_int32),
         ("registers", c_uint32),
+        ("stop", POINTER(c_uint8)),
     ]
 
 

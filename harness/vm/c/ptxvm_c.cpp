@@ -2,6 +2,7 @@
 #include "ptxvm_c.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -26,7 +27,7 @@ static_assert(sizeof(ptxvm_tensor_map) == 120);
 static_assert(sizeof(ptxvm_pointer) == 24);
 static_assert(sizeof(ptxvm_argument) == 56);
 static_assert(sizeof(ptxvm_memory) == 24);
-static_assert(sizeof(ptxvm_launch_config) == 120);
+static_assert(sizeof(ptxvm_launch_config) == 128);
 
 struct ptxvm_module {
   ptxvm::Module module;
@@ -132,6 +133,8 @@ ptxvm::Options to_options(const ptxvm_launch_config& given) {
   if (given.max_steps != 0) options.max_steps = given.max_steps;
   if (given.card) options.card = ptxvm::card(given.card);
   options.registers = given.registers;
+  static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
+  options.stop = reinterpret_cast<const std::atomic<bool>*>(given.stop);
   return options;
 }
 
@@ -202,6 +205,7 @@ class Launch {
     if (config.global_races) options.observers.push_back(&global_races);
     if (!blocks.empty()) options.observers.push_back(&timeline);
     const ptxvm::LaunchResult result = ptxvm::launch(module_, entry, launched, memory_, options);
+    if (result.stopped) throw ptxvm::Error("the launch was stopped");
     if (!result.fault) copy_back();
     if (trace && !blocks.empty()) *trace = to_text(timeline.json());
     return ptxvm::json(result, ptxvm::filter(result.findings, kernel, filter), counters.report(),

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; ptxvm_version() must return it. */
-#define PTXVM_VERSION 2
+#define PTXVM_VERSION 3
 
 typedef struct ptxvm_module ptxvm_module;
 
@@ -78,7 +78,7 @@ typedef struct ptxvm_argument {
   int32_t n_pointers;            /* offset 48 */
 } ptxvm_argument;
 
-/* A launch as the host writes it between <<< and >>>, and how it is watched. 120 bytes. */
+/* A launch as the host writes it between <<< and >>>, and how it is watched. 128 bytes. */
 typedef struct ptxvm_launch_config {
   uint32_t grid[3];             /* offset 0 */
   uint32_t block[3];            /* offset 12: threads */
@@ -100,6 +100,8 @@ typedef struct ptxvm_launch_config {
   int32_t cooperative;  /* offset 104: all blocks are resident at once */
   int32_t global_races; /* offset 108: watch global memory too, over the whole grid */
   uint32_t registers;   /* offset 112: of a thread; 0: not known */
+  const uint8_t* stop;  /* offset 120: another thread ends the launch by writing 1 here, which is an
+                           error of the kind "launch"; NULL: nobody does */
 } ptxvm_launch_config;
 
 /* PTXVM_VERSION of the library. */

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Ctrl-C during a long call into a library."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def interruptible(call: Callable[[ctypes.c_uint8], T]) -> T:
+    """call(stop), which is to end soon after the byte is no longer 0.
+
+    Python handles signals between its own instructions, in the main thread. So this thread waits
+    for another one that makes the call, and can stop it."""
+    stop = ctypes.c_uint8(0)
+    if threading.current_thread() is not threading.main_thread():
+        return call(stop)
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(call(stop))
+        except BaseException as error:  # raised again below
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="ptxvm", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        stop.value = 1
+        thread.join()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
