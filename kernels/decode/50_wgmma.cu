@@ -1,12 +1,11 @@
-// 50_wgmma          parent: 49_columns
-// Idea: with 64 rows of Q the operands need not be swapped. wgmma takes rows of Q in registers, and
-//       K and V as they lie in shared memory: no warp loads a fragment of them. Two warpgroups
-//       compute 64 keys of a tile each.
+// 50_wgmma          parent: 49j_wgmma_qk
+// Idea: wgmma for P V too. S, packed to halves, is its first operand in the registers where it is,
+//       and no warp loads a fragment of K and V.
 //
 // Tile              up to 64 rows of Q of a group x 128 keys, 2 x 4 warps x 16 rows
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   49 with 64 rows issues some 800 instructions a warp for each tile, this rung
-//                   470 and no ldmatrix: the bytes decide, whatever the rows.
+// Expected effect   49 with 64 rows issues some 800 instructions a warp for a tile of 64 keys, this
+//                   rung 470 and no ldmatrix: the bytes decide, whatever the rows.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/math.cuh"
@@ -20,17 +19,17 @@ namespace {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
-  static constexpr int kKeys = 64, kWarps = Bc / 16;  // keys of a warpgroup
+  static constexpr int kWarps = Bc / 16, kKeys = 64;
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
   static constexpr int kPlaces = 2 * 64;
-  static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
-  static constexpr int kAlign = 1024;     // of tiles with the 128-byte swizzle
-  static constexpr float kSlack = 8;      // P is at most 2^kSlack
-  static constexpr int kLanes = D / 16;   // that merge a row, 4 x 16 bytes each
-  static constexpr int kMerged = 4;       // parts that are on their way at a time
-  static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
-  static constexpr int kStateFloats = (D / 2 + 4) * 128;  // of a warpgroup
+  static constexpr int kPart = D + 32;   // floats of a place: O and the log-sum-exp
+  static constexpr float kSlack = 8;     // P is at most 2^kSlack
+  static constexpr int kLanes = D / 16;  // that merge a row, 4 x 16 bytes each
+  static constexpr int kMerged = 4;      // parts that are on their way at a time
+  static constexpr int kBlocksPerSm = 1;
+  static constexpr int kAlign = 1024;                     // of tiles with the 128-byte swizzle
+  static constexpr int kStateFloats = (D / 2 + 4) * 128;  // of four warps
   static constexpr std::size_t kSharedBytes =
       kAlign + kStages * 2 * kTileBytes + kStateFloats * sizeof(float);
   static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
@@ -39,10 +38,8 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
   static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
 
-  // Of the thread's two rows, lane/4 and lane/4 + 8 of the warp's 16: O, a reference near the
-  // maximum and the sum over the thread's own columns.
+  // Of two rows a lane, a reference near the maximum and the lane's sum.
   struct State {
-    float o[D / 2] = {};
     float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
   };
 
@@ -180,96 +177,98 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   }
 
   // S = Q K^T, in the background.
-  __device__ static void multiply_qk(float (&S)[kKeys / 2], const Query& q, uint64_t k) {
+  __device__ static void multiply_qk(float (&S)[kKeys / 8][4], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
   // Hides the keys from `rows` on.
-  __device__ static void mask(float (&S)[kKeys / 2], const fa::DecodeParameters& in, int rows) {
+  __device__ static void mask(float (&S)[kKeys / 8][4], const fa::DecodeParameters& in, int rows) {
     const int query[] = {first_row() % in.seq_q, (first_row() + 8) % in.seq_q};
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
       const int key = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
-      if (key >= rows - in.causal * (in.seq_q - 1 - query[i / 2 % 2])) S[i] = -INFINITY;
+      if (key >= rows - in.causal * (in.seq_q - 1 - query[i / 2 % 2])) S[i / 4][i % 4] = -INFINITY;
     }
   }
 
-  __device__ static float largest(const float (&S)[kKeys / 2], int r) {
+  __device__ static float largest(const float (&S)[kKeys / 8][4], int r) {
     float top = -INFINITY;
 #pragma unroll
-    for (int i = 2 * r; i < kKeys / 2; i += 4) top = fmaxf(top, fmaxf(S[i], S[i + 1]));
+    for (int n = 0; n < kKeys / 8; ++n) top = fmaxf(top, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
     return top;
   }
 
   // Raises the references that a score exceeds by too much, and rescales the state to them.
-  __device__ static void raise(State& state, const float (&top)[2], float scale_log2) {
+  __device__ static void raise(State& state, float (&O)[D / 8][4], const float (&S)[kKeys / 8][4],
+                               float scale_log2) {
+    const float own[] = {largest(S, 0), largest(S, 1)};
+    const float excess[] = {fmaf(own[0], scale_log2, -state.max[0]),
+                            fmaf(own[1], scale_log2, -state.max[1])};
+    if (!__any_sync(0xffffffff, fmaxf(excess[0], excess[1]) > kSlack)) return;
     float alpha[2];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {  // four adjacent lanes hold a row
-      float score = fmaxf(top[r], __shfl_xor_sync(0xffffffff, top[r], 1));
-      score = fmaxf(score, __shfl_xor_sync(0xffffffff, score, 2));
-      const bool above = fmaf(score, scale_log2, -state.max[r]) > kSlack;
-      const float new_max = above ? score * scale_log2 : state.max[r];
+    for (int r = 0; r < 2; ++r) {
+      const float top = quad_max(own[r]);
+      const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
+      const float new_max = above ? top * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
       state.max[r] = new_max;
       state.sum[r] *= alpha[r];
     }
 #pragma unroll
-    for (int i = 0; i < D / 2; ++i) state.o[i] *= alpha[i / 2 % 2];
+    for (int i = 0; i < D / 2; ++i) O[i / 4][i % 4] *= alpha[i / 2 % 2];
   }
 
-  // Online softmax: P = 2^(scale_log2 S - max) as A operands.
-  __device__ static void softmax(uint32_t (&P)[kKeys / 16][4], float (&S)[kKeys / 2], State& state,
+  // Online softmax: P = 2^(scale_log2 S - max) as the A operand of P V.
+  __device__ static void softmax(uint32_t (&P)[4], float (&S)[4], State& state, int n,
                                  float scale_log2) {
-    const float top[] = {largest(S, 0), largest(S, 1)};
-    const float above =
-        fmaxf(fmaf(top[0], scale_log2, -state.max[0]), fmaf(top[1], scale_log2, -state.max[1]));
-    if (__any_sync(0xffffffff, above > kSlack)) raise(state, top, scale_log2);
 #pragma unroll
-    for (int i = 0; i < kKeys / 2; i += 2) {
-      const int r = i / 2 % 2;
-      S[i] = ex2_approx(fmaf(S[i], scale_log2, -state.max[r]));
-      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -state.max[r]));
-      state.sum[r] += S[i] + S[i + 1];
-      const half2 p = __floats2half2_rn(S[i], S[i + 1]);
-      P[i / 8][i / 2 % 4] = reinterpret_cast<const uint32_t&>(p);
+    for (int r = 0; r < 2; ++r) {
+      S[2 * r] = ex2_approx(fmaf(S[2 * r], scale_log2, -state.max[r]));
+      S[2 * r + 1] = ex2_approx(fmaf(S[2 * r + 1], scale_log2, -state.max[r]));
+      state.sum[r] += S[2 * r] + S[2 * r + 1];
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
+      P[2 * n + i] = reinterpret_cast<const uint32_t&>(p);
     }
   }
 
   // O += P V, in the background.
-  __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[kKeys / 16][4],
+  __device__ static void multiply_pv(float (&O)[D / 8][4], const uint32_t (&P)[kKeys / 16][4],
                                      uint64_t v) {
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
     wgmma_commit();
   }
 
-  // What the warpgroup's keys of a tile add to the state; those from `rows` on are hidden.
-  __device__ static void compute_tile(State& state, const Query& q, const fa::DecodeParameters& in,
-                                      uint32_t stage, int rows) {
-    float S[kKeys / 2];
-    uint32_t P[kKeys / 16][4];
-    const int first = threadIdx.x / 128 * kKeys;
-    stage += first * 128;
-    rows -= first;
+  // What the keys of a tile add to the state; those from `rows` on are hidden.
+  __device__ static void compute_tile(State& state, float (&O)[D / 8][4], const Query& q,
+                                      const fa::DecodeParameters& in, uint64_t k, uint64_t v,
+                                      int rows) {
+    float S[kKeys / 8][4];
     wgmma_fence();
-    multiply_qk(S, q, wgmma_descriptor(stage, Bc * 128));
+    multiply_qk(S, q, k);
     wgmma_wait<0>();
     if (rows - in.causal * (in.seq_q - 1) < kKeys) mask(S, in, rows);
-    softmax(P, S, state, in.scale_log2);
+    raise(state, O, S, in.scale_log2);
+    uint32_t P[kKeys / 16][4];
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) softmax(P[n / 2], S[n], state, n % 2, in.scale_log2);
     wgmma_fence();
-    multiply_pv(state.o, P, wgmma_descriptor(stage + kTileBytes, Bc * 128));
+    multiply_pv(O, P, v);
     wgmma_wait<0>();
   }
 
-  // The second warpgroup hands over its state, and the first adds it to its own.
-  __device__ static void merge_halves(State& state, float* states) {
+  // The second four warps hand over their state, and the first add it to their own.
+  __device__ static void merge_halves(State& state, float (&O)[D / 8][4], float* states) {
     float* other = states + threadIdx.x % 128;
     if (threadIdx.x >= 128) {
 #pragma unroll
-      for (int i = 0; i < D / 2; ++i) other[i * 128] = state.o[i];
+      for (int i = 0; i < D / 2; ++i) other[i * 128] = O[i / 4][i % 4];
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         other[(D / 2 + r) * 128] = state.max[r];
@@ -290,7 +289,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     }
 #pragma unroll
     for (int i = 0; i < D / 2; ++i)
-      state.o[i] = state.o[i] * own[i / 2 % 2] + other[i * 128] * weight[i / 2 % 2];
+      O[i / 4][i % 4] = O[i / 4][i % 4] * own[i / 2 % 2] + other[i * 128] * weight[i / 2 % 2];
   }
 
   // Where a share leaves O and the log-sum-exp of a head: the second half of its places is for the
@@ -299,6 +298,25 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
                                    int head) {
     const int place = share == first_share ? kPlaces / 2 + head : head;
     return in.parts + (int64_t{share} * kPlaces + place) * kPart;
+  }
+
+  // A row is in one warp, nothing is added up. Writes O / sum and the log-sum-exp, of a head
+  // in a single share as the result, of others as a part.
+  __device__ static void store_row(const fa::DecodeParameters& in, const float (&O)[D / 8][4],
+                                   int r, float max, float sum, int64_t query, float* part,
+                                   bool whole) {
+    const int lane = threadIdx.x % 4;
+    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
+    if (lane == 0 && !whole) part[D] = LSE;
+    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[query] = LSE * kLn2;
+#pragma unroll
+    for (int i = 0; i < D / 8; ++i) {
+      const float o[] = {O[i][2 * r] * inverse, O[i][2 * r + 1] * inverse};
+      const int to = i * 8 + lane * 2;
+      if (whole) *reinterpret_cast<half2*>(in.O + query * D + to) = __floats2half2_rn(o[0], o[1]);
+      if (!whole) *reinterpret_cast<float2*>(part + to) = make_float2(o[0], o[1]);
+    }
   }
 
   // The parts of a row become one: a part weighs 2^(its log-sum-exp).
@@ -341,31 +359,18 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
       in.O[query * D + (c / 4 * kLanes + lane) * 4 + c % 4] = __float2half(o[c] * inverse);
   }
 
-  // Writes O / sum and the log-sum-exp of the thread's rows, of a head in a single share as the
-  // result, of others as a part.
+  // Stores the rows, two a lane.
   __device__ static void store_rows(const fa::DecodeParameters& in, const Position& at,
-                                    const State& state) {
+                                    const State& state, const float (&O)[D / 8][4]) {
+    const int64_t query = first_query(in, at);
     const bool whole = at.first_share == at.last_share;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float sum = state.sum[r];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      const int row = first_row() + r * 8, column = threadIdx.x % 4 * 2;
-      if (row >= in.group) continue;
-      const int64_t query = first_query(in, at) + row;
-      float* part = part_of(in, blockIdx.x, at.first_share, row);
-      const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-      const float LSE = state.max[r] + __log2f(sum);  // no key: log 0 is -infinity
-      if (column == 0 && !whole) part[D] = LSE;
-      if (column == 0 && whole && in.LSE != nullptr) in.LSE[query] = LSE * kLn2;
-#pragma unroll
-      for (int i = 0; i < D / 8; ++i) {
-        const float o[] = {state.o[4 * i + 2 * r] * inverse, state.o[4 * i + 2 * r + 1] * inverse};
-        const int to = i * 8 + column;
-        if (whole) *reinterpret_cast<half2*>(in.O + query * D + to) = __floats2half2_rn(o[0], o[1]);
-        if (!whole) *reinterpret_cast<float2*>(part + to) = make_float2(o[0], o[1]);
-      }
+      const float sum = quad_sum(state.sum[r]);
+      const int row = first_row() + r * 8;
+      if (row < in.group)
+        store_row(in, O, r, state.max[r], sum, query + row,
+                  part_of(in, blockIdx.x, at.first_share, row), whole);
     }
   }
 
@@ -378,8 +383,9 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 
   // Merges the parts of the share's first and last head, those of which it left the last one.
   __device__ static void finish_heads(const fa::DecodeParameters& in, int all, int begin,
-                                      const Position& back, int* last) {
+                                      const Position& back, float* states) {
     const Position front = back.begin > begin ? position_of(in, all, begin) : back;
+    int* last = reinterpret_cast<int*>(states);
     __threadfence();  // the parts are visible before the counts say so
     __syncthreads();
     if (threadIdx.x == 0) last[0] = count_part(in, front);
@@ -395,11 +401,11 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     }
   }
 
-  // An even share of the tiles of all heads; each warp computes 16 rows of half the keys.
+  // An even share of the tiles of all heads; each warp computes 16 rows of Q.
   __device__ static void run(const fa::DecodeParameters& in) {
     extern __shared__ __align__(128) float shared[];
     const uint32_t ring = (shared_address(shared) + kAlign - 1) & ~(kAlign - 1);
-    float* states = shared + (kSharedBytes - kStateFloats * sizeof(float)) / sizeof(float);
+    const int first = threadIdx.x / 128 * kKeys;
     const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
     const int begin = share_begin(all, block), end = share_begin(all, block + 1);
     store_empty(in);
@@ -424,20 +430,22 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
       Query q;
       load_query(q, in.Q + first_query(in, at) * D, in.group);
       State state;
+      float O[D / 8][4] = {};
 #pragma unroll 1
       for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
         cp_async_wait_group<kStages - 2>();
         fence_async_proxy();  // wgmma reads what this thread has copied
         __syncthreads();      // the tile has arrived; the last read of the one before
         load_step(tile + kStages - 1);
-        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
-        compute_tile(state, q, in, stage, at.length - key);
+        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes + first * 128;
+        compute_tile(state, O, q, in, wgmma_descriptor(stage, Bc * 128),
+                     wgmma_descriptor(stage + kTileBytes, Bc * 128), at.length - key - first);
       }
-      merge_halves(state, states);
-      if (threadIdx.x < 128) store_rows(in, at, state);
+      merge_halves(state, O, shared + (kSharedBytes / 4 - kStateFloats));
+      if (threadIdx.x < 128) store_rows(in, at, state, O);
       if (tile < end) at = position_of(in, all, tile);
     }
-    finish_heads(in, all, begin, at, reinterpret_cast<int*>(shared));
+    finish_heads(in, all, begin, at, shared);
   }
 };
 

@@ -60,13 +60,12 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel
       FA_EIGHT(d, 40), FA_EIGHT(d, 48), FA_EIGHT(d, 56)
 
 // wgmma m64nNk16 for N columns of B; a0 to a5 are the operand numbers after the accumulators.
-//   wgmma(d, a, b, accumulate)             D (+)= A B, k runs along the rows of both tiles in
-//   memory wgmma_transposed(d, a, b, accumulate)  the same with k down the rows of B, as V lies in
-//   memory
+//   wgmma(d, a, b, accumulate): D (+)= A B, k runs along the rows of both tiles in memory
+//   wgmma_transposed(d, a, b, accumulate): the same with k down the rows of B, as V lies in memory
 // Lane l of warp w holds, with g = 16 w + l / 4 and t = l % 4,
 //   D: d[4j] = (g, 8j + 2t), d[4j+1] = (g, 8j + 2t + 1), d[4j+2] and d[4j+3] = (g + 8, the same)
-//   A in registers, two halves each: a[0] = (g, 2t..), a[1] = (g + 8, 2t..), a[2] and a[3] = (..,
-//   2t + 8..)
+//   A in registers, two halves each: a[0] = (g, 2t..), a[1] = (g + 8, 2t..),
+//     a[2] = (g, 2t + 8..), a[3] = (g + 8, 2t + 8..)
 // so that D packed to halves is A of a second product.
 // PTX ISA: "wgmma.mma_async", "Register fragments and shared memory matrix layouts".
 #define FA_WGMMA(N, a0, a1, a2, a3, a4, a5)                                                   \
@@ -99,6 +98,19 @@ FA_WGMMA(64, "32", "33", "34", "35", "36", "37")
 FA_WGMMA(80, "40", "41", "42", "43", "44", "45")
 FA_WGMMA(96, "48", "49", "50", "51", "52", "53")
 FA_WGMMA(128, "64", "65", "66", "67", "68", "69")
+
+/// The same with the accumulators of each 8 columns in an array of their own, as mma_m16n8k16 has
+/// them.
+template <int Columns, class A>
+__device__ __forceinline__ void wgmma(float (&d)[Columns][4], const A& a, uint64_t b,
+                                      int accumulate) {
+  wgmma(reinterpret_cast<float(&)[4 * Columns]>(d), a, b, accumulate);
+}
+template <int Columns, class A>
+__device__ __forceinline__ void wgmma_transposed(float (&d)[Columns][4], const A& a, uint64_t b,
+                                                 int accumulate) {
+  wgmma_transposed(reinterpret_cast<float(&)[4 * Columns]>(d), a, b, accumulate);
+}
 
 #undef FA_WGMMA
 #undef FA_EIGHT

@@ -36,6 +36,7 @@ MODULES = (
     "decode_figures",
     "decode_steps",
     "predictions",
+    "row_figures",
 )
 
 Draw = Callable[[], Canvas]

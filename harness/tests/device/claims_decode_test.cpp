@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the chapters from 44b to 45 say, counted on the machine.
+// What the chapters from 44b to 45 and from 49b to 50 say, counted on the machine.
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
@@ -12,7 +14,8 @@ namespace {
 
 /// Counts of a tile of 64 keys: of five tiles for each thread block less those of two.
 struct TileCounts {
-  std::uint64_t loads, conflicts, exponentials, shuffles, tensor, instructions;
+  std::uint64_t loads, conflicts, exponentials, shuffles, tensor, instructions, movmatrix, wgmma,
+      wgmma_wavefronts;
 };
 
 TileCounts tile_of(const std::string& id, int group, int head_dim) {
@@ -35,7 +38,10 @@ TileCounts tile_of(const std::string& id, int group, int head_dim) {
           of(CountClass::kExp),
           of(CountClass::kShuffle),
           of(CountClass::kTensor),
-          each([](const auto& n) { return n.total_instructions(); })};
+          each([](const auto& n) { return n.total_instructions(); }),
+          of(CountClass::kLdMatrix) - each([](const auto& n) { return n.ldmatrix.requests; }),
+          of(CountClass::kWgmma),
+          each([](const auto& n) { return n.wgmma_wavefronts(); })};
 }
 
 }  // namespace
@@ -101,4 +107,39 @@ TEST_CASE("parts of a head on a card of 132 SMs") {
   CHECK(parts("44d") == 4 * 33);
   CHECK(parts("44e") == 33);
   CHECK(parts("45") == 33);
+}
+
+TEST_CASE("64 rows of Q: what a tile of 64 keys costs, as the chapters from 49b to 50 say") {
+  for (const int head_dim : {128, 64}) {
+    const auto dim = static_cast<std::uint64_t>(head_dim);
+    const std::uint64_t once = 2 * 64 * dim * 2 / 128;  // wavefronts of K and V
+    std::map<std::string, TileCounts> at;
+    for (const char* id :
+         {"49", "49b", "49c", "49d", "49e", "49f", "49g", "49h", "49i", "49j", "50"}) {
+      CAPTURE(id, head_dim);
+      const TileCounts& n = at[id] = tile_of(id, 64, head_dim);
+      const bool is_last = std::string_view(id) == "50", is_mixed = std::string_view(id) == "49j";
+      CHECK(n.exponentials == 64 * 64 / 32);
+      CHECK(n.conflicts == 0);
+      CHECK(n.loads == (is_last ? 0 : is_mixed ? 2 * once : 4 * once));
+      CHECK(n.tensor == (is_last ? 0 : is_mixed ? 2 * dim : 4 * dim));
+      CHECK(n.wgmma == 4 * (is_last ? dim / 16 + 4 : is_mixed ? dim / 16 : 0));
+      CHECK(n.wgmma_wavefronts == (is_last ? once : is_mixed ? once / 2 : 0));
+      CHECK(n.movmatrix == (std::string_view(id) < "49e" ? 8 * 8 : 0));
+    }
+    for (const char* before : {"49d", "49f", "49i", "49j"}) {
+      CAPTURE(before, head_dim);
+      CHECK(std::next(at.find(before))->second.instructions < at[before].instructions);
+    }
+  }
+}
+
+TEST_CASE("49 has an instance for few rows, and from 49b on few rows cost as much as 64") {
+  const TileCounts narrow = tile_of("49", 4, 128), few = tile_of("49b", 4, 128);
+  const TileCounts many = tile_of("49b", 64, 128);
+  CHECK(narrow.loads == 256);
+  CHECK(narrow.tensor == 128);
+  CHECK(few.loads == 1024);
+  CHECK(few.tensor == many.tensor);
+  CHECK(few.instructions == many.instructions);
 }

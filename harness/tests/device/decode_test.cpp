@@ -166,6 +166,45 @@ TEST_CASE("steps from 45b to 45i that move no work have the bits of the step bef
   }
 }
 
+TEST_CASE("steps from 49 to 50 that compute the same in another place have the same bits") {
+  Problem problem = cache(3, 8, 2, 500, 128);
+  problem.lengths = {500, 0, 129};
+  problem.seq_q = 5;  // 20 rows: more than 16, which 49 computes otherwise
+  problem.causal = true;
+  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  const auto output = [&](std::string_view id) {
+    VmDevice device({.ptx = kernels()});
+    device.load(problem, inputs);
+    // Shares of 5 and 6 tiles: a head has three parts at most.
+    device.launch(std::get<LaunchPlan>(make_plan(*find_rung(id), problem, card_of(2))));
+    return device.download_output();
+  };
+  const std::pair<std::string_view, std::string_view> pairs[] = {
+      {"49", "49b"}, {"49b", "49c"}, {"49c", "49d"}, {"49e", "49f"}, {"49h", "49i"}};
+  for (const auto& [before, after] : pairs) {
+    CAPTURE(before, after);
+    CHECK(bitwise_equal(output(before), output(after), nullptr));
+  }
+}
+
+TEST_CASE("from 49h on there is one thread block an SM for 64 rows") {
+  for (const int dim : {64, 128}) {
+    const auto blocks = [&](std::string_view id, std::int64_t batch) {
+      const Problem problem = cache(batch, 32, 8, 8192, dim);
+      return std::get<LaunchPlan>(make_plan(*find_rung(id), problem, h200_description()))
+          .launches.front()
+          .grid.x;
+    };
+    for (const std::string_view id : {"49h", "49i", "49j", "50"}) {
+      CAPTURE(id, dim);
+      CHECK(blocks(id, 1) == 128);   // 16 parts a head
+      CHECK(blocks(id, 16) == 128);  // whole heads
+    }
+    CHECK(blocks("49g", 1) == 264);
+    CHECK(blocks("49g", 16) == 256);
+  }
+}
+
 TEST_CASE("from 45b on a head in one part is stored once") {
   const Problem problem = cache(2, 8, 2, 60, 128);  // a tile, which is not split
   const std::uint64_t result = std::uint64_t{2} * 8 * (128 * 2 + 4);
