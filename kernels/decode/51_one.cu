@@ -22,6 +22,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
+  static constexpr int kPairBytes = 2 * kTileBytes;  // K and V
   static constexpr int kPlaces = 2 * kHeads;
   static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
   static constexpr int kPitch = D + 4;    // of O in shared memory, against conflicts
@@ -31,7 +32,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
   static constexpr int kStateFloats = kWarps * kHeads * kPitch;
   static constexpr std::size_t kSharedBytes =
-      kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
+      kStages * kPairBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
   static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
   static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
   static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
@@ -252,13 +253,12 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
   // What 16 keys add to the state; those from `rows` on are hidden.
   __device__ static void compute_keys(State& state, const uint32_t (&q)[D / 16][2],
-                                      const fa::DecodeParameters& in, uint32_t k, uint32_t v,
-                                      int rows) {
+                                      float scale_log2, uint32_t k, uint32_t v, int rows) {
     float S[4] = {};
     uint32_t P[2];
     multiply_qk(S, q, k);
     if (rows < 16) mask(S, rows);
-    softmax(P, S, state, in.scale_log2);
+    softmax(P, S, state, scale_log2);
     multiply_pv(state, P, v);
   }
 
@@ -399,7 +399,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
     const int begin = share_begin(all, block), end = share_begin(all, block + 1);
-    float* states = shared + kStages * 2 * kTileBytes / 4;
+    float* states = shared + kStages * kPairBytes / 4;
     store_empty(in);
 
     // Starts the copy of a tile to its stage; none where there is no such tile.
@@ -407,7 +407,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     Place place = look_up(in, ahead);
     const auto load_step = [&](int tile) {
       if (tile < end) {
-        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        const uint32_t stage = ring + (tile - begin) % kStages * kPairBytes;
         load_tiles(stage, in, ahead, place);
         ahead.key += Bc;
         if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
@@ -418,7 +418,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 #pragma unroll
     for (int i = 0; i < kStages - 1; ++i) load_step(begin + i);
 
-    // This lane's ldmatrix addresses in a stage: K as it lies, V transposed.
+    // This lane's ldmatrix addresses in the tiles: K as it lies, V transposed.
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
@@ -431,8 +431,9 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         cp_async_wait_group<kStages - 2>();
         __syncthreads();  // the tile has arrived; the last read of the one before
         load_step(tile + kStages - 1);
-        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
-        compute_keys(state, q, in, stage + k_lane, stage + v_lane, at.length - key - warp * 16);
+        const uint32_t stage = ring + (tile - begin) % kStages * kPairBytes;
+        compute_keys(state, q, in.scale_log2, stage + k_lane, stage + v_lane,
+                     at.length - key - warp * 16);
       }
       store_heads(in, at, state, states);
       if (tile < end) at = position_of(in, all, tile);

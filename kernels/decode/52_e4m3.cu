@@ -1,12 +1,11 @@
-// 52_e4m3           parent: 51_one
-// Idea: a cache of e4m3, a byte an element, with a scale for each head. A half has one bit of
-//       exponent more: shifted into its place, an e4m3 is the half of 2^-8 its value. The scores
-//       take that factor and the scale of K, O those of V.
+// 52_e4m3           parent: 51d_values
+// Idea: a tile of twice the keys, of which a warp computes two times 16. They are independent until
+//       the sum, so that one has products while the other is widened or waits for its softmax, and
+//       a barrier stands behind twice the work.
 //
 // Tile              up to 8 queries of a group x 256 keys, 8 warps
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   half the bytes of 51, and 14 instructions a key to widen them: nearly twice
-//                   the tokens a second.
+// Expected effect   as many bytes and instructions; what is left to wait for are the bytes.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -24,6 +23,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
   static constexpr int kWarps = Bc / 32, kHeads = 8;  // columns of an mma
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D;
+  static constexpr int kPairBytes = 2 * kTileBytes;  // K and V
   static constexpr int kPlaces = 2 * kHeads;
   static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
   static constexpr int kPitch = D + 4;    // of O in shared memory, against conflicts
@@ -33,13 +33,13 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
   static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
   static constexpr int kStateFloats = kWarps * kHeads * kPitch;
   static constexpr std::size_t kSharedBytes =
-      kStages * 2 * kTileBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
+      kStages * kPairBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
   static constexpr int kChunks = D / 16;                // 16-byte chunks of a row
   static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
   static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
   static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
   static constexpr int kLineRows = 128 / D;  // rows in 128 bytes
-  static_assert(128 % D == 0, "the swizzle permutes the 16-byte chunks of a row");
+  static_assert(D == 64 || D == 128, "the swizzle permutes the 16-byte chunks of a row");
 
   // The columns of O that a lane merges.
   struct alignas(16) Columns {
@@ -166,14 +166,12 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
     return place;
   }
 
-  __device__ static const unsigned char* elements(const half* cache) {
-    return reinterpret_cast<const unsigned char*>(cache);
-  }
-
   // Starts the copies of a K and a V tile; rows behind the length become zeros.
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
                                     const Position& at, const Place& place) {
     const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
+    const auto* K = reinterpret_cast<const unsigned char*>(in.K);
+    const auto* V = reinterpret_cast<const unsigned char*>(in.V);
     const int64_t own = ((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D;
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
@@ -181,9 +179,16 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
       const int64_t first = __shfl_sync(0xffffffff, own, source);
       const int64_t element = at.key + row < at.length ? first + chunk * 16 : 0;
       const int bytes = at.key + row < at.length ? 16 : 0;
-      cp_async_16(stage + offset(row, chunk), elements(in.K) + element, bytes);
-      cp_async_16(stage + kTileBytes + offset(row, chunk), elements(in.V) + element, bytes);
+      cp_async_16(stage + offset(row, chunk), K + element, bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), V + element, bytes);
     }
+  }
+
+  // Four e4m3 as halves of 2^-8 their value: the first and third, the second and fourth.
+  __device__ static void widen(uint32_t& even, uint32_t& odd, uint32_t four) {
+    odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);
+    four <<= 8;
+    even = (four & 0x80008000) | (four >> 1 & 0x3f803f80);
   }
 
   // The B operand of K Q^T: columns are query heads, those that there are. Of 16 elements of a row
@@ -198,13 +203,6 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
       q[d][0] = __byte_perm(four.x, four.y, 0x5410);
       q[d][1] = __byte_perm(four.x, four.y, 0x7632);
     }
-  }
-
-  // Four e4m3 as halfs of 2^-8 their value: the first and third, the second and fourth.
-  __device__ static void widen(uint32_t& even, uint32_t& odd, uint32_t four) {
-    odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);
-    four <<= 8;
-    even = (four & 0x80008000) | (four >> 1 & 0x3f803f80);
   }
 
   // S = K Q^T of the warp's 16 keys.
@@ -433,7 +431,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
     const int begin = share_begin(all, block), end = share_begin(all, block + 1);
-    float* states = shared + kStages * 2 * kTileBytes / 4;
+    float* states = shared + kStages * kPairBytes / 4;
     store_empty(in);
 
     // Starts the copy of a tile to its stage; none where there is no such tile.
@@ -441,7 +439,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
     Place place = look_up(in, ahead);
     const auto load_step = [&](int tile) {
       if (tile < end) {
-        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        const uint32_t stage = ring + (tile - begin) % kStages * kPairBytes;
         load_tiles(stage, in, ahead, place);
         ahead.key += Bc;
         if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
@@ -452,7 +450,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
 #pragma unroll
     for (int i = 0; i < kStages - 1; ++i) load_step(begin + i);
 
-    // This lane's ldmatrix addresses in a stage: K as it lies, V transposed.
+    // This lane's ldmatrix addresses in the tiles: K as it lies, V transposed.
     const uint32_t k_lane = offset(lane % 16, lane / 16);
     const uint32_t v_lane = kTileBytes + offset(lane % 16, lane / 16);
     for (int tile = begin; tile < end;) {
@@ -466,7 +464,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
         cp_async_wait_group<kStages - 2>();
         __syncthreads();  // the tile has arrived; the last read of the one before
         load_step(tile + kStages - 1);
-        const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
+        const uint32_t stage = ring + (tile - begin) % kStages * kPairBytes;
 #pragma unroll
         for (int i = warp * 16; i < Bc; i += kWarps * 16)
           compute_keys(state, q, scale_log2, stage + i * D + k_lane, stage + i * D + v_lane,

@@ -5,10 +5,10 @@
 // Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
 //                   column of O; seq_q / 32 blocks for a head
 // Shared memory     Q 16 KB + K 16.5 KB + V 16 KB + P 4 KB at head_dim 128
-// Expected effect   the 8-way conflict of the K reads is gone: a float4 from each of 32 rows needs
-//                   the 4 wavefronts of 512 bytes instead of 32.
-// Variant           doubled: where the width of a row must be a power of two, zeros that double it
-//                   are the only padding. Twice the work in Q K^T, and the banks stay the same.
+// Expected effect   no 8-way conflict of the K reads: for a float4 of 32 rows 4 wavefronts, not 32.
+// Variant           doubled: zeros double the width of a row, where it must be a power of two.
+// Twice
+//                   the work in Q K^T, and the banks stay the same.
 
 #include <cfloat>
 

@@ -1,12 +1,12 @@
-// a6_register_tiles parent: a4
-// Idea: each thread computes 8 rows x Bc / Lanes keys of S and 8 rows x D / Lanes columns of O, so
-// that a float4 of any operand feeds 16 to 64 multiply-adds.
+// a6_register_tiles parent: a5c
+// Idea: O += P V is computed as outer products: the columns of a thread are float4, one of V feeds
+// 32 multiply-adds, and no element of V waits in a register. The scale is folded into exp2.
 //
 // Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
 //                   16 lanes a row and 8 warps x 16 rows at head_dim 128
 // Shared memory     Q 34 KB + K 17 KB + V 16 KB + P 36 KB at head_dim 64
-// Expected effect   shared memory is no longer the limit: at head_dim 64, 48 wavefronts for each 64
-//                   cycles of FMA in both products.
+// Expected effect   at head_dim 64, 16 loads for 256 multiply-adds of P V instead of 40, in as many
+//                   wavefronts; the softmax has 2 instructions a score less.
 
 #include <cfloat>
 

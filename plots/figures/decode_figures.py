@@ -570,9 +570,13 @@ def even() -> Canvas:
         for head, count in enumerate(HEAD_TILES)
         for tile in range(room)
     ]
-    counted = [every[len(every) * i // BLOCKS : len(every) * (i + 1) // BLOCKS] for i in range(BLOCKS)]
+    counted = [
+        every[len(every) * i // BLOCKS : len(every) * (i + 1) // BLOCKS] for i in range(BLOCKS)
+    ]
     full = [[head for head in share if head is not None] for share in counted]
-    y = draw_blocks(canvas, y, f"45i: {len(every)} tiles, those without keys left out here", full, 28)
+    y = draw_blocks(
+        canvas, y, f"45i: {len(every)} tiles, those without keys left out here", full, 28
+    )
     canvas.text(14, y + 6, f"46: all {tiles} tiles in a row, cut at T i / n", size=SMALL, bold=True)
     y += 20
     unit = 412 / tiles
@@ -600,7 +604,12 @@ def even() -> Canvas:
 
 
 def strip(
-    canvas: Canvas, y: float, cells: Sequence[tuple[str, str]], *, unit: float = 40, left: float = 14
+    canvas: Canvas,
+    y: float,
+    cells: Sequence[tuple[str, str]],
+    *,
+    unit: float = 40,
+    left: float = 14,
 ) -> float:
     """A row of cells: text and colour of each."""
     for place, (text, fill) in enumerate(cells):
@@ -645,7 +654,12 @@ def row() -> Canvas:
         canvas.cell(x, y, unit - 1, 24, str(tile), fill, size=BRIEF)
         begin_of = max(b for b in begins if b <= tile)
         canvas.text(
-            x + unit / 2, y + 38, str((tile - begin_of) % stages), "muted", size=BRIEF, anchor="middle"
+            x + unit / 2,
+            y + 38,
+            str((tile - begin_of) % stages),
+            "muted",
+            size=BRIEF,
+            anchor="middle",
         )
     for tile in begins:
         x = 13.5 + tile * unit
@@ -670,7 +684,9 @@ def places() -> Canvas:
     canvas.text(14, y + 6, "45f: all O, then all log-sum-exps", size=SMALL, bold=True)
     cells = [(f"O {i}", f"{HUES[i // 3]}-soft") for i in range(6)]
     strip(canvas, y + 18, cells, unit=46)
-    y = strip(canvas, y + 18, [(str(i), f"{HUES[i // 3]}-soft") for i in range(6)], unit=22, left=296)
+    y = strip(
+        canvas, y + 18, [(str(i), f"{HUES[i // 3]}-soft") for i in range(6)], unit=22, left=296
+    )
     y += 14
     canvas.text(14, y + 6, "45g: a place for each thread block", size=SMALL, bold=True)
     y += 18
@@ -678,7 +694,9 @@ def places() -> Canvas:
         x = 14 + i * 69
         canvas.cell(x, y, 44, 24, f"O {i}", f"{HUES[i // 3]}-soft", size=BRIEF)
         canvas.cell(x + 45, y, 21, 24, str(i), f"{HUES[i // 3]}-soft", size=BRIEF)
-    canvas.text(14, y + 42, f"O: {DIM} floats. Log-sum-exp: 1 of a line of 32.", "muted", size=SMALL)
+    canvas.text(
+        14, y + 42, f"O: {DIM} floats. Log-sum-exp: 1 of a line of 32.", "muted", size=SMALL
+    )
     return canvas
 
 
@@ -692,7 +710,11 @@ def cut() -> Canvas:
         note="Number and colour: the head of a tile. Room for 6 blocks.",
     )
     of_heads = [
-        [head for head in range(heads * i // BLOCKS, heads * (i + 1) // BLOCKS) for _ in range(tiles)]
+        [
+            head
+            for head in range(heads * i // BLOCKS, heads * (i + 1) // BLOCKS)
+            for _ in range(tiles)
+        ]
         for i in range(BLOCKS)
     ]
     y = draw_blocks(canvas, y, "45g: whole heads, divided evenly", of_heads, 28)
@@ -951,13 +973,13 @@ def one() -> Canvas:
     return canvas
 
 
-# --- 52: a half from an e4m3 ----------------------------------------------------------------------
+# --- 51b to 52: a half from an e4m3 ---------------------------------------------------------------
 
 
 def bits() -> Canvas:
-    require_formula("52", "(four & 0x80008000) | (four >> 1 & 0x3f803f80)")
+    require_formula("51b", "(four & 0x80008000) | (four >> 1 & 0x3f803f80)")
     canvas, y = begin(
-        "52: an e4m3 moves into a half",
+        "51b: an e4m3 moves into a half",
         "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes that of the "
         "half; the other 7 bits move one place to the right, into the lower 4 bits of its exponent and "
         "the upper 3 of its mantissa. The highest bit of the exponent and 7 of the mantissa are 0.",
@@ -984,51 +1006,102 @@ def bits() -> Canvas:
     return canvas
 
 
-def bytes_of_rows() -> Canvas:
-    """Which column of K and V stands where, from the machine's fragments and the kernel's widen()."""
-    require_formula("52", "widen(a[0], a[2], k8[2 * i]);")
-    require_formula("52", "widen(a[0], a[1], v8[2 * i]);")
-    require_formula("52", "odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);\n    four <<= 8;")
+def bytes_in(canvas: Canvas, y: float, text: str, cells: Sequence[tuple[int, int]]) -> float:
+    """A row of cells: the column that stands there, in the colour of its lane."""
+    unit, left = 25.6, 14.0
+    canvas.text(left, y + 6, text, size=SMALL)
+    for place, (column, hue) in enumerate(cells):
+        x = left + place * unit
+        canvas.cell(x, y + 18, unit - 1, 24, str(column), f"{HUES[hue]}-soft", size=BRIEF)
+    return y + 52
+
+
+def bytes_of_k() -> Canvas:
+    """Which column of K stands where, from the machine's fragments and the kernel's widen()."""
+    require_formula("51c", "widen(a[0], a[2], k8[2 * i]);")
+    require_formula("51c", "odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);\n    four <<= 8;")
     even_odd = {0: (0, 2), 1: (1, 3)}  # bytes of four in the register of widen()
     a = facts()["mma"]["a"]
     canvas, y = begin(
-        "52: which byte comes to which place",
-        "A row of K: 16 bytes, four for each of four lanes. After widen() register a0 has the first and "
-        "third byte of each lane and a2 the second and fourth, so that the places 0 to 15 of the sum are "
-        "the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15. A key of V: 16 bytes, two for each of eight "
-        "lanes. Row g of the result is column 2 g, row g + 8 is column 2 g + 1.",
-        note="Colour: lane. Number: column of K or V.",
+        "51c: K: any order, if Q has the same",
+        "A row of K: 16 bytes, four for each of four lanes. After widen() register a0 has the first "
+        "and third byte of each lane and a2 the second and fourth, so that the places 0 to 15 of the "
+        "sum are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15.",
+        note="Colour: lane. Number: column of K.",
     )
-    unit, left = 25.6, 14.0
-
-    def draw(y: float, text: str, cells: Sequence[tuple[int, int]]) -> float:
-        canvas.text(left, y + 6, text, size=SMALL)
-        for place, (column, hue) in enumerate(cells):
-            x = left + place * unit
-            canvas.cell(x, y + 18, unit - 1, 24, str(column), f"{HUES[hue]}-soft", size=BRIEF)
-        return y + 52
-
-    # K: of the lanes 0 to 3, which have row 0, lane t has the bytes 4 t to 4 t + 3.
+    # Of the lanes 0 to 3, which have row 0, lane t has the bytes 4 t to 4 t + 3.
     places = {}
     for lane in range(4):
         for register, byte in ((0, even_odd[0]), (2, even_odd[1])):
             for (row, k), of in zip(a[lane][register], byte, strict=True):
                 assert row == 0
                 places[k] = (4 * lane + of, lane)
-    canvas.text(left, y + 6, "K: the sum has any order, if Q has the same", size=SMALL, bold=True)
-    y = draw(y + 22, "16 bytes of a key, 4 for each of lanes 0 to 3", [(c, c // 4) for c in range(16)])
-    y = draw(y, "places of the sum: 0 to 7 in a0, 8 to 15 in a2", [places[k] for k in range(16)])
-    # V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys.
+    text = "16 bytes of a key, 4 for each of lanes 0 to 3"
+    y = bytes_in(canvas, y, text, [(c, c // 4) for c in range(16)])
+    text = "places of the sum: 0 to 7 in a0, 8 to 15 in a2"
+    bytes_in(canvas, y, text, [places[k] for k in range(16)])
+    return canvas
+
+
+def bytes_of_v() -> Canvas:
+    """The same of V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys."""
+    require_formula("51d", "widen(a[0], a[1], v8[2 * i]);")
+    require_formula("51d", "i / 2 * 16 + row * 2 + i % 2]")
+    a = facts()["mma"]["a"]
+    canvas, y = begin(
+        "51d: V: any order, if O is put right",
+        "A key of V: 16 bytes, two for each of eight lanes. Row g of the result is column 2 g, row "
+        "g + 8 is column 2 g + 1: the rows 0 to 15 are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 "
+        "13 15.",
+        note="Colour: lane. Number: column of V.",
+    )
     rows = {}
     for lane in range(0, 32, 4):
         for register, half in ((0, 0), (1, 1)):
             ((row, _), (same, _)) = a[lane][register]
             assert row == same
             rows[row] = (lane // 2 + half, lane // 4)
-    y += 8
-    canvas.text(left, y + 6, "V: rows have any order, if O is put right", size=SMALL, bold=True)
-    y = draw(y + 22, "16 bytes of a key, 2 for each of 8 lanes", [(c, c // 2) for c in range(16)])
-    draw(y, "rows of the result: 0 to 7 in a0, 8 to 15 in a1", [rows[r] for r in range(16)])
+    text = "16 bytes of a key, 2 for each of 8 lanes"
+    y = bytes_in(canvas, y, text, [(c, c // 2) for c in range(16)])
+    text = "rows of the result: 0 to 7 in a0, 8 to 15 in a1"
+    bytes_in(canvas, y, text, [rows[r] for r in range(16)])
+    return canvas
+
+
+def two() -> Canvas:
+    """The ring of 51d and of 52 with the keys of each warp."""
+    require_formula("51d", "kStages = 768 / D;")
+    require_formula("52", "kStages = 384 / D;")
+    require_formula("52", "i = warp * 16; i < Bc; i += kWarps * 16")
+    warps, stages = 8, {"51d": 768 // DIM, "52": 384 // DIM}
+    keys_of = {rung: decode.tile_keys(rung) for rung in stages}
+    canvas, y = begin(
+        "52: half as many stages of twice the keys",
+        f"The ring in shared memory. 51d has {stages['51d']} stages of {keys_of['51d']} keys, of which "
+        f"each of {warps} warps computes 16. 52 has {stages['52']} stages of {keys_of['52']} keys, of "
+        "which each warp computes two times 16.",
+        note="768 keys in shared memory. Colour: warps 0 to 3, 4 to 7.",
+    )
+    for rung, count in stages.items():
+        keys = keys_of[rung]
+        text = f"{rung}: {count} stages of {keys} keys, a barrier behind each"
+        canvas.text(14, y + 6, text, size=SMALL, bold=True)
+        y += 18
+        unit = 412 / (count * keys // 16)
+        for sixteen in range(count * keys // 16):
+            hue = HUES[sixteen % warps // 4]
+            own = sixteen % warps == 0
+            fill = hue if own else f"{hue}-soft"
+            canvas.rect(14 + sixteen * unit, y, unit - 1, 24, fill)
+        for stage in range(1, count):
+            x = 14 + stage * keys // 16 * unit - 0.5
+            canvas.line([(x, y - 4), (x, y + 28)], "red", thick=1.6)
+        y += 46
+    told = (
+        "Full colour: the 16 keys of warp 0. In a stage of 52 it has two",
+        "times 16, and no barrier between them.",
+    )
+    canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
 
 
@@ -1055,5 +1128,7 @@ FIGURES = {
     "decode_rows": rows,
     "decode_one": one,
     "decode_bits": bits,
-    "decode_bytes": bytes_of_rows,
+    "decode_bytes_k": bytes_of_k,
+    "decode_bytes_v": bytes_of_v,
+    "decode_two": two,
 }

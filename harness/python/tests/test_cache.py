@@ -168,7 +168,7 @@ def with_page(entry: int, column: int, page: int) -> Any:
         (float8(kv_scales=None), "k has dtype uint8 and kv_scales is None; allowed: kv_"),
         (float8(kv_scales=np.ones((2, 3))), r"kv_scales has shape \(2, 3\); allowed: \(2, 3, 2\)"),
         (float8(kv_scales=1j * np.ones((2, 3, 2))), "kv_scales is .*; allowed: an array"),
-        (float8(rung="51"), "51_one takes no K and V of float8_e4m3; 52 does"),
+        (float8(rung="51"), "51_one takes no K and V of float8_e4m3; 51b, 51c, 51d, 52 do"),
         (float8(v=Cache().v), "dtypes float16, uint8, float16; allowed: all three"),
         (float8(q=Cache().q.astype(np.float32)), "no rung takes this problem"),
         ({"q": np.zeros((1, 2, 17, 64), np.float16)} | {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters from 44b to 45 and from 49b to 50 say, counted on the machine.
+// What the chapters from 44b to 45, from 49b to 50 and from 51 to 52 say, counted on the machine.
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -44,7 +44,74 @@ TileCounts tile_of(const std::string& id, int group, int head_dim) {
           each([](const auto& n) { return n.wgmma_wavefronts(); })};
 }
 
+/// Of a key: shared wavefronts by what causes them, mma and instructions, of 3 * 2048 further keys.
+struct KeyCounts {
+  double copies, loads, stores, matrices, conflicts, tensor, instructions;
+  [[nodiscard]] double wavefronts() const { return copies + loads + stores + matrices; }
+};
+
+KeyCounts key_of(const std::string& id, int head_dim) {
+  const Rung& rung = *find_rung(id);
+  DeviceDescription card = h200_description();
+  card.sms = 1;
+  const auto counts_of = [&](std::int64_t keys) {
+    Problem problem{.batch = 1, .heads = 4, .seq_q = 1, .seq_kv = keys, .head_dim = head_dim};
+    problem.own_kv_heads = 1;
+    set_types(rung, problem);
+    VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
+    device.load(problem, make_inputs(problem, {Distribution::normal, InputKind::kLeastSpread}, 1));
+    device.launch(std::get<LaunchPlan>(make_plan(rung, problem, card)));
+    return device.counts().front().report.total;
+  };
+  constexpr std::int64_t kKeys = 2048;
+  const ptxvm::Counts few = counts_of(2 * kKeys), many = counts_of(5 * kKeys);
+  const auto each = [&](auto value) {
+    return static_cast<double>(value(many) - value(few)) / (3 * kKeys);
+  };
+  return {each([](const auto& n) { return n.shared_copy.wavefronts; }),
+          each([](const auto& n) { return n.shared_load.wavefronts; }),
+          each([](const auto& n) { return n.shared_store.wavefronts; }),
+          each([](const auto& n) { return n.ldmatrix.wavefronts; }),
+          each([](const auto& n) {
+            return n.shared_load.conflicts() + n.shared_store.conflicts() + n.ldmatrix.conflicts();
+          }),
+          each([](const auto& n) { return n.of(CountClass::kTensor); }),
+          each([](const auto& n) { return n.total_instructions(); })};
+}
+
 }  // namespace
+
+TEST_CASE("wavefronts of a key from 51 to 52: its bytes and halves, as often as they are moved") {
+  for (const int head_dim : {128, 64}) {
+    CAPTURE(head_dim);
+    const double bytes = 2 * head_dim / 128.0;  // of K and V in e4m3
+    const auto key = [&](const char* id) { return key_of(id, head_dim); };
+    const KeyCounts k51 = key("51"), k51b = key("51b"), k51c = key("51c"), k51d = key("51d"),
+                    k52 = key("52");
+    CHECK(k51.copies == 2 * bytes);
+    CHECK(k51.matrices == 2 * bytes);
+    CHECK(k51.wavefronts() == 4 * bytes);
+    // Copied, read, written as halves, read as halves.
+    CHECK(k51b.copies == bytes);
+    CHECK(k51b.loads == bytes);
+    CHECK(k51b.stores == 2 * bytes);
+    CHECK(k51b.matrices == 2 * bytes);
+    // The same for V alone; of K a copy and a read.
+    CHECK(k51c.wavefronts() == 4 * bytes);
+    CHECK(k51c.stores == bytes);
+    CHECK(k51d.wavefronts() == 2 * bytes);
+    CHECK(k51d.matrices == bytes);
+    CHECK(k52.wavefronts() == 2 * bytes);
+    for (const KeyCounts* each : {&k51, &k51b, &k51c, &k51d, &k52}) {
+      CHECK(each->conflicts == 0);
+      CHECK(each->tensor == head_dim / 128.0);
+    }
+    CHECK(k51.instructions < k52.instructions);
+    CHECK(k52.instructions < k51d.instructions);
+    CHECK(k51d.instructions < k51c.instructions);
+    CHECK(k51c.instructions < k51b.instructions);
+  }
+}
 
 TEST_CASE("from 44d on a group loads K and V once, and 44f's conflicts end with 44g") {
   for (const int head_dim : {128, 64}) {

@@ -1,0 +1,149 @@
+// a5b_two_keys      parent: a4
+// Idea: a lane computes two keys of S, of a tile of 64: a float4 of Q feeds 8 multiply-adds.
+//
+// Tile              Br = 32, Bc = 64, 4 warps x 8 rows; a lane computes 2 keys of S and every 32nd
+//                   column of O; seq_q / 32 blocks for a head
+// Shared memory     Q 16.5 KB + K 33 KB + V 32 KB + P 8 KB at head_dim 128
+// Expected effect   for 64 multiply-adds of S 24 wavefronts instead of 40.
+
+#include <cfloat>
+
+#include "kernels/fp32/common.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Br, int Bc, int D>
+struct Attention {
+  static constexpr fa::Tile kTile{Br, Bc, Br / 8};
+  static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
+  static constexpr int kPitch = D + 4;  // from one row of Q and K to the next
+  static constexpr std::size_t kSharedBytes =
+      (Br * kPitch + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
+  static constexpr int kRows = 8;          // of a warp
+  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static constexpr int kKeys = Bc / 32;    // of S, of a lane
+  static_assert(kKeys * 32 == Bc && kColumns * 32 == D, "a lane computes whole keys and columns");
+
+  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  struct State {
+    float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
+  };
+
+  // S = Q K^T.
+  __device__ static void multiply_qk(float (&S)[kRows][kKeys], const float* q, const float* k) {
+#pragma unroll 8
+    for (int d = 0; d < D; d += 4) {
+      float4 y[kKeys];
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) y[n] = load_shared_v4(k + n * 32 * kPitch + d);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 x = load_shared_v4(q + r * kPitch + d);
+#pragma unroll
+        for (int n = 0; n < kKeys; ++n) add_dot(S[r][n], x, y[n]);
+      }
+    }
+  }
+
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key that the first row sees, from the lane's key.
+  __device__ static void softmax(float* p, float (&S)[kRows][kKeys], State& s, float scale,
+                                 int last) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float tile_max = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+        S[r][n] = last + r >= n * 32 ? S[r][n] * scale : -INFINITY;
+        tile_max = fmaxf(tile_max, S[r][n]);
+      }
+      const float new_max = fmaxf(s.row_max[r], warp_max(tile_max));
+      const float alpha = exp_approx(s.row_max[r] - new_max);
+      s.row_max[r] = new_max;
+      s.row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+        const float x = exp_approx(S[r][n] - new_max);
+        p[r * Bc + n * 32] = x;
+        s.row_sum[r] += x;
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) s.O[r][c] *= alpha;
+    }
+  }
+
+  // O += P V.
+  __device__ static void multiply_pv(float (&O)[kRows][kColumns], const float* p, const float* v) {
+#pragma unroll
+    for (int j = 0; j < Bc; j += 4) {
+      float y[4][kColumns];
+#pragma unroll
+      for (int i = 0; i < 4 * kColumns; ++i)
+        y[i / kColumns][i % kColumns] = v[(j + i / kColumns) * D + i % kColumns * 32];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 x = load_shared_v4(p + r * Bc + j);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c)
+          add_dot(O[r][c], x, {y[0][c], y[1][c], y[2][c], y[3][c]});
+      }
+    }
+  }
+
+  // Writes O / row_sum.
+  __device__ static void store_rows(const State& s, float* O_out) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float sum = warp_sum(s.row_sum[r]);
+      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      const float divisor = fmaxf(sum, 1.f);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = __fdividef(s.O[r][c], divisor);
+    }
+  }
+
+  __device__ static void run(const float* Q, const float* K, const float* V, float* O_out, float*,
+                             int seq_q, int seq_kv, float scale, int diagonal) {
+    extern __shared__ __align__(16) float shared[];
+    float* const q_tile = shared;
+    float* const k_tile = q_tile + Br * kPitch;
+    float* const v_tile = k_tile + Bc * kPitch;
+    float* const p_tile = v_tile + Bc * D;
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * kRows;
+    const int row = blockIdx.x * Br + warp_row;
+    Q += (head * seq_q + blockIdx.x * Br) * D;
+    O_out += (head * seq_q + row) * D;
+    K += head * seq_kv * D;
+    V += head * seq_kv * D;
+
+    State s = {};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    load_tile<Br, D, kThreads, kPitch>(q_tile, Q);
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      load_tile<Bc, D, kThreads, kPitch>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
+      __syncthreads();  // the tiles have arrived
+      float S[kRows][kKeys] = {};
+      multiply_qk(S, q_tile + warp_row * kPitch, k_tile + lane * kPitch);
+      softmax(p_tile + warp_row * Bc + lane, S, s, scale, row + diagonal - j - lane);
+      __syncwarp();  // the warp's rows of P are complete
+      multiply_pv(s.O, p_tile + warp_row * Bc, v_tile + lane);
+      __syncthreads();  // the last read of the tiles
+    }
+    store_rows(s, O_out + lane);
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X) FA_HEAD_DIMS(X, fa_a5b_two_keys, Attention, 32, 64)
+
+INSTANCES(FA_FLOAT_ENTRY)
+FA_RUNG(a5b_two_keys, INSTANCES, fa::plan_float_tiles);

@@ -1,0 +1,159 @@
+// a5c_lanes         parent: a5b
+// Idea: 8 or 16 lanes share a row instead of 32. A warp has 32 or 16 rows, a thread still 8 of
+// them, with 8 or 4 keys of S and 8 columns of O: a float4 of Q feeds 32 multiply-adds.
+//
+// Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
+//                   16 lanes a row and 8 warps x 16 rows at head_dim 128
+// Shared memory     Q 34 KB + K 17 KB + V 16 KB + P 36 KB at head_dim 64
+// Expected effect   at head_dim 64, 48 wavefronts for each 64 cycles of FMA in both products
+// instead
+//                   of 96: shared memory is no longer the limit.
+
+#include <cfloat>
+
+#include "kernels/fp32/common.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Br, int Bc, int D, int Lanes>
+struct Attention {
+  static constexpr int kRows = 8;             // of a thread
+  static constexpr int kStep = 32 / Lanes;    // from one of them to the next
+  static constexpr int kKeys = Bc / Lanes;    // of S, of a thread: every Lanes-th
+  static constexpr int kColumns = D / Lanes;  // of O, of a thread: every Lanes-th
+  static constexpr int kHeadDim = D, kThreads = Br / kRows * Lanes;
+  static constexpr int kBlocksPerSm = kThreads < 256 ? 256 / kThreads : 1;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kPitch = D + 4;        // of Q and K: rows of adjacent lanes, other banks
+  static constexpr int kPPitch = Bc + Lanes;  // the rows that a warp stores at once, other banks
+  static constexpr std::size_t kSharedBytes =
+      (Br * kPitch + Bc * kPitch + Bc * D + Br * kPPitch) * sizeof(float);
+  static_assert(kKeys * Lanes == Bc && kColumns * Lanes == D && kThreads % 32 == 0);
+
+  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  struct State {
+    float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
+  };
+
+  // S = Q K^T.
+  __device__ static void multiply_qk(float (&S)[kRows][kKeys], const float* q, const float* k) {
+#pragma unroll 2
+    for (int d = 0; d < D; d += 4) {
+      float4 y[kKeys];
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) y[n] = load_shared_v4(k + n * Lanes * kPitch + d);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 x = load_shared_v4(q + r * kStep * kPitch + d);
+#pragma unroll
+        for (int n = 0; n < kKeys; ++n) add_dot(S[r][n], x, y[n]);
+      }
+    }
+  }
+
+  // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
+  // `last` is the last key that the first row sees, from the lane's key.
+  __device__ static void softmax(float* p, float (&S)[kRows][kKeys], State& s, float scale,
+                                 int last) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      float tile_max = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+        S[r][n] = last + r * kStep >= n * Lanes ? S[r][n] * scale : -INFINITY;
+        tile_max = fmaxf(tile_max, S[r][n]);
+      }
+      const float new_max = fmaxf(s.row_max[r], lanes_max<Lanes>(tile_max));
+      const float alpha = exp_approx(s.row_max[r] - new_max);
+      s.row_max[r] = new_max;
+      s.row_sum[r] *= alpha;
+#pragma unroll
+      for (int n = 0; n < kKeys; ++n) {
+        const float x = exp_approx(S[r][n] - new_max);
+        p[r * kStep * kPPitch + n * Lanes] = x;
+        s.row_sum[r] += x;
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) s.O[r][c] *= alpha;
+    }
+  }
+
+  // O += P V.
+  __device__ static void multiply_pv(float (&O)[kRows][kColumns], const float* p, const float* v) {
+#pragma unroll 2
+    for (int j = 0; j < Bc; j += 4) {
+      float y[4][kColumns];
+#pragma unroll
+      for (int i = 0; i < 4 * kColumns; ++i)
+        y[i / kColumns][i % kColumns] = v[(j + i / kColumns) * D + i % kColumns * Lanes];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 x = load_shared_v4(p + r * kStep * kPPitch + j);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c)
+          add_dot(O[r][c], x, {y[0][c], y[1][c], y[2][c], y[3][c]});
+      }
+    }
+  }
+
+  // Writes O / row_sum.
+  __device__ static void store_rows(const State& s, float* O_out) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float sum = lanes_sum<Lanes>(s.row_sum[r]);
+      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      const float divisor = fmaxf(sum, 1.f);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c)
+        O_out[r * kStep * D + Lanes * c] = __fdividef(s.O[r][c], divisor);
+    }
+  }
+
+  __device__ static void run(const float* Q, const float* K, const float* V, float* O_out, float*,
+                             int seq_q, int seq_kv, float scale, int diagonal) {
+    extern __shared__ __align__(16) float shared[];
+    float* const q_tile = shared;
+    float* const k_tile = q_tile + Br * kPitch;
+    float* const v_tile = k_tile + Bc * kPitch;
+    float* const p_tile = v_tile + Bc * D;
+    const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
+    const int lane = threadIdx.x % Lanes;
+    const int first = threadIdx.x / 32 * kRows * kStep + threadIdx.x % 32 / Lanes;
+    const int row = blockIdx.x * Br + first;
+    Q += (head * seq_q + blockIdx.x * Br) * D;
+    O_out += (head * seq_q + row) * D;
+    K += head * seq_kv * D;
+    V += head * seq_kv * D;
+
+    State s = {};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    load_tile<Br, D, kThreads, kPitch>(q_tile, Q);
+
+    for (int j = 0; j < seq_kv; j += Bc) {
+      load_tile<Bc, D, kThreads, kPitch>(k_tile, K + int64_t{j} * D);
+      load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
+      __syncthreads();  // the tiles have arrived
+      float S[kRows][kKeys] = {};
+      multiply_qk(S, q_tile + first * kPitch, k_tile + lane * kPitch);
+      softmax(p_tile + first * kPPitch + lane, S, s, scale, row + diagonal - j - lane);
+      __syncwarp();  // the warp's rows of P are complete
+      multiply_pv(s.O, p_tile + first * kPPitch, v_tile + lane);
+      __syncthreads();  // the last read of the tiles
+    }
+    store_rows(s, O_out + lane);
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                                \
+  X(fa_a5c_lanes_d128, Attention<128, 64, 128, 16>) \
+  X(fa_a5c_lanes_d64, Attention<128, 64, 64, 8>)    \
+  X(fa_a5c_lanes_d32, Attention<128, 64, 32, 8>)
+
+INSTANCES(FA_FLOAT_ENTRY)
+FA_RUNG(a5c_lanes, INSTANCES, fa::plan_float_tiles);
