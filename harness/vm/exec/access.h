@@ -51,7 +51,7 @@ struct Comparison {
   const void* store = nullptr;
 };
 
-/// Reports a request to the probes, before it is carried out.
+/// Reports a request to the probes, before it is carried out. See AccessEvent for `unwritten`.
 inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
                           uint32_t bytes, const Request& request, const Comparison& c = {},
                           Unwritten* unwritten = nullptr) {
