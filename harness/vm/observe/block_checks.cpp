@@ -13,6 +13,7 @@ RaceProbe::RaceProbe(const Kernel& kernel)
     strong_.push_back(ordering_of(i.opcode).strong);
     vector_.push_back(i.opcode.find(".v2") != i.opcode.npos ||
                       i.opcode.find(".v4") != i.opcode.npos);
+    sets_.push_back(i.opcode.find(".exch") != i.opcode.npos);
   }
 }
 
@@ -112,7 +113,7 @@ void RaceProbe::conflict(const Conflict& c) {
   e.there_copied = c.other_copied;
   if (c.hazard == Hazard::kUnwritten) {
     if (access_ && access_->unwritten) return note_unwritten(c, e);
-    // Engines and atomics use what they read.
+    // Engines use what they read.
     if (const auto* stored = origin(c)) {
       Example example = stored->second;
       example.used = Place::instruction(c.place);
@@ -144,6 +145,8 @@ void RaceProbe::note_unwritten(const Conflict& c, const Example& example) {
     } else {
       here = {party(c.agent, c.place), example};
     }
+    if (access_->kind == AccessKind::kAtomic)
+      stored_unwritten_[{warp(access_->warp), access_->instruction}] = here;
   }
   for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
@@ -207,6 +210,8 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   if (strong) access_strong(e, true, at);
   Actor actor = warp_actor(w);
   actor.strong = strong;
+  actor.updates = e.kind == AccessKind::kAtomic;
+  actor.sets = sets_[e.instruction];
   if (e.kind == AccessKind::kCopyWrite) {
     actor.agent = clocks_.copies(w);
     actor.stamp = Clocks::kNever;
@@ -221,7 +226,7 @@ void RaceProbe::access_shared(const AccessEvent& e) {
       shadow_.read_rows(actor, e.instruction, e.mask, at.address, at.base, whole);
     }
   }
-  if (writes && e.unwritten) keep_unwritten(e, at);
+  if (writes && e.unwritten && e.kind != AccessKind::kAtomic) keep_unwritten(e, at);
   if (strong) access_strong(e, false, at);
 }
 

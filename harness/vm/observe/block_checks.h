@@ -113,6 +113,7 @@ class RaceProbe : public Probe, private ConflictSink {
   const Kernel kernel_;
   std::vector<bool> strong_;  // by instruction
   std::vector<bool> vector_;  // By instruction: .v2 or .v4.
+  std::vector<bool> sets_;    // By instruction: an atomic that writes whatever is there.
   FindingLog log_;
   uint32_t request_bytes_ = 16;          // of each lane; a power of two
   const AccessEvent* access_ = nullptr;  // that is being looked at
@@ -131,7 +132,7 @@ class RaceProbe : public Probe, private ConflictSink {
   std::vector<Stores> stores_;                    // by warp
   std::vector<Copies> copies_;                    // by warp
   // Reads of what nobody has written, an error once the value is used: by warp and load, and by warp
-  // and store of what has been read so.
+  // and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;
   Origins unwritten_shared_, stored_unwritten_;
   std::vector<uint32_t> last_wgmma_;  // by warp

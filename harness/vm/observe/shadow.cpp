@@ -144,9 +144,14 @@ inline void Shadow::write_cell(Cell& c, std::vector<Stamp> Slot::*stamps, size_t
     check_lanes(Hazard::kWriteAfterWrite, c, a, place, c.written.place, address, bytes);
   }
   if (c.readers != 0) check_readers(c, stamps, index, a, place, slot, address, bytes);
+  uint16_t kept = 0;
+  if (a.updates && (c.flags & kHollow)) [[unlikely]] {
+    if (!a.sets) kept = kHollow;
+    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written.place, address, bytes);
+  }
   c.written = {a.stamp, place};
   c.writer = a.agent;
-  c.flags = a.strong ? kStrong : 0;
+  c.flags = kept | (a.strong ? kStrong : 0);
   c.readers = 0;
 }
 
@@ -195,7 +200,7 @@ inline void Shadow::line(const Actor& a, uint32_t index, uint32_t place, uint32_
   Cell& c = lines_[index];
   if (c.flags & kSplit) [[unlikely]] {
     part<kWrites>(a, {index, 0, per_line() - 1}, place, slot);
-    if constexpr (kWrites) {
+    if (kWrites && !a.updates) {
       c.written = {a.stamp, place};
       c.writer = a.agent;
       c.flags = a.strong ? kStrong : 0;

@@ -58,6 +58,8 @@ struct Actor {
   const Clock* published = nullptr;  ///< For reads through the async proxy.
   Agent last_warp = 0;               ///< With `published`: ordinary writes have agents up to this.
   bool strong = false;
+  bool updates = false;  ///< An atomic: it reads what it writes over.
+  bool sets = false;     ///< ... and leaves nothing of it.
 };
 
 enum class Hazard : uint8_t {

@@ -463,6 +463,32 @@ TEST_CASE("what nobody has written is that after a copy, too") {
   CHECK(found(local + "st.local.u8 [place+3], 0; ld.local.u8 %r6, [place+3]; " + use) == "");
 }
 
+TEST_CASE("an update of what nobody has written gives it no value") {
+  const std::string zero = "st.shared.u32 [%r1], 0;\n";
+  const std::string load = "ld.shared.u32 %r6, [%r1];\n";
+  const std::string use = "st.global.u32 [%out], %r6;\n";
+  const auto found = [](const std::string& body) { return findings(body, 32); };
+  const std::string message =
+      "uninitialised: shared +0, 4 bytes: warp 0 reads at test.ptx:21 what nobody has written\n";
+  for (const std::string update : {"red.shared.add.u32 [%r1], 1;\n",
+                                   "atom.shared.add.u32 %r5, [%r1], 1;\n",
+                                   "atom.shared.cas.b32 %r5, [%r1], 1, 2;\n",
+                                   "red.relaxed.cta.shared.max.u32 [%r1], 1;\n"}) {
+    CHECK(found(update) == "");
+    CHECK(found(update + load) == "");
+    CHECK(found(update + load + use) == message);
+    CHECK(found(update + "red.shared.add.u32 [%r1], 1;\n" + load + use) == message);
+    CHECK(found(update + zero + load + use) == "");
+    CHECK(found(zero + update + load + use) == "");
+  }
+  CHECK(found("atom.shared.add.u32 %r6, [%r1], 1;\n" + use) == message);
+  CHECK(found("atom.shared.cas.b16 %h1, [%r1], %h2, %h3;\nst.global.u16 [%out], %h1;") != "");
+  CHECK(found("atom.shared.cas.b32 %r6, [%r1], 0, 1; setp.ne.u32 %p1, %r6, 0;\n"
+              "@%p1 bra $end; $end:") == message);
+  CHECK(found("atom.shared.exch.b32 %r5, [%r1], 1;\n" + load + use) == "");
+  CHECK(found("atom.shared.exch.b32 %r6, [%r1], 1;\n" + use) == message);
+}
+
 TEST_CASE("matrices of what nobody has written, stored and read again") {
   // Rows of 16 bytes; those from 5 on are unwritten.
   const auto found = [](const std::string& transposed, int row, int column) {
