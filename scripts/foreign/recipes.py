@@ -4,6 +4,7 @@
   git clone https://github.com/NVIDIA/cuda-samples FOLDER/cuda-samples
   git clone https://github.com/karpathy/llm.c FOLDER/llm.c
   git clone https://github.com/siboehm/SGEMM_CUDA FOLDER/SGEMM_CUDA
+  git clone https://github.com/NVIDIA/cutlass FOLDER/cutlass
   scripts/foreign.py --cuda FOLDER --recipes scripts/foreign/recipes.py
 
 Nothing of those repositories is here but names; their files are compiled as they are. A repository
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from foreign.case import Case, Wrong, expect
 
 FOLDER = Path(os.environ["FOREIGN_FOLDER"])
-SAMPLES, LLM, SGEMM = "cuda-samples", "llm.c", "SGEMM_CUDA"
+SAMPLES, LLM, SGEMM, CUTLASS = "cuda-samples", "llm.c", "SGEMM_CUDA", "cutlass"
 RANDOM = np.random.default_rng(11)
 
 Array = NDArray[Any]
@@ -34,16 +35,16 @@ Run = Callable[["Program"], Sequence[ptxvm.Result]]
 
 
 @functools.cache
-def module_of(path: Path, arch: int) -> ptxvm.Module:
-    includes = [f"-I{path.parent}", f"-I{FOLDER / SAMPLES / 'Common'}"]
+def module_of(path: Path, arch: int, more: tuple[str, ...]) -> ptxvm.Module:
+    includes = [f"-I{path.parent}", f"-I{FOLDER / SAMPLES / 'Common'}", *more]
     return ptxvm.nvcc(path, f"sm_{arch}", ["-std=c++17", *includes])
 
 
 class Program:
     """One .cu file, compiled for one architecture."""
 
-    def __init__(self, path: Path, arch: int) -> None:
-        self.module = module_of(path, arch)
+    def __init__(self, path: Path, arch: int, more: Sequence[str] = ()) -> None:
+        self.module = module_of(path, arch, tuple(more))
 
     def __call__(
         self, kernel: str, grid: Any, block: Any, *arguments: object, shared: int = 0
@@ -485,3 +486,35 @@ def permute(run: Program) -> Sequence[ptxvm.Result]:
     result = run("permute_kernel", 7, 128, x, out, 4, 5, 6, 7)
     expect(out, x.transpose(3, 2, 0, 1))
     return [result]
+
+
+def gemm(kernel: str, block: int, shared: int, kind: Any, tile: int, *sizes: int) -> Run:
+    """Of a size that is no multiple of the tile; B is transposed for the tensor cores."""
+
+    def run(program: Program) -> Sequence[ptxvm.Result]:
+        m, n, k = sizes
+        a, b = (RANDOM.integers(-4, 5, shape).astype(kind) for shape in ((m, k), (k, n)))
+        d = zeros(m, n, dtype=kind)
+        columns = np.ascontiguousarray(b.T) if kind is np.float16 else b
+        grid = (-(-m // tile), -(-n // tile))
+        result = program(kernel, grid, block, a, columns, d, m, n, k, shared=shared)
+        expect(d, a.astype(np.float32) @ b.astype(np.float32))
+        if result.findings:
+            raise Wrong(str(result.findings[0]))
+        return [result]
+
+    return run
+
+
+def cutlass(arch: int) -> Program:
+    includes = [f"-I{FOLDER / CUTLASS / 'include'}"]
+    return Program(Path(__file__).with_name("cutlass.cu"), arch, includes)
+
+
+if (FOLDER / CUTLASS / "include").is_dir():
+    tensor = gemm("tensor_cores", 128, 24576, np.float16, 64, 100, 72, 40)
+    single_precision = gemm("cuda_cores", 256, 16640, np.float32, 128, 130, 29, 19)
+    CASES.append(Case("GEMM, tensor cores", CUTLASS, lambda arch: tensor(cutlass(arch)), (80,)))
+    CASES.append(
+        Case("GEMM, CUDA cores", CUTLASS, lambda arch: single_precision(cutlass(arch)), (80,))
+    )

@@ -247,9 +247,11 @@ def run_double_functions(arch: int) -> Sequence[ptxvm.Result]:
     values, out = RANDOM.uniform(-3, 3, 64), np.zeros((64, 10))
     result = kernel("double_functions", arch, "types.cu").launch(values, out, grid=1, block=64)
     right = [
-        [math.erf(x), math.lgamma(x), np.cbrt(x), math.hypot(x, 2), math.atan2(x, 1.5)]
-        + [math.expm1(x), math.log1p(abs(x)), math.sinh(x)]
-        + [math.remainder(x, 0.3), math.fmod(x, 0.7)]
+        (
+            *(math.erf(x), math.lgamma(x), np.cbrt(x), math.hypot(x, 2), math.atan2(x, 1.5)),
+            *(math.expm1(x), math.log1p(abs(x)), math.sinh(x)),
+            *(math.remainder(x, 0.3), math.fmod(x, 0.7)),
+        )
         for x in values
     ]
     expect(out, right, rtol=1e-13, atol=1e-14)

@@ -112,8 +112,8 @@ bool is_wmma(const isa::Spelling& s, std::string_view what) {
 
 // mma.sync: a row of A and a column of B reach the sums of that row and that column. Lane l of an
 // operand has row or column l / 4; registers of A take turns between the upper and the lower half
-// of sixteen rows, those of the sums come one half after the other. A lane's sums are of two columns,
-// one after the other; registers of two halves have both.
+// of sixteen rows, those of the sums come one half after the other. A lane's sums are of two
+// columns, one after the other; registers of two halves have both.
 void follow_product(Warp& w, const Op& op, const isa::Spelling& s) {
   const auto count = [&](size_t operand) { return static_cast<size_t>(s.operands[operand].count); };
   const uint32_t* const d = op.list;

@@ -40,8 +40,10 @@ Unwritten poison_stored(Warp& w, const Op& op, Space space, uint32_t lanes,
 void poison_from_local(Warp& w, const Op& op, uint32_t lanes, uint32_t count, uint32_t bytes,
                        const uint32_t* addresses);
 
-/// Bytes of a lane's local memory are written by a call, as copies of others where there is a source.
+/// In place of an address: none.
 inline constexpr uint64_t kNoSource = UINT64_MAX;
+
+/// A call writes bytes of a lane's local memory: copies of those at `from`.
 void move_local_poison(Warp& w, int lane, uint64_t from, uint64_t to, uint32_t bytes);
 
 /// The same as poison_loaded for ldmatrix, of as many matrices as there are rows for.

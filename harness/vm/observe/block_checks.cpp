@@ -172,8 +172,10 @@ void RaceProbe::keep_unwritten(const AccessEvent& e, const Places& places) {
     for (uint32_t b = 0; b < e.bytes;) {
       const uint32_t first = b;
       while (b < e.bytes && (its >> b & 1) != 0) ++b;
-      if (b != first) shadow_.empty(at + first, b - first);
-      else ++b;
+      if (b != first)
+        shadow_.empty(at + first, b - first);
+      else
+        ++b;
     }
   }
 }

@@ -131,8 +131,8 @@ class RaceProbe : public Probe, private ConflictSink {
   std::map<uint32_t, Mbarrier> mbarriers_;        // by place
   std::vector<Stores> stores_;                    // by warp
   std::vector<Copies> copies_;                    // by warp
-  // Reads of what nobody has written, an error once the value is used: by warp and load, and by warp
-  // and store of what has been read so, or update.
+  // Reads of what nobody has written, an error once the value is used: by warp and load, and by
+  // warp and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;
   Origins unwritten_shared_, stored_unwritten_;
   std::vector<uint32_t> last_wgmma_;  // by warp

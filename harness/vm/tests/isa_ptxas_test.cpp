@@ -24,8 +24,8 @@ std::string slurp(const std::filesystem::path& path) {
 
 // What stands before the statements of a kernel.
 std::string head(const std::string& target) {
-  return ".version 9.0\n.target sm_" + target + "\n.address_size 64\n" +
-         isa::sample_functions() + ".visible .entry k()\n{\n" + isa::sample_declarations();
+  return ".version 9.0\n.target sm_" + target + "\n.address_size 64\n" + isa::sample_functions() +
+         ".visible .entry k()\n{\n" + isa::sample_declarations();
 }
 
 int first_line() {

@@ -445,11 +445,13 @@ TEST_CASE("what nobody has written is that after a copy, too") {
         message);
   // A copy that lands there gives it a value.
   CHECK(found("st.shared.u32 [%r1], %r5; cp.async.ca.shared.global [%r1], [%in], 4;"
-              "cp.async.wait_all; " + again + use) == "");
+              "cp.async.wait_all; " +
+              again + use) == "");
   // By another warp: what is named is the first read.
   CHECK(findings("setp.lt.u32 %p1, %r3, 1;\n@%p1 ld.shared.u32 %r5, [%r1+1024];\n"
                  "@%p1 st.shared.u32 [%r1], %r5;\nbar.sync 0;\n@%p1 bra $end;\n"
-                 "ld.shared.u32 %r6, [%r1+-128];\n" + use + "$end:\n") ==
+                 "ld.shared.u32 %r6, [%r1+-128];\n" +
+                 use + "$end:\n") ==
         "uninitialised: shared +1024, 4 bytes: warp 0 reads at test.ptx:22 what nobody has "
         "written\n");
   // A race is one still.
@@ -470,10 +472,9 @@ TEST_CASE("an update of what nobody has written gives it no value") {
   const auto found = [](const std::string& body) { return findings(body, 32); };
   const std::string message =
       "uninitialised: shared +0, 4 bytes: warp 0 reads at test.ptx:21 what nobody has written\n";
-  for (const std::string update : {"red.shared.add.u32 [%r1], 1;\n",
-                                   "atom.shared.add.u32 %r5, [%r1], 1;\n",
-                                   "atom.shared.cas.b32 %r5, [%r1], 1, 2;\n",
-                                   "red.relaxed.cta.shared.max.u32 [%r1], 1;\n"}) {
+  for (const std::string update :
+       {"red.shared.add.u32 [%r1], 1;\n", "atom.shared.add.u32 %r5, [%r1], 1;\n",
+        "atom.shared.cas.b32 %r5, [%r1], 1, 2;\n", "red.relaxed.cta.shared.max.u32 [%r1], 1;\n"}) {
     CHECK(found(update) == "");
     CHECK(found(update + load) == "");
     CHECK(found(update + load + use) == message);
@@ -493,13 +494,16 @@ TEST_CASE("matrices of what nobody has written, stored and read again") {
   // Rows of 16 bytes; those from 5 on are unwritten.
   const auto found = [](const std::string& transposed, int row, int column) {
     const std::string use = std::to_string(row * 16 + column * 2);
-    return findings("setp.lt.u32 %p1, %lane, 5; shl.b32 %r4, %lane, 4; add.u32 %r4, %r4, %r2;\n"
-                    "@%p1 st.shared.v4.u32 [%r4], {%r2, %r2, %r2, %r2}; bar.warp.sync 0xffffffff;\n"
-                    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];\n"
-                    "stmatrix.sync.aligned.m8n8.x1" + transposed + ".shared.b16 [%r4+1024], {%r5};\n"
-                    "bar.warp.sync 0xffffffff;\nld.shared.u16 %h1, [area+1024+" + use +
-                        "]; st.global.u16 [%out], %h1;",
-                    32) != "";
+    return findings(
+               "setp.lt.u32 %p1, %lane, 5; shl.b32 %r4, %lane, 4; add.u32 %r4, %r4, %r2;\n"
+               "@%p1 st.shared.v4.u32 [%r4], {%r2, %r2, %r2, %r2}; bar.warp.sync 0xffffffff;\n"
+               "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];\n"
+               "stmatrix.sync.aligned.m8n8.x1" +
+                   transposed +
+                   ".shared.b16 [%r4+1024], {%r5};\n"
+                   "bar.warp.sync 0xffffffff;\nld.shared.u16 %h1, [area+1024+" +
+                   use + "]; st.global.u16 [%out], %h1;",
+               32) != "";
   };
   for (int row = 0; row < 8; ++row) {
     for (int column = 0; column < 8; ++column) {
@@ -523,9 +527,11 @@ TEST_CASE("what a call passes and gives back has as little value as before") {
     Options options;
     options.observers = {&races};
     const std::string text =
-        kSetUp + std::string("ld.shared.u32 %r5, [%r1];\n{\n.param .b32 x; .param .b32 result;\n"
-                             "st.param.b32 [x], %r5; call (result), same, (x);\n"
-                             "ld.param.b32 %r6, [result];\n}\n") +
+        kSetUp +
+        std::string(
+            "ld.shared.u32 %r5, [%r1];\n{\n.param .b32 x; .param .b32 result;\n"
+            "st.param.b32 [x], %r5; call (result), same, (x);\n"
+            "ld.param.b32 %r6, [result];\n}\n") +
         body;
     return show(run(kernel(text, "sm_90a", function), {}, 32, 0, options).result);
   };

@@ -139,8 +139,7 @@ Step move_matrix(Warp& w, const Op& op) {
       const Ref* value = op.list + first + slot / f.per_register();
       Unwritten unwritten;
       if (kStore && (w.checks & kCheckPoison)) [[unlikely]]
-        unwritten =
-            poison_stored(w, op, space, lanes, std::span(value, 1), bytes, request.narrow);
+        unwritten = poison_stored(w, op, space, lanes, std::span(value, 1), bytes, request.narrow);
       if constexpr (kObserved) {
         report_access(w, op, space, kStore ? AccessKind::kStore : AccessKind::kLoad, lanes, bytes,
                       request, {}, kStore && unwritten.lanes == 0 ? nullptr : &unwritten);
@@ -218,9 +217,9 @@ void follow_product(Warp& w, const Op& op, const Fragment& fd, const Fragment& f
       });
     }
     // Where shuffles and loads have a part in it, either is named.
-    set_poison(w, op.list[r], kAllLanes,
-               {any.lanes != 0 ? lanes : 0, any.instruction, any.unwritten != 0 ? lanes : 0,
-                any.load});
+    set_poison(
+        w, op.list[r], kAllLanes,
+        {any.lanes != 0 ? lanes : 0, any.instruction, any.unwritten != 0 ? lanes : 0, any.load});
   }
 }
 

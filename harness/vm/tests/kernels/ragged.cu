@@ -23,10 +23,10 @@ extern "C" __global__ void ragged_mma(const half* a, const half* b, float* d, in
   asm volatile("cp.async.wait_all;");
   __syncthreads();
   unsigned x[4], y[2];
-  const auto at_a = static_cast<unsigned>(
-      __cvta_generic_to_shared(&tile_a[lane % 16][lane / 16 * 8]));
-  const auto at_b = static_cast<unsigned>(
-      __cvta_generic_to_shared(&tile_b[lane % 8][lane / 8 % 2 * 8]));
+  const auto at_a =
+      static_cast<unsigned>(__cvta_generic_to_shared(&tile_a[lane % 16][lane / 16 * 8]));
+  const auto at_b =
+      static_cast<unsigned>(__cvta_generic_to_shared(&tile_b[lane % 8][lane / 8 % 2 * 8]));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                : "r"(at_a));
@@ -68,6 +68,7 @@ extern "C" __global__ void ragged_wmma(const half* a, const half* b, float* d, i
   store_matrix_sync(&tile_d[0][0], sum, kTile, mem_row_major);
   __syncwarp();
   for (int i = lane; i < kTile * kTile; i += 32) {
-    if (i / kTile <= last && i % kTile < n) d[i / kTile * n + i % kTile] = tile_d[i / kTile][i % kTile];
+    if (i / kTile <= last && i % kTile < n)
+      d[i / kTile * n + i % kTile] = tile_d[i / kTile][i % kTile];
   }
 }
