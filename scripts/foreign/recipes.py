@@ -4,6 +4,8 @@
   git clone https://github.com/NVIDIA/cuda-samples FOLDER/cuda-samples
   git clone https://github.com/karpathy/llm.c FOLDER/llm.c
   git clone https://github.com/siboehm/SGEMM_CUDA FOLDER/SGEMM_CUDA
+  git clone https://github.com/NVIDIA/cutlass FOLDER/cutlass
+  git clone https://github.com/ggml-org/ggml FOLDER/ggml
   scripts/foreign.py --cuda FOLDER --recipes scripts/foreign/recipes.py
 
 Nothing of those repositories is here but names; their files are compiled as they are. A repository
@@ -26,7 +28,8 @@ from numpy.typing import NDArray
 from foreign.case import Case, Wrong, expect
 
 FOLDER = Path(os.environ["FOREIGN_FOLDER"])
-SAMPLES, LLM, SGEMM = "cuda-samples", "llm.c", "SGEMM_CUDA"
+SAMPLES, LLM, SGEMM, CUTLASS = "cuda-samples", "llm.c", "SGEMM_CUDA", "cutlass"
+GGML = "ggml"
 RANDOM = np.random.default_rng(11)
 
 Array = NDArray[Any]
@@ -34,21 +37,30 @@ Run = Callable[["Program"], Sequence[ptxvm.Result]]
 
 
 @functools.cache
-def module_of(path: Path, arch: int) -> ptxvm.Module:
-    includes = [f"-I{path.parent}", f"-I{FOLDER / SAMPLES / 'Common'}"]
+def module_of(path: Path, arch: int, more: tuple[str, ...]) -> ptxvm.Module:
+    folders = (path.parent, FOLDER / SAMPLES / "Common", FOLDER / GGML / "include")
+    includes = [*(f"-I{each}" for each in folders), f"-I{path.parent.parent}", *more]
     return ptxvm.nvcc(path, f"sm_{arch}", ["-std=c++17", *includes])
 
 
 class Program:
     """One .cu file, compiled for one architecture."""
 
-    def __init__(self, path: Path, arch: int) -> None:
-        self.module = module_of(path, arch)
+    def __init__(self, path: Path, arch: int, more: Sequence[str] = ()) -> None:
+        self.module = module_of(path, arch, tuple(more))
 
     def __call__(
-        self, kernel: str, grid: Any, block: Any, *arguments: object, shared: int = 0
+        self,
+        kernel: str,
+        grid: Any,
+        block: Any,
+        *arguments: object,
+        shared: int = 0,
+        cooperative: bool = False,
     ) -> ptxvm.Result:
-        return self.module.kernel(kernel).launch(*arguments, grid=grid, block=block, shared=shared)
+        return self.module.kernel(kernel).launch(
+            *arguments, grid=grid, block=block, shared=shared, cooperative=cooperative
+        )
 
 
 CASES: list[Case] = []
@@ -485,3 +497,94 @@ def permute(run: Program) -> Sequence[ptxvm.Result]:
     result = run("permute_kernel", 7, 128, x, out, 4, 5, 6, 7)
     expect(out, x.transpose(3, 2, 0, 1))
     return [result]
+
+
+@case(GGML, "src/ggml-cuda/norm.cu")
+def ggml_norms(run: Program) -> Sequence[ptxvm.Result]:
+    x, wide = single(5, 300), single(3, 2000)
+    out, wide_out, nothing = (
+        np.zeros_like(x),
+        np.zeros_like(wide),
+        ptxvm.Struct(*[np.uint32(0)] * 3),
+    )
+    unused = (0, 0, 0, 0, *[nothing] * 4)
+    results = [
+        run("rms_norm_f32<256, false, false>", 5, 256, x, out, 300, 300, 1500, 1500, 1e-5,
+            *unused, *unused, shared=128),
+        run("norm_f32<1024>", 3, 1024, wide, wide_out, 2000, 2000, 6000, 6000, 1e-5, shared=256),
+    ]  # fmt: skip
+    expect(out, x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5), rtol=1e-4)
+    centred = wide - wide.mean(1, keepdims=True)
+    expect(wide_out, centred / np.sqrt(wide.var(1, keepdims=True) + 1e-5), rtol=1e-3, atol=1e-4)
+    return results
+
+
+@case(GGML, "src/ggml-cuda/softmax.cu")
+def ggml_softmax(run: Program) -> Sequence[ptxvm.Result]:
+    """One of them synchronises the whole grid."""
+
+    def parameters(columns: int, rows: int, scale: float) -> ptxvm.Struct:
+        whole = (1, columns, rows, rows, columns, rows, 1, 1, 0, 0, 0, 1, 1)
+        words = [np.int64(each) for each in whole]
+        return ptxvm.Struct(words[0], np.uint32(1), *words[1:], *map(np.float32, (scale, 0, 0, 0)))
+
+    x, wide = single(4, 300), single(2, 40000)
+    out, wide_out = np.zeros_like(x), np.zeros_like(wide)
+    results = [
+        run("soft_max_f32<true, 0, 0, float>", 4, 128, x, 0, 0, out, parameters(300, 4, 0.5),
+            shared=4 * 332),
+        run("soft_max_f32_parallelize_cols", 16, 256, wide, wide_out, zeros(16), zeros(16),
+            parameters(40000, 2, 1), cooperative=True),
+    ]  # fmt: skip
+    for got, weights in ((out, np.exp(0.5 * x)), (wide_out, np.exp(wide))):
+        expect(got, weights / weights.sum(1, keepdims=True), rtol=1e-4)
+    return results
+
+
+@case(GGML, "src/ggml-cuda/argsort.cu")
+def ggml_argsort(run: Program) -> Sequence[ptxvm.Result]:
+    x, order = single(3, 100), zeros(3, 100, dtype=np.int32)
+    kernel = "k_argsort_f32_i32<(ggml_sort_order)1>"
+    result = run(kernel, 3, 128, x, order, 100, 128, shared=512)
+    expect(np.take_along_axis(x, order, 1), -np.sort(-x, 1))
+    return [result]
+
+
+@case(GGML, "src/ggml-cuda/sumrows.cu")
+def ggml_sum_rows(run: Program) -> Sequence[ptxvm.Result]:
+    x, sums = single(3, 1000), zeros(3)
+    result = run("reduce_rows_f32<false>", 3, 512, x, sums, 1000)
+    expect(sums, x.sum(1), rtol=1e-4, atol=1e-4)
+    return [result]
+
+
+def gemm(kernel: str, block: int, shared: int, kind: Any, tile: int, *sizes: int) -> Run:
+    """Of a size that is no multiple of the tile; B is transposed for the tensor cores."""
+
+    def run(program: Program) -> Sequence[ptxvm.Result]:
+        m, n, k = sizes
+        a, b = (RANDOM.integers(-4, 5, shape).astype(kind) for shape in ((m, k), (k, n)))
+        d = zeros(m, n, dtype=kind)
+        columns = np.ascontiguousarray(b.T) if kind is np.float16 else b
+        grid = (-(-m // tile), -(-n // tile))
+        result = program(kernel, grid, block, a, columns, d, m, n, k, shared=shared)
+        expect(d, a.astype(np.float32) @ b.astype(np.float32))
+        if result.findings:
+            raise Wrong(str(result.findings[0]))
+        return [result]
+
+    return run
+
+
+def cutlass(arch: int) -> Program:
+    includes = [f"-I{FOLDER / CUTLASS / 'include'}"]
+    return Program(Path(__file__).with_name("cutlass.cu"), arch, includes)
+
+
+if (FOLDER / CUTLASS / "include").is_dir():
+    tensor = gemm("tensor_cores", 128, 24576, np.float16, 64, 100, 72, 40)
+    single_precision = gemm("cuda_cores", 256, 16640, np.float32, 128, 130, 29, 19)
+    CASES.append(Case("GEMM, tensor cores", CUTLASS, lambda arch: tensor(cutlass(arch)), (80,)))
+    CASES.append(
+        Case("GEMM, CUDA cores", CUTLASS, lambda arch: single_precision(cutlass(arch)), (80,))
+    )

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "exec/access.h"
 
+#include "exec/poison.h"
+
 namespace ptxvm {
 namespace {
 
@@ -136,6 +138,14 @@ void require_own_block(const Warp& w, const Op& op, uint32_t mask, const Request
     raise(w, op, FaultKind::kInvalid, lane,
           std::string(what) + " is in the shared memory of another block");
   });
+}
+
+void report_update(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes,
+                   const Request& request, Ref old) {
+  Unwritten unwritten;
+  report_access(w, op, space, AccessKind::kAtomic, mask, bytes, request, {}, &unwritten);
+  if (old != kNoRef && unwritten.lanes != 0)
+    set_poison(w, old, 0, {0, 0, unwritten.lanes, op.instruction});
 }
 
 void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, uint32_t alignment,

@@ -51,7 +51,11 @@ struct Comparison {
   const void* store = nullptr;
 };
 
-/// Reports a request to the probes, before it is carried out.
+/// An update, whose old value goes to a register or nowhere (kNoRef).
+void report_update(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes,
+                   const Request& request, Ref old);
+
+/// Reports a request to the probes, before it is carried out. See AccessEvent for `unwritten`.
 inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
                           uint32_t bytes, const Request& request, const Comparison& c = {},
                           Unwritten* unwritten = nullptr) {

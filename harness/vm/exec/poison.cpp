@@ -2,6 +2,7 @@
 #include "exec/poison.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "exec/fault.h"
 #include "exec/registers.h"
@@ -39,19 +40,8 @@ Path path_of(CountClass c) {
   }
 }
 
-Poison poison_of(const Warp& w, Ref ref) {
-  const auto found = w.poison.find(ref & ~kRefFlags);
-  return found == w.poison.end() ? Poison{} : found->second;
-}
-
-void set_poison(Warp& w, Ref ref, uint32_t lanes, const Poison& p) {
-  ref &= ~kRefFlags;
-  if (p.all() == 0 && !w.poison.contains(ref)) return;
-  Poison& old = w.poison[ref];
-  old = old.within(~lanes);
-  old.add(p);
-  if (old.all() == 0) w.poison.erase(ref);
-  if (w.poison.empty()) {
+void note_checks(Warp& w) {
+  if (w.poison.empty() && w.poisoned_local.empty()) {
     w.checks &= static_cast<uint8_t>(~kCheckPoison);
   } else {
     w.checks |= kCheckPoison;
@@ -116,9 +106,14 @@ uint32_t decided(const Warp& w, const Op& op, const isa::Spelling& s) {
   return out;
 }
 
+bool is_wmma(const isa::Spelling& s, std::string_view what) {
+  return s.tokens[0].text == "wmma" && s.tokens[1].text == what;
+}
+
 // mma.sync: a row of A and a column of B reach the sums of that row and that column. Lane l of an
 // operand has row or column l / 4; registers of A take turns between the upper and the lower half
-// of sixteen rows, those of the sums come one half after the other.
+// of sixteen rows, those of the sums come one half after the other. A lane's sums are of two
+// columns, one after the other; registers of two halves have both.
 void follow_product(Warp& w, const Op& op, const isa::Spelling& s) {
   const auto count = [&](size_t operand) { return static_cast<size_t>(s.operands[operand].count); };
   const uint32_t* const d = op.list;
@@ -132,22 +127,44 @@ void follow_product(Warp& w, const Op& op, const isa::Spelling& s) {
     for_lanes(p.unwritten, [&](int lane) { unwritten |= to(lane); });
     return Poison{lanes, p.instruction, unwritten, p.load};
   };
-  Poison rows[2], columns;
+  const size_t turns = count(0) / halves;  // sums of a row in a lane, in registers of their own
+  Poison rows[2], columns[2];
   for (size_t i = 0; i < count(1); ++i) {
     rows[i % halves].add(spread(poison_of(w, a[i]), [](int lane) { return 0xfu << (lane & ~3); }));
   }
   for (size_t i = 0; i < count(2); ++i) {
-    columns.add(spread(poison_of(w, b[i]), [](int lane) { return 0x11111111u << (lane / 8); }));
+    const Poison p = poison_of(w, b[i]);
+    const auto to = [](int lane) { return 0x11111111u << (lane / 8); };
+    for (size_t odd = 0; odd < 2; ++odd) {
+      const uint32_t its = turns < 2 ? kAllLanes : odd != 0 ? 0xf0f0f0f0u : 0x0f0f0f0fu;
+      columns[odd].add(spread(p.within(its), to));
+    }
   }
   for (size_t i = 0; i < count(0); ++i) {
     Poison p = rows[i * halves / count(0)];
-    p.add(columns);
+    p.add(columns[i % 2]);
     p.add(poison_of(w, c[i]));
     set_poison(w, d[i], kAllLanes, p);
   }
 }
 
 }  // namespace
+
+Poison poison_of(const Warp& w, Ref ref) {
+  if (ref >= kNoRef || (ref & kRefPool)) return {};
+  const auto found = w.poison.find(ref & ~kRefFlags);
+  return found == w.poison.end() ? Poison{} : found->second;
+}
+
+void set_poison(Warp& w, Ref ref, uint32_t lanes, const Poison& p) {
+  ref &= ~kRefFlags;
+  if (p.all() == 0 && !w.poison.contains(ref)) return;
+  Poison& old = w.poison[ref];
+  old = old.within(~lanes);
+  old.add(p);
+  if (old.all() == 0) w.poison.erase(ref);
+  note_checks(w);
+}
 
 void follow_poison(Warp& w, const Op& op) {
   if (op.guard == kAddedOp) return;
@@ -164,16 +181,24 @@ void follow_poison(Warp& w, const Op& op) {
   }
   if (path == Path::kShuffle) return;
   const isa::Spelling& spelling = *program.spellings[op.instruction];
+  if (action == Action::kInstruction && is_wmma(spelling, "mma")) return;  // follows its own
   if (path == Path::kWarp && spelling.tokens[0].text == "mma") {
     return follow_product(w, op, spelling);
   }
   // What a call passes goes through memory.
   const bool ends = path == Path::kUse || action == Action::kFrameAccess;
+  const std::string_view base = spelling.tokens[0].text;
+  const bool stores = ends && (base == "st" || base == "stmatrix" || is_wmma(spelling, "store"));
+  const Ref address = op.list[0] & kRefPool ? kNoRef : op.list[0] & ~kRefFlags;
+  bool first = true;
   for_registers(program, op, action, [&](Ref ref, bool written) {
     if (written) return;
+    const bool is_stored = stores && !(std::exchange(first, false) && ref == address);
     Poison p = poison_of(w, ref).within(w.mask);
     if (p.all() == 0) return;
     if (ends && path != Path::kUse) p.lanes = 0;
+    if (is_stored) p.unwritten = 0;  // see poison_stored
+    if (is_stored && p.lanes == 0) return;
     if (ends) {
       p = use(w, op, p);
       set_poison(w, ref, w.mask, {});
@@ -214,6 +239,90 @@ void poison_loaded(Warp& w, const Op& op, const Unwritten& unwritten, uint32_t c
   }
 }
 
+namespace {
+
+void mark(Unwritten& out, int lane, uint32_t first, uint32_t bytes) {
+  auto& its = out.bytes[static_cast<size_t>(lane)];
+  if (!(out.lanes >> lane & 1)) its = 0;
+  out.lanes |= 1u << lane;
+  its |= static_cast<uint16_t>(((1u << bytes) - 1) << first);
+}
+
+uint64_t local_key(int lane, uint64_t address) {
+  return static_cast<uint64_t>(lane) << 32 | address;
+}
+
+// More bytes than this are used when they are stored.
+constexpr size_t kMostLocal = size_t{1} << 16;
+
+void store_local(Warp& w, int lane, uint32_t address, uint32_t bytes, const Unwritten& unwritten) {
+  for (uint32_t b = 0; b < bytes; ++b) {
+    const uint64_t key = local_key(lane, address + b);
+    if ((unwritten.lanes >> lane & unwritten.bytes[static_cast<size_t>(lane)] >> b & 1) != 0) {
+      w.poisoned_local[key] = unwritten.load;
+    } else {
+      w.poisoned_local.erase(key);
+    }
+  }
+}
+
+}  // namespace
+
+Unwritten poison_stored(Warp& w, const Op& op, Space space, uint32_t lanes,
+                        std::span<const Ref> values, uint32_t bytes, const uint32_t* addresses) {
+  const auto count = static_cast<uint32_t>(values.size());
+  const bool local = space == Space::kLocal;
+  const bool carries = space == Space::kShared || space == Space::kSharedCluster ||
+                       (local && w.poisoned_local.size() < kMostLocal);
+  Unwritten out;
+  for (uint32_t e = 0; e < count; ++e) {
+    const Poison p = poison_of(w, values[e]).within(lanes);
+    if (p.unwritten == 0) continue;
+    if (!carries) {
+      use(w, op, p);
+      set_poison(w, values[e], lanes, {});
+      continue;
+    }
+    for_lanes(p.unwritten, [&](int lane) { mark(out, lane, e * bytes, bytes); });
+    out.load = p.load;
+  }
+  if (local && (out.lanes != 0 || !w.poisoned_local.empty())) {
+    for_lanes(lanes, [&](int lane) { store_local(w, lane, addresses[lane], count * bytes, out); });
+    note_checks(w);
+  }
+  return out;
+}
+
+void poison_from_local(Warp& w, const Op& op, uint32_t lanes, uint32_t count, uint32_t bytes,
+                       const uint32_t* addresses) {
+  if (w.poisoned_local.empty()) return;
+  for (uint32_t e = 0; e < count; ++e) {
+    Poison p;
+    for_lanes(lanes, [&](int lane) {
+      for (uint32_t b = 0; b < bytes; ++b) {
+        const auto found = w.poisoned_local.find(local_key(lane, addresses[lane] + e * bytes + b));
+        if (found != w.poisoned_local.end()) p.add({0, 0, 1u << lane, found->second});
+      }
+    });
+    set_poison(w, op.r[e], 0, p);
+  }
+}
+
+void move_local_poison(Warp& w, int lane, uint64_t from, uint64_t to, uint32_t bytes) {
+  if (w.poisoned_local.empty()) return;
+  for (uint32_t b = 0; b < bytes; ++b) {
+    const auto found = from == kNoSource ? w.poisoned_local.end()
+                                         : w.poisoned_local.find(local_key(lane, from + b));
+    if (found == w.poisoned_local.end()) {
+      w.poisoned_local.erase(local_key(lane, to + b));
+    } else {
+      const uint32_t load = found->second;
+      w.poisoned_local[local_key(lane, to + b)] = load;
+    }
+  }
+  note_checks(w);
+}
+
 void poison_matrices(Warp& w, const Op& op, const Unwritten& unwritten, bool transposed) {
   for_lanes(unwritten.lanes, [&](int row) {
     Poison p{0, 0, 0, op.instruction};
@@ -223,6 +332,26 @@ void poison_matrices(Warp& w, const Op& op, const Unwritten& unwritten, bool tra
     });
     set_poison(w, op.r[row / 8], 0, p);
   });
+}
+
+Unwritten poison_stored_matrices(Warp& w, const Op& op, uint32_t count, bool transposed) {
+  Unwritten out;
+  for (uint32_t m = 0; m < count; ++m) {
+    const Poison p = poison_of(w, op.r[m + 2]);
+    if (p.unwritten == 0) continue;
+    out.load = p.load;
+    for_lanes(p.unwritten, [&](int lane) {
+      const int row = static_cast<int>(m) * 8, quarter = lane / 4, pair = lane % 4;
+      if (transposed) {
+        for (const int r : {pair * 2, pair * 2 + 1}) {
+          mark(out, row + r, static_cast<uint32_t>(quarter) * 2, 2);
+        }
+      } else {
+        mark(out, row + quarter, static_cast<uint32_t>(pair) * 4, 4);
+      }
+    });
+  }
+  return out;
 }
 
 }  // namespace ptxvm

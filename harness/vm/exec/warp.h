@@ -103,7 +103,7 @@ class PendingWork {
 
 /// Checks of registers before each operation, in Warp::checks.
 inline constexpr uint8_t kCheckBusy = 1;    ///< Some are in use by wgmma in flight.
-inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison.
+inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison, or local memory does.
 
 /// Lanes of a register whose value came from nowhere, and the instruction that they owe it to.
 struct Poison {
@@ -161,11 +161,14 @@ struct Warp {
   std::vector<uint32_t> busy;              ///< Uses by wgmma in flight, by register line.
   uint8_t checks = 0;                      ///< Which of the following checks are to be made.
   std::unordered_map<Ref, Poison> poison;  ///< By place of the register.
-  bool waiting = false;                    ///< At wgmma.wait_group.
-  uint32_t registers = 0;                  ///< Of each thread, for setmaxnreg.
-  std::unique_ptr<CallStack> calls;        ///< Made by the first call.
-  bool cluster_arrived = false;            ///< At barrier.cluster, and has not waited yet.
-  uint64_t cluster_phase = 0;              ///< In which it arrived.
+  /// Bytes of local memory that hold what a load of unwritten memory gave: that load. By lane (in
+  /// the upper half) and address.
+  std::unordered_map<uint64_t, uint32_t> poisoned_local;
+  bool waiting = false;              ///< At wgmma.wait_group.
+  uint32_t registers = 0;            ///< Of each thread, for setmaxnreg.
+  std::unique_ptr<CallStack> calls;  ///< Made by the first call.
+  bool cluster_arrived = false;      ///< At barrier.cluster, and has not waited yet.
+  uint64_t cluster_phase = 0;        ///< In which it arrived.
 
   /// Pointer to the 32 lanes (or the mask) of an operand.
   template <class T>

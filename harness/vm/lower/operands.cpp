@@ -354,9 +354,8 @@ void OperandLowering::address(const Operand& o, const isa::OperandSpec& spec,
       fail(base.span, "an address is a 32-bit or 64-bit register");
     }
     ref = reg->ref;
-    if (symbols_.in_function() && names_param(spelling)) {
-      fail(base.span, "in a function a .param access names the parameter");
-    }
+    // LLVM takes the address of a parameter first. A function's lie in its frame.
+    frame |= symbols_.in_function() && names_param(spelling);
   } else if (auto symbol = symbols_.find_variable(base.name, scope_)) {
     check_space(o, *symbol, spelling);
     ref = symbol->slot != kNoRef      ? symbol->slot

@@ -13,6 +13,7 @@ RaceProbe::RaceProbe(const Kernel& kernel)
     strong_.push_back(ordering_of(i.opcode).strong);
     vector_.push_back(i.opcode.find(".v2") != i.opcode.npos ||
                       i.opcode.find(".v4") != i.opcode.npos);
+    sets_.push_back(i.opcode.find(".exch") != i.opcode.npos);
   }
 }
 
@@ -38,6 +39,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   stores_.assign(warps, {});
   copies_.assign(warps, {});
   unwritten_shared_.clear();
+  stored_unwritten_.clear();
   last_wgmma_.assign(warps, 0);
   const size_t local = size_t{32} * kernel_.local_bytes();
   local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
@@ -109,9 +111,14 @@ void RaceProbe::conflict(const Conflict& c) {
   e.address = c.address % stride_ & ~(request_bytes_ - 1);
   e.block = block_number(c.address / stride_);
   e.there_copied = c.other_copied;
-  if (c.hazard == Hazard::kUnwritten && access_ && access_->unwritten) {
-    note_unwritten(c, e);
-    return;
+  if (c.hazard == Hazard::kUnwritten) {
+    if (access_ && access_->unwritten) return note_unwritten(c, e);
+    // Engines use what they read.
+    if (const auto* stored = origin(c)) {
+      Example example = stored->second;
+      example.used = Place::instruction(c.place);
+      return add(Problem::kUnwritten, stored->first, {}, example);
+    }
   }
   const Problem problem = c.hazard == Hazard::kUnwritten ? Problem::kUnwritten
                           : c.hazard == Hazard::kProxy   ? Problem::kProxy
@@ -121,11 +128,25 @@ void RaceProbe::conflict(const Conflict& c) {
   add(problem, party(c.agent, c.place), party(c.other, c.other_place), e);
 }
 
+// Where somebody has stored what nobody has written: the read that it comes from.
+const std::pair<Party, Example>* RaceProbe::origin(const Conflict& c) const {
+  if (clocks_.kind(c.other) != AgentKind::kWarp) return nullptr;
+  const auto found =
+      stored_unwritten_.find({clocks_.number(c.other), Place::instruction(c.other_place)});
+  return found == stored_unwritten_.end() ? nullptr : &found->second;
+}
+
 void RaceProbe::note_unwritten(const Conflict& c, const Example& example) {
   ptxvm::Unwritten& out = *access_->unwritten;
   if (out.lanes == 0) {
-    unwritten_shared_[{warp(access_->warp), access_->instruction}] = {party(c.agent, c.place),
-                                                                      example};
+    auto& here = unwritten_shared_[{warp(access_->warp), access_->instruction}];
+    if (const auto* stored = origin(c)) {
+      here = *stored;
+    } else {
+      here = {party(c.agent, c.place), example};
+    }
+    if (access_->kind == AccessKind::kAtomic)
+      stored_unwritten_[{warp(access_->warp), access_->instruction}] = here;
   }
   for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
@@ -135,6 +156,26 @@ void RaceProbe::note_unwritten(const Conflict& c, const Example& example) {
       if (!(out.lanes >> lane & 1)) out.bytes[lane] = 0;
       out.lanes |= 1u << lane;
       out.bytes[lane] |= static_cast<uint16_t>(1u << b);
+    }
+  }
+}
+
+// A store of what nobody has written leaves memory as it was in that respect.
+void RaceProbe::keep_unwritten(const AccessEvent& e, const Places& places) {
+  const uint32_t w = warp(e.warp);
+  const auto load = unwritten_shared_.find({w, e.unwritten->load});
+  if (load == unwritten_shared_.end()) return;
+  stored_unwritten_[{w, e.instruction}] = load->second;
+  for (uint32_t rest = e.unwritten->lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
+    const uint32_t at = places.address[lane] - places.base, its = e.unwritten->bytes[lane];
+    for (uint32_t b = 0; b < e.bytes;) {
+      const uint32_t first = b;
+      while (b < e.bytes && (its >> b & 1) != 0) ++b;
+      if (b != first)
+        shadow_.empty(at + first, b - first);
+      else
+        ++b;
     }
   }
 }
@@ -171,6 +212,8 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   if (strong) access_strong(e, true, at);
   Actor actor = warp_actor(w);
   actor.strong = strong;
+  actor.updates = e.kind == AccessKind::kAtomic;
+  actor.sets = sets_[e.instruction];
   if (e.kind == AccessKind::kCopyWrite) {
     actor.agent = clocks_.copies(w);
     actor.stamp = Clocks::kNever;
@@ -185,6 +228,7 @@ void RaceProbe::access_shared(const AccessEvent& e) {
       shadow_.read_rows(actor, e.instruction, e.mask, at.address, at.base, whole);
     }
   }
+  if (writes && e.unwritten && e.kind != AccessKind::kAtomic) keep_unwritten(e, at);
   if (strong) access_strong(e, false, at);
 }
 

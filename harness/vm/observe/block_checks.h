@@ -92,6 +92,8 @@ class RaceProbe : public Probe, private ConflictSink {
   void conflict(const Conflict& c) override;
   bool writes_the_same(const Conflict& c) const;
   void note_unwritten(const Conflict& c, const Example& example);
+  const std::pair<Party, Example>* origin(const Conflict& c) const;
+  void keep_unwritten(const AccessEvent& e, const Places& places);
   Party party(Agent a, uint32_t place) const;
   Party warp_party(uint32_t w, uint32_t instruction) const;
   Actor warp_actor(uint32_t w) const;
@@ -111,6 +113,7 @@ class RaceProbe : public Probe, private ConflictSink {
   const Kernel kernel_;
   std::vector<bool> strong_;  // by instruction
   std::vector<bool> vector_;  // By instruction: .v2 or .v4.
+  std::vector<bool> sets_;    // By instruction: an atomic that writes whatever is there.
   FindingLog log_;
   uint32_t request_bytes_ = 16;          // of each lane; a power of two
   const AccessEvent* access_ = nullptr;  // that is being looked at
@@ -128,8 +131,10 @@ class RaceProbe : public Probe, private ConflictSink {
   std::map<uint32_t, Mbarrier> mbarriers_;        // by place
   std::vector<Stores> stores_;                    // by warp
   std::vector<Copies> copies_;                    // by warp
-  // Reads of what nobody has written, by warp and load; an error once the value is used.
-  std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>> unwritten_shared_;
+  // Reads of what nobody has written, an error once the value is used: by warp and load, and by
+  // warp and store of what has been read so, or update.
+  using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;
+  Origins unwritten_shared_, stored_unwritten_;
   std::vector<uint32_t> last_wgmma_;  // by warp
   /// Lanes for which a load of Carried has read what they have not written, and where.
   struct LaterLoad {

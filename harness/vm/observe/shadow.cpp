@@ -76,11 +76,8 @@ void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place
   }
 }
 
-void Shadow::check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address,
-                        uint32_t bytes) {
-  if (c.writer == Clocks::kNobody) {
-    report(Hazard::kUnwritten, false, c, a, place, Clocks::kNobody, 0, address, bytes);
-  } else if (!(a.strong && (c.flags & kStrong))) {
+void Shadow::check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address) {
+  if (c.writer != Clocks::kNobody && !(a.strong && (c.flags & kStrong))) {
     report(Hazard::kReadAfterWrite, false, c, a, place, c.writer, c.written.place, address);
   }
 }
@@ -92,16 +89,19 @@ inline void Shadow::read_cell(Cell& c, Stamp& mine, const Actor& a, uint32_t pla
   // A write would have cleared the bit: nothing to check again. (The warps of a warpgroup issue
   // for one agent; each is checked.)
   if (again && mine.clock == a.stamp && !a.published && Place::same_lanes(mine.place, place) &&
-      c.writer != Clocks::kNobody)
+      !(c.flags & kHollow))
     return;
   if (c.written.clock > a.seen[c.writer]) [[unlikely]] {
-    check_read(c, a, place, address, bytes);
+    check_read(c, a, place, address);
   } else if (c.writer == a.self && c.written.clock > a.lanes_synced && !(c.flags & kStrong))
       [[unlikely]] {
     check_lanes(Hazard::kReadAfterWrite, c, a, place, c.written.place, address, bytes);
   } else if (a.published && c.writer <= a.last_warp && c.written.clock > a.published[c.writer])
       [[unlikely]] {
     report(Hazard::kProxy, false, c, a, place, c.writer, c.written.place, address);
+  }
+  if (c.flags & kHollow) [[unlikely]] {
+    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written.place, address, bytes);
   }
   if (a.strong) return;
   // Of several lanes that read, a later write by one of them meets the others.
@@ -144,9 +144,14 @@ inline void Shadow::write_cell(Cell& c, std::vector<Stamp> Slot::*stamps, size_t
     check_lanes(Hazard::kWriteAfterWrite, c, a, place, c.written.place, address, bytes);
   }
   if (c.readers != 0) check_readers(c, stamps, index, a, place, slot, address, bytes);
+  uint16_t kept = 0;
+  if (a.updates && (c.flags & kHollow)) [[unlikely]] {
+    if (!a.sets) kept = kHollow;
+    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written.place, address, bytes);
+  }
   c.written = {a.stamp, place};
   c.writer = a.agent;
-  c.flags = a.strong ? kStrong : 0;
+  c.flags = kept | (a.strong ? kStrong : 0);
   c.readers = 0;
 }
 
@@ -195,7 +200,7 @@ inline void Shadow::line(const Actor& a, uint32_t index, uint32_t place, uint32_
   Cell& c = lines_[index];
   if (c.flags & kSplit) [[unlikely]] {
     part<kWrites>(a, {index, 0, per_line() - 1}, place, slot);
-    if constexpr (kWrites) {
+    if (kWrites && !a.updates) {
       c.written = {a.stamp, place};
       c.writer = a.agent;
       c.flags = a.strong ? kStrong : 0;
@@ -259,6 +264,22 @@ void Shadow::read(const Actor& a, uint32_t instruction, uint32_t offset, uint32_
 void Shadow::write(const Actor& a, uint32_t instruction, uint32_t offset, uint32_t bytes,
                    uint32_t lane, uint32_t width) {
   range<true>(a, instruction, offset, bytes, lane, width);
+}
+
+void Shadow::empty(uint32_t offset, uint32_t bytes) {
+  if (((offset | bytes) & 1) != 0) refine();
+  const uint32_t end = offset + bytes;
+  for (uint32_t at = offset; at < end;) {
+    const uint32_t next = std::min((at & ~15u) + 16, end);
+    if (next - at != 16 && !(lines_[at >> 4].flags & kSplit)) split(at >> 4);
+    if (lines_[at >> 4].flags & kSplit) {
+      for (uint32_t g = at >> granule_; g <= (next - 1) >> granule_; ++g)
+        granules_[g].flags |= kHollow;
+    } else {
+      lines_[at >> 4].flags |= kHollow;
+    }
+    at = next;
+  }
 }
 
 void Shadow::land(Agent engine, uint32_t instruction, Agent warp, Clock clock, uint32_t offset,

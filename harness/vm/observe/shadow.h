@@ -45,6 +45,7 @@ enum CellFlags : uint16_t {
   kSplit = 1,   ///< Of a line: its granules are remembered one by one.
   kStrong = 2,  ///< The last write was atomic, volatile or ordered.
   kCopied = 4,  ///< The last write was a cp.async that has landed.
+  kHollow = 8,  ///< It has no value: nobody has written it, or a copy of what nobody has written.
 };
 
 /// Who makes an access, and what it may rely on.
@@ -57,13 +58,15 @@ struct Actor {
   const Clock* published = nullptr;  ///< For reads through the async proxy.
   Agent last_warp = 0;               ///< With `published`: ordinary writes have agents up to this.
   bool strong = false;
+  bool updates = false;  ///< An atomic: it reads what it writes over.
+  bool sets = false;     ///< ... and leaves nothing of it.
 };
 
 enum class Hazard : uint8_t {
   kReadAfterWrite,
   kWriteAfterRead,
   kWriteAfterWrite,
-  kUnwritten,  ///< A read of what was never written.
+  kUnwritten,  ///< A read of what has no value. `other` is who stored that, if anybody.
   kProxy,      ///< A read by the async proxy of what was not published to it.
 };
 
@@ -101,6 +104,9 @@ class Shadow {
   void write(const Actor& a, uint32_t instruction, uint32_t offset, uint32_t bytes, uint32_t lane,
              uint32_t width);
 
+  /// What has just been written there has no value.
+  void empty(uint32_t offset, uint32_t bytes);
+
   /// What `engine` was writing has arrived; from now on it counts as written by `warp` at `clock`.
   void land(Agent engine, uint32_t instruction, Agent warp, Clock clock, uint32_t offset,
             uint32_t bytes);
@@ -109,7 +115,7 @@ class Shadow {
   struct Cell {
     Stamp written;
     Agent writer = Clocks::kNobody;
-    uint16_t flags = 0;
+    uint16_t flags = kHollow;
     uint64_t readers = 0;  // by slot
   };
   // Reads of one agent, by line and by granule; made when it first reads.
@@ -138,7 +144,7 @@ class Shadow {
                   uint32_t place, uint32_t slot, uint32_t address, uint32_t bytes);
   void check_readers(const Cell& c, std::vector<Stamp> Slot::*stamps, size_t index, const Actor& a,
                      uint32_t place, uint32_t slot, uint32_t address, uint32_t bytes);
-  void check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address, uint32_t bytes);
+  void check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address);
   void check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, uint32_t other,
                    uint32_t address, uint32_t bytes);
   void split(uint32_t index);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ptxas decides what is PTX: it must accept every spelling that we run.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -21,12 +22,21 @@ std::string slurp(const std::filesystem::path& path) {
   return text.str();
 }
 
+// What stands before the statements of a kernel.
+std::string head(const std::string& target) {
+  return ".version 9.0\n.target sm_" + target + "\n.address_size 64\n" + isa::sample_functions() +
+         ".visible .entry k()\n{\n" + isa::sample_declarations();
+}
+
+int first_line() {
+  const std::string before = head("75");
+  return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
+}
+
 // What ptxas says about the statements, in one kernel; empty when it takes them.
 std::string judge(const std::string& statements, const std::string& target, const char* name,
                   bool keep = true) {
-  const std::string text = ".version 9.0\n.target sm_" + target + "\n.address_size 64\n" +
-                           isa::sample_functions() + ".visible .entry k()\n{\n" +
-                           isa::sample_declarations() + statements + "$sample_label:\nret;\n}\n";
+  const std::string text = head(target) + statements + "$sample_label:\nret;\n}\n";
   const auto folder = std::filesystem::temp_directory_path();
   const auto stem = folder / ("ptxvm_isa_" + target + "_" + name + "_" +
                               std::to_string(std::hash<std::string>{}(text)));
@@ -36,13 +46,25 @@ std::string judge(const std::string& statements, const std::string& target, cons
   const std::string command = std::string(PTXVM_PTXAS) + " -w -O0 -arch=sm_" + target + " " + ptx +
                               " -o " + cubin + " > " + log + " 2>&1";
   const int status = std::system(command.c_str());
-  std::string errors = status == 0 ? "" : slurp(log).substr(0, 4000) + "(see " + ptx + ")";
+  std::string errors = status == 0 ? "" : slurp(log);
+  if (status != 0 && keep) errors = errors.substr(0, 4000) + "(see " + ptx + ")";
   if (status == 0 || !keep) {
     std::filesystem::remove(ptx);
     std::filesystem::remove(log);
   }
   std::filesystem::remove(cubin);
   return errors;
+}
+
+// Lines of the statements, counted from the head of the file.
+std::vector<int> refused_lines(const std::string& statements, const std::string& target) {
+  std::istringstream errors(judge(statements, target, "older", false));
+  std::vector<int> lines;
+  for (std::string line; std::getline(errors, line);) {
+    const size_t at = line.find(", line ");
+    if (at != std::string::npos) lines.push_back(std::atoi(line.c_str() + at + 7));
+  }
+  return lines;
 }
 
 // One file for each least target, so that a row's `sm` is checked as well.
@@ -92,6 +114,37 @@ TEST_CASE("ptxas accepts every spelling that runs") {
     }
   }
   CHECK(total > 20000);
+}
+
+TEST_CASE("ptxas accepts no row for an older target than we do") {
+  need_ptxas();
+  for (const int sm : {75, 80, 86, 89}) {
+    std::vector<const isa::Spelling*> asked;
+    std::vector<int> of_row(isa::rows().size());
+    for (const isa::Spelling& s : isa::spellings()) {
+      constexpr int kOfARow = 4;
+      if (!s.runs() || s.row->arch_specific || s.row->sm <= sm) continue;
+      if (of_row[s.row_index]++ < kOfARow) asked.push_back(&s);
+    }
+    // Where ptxas gives up before the end, the lines that it has refused are left out.
+    while (!asked.empty()) {
+      std::string statements;
+      for (const isa::Spelling* s : asked) {
+        const std::string one = isa::sample_statement(*s, false);
+        REQUIRE(one.find('\n') == std::string::npos);
+        statements += one + "\n";
+      }
+      int line = first_line();
+      const std::vector<int> refused = refused_lines(statements, std::to_string(sm));
+      const size_t before = asked.size();
+      std::erase_if(asked, [&](const isa::Spelling*) {
+        return std::find(refused.begin(), refused.end(), line++) != refused.end();
+      });
+      if (refused.empty() || asked.size() == before) break;
+    }
+    for (const isa::Spelling* s : asked)
+      FAIL_CHECK("sm_" << sm << " has " << s->text << ", the table says " << s->row->sm);
+  }
 }
 
 TEST_CASE("ptxas accepts the modifiers in every order in which we do") {

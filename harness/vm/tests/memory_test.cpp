@@ -241,6 +241,35 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
   CHECK(name(AccessKind::kPassed) == "passed");
 }
 
+TEST_CASE("a function's parameters by their address, as LLVM passes structs") {
+  const std::string function = R"(
+.func (.param .align 8 .b8 result[16]) turned(.param .align 8 .b8 given[16])
+{
+  .reg .b64 %d<4>; .reg .f64 %g<3>;
+  mov.b64 %d1, given; mov.b64 %d2, %d1; mov.b64 %d3, result;
+  ld.param.f64 %g1, [%d2]; ld.param.f64 %g2, [%d2+8];
+  st.param.f64 [%d3+8], %g1; st.param.f64 [%d3], %g2;
+  ret;
+}
+)";
+  const Run r = run(kernel(R"(
+  cvt.rn.f64.u32 %g1, %lane; mov.f64 %g2, 0d3FF8000000000000;
+  {
+    .param .align 8 .b8 given[16];
+    .param .align 8 .b8 result[16];
+    st.param.f64 [given], %g1; st.param.f64 [given+8], %g2;
+    call (result), turned, (given);
+    ld.param.f64 %g3, [result]; ld.param.f64 %g4, [result+8];
+  }
+  st.global.v2.f64 [%out], {%g3, %g4};)",
+                           "sm_80", function));
+  if (r.result.fault) FAIL(r.result.fault->format());
+  for (int lane = 0; lane < 32; ++lane) {
+    CHECK(r.at<double>(lane, 0) == 1.5);
+    CHECK(r.at<double>(lane, 1) == lane);
+  }
+}
+
 TEST_CASE("modules that were compiled apart run as one text") {
   const std::string uses = R"(
 .extern .func (.param .b32 result) scaled(.param .b32 x);

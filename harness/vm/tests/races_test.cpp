@@ -373,6 +373,7 @@ TEST_CASE("what nobody has written is an error once it is used") {
       found("setp.lt.u32 %p1, %lane, 99; selp.u32 %r6, 1, %r5, %p1; st.global.u32 [%out], %r6;") ==
       0);
   CHECK(found("mov.u32 %r5, 1; st.global.u32 [%out], %r5;") == 0);
+  CHECK(found("st.shared.u32 [%r1], %r5;") == 0);
   CHECK(found("setp.lt.u32 %p1, %r5, 7; setp.gt.u32 %p2, %lane, 99; and.pred %p3, %p1, %p2;\n"
               "@%p3 st.global.u32 [%out], 1;") == 0);
   CHECK(found("setp.lt.u32 %p1, %r5, 7; setp.lt.u32 %p2, %lane, 99; or.pred %p3, %p1, %p2;\n"
@@ -382,7 +383,6 @@ TEST_CASE("what nobody has written is an error once it is used") {
   CHECK(found("and.b32 %r6, %r5, 0; st.global.u32 [%out], %r6;") == 0);
   // Stored, an address, a branch, a guard; by another lane; through arithmetic.
   CHECK(found("st.global.u32 [%out], %r5;") == 1);
-  CHECK(found("st.shared.u32 [%r1], %r5;") == 1);
   CHECK(found("and.b32 %r6, %r5, 12; add.u32 %r6, %r6, %r2; st.shared.u32 [%r6], %r2;") == 2);
   CHECK(found("setp.lt.u32 %p1, %r5, 7; @%p1 bra $end; $end:") == 1);
   CHECK(found("setp.lt.u32 %p1, %r5, 7; @%p1 st.global.u32 [%out], 1;") == 1);
@@ -405,6 +405,174 @@ TEST_CASE("what nobody has written is an error once it is used") {
       "ld.shared.v2.u32 {%r6, %r7}, [area+256]; st.global.u32 [%out], ";
   CHECK(found(halves + "%r6;") == 0);
   CHECK(found(halves + "%r7;") == 1);
+}
+
+TEST_CASE("what nobody has written is that after a copy, too") {
+  const std::string load = "ld.shared.u32 %r5, [%r1+1024];\n";
+  const std::string use = "st.global.u32 [%out], %r6;\n";
+  const std::string message =
+      "uninitialised: shared +1024, 4 bytes: warp 0 reads at test.ptx:21 what nobody has written\n";
+  const auto found = [&](const std::string& body) { return findings(load + body, 32); };
+  // Through shared memory, and a second time; what is written over it has a value.
+  const std::string again = "ld.shared.u32 %r6, [%r1];\n";
+  CHECK(found("st.shared.u32 [%r1], %r5;\n" + again) == "");
+  CHECK(found("st.shared.u32 [%r1], %r5;\n" + again + use) == message);
+  CHECK(found("st.shared.u32 [%r1], %r5; st.shared.u32 [%r1], %r2;\n" + again + use) == "");
+  CHECK(found("st.shared.u32 [%r1], %r5; " + again + "st.shared.u32 [%r1+2048], %r6;\n" +
+              "ld.shared.u32 %r6, [%r1+2048];\n" + use) == message);
+  // By the lane, by the byte, by the half, of a vector.
+  const std::string mixed =
+      "mov.u32 %r7, %lane; setp.ne.u32 %p1, %lane, 5; selp.u32 %r5, %lane, %r5, %p1;\n"
+      "st.shared.u32 [%r1], %r5; bar.warp.sync 0xffffffff;\n";
+  CHECK(found(mixed + "ld.shared.u32 %r6, [area+16];" + use) == "");
+  CHECK(found(mixed + "ld.shared.u32 %r6, [area+20];" + use) == message);
+  CHECK(found("st.shared.u8 [%r1+1], %r5; ld.shared.u8 %r6, [%r1+1];" + use) == message);
+  const std::string parts =
+      "shl.b32 %r4, %lane, 4; add.u32 %r4, %r4, %r2;\n"
+      "st.shared.v2.u32 [%r4+2048], {%r2, %r5}; ld.shared.u32 %r6, [%r4+2048";
+  CHECK(found(parts + "];" + use) == "");
+  CHECK(found(parts + "+4];" + use) == message);
+  const std::string whole =
+      "shl.b32 %r4, %lane, 4; add.u32 %r4, %r4, %r2;\n"
+      "st.shared.v4.u32 [%r4+2048], {%r5, %r5, %r5, %r5}; st.shared.u16 [%r4+2054], %r2;\n";
+  CHECK(found(whole + "ld.shared.u16 %r6, [%r4+2054];" + use) == "");
+  CHECK(found(whole + "ld.shared.u16 %r6, [%r4+2052];" + use) == message);
+  // A bulk copy uses what it reads.
+  CHECK(found("st.shared.u32 [%r1], %r5; fence.proxy.async.shared::cta; bar.sync 0;\n"
+              "setp.eq.u32 %p1, %lane, 0;\n"
+              "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16;\n"
+              "@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group.read 0;\n") ==
+        message);
+  // A copy that lands there gives it a value.
+  CHECK(found("st.shared.u32 [%r1], %r5; cp.async.ca.shared.global [%r1], [%in], 4;"
+              "cp.async.wait_all; " +
+              again + use) == "");
+  // By another warp: what is named is the first read.
+  CHECK(findings("setp.lt.u32 %p1, %r3, 1;\n@%p1 ld.shared.u32 %r5, [%r1+1024];\n"
+                 "@%p1 st.shared.u32 [%r1], %r5;\nbar.sync 0;\n@%p1 bra $end;\n"
+                 "ld.shared.u32 %r6, [%r1+-128];\n" +
+                 use + "$end:\n") ==
+        "uninitialised: shared +1024, 4 bytes: warp 0 reads at test.ptx:22 what nobody has "
+        "written\n");
+  // A race is one still.
+  CHECK(findings(load + "xor.b32 %r4, %r1, 128; st.shared.u32 [%r4], %r5;\n" + again)
+            .find("race: shared +0") != std::string::npos);
+  // Through local memory.
+  const std::string local = ".local .align 8 .b8 place[8]; st.local.u32 [place], %r5;\n";
+  CHECK(found(local + "ld.local.u32 %r6, [place];") == "");
+  CHECK(found(local + "ld.local.u32 %r6, [place]; " + use) == message);
+  CHECK(found(local + "ld.local.u8 %r6, [place+3]; " + use) == message);
+  CHECK(found(local + "st.local.u8 [place+3], 0; ld.local.u8 %r6, [place+3]; " + use) == "");
+}
+
+TEST_CASE("an update of what nobody has written gives it no value") {
+  const std::string zero = "st.shared.u32 [%r1], 0;\n";
+  const std::string load = "ld.shared.u32 %r6, [%r1];\n";
+  const std::string use = "st.global.u32 [%out], %r6;\n";
+  const auto found = [](const std::string& body) { return findings(body, 32); };
+  const std::string message =
+      "uninitialised: shared +0, 4 bytes: warp 0 reads at test.ptx:21 what nobody has written\n";
+  for (const std::string update :
+       {"red.shared.add.u32 [%r1], 1;\n", "atom.shared.add.u32 %r5, [%r1], 1;\n",
+        "atom.shared.cas.b32 %r5, [%r1], 1, 2;\n", "red.relaxed.cta.shared.max.u32 [%r1], 1;\n"}) {
+    CHECK(found(update) == "");
+    CHECK(found(update + load) == "");
+    CHECK(found(update + load + use) == message);
+    CHECK(found(update + "red.shared.add.u32 [%r1], 1;\n" + load + use) == message);
+    CHECK(found(update + zero + load + use) == "");
+    CHECK(found(zero + update + load + use) == "");
+  }
+  CHECK(found("atom.shared.add.u32 %r6, [%r1], 1;\n" + use) == message);
+  CHECK(found("atom.shared.cas.b16 %h1, [%r1], %h2, %h3;\nst.global.u16 [%out], %h1;") != "");
+  CHECK(found("atom.shared.cas.b32 %r6, [%r1], 0, 1; setp.ne.u32 %p1, %r6, 0;\n"
+              "@%p1 bra $end; $end:") == message);
+  CHECK(found("atom.shared.exch.b32 %r5, [%r1], 1;\n" + load + use) == "");
+  CHECK(found("atom.shared.exch.b32 %r6, [%r1], 1;\n" + use) == message);
+}
+
+TEST_CASE("matrices of what nobody has written, stored and read again") {
+  // Rows of 16 bytes; those from 5 on are unwritten.
+  const auto found = [](const std::string& transposed, int row, int column) {
+    const std::string use = std::to_string(row * 16 + column * 2);
+    return findings(
+               "setp.lt.u32 %p1, %lane, 5; shl.b32 %r4, %lane, 4; add.u32 %r4, %r4, %r2;\n"
+               "@%p1 st.shared.v4.u32 [%r4], {%r2, %r2, %r2, %r2}; bar.warp.sync 0xffffffff;\n"
+               "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];\n"
+               "stmatrix.sync.aligned.m8n8.x1" +
+                   transposed +
+                   ".shared.b16 [%r4+1024], {%r5};\n"
+                   "bar.warp.sync 0xffffffff;\nld.shared.u16 %h1, [area+1024+" +
+                   use + "]; st.global.u16 [%out], %h1;",
+               32) != "";
+  };
+  for (int row = 0; row < 8; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      CHECK(found("", row, column) == (row >= 5));
+      CHECK(found(".trans", row, column) == (column >= 5));
+    }
+  }
+}
+
+TEST_CASE("what a call passes and gives back has as little value as before") {
+  const std::string function = R"(
+.func (.param .b32 result) same(.param .b32 x)
+{
+  .reg .b32 %r<2>;
+  ld.param.b32 %r1, [x]; st.param.b32 [result], %r1;
+  ret;
+}
+)";
+  const auto found = [&](const std::string& body) {
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const std::string text =
+        kSetUp +
+        std::string(
+            "ld.shared.u32 %r5, [%r1];\n{\n.param .b32 x; .param .b32 result;\n"
+            "st.param.b32 [x], %r5; call (result), same, (x);\n"
+            "ld.param.b32 %r6, [result];\n}\n") +
+        body;
+    return show(run(kernel(text, "sm_90a", function), {}, 32, 0, options).result);
+  };
+  CHECK(found("") == "");
+  CHECK(found("st.global.u32 [%out], %r6;").find("uninitialised: shared +0") == 0);
+}
+
+TEST_CASE("products of ragged sizes have findings only where a row beyond the end is stored") {
+  const Module m = Module::load(std::string(PTXVM_TEST_PTX_DIR) + "/ragged.ptx");
+  const std::vector<uint16_t> ones(16 * 16, 0x3c00);
+  for (const std::string entry : {"ragged_mma", "ragged_wmma"}) {
+    for (const int past : {0, 1}) {
+      INFO(entry << " " << past);
+      constexpr int kRows = 11, kColumns = 5;
+      Memory memory;
+      LaunchConfig config;
+      config.block = {32, 1, 1};
+      const auto in = std::as_bytes(std::span(ones));
+      const Address d = memory.allocate("d", 16 * kColumns * 4, Fill::kZero);
+      config.arguments = {Argument::pointer(memory.upload("a", in)),
+                          Argument::pointer(memory.upload("b", in)),
+                          Argument::pointer(d),
+                          Argument::scalar<int>(kRows),
+                          Argument::scalar<int>(kColumns),
+                          Argument::scalar<int>(kRows - 1 + past)};
+      Races races;
+      Options options;
+      options.observers = {&races};
+      const LaunchResult result = launch(m, entry, config, memory, options);
+      REQUIRE(!result.fault);
+      float sums[kRows * kColumns];
+      std::memcpy(sums, memory.bytes(d).data(), sizeof sums);
+      for (const float x : sums) CHECK(x == 16);
+      if (past == 0) {
+        CHECK(show(result) == "");
+      } else {
+        REQUIRE(!result.findings.empty());
+        CHECK(result.findings[0].checker == "uninitialised");
+      }
+    }
+  }
 }
 
 TEST_CASE("the use of what nobody has written is named") {

@@ -20,7 +20,7 @@ Step read_modify_write(Warp& w, const Op& op) {
   for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, sizeof(T), sizeof(T), true, request);
     if constexpr (kObserved) {
-      report_access(w, op, space, AccessKind::kAtomic, lanes, sizeof(T), request);
+      report_update(w, op, space, lanes, sizeof(T), request, kReturns ? op.r[0] : kNoRef);
     }
     for_lanes(lanes, [&](int i) {
       const T operand = a[i];
@@ -40,7 +40,7 @@ Step compare_and_swap(Warp& w, const Op& op) {
   for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, sizeof(T), sizeof(T), true, request);
     if constexpr (kObserved) {
-      report_access(w, op, space, AccessKind::kAtomic, lanes, sizeof(T), request);
+      report_update(w, op, space, lanes, sizeof(T), request, op.r[0]);
     }
     for_lanes(lanes, [&](int i) {
       const T expected = static_cast<T>(w.at<W>(op.r[3])[i]);
@@ -88,7 +88,9 @@ Step update_short(Warp& w, const Op& op) {
   lane_addresses(w, op.r[first], op.r[first + 1], request.wide);
   for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, 2, 2, true, request);
-    if constexpr (kObserved) report_access(w, op, space, AccessKind::kAtomic, lanes, 2, request);
+    if constexpr (kObserved) {
+      report_update(w, op, space, lanes, 2, request, kReturns ? op.r[0] : kNoRef);
+    }
     for_lanes(lanes, [&](int i) {
       const auto operand = static_cast<uint16_t>(a[i]);
       const uint16_t old =

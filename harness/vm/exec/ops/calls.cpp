@@ -10,6 +10,7 @@
 #include "exec/fault.h"
 #include "exec/interpreter.h"
 #include "exec/ops/lanes.h"
+#include "exec/poison.h"
 
 namespace ptxvm {
 namespace {
@@ -84,10 +85,13 @@ void enter(Warp& w, const Op& op, int lane, const Function& f, CallFrame frame) 
             " calls take " + std::to_string(frame.base - program.frame_bytes) + " bytes");
   }
   std::byte* local = local_memory(w, lane);
+  move_local_poison(w, lane, kNoSource, frame.base, f.frame_bytes);
   const CallSite& site = program.calls[frame.site];
   for (size_t i = 0; i < f.parameters.size(); ++i) {
     const uint64_t from = w.at<uint64_t>(site.arguments[i].address)[lane];
-    std::memcpy(local + frame.base + f.parameters[i].offset, local + from, f.parameters[i].bytes);
+    const uint64_t to = frame.base + f.parameters[i].offset;
+    std::memcpy(local + to, local + from, f.parameters[i].bytes);
+    move_local_poison(w, lane, from, to, f.parameters[i].bytes);
   }
   for (const Ref ref : f.registers) frame.saved.push_back(read_register(w, ref, lane));
   for (const FrameSlot& slot : f.slots) {
@@ -152,7 +156,9 @@ uint32_t leave(Warp& w, int lane) {
   const CallSite& site = program.calls[frame.site];
   for (size_t i = 0; i < f.returns.size(); ++i) {
     const uint64_t to = w.at<uint64_t>(site.returns[i].address)[lane];
-    std::memcpy(local + to, local + frame.base + f.returns[i].offset, f.returns[i].bytes);
+    const uint64_t from = frame.base + f.returns[i].offset;
+    std::memcpy(local + to, local + from, f.returns[i].bytes);
+    move_local_poison(w, lane, from, to, f.returns[i].bytes);
   }
   stack.top[static_cast<size_t>(lane)] = frame.base;
   return frame.return_pc;

@@ -86,8 +86,11 @@ Step store_matrices(Warp& w, const Op& op) {
   if constexpr (kObserved) {
     all.host = request.host;
     all.count = 8 * kCount;
+    Unwritten unwritten;
+    if (w.checks & kCheckPoison) [[unlikely]]
+      unwritten = poison_stored_matrices(w, op, kCount, kTransposed);
     report_access(w, op, Space::kShared, AccessKind::kStMatrix, kAddressing, 16, request,
-                  {unchanged_rows, &all});
+                  {unchanged_rows, &all}, unwritten.lanes != 0 ? &unwritten : nullptr);
   }
   for (int r = 0; r < 8 * kCount; ++r) std::memcpy(request.host[r], &all.rows[r / 8][r % 8], 16);
   return Step::kNext;

@@ -124,6 +124,8 @@ Step load(Warp& w, const Op& op) {
     }
     if (kObserved && unwritten.lanes != 0) [[unlikely]]
       poison_loaded(w, op, unwritten, shape.count, shape.bytes);
+    if ((w.checks & kCheckPoison) && space == Space::kLocal) [[unlikely]]
+      poison_from_local(w, op, lanes, shape.count, shape.bytes, request.narrow);
     if (shape.polls) note_poll(w, op, space, lanes, total, request);
   });
   return Step::kNext;
@@ -137,9 +139,14 @@ Step store(Warp& w, const Op& op) {
   lane_addresses(w, op.r[0], op.r[1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, total, total, true, request);
+    Unwritten unwritten;
+    if (w.checks & kCheckPoison) [[unlikely]]
+      unwritten = poison_stored(w, op, space, lanes, std::span(op.r + 2, shape.count), shape.bytes,
+                                request.narrow);
     if constexpr (kObserved) {
       const Store all{w, op, shape, request, lanes};
-      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {unchanged_by, &all});
+      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {unchanged_by, &all},
+                    unwritten.lanes != 0 ? &unwritten : nullptr);
     }
     for (uint32_t e = 0; e < shape.count; ++e) {
       store_element(w, op.r[e + 2], shape.bytes, request.host, lanes, size_t{e} * shape.bytes);

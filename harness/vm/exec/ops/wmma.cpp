@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // wmma (PTX ISA 9.7.14.4). How a fragment spreads over the warp is not defined: sums stand as those
-// of mma.sync do, operands in the order of their elements, repeated where there is room.
+// of mma.sync do, A row by row, B column by column, repeated where there is room.
 #include <algorithm>
 #include <cmath>
 
 #include "exec/access.h"
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
+#include "exec/poison.h"
 #include "num/half.h"
 #include "num/rounding.h"
 #include "num/single.h"
@@ -23,7 +24,7 @@ struct Shape {
 // A matrix in the registers of a warp.
 struct Fragment {
   Type type = Type::kNone;
-  bool sum = false;
+  bool sum = false, by_columns = false;
   uint8_t rows = 0, columns = 0;
   uint8_t registers = 0;
 
@@ -36,7 +37,10 @@ struct Fragment {
 
   // The element (row * columns + column) of a lane's slot.
   int element(int lane, int slot) const {
-    if (!sum) return (lane * slots() + slot) % size();
+    if (!sum) {
+      const int at = (lane * slots() + slot) % size();
+      return by_columns ? at % rows * columns + at / rows : at;
+    }
     // Tiles of up to 16 x 8, as mma.sync has them.
     const int halves = rows >= 16 ? 2 : 1;
     const int tile = slot / (2 * halves), half = slot % (2 * halves) / 2;
@@ -132,21 +136,26 @@ Step move_matrix(Warp& w, const Op& op) {
     }
     for_spaces(access.space, kAllLanes, request, [&](Space space, uint32_t lanes) {
       resolve(w, op, space, lanes, bytes, bytes, kStore, request);
+      const Ref* value = op.list + first + slot / f.per_register();
+      Unwritten unwritten;
+      if (kStore && (w.checks & kCheckPoison)) [[unlikely]]
+        unwritten = poison_stored(w, op, space, lanes, std::span(value, 1), bytes, request.narrow);
       if constexpr (kObserved) {
         report_access(w, op, space, kStore ? AccessKind::kStore : AccessKind::kLoad, lanes, bytes,
-                      request);
+                      request, {}, kStore && unwritten.lanes == 0 ? nullptr : &unwritten);
+        if (!kStore && unwritten.lanes != 0)
+          set_poison(w, *value, 0, {0, 0, unwritten.lanes, op.instruction});
       }
       for_lanes(lanes, [&](int lane) {
-        uint64_t value = 0;
+        uint64_t bits = 0;
         if constexpr (kStore) {
           const int per = f.per_register();
-          const Ref ref = op.list[first + slot / per];
-          value = f.type == Type::kF64 ? w.at<uint64_t>(ref)[lane]
-                                       : w.at<uint32_t>(ref)[lane] >> (32 / per * (slot % per));
-          std::memcpy(request.host[lane], &value, bytes);
+          bits = f.type == Type::kF64 ? w.at<uint64_t>(*value)[lane]
+                                      : w.at<uint32_t>(*value)[lane] >> (32 / per * (slot % per));
+          std::memcpy(request.host[lane], &bits, bytes);
         } else {
-          std::memcpy(&value, request.host[lane], bytes);
-          write_bits(w, op, first, f, lane, slot, value);
+          std::memcpy(&bits, request.host[lane], bytes);
+          write_bits(w, op, first, f, lane, slot, bits);
         }
       });
     });
@@ -180,16 +189,53 @@ double accumulate(double sum, double a, double b, Type type) {
   return static_cast<double>(static_cast<float>(sum) + static_cast<float>(a * b));
 }
 
+// The sums of a row of A and a column of B depend on what stands there.
+void follow_product(Warp& w, const Op& op, const Fragment& fd, const Fragment& fa,
+                    const Fragment& fb, const Fragment& fc) {
+  Poison any;
+  bool poisoned[kMost] = {};
+  const auto read = [&](const Fragment& f, int first, auto mark) {
+    for (int slot = 0; slot < f.slots(); ++slot) {
+      const Poison p = poison_of(w, op.list[first + slot / f.per_register()]);
+      any.add(p);
+      for_lanes(p.all(), [&](int lane) { mark(f.element(lane, slot)); });
+    }
+  };
+  const int columns = fd.columns, first_a = fd.registers, first_b = first_a + fa.registers;
+  read(fa, first_a, [&](int e) {
+    for (int j = 0; j < columns; ++j) poisoned[e / fa.columns * columns + j] = true;
+  });
+  read(fb, first_b, [&](int e) {
+    for (int i = 0; i < fd.rows; ++i) poisoned[i * columns + e % columns] = true;
+  });
+  read(fc, first_b + fb.registers, [&](int e) { poisoned[e] = true; });
+  for (int r = 0; r < fd.registers; ++r) {
+    uint32_t lanes = 0;
+    for (int slot = r * fd.per_register(); slot < (r + 1) * fd.per_register(); ++slot) {
+      for_lanes(kAllLanes, [&](int lane) {
+        if (poisoned[fd.element(lane, slot)]) lanes |= 1u << lane;
+      });
+    }
+    // Where shuffles and loads have a part in it, either is named.
+    set_poison(
+        w, op.list[r], kAllLanes,
+        {any.lanes != 0 ? lanes : 0, any.instruction, any.unwritten != 0 ? lanes : 0, any.load});
+  }
+}
+
 Step multiply_matrices(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
   const auto p = from_aux<Product>(op.aux);
   const isa::Spelling& s = *w.cta->launch->program->spellings[op.instruction];
   const auto fragment = [&](Type t, bool sum, uint8_t rows, uint8_t columns, size_t operand) {
-    return Fragment{t, sum, rows, columns, static_cast<uint8_t>(s.operands[operand].count)};
+    const auto registers = static_cast<uint8_t>(s.operands[operand].count);
+    return Fragment{t, sum, operand == 2, rows, columns, registers};
   };
   const Shape z = p.shape;
   const Fragment fd = fragment(p.d, true, z.m, z.n, 0), fa = fragment(p.a, false, z.m, z.k, 1);
   const Fragment fb = fragment(p.b, false, z.k, z.n, 2), fc = fragment(p.c, true, z.m, z.n, 3);
+  if (w.checks & kCheckPoison) [[unlikely]]
+    follow_product(w, op, fd, fa, fb, fc);
   double a[kMost], b[kMost], c[kMost];
   const auto read = [&](double* to, const Fragment& f, int first) {
     for (int lane = 0; lane < 32; ++lane) {
@@ -232,7 +278,11 @@ Step load_bits(Warp& w, const Op& op) {
   }
   for_spaces(space, kAllLanes, request, [&](Space each, uint32_t lanes) {
     resolve(w, op, each, lanes, 4, 4, false, request);
-    if constexpr (kObserved) report_access(w, op, each, AccessKind::kLoad, lanes, 4, request);
+    if constexpr (kObserved) {
+      Unwritten unwritten;
+      report_access(w, op, each, AccessKind::kLoad, lanes, 4, request, {}, &unwritten);
+      if (unwritten.lanes != 0) set_poison(w, op.r[0], 0, {0, 0, unwritten.lanes, op.instruction});
+    }
     for_lanes(lanes, [&](int lane) {
       std::memcpy(w.at<uint32_t>(op.r[0]) + lane, request.host[lane], 4);
     });
@@ -277,6 +327,7 @@ Access access_of(Modifiers& m, const isa::OperandSpec& registers) {
   const std::string_view which = m.spelling().tokens[2].text;
   m.choice({"a", "b"});
   f.sum = which == "c" || which == "d";
+  f.by_columns = which == "b";
   f.rows = which == "b" ? z.k : z.m;
   f.columns = which == "a" ? z.k : z.n;
   f.type = m.type();

@@ -51,6 +51,7 @@ std::string_view name(AccessKind kind);
 // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): bytes are read of lanes that are set.
 struct Unwritten {
   uint32_t lanes = 0;
+  uint32_t load = 0;               ///< Of a store: the instruction that has read them.
   std::array<uint16_t, 32> bytes;  ///< Of each of these lanes: a bit for each byte.
 };
 
@@ -74,15 +75,18 @@ struct AccessEvent {
   uint32_t (*compare)(const void* store) = nullptr;
   const void* store = nullptr;
 
-  /// Where a probe may say which bytes of a load have no value. The machine then tells where such a
-  /// value is used (`UnwrittenUseEvent`). Null where it does not follow what is loaded.
+  /// Of a load: where a probe may say which bytes have no value. The machine then tells where such
+  /// a value is used (`UnwrittenUseEvent`). Null where it does not follow what is loaded. Of a
+  /// store to shared memory: the bytes that have no value after it either, since what is stored
+  /// comes from such a load. Null where all have one.
   Unwritten* unwritten = nullptr;
 
   uint64_t address(int lane) const { return wide ? wide[lane] : narrow[lane]; }
 };
 
-/// What `AccessEvent::unwritten` named is about to be stored, or decides about an address, a branch
-/// or anything else that others see. Arithmetic carries it on and is no use.
+/// What `AccessEvent::unwritten` named is about to be stored in global memory, or decides about an
+/// address, a branch or anything else that others see. Arithmetic carries it on, and so do stores
+/// to shared and local memory: they are no use.
 struct UnwrittenUseEvent {
   WarpId warp;
   uint32_t instruction = 0;  ///< That uses it.
