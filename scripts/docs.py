@@ -32,7 +32,7 @@ or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they ar
                                          every step's, and those that a branch can jump over
   <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
                                          one mma (without tensor cores per 32 scores), and the parent's
-  <!-- table:ncu -->                     these counts against an H200's hardware counters
+  <!-- table:ncu ncu -->                 these counts against an H200's hardware counters; ncu_decode
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 

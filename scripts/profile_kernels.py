@@ -3,6 +3,7 @@
 """Reads hardware counters of every rung's kernels with ncu, one launch each.
 
   scripts/profile_kernels.py --out plots/results/h200/ncu.json
+  scripts/profile_kernels.py --out plots/results/h200/ncu_decode.json --decode
 
 The counters are those that the virtual machine counts too, under the machine's names; a test
 compares the two. Called by scripts/profile.sh, which builds first.
@@ -28,7 +29,8 @@ from ladder import Catalogue, LadderError, Problem, Rung  # noqa: E402
 from ptxas_report import require_writable, write_atomically  # noqa: E402
 from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
-PROBLEM = "1,2,1024,128"  # what plots/results/vm/counts.json is counted at
+# What plots/results/vm/counts.json and counts_decode.json are counted at.
+PROBLEM, DECODE_PROBLEM = "1,2,1024,128", "2,8/2,1/2048,128"
 TIMEOUT = 300  # seconds for one kernel
 
 # Name in the file -> metric of ncu (summed over the chip).
@@ -83,7 +85,9 @@ def profile(rung: Rung, instance: Mapping[str, Any], problem: Problem) -> list[d
     shape = {
         "--batch": problem.batch,
         "--heads": problem.heads,
+        "--kv-heads": problem.kv_heads or problem.heads,
         "--seq": problem.seq_q,
+        "--seq-kv": problem.seq_kv,
         "--dim": problem.head_dim,
         "--tile": instance["tile"],
     }
@@ -116,7 +120,9 @@ def kernel_state() -> tuple[str, bool]:
 
 def capture(catalogue: Catalogue, problem: Problem) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
-    for rung in catalogue.rungs:
+    few = problem.seq_q < problem.seq_kv
+    rungs = [rung for rung in catalogue.rungs if (rung.family == "decode") == few]
+    for rung in rungs:
         for instance in rung.data["instances"]:
             if instance["head_dim"] != problem.head_dim:
                 continue
@@ -125,7 +131,7 @@ def capture(catalogue: Catalogue, problem: Problem) -> dict[str, Any]:
     sha, dirty = kernel_state()
     sources = {
         rung.file: hashlib.sha256((REPOSITORY / rung.file).read_bytes()).hexdigest()
-        for rung in catalogue.rungs
+        for rung in rungs
     }
     return {
         "schema": 1,
@@ -147,7 +153,15 @@ def capture(catalogue: Catalogue, problem: Problem) -> dict[str, Any]:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="JSON file")
-    parser.add_argument("--problem", default=PROBLEM, help="BATCH,HEADS,SEQ,DIM")
+    problem = parser.add_mutually_exclusive_group()
+    problem.add_argument("--problem", default=PROBLEM, help=f"BATCH,HEADS,SEQ,DIM ({PROBLEM})")
+    problem.add_argument(
+        "--decode",
+        dest="problem",
+        action="store_const",
+        const=DECODE_PROBLEM,
+        help=f"the rungs that decode, at {DECODE_PROBLEM}",
+    )
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     arguments = parser.parse_args(argv)
     try:

@@ -47,11 +47,13 @@ struct GpuStopwatch::State {
   std::size_t flush_size = 0;
   cudaEvent_t start = nullptr;
   cudaEvent_t stop = nullptr;
+  cudaEvent_t piece = nullptr;  // the end of the last whole piece of a train
   std::uint32_t ticket = 0;
 
   ~State() {
     if (start) ignore_cuda(cudaEventDestroy(start));
     if (stop) ignore_cuda(cudaEventDestroy(stop));
+    if (piece) ignore_cuda(cudaEventDestroy(piece));
     if (flush_buffer) ignore_cuda(cudaFree(flush_buffer));
     if (mailbox) ignore_cuda(cudaFreeHost(mailbox));
   }
@@ -76,6 +78,8 @@ GpuStopwatch::GpuStopwatch(GpuDevice& device, L2Policy l2)
   state_->device_mailbox = static_cast<Mailbox*>(mapped);
   check_cuda(cudaEventCreate(&state_->start), "creating a timing event");
   check_cuda(cudaEventCreate(&state_->stop), "creating a timing event");
+  check_cuda(cudaEventCreateWithFlags(&state_->piece, cudaEventDisableTiming),
+             "creating a timing event");
   if (l2 == L2Policy::flush) {
     state_->flush_size = flush_bytes(device.properties().l2);
     check_cuda(
@@ -115,9 +119,18 @@ std::optional<double> GpuStopwatch::measure(const Launch& launch, int count, boo
   const std::uint32_t ticket = ++state.ticket;
   hold_stream<<<1, 1, 0, stream>>>(state.device_mailbox, ticket);
   check_cuda(cudaGetLastError(), "launching the hold kernel");
+  bool starved = false;
   try {
     check_cuda(cudaEventRecord(state.start, stream), "recording the start event");
-    for (int i = 0; i < count; ++i) launch();
+    for (int i = 0; i < count && !starved; ++i) {
+      launch();
+      const bool last = i + 1 == count;
+      if (!last && (i + 1) % kTrainPiece != 0) continue;
+      // What was queued before this piece has to run still.
+      if (i >= kTrainPiece) starved = cudaEventQuery(state.piece) == cudaSuccess;
+      if (!last) check_cuda(cudaEventRecord(state.piece, stream), "recording the end of a piece");
+      state.release();
+    }
     check_cuda(cudaEventRecord(state.stop, stream), "recording the stop event");
   } catch (...) {
     state.release();
@@ -127,6 +140,7 @@ std::optional<double> GpuStopwatch::measure(const Launch& launch, int count, boo
   }
   state.release();
   device_.synchronize();
+  if (starved) return std::nullopt;
   if (std::atomic_ref<std::uint32_t>(state.mailbox->expired).load() == ticket) return std::nullopt;
   float ms = 0;
   check_cuda(cudaEventElapsedTime(&ms, state.start, state.stop), "reading a timing event");

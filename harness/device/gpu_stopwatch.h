@@ -19,7 +19,9 @@ constexpr std::size_t flush_bytes(std::size_t l2) {
 ///
 /// Each measurement queues: [flush,] hold, event, launch(es), event. The hold is a one-thread
 /// kernel that spins on a word of host memory which the host sets once everything is queued, or
-/// gives up after one second; a measurement whose hold gave up is not returned.
+/// gives up after one second; a measurement whose hold gave up is not returned. A train is queued
+/// in pieces of kTrainPiece launches: the hold ends after the first, and each later one must be
+/// queued while the piece before the last still runs, so that the device never waits for the host.
 class GpuStopwatch final : public Stopwatch {
  public:
   /// Allocates the flush buffer; throws OutOfMemory where it does not fit.
@@ -27,6 +29,10 @@ class GpuStopwatch final : public Stopwatch {
   ~GpuStopwatch() override;
   GpuStopwatch(const GpuStopwatch&) = delete;
   GpuStopwatch& operator=(const GpuStopwatch&) = delete;
+
+  /// The driver's queue takes about a thousand kernels, and a launch of a peer may be ten; one that
+  /// blocks on a full queue while the stream is held waits for the hold to expire.
+  static constexpr int kTrainPiece = 100;
 
   double untimed(const Launch& launch) override;
   std::optional<double> single(const Launch& launch, L2Policy l2) override;

@@ -28,7 +28,8 @@ class Stopwatch {
   /// One launch with nothing else on the device, in milliseconds. Nothing when the hold expired
   /// before the host was done: the sample would contain host time.
   virtual std::optional<double> single(const Launch& launch, L2Policy l2) = 0;
-  /// `count` launches without a gap, milliseconds for all. Nothing as above.
+  /// `count` launches without a gap, milliseconds for all. Nothing as above, and where the device
+  /// was done with what it had before the host brought more.
   virtual std::optional<double> train(const Launch& launch, int count) = 0;
   /// Leaves the device idle.
   virtual void idle(double ms) = 0;

@@ -1,4 +1,4 @@
-// 29_pinned         parent: 28_guarded
+// 29_pinned         parent: 28b_rows
 // Idea: one wait in another place. ptxas moves the exponentials below the wait for P V, where they
 // have nothing to hide under; the wait for the next K, placed before it, keeps them above.
 //
@@ -75,9 +75,10 @@ struct Attention {
     }
   };
 
-  // Of a thread's two rows: reference near the maximum, sum of its columns, factor of the past.
+  // Of a thread's two rows: reference near the maximum, sum of its columns, those of the last
+  // block.
   struct Rows {
-    float max[2], sum[2] = {}, block_sum[2] = {}, alpha[2];
+    float max[2], sum[2] = {}, block_sum[2] = {};
   };
 
   // The warp's 16 rows of Q as A operands; the tile is swizzled.
@@ -147,31 +148,28 @@ struct Attention {
     }
   }
 
-  // Raises the reference where a P may be too large: none exceeds its sum.
+  // Raises the reference where a P may be too large: none exceeds its sum. A warp's rows r are left
+  // as they are if that is so for none of the eight.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
     const float top[] = {quad_max(rows.block_sum[0]), quad_max(rows.block_sum[1])};
-    if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) == INFINITY))
-      restore(S, rows, top, q, in, head, j);
     for (int r = 0; r < 2; ++r) {
+      if (!__any_sync(0xffffffff, rows.block_sum[r] > kLargest)) continue;
       const bool finite = top[r] < INFINITY;
-      const float e = finite && top[r] > kLargest ? floorf(__log2f(top[r])) - 2 : 0;
+      const float e = finite && top[r] > kLargest ? floorf(__log2f(top[r])) : 0;
       const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
-      rows.alpha[r] = finite ? factor : 0;
+      const float alpha = finite ? factor : 0;
       rows.max[r] += e;
-      rows.sum[r] *= rows.alpha[r];
+      rows.sum[r] *= alpha;
       rows.block_sum[r] *= factor;
 #pragma unroll
       for (int i = 2 * r; i < Bc / 2; i += 4) S[i] *= factor, S[i + 1] *= factor;
-    }
-    rescale(O, rows);
-  }
-
-  __device__ static void rescale(float (&O)[D / 2], const Rows& rows) {
-    if (!__any_sync(0xffffffff, rows.alpha[0] != 1.f || rows.alpha[1] != 1.f)) return;
 #pragma unroll
-    for (int i = 0; i < D / 2; ++i) O[i] *= rows.alpha[i / 2 % 2];
+      for (int i = 2 * r; i < D / 2; i += 4) O[i] *= alpha, O[i + 1] *= alpha;
+    }
+    if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) == INFINITY))
+      restore(S, rows, top, q, in, head, j);
   }
 
   // The accumulator layout, packed to halves, is the layout of an A operand.

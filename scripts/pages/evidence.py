@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ladder
 from ladder import LadderError, Problem, Row, read_json
 
-from pages.numbers import counted_problem, counted_row, counts_of, grouped, loop_counts
+from pages.numbers import counted_problem, counted_row, grouped, loop_counts
 from pages.results import markdown_table
-from pages.site import COUNTS, COUNTS_AT, NOTHING, Site
+from pages.site import COUNTS, NOTHING, Site
 
-NCU = "h200/ncu"
 
 
 
@@ -160,24 +160,36 @@ def profiled(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[st
     return sums
 
 
-def ncu_table(site: Site, page: Path) -> str:
-    """Machine / hardware, at the same problem."""
+def ncu_table(site: Site, page: Path, name: str) -> str:
+    """Machine / hardware, at the same problem: h200/NAME.json and vm/counts.json, where NAME is ncu."""
 
     def take(profile: Any) -> tuple[Problem, str, Any]:
         device, counters = profile["device"]["name"], profiled(profile["rows"])
         return Problem.from_json(profile["problem"]), device, counters
 
-    problem, device, counters = read_json(site.results_path(NCU), "a file of profile.sh", take)
-    if problem != Problem.parse(COUNTS_AT.format(problem.head_dim)):
-        raise LadderError(f"{NCU}.json: profiled at {problem.label}, which is not what was counted")
+    path = site.results_path(f"h200/{name}")
+    problem, device, counters = read_json(path, "a file of profile.sh", take)
+    counted = {
+        (row.id, row.variant): row.data["counts"]
+        for row in site.results(f"vm/{name.replace('ncu', 'counts')}").rows
+        if replace(row.problem, cache="", dtype=problem.dtype) == problem
+    }
     lines = []
     for (id, variant), measured in counters.items():
-        counts = counts_of(site, f"{id}@{variant}", str(problem.head_dim))
+        if (id, variant) not in counted:
+            what = f"{id} {variant} at {problem.label}, which is not what was counted"
+            raise LadderError(f"{path.name}: profiled {what}")
         cells = [
-            deviation(count_sum(counts, keys), count_sum(measured, names))
+            deviation(count_sum(counted[id, variant], keys), count_sum(measured, names))
             for names, keys in NCU_COLUMNS.values()
         ]
         lines.append([f"{id} {variant}", *cells])
     table = markdown_table(["machine against hardware", *NCU_COLUMNS], lines)
-    shape = f"B={problem.batch} H={problem.heads} N={problem.seq_q} D={problem.head_dim}"
-    return f"{table}\n{device}, {shape}.\n"
+    return f"{table}\n{device}, {shape_of(problem)}.\n"
+
+
+def shape_of(problem: Problem) -> str:
+    heads = f"{problem.heads}/{problem.kv_heads}" if problem.kv_heads else str(problem.heads)
+    few = problem.seq_q != problem.seq_kv
+    keys = f"Nq={problem.seq_q} Nkv={problem.seq_kv}" if few else f"N={problem.seq_q}"
+    return f"B={problem.batch} H={heads} {keys} D={problem.head_dim}"

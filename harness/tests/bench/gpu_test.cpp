@@ -446,6 +446,19 @@ TEST_CASE("the stopwatch measures the kernel, not the host") {
   const auto many = stopwatch.train([&] { spin(0.5); }, 20);
   REQUIRE(many);
   CHECK(*many == Approx(10).epsilon(0.05));
+
+  // More than the queue takes: the host goes on while the first ones run.
+  const auto long_train = stopwatch.train([&] { spin(0.1); }, 2000);
+  REQUIRE(long_train);
+  CHECK(*long_train == Approx(200).epsilon(0.05));
+  // The device would have to wait for the host: no sample.
+  const auto starved = stopwatch.train(
+      [&] {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        spin(0.01);
+      },
+      1000);
+  CHECK_FALSE(starved);
 }
 
 TEST_CASE("a launch that waits for the device gives no sample, and the next one works") {

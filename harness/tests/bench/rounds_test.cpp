@@ -18,7 +18,8 @@ namespace {
 struct FakeStopwatch final : Stopwatch {
   double running = 0;
   double now = 0;
-  int expire = 0;  ///< measurements that fail first
+  int expire = 0;         ///< measurements that fail first
+  int longest = 1 << 30;  ///< launches of a train before the device waits for the host
   std::vector<double> gaps;
   std::vector<int> trains;
 
@@ -35,7 +36,7 @@ struct FakeStopwatch final : Stopwatch {
   }
   std::optional<double> train(const Launch& launch, int count) override {
     for (int i = 0; i < count; ++i) launch();
-    if (expire-- > 0) return std::nullopt;
+    if (expire-- > 0 || count > longest) return std::nullopt;
     trains.push_back(count);
     now += running * count;
     return running * count;
@@ -95,12 +96,23 @@ TEST_CASE("a slow kernel gets one sample and two back-to-back launches a round")
   CHECK(stopwatch.now < 800 * (2 + 4 * 4) + 4 * policy.gap_max_ms + 1);
 }
 
-TEST_CASE("a fast kernel gets many samples, and long trains in pieces") {
+TEST_CASE("a fast kernel gets many samples, and trains without a rest") {
   FakeStopwatch stopwatch;
+  const std::vector<TimedItem> items{{"fast", [&] { stopwatch.running = 0.05; }}};
+  const TimingPolicy policy{.rounds = 2};
+  const auto times = time_interleaved(items, policy, stopwatch);
+  CHECK(times[0].spaced.size() == 2 * static_cast<std::size_t>(policy.spaced_max));
+  CHECK(stopwatch.trains == std::vector<int>{1000, 2400, 1000, 2400});
+}
+
+TEST_CASE("where the host is too slow for a long train, all are short from then on") {
+  FakeStopwatch stopwatch;
+  stopwatch.longest = 100;
   const std::vector<TimedItem> items{{"fast", [&] { stopwatch.running = 0.05; }}};
   const TimingPolicy policy{.rounds = 1};
   const auto times = time_interleaved(items, policy, stopwatch);
-  CHECK(times[0].spaced.size() == static_cast<std::size_t>(policy.spaced_max));
+  CHECK(times[0].expired == 0);
+  CHECK(times[0].back_to_back == std::vector<double>{0.05});
   for (const int count : stopwatch.trains) CHECK(count <= 100);
   double launches = 0;
   for (const int count : stopwatch.trains) launches += count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters of 20 to 35 say about the kernels, as counts.
+// What the chapters of 20 to 36 say about the kernels, as counts.
 #include <algorithm>
 #include <iterator>
 
@@ -31,6 +31,7 @@ constexpr Claim kClaims[] = {
     {"26"},
     {.id = "27", .q_in_registers = true},
     {.id = "28", .q_in_registers = true, .guarded = true},
+    {.id = "28b", .q_in_registers = true, .guarded = true},
     {.id = "29", .q_in_registers = true, .guarded = true},
     {.id = "30", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "31", .q_in_registers = true, .guarded = true, .store_bytes = 16},
@@ -38,6 +39,7 @@ constexpr Claim kClaims[] = {
     {.id = "33", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "34", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "35", .q_in_registers = true, .guarded = true, .store_bytes = 16},
+    {.id = "36", .q_in_registers = true, .guarded = true, .store_bytes = 0},
 };
 
 /// The work of a rung without a mask: how often what happens.
@@ -49,7 +51,7 @@ struct Work {
     const Tile tile = find_rung(id)->find_instance(dim)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
-    sharing = id == "35" ? 2 : 1;
+    sharing = id == "35" || id == "36" ? 2 : 1;
     tiles = kHeads * ((kSeq + sharing * Br - 1) / (sharing * Br)) * sharing;
     steps = (kSeq + Bc - 1) / Bc;
     warps = Br / 16;
@@ -232,21 +234,37 @@ TEST_CASE("34 has the bits of 33") {
   }
 }
 
-TEST_CASE("35 has the bits of 33, whoever loads, and asks once for two tiles") {
+TEST_CASE("28b multiplies half of what 28 does in a repair, and repairs later") {
+  const Problem problem{.batch = 1, .heads = 1, .seq_q = 256, .seq_kv = 2048, .head_dim = 64};
+  const auto floats = [&](std::string_view id, double spread) {
+    VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
+    device.load(problem, make_inputs(problem, {Distribution::normal, spread}, 1));
+    device.launch(plan_of(*find_rung(id), problem));
+    return device.total_counts().of(CountClass::kFloat);
+  };
+  CHECK(floats("28b", 1) == floats("28", 1));
+  const Count repairs = floats("28", 16) - floats("28", 1);
+  const Count halves = floats("28b", 16) - floats("28b", 1);
+  INFO(halves << " of " << repairs);
+  CHECK(halves < 0.6 * repairs);
+  CHECK(halves > 0.4 * repairs);
+}
+
+static void expect_bits_of_33_and_one_request_for_two(std::string_view id) {
   for (const int dim : {64, 128}) {
     Problem problem = square(700, dim, 2);
     problem.causal = true;
-    const LaunchPlan plan = plan_of(*find_rung("35"), problem);
+    const LaunchPlan plan = plan_of(*find_rung(id), problem);
     CHECK(plan.launches.front().cluster == Dim3{2});
     std::string difference;
     const bool same = bitwise_equal(output_of(plan_of(*find_rung("33"), problem), problem),
                                     output_of(plan, problem), &difference);
-    INFO("head_dim " << dim << ": " << difference);
+    INFO(id << " head_dim " << dim << ": " << difference);
     CHECK(same);
   }
   const Problem problem = square(kSeq, 128, kHeads);
-  const Work w("35", 128);
-  LaunchPlan plan = plan_of(*find_rung("35"), problem);
+  const Work w(id, 128);
+  LaunchPlan plan = plan_of(*find_rung(id), problem);
   for (const Count blocks : {w.tiles, Count{4}, Count{2}}) {
     plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
     VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
@@ -258,4 +276,8 @@ TEST_CASE("35 has the bits of 33, whoever loads, and asks once for two tiles") {
       CHECK(device.total_counts().of(CountClass::kAtomic) == w.tiles / 2 + blocks + 1);
     }
   }
+}
+
+TEST_CASE("35 and 36 have the bits of 33, whoever loads and stores, and ask once for two tiles") {
+  for (const char* id : {"35", "36"}) expect_bits_of_33_and_one_request_for_two(id);
 }

@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 FA, SOURCE = (Path(word).resolve() for word in sys.argv[1:3])
-COMMITTED = SOURCE / "plots/results/vm/counts.json"
-PROFILES = sorted((SOURCE / "plots/results").glob("*/ncu.json"))
-COMMAND = ("explain", "all", "--seq", "1024", "--dim", "128,64", "--ablations", "--json")
+RESULTS = SOURCE / "plots/results"
+# The name of a committed file of counts, "ncu" in the place of "counts" in those of a card, and what
+# counts.
+SETS = {
+    "counts": ("all", "--seq", "1024", "--dim", "128,64", "--ablations"),
+    "counts_decode": "decode --batch 2 --heads 8 --kv-heads 2 --seq 1 --seq-kv 2048".split(),
+}
 # What another compiler may arrange differently.
 LOOSE = {"instructions", "integer", "float", "half", "convert", "compare", "move", "branch"}
 LOOSE |= {"control", "load_param", "special", "double"}
@@ -36,21 +40,28 @@ def rows_by_key(document: dict[str, Any]) -> dict[tuple, Counts]:
     }
 
 
+def profiles(name: str) -> list[Path]:
+    return sorted(RESULTS.glob(f"*/{name.replace('counts', 'ncu')}.json"))
+
+
 class CountsTest(unittest.TestCase):
     def test_committed_counts_are_current(self) -> None:
-        done = subprocess.run([FA, *COMMAND], capture_output=True, text=True, check=True)
-        now, then = json.loads(done.stdout), load(COMMITTED)
-        same_compiler = now["generator"]["nvcc"] == then["generator"]["nvcc"]
-        left_out = set() if same_compiler else LOOSE
-
-        def comparable(document: dict[str, Any]) -> dict[tuple, Counts]:
-            return {
-                key: {name: value for name, value in counts.items() if name not in left_out}
-                for key, counts in rows_by_key(document).items()
-            }
-
-        again = "run: fa " + " ".join(COMMAND) + " > plots/results/vm/counts.json"
-        self.assertEqual(comparable(now), comparable(then), again)
+        for name, words in SETS.items():
+            with self.subTest(name):
+                command = ["explain", *words, "--json"]
+                done = subprocess.run([FA, *command], capture_output=True, text=True, check=True)
+                now, then = json.loads(done.stdout), load(RESULTS / f"vm/{name}.json")
+                same_compiler = now["generator"]["nvcc"] == then["generator"]["nvcc"]
+                left_out = set() if same_compiler else LOOSE
+                here, there = (
+                    {
+                        key: {count: n for count, n in counts.items() if count not in left_out}
+                        for key, counts in rows_by_key(document).items()
+                    }
+                    for document in (now, then)
+                )
+                again = f"run: fa {' '.join(command)} > plots/results/vm/{name}.json"
+                self.assertEqual(here, there, again)
 
 
 class HardwareTest(unittest.TestCase):
@@ -59,33 +70,38 @@ class HardwareTest(unittest.TestCase):
     def setUp(self) -> None:
         """self.pairs: (id, tile), counts, counters of each kernel; its launches are added up."""
         self.pairs: list[tuple[tuple, Counts, Counts]] = []
-        committed = load(COMMITTED)
-        counts = rows_by_key(committed)
-        here = committed["rows"][0]["problem"]
-        for path in PROFILES:
+        self.decoding: set[str] = set()
+        for name, path in ((name, path) for name in SETS for path in profiles(name)):
+            committed = load(RESULTS / f"vm/{name}.json")
+            counts, here = rows_by_key(committed), committed["rows"][0]["problem"]
             profile = load(path)
             there = profile["problem"]
-            for name in ("batch", "heads", "seq_q", "seq_kv", "causal"):
-                self.assertEqual(there[name], here[name], name)
+            for field in ("batch", "heads", "seq_q", "seq_kv", "causal"):
+                self.assertEqual(there[field], here[field], field)
+            self.assertEqual(there["kv_heads"], here.get("kv_heads", 0))
             sums: dict[tuple, Counts] = defaultdict(Counter)
             for row in profile["rows"]:
                 sums[row["id"], row["variant"], there["head_dim"]].update(row["counters"])
             for key, measured in sums.items():
                 self.pairs.append((key[:2], defaultdict(int, counts[key]), measured))
+            self.decoding |= {key[0] for key in sums if there["seq_q"] < there["seq_kv"]}
 
     def for_each(self, examine: Callable[[Counts, Counts], None]) -> None:
         for kernel, own, measured in self.pairs:
             self.id_of_kernel = kernel[0]
+            self.decodes = kernel[0] in self.decoding
             with self.subTest(kernel=kernel):
                 examine(own, measured)
 
     def test_most_kernels_are_profiled(self) -> None:
         """Those that are newer than the profile are not: plots/results/h200/NOTES.md names them."""
-        counted = {key for key in rows_by_key(load(COMMITTED)) if key[-1] == 128}
-        for path in PROFILES:
-            profiled = {(row["id"], row["variant"], 128) for row in load(path)["rows"]}
-            self.assertGreater(len(counted & profiled), len(counted) // 2)
-        self.assertTrue(PROFILES)
+        for name in SETS:
+            rows = rows_by_key(load(RESULTS / f"vm/{name}.json"))
+            counted = {key for key in rows if key[-1] == 128}
+            for path in profiles(name):
+                profiled = {(row["id"], row["variant"], 128) for row in load(path)["rows"]}
+                self.assertGreater(len(counted & profiled), len(counted) // 2)
+            self.assertTrue(profiles(name))
 
     def test_instructions_sectors_and_bytes_are_equal(self) -> None:
         def examine(own: Counts, measured: Counts) -> None:
@@ -108,7 +124,8 @@ class HardwareTest(unittest.TestCase):
     def test_wavefronts(self) -> None:
         """Those of loads within four thousandths, of stores equal. Beside wgmma the hardware repeats
         some, as its arbitration has it: less than a hundredth of wgmma's own, or less than a fiftieth
-        of the loads where many run beside it (20b to 20d); and of stores beside stmatrix."""
+        of the loads where many run beside it (20b to 20d); and of stores beside stmatrix. In the
+        kernels that decode, from 45c on, ptxas joins two loads of a state into one."""
 
         def examine(own: Counts, measured: Counts) -> None:
             loads = own["ldmatrix_wavefronts"] + own["shared_load_wavefronts"]
@@ -123,9 +140,12 @@ class HardwareTest(unittest.TestCase):
             share = 0.022 if own["stmatrix_wavefronts"] else 0
             if self.id_of_kernel == "a6":
                 share = 0.01  # not explained; a1 to a5 store their tiles in the same way, and none
+            if wgmma and self.decodes:
+                share = 0.01  # of the state of a warpgroup
             self.assertLessEqual(repeated, share * stores + (4 if wgmma else 0))
             there = measured["shared_load_wavefronts"]
-            self.assertLessEqual(loads, there)
+            joined = own["shared_load_requests"] // 6 if self.decodes else 0
+            self.assertLessEqual(loads, there + joined)
             beside = max(0.01 * wgmma, 0.02 * loads)
             self.assertLessEqual(there - loads, beside if wgmma else 0.004 * loads)
 
@@ -140,17 +160,22 @@ class HardwareTest(unittest.TestCase):
                     measured[f"shared_{kind}_wavefronts"] - measured[f"shared_{kind}_conflicts"]
                 )
                 matrices = own["ldmatrix_ideal" if kind == "load" else "stmatrix_ideal"]
-                self.assertEqual(own[f"shared_{kind}_ideal"] + matrices, needed, kind)
+                ideal = own[f"shared_{kind}_ideal"] + matrices
+                if kind == "load" and self.decodes and ideal != needed:  # joined by ptxas
+                    self.assertLessEqual(abs(ideal - needed), own["shared_load_requests"] // 6)
+                else:
+                    self.assertEqual(ideal, needed, kind)
 
         self.for_each(examine)
 
     def test_exponentials(self) -> None:
         """The XU pipe also takes reciprocals, of which float32 rungs have more, and conversions: two
-        for each division of integers, of which those with an order of tiles have some."""
+        for each division of integers, of which those with an order of tiles have some and those that
+        decode many."""
 
         def examine(own: Counts, measured: Counts) -> None:
             self.assertLessEqual(own["exp"], measured["xu"])
-            if own["tensor"] or own["wgmma"]:
+            if (own["tensor"] or own["wgmma"]) and not self.decodes:
                 self.assertLess(measured["xu"] / own["exp"] - 1, 0.034)
 
         self.for_each(examine)

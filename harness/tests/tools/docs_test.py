@@ -713,7 +713,7 @@ class HopperCountsTest(DocsTest):
 
     def test_hardware_counters_beside_the_machine_s(self) -> None:
         self.profile(1024)
-        code, text = self.write("<!-- table:ncu -->\n<!-- /table -->\n")
+        code, text = self.write("<!-- table:ncu ncu -->\n<!-- /table -->\n")
         self.assertEqual(code, 0, text)
         (first,) = (line for line in text.splitlines() if line.startswith("| 20 128x128w8 |"))
         cells = [cell.strip() for cell in first.strip("|").split("|")]
@@ -727,7 +727,7 @@ class HopperCountsTest(DocsTest):
 
     def test_hardware_counters_of_another_problem(self) -> None:
         self.profile(2048)
-        code, text = self.write("<!-- table:ncu -->\n<!-- /table -->\n")
+        code, text = self.write("<!-- table:ncu ncu -->\n<!-- /table -->\n")
         self.assertEqual(code, 2)
         self.assertIn("which is not what was counted", text)
 

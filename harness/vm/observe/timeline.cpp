@@ -30,6 +30,7 @@ Activity activity_of(const InstructionInfo& instruction) {
     case CountClass::kWgmma:
     case CountClass::kWgmmaSync:
     case CountClass::kLdMatrix:
+    case CountClass::kMovMatrix:
       return Activity::kMatrix;
     case CountClass::kFloat:
     case CountClass::kHalf:

@@ -38,6 +38,7 @@ enum class CountClass : uint8_t {
   kWgmmaSync,  ///< wgmma.fence, commit_group, wait_group
   kLdMatrix,
   kStMatrix,
+  kMovMatrix,
   kLoadShared,
   kStoreShared,
   kLoadGlobal,

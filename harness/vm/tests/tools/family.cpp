@@ -126,6 +126,7 @@ std::string group(const Family& f) {
     case CountClass::kTensor:
     case CountClass::kLdMatrix:
     case CountClass::kStMatrix:
+    case CountClass::kMovMatrix:
       return "matrix";
     case CountClass::kShuffle:
     case CountClass::kVote:
