@@ -10,7 +10,7 @@
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 and 1024 at D=128, N=8192 at D=64; those
 #                         that the lengths are shown of also N=512, 2048, 4096, 16384
 #   causal   ladder.json  those that mask: N=512..16384 without 4096 at D=128, N=8192 at D=64
-#   ragged   ladder.json  those that take any length: N=1000 and 8191
+#   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
@@ -158,8 +158,8 @@ measure_causal() {
 }
 
 measure_ragged() {
-  local ragged="$SQUARE and r['ragged']" json="$1/$2"
-  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers "$ATTENTION_PEERS"
+  local ragged="$SQUARE and r['ragged']" json="$1/ragged.json"
+  bench_rungs "$ragged" "$json" --seqs 1000,1024,8191,8192 --no-ablations --peers "$ATTENTION_PEERS"
 }
 
 # The shapes that the chapters of the float32 rungs compare.
