@@ -534,7 +534,7 @@ def half_repair() -> Canvas:
     )
     top = y + 20
     for place, (name, halves) in enumerate((("28", (0, 1)), ("28b", (0,)))):
-        left = 66.0 + place * 190
+        left = 88.0 + place * 176
         canvas.text(left, y + 6, name, size=SMALL, bold=True)
         for line in range(16):
             touched = line // 8 in halves
