@@ -260,6 +260,20 @@ class Hostile(FileCase):
                 self.assertLess(time.monotonic() - start, 10)
 
 
+    def test_a_limit_of_the_process_is_a_limit(self) -> None:
+        """What `ulimit -v` leaves is what there is."""
+        limit = 1 << 30
+        process = self.start(
+            "run", "06", "--heads", 64, "--seq", 32768,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )  # fmt: skip
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (ENVIRONMENT, ""), err)
+        said = re.search(r"needs (\d+) bytes of host memory for [^\n]*, (\d+) are available\n", err)
+        self.assertIsNotNone(said, err)
+        self.assertLess(int(said[2]), limit)
+
+
 class Caches(FileCase):
     """Lengths and pages that promise much and hold little."""
 
