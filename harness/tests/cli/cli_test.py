@@ -60,7 +60,9 @@ class Basics(CliCase):
     def test_unknown_command(self) -> None:
         self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
         self.refused("frobnicate", says="command 'frobnicate' is unknown; allowed: list, run")
-        self.refused("--json", says="command '--json' is unknown")
+        self.refused("version", says=r"command 'version' is unknown \(did you mean '--version'\?\)")
+        self.refused("--json", says="unknown option '--json'; see fa --help")
+        self.refused("--hlep", says=r"unknown option '--hlep' \(did you mean '--help'\?\)")
 
     def test_unknown_option(self) -> None:
         self.refused("run", "06", "--sqe", "512", says=r"'--sqe' \(did you mean '--seq'\?\)")
@@ -70,8 +72,9 @@ class Basics(CliCase):
         self.refused("run", "06", "07", says="unexpected argument '07'")
 
     def test_missing_value(self) -> None:
-        self.refused("run", "06", "--seq", says="--seq")
-        self.refused("run", says="rung")
+        self.refused("run", "06", "--seq", says="--seq needs a value; see fa run --help")
+        self.refused("run", says="no rung given; see fa run --help")
+        self.refused("explain", says="no rungs given; see fa explain --help")
 
     def test_full_device_is_an_error(self) -> None:
         if not Path("/dev/full").exists():
@@ -164,8 +167,9 @@ class Plan(CliCase):
 
 class RungWords(CliCase):
     def test_unknown_rung(self) -> None:
-        self.refused("run", "99", says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: a0, a1.*01, 02.*all")
+        self.refused("run", "99", says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: .*\(fp32, ampere, hopper, decode")
         self.refused("run", "batchd", says=r"rung 'batchd' is unknown \(did you mean 'batched'\?\)")
+        self.refused("run", "06_Batched", says=r"is unknown \(did you mean '06_batched'\?\)")
         self.refused("check", "06x", says="rung '06x' is unknown")
         self.refused("bench", "06", "", says="rung '' is unknown")
 
@@ -446,7 +450,7 @@ class Completions(CliCase):
 
     def test_other_shells(self) -> None:
         self.refused("completions", "fish", says="'fish' is unknown; allowed: bash, zsh")
-        self.refused("completions", says="shell is required")
+        self.refused("completions", says="no shell given; see fa completions --help")
 
 
 class Library(CliCase):
