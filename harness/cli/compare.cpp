@@ -259,7 +259,7 @@ class CompareCommand final : public Command {
     set_types(*side.rung, problem);
     Item item = rung_item(*side.rung, problem, side.tile, counting.device().description(),
                           problem_.inputs());
-    if (!item.refused.empty()) throw UsageError(item.refused);
+    if (!item.refused.empty()) throw UsageError(with_example(item.refused, *side.rung, problem));
     Counted counted = counting.count(std::move(item));
     if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
     return counted;

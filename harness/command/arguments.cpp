@@ -231,8 +231,10 @@ const Rung& select_rung(const std::string& word) {
     std::vector<std::string> ids;
     ids.reserve(matches.size());
     for (const Rung* rung : matches) ids.emplace_back(rung->id);
-    throw UsageError(fmt::format("'{}' means {} rungs, one is needed: {}", word, ids.size(),
-                                 fmt::join(ids, ", ")));
+    constexpr std::size_t kMostIds = 20;
+    const std::string some =
+        ids.size() <= kMostIds ? fmt::format(": {}", fmt::join(ids, ", ")) : "; fa list shows them";
+    throw UsageError(fmt::format("'{}' means {} rungs, one is needed{}", word, ids.size(), some));
   }
   return *matches.front();
 }

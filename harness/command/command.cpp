@@ -72,6 +72,8 @@ std::string in_our_words(const CLI::ParseError& error, const CLI::App& app) {
   if (missing != std::string::npos) {
     return fmt::format("{} needs a value; see fa {}--help", text.substr(0, missing), name);
   }
+  const std::size_t often = text.find(": At Most 1 required ");
+  if (often != std::string::npos) return text.substr(0, often) + " is given twice";
   if (error.get_name() == "RequiredError") {
     return fmt::format("no {} given; see fa {}--help", text.substr(0, text.find(' ')), name);
   }
@@ -85,7 +87,7 @@ std::vector<std::string> as_option(const std::vector<std::string>& words,
   if (words.size() > 2) {
     throw UsageError(fmt::format("help takes one command, not {}", words.size() - 1));
   }
-  if (words.size() == 1 || words[1].starts_with("-")) return {"--help"};
+  if (words.size() == 1 || words[1].starts_with("-") || words[1] == "help") return {"--help"};
   const auto known = [&](const Entry& entry) { return words[1] == entry.name; };
   if (std::none_of(entries.begin(), entries.end(), known)) refuse_command(entries, words[1]);
   return {words[1], "--help"};

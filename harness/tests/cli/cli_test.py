@@ -52,6 +52,7 @@ class Basics(CliCase):
     def test_help_of_a_command(self) -> None:
         self.assertEqual(self.fa("help", code=OK, out=r".+"), self.fa("--help", code=OK, out=r".+"))
         self.refused("help", "bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
+        self.assertEqual(self.fa("help", "help", code=OK, out=r".+"), self.fa("help", code=OK, out=r".+"))
         self.refused("help", "run", "06", says="help takes one command, not 2")
 
     def test_no_command(self) -> None:
@@ -73,6 +74,7 @@ class Basics(CliCase):
 
     def test_missing_value(self) -> None:
         self.refused("run", "06", "--seq", says="--seq needs a value; see fa run --help")
+        self.refused("run", "06", "--seq", "128", "--seq", "256", says="--seq is given twice")
         self.refused("run", says="no rung given; see fa run --help")
         self.refused("explain", says="no rungs given; see fa explain --help")
 
@@ -103,6 +105,11 @@ class List(CliCase):
         self.assertEqual(self.listed("hopper"), [r["id"] for r in all_rungs if r["family"] == "hopper"])
         ragged = [r["id"] for r in all_rungs if r["ragged"] and r["family"] == "ampere"]
         self.assertEqual(self.listed("ragged", "ampere"), ragged)
+        causal = [r["id"] for r in all_rungs if r["causal"]]
+        self.assertEqual(self.listed("causal")[:3], causal[:3])
+        self.assertLessEqual(set(causal), set(self.listed("causal")))
+        self.assertEqual(self.listed("07", "6"), ["06", "07"])
+        self.assertEqual(self.listed("31_causal"), ["31"])
         some = self.listed("SWIZZLE")
         self.assertIn("02", some)
         self.assertLess(len(some), len(all_rungs))
@@ -174,7 +181,8 @@ class RungWords(CliCase):
         self.refused("bench", "06", "", says="rung '' is unknown")
 
     def test_run_takes_one(self) -> None:
-        self.refused("run", "all", says=r"'all' means \d+ rungs, one is needed")
+        self.refused("run", "all", says=r"'all' means \d+ rungs, one is needed; fa list shows them")
+        self.refused("run", "ampere", says=r"'ampere' means \d+ rungs, one is needed: 01, 02, ")
 
     def test_all_spellings_reach_the_device(self) -> None:
         for word in ("06", "6", "06_batched", "batched"):
@@ -211,6 +219,11 @@ class BadProblems(CliCase):
             if not rung["causal"]:
                 self.refused("run", rung["id"], "--causal", says="causal")
                 break
+
+    def test_few_queries(self) -> None:
+        says = "40_warp: seq_q 512 is above 1, [^\\n]*; --seq 1 --seq-kv 512 are one query and its cache"
+        for words in (("run", "40"), ("explain", "40", "41"), ("compare", "40", "41")):
+            self.refused(*words, says=says)
 
     def test_tile(self) -> None:
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
