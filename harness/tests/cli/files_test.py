@@ -119,13 +119,15 @@ class Refusals(FileCase):
 
 class Contents(FileCase):
     def test_links_and_modes_stay(self) -> None:
-        self.good("--json", "real.json", "--output", "real.npy")
-        for name in ("json", "npy"):
+        self.good("--json", "real.json", "--output", "real.npy", "--trace", "real.trace")
+        for name in ("json", "npy", "trace"):
             os.chmod(self.folder / f"real.{name}", 0o640)
             (self.folder / f"link.{name}").symlink_to(f"real.{name}")
-        self.good("--json", "link.json", "--output", "link.npy", "--batch", 2)
+        before = (self.folder / "real.trace").read_bytes()
+        self.good("--json", "link.json", "--output", "link.npy", "--trace", "link.trace", "--heads", 1)
         self.assertEqual(len(self.document("real.json")["rows"]), 2)
-        for name in ("json", "npy"):
+        self.assertNotEqual((self.folder / "real.trace").read_bytes(), before)
+        for name in ("json", "npy", "trace"):
             self.assertTrue((self.folder / f"link.{name}").is_symlink())
             self.assertEqual((self.folder / f"real.{name}").stat().st_mode & 0o7777, 0o640)
 
