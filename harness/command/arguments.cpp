@@ -262,6 +262,9 @@ CLI::Option* add_file(CLI::App& app, const std::string& name, std::filesystem::p
           name,
           [&path, name](const std::string& text) {
             if (text.empty()) throw UsageError(name + " '' is not the name of a file");
+            if (text == "-") {
+              throw UsageError(name + " takes no standard stream; ./- is a file of that name");
+            }
             path = text;
           },
           help)

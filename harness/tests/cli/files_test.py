@@ -59,6 +59,13 @@ class Refusals(FileCase):
                       ("explain", "06", "--save"), ("compare", "05", "06", "--results")):  # fmt: skip
             self.refused(*words, "", says=f"{words[-1]} '' is not the name of a file")
 
+    def test_a_dash_is_no_file(self) -> None:
+        for words in ((*RUN, "--json"), (*RUN, "--q"), ("bench", "--json"), ("explain", "06", "--save")):
+            says = f"{words[-1]} takes no standard stream; ./- is a file of that name"
+            self.refused(*words, "-", says=says)
+        self.good("--output", "./-")
+        self.assertEqual(self.names(), {"-"})
+
     def test_what_is_no_regular_file(self) -> None:
         os.mkfifo(self.folder / "pipe")
         (self.folder / "null").symlink_to("/dev/null")
