@@ -24,9 +24,9 @@
 #                         the mask, and at D=64
 # FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
-# Without a GPU every rung is checked and counted in the virtual machine: the results go to
-# runs/vm/counts.json or to FILE, if there is none, the chart of them beside it. Nothing is timed; the charts of times
-# are the committed measurements, drawn again and marked as such.
+# Without a GPU every rung is checked and counted in the virtual machine: the counts go to FILE, else
+# to runs/vm/counts.json, and their chart beside them. Nothing is timed; the charts of times are the
+# committed measurements, drawn again and marked as such.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

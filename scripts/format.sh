@@ -32,7 +32,7 @@ sources() {
 list_unformatted() {
   local files
   files="$({ sources | xargs -0 "$1" --dry-run --Werror 2>&1 || true; } |
-    sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: error: .*/\1/p' | sort -u)"
+    sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error: .*/\1/p' | sort -u)"
   [[ -n $files ]] || return 0
   printf '%s\n' "$files"
   say "format.sh: these files are not formatted; run scripts/format.sh"

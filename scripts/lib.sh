@@ -4,10 +4,14 @@
 # Every function here is quick and offline; scripts/setup.sh is what installs things.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+# absolute PATH: as seen from the folder that the script was called in; some parts run elsewhere.
+absolute() { [[ $1 == /* ]] && printf '%s\n' "$1" || printf '%s/%s\n' "$PWD" "$1"; }
+
 # What the scripts write is in these folders, so that a checkout may be read-only.
-VENV="${FA_VENV_DIR:-$ROOT/.venv}"
-BUILD_DIR="${FA_BUILD_DIR:-$ROOT/build}"
-RUNS_DIR="${FA_RUNS_DIR:-$ROOT/runs}"
+VENV="$(absolute "${FA_VENV_DIR:-$ROOT/.venv}")"
+BUILD_DIR="$(absolute "${FA_BUILD_DIR:-$ROOT/build}")"
+RUNS_DIR="$(absolute "${FA_RUNS_DIR:-$ROOT/runs}")"
 
 # Progress and problems go to stderr; stdout is for results.
 say() { printf '%s\n' "$*" >&2; }

@@ -155,6 +155,11 @@ class CompareCommand final : public Command {
     }
     const Side first = parse_side(words_[0]);
     const Side second = parse_side(words_[1]);
+    if (first.label == second.label) {
+      throw UsageError(fmt::format(
+          "rungs: {} is named twice; fa compare {} {}@TILE takes another tile of it (see fa list)",
+          first.label, first.rung->id, first.rung->id));
+    }
     // Before anything is counted, so that a wrong file costs no time.
     std::vector<File> files;
     if (results_.empty()) {
@@ -165,7 +170,7 @@ class CompareCommand final : public Command {
     Counting counting(vm_, problem_.inputs());
     const Counted left = count(counting, first);
     const Counted right = count(counting, second);
-    const std::string problem = describe(left.item.problem(), problem_.inputs());
+    const std::string problem = describe_both(left, right);
     const bool csv = printer_.format() == TableFormat::csv;
     printer_.say(problem + "\n");
     for (const auto& [side, counted] : {std::pair(&first, &left), std::pair(&second, &right)}) {
@@ -181,6 +186,13 @@ class CompareCommand final : public Command {
                   " measured on " + describe(file));
     }
     return Exit::ok;
+  }
+
+  /// Rungs of two types have the same shape, and each its problem.
+  std::string describe_both(const Counted& first, const Counted& second) const {
+    const std::string problem = describe(first.item.problem(), problem_.inputs());
+    const std::string other = describe(second.item.problem(), problem_.inputs());
+    return problem == other ? problem : problem + ", beside " + other;
   }
 
   Exit compare_files() {
@@ -247,7 +259,7 @@ class CompareCommand final : public Command {
     set_types(*side.rung, problem);
     Item item = rung_item(*side.rung, problem, side.tile, counting.device().description(),
                           problem_.inputs());
-    if (!item.refused.empty()) throw UsageError(item.refused);
+    if (!item.refused.empty()) throw UsageError(with_example(item.refused, *side.rung, problem));
     Counted counted = counting.count(std::move(item));
     if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
     return counted;

@@ -169,8 +169,9 @@ class ExplainCommand final : public Command {
       }
     }
     for (const Item& item : items) any |= item.refused.empty();
-    if (!any) throw UsageError(items.front().refused);
-    return items;
+    if (any) return items;
+    const Item& first = items.front();
+    throw UsageError(with_example(first.refused, *first.rung, first.problem()));
   }
 
   void print(const Counted& counted, const std::string& no_memory) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "harness/cli/app.h"
+#include "harness/command/arguments.h"
 #include "harness/command/table.h"
 #include "harness/results/json.h"
 #include "kernels/catalogue.h"
@@ -72,32 +73,33 @@ std::string_view short_name(const Rung& rung) {
   return rung.name.substr(rung.name.find('_') + 1);
 }
 
-/// Rungs that the words mean, and those with a word in their idea; none means all.
+/// "6" is a rung, not a digit, and "hopper" a family. "causal" is the short name of two, but also a
+/// word that others have.
+bool means_rungs(const std::string& word) {
+  const std::vector<const Rung*> meant = match_rungs(word);
+  return std::any_of(meant.begin(), meant.end(),
+                     [&](const Rung* rung) { return short_name(*rung) != word; });
+}
+
+bool has_word(const Rung& rung, const std::string& word) {
+  return contains(rung.name, word) || contains(rung.idea, word) || contains(properties(rung), word);
+}
+
+/// Rungs that one of the words means, if any does, and that have all others; none means all.
 std::vector<const Rung*> listed(const std::vector<std::string>& words) {
-  if (words.empty()) {
-    std::vector<const Rung*> all;
-    for (const Rung& rung : catalogue()) all.push_back(&rung);
-    return all;
-  }
-  const auto matches = [](const Rung& rung, const std::string& word) {
-    const std::vector<const Rung*> meant = match_rungs(word);
-    // "6" is a rung, not a digit; "swizzle" is one, and a word that others have.
-    const bool is_word = meant.empty() || (meant.size() == 1 && short_name(*meant.front()) == word);
-    if (!is_word) return std::find(meant.begin(), meant.end(), &rung) != meant.end();
-    return contains(rung.name, word) || contains(rung.idea, word) ||
-           contains(properties(rung), word);
-  };
+  std::vector<std::string> rungs, others;
+  for (const std::string& word : words) (means_rungs(word) ? rungs : others).push_back(word);
   std::vector<const Rung*> found;
-  for (const Rung& rung : catalogue()) {
-    if (std::all_of(words.begin(), words.end(),
-                    [&](const std::string& word) { return matches(rung, word); })) {
-      found.push_back(&rung);
-    }
-  }
+  for (const Rung& rung : catalogue()) found.push_back(&rung);
+  if (!rungs.empty()) found = select_rungs(rungs);
+  std::erase_if(found, [&](const Rung* rung) {
+    return !std::all_of(others.begin(), others.end(),
+                        [&](const std::string& word) { return has_word(*rung, word); });
+  });
   if (found.empty()) {
     throw UsageError(
         fmt::format("no rung has '{}' in its name, idea or properties; fa list shows all",
-                    fmt::join(words, " ")));
+                    fmt::join(others, " ")));
   }
   return found;
 }
@@ -142,8 +144,8 @@ class ListCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("pattern", words_,
-                   "Only rungs that a word means (06, batched, hopper) or that have it in their "
-                   "name, idea or properties; of several words all");
+                   "Rungs that these words mean (06, 06_batched, hopper), of them those with all "
+                   "other words in their name, idea or properties (causal, swizzle)");
     app.add_flag("--json", json_, "Print JSON, for programs");
     printer_.declare(app);
   }

@@ -122,7 +122,7 @@ class RunCommand final : public Command {
     const Item item = rung_item(rung, problem_, tile_, described, row_inputs);
     if (!item.refused.empty()) {
       if (device_refusal(rung, described, item.instance)) throw DeviceError(item.refused);
-      throw UsageError(item.refused);
+      throw UsageError(with_example(item.refused, rung, problem_));
     }
 
     ptxvm::Trace trace;

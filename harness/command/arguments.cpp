@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 
 #include "harness/attention/inputs.h"
@@ -48,19 +49,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     throw UsageError(
         "no rung is of the family 'own': kernels/own had no .cu file with an OWN_RUNG row");
   }
-  std::vector<std::string> ids;
-  std::vector<std::string> words{"all"};
+  std::vector<std::string> words{"all"}, families;
   for (const Rung& rung : catalogue()) {
-    ids.emplace_back(rung.id);
     words.emplace_back(rung.id);
     words.emplace_back(rung.name);
     words.emplace_back(rung.name.substr(rung.name.find('_') + 1));
-    words.emplace_back(to_string(rung.family));
+    const std::string family(to_string(rung.family));
+    if (families.empty() || families.back() != family) families.push_back(family);
   }
-  const std::string near = nearest(word, words);
-  throw UsageError(fmt::format("rung '{}' is unknown{}; allowed: {}, a name, a family, all", word,
-                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                               fmt::join(ids, ", ")));
+  words.insert(words.end(), families.begin(), families.end());
+  std::string small = word;
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  const std::string near = nearest(small, words);
+  throw UsageError(fmt::format(
+      "rung '{}' is unknown{}; allowed: an id or name of fa list, a family ({}), all", word,
+      near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), fmt::join(families, ", ")));
 }
 
 }  // namespace
@@ -227,8 +231,10 @@ const Rung& select_rung(const std::string& word) {
     std::vector<std::string> ids;
     ids.reserve(matches.size());
     for (const Rung* rung : matches) ids.emplace_back(rung->id);
-    throw UsageError(fmt::format("'{}' means {} rungs, one is needed: {}", word, ids.size(),
-                                 fmt::join(ids, ", ")));
+    constexpr std::size_t kMostIds = 20;
+    const std::string some =
+        ids.size() <= kMostIds ? fmt::format(": {}", fmt::join(ids, ", ")) : "; fa list shows them";
+    throw UsageError(fmt::format("'{}' means {} rungs, one is needed{}", word, ids.size(), some));
   }
   return *matches.front();
 }
@@ -256,6 +262,9 @@ CLI::Option* add_file(CLI::App& app, const std::string& name, std::filesystem::p
           name,
           [&path, name](const std::string& text) {
             if (text.empty()) throw UsageError(name + " '' is not the name of a file");
+            if (text == "-") {
+              throw UsageError(name + " takes no standard stream; ./- is a file of that name");
+            }
             path = text;
           },
           help)

@@ -50,10 +50,34 @@ void refuse_unknown(const CLI::App& app) {
   if (word.empty()) {
     throw UsageError(fmt::format("no command given; allowed: {}", fmt::join(names, ", ")));
   }
-  const std::string near = nearest(word, names);
-  throw UsageError(fmt::format("command '{}' is unknown{}; allowed: {}", word,
-                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                               fmt::join(names, ", ")));
+  std::vector<std::string> words = names;
+  for (const char* other : {"help", "--help", "--version"}) words.emplace_back(other);
+  const std::string near = nearest(word, words);
+  const std::string meant = near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+  if (word.starts_with("-")) {
+    throw UsageError(fmt::format("unknown option '{}'{}; see fa --help", word, meant));
+  }
+  throw UsageError(
+      fmt::format("command '{}' is unknown{}; allowed: {}", word, meant, fmt::join(names, ", ")));
+}
+
+/// CLI11 says "--seq: 1 required N missing" and "rungs is required".
+std::string in_our_words(const CLI::ParseError& error, const CLI::App& app) {
+  const std::string text = error.what();
+  const std::vector<const CLI::App*> chosen = app.get_subcommands(nullptr);
+  const auto parsed = std::find_if(chosen.begin(), chosen.end(),
+                                   [](const CLI::App* each) { return each->parsed(); });
+  const std::string name = parsed == chosen.end() ? "" : (*parsed)->get_name() + " ";
+  const std::size_t missing = text.find(": 1 required ");
+  if (missing != std::string::npos) {
+    return fmt::format("{} needs a value; see fa {}--help", text.substr(0, missing), name);
+  }
+  const std::size_t often = text.find(": At Most 1 required ");
+  if (often != std::string::npos) return text.substr(0, often) + " is given twice";
+  if (error.get_name() == "RequiredError") {
+    return fmt::format("no {} given; see fa {}--help", text.substr(0, text.find(' ')), name);
+  }
+  return text;
 }
 
 /// "help run" as "run --help".
@@ -63,7 +87,7 @@ std::vector<std::string> as_option(const std::vector<std::string>& words,
   if (words.size() > 2) {
     throw UsageError(fmt::format("help takes one command, not {}", words.size() - 1));
   }
-  if (words.size() == 1 || words[1].starts_with("-")) return {"--help"};
+  if (words.size() == 1 || words[1].starts_with("-") || words[1] == "help") return {"--help"};
   const auto known = [&](const Entry& entry) { return words[1] == entry.name; };
   if (std::none_of(entries.begin(), entries.end(), known)) refuse_command(entries, words[1]);
   return {words[1], "--help"};
@@ -112,7 +136,7 @@ Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& e
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
-      throw UsageError(error.what());
+      throw UsageError(in_our_words(error, app));
     }
     // On stdout.
     if (error.get_name() == "CallForHelp") {

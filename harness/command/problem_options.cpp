@@ -134,6 +134,12 @@ std::vector<Problem> ProblemOptions::problems() const {
   return all;
 }
 
+std::string with_example(const std::string& refused, const Rung& rung, const Problem& problem) {
+  if (problem.seq_q <= rung.most_queries()) return refused;
+  return fmt::format("{}; --seq 1 --seq-kv {} are one query and its cache", refused,
+                     problem.seq_kv);
+}
+
 const CLI::Option* ProblemOptions::given_shape() const {
   for (const CLI::Option* option : decided_by_files_) {
     if (option->count() > 0) return option;

@@ -10,6 +10,7 @@
 
 #include "harness/attention/inputs.h"
 #include "harness/attention/problem.h"
+#include "kernels/catalogue.h"
 
 namespace fa::cli {
 
@@ -61,5 +62,8 @@ class ProblemOptions {
   CLI::Option* dim_ = nullptr;
   std::vector<const CLI::Option*> decided_by_files_;
 };
+
+/// Why a rung refuses a problem, and for rungs that take few queries options that they take.
+std::string with_example(const std::string& refused, const Rung& rung, const Problem& problem);
 
 }  // namespace fa::cli

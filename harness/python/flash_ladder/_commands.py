@@ -8,6 +8,7 @@ import functools
 import json
 import operator
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, Refused, raise_for
 from flash_ladder._problem import check_flag, check_rung
 
-WRONG = 1  # exit code of fa
+WRONG, ENVIRONMENT = 1, 3  # exit codes of fa
 
 
 def environment() -> dict[str, str]:
@@ -39,7 +40,10 @@ def main() -> None:
     try:
         program = fa_program()
     except EnvironmentFailure as error:
-        sys.exit(f"fa: error: {error}")
+        print(f"fa: error: {error}", file=sys.stderr)
+        sys.exit(ENVIRONMENT)
+    # Python ignores it, and what runs next would inherit that: `fa list | head` would fail.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.execve(program, [str(program), *sys.argv[1:]], environment())
 
 

@@ -72,7 +72,7 @@ const fa::Rung& rung_of(const std::string& word) {
   const std::vector<const fa::Rung*> found = fa::match_rungs(word);
   if (found.size() == 1) return *found.front();
   throw Refused("rung '" + word + (found.empty() ? "' is unknown" : "' is not a single rung") +
-                "; allowed: best," + rung_ids());
+                "; allowed: best, or an id or name that flash_ladder.rungs() has");
 }
 
 fa::LaunchPlan plan_or_refuse(const fa_attention_problem& given, const char* word,

@@ -66,8 +66,8 @@ def test_strided_arrays_are_what_they_show(case: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rung": "77"}, "rung '77' is unknown; allowed: best,a0,"),
-        ({"rung": "hopper"}, "rung 'hopper' is not a single rung; allowed: best,a0,"),
+        ({"rung": "77"}, "rung '77' is unknown; allowed: best, or an id or name that"),
+        ({"rung": "hopper"}, "rung 'hopper' is not a single rung; allowed: best, or an id"),
         ({"rung": "06", "causal": True}, "06_batched computes no causal mask; 08, 09,"),
         ({"scale": 0.0}, "scale is 0.0; allowed: a finite number above 0"),
         ({"scale": float("nan")}, "scale is nan; allowed: a finite number above 0"),

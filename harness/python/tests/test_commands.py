@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""rungs, explain, check and bench."""
+"""rungs, explain, check and bench, and the command fa."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -129,3 +131,32 @@ def test_bench_passes_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         f" --json {file}"
     )
     assert file.exists()
+
+
+def program(*words: str, build: Path, repository: Path) -> subprocess.Popen[bytes]:
+    """The command `fa` of the package."""
+    environment = os.environ | {"FA_BUILD_DIR": str(build)}
+    environment["PYTHONPATH"] = str(repository / "harness" / "python")
+    return subprocess.Popen(
+        [sys.executable, "-m", "flash_ladder", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+
+
+def test_a_reader_that_leaves_is_no_error(build: Path, repository: Path) -> None:
+    """`fa list --json | head -1`: a pipe holds less than the list."""
+    process = program("list", "--json", build=build, repository=repository)
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"{\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == -signal.SIGPIPE
+
+
+def test_a_program_that_is_not_there(tmp_path: Path, repository: Path) -> None:
+    process = program("list", build=tmp_path, repository=repository)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (3, b"")
+    assert err.startswith(b"fa: error: ") and b"set FA_BUILD_DIR" in err

@@ -104,3 +104,31 @@ def test_a_build_folder_that_is_none(tmp_path: Path, repository: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     message = " ".join(done.stderr.split())
     assert done.returncode == 1 and "is not a build folder of this project" in message
+
+
+def test_what_a_build_folder_lacks_is_built_there(tmp_path: Path, repository: Path) -> None:
+    """scripts/bench.sh builds `fa` alone."""
+    project, prebuilt = tmp_path / "project", tmp_path / "prebuilt"
+    (project / "harness" / "python").mkdir(parents=True)
+    (project / "harness" / "python" / "CMakeLists.txt").touch()
+    libraries = ("libfa.so", "libptxvm_c.so")
+    touch = f"${{CMAKE_COMMAND}} -E touch {' '.join(libraries)}"
+    (project / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(stub LANGUAGES NONE)\n"
+        "add_subdirectory(harness/python)\n"
+        f"add_custom_target(fa_python COMMAND {touch} WORKING_DIRECTORY ${{CMAKE_BINARY_DIR}})\n"
+    )
+
+    def cmake(*words: object) -> None:
+        done = subprocess.run(["cmake", *map(str, words)], capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    cmake("-S", project, "-B", prebuilt)
+    (prebuilt / "fa").touch()
+    cmake("-S", repository, "-B", tmp_path / "b", f"-DFA_PREBUILT={prebuilt}")
+    cmake("--build", tmp_path / "b", "--target", "fa_python")
+    assert all((prebuilt / name).exists() for name in libraries)
+    before = (prebuilt / "libfa.so").stat().st_mtime_ns
+    cmake("-S", repository, "-B", tmp_path / "b", f"-DFA_PREBUILT={prebuilt}")
+    cmake("--build", tmp_path / "b", "--target", "fa_python")
+    assert (prebuilt / "libfa.so").stat().st_mtime_ns == before, "nothing was missing"

@@ -52,6 +52,7 @@ class Basics(CliCase):
     def test_help_of_a_command(self) -> None:
         self.assertEqual(self.fa("help", code=OK, out=r".+"), self.fa("--help", code=OK, out=r".+"))
         self.refused("help", "bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
+        self.assertEqual(self.fa("help", "help", code=OK, out=r".+"), self.fa("help", code=OK, out=r".+"))
         self.refused("help", "run", "06", says="help takes one command, not 2")
 
     def test_no_command(self) -> None:
@@ -60,7 +61,9 @@ class Basics(CliCase):
     def test_unknown_command(self) -> None:
         self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
         self.refused("frobnicate", says="command 'frobnicate' is unknown; allowed: list, run")
-        self.refused("--json", says="command '--json' is unknown")
+        self.refused("version", says=r"command 'version' is unknown \(did you mean '--version'\?\)")
+        self.refused("--json", says="unknown option '--json'; see fa --help")
+        self.refused("--hlep", says=r"unknown option '--hlep' \(did you mean '--help'\?\)")
 
     def test_unknown_option(self) -> None:
         self.refused("run", "06", "--sqe", "512", says=r"'--sqe' \(did you mean '--seq'\?\)")
@@ -70,8 +73,10 @@ class Basics(CliCase):
         self.refused("run", "06", "07", says="unexpected argument '07'")
 
     def test_missing_value(self) -> None:
-        self.refused("run", "06", "--seq", says="--seq")
-        self.refused("run", says="rung")
+        self.refused("run", "06", "--seq", says="--seq needs a value; see fa run --help")
+        self.refused("run", "06", "--seq", "128", "--seq", "256", says="--seq is given twice")
+        self.refused("run", says="no rung given; see fa run --help")
+        self.refused("explain", says="no rungs given; see fa explain --help")
 
     def test_full_device_is_an_error(self) -> None:
         if not Path("/dev/full").exists():
@@ -100,6 +105,11 @@ class List(CliCase):
         self.assertEqual(self.listed("hopper"), [r["id"] for r in all_rungs if r["family"] == "hopper"])
         ragged = [r["id"] for r in all_rungs if r["ragged"] and r["family"] == "ampere"]
         self.assertEqual(self.listed("ragged", "ampere"), ragged)
+        causal = [r["id"] for r in all_rungs if r["causal"]]
+        self.assertEqual(self.listed("causal")[:3], causal[:3])
+        self.assertLessEqual(set(causal), set(self.listed("causal")))
+        self.assertEqual(self.listed("07", "6"), ["06", "07"])
+        self.assertEqual(self.listed("31_causal"), ["31"])
         some = self.listed("SWIZZLE")
         self.assertIn("02", some)
         self.assertLess(len(some), len(all_rungs))
@@ -164,13 +174,15 @@ class Plan(CliCase):
 
 class RungWords(CliCase):
     def test_unknown_rung(self) -> None:
-        self.refused("run", "99", says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: a0, a1.*01, 02.*all")
+        self.refused("run", "99", says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: .*\(fp32, ampere, hopper, decode")
         self.refused("run", "batchd", says=r"rung 'batchd' is unknown \(did you mean 'batched'\?\)")
+        self.refused("run", "06_Batched", says=r"is unknown \(did you mean '06_batched'\?\)")
         self.refused("check", "06x", says="rung '06x' is unknown")
         self.refused("bench", "06", "", says="rung '' is unknown")
 
     def test_run_takes_one(self) -> None:
-        self.refused("run", "all", says=r"'all' means \d+ rungs, one is needed")
+        self.refused("run", "all", says=r"'all' means \d+ rungs, one is needed; fa list shows them")
+        self.refused("run", "ampere", says=r"'ampere' means \d+ rungs, one is needed: 01, 02, ")
 
     def test_all_spellings_reach_the_device(self) -> None:
         for word in ("06", "6", "06_batched", "batched"):
@@ -207,6 +219,11 @@ class BadProblems(CliCase):
             if not rung["causal"]:
                 self.refused("run", rung["id"], "--causal", says="causal")
                 break
+
+    def test_few_queries(self) -> None:
+        says = "40_warp: seq_q 512 is above 1, [^\\n]*; --seq 1 --seq-kv 512 are one query and its cache"
+        for words in (("run", "40"), ("explain", "40", "41"), ("compare", "40", "41")):
+            self.refused(*words, says=says)
 
     def test_tile(self) -> None:
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
@@ -446,7 +463,7 @@ class Completions(CliCase):
 
     def test_other_shells(self) -> None:
         self.refused("completions", "fish", says="'fish' is unknown; allowed: bash, zsh")
-        self.refused("completions", says="shell is required")
+        self.refused("completions", says="no shell given; see fa completions --help")
 
 
 class Library(CliCase):

@@ -59,6 +59,13 @@ class Refusals(FileCase):
                       ("explain", "06", "--save"), ("compare", "05", "06", "--results")):  # fmt: skip
             self.refused(*words, "", says=f"{words[-1]} '' is not the name of a file")
 
+    def test_a_dash_is_no_file(self) -> None:
+        for words in ((*RUN, "--json"), (*RUN, "--q"), ("bench", "--json"), ("explain", "06", "--save")):
+            says = f"{words[-1]} takes no standard stream; ./- is a file of that name"
+            self.refused(*words, "-", says=says)
+        self.good("--output", "./-")
+        self.assertEqual(self.names(), {"-"})
+
     def test_what_is_no_regular_file(self) -> None:
         os.mkfifo(self.folder / "pipe")
         (self.folder / "null").symlink_to("/dev/null")
@@ -119,13 +126,15 @@ class Refusals(FileCase):
 
 class Contents(FileCase):
     def test_links_and_modes_stay(self) -> None:
-        self.good("--json", "real.json", "--output", "real.npy")
-        for name in ("json", "npy"):
+        self.good("--json", "real.json", "--output", "real.npy", "--trace", "real.trace")
+        for name in ("json", "npy", "trace"):
             os.chmod(self.folder / f"real.{name}", 0o640)
             (self.folder / f"link.{name}").symlink_to(f"real.{name}")
-        self.good("--json", "link.json", "--output", "link.npy", "--batch", 2)
+        before = (self.folder / "real.trace").read_bytes()
+        self.good("--json", "link.json", "--output", "link.npy", "--trace", "link.trace", "--heads", 1)
         self.assertEqual(len(self.document("real.json")["rows"]), 2)
-        for name in ("json", "npy"):
+        self.assertNotEqual((self.folder / "real.trace").read_bytes(), before)
+        for name in ("json", "npy", "trace"):
             self.assertTrue((self.folder / f"link.{name}").is_symlink())
             self.assertEqual((self.folder / f"real.{name}").stat().st_mode & 0o7777, 0o640)
 
@@ -258,6 +267,20 @@ class Hostile(FileCase):
                 err = (ON_VM if command == "run" else "") + says
                 self.fa(command, "06", *words, code=ENVIRONMENT, err=err)
                 self.assertLess(time.monotonic() - start, 10)
+
+
+    def test_a_limit_of_the_process_is_a_limit(self) -> None:
+        """What `ulimit -v` leaves is what there is."""
+        limit = 1 << 30
+        process = self.start(
+            "run", "06", "--heads", 64, "--seq", 32768,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )  # fmt: skip
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (ENVIRONMENT, ""), err)
+        said = re.search(r"needs (\d+) bytes of host memory for [^\n]*, (\d+) are available\n", err)
+        self.assertIsNotNone(said, err)
+        self.assertLess(int(said[2]), limit)
 
 
 class Caches(FileCase):

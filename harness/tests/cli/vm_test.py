@@ -323,6 +323,11 @@ class Compare(CliCase):
         self.assertRegex(out, r"\nload_global \* +[\d ]+")
         self.assertRegex(out, r"\nthe same as load_global \*: global_load_requests\n")
 
+    def test_rungs_of_two_types_are_named_with_theirs(self) -> None:
+        out = self.fa("compare", "a3", "01", *SMALL, code=OK, out=r".+")
+        first = out.splitlines()[0]
+        self.assertRegex(first, r"^B=1 [^,]* float32, beside B=1 [^,]* float16$")
+
     def test_what_changed_most_is_first_and_what_is_equal_is_folded(self) -> None:
         out = self.fa("compare", "05@128x64w4", "06", *SMALL, code=OK, out=r".+")
         counts = out.split("\n* ")[0].splitlines()
@@ -385,6 +390,7 @@ class Compare(CliCase):
         self.refused("compare", "--results", own, "none.json", says="no file 'none.json'")
         self.refused("compare", "05", says="rungs")
         self.refused("compare", "05", "99", says="rung '99' is unknown")
+        self.refused("compare", "6", "06_batched", says="06_batched is named twice; .* 06@TILE")
         self.refused("compare", "05@1x1w1", "06", says="tile 1x1w1 is not one of")
         self.refused("compare", "05", "06", "--results", "none.json", says="no file 'none.json'")
         (self.folder / "other.json").write_text("[]")

@@ -59,6 +59,22 @@ TEST_CASE("control groups of version 1, and those above") {
   CHECK(available_memory(system.path) == 1200u);
 }
 
+TEST_CASE("limits of the process, less what it holds") {
+  const System system;
+  system.write("proc/self/status", "VmPeak:  900 kB\nVmSize:  300 kB\nVmData:  100 kB\n");
+  const auto limits = [&](const std::string& data, const std::string& space) {
+    const std::string names[] = {"Max data size             ", "Max address space         "};
+    system.write("proc/self/limits", "Limit  Soft Limit  Hard Limit  Units\n" + names[0] + data +
+                                         " unlimited bytes\n" + names[1] + space +
+                                         " unlimited bytes\n");
+    return available_memory(system.path);
+  };
+  CHECK(limits("unlimited", "unlimited") == kWithoutLimit);
+  CHECK(limits("unlimited", "512000") == 200u * 1024);
+  CHECK(limits("204800", "512000") == 100u * 1024);
+  CHECK(limits("unlimited", "1024") == 0u);
+}
+
 TEST_CASE("in a container the limits are at the mount, whatever the path") {
   const System system;
   system.write("proc/self/cgroup", "0::/system.slice/run-1\n");

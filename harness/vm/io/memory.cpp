@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -68,6 +69,33 @@ void take_groups(const fs::path& mount, const fs::path& group, const Names& name
   take_group(mount, names, least);
 }
 
+/// The soft limit of a process, from /proc/self/limits; nothing where there is none.
+std::optional<std::uint64_t> soft_limit(const fs::path& limits, std::string_view name) {
+  std::ifstream in(limits);
+  for (std::string line; std::getline(in, line);) {  // "Max data size  4096  unlimited  bytes"
+    if (!line.starts_with(name)) continue;
+    std::string word;
+    std::istringstream(line.substr(name.size())) >> word;
+    return parse(word);
+  }
+  return std::nullopt;
+}
+
+/// What `ulimit -v` and `ulimit -d` leave of address space and of data.
+void take_limits(const fs::path& process, std::optional<std::uint64_t>& least) {
+  struct Limit {
+    const char* name;
+    const char* used;
+  };
+  for (const Limit& each : {Limit{"Max address space", "VmSize:"}, {"Max data size", "VmData:"}}) {
+    const auto limit = soft_limit(process / "limits", each.name);
+    const auto used = number(process / "status", each.used);  // in KiB
+    if (!limit || !used) continue;
+    const std::uint64_t left = *limit - std::min(*limit, *used * 1024);
+    least = std::min(least.value_or(left), left);
+  }
+}
+
 bool has_memory(std::string_view controllers) {
   return ("," + std::string(controllers) + ",").find(",memory,") != std::string::npos;
 }
@@ -77,6 +105,7 @@ bool has_memory(std::string_view controllers) {
 std::optional<std::uint64_t> available_memory(const fs::path& root) {
   std::optional<std::uint64_t> least = number(root / "proc/meminfo", "MemAvailable:");
   if (least) *least *= 1024;
+  take_limits(root / "proc/self", least);
   const fs::path mount = root / "sys/fs/cgroup";
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:cpu,memory:/path", "0::/path"

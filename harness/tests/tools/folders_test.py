@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Scripts in folders with spaces and other letters, and FA_..._DIR where one stands elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+import support
+
+SCRIPTS = support.REPOSITORY / "scripts"
+CMAKE = """#!/bin/sh
+echo "$PWD: $*" >>"$LOG"
+"""
+CLANG_FORMAT = """#!/bin/sh
+[ "$1" != --version ] || echo "clang-format version {version}"
+for file; do
+  case "$file" in *ugly*) echo "$file:1:1: error: code should be clang-formatted" >&2 ;; esac
+done
+"""
+
+
+@unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+class FoldersTest(support.FolderTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.root = self.folder / "ein älterer Klon"
+        shutil.copytree(SCRIPTS, self.root / "scripts")
+
+    def tool(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def bash(self, command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, env=os.environ | more, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+
+    def test_relative_folders_are_those_of_the_caller(self) -> None:
+        self.tool(self.folder / "bin" / "cmake", CMAKE)
+        log = self.folder / "log"
+        command = 'source "$LIB"; configure_and_build fa; echo "$VENV:$BUILD_DIR:$RUNS_DIR"'
+        done = self.bash(
+            command,
+            LIB=str(self.root / "scripts" / "lib.sh"), LOG=str(log), FA_CMAKE_FLAGS="",
+            FA_BUILD_DIR="b", FA_RUNS_DIR="../r", FA_VENV_DIR="/v",
+            PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}",
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        here = os.path.realpath(self.folder)
+        self.assertEqual(done.stdout, f"/v:{here}/b:{here}/../r\n")
+        configure, build = log.read_text().splitlines()
+        self.assertTrue(configure.endswith(f": --preset release -B {here}/b"), configure)
+        self.assertIn(f": --build {here}/b ", build)
+
+    def test_what_is_not_formatted_is_named(self) -> None:
+        wanted = (SCRIPTS / "requirements.txt").read_text().partition("clang-format==")[2]
+        text = CLANG_FORMAT.replace("{version}", wanted.partition("\n")[0])
+        self.tool(self.folder / "venv" / "bin" / "clang-format", text)
+        for folder in ("kernels", "harness", "docs"):
+            (self.root / folder).mkdir()
+            (self.root / folder / "good.h").touch()
+        command = f"'{self.root}/scripts/format.sh' --check"
+        venv = str(self.folder / "venv")
+        self.assertEqual(self.bash(command, FA_VENV_DIR=venv).returncode, 0)
+        (self.root / "harness" / "ugly.h").touch()
+        done = self.bash(command, FA_VENV_DIR=venv)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout, f"{self.root}/harness/ugly.h\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
