@@ -10,7 +10,7 @@
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 and 1024 at D=128, N=8192 at D=64; those
 #                         that the lengths are shown of also N=512, 2048, 4096, 16384
 #   causal   ladder.json  those that mask: N=512..16384 without 4096 at D=128, N=8192 at D=64
-#   ragged   ladder.json  those that take any length: N=1000 and 8191
+#   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
@@ -19,7 +19,7 @@
 #                         131072 keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
 #                         32768, pages of 16 and 64 keys, and 4 and 16 queries
-#   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
+#   spread   spread.json  the softmax as the scores spread: rungs 27, 28, 28b and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
 # FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
@@ -158,8 +158,8 @@ measure_causal() {
 }
 
 measure_ragged() {
-  local ragged="$SQUARE and r['ragged']" json="$1/$2"
-  bench_rungs "$ragged" "$json" --seqs 1000,8191 --no-ablations --peers "$ATTENTION_PEERS"
+  local ragged="$SQUARE and r['ragged']" json="$1/ragged.json"
+  bench_rungs "$ragged" "$json" --seqs 1000,1024,8191,8192 --no-ablations --peers "$ATTENTION_PEERS"
 }
 
 # The shapes that the chapters of the float32 rungs compare.
@@ -232,12 +232,13 @@ measure_decode() {
   done
 }
 
-# 27 has the exact running maximum, 28 is the first that has not, the last is the fastest.
+# 27 has the exact running maximum, 28 is the first that has not, 28b repairs less, and the last has
+# all that came later.
 measure_spread() {
   local json="$1/spread.json" last rungs spread
   local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
   last="$(rungs_where "$SQUARE and r['family'] != 'own'" | sed 's/.* //')"
-  rungs="r['id'] in ('27', '28', '$last')"
+  rungs="r['id'] in ('27', '28', '28b', '$last')"
   for spread in 1 2 4 8 16; do
     bench_rungs "$rungs" "$json" "${shape[@]}" --spread $spread
   done

@@ -522,6 +522,42 @@ def repair() -> Canvas:
     return canvas
 
 
+def half_repair() -> Canvas:
+    """Which registers a repair multiplies, head_dim 64, when row 3 of a warp's sixteen needs one."""
+    keys, dim, row = 128, 64, 3
+    canvas, y = begin(
+        "28b: half of the warp's rows",
+        "Sixteen rows of a warp. A thread has one of the rows 0 to 7 and the row 8 below it. Row 3 "
+        "has too large a P. In 28 the repair multiplies P and O of all sixteen rows, in 28b of the "
+        "rows 0 to 7 only: half of the registers of each thread.",
+        note="A warp's 16 rows, head_dim 64. Row 3 has a P that is too large.",
+    )
+    top = y + 20
+    for place, (name, halves) in enumerate((("28", (0, 1)), ("28b", (0,)))):
+        left = 66.0 + place * 190
+        canvas.text(left, y + 6, name, size=SMALL, bold=True)
+        for line in range(16):
+            touched = line // 8 in halves
+            fill = "red-soft" if line == row else "orange-soft" if touched else "grey-soft"
+            for x, width, text in ((0, 106, "P"), (108, 52, "O")):
+                canvas.cell(left + x, top + line * 15, width, 14, text if line == row else "", fill)
+        registers = len(halves) * (keys + dim) // 4
+        canvas.text(left, top + 252, f"{registers} products a thread", size=SMALL)
+    for half in range(2):
+        middle = top + half * 120 + 60
+        canvas.text(14, middle - 8, f"r = {half}, rows", size=SMALL)
+        canvas.text(14, middle + 9, f"{8 * half} to {8 * half + 7}", "muted", size=SMALL)
+    y = top + 276
+    for x, hue, text in (
+        (14, "red", "multiplied by 2^-e"),
+        (166, "orange", "multiplied by 1"),
+        (300, "grey", "left alone"),
+    ):
+        canvas.rect(x, y - 6, 12, 12, f"{hue}-soft")
+        canvas.text(x + 18, y, text, size=SMALL)
+    return canvas
+
+
 def power(value: float) -> str:
     """A power of two as one, where it would be long."""
     exponent = math.log2(value)
@@ -538,4 +574,5 @@ FIGURES = {
     "rarely": rarely,
     "guard": guard,
     "repair": repair,
+    "half_repair": half_repair,
 }

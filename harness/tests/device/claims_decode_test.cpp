@@ -39,7 +39,7 @@ TileCounts tile_of(const std::string& id, int group, int head_dim) {
           of(CountClass::kShuffle),
           of(CountClass::kTensor),
           each([](const auto& n) { return n.total_instructions(); }),
-          of(CountClass::kLdMatrix) - each([](const auto& n) { return n.ldmatrix.requests; }),
+          of(CountClass::kMovMatrix),
           of(CountClass::kWgmma),
           each([](const auto& n) { return n.wgmma_wavefronts(); })};
 }

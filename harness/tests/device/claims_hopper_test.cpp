@@ -235,7 +235,7 @@ TEST_CASE("34 has the bits of 33") {
 }
 
 TEST_CASE("28b multiplies half of what 28 does in a repair, and repairs later") {
-  const Problem problem{.batch = 1, .heads = 1, .seq_q = 256, .seq_kv = 2048, .head_dim = 64};
+  const Problem problem{.batch = 1, .heads = 1, .seq_q = 256, .seq_kv = 8192, .head_dim = 64};
   const auto floats = [&](std::string_view id, double spread) {
     VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
     device.load(problem, make_inputs(problem, {Distribution::normal, spread}, 1));

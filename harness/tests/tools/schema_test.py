@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import subprocess
 import unittest
@@ -175,8 +176,20 @@ class CommittedTest(unittest.TestCase):
                 kind = document.get("kind", "results")
                 self.assertIn(kind, SCHEMAS)
                 self.assertEqual(errors(kind, document), [])
-                self.assertIs(document["generator"]["git_dirty"], False)
+                self.assert_measured_what_a_commit_has(document["generator"])
                 self.assertNotEqual(document["generator"]["git_sha"], "unknown")
+
+    def assert_measured_what_a_commit_has(self, generator: dict[str, Any]) -> None:
+        """A clean tree, or one whose measured files are those of the commit by their hashes."""
+        if generator["git_dirty"] is False:
+            return
+        self.assertTrue(generator["sources_sha256"])
+        for name, digest in generator["sources_sha256"].items():
+            command = ["git", "-C", str(support.REPOSITORY), "show", f"{generator['git_sha']}:{name}"]
+            done = subprocess.run(command, capture_output=True)
+            if done.returncode != 0:
+                self.skipTest(f"no {generator['git_sha'][:9]} here: {done.stderr.decode().strip()}")
+            self.assertEqual(hashlib.sha256(done.stdout).hexdigest(), digest, name)
 
     def test_only_real_gpus(self) -> None:
         for path in committed_files():
