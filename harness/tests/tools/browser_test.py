@@ -286,6 +286,8 @@ class PagesTest(BrowserTest):
             fresh = context.new_page()
             fresh.goto(f"{Shared.host}/{path}")
             fresh.evaluate(START_WIDGETS)
+            # What fades in has its colours at once.
+            fresh.add_style_tag(content="* { transition: none !important }")
             fresh.evaluate(script)
             options: dict[str, Any] = {"resultTypes": ["violations"]}
             if scheme == "dark":  # the same elements in other colours
@@ -300,7 +302,7 @@ class PagesTest(BrowserTest):
             context.close()
             assert not found, "\n".join(found)
 
-        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "live/", "playground/")
+        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "51c_keys/", "live/", "playground/")
         paths += ("background/tensor_cores/", "howto_ci/", "kernels/ptx/mma.cuh/")
         items = [(path, scheme) for path in paths for scheme in ("light", "dark")]
         self.assertEqual(in_parallel(items, None, look), [])
