@@ -10,7 +10,7 @@ WebAssembly build of harness/web), and --out becomes the folder assets/web/data 
   machine.js, machine.wasm   the machine, inputs, reference and check
   rungs.json                 the catalogue, and which problems the pages offer
   rungs/NAME.json            source, plans, counts at the smallest problem, synchronisation that
-                             can go and why, the problem on which the others cannot
+                             can go and why, the problem on which the others cannot, other faults
   exercises/                 PTX and trials of the exercises that the pages check
   chart.json                 the committed measurements of rungs and peers, a row each
   ptx/NAME.dD.ptx.gz         the PTX of the entries that the plans launch
@@ -37,6 +37,7 @@ from limits import Limits, share_of  # noqa: E402
 from web_exercises import write_exercises  # noqa: E402
 
 REDUNDANT = ROOT / "harness/tests/device/redundant_sync_sites.txt"
+FAULTS = ROOT / "harness/tests/device/faults.txt"
 SEQS = (128, 256, 300, 384, 512, 1024)
 SMALLEST = 256  # what the pages begin with
 MASKS = {"full": (), "causal": ("--causal",)}
@@ -117,18 +118,30 @@ def write_ptx(rung: str, folder: Path, entries: dict[int, set[str]], out: Path) 
         (out / f"{rung}.d{dim}.ptx.gz").write_bytes(gzip.compress(data, 9, mtime=0))
 
 
+def lines_of(path: Path) -> list[str]:
+    """Of a list with comments: those that say something."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
 def redundant_sites() -> dict[str, list[Json]]:
     """Synchronisation that a rung does not need, by rung: {key, reason}."""
     sites: dict[str, list[Json]] = {}
-    for line in REDUNDANT.read_text(encoding="utf-8").splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
+    for line in lines_of(REDUNDANT):
         key, reason = line.rsplit(" | ", 1)
         rung, opcode, copy, source = key.split(" | ", 3)
         sites.setdefault(rung, []).append(
             {"opcode": opcode, "copy": copy, "source": source, "reason": reason}
         )
     return sites
+
+
+def faults_of(source: str) -> list[Json]:
+    """The faults whose source line a kernel has."""
+    own = {line.strip() for line in source.splitlines()}
+    names = ("title", "opcode", "change", "words", "source")
+    faults = [dict(zip(names, line.split(" | ", 4), strict=True)) for line in lines_of(FAULTS)]
+    return [fault for fault in faults if fault["source"] in own]
 
 
 def break_inputs(rung: Json) -> list[str]:
@@ -230,13 +243,15 @@ def write_rung(
     fa: Fa, build: Path, rung: Json, plans: list[Json], redundant: list[Json], out: Path
 ) -> None:
     write_ptx(rung["name"], build / "ptx", entries_of(plans), out / "ptx")
+    source = (ROOT / rung["file"]).read_text(encoding="utf-8")
     document = {
         "name": rung["name"],
-        "source": (ROOT / rung["file"]).read_text(encoding="utf-8"),
+        "source": source,
         "plans": plans,
         "expected": counts_of(fa, rung, plans),
         "break": {"plan": break_plan(fa, rung), "inputs": break_inputs(rung)},
         "redundant": redundant,
+        "faults": faults_of(source),
     }
     text = json.dumps(document, separators=(",", ":"))
     (out / "rungs" / f"{rung['name']}.json").write_text(text, encoding="utf-8")

@@ -391,7 +391,56 @@ def ahead() -> Canvas:
     return canvas
 
 
+# --- 46: whose a tile is --------------------------------------------------------------------------
+
+LENGTHS, KV_HEADS, WANTED = (500, 60, 0, 900, 130, 64), 2, 20
+
+
+def search() -> Canvas:
+    require_formula("46", "return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);")
+    require_formula("46", "at.head = (tile - before) / tiles;")
+    keys = 64
+    each = [-(-length // keys) for length in LENGTHS]
+    tiles = [count * KV_HEADS for count in each]
+    upto = [sum(tiles[: lane + 1]) for lane in range(len(tiles))]
+    behind = [total > WANTED for total in upto]
+    own = behind.index(True)
+    before = upto[own] - tiles[own]
+    head = (WANTED - before) // each[own]
+    place = WANTED - before - head * each[own]
+    canvas, y = begin(
+        f"46: a warp finds tile {WANTED}",
+        f"Six sequences of {', '.join(map(str, LENGTHS))} keys and two heads of K and V. Each lane "
+        f"counts the tiles of a sequence; a prefix sum makes {', '.join(map(str, upto))} of them. "
+        f"Lane {own} is the first whose sum is above {WANTED}: tile {WANTED} is tile {place} of its "
+        f"head {head}.",
+        note=f"Six sequences, {KV_HEADS} heads of K and V, tiles of {keys} keys.",
+    )
+    left, unit = 128.0, 50.0
+    rows: list[tuple[str, Sequence[object], str]] = [
+        ("lane", range(len(LENGTHS)), ""),
+        ("1: keys", LENGTHS, "grey-soft"),
+        ("2: tiles, all heads", tiles, "blue-soft"),
+        ("3: sum up to here", upto, "blue-soft"),
+        (f"4: above {WANTED}?", ["yes" if each else "no" for each in behind], "grey-soft"),
+    ]
+    for name, values, fill in rows:
+        canvas.text(14, y + 12, name, size=BRIEF)
+        for lane, value in enumerate(values):
+            chosen = "green-soft" if lane == own and fill else fill or "paper"
+            canvas.cell(left + lane * unit, y, unit - 3, 24, str(value), chosen, size=SMALL)
+        y += 30
+    told = (
+        f"5: The first yes is lane {own}: sequence {own}. {before} tiles stand before it.",
+        f"6: {WANTED} - {before} = {WANTED - before}, and a head of it has {each[own]} tiles:",
+        f"head {head}, tile {place}, from key {place * keys} on.",
+    )
+    canvas.lines(14, y + 12, told, size=SMALL)
+    return canvas
+
+
 FIGURES = {
+    "decode_search": search,
     "decode_merge": merge,
     "decode_group": group,
     "decode_states": states,

@@ -133,6 +133,53 @@ def tiles(canvas: Canvas, x: float, y: float) -> None:
     canvas.text(x + 216, end, rows[1], "blue", size=SMALL)
 
 
+def row_of(lane: int) -> tuple[int, int]:
+    """Key and chunk whose address a lane of 01 gives for K."""
+    source = (FACTS.parents[2] / "kernels/ampere/01_base.cu").read_text(encoding="utf-8")
+    if "offset(lane / 16 * 8 + lane % 8, lane / 8 % 2)" not in source:
+        raise SystemExit("layouts.py: 01 gives other addresses for K")
+    return lane // 16 * 8 + lane % 8, lane // 8 % 2
+
+
+def order_of_tiles() -> Canvas:
+    canvas, y = begin(
+        "01: the addresses decide which tile is which",
+        "K of 16 keys and 16 columns, cut into four tiles of 8 by 8. Lanes 0 to 7 give the rows of "
+        "keys 0 to 7, columns 0 to 7; lanes 8 to 15 the same keys, columns 8 to 15; lanes 16 to 31 "
+        "the same for keys 8 to 15. The first two registers are the B operand of the first eight "
+        "keys, the others that of the second.",
+        note="Number: the lane that gives the row's address. Colour: tile.",
+    )
+    top, left, width = y + 22, 70.0, 90.0
+    for chunk in range(2):
+        middle = left + (chunk + 0.5) * width
+        name = f"columns {8 * chunk}-{8 * chunk + 7}"
+        canvas.text(middle, top - 11, name, "muted", size=11.5, anchor="middle")
+    for lane in range(32):
+        key, chunk = row_of(lane)
+        place = left + chunk * width, top + key * 17
+        canvas.cell(*place, width, 17, str(lane), soft(lane // 8), size=11.5)
+        if chunk == 0:
+            canvas.text(left - 8, place[1] + 8.5, f"key {key}", "muted", size=11.5, anchor="end")
+    # What a lane then has is what mma takes: the columns of its B are the rows of K.
+    for lane, registers in enumerate(facts()["mma"]["b"]):
+        for register, held in enumerate(registers):
+            key, chunk = row_of(register * 8 + lane // 4)
+            wanted = [[key, 8 * chunk + lane % 4 * 2 + i] for i in range(2)]
+            assert held == wanted
+    x = left + 2 * width + 22
+    for first, keys in ((0, "keys 0 to 7"), (2, "keys 8 to 15")):
+        at = top + first * 68
+        for tile in (first, first + 1):
+            canvas.cell(x + (tile - first) * 62, at + 26, 56, 26, f"b[{tile}]", soft(tile))
+        canvas.text(x, at + 12, f"B of {keys}:", size=SMALL)
+        canvas.text(x, at + 68, f"S[{'n' if first == 0 else 'n + 1'}] += A B", "muted", size=SMALL)
+    end = top + 16 * 17 + 16
+    canvas.text(14, end, "Tile i comes from lanes 8 i to 8 i + 7 and goes to b[i]:", size=SMALL)
+    canvas.text(14, end + 18, "lane l receives row l / 4 of it, two columns.", size=SMALL)
+    return canvas
+
+
 # --- banks ----------------------------------------------------------------------------------------
 
 LAYOUTS = (
@@ -373,6 +420,7 @@ def draw_pair(canvas: Canvas, x: float, y: float, lane: int, register: int) -> N
 FIGURES = {
     "fragments": fragments,
     "ldmatrix": loads,
+    "ldmatrix_order": order_of_tiles,
     "bank_grid": bank_grid,
     "swizzle": swizzle_steps,
     "tma_box": tma_box,

@@ -286,7 +286,7 @@ def transposed_k() -> Canvas:
 
 # --- order of tiles -------------------------------------------------------------------------------
 
-BLOCKS, HEADS, ROW_TILES, GROUP = 6, 3, 7, 2
+BLOCKS, HEADS, ROW_TILES, GROUP = 6, 4, 8, 2
 Order = Callable[[], list[list[tuple[int, int]]]]  # thread block -> its (head, steps)
 
 
@@ -295,12 +295,14 @@ def longest_first(t: int) -> tuple[int, int]:
 
 
 def fixed(turned: bool) -> list[list[tuple[int, int]]]:
-    """Tiles handed out in rounds; turned: every second round from the other end."""
-    shares: list[list[tuple[int, int]]] = [[] for _ in range(BLOCKS)]
-    for t in range(HEADS * ROW_TILES):
-        turn, place = divmod(t, BLOCKS)
-        shares[BLOCKS - 1 - place if turned and turn % 2 else place].append(longest_first(t))
-    return shares
+    """Tiles handed out in rounds, as 31 has it; turned: every second round from the other end."""
+    tiles = HEADS * ROW_TILES
+
+    def tile(t: int) -> int:
+        first = t // BLOCKS * BLOCKS
+        return first + min(first + BLOCKS, tiles) - 1 - t if turned and t // BLOCKS % 2 else t
+
+    return [[longest_first(tile(t)) for t in range(b, tiles, BLOCKS)] for b in range(BLOCKS)]
 
 
 def counted(group: int) -> list[list[tuple[int, int]]]:
@@ -318,7 +320,7 @@ def counted(group: int) -> list[list[tuple[int, int]]]:
 def draw_order(
     canvas: Canvas, y: float, name: str, shares: Sequence[Sequence[tuple[int, int]]]
 ) -> float:
-    unit, left = 18.0, 62.0
+    unit, left = 12.0, 62.0
     ends = [sum(steps for _, steps in share) for share in shares]
     canvas.text(14, y + 6, name, size=SMALL, bold=True)
     y += 18
@@ -360,8 +362,8 @@ def orders(
 def back_and_forth() -> Canvas:
     return orders(
         "31: causal tiles, longest first, back and forth",
-        "Six SMs and 21 tiles of one to seven steps. When every round begins at the same SM it "
-        "ends after 19 steps; when every second round goes the other way, after 17.",
+        "Six SMs and 32 tiles of one to eight steps. When every round begins at the same SM it "
+        "ends after 30 steps; when every second round goes the other way, after 27.",
         (
             ("every round from SM 0 to SM 5", fixed(False)),
             ("every second round from SM 5 to SM 0", fixed(True)),
@@ -372,8 +374,8 @@ def back_and_forth() -> Canvas:
 def dynamic() -> Canvas:
     return orders(
         "33: a counter hands out the tiles",
-        "The same 21 tiles. With a counter each SM that is free has the next tile: 16 steps. "
-        "With the tiles of the last two heads longest first, the last ones are short: 14 steps, "
+        "The same 32 tiles. With a counter each SM that is free has the next tile: 25 steps. "
+        "With the tiles of the last two heads longest first, the last ones are short: 24 steps, "
         "which is even.",
         (
             ("a counter, one head after the other", counted(1)),

@@ -109,8 +109,8 @@ def chapter_part(name: str) -> str:
         "The kernel of this chapter on the [virtual machine](machine.md), in this page.\n\n"
         f"{run}\n\n"
         "### Break it\n\n"
-        "Each synchronisation of the kernel is a switch. Turn one off and the machine says what "
-        f"goes wrong.\n\n{broken}\n\n"
+        "Each synchronisation of the kernel is a switch. Turn one off, or another fault on, and the "
+        f"machine or the check says what goes wrong.\n\n{broken}\n\n"
     )
 
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Break it: synchronisation off, and what the machine or the check says about that.
+// Break it: synchronisation off or another fault, and what the machine or the check says about that.
 import { ptxOf, rungData, runRung } from "./machine.js";
 import { h, Runner, state, take } from "./dom.js";
-import { findSites, without } from "./sites.js";
+import { edited, editsOf, findSites } from "./sites.js";
 
 // As the tests have it: several inputs, warps in both orders, until something is noticed.
 const trialsOf = (kinds) => kinds.flatMap((inputs) => [false, true].map((reversed) => ({ inputs, reversed })));
@@ -66,6 +66,7 @@ class BreakWidget {
     if (!base.launches) throw new Error(base.error ?? base.verdict.reason);
     this.base.set(this.trials[0].inputs, base.output);
     this.sites = findSites(this.text, this.data.source, base.launches, this.data.redundant);
+    this.edits = new Map(this.data.faults.map((fault) => [fault, editsOf(fault, this.text, this.data.source, base.launches)]));
     this.showSites();
     this.finder.element.hidden = true;
     this.runner.element.hidden = false;
@@ -95,15 +96,25 @@ class BreakWidget {
       this.row(String(index), h("code", {}, site.opcode), site.copies > 1 ? ` (${site.copy} of ${site.copies})` : "",
         h("br"), h("small", {}, `line ${site.sourceLine}: `, h("code", {}, site.source),
           site.redundant ? ` – not needed: ${site.redundant}` : null)));
+    const changes = this.data.faults.filter((fault) => this.edits.get(fault).length > 0)
+      .map((fault) => this.faultRow(fault.title, h("br"), h("small", {}, ...this.example(fault))));
     const others = Object.keys(FAULTS).filter((fault) => FAULTS[fault](copyOf(this.plan)))
       .map((fault) => this.faultRow(fault));
     const none = h("p", {}, "This kernel has no barrier, fence or wait: its lanes exchange values by shuffles alone.");
-    this.list.replaceChildren(this.sites.length > 0 ? h("ul", {}, synchronisation) : none, h("p", {}, "Other faults, off until switched on:"), h("ul", {}, others));
+    this.list.replaceChildren(this.sites.length > 0 ? h("ul", {}, synchronisation) : none, h("p", {}, "Other faults, off until switched on:"), h("ul", {}, changes, others));
   }
 
-  faultRow(fault) {
+  faultRow(fault, ...content) {
     const box = h("input", { type: "checkbox", role: "switch", checked: this.off.has(fault), onchange: () => this.toggle(fault, !box.checked) });
-    return h("li", { "data-fault": fault }, h("label", {}, box, ` ${fault}`));
+    return h("li", { "data-fault": fault }, h("label", {}, box, ` ${fault}`, ...content));
+  }
+
+  /** Where a fault is, and what becomes of the first of its instructions. */
+  example(fault) {
+    const [{ begin, end, put, sourceLine }, ...others] = this.edits.get(fault);
+    const more = others.length > 0 ? `, and so on ${others.length + 1} times` : "";
+    return [`line ${sourceLine}: `, h("code", {}, fault.source), h("br"),
+      h("code", {}, this.text.slice(begin, end).replace(/\s+/g, " ")), " becomes ", h("code", {}, put), more];
   }
 
   async expected(inputs) {
@@ -115,7 +126,9 @@ class BreakWidget {
 
   async run(report) {
     this.place.dataset.state = "running";
-    const text = without(this.text, this.sites.filter((_, index) => this.off.has(String(index))));
+    const sites = this.sites.filter((_, index) => this.off.has(String(index)));
+    const faults = this.data.faults.filter(({ title }) => this.off.has(title));
+    const text = edited(this.text, sites, faults.flatMap((fault) => this.edits.get(fault)));
     const plan = copyOf(this.plan);
     for (const fault of this.off) FAULTS[fault]?.(plan);
     let noticed = null;

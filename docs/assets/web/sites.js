@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Synchronisation instructions of a kernel, and its PTX without some of them.
+// Synchronisation instructions of a kernel and those that a fault changes, and its PTX without some or
+// with others in their place.
 import { OPCODE, PTX, SOURCE } from "./source.js";
 
 const OPCODES = [
@@ -18,41 +19,62 @@ function place(text, lineStart, opcode, nth) {
   return { begin: guard >= 0 ? before + 1 + guard : at, end };
 }
 
+/** Every instruction of a run's launches: its opcode, its lines, and where it stands in the text. */
+function instructionsOf(text, source, launches, isWanted) {
+  const starts = [0];
+  for (let i = text.indexOf("\n"); i >= 0; i = text.indexOf("\n", i + 1)) starts.push(i + 1);
+  const sourceLines = source.split("\n");
+  const onLine = new Map();
+  const found = [];
+  for (const row of launches.flatMap(({ instructions }) => instructions)) {
+    const opcode = row[OPCODE];
+    const sourceText = (sourceLines[row[SOURCE] - 1] ?? "").trim();
+    if (!isWanted(opcode, sourceText)) continue;
+    const here = `${row[PTX]} ${opcode}`;
+    const nth = onLine.get(here) ?? 0;
+    onLine.set(here, nth + 1);
+    found.push({ opcode, line: row[PTX], sourceLine: row[SOURCE], source: sourceText, ...place(text, starts[row[PTX] - 1], opcode, nth) });
+  }
+  return found;
+}
+
 /**
  * All sites of a run's launches: {opcode, line (of the PTX), sourceLine, source, copy, begin, end,
  * redundant}. `redundant` is why the kernel does not need it, where the tests have a reason.
  */
 export function findSites(text, source, launches, redundant) {
-  const starts = [0];
-  for (let i = text.indexOf("\n"); i >= 0; i = text.indexOf("\n", i + 1)) starts.push(i + 1);
-  const sourceLines = source.split("\n");
   const copies = new Map();
-  const onLine = new Map();
-  const sites = [];
   const reason = (site) => redundant.find(({ opcode, copy, source: line }) =>
     opcode === site.opcode && line === site.source && (copy === "*" || Number(copy) === site.copy))?.reason;
-  for (const row of launches.flatMap(({ instructions }) => instructions)) {
-    const opcode = row[OPCODE];
-    const here = `${row[PTX]} ${opcode}`;
-    if (!OPCODES.some((prefix) => opcode.startsWith(prefix))) continue;
-    const nth = onLine.get(here) ?? 0;
-    onLine.set(here, nth + 1);
-    const site = { opcode, line: row[PTX], sourceLine: row[SOURCE], source: (sourceLines[row[SOURCE] - 1] ?? "").trim() };
-    const copy = `${opcode} ${site.source}`;
+  const sites = instructionsOf(text, source, launches, (opcode) => OPCODES.some((prefix) => opcode.startsWith(prefix)));
+  for (const site of sites) {
+    const copy = `${site.opcode} ${site.source}`;
     copies.set(copy, (copies.get(copy) ?? 0) + 1);
-    Object.assign(site, place(text, starts[row[PTX] - 1], opcode, nth), { copy: copies.get(copy) });
+    site.copy = copies.get(copy);
     site.redundant = reason(site);
-    sites.push(site);
   }
   for (const site of sites) site.copies = copies.get(`${site.opcode} ${site.source}`);
   return sites;
 }
 
-/** The text with blanks in place of the sites: every line keeps its number. */
-export function without(text, sites) {
+/** The edits {begin, end, put, sourceLine} of a fault {opcode, change, source}; none where no instruction has the line. */
+export function editsOf(fault, text, source, launches) {
+  const isWanted = (opcode, line) => opcode.startsWith(fault.opcode) && line === fault.source;
+  return instructionsOf(text, source, launches, isWanted).map(({ begin, end, opcode, sourceLine }) => {
+    const guard = text.slice(begin, text.indexOf(opcode, begin));
+    const operands = text.slice(begin + guard.length + opcode.length, end - 1).split(",").map((each) => each.trim());
+    return { begin, end, sourceLine, put: `${guard}${fault.change.replace(/\$(\d)/g, (_, nth) => operands[nth - 1])};` };
+  });
+}
+
+const blank = (text) => text.replace(/[^\n]/g, " ");
+
+/** The text with blanks in place of the sites, and with edits: every line keeps its number. */
+export function edited(text, sites, edits = []) {
+  const all = [...sites, ...edits].sort((a, b) => b.begin - a.begin);
   let cut = text;
-  for (const { begin, end } of sites) {
-    cut = cut.slice(0, begin) + cut.slice(begin, end).replace(/[^\n]/g, " ") + cut.slice(end);
+  for (const { begin, end, put } of all) {
+    cut = cut.slice(0, begin) + (put ?? blank(cut.slice(begin, end))) + cut.slice(end);
   }
   return cut;
 }

@@ -33,6 +33,8 @@ DATA = SITE / "assets/web/data"
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 STOPS_WITHIN_MS = 200
+FIRST_WITHIN_MS, AGAIN_WITHIN_MS = 2000, 300  # of 02 at N = 256, d = 128, on two cores
+TRIES = 6  # other tests have the processors, too
 BROWSERS_AT_A_TIME = 2
 
 if BROWSER is None:
@@ -284,6 +286,8 @@ class PagesTest(BrowserTest):
             fresh = context.new_page()
             fresh.goto(f"{Shared.host}/{path}")
             fresh.evaluate(START_WIDGETS)
+            # What fades in has its colours at once.
+            fresh.add_style_tag(content="* { transition: none !important }")
             fresh.evaluate(script)
             options: dict[str, Any] = {"resultTypes": ["violations"]}
             if scheme == "dark":  # the same elements in other colours
@@ -298,7 +302,7 @@ class PagesTest(BrowserTest):
             context.close()
             assert not found, "\n".join(found)
 
-        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "live/", "playground/")
+        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "51c_keys/", "live/", "playground/")
         paths += ("background/tensor_cores/", "howto_ci/", "kernels/ptx/mma.cuh/")
         items = [(path, scheme) for path in paths for scheme in ("light", "dark")]
         self.assertEqual(in_parallel(items, None, look), [])
@@ -335,6 +339,19 @@ def add_widget(page: Any, kind: str, rung: str, state: str = "") -> Any:
     """A widget of a chapter, in place of the one that the page has."""
     page.evaluate(ADD_WIDGET, [kind, rung, state])
     return page.locator(f"[data-widget={kind}]")
+
+
+# From the click to the verdict, in ms.
+PRESS_AND_WAIT = """async () => {
+  const place = document.querySelector("[data-widget=run]");
+  place.querySelector(".fa-verdict").replaceChildren();
+  const begun = performance.now();
+  place.querySelector(".fa-run").click();
+  while (!place.querySelector(".fa-verdict").textContent.includes(": correct")) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  return performance.now() - begun;
+}"""
 
 
 @live
@@ -397,6 +414,21 @@ class RunTest(BrowserTest):
         self.picture(page, "run_phone")
         self.expect_no_problems()
 
+    def test_the_first_result_comes_soon(self) -> None:
+        first: list[float] = []
+        again: list[float] = []
+        for _ in range(TRIES):
+            page = self.open("02_swizzle/?run=none,256,128,full")
+            self.widget(page, "run")
+            first.append(page.evaluate(PRESS_AND_WAIT))
+            again += (page.evaluate(PRESS_AND_WAIT) for _ in range(3))
+            page.context.close()
+            if min(first) < FIRST_WITHIN_MS and min(again) < AGAIN_WITHIN_MS:
+                break
+        self.assertLess(min(first), FIRST_WITHIN_MS, first)
+        self.assertLess(min(again), AGAIN_WITHIN_MS, again)
+        self.expect_no_problems()
+
     def test_stop_stops(self) -> None:
         page = self.open("a3_q_outer/?run=none,1024,128,full")
         place = self.widget(page, "run")
@@ -431,6 +463,14 @@ def switches(place: Any) -> list[tuple[int, str]]:
     return list(enumerate(texts))
 
 
+def words_of(opcode: str) -> list[str]:
+    """What may be said where an instruction is taken out; see the list."""
+    path = REPOSITORY / "harness/tests/device/sync_findings.txt"
+    rows = [line.split(" | ") for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [row[1] for row in rows if row[0][0] != "#" and opcode.startswith(row[0])]
+    return found[0].split("; ")
+
+
 @live
 class BreakTest(BrowserTest):
     def test_a_barrier_off_is_a_race_and_on_is_none(self) -> None:
@@ -449,8 +489,8 @@ class BreakTest(BrowserTest):
         self.assertIn("rejects", outcome(place))
         self.expect_no_problems()
 
-    def test_three_sites_of_every_rung_are_needed(self) -> None:
-        """Those of sync_mutants_test.cpp, which takes out every one."""
+    def test_three_sites_of_every_rung_say_what_the_tests_expect(self) -> None:
+        """Those of sync_mutants_test.cpp, which looks at every site and every fault."""
 
         def look(page: Any, rung: str) -> None:
             place = add_widget(page, "break", rung)
@@ -461,16 +501,27 @@ class BreakTest(BrowserTest):
                 parts = (site["opcode"], site["reason"])
                 assert any(all(part in text for part in parts) for text in unneeded), site
             needed = [number for number, text in sites if "not needed" not in text]
-            if rung == "40_warp":
-                assert not sites and "no barrier, fence or wait" in place.inner_text()
-                needed = []
-            else:
-                assert len(needed) >= 3, f"{len(needed)} sites"
-            for number in {*needed[:1], *needed[len(needed) // 2 :][:1], *needed[-1:]}:
+            tried = {*needed[:1], *needed[len(needed) // 2 :][:1], *needed[-1:]}
+            for number in tried:
                 switch = place.locator(f"[data-site='{number}'] input")
                 switch.uncheck()
-                assert "Nothing was noticed" not in outcome(place), sites[number]
+                found, opcode = outcome(place), sites[number][1].split()[0]
+                expected = words_of(opcode)
+                assert any(words in found for words in expected), f"{sites[number]}: {found}"
                 switch.check()
+            # Not every kernel has an instruction of its own for a line.
+            offered = [
+                (fault, place.locator(f"[data-fault='{fault['title']}'] input"))
+                for fault in rung_data(rung)["faults"]
+            ]
+            faults = [(fault, switch) for fault, switch in offered if switch.count() == 1]
+            for fault, switch in faults[len(tried) and -1 :]:
+                title = fault["title"]
+                switch.check()
+                found = outcome(place)
+                assert fault["words"] in found, f"{title}: {found}"
+                switch.uncheck()
+            assert len(tried) + len(faults) > 3, f"{len(tried)} sites, {len(faults)} faults"
 
         names = [rung["name"] for rung in catalogue()]
         later = names[names.index("03_kvpipe") :]
@@ -479,12 +530,19 @@ class BreakTest(BrowserTest):
     def test_a_cache_that_is_read_wrongly_is_rejected(self) -> None:
         place = self.widget(self.open("40_warp/"), "break")
         press_run(place, "ready")
-        faults = place.locator("[data-fault]")
-        self.assertEqual(faults.count(), 3)
-        for fault in faults.all():
-            fault.locator("input").check()
-            self.assertIn("rejects", outcome(place), fault.inner_text())
-            fault.locator("input").uncheck()
+        self.assertIn("no barrier, fence or wait", place.inner_text())
+        bound = place.locator("[data-fault]", has_text="no bound on the last rows")
+        bound.locator("input").check()
+        self.assertIn("out of bounds", outcome(place))
+        self.assertGreater(place.locator("tr.fa-lit").count(), 0)
+        self.picture(place.page, "break_bound")
+        bound.locator("input").uncheck()
+        plans = ("K and V exchanged", "the scale left out", "one key less than the cache has")
+        for title in plans:
+            switch = place.locator(f"[data-fault='{title}'] input")
+            switch.check()
+            self.assertIn("rejects", outcome(place), title)
+            switch.uncheck()
         self.assertIn("Nothing was noticed", outcome(place))
         self.expect_no_problems()
 
