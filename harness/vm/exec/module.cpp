@@ -11,6 +11,8 @@
 namespace ptxvm {
 
 Module Module::parse(std::string text, std::string file_name) {
+  // A C string's end is not part of it; NVRTC's length and files written by it count it.
+  while (text.ends_with('\0')) text.pop_back();
   const std::shared_ptr<ModuleData> data = load_text(std::move(text), std::move(file_name));
   for (const auto& program : data->programs) link(*program);
   Module m;
@@ -33,7 +35,7 @@ Module Module::load(const std::string& path) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in) throw Error(path + ": cannot be read");
   // What people give most often in place of PTX.
-  if (text.find('\0') != std::string::npos) {
+  if (text.substr(0, text.find_last_not_of('\0') + 1).find('\0') != std::string::npos) {
     throw Error(path +
                 ": is a binary file; PTX is text, and cuobjdump -ptx shows that of a binary");
   }
