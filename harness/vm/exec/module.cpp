@@ -35,11 +35,13 @@ Module Module::load(const std::string& path) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in) throw Error(path + ": cannot be read");
   // What people give most often in place of PTX.
-  if (text.substr(0, text.find_last_not_of('\0') + 1).find('\0') != std::string::npos) {
+  const bool begins = text.empty() || text.find(".version") != std::string::npos;
+  const size_t zero = text.find('\0');
+  if (zero != std::string::npos && (!begins || text.find_first_not_of('\0', zero) != text.npos)) {
     throw Error(path +
                 ": is a binary file; PTX is text, and cuobjdump -ptx shows that of a binary");
   }
-  if (!text.empty() && text.find(".version") == std::string::npos) {
+  if (!begins) {
     throw Error(path + ": is no PTX, which begins with .version; of CUDA C++ nvcc -ptx makes it");
   }
   return parse(std::move(text), path);
