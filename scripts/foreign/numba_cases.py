@@ -13,7 +13,7 @@ import ptxvm
 import ptxvm.numba
 from numba import cuda, float32
 
-from foreign.case import Case, expect
+from foreign.case import Case, Wrong, expect
 
 Array = Any  # the functions below are compiled for the card, not run by Python
 TILE = 16
@@ -160,6 +160,59 @@ def run_complexes(arch: int) -> Sequence[ptxvm.Result]:
     return [result]
 
 
+@cuda.jit(device=True)
+def polynomial(x: float, factors: Array) -> float:
+    """By Horner's rule; called, and with a tuple and a slice of an array."""
+    total = 0.0
+    for factor in factors:
+        total = total * x + factor
+    return total
+
+
+def of_device_functions(x: Array, factors: tuple[float, ...], more: Array, out: Array) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = polynomial(x[i], factors) + polynomial(x[i], more[i, 1::2])
+
+
+def run_device_functions(arch: int) -> Sequence[ptxvm.Result]:
+    random = np.random.default_rng(6)
+    x, more = random.normal(size=140)[::-2], np.asfortranarray(random.normal(size=(70, 6)))
+    factors, out = (0.5, -2.0, 3.0), np.zeros((70, 2))
+    result = ptxvm.numba.run(
+        of_device_functions, 1, BLOCK, x, factors, more, out[:, 1], arch=arch
+    )
+    right = [np.polyval(factors, a) + np.polyval(b, a) for a, b in zip(x, more[:, 1::2], strict=True)]
+    expect(out[:, 1], right)
+    expect(out[:, 0], np.zeros(70))
+    return [result]
+
+
+def passed_on(x: Array, rounds: int) -> None:
+    """Every block reads what other blocks have written in the round before."""
+    grid = cuda.cg.this_grid()
+    i = cuda.grid(1)
+    for _ in range(rounds):
+        value = x[(i + BLOCK) % x.size]
+        grid.sync()
+        x[i] = value + 1
+        grid.sync()
+
+
+def run_grid_barrier(arch: int) -> Sequence[ptxvm.Result]:
+    x = np.arange(5 * BLOCK)
+    result = ptxvm.numba.run(passed_on, 5, BLOCK, x, 3, arch=arch, cooperative=True)
+    expect(x, np.roll(np.arange(5 * BLOCK), -3 * BLOCK) + 3)
+    try:
+        ptxvm.numba.run(passed_on, 5, BLOCK, x, 3, arch=arch)
+    except ptxvm.KernelFault as fault:
+        if "cooperative launch" not in str(fault):
+            raise
+    else:
+        raise Wrong("the grid of an ordinary launch met")
+    return [result]
+
+
 CASES = [
     Case("saxpy", "Numba", run_saxpy),
     Case("matmul, tiled", "Numba", run_matmul),
@@ -168,4 +221,6 @@ CASES = [
     Case("Black-Scholes, double", "Numba", run_black_scholes),
     Case("float16", "Numba", run_halves),
     Case("complex", "Numba", run_complexes),
+    Case("device functions, strided arrays, tuples", "Numba", run_device_functions),
+    Case("barrier of the grid", "Numba", run_grid_barrier),
 ]

@@ -261,6 +261,60 @@ def run_dots(arch: int) -> Sequence[ptxvm.Result]:
     return results
 
 
+@triton.autotune([triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 512})], ["n"])
+@triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})
+@triton.jit
+def line(x, out, n, factors, used, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # noqa: ANN001, ANN201
+    """Parameters that decorators choose, and a tuple of numbers."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + at) if EVEN else tl.load(x + at, mask=at < n)
+    tl.store(out + at, values * factors[0] + factors[1], mask=at < n)
+    tl.store(used, BLOCK)
+    tl.store(used + 1, EVEN)
+
+
+@triton.jit
+def matmul_by_descriptors(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr,  # noqa: ANN001, ANN201
+                          BK: tl.constexpr):  # fmt: skip
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(0, k, BK):
+        total = tl.dot(a.load([row, step]), b.load([column, step]).T, total)
+    c.store([row, column], total.to(tl.float16))
+
+
+def run_decorated(arch: int) -> Sequence[ptxvm.Result]:
+    results = []
+    # The first configuration, one that is given, and what the heuristic makes of each.
+    for n, given, chosen in ((1000, {}, (64, 0)), (1024, {}, (64, 1)), (1000, {"BLOCK": 8}, (8, 1))):
+        x, out, used = normal(n), np.zeros(n, np.float32), np.zeros(2, np.int32)
+
+        def grid(values: dict[str, int], n: int = n) -> tuple[int]:
+            return (triton.cdiv(n, values["BLOCK"]),)
+
+        results.append(
+            ptxvm.triton.run(line, grid, x, out, n, (2.0, 1), used, arch=arch, **given)
+        )
+        expect(out, 2 * x + 1)
+        expect(used, chosen)
+    return results
+
+
+def run_descriptors(arch: int) -> Sequence[ptxvm.Result]:
+    """Ragged: what is beyond the end reads as zeros and is not stored."""
+    m, n, k = 72, 100, 88
+    a, b = normal(m, k).astype(np.float16), normal(n, k).astype(np.float16)
+    c = np.zeros((m, 104), np.float16)
+    given = [(a, (64, 32)), (b, (64, 32)), (c[:, :n], (64, 64))]
+    result = ptxvm.triton.run(
+        matmul_by_descriptors, (2, 2), *(ptxvm.triton.Descriptor(*each) for each in given), k,
+        BM=64, BN=64, BK=32, arch=arch,
+    )  # fmt: skip
+    expect(c[:, :n], a.astype(np.float64) @ b.T.astype(np.float64), rtol=2e-3, atol=2e-2)
+    expect(c[:, n:], np.zeros((m, 4)))
+    return [result]
+
+
 def run_dropout(arch: int) -> Sequence[ptxvm.Result]:
     x = normal(5000)
     outs, results = [np.zeros_like(x) for _ in range(3)], []
@@ -318,5 +372,7 @@ CASES = [
     Case("atomic vectors", "Triton", run_pile),
     Case("atomics by descriptor", "Triton", run_pile_by_descriptor),
     Case("persistent matmul, descriptors", "Triton", run_persistent),
+    Case("autotune, heuristics, tuples", "Triton", run_decorated),
+    Case("matmul, descriptors from outside", "Triton", run_descriptors),
     Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots),
 ]

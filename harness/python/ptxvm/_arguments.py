@@ -78,6 +78,13 @@ class TensorMap:
         )
 
 
+@dataclass(frozen=True)
+class Address:
+    """The address of an array's first element, for code that is told the strides as well."""
+
+    array: Array
+
+
 class Struct:
     """A struct argument: its members as C lays them out. Members are numpy arrays, which are
     pointers, numpy scalars, and bytes.
@@ -162,6 +169,8 @@ class Arguments:
     def argument(self, parameter: Parameter, value: object) -> _native.Argument:
         if isinstance(value, np.ndarray):
             return self.pointer(parameter, value)
+        if isinstance(value, Address):
+            return self.pointer(parameter, value.array, strided=True)
         if isinstance(value, TensorMap):
             return self.tensor_map(parameter, value)
         if isinstance(value, Struct):
@@ -172,11 +181,13 @@ class Arguments:
         argument.value = data
         return argument
 
-    def pointer(self, parameter: Parameter, array: Array) -> _native.Argument:
+    def pointer(
+        self, parameter: Parameter, array: Array, strided: bool = False
+    ) -> _native.Argument:
         if parameter.bytes != 8 or parameter.type[0] not in "usb":
             raise refuse(parameter, "an array", "a pointer needs 8 bytes")
         self.check(parameter, array)
-        if not array.flags.c_contiguous:
+        if not (array.flags.c_contiguous or strided):
             raise refuse(
                 parameter,
                 f"an array with strides {array.strides} for shape {array.shape}",

@@ -13,12 +13,14 @@ Needs the package triton, and no GPU. What Triton makes for the `arch`, 80 or 90
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ptxvm._arguments import SWIZZLES, Address, TensorMap
 from ptxvm._errors import LaunchError
 from ptxvm._module import Module
 from ptxvm._result import Result
@@ -26,9 +28,30 @@ from ptxvm._result import Result
 ARCHITECTURES = (80, 86, 89, 90)
 FLOATS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 SMALL_FLOATS = {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a configuration
 DIVISOR = 16  # Triton compiles another kernel for pointers and integers that it divides
 
 Grid = int | Sequence[int] | Callable[[Mapping[str, Any]], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor descriptor made outside of the kernel, as Triton's TensorDescriptor is of a tensor.
+
+    block_shape   extents of the block that the kernel loads or stores, those of the array's axes
+    """
+
+    array: NDArray[Any]
+    block_shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.block_shape) != self.array.ndim:
+            raise LaunchError(f"block_shape {self.block_shape} of an array of {self.array.ndim} axes")
+
+    @property
+    def strides(self) -> list[int]:
+        """In elements."""
+        return [each // self.array.itemsize for each in self.array.strides]
 
 
 @dataclass(frozen=True)
@@ -41,8 +64,42 @@ class Compiled:
     shared: int
     cluster: tuple[int, int, int]
     scratch: tuple[int, ...]  # bytes a block of the buffers that follow the arguments
-    given: tuple[str, ...]  # parameters that are arguments of the machine code
+    signature: Mapping[str, Any]  # Triton's types by parameter; "constexpr" is no argument
+    maps: tuple[Mapping[str, Any], ...]  # of the descriptors, where the TMA loads them
     asm: Mapping[str, Any]  # "ttir", "ttgir", "llir", "ptx", ...
+
+    def arguments(self, values: Mapping[str, Any]) -> list[Any]:
+        """Those of the machine code, of the values of all parameters."""
+        maps = iter(self.maps)
+        return [
+            each
+            for name, kind in self.signature.items()
+            for each in passed(values[name], kind, maps)
+        ]
+
+
+def passed(value: Any, kind: Any, maps: Iterator[Mapping[str, Any]]) -> Iterator[Any]:
+    """What the machine code takes for one argument of Triton."""
+    if isinstance(kind, tuple):
+        for member, of_member in zip(value, kind, strict=True):
+            yield from passed(member, of_member, maps)
+    elif isinstance(value, Descriptor):
+        yield from passed_descriptor(value, next(maps, None))
+    elif kind != "constexpr":
+        yield value
+
+
+def passed_descriptor(value: Descriptor, layout: Mapping[str, Any] | None) -> Iterator[Any]:
+    """A tensor map, or pointer, extents and strides where there is no TMA; extents and strides."""
+    shape, strides = value.array.shape, [np.int64(each) for each in value.strides]
+    if layout is None:
+        no = np.uint8(0)  # neither NaN beyond the end nor tf32
+        yield from (Address(value.array), *(np.int64(each) for each in shape), *strides, no, no)
+    elif layout.get("fp4_padded") or layout.get("is_im2col"):
+        raise LaunchError("a descriptor of 4-bit floats or of im2col copies is not supported")
+    else:
+        yield TensorMap(value.array, tuple(layout["block_size"]), SWIZZLES[layout["swizzle"]])
+    yield from (*(np.int32(each) for each in shape), *strides)
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
@@ -61,6 +118,9 @@ def type_of(name: str, value: object) -> str:
     """Triton's type of an argument."""
     if isinstance(value, np.ndarray):
         return "*" + type_name(value.dtype)
+    if isinstance(value, Descriptor):
+        extents = ", ".join(map(str, value.block_shape))
+        return f"tensordesc<{type_name(value.array.dtype)}[{extents}]>"
     if isinstance(value, np.generic):
         return type_name(value.dtype)
     if isinstance(value, bool):
@@ -69,7 +129,8 @@ def type_of(name: str, value: object) -> str:
         return "i32" if -(2**31) <= value < 2**31 else "i64"
     if isinstance(value, float):
         return "fp32"
-    raise LaunchError(f"{name} is a {type(value).__name__}; allowed: a numpy array, a number, None")
+    allowed = "allowed: a numpy array, a number, None, a Descriptor, tuples of these"
+    raise LaunchError(f"{name} is a {type(value).__name__}; {allowed}")
 
 
 def is_divisible(value: object) -> bool:
@@ -82,13 +143,47 @@ def is_divisible(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value % 16 == 0
 
 
-def unwrapped(kernel: Any) -> Any:
-    """The function under @triton.jit; autotuning and heuristics choose nothing here."""
-    while not hasattr(kernel, "params") and hasattr(kernel, "fn"):
+def is_function(kernel: Any) -> bool:
+    return hasattr(kernel, "params")
+
+
+def wrappers(kernel: Any) -> list[Any]:
+    """@triton.autotune and @triton.heuristics around a kernel, the outermost first."""
+    found = []
+    while not is_function(kernel) and hasattr(kernel, "fn"):
+        found.append(kernel)
         kernel = kernel.fn
-    if not hasattr(kernel, "params"):
+    return found
+
+
+def unwrapped(kernel: Any) -> Any:
+    """The function under @triton.jit."""
+    while not is_function(kernel) and hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    if not is_function(kernel):
         raise LaunchError(f"{kernel!r} is not a @triton.jit function")
     return kernel
+
+
+def chosen(
+    kernel: Any, arguments: Sequence[object], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(parameters, options) that decorators choose where they are not given: nothing is timed here,
+    so @triton.autotune chooses its first configuration; @triton.heuristics computes."""
+    names = [each.name for each in unwrapped(kernel).params]
+    values: dict[str, Any] = dict(zip(names, arguments, strict=False)) | dict(named)
+    given, more, options = set(values), {}, {}
+    for each in wrappers(kernel):
+        if getattr(each, "configs", None):
+            first = each.configs[0]
+            more |= {k: v for k, v in first.kwargs.items() if k not in given}
+            options |= {k: getattr(first, k) for k in OPTIONS if getattr(first, k, None)}
+        elif hasattr(each, "values"):
+            for name, function in each.values.items():
+                if name not in given:
+                    more[name] = function({**values, **more})
+        values |= more
+    return more, options
 
 
 def bound(kernel: Any, arguments: Sequence[object], named: Mapping[str, object]) -> dict[str, Any]:
@@ -129,30 +224,37 @@ def compile(
 
     kernel = unwrapped(kernel)
     values = bound(kernel, arguments, named or {})
-    signature: dict[str, str] = {}
     constants: dict[tuple[int, ...], Any] = {}
     attributes: dict[tuple[int, ...], list[list[Any]]] = {}
-    for place, parameter in enumerate(kernel.params):
-        value = values[parameter.name]
+
+    def kind_of(path: tuple[int, ...], parameter: Any, value: Any) -> Any:
+        if isinstance(value, tuple) and not parameter.is_constexpr:
+            return tuple(kind_of((*path, i), parameter, each) for i, each in enumerate(value))
         special = not parameter.do_not_specialize
         one = special and isinstance(value, int) and not isinstance(value, bool) and value == 1
         if parameter.is_constexpr or value is None or one:
-            signature[parameter.name] = "constexpr"
-            constants[(place,)] = value
-            continue
-        signature[parameter.name] = type_of(parameter.name, value)
+            constants[path] = value
+            return "constexpr"
         if special and not parameter.do_not_specialize_on_alignment and is_divisible(value):
-            attributes[(place,)] = [["tt.divisibility", DIVISOR]]
+            attributes[path] = [["tt.divisibility", DIVISOR]]
+        return type_of(parameter.name, value)
+
+    signature = {
+        each.name: kind_of((place,), each, values[each.name])
+        for place, each in enumerate(kernel.params)
+    }
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
     made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
-    return compiled_of(made, [each for each, kind in signature.items() if kind != "constexpr"])
+    return compiled_of(made, signature, values)
 
 
-def compiled_of(made: Any, given: Sequence[str]) -> Compiled:
+def compiled_of(made: Any, signature: Mapping[str, Any], values: Mapping[str, Any]) -> Compiled:
     data = made.metadata
     module = Module.parse(made.asm["ptx"], f"{data.name}.ptx")
     ctas = getattr(data, "num_ctas", 1)
     scratch = [getattr(data, f"{each}_scratch_size", 0) for each in ("global", "profile")]
+    maps = tuple(getattr(data, "tensordesc_meta", None) or ())
+    given = [x for name, kind in signature.items() for x in passed(values[name], kind, iter(maps))]
     more = len(module.kernel(data.name).parameters) - len(given)
     return Compiled(
         module=module,
@@ -161,7 +263,8 @@ def compiled_of(made: Any, given: Sequence[str]) -> Compiled:
         shared=data.shared,
         cluster=tuple(getattr(data, "cluster_dims", (ctas, 1, 1))),
         scratch=tuple(scratch[:more]),
-        given=tuple(given),
+        signature=signature,
+        maps=maps,
         asm=made.asm,
     )
 
@@ -177,8 +280,8 @@ def run(
     grid: Grid,
     *arguments: object,
     arch: int = 80,
-    num_warps: int = 4,
-    num_stages: int = 3,
+    num_warps: int | None = None,
+    num_stages: int | None = None,
     launch: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Result:
@@ -186,25 +289,29 @@ def run(
 
     kernel     a @triton.jit function
     grid       extents, or a function of the arguments by name, as in kernel[grid]
-    arguments  one a parameter: numpy arrays are pointers; numbers; None
+    arguments  one a parameter: numpy arrays are pointers; numbers; None; a Descriptor; tuples
     arch       compute capability, 80 or 90
-    num_warps, num_stages   as in a launch of Triton
+    num_warps, num_stages   as in a launch of Triton; 4 and 3 if not given
     launch     further options of ptxvm.Kernel.launch: {"checkers": False}
     named      parameters by name: those that are tl.constexpr
 
-    Arrays of bfloat16 and float8 are those of the package ml_dtypes.
+    Arrays of bfloat16 and float8 are those of the package ml_dtypes. Nothing is timed: of a kernel
+    under @triton.autotune the first configuration is taken, where no other one is given by name.
     """
-    kernel = unwrapped(kernel)
-    names = {each.name for each in kernel.params}
+    names = {each.name for each in unwrapped(kernel).params}
     options = {each: named.pop(each) for each in list(named) if each not in names}
+    options |= {k: v for k, v in (("num_warps", num_warps), ("num_stages", num_stages)) if v}
+    more, of_configuration = chosen(kernel, arguments, named)
+    named |= more
+    options = {"num_warps": 4, "num_stages": 3} | of_configuration | options
+    kernel = unwrapped(kernel)
     values = bound(kernel, arguments, named)
-    options |= {"num_warps": num_warps, "num_stages": num_stages}
     compiled = compile(kernel, arguments, named, arch, **options)
     extents = extents_of(grid, values)
     blocks = int(np.prod(extents))
     scratch = [np.zeros(max(each * blocks, 1), np.uint8) for each in compiled.scratch]
     return compiled.module.kernel(compiled.name).launch(
-        *(values[each] for each in compiled.given),
+        *compiled.arguments(values),
         *scratch,
         grid=tuple(n * m for n, m in zip((*extents, 1, 1), compiled.cluster, strict=False)),
         block=compiled.threads,

@@ -11,6 +11,8 @@
 namespace ptxvm {
 
 Module Module::parse(std::string text, std::string file_name) {
+  // A C string's end is not part of it; NVRTC's length and files written by it count it.
+  while (text.ends_with('\0')) text.pop_back();
   const std::shared_ptr<ModuleData> data = load_text(std::move(text), std::move(file_name));
   for (const auto& program : data->programs) link(*program);
   Module m;
@@ -33,11 +35,13 @@ Module Module::load(const std::string& path) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in) throw Error(path + ": cannot be read");
   // What people give most often in place of PTX.
-  if (text.find('\0') != std::string::npos) {
+  const bool begins = text.empty() || text.find(".version") != std::string::npos;
+  const size_t zero = text.find('\0');
+  if (zero != std::string::npos && (!begins || text.find_first_not_of('\0', zero) != text.npos)) {
     throw Error(path +
                 ": is a binary file; PTX is text, and cuobjdump -ptx shows that of a binary");
   }
-  if (!text.empty() && text.find(".version") == std::string::npos) {
+  if (!begins) {
     throw Error(path + ": is no PTX, which begins with .version; of CUDA C++ nvcc -ptx makes it");
   }
   return parse(std::move(text), path);

@@ -9,6 +9,8 @@ namespace ptxvm::observe {
 void RaceProbe::check_init(const Mbarrier& m, const MbarrierEvent& e) {
   const uint32_t w = warp(e.warp);
   if (!m.known || m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) return;
+  const std::vector<Clock>& inits = cluster_known_[w].inits;
+  if (!inits.empty() && m.init_clock <= inits[m.init_warp]) return;
   log_.next_request();
   Example x;
   x.address = offset(e.address);

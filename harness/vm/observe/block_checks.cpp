@@ -32,6 +32,9 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   barriers_.assign(blocks(), {});
   cluster_arriving_.clear();
   cluster_done_.clear();
+  cluster_inits_arriving_.assign(warps, 0);
+  cluster_inits_done_ = cluster_inits_arriving_;
+  cluster_known_.assign(warps, {});
   remote_.assign(blocks(), {});
   exited_.assign(blocks(), 0);
   released_.clear();
@@ -255,7 +258,8 @@ void RaceProbe::check_started(const AccessEvent& e) {
     const uint32_t rank = rank_of(e.narrow[__builtin_ctz(rest)], e.warp.cta_rank);
     if (rank == e.warp.cta_rank) continue;
     const Clock* seen = clocks_.seen(w) + clocks_.warp(rank * warps_);
-    if (std::all_of(seen, seen + warps_, [](Clock c) { return c == 0; })) {
+    if (!cluster_known_[w].met &&
+        std::all_of(seen, seen + warps_, [](Clock c) { return c == 0; })) {
       Example x;
       x.block = block_number(rank);
       add(Problem::kBlockStart, warp_party(w, e.instruction), {}, x);
@@ -424,13 +428,19 @@ void RaceProbe::cluster(const ClusterEvent& e) {
   const uint32_t w = warp(e.warp);
   switch (e.action) {
     case ClusterAction::kArrive:
+      // What fences covered a relaxed arrival hands on (PTX ISA 8.8, release patterns).
       if (e.ordered) clocks_.release(w, cluster_arriving_);
+      if (!e.ordered) Clocks::join(cluster_arriving_, cluster_known_[w].fenced);
+      cluster_inits_arriving_[w] = cluster_known_[w].inits_fenced;
       break;
     case ClusterAction::kComplete:
       cluster_done_.swap(cluster_arriving_);
       cluster_arriving_.clear();
+      cluster_inits_done_ = cluster_inits_arriving_;
       break;
     case ClusterAction::kPass:
+      cluster_known_[w].met = true;
+      cluster_known_[w].inits = cluster_inits_done_;
       clocks_.acquire(w, cluster_done_);
       clocks_.sync_lanes(w);
       break;
@@ -467,6 +477,15 @@ void RaceProbe::warp_sync(const WarpSyncEvent& e) {
 void RaceProbe::fence(const FenceEvent& e) {
   const uint32_t w = warp(e.warp);
   if (e.kind == FenceKind::kProxyAsync) clocks_.publish(w);
+  if (blocks() > 1 && e.kind == FenceKind::kMemory &&
+      !ordering_of(kernel_.instructions()[e.instruction].opcode).block_scope) {
+    clocks_.release(w, cluster_known_[w].fenced);
+  }
+  if (blocks() > 1 && e.kind == FenceKind::kMbarrierInit) {
+    cluster_known_[w].inits_fenced = clocks_.now(w);
+    Clocks::Release later;
+    clocks_.release(w, later);
+  }
   if (e.kind != FenceKind::kProxyAsync && e.kind != FenceKind::kMbarrierInit) return;
   for (auto& [address, m] : mbarriers_) {
     if (m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) m.fenced = true;

@@ -125,12 +125,21 @@ class RaceProbe : public Probe, private ConflictSink {
   Shadow shadow_;
   std::vector<std::array<Arrivals, 16>> barriers_;  // by rank
   Clocks::Release cluster_arriving_, cluster_done_;
-  std::vector<std::map<Agent, Remote>> remote_;   // by rank
-  std::vector<uint32_t> exited_;                  // warps, by rank
-  std::map<uint32_t, Clocks::Release> released_;  // by place of strong accesses
-  std::map<uint32_t, Mbarrier> mbarriers_;        // by place
-  std::vector<Stores> stores_;                    // by warp
-  std::vector<Copies> copies_;                    // by warp
+  /// What a warp knows by the barrier of the cluster, and hands on by a relaxed arrival at it.
+  struct ClusterKnown {
+    Clocks::Release fenced;    ///< Covered by its last fence.
+    Clock inits_fenced = 0;    ///< Its mbarrier.init up to here, by fence.mbarrier_init.
+    std::vector<Clock> inits;  ///< Those of each warp that it has heard of so.
+    bool met = false;          ///< It has waited: all blocks have started.
+  };
+  std::vector<ClusterKnown> cluster_known_;                         // by warp
+  std::vector<Clock> cluster_inits_arriving_, cluster_inits_done_;  // by warp
+  std::vector<std::map<Agent, Remote>> remote_;                     // by rank
+  std::vector<uint32_t> exited_;                                    // warps, by rank
+  std::map<uint32_t, Clocks::Release> released_;                    // by place of strong accesses
+  std::map<uint32_t, Mbarrier> mbarriers_;                          // by place
+  std::vector<Stores> stores_;                                      // by warp
+  std::vector<Copies> copies_;                                      // by warp
   // Reads of what nobody has written, an error once the value is used: by warp and load, and by
   // warp and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;

@@ -359,6 +359,48 @@ TEST_CASE("a block that uses another's memory before or after its time is found"
             .find("nothing orders them") != std::string::npos);
 }
 
+// As CUTLASS begins every kernel of a cluster.
+TEST_CASE("a relaxed arrival hands on what a fence covers: mbarriers, or all") {
+  const std::string relaxed =
+      "  barrier.cluster.arrive.relaxed.aligned;\n  barrier.cluster.wait.acquire.aligned;\n";
+  const std::string init = "  @%first mbarrier.init.shared.b64 [full], 1;\n";
+  const std::string fence = "  fence.mbarrier_init.release.cluster;\n";
+  const std::string arrive =
+      "  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r1, %r1, %peer;\n"
+      "  @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];\n" +
+      kSync;
+  const auto found = [](const std::string& body) {
+    std::string text;
+    for (Order order : {Order::kForward, Order::kReversed}) {
+      const ClusterRun r = run(kernel(body), {.order = order});
+      if (r.result.fault) return r.result.fault->message;
+      for (const Finding& f : r.result.findings) text += f.checker + ": " + f.message + "\n";
+    }
+    return text;
+  };
+  CHECK(found(init + fence + relaxed + arrive) == "");
+  CHECK(found(init + kSync + arrive) == "");
+  const std::string unordered = "nothing orders this after the init";
+  CHECK_THAT(found(init + relaxed + arrive), Catch::Contains(unordered));
+  // The fence comes before the initialisation, or behind the arrival.
+  CHECK_THAT(found(fence + init + relaxed + arrive), Catch::Contains(unordered));
+  CHECK_THAT(found(init + relaxed + fence + arrive), Catch::Contains(unordered));
+  // Ordinary accesses take a fence that covers them.
+  const std::string write =
+      "  mov.u32 %r1, tiles;\n  mapa.shared::cluster.u32 %r2, %r1, %peer;\n"
+      "  @%first st.shared::cluster.u32 [%r2], %thread;\n";
+  const std::string read = "  @%first ld.shared.u32 %r3, [%r1];\n";
+  CHECK(found(relaxed + write + "  fence.acq_rel.cluster;\n" + relaxed + read) == "");
+  for (const char* other :
+       {"", "  fence.acq_rel.cta;\n", "  fence.mbarrier_init.release.cluster;\n"}) {
+    INFO(other);
+    CHECK_THAT(found(relaxed + write + other + relaxed + read),
+               Catch::Contains("nothing orders them"));
+  }
+  CHECK_THAT(found(relaxed + "  fence.acq_rel.cluster;\n" + write + relaxed + read),
+             Catch::Contains("nothing orders them"));
+}
+
 // The checker remembers 64 readers of a place apart; the warps of a large cluster are more.
 TEST_CASE("blocks that keep to themselves have no races, however many warps read") {
   const ClusterRun r = run(kernel("  mov.u32 %r1, tiles;\n"

@@ -216,3 +216,10 @@ TEST_CASE("malformed text gives errors, never a crash") {
     CHECK_THROWS_AS(Module::parse(text, "bad.ptx"), Error);
   }
 }
+
+TEST_CASE("the end of a C string, which NVRTC counts, belongs to no text") {
+  const std::string text = ".version 9.0\n.target sm_80\n.visible .entry k() { ret; }\n";
+  CHECK(Module::parse(text + '\0', "k.ptx").kernels().size() == 1);
+  CHECK(Module::parse(text + std::string(3, '\0'), "k.ptx").kernels().size() == 1);
+  CHECK_THROWS_AS(Module::parse(text + '\0' + "\n", "k.ptx"), Error);
+}

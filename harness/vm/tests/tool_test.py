@@ -219,6 +219,13 @@ class Words(ToolCase):
         (self.folder / "bad.ptx").write_text(".version 8.0\n.target sm_80\nfrob\n")
         self.refused("list", "bad.ptx", says="bad.ptx:3")
 
+    def test_the_end_of_a_c_string(self) -> None:
+        text = b".version 8.0\n.target sm_80\n.visible .entry k()\n{\nret;\n}\n"
+        (self.folder / "nvrtc.ptx").write_bytes(text + b"\0")
+        self.assertIn("runs     k", self.tool("check", "nvrtc.ptx")[0])
+        (self.folder / "binary.ptx").write_bytes(text + b"\0\0more")
+        self.refused("check", "binary.ptx", says="is a binary file")
+
     def test_nothing_is_lost(self) -> None:
         write_npy(self.folder / "A.npy", [1.0] * 64 * 64, (64, 64))
         ptx = shutil.copy(PTX / "transpose.ptx", self.folder)
