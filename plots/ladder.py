@@ -27,6 +27,14 @@ T = TypeVar("T")
 class LadderError(Exception):
     """Bad input; the text is one line for the user."""
 
+    code = 2  # of the process
+
+
+class CannotWrite(LadderError):
+    """What this computer cannot do, as with fa."""
+
+    code = 3
+
 
 # --- JSON -----------------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
         left_out = render(results, catalogue, arguments.out, arguments.note)
     except LadderError as error:
         print(f"render.py: error: {error}", file=sys.stderr)
-        return 2
+        return error.code
     for reason in left_out:
         print(f"render.py: {reason}", file=sys.stderr)
     return 2 if len(left_out) == len(charts_of(results)) else 0

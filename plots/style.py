@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import io
 import math
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from matplotlib.transforms import blended_transform_factory  # noqa: E402
 from ladder import (  # noqa: E402
     MAIN_PROBLEM,
     Catalogue,
+    CannotWrite,
     LadderError,
     Problem,
     Results,
@@ -282,7 +284,7 @@ def chart_main(description: str, draw: Draw, argv: Sequence[str] | None = None) 
         save(figure, arguments.out, results, catalogue)
     except LadderError as error:
         print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
-        return 2
+        return error.code
     return 0
 
 
@@ -299,12 +301,23 @@ def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> N
         png = io.BytesIO()
         figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
         # Only now: an interrupt while it was drawn leaves the last chart whole.
-        out.with_name(out.name + ".svg").write_text(both, encoding="utf-8")
-        out.with_name(out.name + ".png").write_bytes(png.getvalue())
+        replace(out.with_name(out.name + ".svg"), both.encode())
+        replace(out.with_name(out.name + ".png"), png.getvalue())
     except OSError as error:
-        raise LadderError(f"cannot write {out}: {error.strerror}") from error
+        raise CannotWrite(f"cannot write {out}: {error.strerror}") from error
     finally:
         plt.close(figure)
+
+
+def replace(path: Path, contents: bytes) -> None:
+    """The file has its old or its new contents at every moment, also where the disk is full."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(contents)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def rungs_with_times(results: Results, catalogue: Catalogue, problem: Problem) -> list[Rung]:

@@ -64,7 +64,7 @@ def parse() -> argparse.Namespace:
         try:
             require_writable(path)
         except OSError as error:
-            parser.error(f"cannot write {path}: {error.strerror}")
+            parser.exit(3, f"foreign.py: error: cannot write {path}: {error.strerror}\n")
     return options
 
 

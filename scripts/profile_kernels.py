@@ -171,7 +171,7 @@ def main(argv: list[str] | None = None) -> int:
         write_atomically(arguments.out, json.dumps(document, indent=1) + "\n")
     except (LadderError, OSError) as error:
         print(f"profile_kernels.py: error: {error}", file=sys.stderr)
-        return 2
+        return 3 if isinstance(error, OSError) else error.code
     print(arguments.out)
     return 0
 

@@ -293,7 +293,7 @@ def merge_command(directory: Path, output: Path, forbid: re.Pattern[str] | None)
     try:
         write_atomically(output, json.dumps([asdict(entry) for entry in entries], indent=1) + "\n")
     except OSError as error:
-        return fail(f"cannot write {output}: {error.strerror}")
+        return fail(f"cannot write {output}: {error.strerror}", 3)
     faulty = [
         entry for entry in entries if forbid and forbid.search(entry.entry) and entry.faults()
     ]
@@ -303,9 +303,9 @@ def merge_command(directory: Path, output: Path, forbid: re.Pattern[str] | None)
     return 1 if faulty else 0
 
 
-def fail(message: str) -> int:
+def fail(message: str, code: int = 2) -> int:
     print(f"ptxas_report.py: error: {message}", file=sys.stderr)
-    return 2
+    return code
 
 
 def regular_expression(text: str) -> re.Pattern[str]:

@@ -293,7 +293,7 @@ def main(argv: list[str] | None = None) -> int:
         save(arguments.out, summary, findings)
     except (LadderError, OSError) as error:
         print(f"sanitize.py: error: {error}", file=sys.stderr)
-        return 2
+        return 3 if isinstance(error, OSError) else error.code
     return 0 if all(finding.is_clean for finding in findings) else 1
 
 

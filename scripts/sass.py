@@ -216,4 +216,4 @@ if __name__ == "__main__":
         sys.exit(main())
     except (LadderError, OSError) as error:
         print(f"sass.py: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(3 if isinstance(error, OSError) else error.code)

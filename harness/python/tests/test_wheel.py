@@ -106,6 +106,14 @@ def test_a_build_folder_that_is_none(tmp_path: Path, repository: Path) -> None:
     assert done.returncode == 1 and "is not a build folder of this project" in message
 
 
+def test_packages_that_are_not_installed_are_named(tmp_path: Path, repository: Path) -> None:
+    words = ["cmake", "-S", str(repository), "-B", str(tmp_path)]
+    words += [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("CLI11", "fmt")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    message = " ".join(done.stderr.split())
+    assert done.returncode == 1 and "CLI11, fmt not found. Run scripts/setup.sh build" in message
+
+
 def test_what_a_build_folder_lacks_is_built_there(tmp_path: Path, repository: Path) -> None:
     """scripts/bench.sh builds `fa` alone."""
     project, prebuilt = tmp_path / "project", tmp_path / "prebuilt"

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import itertools
+import os
 import re
 import unittest
 from collections.abc import Iterator
@@ -430,6 +432,31 @@ class FileTest(support.FolderTest):
         self.assertEqual(code, 0)
         self.assertIn("progression_d64 not drawn", err)
         self.assertIn("seq_len.svg", out)
+
+    def test_a_disk_that_is_full_leaves_the_last_charts(self) -> None:
+        synthetic.write(self.folder, *SIZES[7])
+        self.render("out")
+        before = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        written = Path.write_bytes
+
+        def full(path: Path, data: bytes) -> int:
+            written(path, data[:1000])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        synthetic.write(self.folder, ("ampere",), 5)
+        with mock.patch.object(Path, "write_bytes", full):
+            code, _, err = self.render("out")
+        self.assertEqual(code, 3)
+        self.assertRegex(err, r"^render.py: error: cannot write \S+: No space left on device\n$")
+        after = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        self.assertEqual(after, before)
+
+    def test_a_folder_that_cannot_be_made(self) -> None:
+        synthetic.write(self.folder, *SIZES[7])
+        (self.folder / "file").touch()
+        code, _, err = self.render("file/out")
+        self.assertEqual(code, 3)
+        self.assertRegex(err, r"^render.py: error: cannot write \S+: Not a directory\n$")
 
     def test_bad_input(self) -> None:
         code, _, err = self.render("out")

@@ -15,7 +15,7 @@ MOST_LINES = 120
 
 def long_functions(most: int) -> dict[str, int]:
     found = {}
-    for suffix in ("*.cpp", "*.h", "*.cu"):
+    for suffix in ("*.cpp", "*.h", "*.cu", "*.cuh", "*.inc"):
         for path in sorted(HARNESS.rglob(suffix)):
             for each in functions.functions(path.read_text(encoding="utf-8")):
                 if each.lines > most:

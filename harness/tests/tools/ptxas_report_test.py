@@ -72,7 +72,7 @@ class WriteTest(support.FolderTest):
                 path = support.REPOSITORY / "scripts" / script
                 words = [sys.executable, path, option, "/dev/full"]
                 done = subprocess.run(words, capture_output=True, text=True, check=False)
-                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual((done.returncode, done.stdout), (3, ""))
                 self.assertRegex(done.stderr, r"error: .*not a regular file|cannot write /dev/full")
         self.assertTrue(Path("/dev/full").is_char_device())
 
