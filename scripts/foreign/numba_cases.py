@@ -182,7 +182,8 @@ def run_device_functions(arch: int) -> Sequence[ptxvm.Result]:
     result = ptxvm.numba.run(
         of_device_functions, 1, BLOCK, x, factors, more, out[:, 1], arch=arch
     )
-    right = [np.polyval(factors, a) + np.polyval(b, a) for a, b in zip(x, more[:, 1::2], strict=True)]
+    pairs = zip(x, more[:, 1::2], strict=True)
+    right = [np.polyval(factors, a) + np.polyval(b, a) for a, b in pairs]
     expect(out[:, 1], right)
     expect(out[:, 0], np.zeros(70))
     return [result]

@@ -286,7 +286,8 @@ def matmul_by_descriptors(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr,  # noq
 def run_decorated(arch: int) -> Sequence[ptxvm.Result]:
     results = []
     # The first configuration, one that is given, and what the heuristic makes of each.
-    for n, given, chosen in ((1000, {}, (64, 0)), (1024, {}, (64, 1)), (1000, {"BLOCK": 8}, (8, 1))):
+    for n, block, chosen in ((1000, 0, (64, 0)), (1024, 0, (64, 1)), (1000, 8, (8, 1))):
+        given = {"BLOCK": block} if block else {}
         x, out, used = normal(n), np.zeros(n, np.float32), np.zeros(2, np.int32)
 
         def grid(values: dict[str, int], n: int = n) -> tuple[int]:

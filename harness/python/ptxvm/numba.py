@@ -29,9 +29,8 @@ from ptxvm._errors import LaunchError
 from ptxvm._module import Extents, Module
 from ptxvm._result import Result
 
-
-# What Numba's cooperative groups call, and the toolkit's device runtime defines in machine code: the
-# blocks of a cooperative launch count in 31 bits of a word, and the last one turns the 32nd.
+# What Numba's cooperative groups call, and the toolkit's device runtime defines in machine code:
+# the blocks of a cooperative launch count in 31 bits of a word, and the last one turns the 32nd.
 DEVICE_RUNTIME = """
 .version 7.0
 .target sm_70
@@ -189,8 +188,8 @@ def run(
 
     function   the kernel's Python function
     grid, block, shared   as in function[grid, block, 0, shared]
-    arguments  numpy arrays, also strided ones, and scalars; numbers (int is int64, float float64, as
-               Numba has it); tuples of these
+    arguments  numpy arrays, also strided ones, and scalars; numbers (int is int64, float
+               float64, as Numba has it); tuples of these
     arch       compute capability, 80 or 90
     launch     further options of ptxvm.Kernel.launch
     """

@@ -46,7 +46,8 @@ class Descriptor:
 
     def __post_init__(self) -> None:
         if len(self.block_shape) != self.array.ndim:
-            raise LaunchError(f"block_shape {self.block_shape} of an array of {self.array.ndim} axes")
+            axes = self.array.ndim
+            raise LaunchError(f"block_shape {self.block_shape} of an array of {axes} axes")
 
     @property
     def strides(self) -> list[int]:
@@ -172,7 +173,7 @@ def chosen(
     so @triton.autotune chooses its first configuration; @triton.heuristics computes."""
     names = [each.name for each in unwrapped(kernel).params]
     values: dict[str, Any] = dict(zip(names, arguments, strict=False)) | dict(named)
-    given, more, options = set(values), {}, {}
+    given, more, options = set(values), dict[str, Any](), dict[str, Any]()
     for each in wrappers(kernel):
         if getattr(each, "configs", None):
             first = each.configs[0]

@@ -114,6 +114,7 @@ bool GridRunner::advance_all() {
       continue;
     }
     work_.add_steps(runner.steps());
+    work_.add_beginning(runner.beginning());
     free_.push_back(std::move(running_[i]));
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
   }

@@ -31,7 +31,11 @@ class Work {
   /// A cluster has ended, or is given up, after so many instructions.
   void add_steps(uint64_t steps) { steps_ += steps; }
   uint64_t steps() const { return steps_.load(); }
-  bool over_limit(uint64_t running = 0) const { return steps_.load() + running > max_steps_; }
+  /// What it takes to begin a cluster counts for the limit only.
+  void add_beginning(uint64_t steps) { beginnings_ += steps; }
+  bool over_limit(uint64_t running = 0) const {
+    return steps_.load() + beginnings_.load() + running > max_steps_;
+  }
 
   void fail(uint64_t position, Fault fault);
   void fail(std::exception_ptr error);
@@ -44,7 +48,7 @@ class Work {
   uint64_t count_;
   bool reversed_;
   uint64_t max_steps_;
-  std::atomic<uint64_t> next_{0}, stop_{UINT64_MAX}, steps_{0};
+  std::atomic<uint64_t> next_{0}, stop_{UINT64_MAX}, steps_{0}, beginnings_{0};
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   std::optional<Fault> fault_;

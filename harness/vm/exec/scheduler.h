@@ -36,6 +36,8 @@ class ClusterRunner {
 
   /// Instructions of this cluster so far.
   uint64_t steps() const { return steps_; }
+  /// Its local memory is poisoned when it begins: as long as so many instructions take.
+  uint64_t beginning() const { return local_stride_ * order_.size() / 4096; }
   /// A hash of what the warps hold. When it stays the same while they wait, they wait for ever.
   uint64_t fingerprint() const;
   /// Where each warp is, one line each; `named` says of which block.

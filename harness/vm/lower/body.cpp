@@ -210,7 +210,8 @@ void BodyLowering::refuse(const text::Statement& s, const isa::Spelling* spellin
   if (row) {
     refuse(s, quoted + " is valid PTX, but this machine does not run it", std::string(row->reason));
   } else if (Diagnostic* d = errors_.add(s.opcode_span, "unknown instruction " + quoted)) {
-    d->notes.push_back(isa::explain_unknown(s.opcode));
+    constexpr uint32_t kExplained = 1000;
+    if (context_.explained++ < kExplained) d->notes.push_back(isa::explain_unknown(s.opcode));
   }
 }
 

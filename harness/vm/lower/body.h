@@ -21,6 +21,7 @@ struct ProgramContext {
   Program& program;
   text::Errors& errors;
   text::Errors& unsupported;
+  uint32_t& explained;  ///< ModuleIndex::explained
   /// Index into Program::functions, by name.
   std::unordered_map<std::string_view, uint32_t> functions;
   std::vector<size_t> list_begin;  ///< Of each operation: its operands in Program::operands.

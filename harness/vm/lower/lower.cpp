@@ -33,7 +33,8 @@ class ProgramLowering {
         errors_(*data.source),
         unsupported_(*data.source, "instruction", " that this machine does not run"),
         symbols_(index.symbols),
-        context_{module, symbols_, data, program, errors_, unsupported_, {}, {}, false} {
+        context_{module,       symbols_,        data, program, errors_,
+                 unsupported_, index.explained, {},   {},      false} {
     program.name = std::string(entry.name);
     program.source = data.source.get();
     program.max_threads = entry.max_threads;

@@ -22,6 +22,8 @@ struct ModuleIndex {
   uint32_t dynamic_alignment = 16;
   /// Of all entries so far, with the functions that they call.
   uint64_t statements = 0;
+  /// Unknown instructions for which a similar one has been looked for, which takes time.
+  uint32_t explained = 0;
 };
 
 /// Lowers one entry with the functions that it may call. The program is complete when it has no

@@ -110,6 +110,30 @@ TEST_CASE("many functions, entries and variables take time by their number") {
   CHECK(kernels == 20000);
 }
 
+TEST_CASE("many kernels with an unknown instruction each") {
+  const std::string all = repeated(
+      20000, [](const std::string& i) { return entry("mul.wide" + i + ".u32 %r;", "k" + i); });
+  // For the first ones a similar instruction is looked for.
+  CHECK(seconds([&] { CHECK_THAT(error_of(all), Contains("unknown instruction")); }) < 5);
+}
+
+TEST_CASE("what it takes to begin a block with much local memory counts for the limit of steps") {
+  const Module module = Module::parse(
+      kHead + entry(".local .align 4 .b8 x[524288]; .reg .b32 %r; ld.local.u32 %r, [x]; ret;"),
+      "k.ptx");
+  Memory memory;
+  LaunchConfig config;
+  config.grid = {1u << 20, 1, 1};
+  config.block = {32, 1, 1};
+  Options options;
+  options.max_steps = 100000;
+  LaunchResult result;
+  CHECK(seconds([&] { result = launch(module, "k", config, memory, options); }) < 20);
+  REQUIRE(result.fault);
+  CHECK(result.fault->kind == FaultKind::kStepLimit);
+  CHECK(result.steps < 1000);
+}
+
 TEST_CASE("functions that are lowered again for each of many entries") {
   std::string chain = ".func f3000() { ret; }\n";
   for (int i = 3000; i-- > 0;) {
@@ -185,6 +209,6 @@ TEST_CASE("too many instructions, initial values, characters that are none") {
       error_of(".global .b8 g[4000000] = {1" +
                repeated(3000000, [](const std::string&) { return ",1"; }) + "};\n" + entry("ret;")),
       Contains("the text has more than 3000000 initial values"));
-  CHECK(error_of(std::string(30 << 20, '\0')) == "this character cannot stand in PTX");
+  CHECK(error_of(std::string(30 << 20, '\1')) == "this character cannot stand in PTX");
   CHECK(megabytes() - before < 1000);
 }
