@@ -309,6 +309,9 @@ class CheckCommand final : public Command {
   }
 
   Exit execute() override {
+    if (mutants_ && !words_.empty()) {
+      throw UsageError(fmt::format("--mutants checks no rung, and '{}' is one", words_.front()));
+    }
     if (mutants_) return check_mutants();
     const std::vector<const Rung*> rungs = select_rungs(words_);
     const std::unique_ptr<Device> device =

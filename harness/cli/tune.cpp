@@ -234,6 +234,8 @@ class TuneCommand final : public Command {
     std::vector<Item> items;
     Problem problem = problem_;
     std::string reason;
+    // None of these numbers depends on the lengths, and some rungs take few queries.
+    problem.seq_q = std::min<std::int64_t>(problem.seq_q, rung.most_queries());
     for (const int dim : head_dims(rung)) {
       problem.head_dim = dim;
       for (Item& item : bench_items(options_, problem, vm_description())) {
@@ -313,6 +315,7 @@ class TuneCommand final : public Command {
   ProblemOptions problem_options_{{.shape = {.batch = 16, .heads = 16, .seq_q = kDefaultSeq},
                                    .seqs = {},
                                    .dim_default = "128; with --static all of the rung",
+                                   .seq_kv = true,
                                    .seed = true}};
   Problem problem_;
   std::string rung_word_;

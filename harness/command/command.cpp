@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <regex>
 #include <utility>
 
 #include "harness/attention/npy.h"
@@ -72,8 +73,12 @@ std::string in_our_words(const CLI::ParseError& error, const CLI::App& app) {
   if (missing != std::string::npos) {
     return fmt::format("{} needs a value; see fa {}--help", text.substr(0, missing), name);
   }
-  const std::size_t often = text.find(": At Most 1 required ");
-  if (often != std::string::npos) return text.substr(0, often) + " is given twice";
+  static const std::regex too_often("(.*): At Most (\\d+) required but received (\\d+)");
+  if (std::smatch words; std::regex_match(text, words, too_often)) {
+    return words[2] == "1" ? fmt::format("{} is given {} times", words[1].str(), words[3].str())
+                           : fmt::format("{} takes at most {} values, not {}", words[1].str(),
+                                         words[2].str(), words[3].str());
+  }
   if (error.get_name() == "RequiredError") {
     return fmt::format("no {} given; see fa {}--help", text.substr(0, text.find(' ')), name);
   }

@@ -74,7 +74,7 @@ class Basics(CliCase):
 
     def test_missing_value(self) -> None:
         self.refused("run", "06", "--seq", says="--seq needs a value; see fa run --help")
-        self.refused("run", "06", "--seq", "128", "--seq", "256", says="--seq is given twice")
+        self.refused("run", "06", "--seq", "128", "--seq", "256", says="--seq is given 2 times")
         self.refused("run", says="no rung given; see fa run --help")
         self.refused("explain", says="no rungs given; see fa explain --help")
 
@@ -238,6 +238,7 @@ class BadProblems(CliCase):
         self.refused("check", "--suite", "big", says="'big' is unknown; allowed: quick, full")
         self.refused("bench", "--l2", "cold", says="'cold' is unknown; allowed: flush, warm")
         self.refused("bench", "none", says="nothing to measure")
+        self.refused("check", "fp32", "--mutants", says="--mutants checks no rung, and 'fp32' is one")
 
 
 class NoGpu(CliCase):
@@ -287,6 +288,10 @@ class Tune(CliCase):
         self.assertEqual(len(own), out.count("compute capability"))
         for line in own:
             self.assertRegex(line, r"^128 +128x64w4 +\d+ +\d+ +64 ")
+
+    def test_static_of_a_rung_for_few_queries(self) -> None:
+        out = self.fa("tune", "40", "--static", code=OK, out=r".+", err=r"(fa: [^\n]*\n)?")
+        self.assertRegex(out, r"\n128 +1x16w1 +\d+ ")
 
     def test_static_file(self) -> None:
         words = (*self.STATIC, "--json", "o.json")

@@ -389,6 +389,8 @@ class Compare(CliCase):
         own = self.own_file("a.json", 1)
         self.refused("compare", "--results", own, "none.json", says="no file 'none.json'")
         self.refused("compare", "05", says="rungs")
+        three = ("--results", own, own, own)
+        self.refused("compare", *three, says="--results takes at most 2 values, not 3")
         self.refused("compare", "05", "99", says="rung '99' is unknown")
         self.refused("compare", "6", "06_batched", says="06_batched is named twice; .* 06@TILE")
         self.refused("compare", "05@1x1w1", "06", says="tile 1x1w1 is not one of")
