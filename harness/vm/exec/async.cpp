@@ -21,18 +21,33 @@ std::string list_warps(uint32_t first, uint32_t mask) {
 
 }  // namespace
 
+uint32_t most_registers(const Program& program) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < program.plain.size(); ++i) {
+    if (program.actions[i] != Action::kInstruction) continue;
+    const Op& op = program.plain[i];
+    const isa::Spelling* spelling = program.spellings[op.instruction];
+    if (spelling && spelling->tokens[0].text == "setmaxnreg") most = std::max(most, op.r[0]);
+  }
+  return most;
+}
+
 void begin_async(Cta& cta) {
   AsyncState& a = cta.async;
   a.mbarriers.clear();
   a.copies = 0;
   a.warpgroups.assign(cta.warps.size() / 4, {});
-  // What ptxas gives a kernel that is compiled for blocks of this size, so many on an SM. The block
-  // has no more than these: what one warp acquires another must have released.
-  const Program& program = *cta.launch->program;
+  // What ptxas gives a kernel that is compiled for blocks of this size, so many on an SM: no more
+  // than setmaxnreg asks for anywhere. The block has no more than these: what one warp acquires
+  // another must have released.
+  const LaunchState& launch = *cta.launch;
+  const Program& program = *launch.program;
   const auto launched = static_cast<uint32_t>(cta.warps.size()) * 32;
   const uint64_t threads = program.max_threads ? program.max_threads->count() : launched;
   const auto share = static_cast<uint32_t>(kRegisterFile / (threads * program.min_blocks));
-  const uint32_t registers = std::min(share / 8 * 8, kMostRegisters);
+  uint32_t registers = std::min(share / 8 * 8, kMostRegisters);
+  if (launch.most_registers != 0) registers = std::min(registers, launch.most_registers);
+  if (launch.options->registers != 0) registers = (launch.options->registers + 7) / 8 * 8;
   for (Warp& w : cta.warps) w.registers = registers;
   a.free_registers = 0;
 }

@@ -49,6 +49,9 @@ struct AsyncState {
   std::unordered_map<uint64_t, MatrixFootprint> footprints;  ///< By shape and descriptor.
 };
 
+/// The largest number of registers that a setmaxnreg of the program asks for; 0 if there is none.
+uint32_t most_registers(const Program& program);
+
 /// Clears everything for a new block.
 void begin_async(Cta& cta);
 

@@ -169,6 +169,7 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   state.resident_limit =
       std::max<uint64_t>(1, resident_blocks(program, complete, options) / complete.cluster.count());
   state.communicates = communicates(program);
+  state.most_registers = most_registers(program);
   if (complete.cooperative) state.grid_workspace = memory.grid_workspace();
   memory.attach(module);
   state.constants = memory.constants(module);

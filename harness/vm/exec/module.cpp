@@ -11,6 +11,7 @@
 namespace ptxvm {
 
 Module Module::parse(std::string text, std::string file_name) {
+  text::require_length(text.size(), file_name);
   // A C string's end is not part of it; NVRTC's length and files written by it count it.
   while (text.ends_with('\0')) text.pop_back();
   const std::shared_ptr<ModuleData> data = load_text(std::move(text), std::move(file_name));

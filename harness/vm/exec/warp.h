@@ -41,6 +41,7 @@ struct LaunchState {
   bool observed = false;
   bool every_instruction = false;
   bool ordered = false;         ///< An observer wants all blocks in one order.
+  uint32_t most_registers = 0;  ///< Of a thread: the largest number of a setmaxnreg; 0 if none.
   bool communicates = false;    ///< Blocks see what others do: one host thread runs them all.
   uint64_t resident_limit = 1;  ///< Clusters that the card holds at once.
   Address grid_workspace = 0;   ///< Of a cooperative grid.

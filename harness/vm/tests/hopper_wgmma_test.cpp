@@ -387,8 +387,15 @@ TEST_CASE("a kernel compiled for several blocks an SM is launched with fewer reg
   };
   const std::string less = "the warp has ",
                     than = " registers a thread, which cannot decrease to 256";
-  CHECK(message(kernel("  setmaxnreg.inc.sync.aligned.u32 248;", "sm_90a"), 128) ==
-        "the warp has 256 registers a thread, which cannot increase to 248");
+  // No more than is asked for anywhere.
+  CHECK(message(kernel("  setmaxnreg.inc.sync.aligned.u32 248;", "sm_90a"), 128).empty());
+  const std::string back =
+      "  setmaxnreg.dec.sync.aligned.u32 40;\n  setmaxnreg.inc.sync.aligned.u32 ";
+  CHECK(message(kernel(back + "232;", "sm_90a"), 256).empty());
+  CHECK(message(kernel(back + "232;\n  setmaxnreg.inc.sync.aligned.u32 208;", "sm_90a"), 256) ==
+        "the warp has 232 registers a thread, which cannot increase to 208");
+  CHECK(message(kernel("  setmaxnreg.dec.sync.aligned.u32 240;\n" + back + "208;", "sm_90a"),
+                384) == "the warp has 168 registers a thread, which cannot decrease to 240");
   CHECK(launched_with("\n.maxntid 128, 1, 1\n.minnctapersm 4") == less + "128" + than);
   CHECK(launched_with("\n.maxntid 256, 1, 1\n.minnctapersm 4") == less + "64" + than);
   CHECK(launched_with("\n.minnctapersm 3") == less + "168" + than);
