@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
@@ -21,20 +22,25 @@ def interruptible(call: Callable[[ctypes.c_uint8], T]) -> T:
         return call(stop)
     results: list[T] = []
     errors: list[BaseException] = []
+    # Thread.join would not do: once interrupted, CPython 3.11 holds the thread for ended.
+    ended = threading.Event()
 
     def work() -> None:
         try:
             results.append(call(stop))
         except BaseException as error:  # raised again below
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="ptxvm", daemon=True)
-    thread.start()
+    threading.Thread(target=work, name="ptxvm", daemon=True).start()
     try:
-        thread.join()
+        ended.wait()
     except BaseException:
         stop.value = 1
-        thread.join()
+        while not ended.is_set():  # the library uses the caller's memory until then
+            with contextlib.suppress(KeyboardInterrupt):
+                ended.wait()
         raise
     if errors:
         raise errors[0]

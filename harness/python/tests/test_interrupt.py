@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +84,34 @@ def test_ctrl_c_ends_a_run(program: str, build: Path, repository: Path) -> None:
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "interrupted\n"), err
     assert time.monotonic() - start < 20
+
+
+def test_the_call_has_ended_when_it_is_interrupted() -> None:
+    from ptxvm._interrupt import interruptible
+
+    ended = []
+
+    def slow(stop: Any) -> None:
+        while not stop.value:
+            time.sleep(0.01)
+        time.sleep(0.5)  # it takes a while until the machine looks
+        ended.append(True)
+
+    here = threading.get_ident()
+    again = [
+        threading.Timer(each, signal.pthread_kill, [here, signal.SIGINT]) for each in (0.2, 0.4)
+    ]
+    for each in again:
+        each.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(slow)
+        assert ended
+    finally:
+        for each in again:
+            each.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_errors_come_from_where_they_were_raised() -> None:
