@@ -4,9 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <exception>
 #include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
 #include <numeric>
+#include <optional>
+#include <thread>
 #include <type_traits>
 
 #include "harness/attention/metamorphic.h"
@@ -98,10 +105,70 @@ Problem relation_problem(const Subject& subject) {
           .dtype = subject.rung->dtype};
 }
 
+/// A case while its subjects are checked: inputs and reference are made by whoever comes first.
+class Judged {
+ public:
+  explicit Judged(const SharedCase& shared)
+      : content_(shared.content), left_(shared.subjects.size()) {}
+
+  const Case& content() const { return content_; }
+  std::string where() const {
+    return fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+  }
+
+  /// Loads the inputs into a device. Its host memory must have been asked for.
+  const Verifier& load(Device& device, std::uint64_t seed, bool alone) {
+    std::call_once(made_, [&] {
+      inputs_ = make_inputs(content_.problem, content_.inputs, seed);
+      verifier_.emplace(content_.problem, *inputs_);
+    });
+    device.load(content_.problem, *inputs_);
+    if (alone) inputs_.reset();
+    return *verifier_;
+  }
+
+  /// One subject needs it no longer.
+  void release() {
+    if (--left_ > 0) return;
+    inputs_.reset();
+    verifier_.reset();
+  }
+
+ private:
+  Case content_;
+  std::atomic<std::size_t> left_;
+  std::once_flag made_;
+  std::optional<Inputs> inputs_;
+  std::optional<Verifier> verifier_;
+};
+
+/// What one check of a subject found.
+struct Outcome {
+  bool refused = false, ok = false;
+  std::string where, reason, details;
+  double worst = 0;
+};
+
+/// A device, and the case that is loaded into it.
+struct Worker {
+  Device& device;
+  const Judged* loaded = nullptr;
+  const Verifier* verifier = nullptr;
+};
+
+/// One check of a subject.
+struct Task {
+  std::size_t subject;
+  double cost;
+  std::function<Outcome(Worker&)> run;
+};
+
+/// Checks the subjects on one device or on several at once, which does not change what is printed.
 class CheckRun {
  public:
-  CheckRun(Device& device, std::vector<Subject> subjects, Suite suite, std::uint64_t seed)
-      : device_(device), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
+  CheckRun(std::vector<std::unique_ptr<Device>> devices, std::vector<Subject> subjects, Suite suite,
+           std::uint64_t seed)
+      : devices_(std::move(devices)), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
 
   Exit execute() {
     bool interrupted = false;
@@ -124,116 +191,147 @@ class CheckRun {
 
  private:
   void check_all() {
-    const std::vector<SharedCase> cases = shared_cases(suite_, subjects_);
-    expect(cases);
-    for (const SharedCase& each : cases) {
-      check_case(each);
-      progress_.advance(cost_of(each));
+    for (const SharedCase& each : shared_cases(suite_, subjects_)) add_case(each);
+    for (std::size_t i = 0; i < subjects_.size(); ++i) add_relations(i);
+    double cost = 0;
+    for (const Task& task : tasks_) cost += task.cost;
+    progress_.expect(tasks_.size(), cost);
+
+    outcomes_.resize(tasks_.size());
+    {
+      std::vector<std::jthread> others;
+      for (std::size_t i = 1; i < std::min(devices_.size(), tasks_.size()); ++i)
+        others.emplace_back([this, i] { work(*devices_[i]); });
+      work(*devices_.front());
     }
-    for (Subject& subject : subjects_) {
-      check_relations(subject);
-      progress_.advance(cost_of(subject));
+    // What was found behind the one that failed counts as well.
+    for (; recorded_ < tasks_.size(); ++recorded_) record_next();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  void work(Device& device) {
+    Worker worker{device};
+    for (std::size_t i = next_++; i < tasks_.size(); i = next_++) {
+      try {
+        io::stop_if_interrupted();
+        Outcome outcome = tasks_[i].run(worker);
+        const std::lock_guard lock(mutex_);
+        outcomes_[i] = std::move(outcome);
+        for (; recorded_ < tasks_.size() && outcomes_[recorded_]; ++recorded_) record_next();
+      } catch (...) {
+        next_ = tasks_.size();
+        const std::lock_guard lock(mutex_);
+        if (i < failed_) failed_ = i, failure_ = std::current_exception();
+        return;
+      }
+      progress_.advance(tasks_[i].cost);
     }
   }
 
   // Operations: two launches of each subject, and the relations' seven or so. A launch of a few
   // keys takes the machine as long as this many operations do.
   static constexpr double kOfAnyLaunch = 1e8;
-  static double cost_of(const Problem& problem, double launches) {
-    return launches * (problem.flops() + kOfAnyLaunch);
-  }
-  static double cost_of(const SharedCase& shared) {
-    return cost_of(shared.content.problem, 2 * static_cast<double>(shared.subjects.size()));
-  }
-  static double cost_of(const Subject& subject) { return cost_of(relation_problem(subject), 7); }
+  static double cost_of(const Problem& problem) { return 2 * (problem.flops() + kOfAnyLaunch); }
 
-  void expect(const std::vector<SharedCase>& cases) {
-    double cost = 0;
-    for (const SharedCase& each : cases) cost += cost_of(each);
-    for (const Subject& subject : subjects_) cost += cost_of(subject);
-    progress_.expect(cases.size() + subjects_.size(), cost);
-  }
-
-  void check_case(const SharedCase& shared) {
-    const Problem& problem = shared.content.problem;
-    const std::string where =
-        fmt::format("{} {}", to_string(problem), to_string(shared.content.inputs));
-    std::vector<std::pair<Subject*, Item>> queue;
+  void add_case(const SharedCase& shared) {
+    const auto judged = std::make_shared<Judged>(shared);
     for (const std::size_t i : shared.subjects) {
-      Subject& subject = subjects_[i];
-      Item item = rung_item(*subject.rung, *subject.instance, problem, device_.description(),
-                            shared.content.inputs);
-      if (item.refused.empty()) {
-        queue.emplace_back(&subject, std::move(item));
-      } else {
-        ++subject.refused;
-      }
-    }
-    if (queue.empty()) return;
-    progress_.show(where);
-    device_.require_memory(problem);
-    const Verifier verifier = [&] {
-      const Inputs inputs = make_inputs(problem, shared.content.inputs, seed_);
-      device_.load(problem, inputs);
-      return Verifier(problem, inputs);
-    }();
-    for (const auto& [subject, each] : queue) {
-      const Item& item = each;
-      progress_.show(fmt::format("{}, {}", where, subject->name));
-      const Verdict verdict = guarded(*subject, where, [&] {
-        return pass_gate(
-            device_, [&] { device_.launch(item.plan); }, verifier);
-      });
-      if (verdict.check.finite) subject->worst = std::max(subject->worst, verdict.check.ratio);
-      record(*subject, verdict.ok, where, verdict.reason, verdict.details);
+      tasks_.push_back({i, cost_of(shared.content.problem), [this, i, judged](Worker& worker) {
+                          Outcome outcome = check_case(subjects_[i], *judged, worker);
+                          judged->release();
+                          return outcome;
+                        }});
     }
   }
 
-  void check_relations(Subject& subject) {
-    const Forward forward = [&](const Problem& problem, const Inputs& inputs) {
-      const Item item = rung_item(*subject.rung, *subject.instance, problem, device_.description());
+  Outcome check_case(const Subject& subject, Judged& judged, Worker& worker) {
+    const Problem& problem = judged.content().problem;
+    Outcome outcome{.where = judged.where()};
+    const Item item = rung_item(*subject.rung, *subject.instance, problem,
+                                worker.device.description(), judged.content().inputs);
+    if (!item.refused.empty()) {
+      outcome.refused = true;
+      return outcome;
+    }
+    progress_.show(fmt::format("{}, {}", outcome.where, subject.name));
+    if (worker.loaded != &judged) {
+      worker.device.require_memory(problem);
+      worker.verifier = &judged.load(worker.device, seed_, devices_.size() == 1);
+      worker.loaded = &judged;
+    }
+    const Verdict verdict = guarded(subject, outcome.where, [&] {
+      return pass_gate(
+          worker.device, [&] { worker.device.launch(item.plan); }, *worker.verifier);
+    });
+    if (verdict.check.finite) outcome.worst = verdict.check.ratio;
+    outcome.ok = verdict.ok;
+    outcome.reason = verdict.reason;
+    outcome.details = verdict.details;
+    return outcome;
+  }
+
+  using Relate =
+      std::function<Relation(const Problem& problem, const Inputs& inputs, const Forward& forward)>;
+
+  void add_relation(std::size_t i, const Problem& problem, const char* what, Relate relate) {
+    tasks_.push_back({i, cost_of(problem), [this, i, problem, what, relate](Worker& worker) {
+                        return check_relation(subjects_[i], problem, what, relate, worker);
+                      }});
+  }
+
+  Outcome check_relation(const Subject& subject, const Problem& problem, const char* what,
+                         const Relate& relate, Worker& worker) {
+    worker.loaded = nullptr;
+    Outcome outcome{.where = fmt::format("{} {}", to_string(problem), what)};
+    progress_.show(fmt::format("{}: {}", outcome.where, subject.name));
+    const Forward forward = [&](const Problem& asked, const Inputs& inputs) {
+      const Item item =
+          rung_item(*subject.rung, *subject.instance, asked, worker.device.description());
       if (!item.refused.empty()) throw UsageError(item.refused);
-      device_.load(problem, inputs);
-      device_.launch(item.plan);
-      return device_.download_output();
+      worker.device.load(asked, inputs);
+      worker.device.launch(item.plan);
+      return worker.device.download_output();
     };
-    const auto relate = [&](const Problem& problem, const char* what, auto&& relation) {
-      const std::string where = fmt::format("{} {}", to_string(problem), what);
-      progress_.show(fmt::format("{}: {}", where, subject.name));
-      const Inputs inputs = make_inputs(problem, Distribution::normal, seed_);
-      try {
-        const Relation result = guarded(subject, where, [&] { return relation(problem, inputs); });
-        record(subject, result.ok, where, result.reason);
-      } catch (const KernelFault& fault) {
-        record(subject, false, where, fault.what(), fault.details);
-      }
-    };
+    const Inputs inputs = make_inputs(problem, Distribution::normal, seed_);
+    try {
+      const Relation result =
+          guarded(subject, outcome.where, [&] { return relate(problem, inputs, forward); });
+      outcome.ok = result.ok;
+      outcome.reason = result.reason;
+    } catch (const KernelFault& fault) {
+      outcome.reason = fault.what();
+      outcome.details = fault.details;
+    }
+    return outcome;
+  }
+
+  void add_relations(std::size_t i) {
+    const Subject& subject = subjects_[i];
     Problem problem = relation_problem(subject);
-    relate(problem, "joint key permutation", [&](const Problem& p, const Inputs& inputs) {
-      return joint_permutation(p, inputs, seed_, forward);
-    });
-    relate(problem, "constant score shift", [&](const Problem& p, const Inputs& inputs) {
-      return constant_shift(p, inputs, forward);
-    });
-    const auto spikes = [&](const Problem& p, const Inputs& inputs) {
-      return untouched_rows(p, inputs, make_inputs(p, Distribution::spike, seed_), forward);
+    add_relation(i, problem, "joint key permutation",
+                 [seed = seed_](const Problem& p, const Inputs& inputs, const Forward& forward) {
+                   return joint_permutation(p, inputs, seed, forward);
+                 });
+    add_relation(i, problem, "constant score shift", constant_shift);
+    const Relate spikes = [seed = seed_](const Problem& p, const Inputs& inputs,
+                                         const Forward& forward) {
+      return untouched_rows(p, inputs, make_inputs(p, Distribution::spike, seed), forward);
     };
-    relate(problem, "spikes in other rows", spikes);
+    add_relation(i, problem, "spikes in other rows", spikes);
     if (has(subject.rung->capabilities, Capabilities::lengths)) {
       Problem part = problem;
       part.lengths = {131, 0};
       if (has(subject.rung->capabilities, Capabilities::paged)) part.page = 16;
-      relate(part, "unused memory", [&](const Problem& p, const Inputs& inputs) {
-        return unused_memory(p, inputs, forward);
-      });
+      add_relation(i, part, "unused memory", unused_memory);
     }
     if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;
     if (subject.rung->family == Family::decode) problem.seq_q = kFewQueries / problem.group();
-    relate(problem, "spikes in other rows", spikes);
-    relate(problem, "causal prefix invariance", [&](const Problem& p, const Inputs& inputs) {
-      return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);
-    });
+    add_relation(i, problem, "spikes in other rows", spikes);
+    add_relation(i, problem, "causal prefix invariance",
+                 [](const Problem& p, const Inputs& inputs, const Forward& forward) {
+                   return causal_prefix_invariance(p, inputs, p.seq_kv / 2 + 3, forward);
+                 });
   }
 
   /// Names the kernel in an error that ends the run.
@@ -251,14 +349,21 @@ class CheckRun {
     }
   }
 
-  void record(Subject& subject, bool ok, const std::string& where, const std::string& reason,
-              const std::string& details = {}) {
-    ++(ok ? subject.passed : subject.wrong);
-    if (ok) return;
-    progress_.clear();
-    fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, where, reason);
-    if (!details.empty()) fmt::print("{}\n", details);
-    std::fflush(stdout);
+  /// Counts the outcome whose turn it is, if there is one, and prints what is wrong.
+  void record_next() {
+    std::optional<Outcome>& outcome = outcomes_[recorded_];
+    if (!outcome) return;
+    Subject& subject = subjects_[tasks_[recorded_].subject];
+    ++(outcome->refused ? subject.refused : outcome->ok ? subject.passed : subject.wrong);
+    subject.worst = std::max(subject.worst, outcome->worst);
+    if (!outcome->refused && !outcome->ok) {
+      progress_.clear();
+      fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, outcome->where,
+                 outcome->reason);
+      if (!outcome->details.empty()) fmt::print("{}\n", outcome->details);
+      std::fflush(stdout);
+    }
+    outcome.emplace();
   }
 
   bool any_passed() const {
@@ -284,11 +389,19 @@ class CheckRun {
     return good;
   }
 
-  Device& device_;
+  std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Subject> subjects_;
   Suite suite_;
   std::uint64_t seed_;
   Progress progress_;
+  std::vector<Task> tasks_;
+  std::atomic<std::size_t> next_ = 0;
+
+  std::mutex mutex_;  // of what follows, while several work
+  std::vector<std::optional<Outcome>> outcomes_;
+  std::size_t recorded_ = 0;  // outcomes before this one are counted
+  std::size_t failed_ = std::numeric_limits<std::size_t>::max();  // the first that threw
+  std::exception_ptr failure_;
 };
 
 class CheckCommand final : public Command {
@@ -314,26 +427,40 @@ class CheckCommand final : public Command {
     }
     if (mutants_) return check_mutants();
     const std::vector<const Rung*> rungs = select_rungs(words_);
-    const std::unique_ptr<Device> device =
-        make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
-    print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
+    std::vector<std::unique_ptr<Device>> devices = make_devices();
+    const DeviceDescription& description = devices.front()->description();
+    print_note(fmt::format("device: {} ({})", description.name, devices.front()->kind()));
     std::vector<Subject> subjects;
     for (const Rung* rung : rungs) {
-      if (left_out(device_refusal(*rung, device->description()), rungs.size() == 1)) continue;
+      if (left_out(device_refusal(*rung, description), rungs.size() == 1)) continue;
       for (const Instance& instance : rung->kernels->instances) {
         const bool own = &instance == rung->find_instance(instance.head_dim);
         if (!own && no_ablations_) continue;
-        if (left_out(device_refusal(*rung, device->description(), &instance), false)) continue;
+        if (left_out(device_refusal(*rung, description, &instance), false)) continue;
         subjects.push_back(
             {rung, &instance,
              fmt::format("{} {} d{}", rung->name, to_string(instance.tile), instance.head_dim)});
       }
     }
-    if (subjects.empty()) throw DeviceError("none of these rungs runs on " + device->name());
-    return CheckRun(*device, std::move(subjects), suite_, seed_).execute();
+    if (subjects.empty()) throw DeviceError("none of these rungs runs on " + description.name);
+    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_).execute();
   }
 
  private:
+  /// The GPU; or a virtual machine for each host thread, because the suite's launches are small.
+  std::vector<std::unique_ptr<Device>> make_devices() const {
+    DeviceOptions options{.exact_buffers = exact_buffers_, .vm = vm_};
+    options.vm.ptx = std::make_shared<PtxLibrary>();
+    const unsigned machines =
+        vm_.threads > 0 ? vm_.threads : std::max(1u, std::thread::hardware_concurrency());
+    options.vm.threads = 1;
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(make_device(device_, options));
+    while (devices.front()->kind() == "vm" && devices.size() < machines)
+      devices.push_back(make_device("vm", options));
+    return devices;
+  }
+
   /// A rung that is asked for by name and cannot run is an error; as one of many, or a tile of
   /// several, it is left out, and that is said.
   static bool left_out(const std::optional<std::string>& refusal, bool by_name) {

@@ -90,6 +90,7 @@ void PtxLibrary::read_folder() {
 }
 
 const ptxvm::Module& PtxLibrary::find(const std::string& entry) {
+  const std::lock_guard lock(mutex_);
   if (!read_) read_folder();
   const auto file = files_by_entry_.find(entry);
   if (file == files_by_entry_.end()) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "ptxvm/module.h"
@@ -18,7 +19,7 @@ class PtxLibrary {
   explicit PtxLibrary(std::filesystem::path folder = {});
 
   /// The module with this entry. Throws DeviceError that names the folder when there is none, or
-  /// when the file is not PTX that the machine knows.
+  /// when the file is not PTX that the machine knows. May be called from several threads.
   const ptxvm::Module& find(const std::string& entry);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -27,6 +28,7 @@ class PtxLibrary {
   void read_folder();
 
   std::filesystem::path folder_;
+  std::mutex mutex_;
   bool read_ = false;
   std::size_t files_ = 0;
   std::map<std::string, std::filesystem::path> files_by_entry_;

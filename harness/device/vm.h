@@ -20,8 +20,7 @@ struct VmOptions {
   bool reversed = false;  ///< warps and blocks take their turns last to first
   bool checkers = true;   ///< watch for races, copies never waited for and the like
   bool counters = false;  ///< count; see VmDevice::counts()
-  /// May be that of other devices, one launch at a time; null: one of its own, of the default
-  /// folder.
+  /// May be that of other devices; null: one of its own, of the default folder.
   std::shared_ptr<PtxLibrary> ptx = {};
   /// A launch ends soon after this becomes true; null: when the process is interrupted.
   const std::atomic<bool>* stop = nullptr;
