@@ -59,6 +59,10 @@ struct Launch {
   int block = 0;                   ///< threads per block
   std::size_t dynamic_shared = 0;  ///< bytes
   std::vector<Argument> arguments;
+  /// May begin before the launch ahead of it in the stream has ended: the kernel itself waits
+  /// before it reads or writes memory (programmatic dependent launch; PTX ISA: "griddepcontrol").
+  /// The virtual machine begins no launch early.
+  bool early = false;
 };
 
 /// Device memory that a plan needs besides the problem's tensors, such as S and P of the standard

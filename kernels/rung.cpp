@@ -281,6 +281,13 @@ PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
   return plan_decode_splits(problem, instance, device, nullptr);
 }
 
+PlanResult plan_decode_early(const Problem& problem, const Instance& instance,
+                             const DeviceDescription& device) {
+  PlanResult plan = plan_decode_counted(problem, instance, device);
+  if (auto* planned = std::get_if<LaunchPlan>(&plan)) planned->launches.front().early = true;
+  return plan;
+}
+
 PlanResult plan_decode_persistent(const Problem& problem, const Instance& instance,
                                   const DeviceDescription& device) {
   PlanResult result = plan_decode_counted(problem, instance, device);

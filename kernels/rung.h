@@ -129,6 +129,9 @@ PlanResult plan_decode_splits(const Problem&, const Instance&, const DeviceDescr
 PlanResult plan_decode_counted(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_decode_warps(const Problem&, const Instance&, const DeviceDescription&);
 
+/// As plan_decode_counted, in a launch that begins early (Launch::early).
+PlanResult plan_decode_early(const Problem&, const Instance&, const DeviceDescription&);
+
 /// The same parts, with no more thread blocks than run at the same time: each has a place for a
 /// part of each query head.
 PlanResult plan_decode_persistent(const Problem&, const Instance&, const DeviceDescription&);

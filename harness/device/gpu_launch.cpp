@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -84,13 +85,20 @@ void launch_on_gpu(const Launch& step, Dtype dtype, const GpuBuffers& buffers,
   config.blockDim = dim3(static_cast<unsigned>(step.block));
   config.dynamicSmemBytes = step.dynamic_shared;
   config.stream = stream;
-  cudaLaunchAttribute cluster{};
+  std::array<cudaLaunchAttribute, 2> attributes{};
+  config.attrs = attributes.data();
+  const auto attribute = [&](cudaLaunchAttributeID id) -> cudaLaunchAttributeValue& {
+    attributes.at(config.numAttrs).id = id;
+    return attributes.at(config.numAttrs++).val;
+  };
   if (step.cluster != Dim3{}) {
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {grid_extent(step.cluster.x, step), grid_extent(step.cluster.y, step),
-                              grid_extent(step.cluster.z, step)};
-    config.attrs = &cluster;
-    config.numAttrs = 1;
+    attribute(cudaLaunchAttributeClusterDimension).clusterDim = {grid_extent(step.cluster.x, step),
+                                                                 grid_extent(step.cluster.y, step),
+                                                                 grid_extent(step.cluster.z, step)};
+  }
+  if (step.early) {
+    attribute(cudaLaunchAttributeProgrammaticStreamSerialization)
+        .programmaticStreamSerializationAllowed = 1;
   }
   const std::string what = fmt::format("launching {}", step.entry);
   check_cuda(cudaLaunchKernelExC(&config, step.kernel, addresses.data()), what);

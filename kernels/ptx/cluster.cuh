@@ -46,6 +46,17 @@ __device__ __forceinline__ void cluster_send(uint32_t shared, int value, uint32_
       : "memory");
 }
 
+/// The same for 16 bytes.
+__device__ __forceinline__ void cluster_send(uint32_t shared, int4 value, uint32_t barrier,
+                                             int rank) {
+  asm volatile(
+      "st.shared::cluster.v4.s32 [%0], {%1, %2, %3, %4};\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%5];" ::"r"(
+          cluster_address(shared, rank)),
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(cluster_address(barrier, rank))
+      : "memory");
+}
+
 /// mbarrier_wait() for what another block of the cluster has written. PTX ISA: "mbarrier.try_wait".
 __device__ __forceinline__ void cluster_wait(uint32_t barrier, int parity) {
   asm volatile(

@@ -3,11 +3,15 @@
 #include <cuda_runtime_api.h>
 
 #include <chrono>
+#include <deque>
 #include <thread>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "harness/device/cuda_check.h"
 #include "harness/device/gate.h"
+#include "harness/device/gpu_launch.h"
 #include "harness/device/gpu_stopwatch.h"
 #include "harness/device/make_device.h"
 #include "harness/environment/nvml.h"
@@ -308,6 +312,69 @@ TEST_CASE("two streams launch a rung at once, with the bits of one stream") {
     ++rungs;
   }
   CHECK(rungs >= 2);
+}
+
+/// 64 times two launches, the second with the output of the first as its queries: the outputs of
+/// the second. What a launch reads too soon is of the pair before.
+std::vector<std::byte> outputs_of_pairs(GpuDevice& device, const LaunchPlan& plan,
+                                        const Problem& problem) {
+  constexpr std::size_t kPairs = 64;
+  const std::size_t bytes = static_cast<std::size_t>(problem.q_elements()) * size_of(problem.dtype);
+  Problem many = problem;
+  many.batch *= kPairs;
+  many.seq_kv = 1;
+  const Inputs queries = make_inputs(many, Distribution::normal, 2);
+  const GpuMemory asked(kPairs * bytes), between(bytes), answers(kPairs * bytes);
+  check_cuda(
+      cudaMemcpy(asked.data(), queries.q.bytes.data(), kPairs * bytes, cudaMemcpyHostToDevice),
+      "copying queries");
+  std::deque<GpuMemory> scratch;
+  std::vector<void*> places;
+  for (const Scratch& wanted : plan.scratch)
+    places.push_back(scratch.emplace_back(static_cast<std::size_t>(wanted.bytes)).data());
+
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreate(&stream), "making a stream");
+  const auto launch = [&](void* q, void* o) {
+    GpuBuffers buffers{.scratch = places};
+    for (const Tensor kept : {Tensor::k, Tensor::v})
+      buffers.tensors[static_cast<std::size_t>(kept)] = device.address(kept);
+    buffers.tensors[static_cast<std::size_t>(Tensor::q)] = q;
+    buffers.tensors[static_cast<std::size_t>(Tensor::o)] = o;
+    for (const Launch& step : plan.launches) launch_on_gpu(step, problem.dtype, buffers, stream);
+  };
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    launch(static_cast<std::byte*>(asked.data()) + i * bytes, between.data());
+    launch(between.data(), static_cast<std::byte*>(answers.data()) + i * bytes);
+  }
+  check_cuda(cudaStreamSynchronize(stream), "waiting for pairs of launches");
+  ignore_cuda(cudaStreamDestroy(stream));
+  std::vector<std::byte> read(kPairs * bytes);
+  check_cuda(cudaMemcpy(read.data(), answers.data(), read.size(), cudaMemcpyDeviceToHost),
+             "reading answers");
+  return read;
+}
+
+TEST_CASE("a launch that begins early reads what the one ahead of it wrote") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  const Problem problem{
+      .batch = 1, .heads = 32, .seq_q = 1, .seq_kv = 2048, .head_dim = 128, .own_kv_heads = 8};
+  int rungs = 0;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::decode || device_refusal(rung, device.description())) continue;
+    const auto planned = make_plan(rung, problem, device.description());
+    if (!std::holds_alternative<LaunchPlan>(planned)) continue;
+    LaunchPlan plan = std::get<LaunchPlan>(planned);
+    if (!plan.launches.front().early) continue;
+    CAPTURE(rung.name);
+    device.load(problem, make_inputs(problem, Distribution::normal, 1));
+    const std::vector<std::byte> early = outputs_of_pairs(device, plan, problem);
+    plan.launches.front().early = false;
+    CHECK(early == outputs_of_pairs(device, plan, problem));
+    ++rungs;
+  }
+  CHECK(rungs >= 1);
 }
 
 TEST_CASE("dynamic shared memory beyond 48 KiB is asked for") {
