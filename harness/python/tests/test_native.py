@@ -20,7 +20,7 @@ CASES = [
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 120),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),
     (machine.LaunchConfig, "ptxvm_c.h", "ptxvm_launch_config", 128),
-    (machine.Pointer, "ptxvm_c.h", "ptxvm_pointer", 24),
+    (machine.Pointer, "ptxvm_c.h", "ptxvm_pointer", 32),
     (machine.Memory, "ptxvm_c.h", "ptxvm_memory", 24),
 ]
 

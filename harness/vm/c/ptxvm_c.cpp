@@ -24,7 +24,7 @@
 
 static_assert(sizeof(ptxvm_buffer) == 32);
 static_assert(sizeof(ptxvm_tensor_map) == 120);
-static_assert(sizeof(ptxvm_pointer) == 24);
+static_assert(sizeof(ptxvm_pointer) == 32);
 static_assert(sizeof(ptxvm_argument) == 56);
 static_assert(sizeof(ptxvm_memory) == 24);
 static_assert(sizeof(ptxvm_launch_config) == 128);
@@ -108,10 +108,13 @@ ptxvm::Argument to_value(const ptxvm_argument& given,
        std::span(given.pointers, static_cast<std::size_t>(given.n_pointers))) {
     const ptxvm::Address address =
         addresses.at(static_cast<std::size_t>(each.buffer)) + each.offset;
-    if (each.at > value.size() || value.size() - each.at < sizeof address) {
-      throw ptxvm::Error("a pointer is outside its value");
+    const ptxvm::Argument member =
+        each.map ? ptxvm::Argument::tensor_map(to_tensor_map(*each.map, address))
+                 : ptxvm::Argument::pointer(address);
+    if (each.at > value.size() || value.size() - each.at < member.bytes().size()) {
+      throw ptxvm::Error("a pointer or a tensor map is outside its value");
     }
-    std::memcpy(value.data() + each.at, &address, sizeof address);
+    std::ranges::copy(member.bytes(), value.data() + each.at);
   }
   return ptxvm::Argument::raw(value);
 }

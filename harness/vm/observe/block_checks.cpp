@@ -488,7 +488,7 @@ void RaceProbe::fence(const FenceEvent& e) {
   }
   if (e.kind != FenceKind::kProxyAsync && e.kind != FenceKind::kMbarrierInit) return;
   for (auto& [address, m] : mbarriers_) {
-    if (m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) m.fenced = true;
+    if (m.init.clock <= clocks_.seen(w)[clocks_.warp(m.init.warp)]) m.fenced = true;
   }
 }
 

@@ -55,9 +55,13 @@ class RaceProbe : public Probe, private ConflictSink {
     Clocks::Release arriving, done;
     Clock first_clock = 0;  // of phase 0: memory may be initialised again
     uint64_t phase = 0;
-    Party init;
-    uint32_t init_warp = 0;  // among all of the cluster
-    Clock init_clock = 0;
+    struct Init {
+      Party party;
+      uint32_t warp = 0;  // among all of the cluster
+      Clock clock = 0;
+    };
+    Init init;
+    std::vector<Init> earlier;  // by other warps, with the same count and before any use
     bool known = false, fenced = false;
   };
 
@@ -108,6 +112,9 @@ class RaceProbe : public Probe, private ConflictSink {
   void store_carried(const AccessEvent& e);
   void add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address);
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
+  void check_init(const Mbarrier::Init& init, const MbarrierEvent& e);
+  /// By another thread, before any use.
+  void init_again(Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
 
   const Kernel kernel_;

@@ -58,8 +58,9 @@ class Writer {
 
  private:
   static bool is_advice(Problem problem) {
-    return problem == Problem::kMbarrierFence || problem == Problem::kGlobalUnfenced ||
-           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
+    return problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
+           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
+           problem == Problem::kGlobalSameValue;
   }
 
   static std::string checker(Problem problem) {
@@ -85,6 +86,7 @@ class Writer {
         return "barrier";
       case Problem::kMbarrierInit:
       case Problem::kMbarrierFence:
+      case Problem::kMbarrierAgain:
         return "mbarrier";
       case Problem::kUnfenced:
         return "wgmma";
@@ -102,9 +104,9 @@ class Writer {
   static bool names_other(Problem problem) {
     return problem == Problem::kRace || problem == Problem::kLaneRace ||
            problem == Problem::kProxy || problem == Problem::kMbarrierInit ||
-           problem == Problem::kMbarrierFence || problem == Problem::kGlobalRace ||
-           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue;
+           problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
+           problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced ||
+           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -225,6 +227,11 @@ class Writer {
                ": a bulk copy uses it" + at +
                "; no fence.mbarrier_init or fence.proxy.async follows the init at " +
                place(key.other, false);
+      case Problem::kMbarrierAgain:
+        return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
+               who(e.here, false) + " initialises it" + at + ", which " + who(e.there, false) +
+               " has done at " + place(key.other, false) +
+               "; cards take it, the rules want one thread to do it";
       case Problem::kUnfenced:
         return who(e.here, false) + " issues a wgmma" + at +
                " on registers that were written after its last wgmma.fence";

@@ -30,6 +30,7 @@ enum class Problem : uint8_t {
   kBarrierLeft,
   kMbarrierInit,
   kMbarrierFence,
+  kMbarrierAgain,
   kUnfenced,
   kBlockStart,
   kBlockExit,

@@ -116,7 +116,11 @@ class Run {
   void launch_one(const LaunchWords& words, const Kernel& kernel) {
     LaunchConfig config = config_of(words, kernel);
     if (!words.arguments.empty() || kernel.parameters().empty()) arguments_.clear();
-    for (const KernelArgument& each : words.arguments) arguments_.push_back(buffers_.make(each));
+    for (size_t i = 0; i < words.arguments.size(); ++i) {
+      const bool has = i < kernel.parameters().size();
+      const uint32_t align = has ? kernel.parameters()[i].align : 1;
+      arguments_.push_back(buffers_.make(words.arguments[i], align));
+    }
     config.arguments = arguments_;
 
     Counters counters;
