@@ -209,7 +209,8 @@ TEST_CASE("misuse of barriers") {
                              "  st.shared.u32 [%r30], 1;\n"
                              "  mbarrier.arrive.shared.b64 _, [%r30];")) ==
         "the mbarrier at shared address 1024 has been overwritten");
-  const char* again = "there is already an mbarrier at shared address 1024; mbarrier.inval ends its use";
+  const char* again =
+      "there is already an mbarrier at shared address 1024; mbarrier.inval ends its use";
   const std::string init = "  @%p7 mbarrier.init.shared.b64 [%r30], ";
   const std::string arrive = "  @%p7 mbarrier.arrive.shared.b64 _, [%r30];\n";
   CHECK(message(with_barrier(1, init + "2;")) == again);
@@ -237,8 +238,8 @@ TEST_CASE("an mbarrier that several threads initialise before its use is advice"
     Races races;
     Options options;
     options.observers = {&races};
-    const Run r = run(kernel(head + (ordered ? "  bar.sync 0;\n" + use : ""), kTarget), {}, 64, 0,
-                      options);
+    const Run r =
+        run(kernel(head + (ordered ? "  bar.sync 0;\n" + use : ""), kTarget), {}, 64, 0, options);
     REQUIRE(!r.result.fault);
     REQUIRE(!r.result.findings.empty());
     for (const Finding& each : r.result.findings) {
@@ -251,16 +252,16 @@ TEST_CASE("an mbarrier that several threads initialise before its use is advice"
   Races races;
   Options options;
   options.observers = {&races};
-  const Run r = run(kernel(
-                        "  .shared .align 8 .b8 bar[8];\n  .reg .pred %two, %none;\n"
-                        "  mov.u32 %r30, bar; shr.u32 %r31, %lane, 5; setp.eq.u32 %two, %r31, 2;\n"
-                        "  setp.eq.u32 %none, %r31, 0;\n"
-                        "  @%two bra $use;\n  mbarrier.init.shared::cta.b64 [%r30], 32;\n"
-                        "  @%none bra $end;\n  bar.sync 1, 64;\n  bra $end;\n"
-                        "$use:\n  bar.sync 1, 64;\n"
-                        "  mbarrier.arrive.shared.b64 _, [%r30];\n$end:\n",
-                        kTarget),
-                    {}, 96, 0, options);
+  const Run r =
+      run(kernel("  .shared .align 8 .b8 bar[8];\n  .reg .pred %two, %none;\n"
+                 "  mov.u32 %r30, bar; shr.u32 %r31, %lane, 5; setp.eq.u32 %two, %r31, 2;\n"
+                 "  setp.eq.u32 %none, %r31, 0;\n"
+                 "  @%two bra $use;\n  mbarrier.init.shared::cta.b64 [%r30], 32;\n"
+                 "  @%none bra $end;\n  bar.sync 1, 64;\n  bra $end;\n"
+                 "$use:\n  bar.sync 1, 64;\n"
+                 "  mbarrier.arrive.shared.b64 _, [%r30];\n$end:\n",
+                 kTarget),
+          {}, 96, 0, options);
   REQUIRE(!r.result.fault);
   CHECK(std::ranges::any_of(r.result.findings, [](const Finding& each) {
     return each.severity == Severity::kError &&

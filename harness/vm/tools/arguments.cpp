@@ -150,7 +150,8 @@ StructArgument parse_struct(const std::string& word, std::string_view rest) {
     } else if (auto value = parse_value(member)) {
       out.members.emplace_back(*std::move(value));
     } else {
-      refuse(word, "the member '" + member + "' is neither a buffer nor a scalar nor raw:HEX nor tmap:");
+      refuse(word,
+             "the member '" + member + "' is neither a buffer nor a scalar nor raw:HEX nor tmap:");
     }
     if (semicolon == std::string_view::npos) return out;
     rest.remove_prefix(semicolon + 1);
