@@ -126,14 +126,12 @@ void RaceProbe::bulk(const BulkEvent& e) {
   const uint32_t w = warp(e.warp);
   log_.next_request();
   request_bytes_ = 16;
-  Stores& stores = stores_[w];
+  StoreGroups& stores = stores_[w];
   if (e.action == BulkAction::kIssue && e.kind == BulkKind::kLoad) load_bulk(e);
   if (e.action == BulkAction::kIssue && e.kind == BulkKind::kStore) {
-    stores.issued = e.group + 1;
-    stores.instruction = e.instruction;
     Actor a;
     a.agent = clocks_.bulk_store(w);
-    a.stamp = static_cast<Clock>(e.group) + 1;
+    a.stamp = stores.issue(e.lane, e.group, e.instruction);
     a.seen = clocks_.seen(w);
     a.published = clocks_.published(w);
     a.last_warp = clocks_.warp(blocks() * warps_ - 1);
@@ -141,10 +139,10 @@ void RaceProbe::bulk(const BulkEvent& e) {
       shadow_.read(a, e.instruction, place(e.warp.cta_rank, r.address), r.bytes, Place::kWarp, 4);
     }
   }
-  if (e.action == BulkAction::kCommit) stores.committed = e.group + 1;
-  if (e.action == BulkAction::kWait && stores.committed > e.group) {
-    stores.waited = std::max(stores.waited, stores.committed - e.group);
-    clocks_.know(w, clocks_.bulk_store(w), static_cast<Clock>(stores.waited));
+  if (e.action == BulkAction::kCommit) stores.commit(e.lane, e.group);
+  if (e.action == BulkAction::kWait) {
+    const Clock done = stores.wait(e.lane, e.group);
+    if (done > 0) clocks_.know(w, clocks_.bulk_store(w), done);
   }
 }
 

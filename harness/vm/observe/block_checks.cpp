@@ -499,11 +499,12 @@ void RaceProbe::exit(const ExitEvent& e) {
     add(p.committed ? Problem::kCopyNotWaited : Problem::kCopyNotCommitted,
         warp_party(w, p.instruction), {}, {});
   }
-  const Stores& stores = stores_[w];
-  if (stores.issued > stores.waited) {
+  const StoreGroups& stores = stores_[w];
+  if (!stores.open().empty()) {
+    const StoreGroups::Store& last = stores.open().back();
     log_.next_request();
-    add(stores.issued > stores.committed ? Problem::kCopyNotCommitted : Problem::kCopyNotWaited,
-        warp_party(w, stores.instruction), {}, {});
+    add(stores.committed(last) ? Problem::kCopyNotWaited : Problem::kCopyNotCommitted,
+        warp_party(w, last.instruction), {}, {});
   }
   if (e.wgmma_pending != 0) {
     log_.next_request();

@@ -11,6 +11,7 @@
 #include "observe/clocks.h"
 #include "observe/conflicts.h"
 #include "observe/shadow.h"
+#include "observe/store_groups.h"
 #include "ptxvm/observer.h"
 
 namespace ptxvm::observe {
@@ -40,10 +41,6 @@ class RaceProbe : public Probe, private ConflictSink {
   struct Arrivals {
     Clocks::Release release;
     std::vector<Party> parties;
-  };
-  struct Stores {  // bulk groups
-    uint64_t issued = 0, committed = 0, waited = 0;
-    uint32_t instruction = 0;
   };
   // Landed for a cp.async.mbarrier.arrive, which tells nobody but those who wait for that barrier.
   struct Copies {
@@ -145,7 +142,7 @@ class RaceProbe : public Probe, private ConflictSink {
   std::vector<uint32_t> exited_;                                    // warps, by rank
   std::map<uint32_t, Clocks::Release> released_;                    // by place of strong accesses
   std::map<uint32_t, Mbarrier> mbarriers_;                          // by place
-  std::vector<Stores> stores_;                                      // by warp
+  std::vector<StoreGroups> stores_;                                 // by warp
   std::vector<Copies> copies_;                                      // by warp
   // Reads of what nobody has written, an error once the value is used: by warp and load, and by
   // warp and store of what has been read so, or update.
