@@ -501,10 +501,8 @@ void RaceProbe::exit(const ExitEvent& e) {
   }
   const StoreGroups& stores = stores_[w];
   if (!stores.open().empty()) {
-    const StoreGroups::Store& last = stores.open().back();
     log_.next_request();
-    add(stores.committed(last) ? Problem::kCopyNotWaited : Problem::kCopyNotCommitted,
-        warp_party(w, last.instruction), {}, {});
+    add(Problem::kStoreNotWaited, warp_party(w, stores.open().back().instruction), {}, {});
   }
   if (e.wgmma_pending != 0) {
     log_.next_request();

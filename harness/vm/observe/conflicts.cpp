@@ -59,8 +59,8 @@ class Writer {
  private:
   static bool is_advice(Problem problem) {
     return problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
-           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue;
+           problem == Problem::kStoreNotWaited || problem == Problem::kGlobalUnfenced ||
+           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
   }
 
   static std::string checker(Problem problem) {
@@ -80,6 +80,7 @@ class Writer {
         return "proxy";
       case Problem::kCopyNotWaited:
       case Problem::kCopyNotCommitted:
+      case Problem::kStoreNotWaited:
       case Problem::kWgmmaNotWaited:
         return "copy";
       case Problem::kBarrierLeft:
@@ -213,6 +214,8 @@ class Writer {
       case Problem::kCopyNotCommitted:
         return who(e.here, false) + " exits, and its copies" + at +
                " were neither committed nor waited for";
+      case Problem::kStoreNotWaited:
+        return who(e.here, false) + " exits, and nothing has waited for its bulk stores" + at;
       case Problem::kWgmmaNotWaited:
         return who(e.here, false) + " exits, and nothing has waited for its wgmma" + at;
       case Problem::kBarrierLeft:

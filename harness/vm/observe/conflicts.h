@@ -26,6 +26,7 @@ enum class Problem : uint8_t {
   kProxy,
   kCopyNotWaited,
   kCopyNotCommitted,
+  kStoreNotWaited,  // of a bulk store
   kWgmmaNotWaited,
   kBarrierLeft,
   kMbarrierInit,

@@ -35,7 +35,6 @@ class StoreGroups {
 
   /// Those that nothing has waited for.
   const std::vector<Store>& open() const { return open_; }
-  bool committed(const Store& store) const { return store.group < committed_[store.lane]; }
 
  private:
   Clock last_ = 0;
