@@ -102,6 +102,7 @@ class LaunchConfig(ctypes.Structure):
         ("global_races", c_int32),
         ("registers", c_uint32),
         ("stop", POINTER(c_uint8)),
+        ("max_local_bytes", c_uint64),
     ]
 
 

@@ -27,7 +27,7 @@ static_assert(sizeof(ptxvm_tensor_map) == 120);
 static_assert(sizeof(ptxvm_pointer) == 32);
 static_assert(sizeof(ptxvm_argument) == 56);
 static_assert(sizeof(ptxvm_memory) == 24);
-static_assert(sizeof(ptxvm_launch_config) == 128);
+static_assert(sizeof(ptxvm_launch_config) == 136);
 
 struct ptxvm_module {
   ptxvm::Module module;
@@ -134,6 +134,7 @@ ptxvm::Options to_options(const ptxvm_launch_config& given) {
   if (given.reversed) options.warp_order = options.cta_order = ptxvm::Order::kReversed;
   if (given.max_warp_steps != 0) options.max_warp_steps = given.max_warp_steps;
   if (given.max_steps != 0) options.max_steps = given.max_steps;
+  if (given.max_local_bytes != 0) options.max_local_bytes = given.max_local_bytes;
   if (given.card) options.card = ptxvm::card(given.card);
   options.registers = given.registers;
   static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);

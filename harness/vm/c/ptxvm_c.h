@@ -79,7 +79,7 @@ typedef struct ptxvm_argument {
   int32_t n_pointers;            /* offset 48 */
 } ptxvm_argument;
 
-/* A launch as the host writes it between <<< and >>>, and how it is watched. 128 bytes. */
+/* A launch as the host writes it between <<< and >>>, and how it is watched. 136 bytes. */
 typedef struct ptxvm_launch_config {
   uint32_t grid[3];             /* offset 0 */
   uint32_t block[3];            /* offset 12: threads */
@@ -103,6 +103,8 @@ typedef struct ptxvm_launch_config {
   uint32_t registers;   /* offset 112: of a thread; 0: not known */
   const uint8_t* stop;  /* offset 120: another thread ends the launch by writing 1 here, which is an
                            error of the kind "launch"; NULL: nobody does */
+  uint64_t max_local_bytes; /* offset 128: local memory of all threads at once; 0: as the machine
+                               has it */
 } ptxvm_launch_config;
 
 /* PTXVM_VERSION of the library. */

@@ -71,6 +71,7 @@ inline constexpr std::string_view kRunHelp =
     "  --card NAME        of which card (a100, h100, h200, ...): how many blocks it holds at once\n"
     "  --registers N      of a thread, as ptxas says: they limit those blocks\n"
     "  --max-steps N      instructions of all warps before a launch is stopped\n"
+    "  --max-local BYTES  local memory of all threads that run at once; 512 MB if not given\n"
     "  --threads N        of the host\n"
     "  --reversed         warps and blocks take their turns last to first\n"
     "  --overwrite        outputs may replace files that are no .npy\n";
