@@ -176,7 +176,7 @@ def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
 def main() -> int:
     options = parse()
     if options.tutorials == "":
-        print("skipped: no folder of tutorials (cmake -DFA_TRITON_TUTORIALS=triton/python/tutorials)")
+        print("skipped: no tutorials are named (cmake -DFA_TRITON_TUTORIALS=.../python/tutorials)")
         return SKIPPED
     if options.install and not all(has(module) for module in MODULES.values()):
         python = install(options.venv)

@@ -93,12 +93,15 @@ class Tutorials:
         a, b = normal(m, k, dtype="float16"), normal(k, n, seed=6, dtype="float16")
         wide = a.astype(np.float64) @ b.astype(np.float64)
         kernel, results = self.of("03-matrix-multiplication.py").matmul_kernel, []
-        for activation, right in (("", wide), ("leaky_relu", np.where(wide >= 0, wide, wide / 100))):
+        leaky = np.where(wide >= 0, wide, wide / 100)
+        for activation, right in (("", wide), ("leaky_relu", leaky)):
             c = np.zeros((m, n), np.float16)
             results.append(
                 ptxvm.triton.run(
-                    kernel, lambda given: (
-                        triton.cdiv(m, given["BLOCK_SIZE_M"]) * triton.cdiv(n, given["BLOCK_SIZE_N"]),
+                    kernel,
+                    lambda given: (
+                        triton.cdiv(m, given["BLOCK_SIZE_M"])
+                        * triton.cdiv(n, given["BLOCK_SIZE_N"]),
                     ),
                     a, b, c, m, n, k, k, 1, n, 1, n, 1,
                     BLOCK_SIZE_M=128, BLOCK_SIZE_N=256, BLOCK_SIZE_K=64, GROUP_SIZE_M=8,
