@@ -5,6 +5,8 @@
   scripts/foreign.py                      Triton's and Numba's kernels, where the packages are, and
                                           some with the libraries of the toolkit, where nvcc is
   scripts/foreign.py --install            ... installed from PyPI first, into build/foreign-venv
+  scripts/foreign.py --tutorials FOLDER   the kernels of Triton's tutorials alone, out of the
+                                          folder python/tutorials of a clone of Triton
   scripts/foreign.py --cuda FOLDER        every kernel of the .cu files below a folder: does it
                                           compile, and would it run?
   scripts/foreign.py --cuda FOLDER --recipes FILE.py
@@ -33,6 +35,7 @@ SKIPPED = 77
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGES = ("numpy", "triton", "numba", "numba-cuda[cu12]")
 MODULES = {"triton": "triton", "numba": "numba_cuda"}
+SOURCES = {"triton": ("triton_cases",), "numba": ("numba_cases", "numba_examples")}
 INSTALL_SECONDS = 600
 
 
@@ -50,14 +53,17 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels")
     parser.add_argument("--arch", type=int, nargs="+", choices=(80, 90), default=[80, 90])
+    parser.add_argument("--tutorials", help="python/tutorials of a clone of Triton")
     parser.add_argument("--cuda", type=Path, help="folder of .cu files")
     parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
     parser.add_argument("--output", type=Path, help="the table as Markdown")
     parser.add_argument("--json", type=Path, help="the same as JSON")
     parser.add_argument("--verbose", action="store_true", help="whole tracebacks")
     options = parser.parse_args()
-    if options.cuda and not options.cuda.is_dir():
-        parser.error(f"--cuda {options.cuda}: no such folder")
+    for name in ("cuda", "tutorials"):
+        folder = getattr(options, name)
+        if folder and not Path(folder).is_dir():
+            parser.error(f"--{name} {folder}: no such folder")
     if options.recipes and not options.recipes.is_file():
         parser.error(f"--recipes {options.recipes}: no such file")
     for path in filter(None, (options.output, options.json)):
@@ -112,11 +118,19 @@ def has_nvcc() -> bool:
 
 
 def cases(options: argparse.Namespace) -> Iterator:
+    if options.tutorials:
+        if has("triton"):
+            module = importlib.import_module("foreign.tutorial_cases")
+            yield from module.cases(Path(options.tutorials))
+        else:
+            print("triton is not installed; --install fetches it from PyPI", file=sys.stderr)
+        return
     for kind, module in MODULES.items():
         if options.only not in (None, kind) or (options.cuda and not options.only):
             continue
         if has(module):
-            yield from importlib.import_module(f"foreign.{kind}_cases").CASES
+            for name in SOURCES[kind]:
+                yield from importlib.import_module(f"foreign.{name}").CASES
         else:
             print(f"{kind} is not installed; --install fetches it from PyPI", file=sys.stderr)
     if options.only == "toolkit" or not (options.only or options.cuda):
@@ -161,6 +175,9 @@ def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
 
 def main() -> int:
     options = parse()
+    if options.tutorials == "":
+        print("skipped: no tutorials are named (cmake -DFA_TRITON_TUTORIALS=.../python/tutorials)")
+        return SKIPPED
     if options.install and not all(has(module) for module in MODULES.values()):
         python = install(options.venv)
         if not python:

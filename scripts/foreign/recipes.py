@@ -6,6 +6,11 @@
   git clone https://github.com/siboehm/SGEMM_CUDA FOLDER/SGEMM_CUDA
   git clone https://github.com/NVIDIA/cutlass FOLDER/cutlass
   git clone https://github.com/ggml-org/ggml FOLDER/ggml
+  git clone https://github.com/b0nes164/GPUPrefixSums FOLDER/GPUPrefixSums
+  git clone https://github.com/IST-DASLab/marlin FOLDER/marlin
+  git clone https://github.com/bitsandbytes-foundation/bitsandbytes FOLDER/bitsandbytes
+  git clone https://github.com/HazyResearch/ThunderKittens FOLDER/ThunderKittens
+  git clone --recursive https://github.com/deepseek-ai/DeepGEMM FOLDER/DeepGEMM
   scripts/foreign.py --cuda FOLDER --recipes scripts/foreign/recipes.py
 
 Nothing of those repositories is here but names; their files are compiled as they are. A repository
@@ -29,7 +34,8 @@ from foreign.case import Case, Wrong, expect
 
 FOLDER = Path(os.environ["FOREIGN_FOLDER"])
 SAMPLES, LLM, SGEMM, CUTLASS = "cuda-samples", "llm.c", "SGEMM_CUDA", "cutlass"
-GGML = "ggml"
+GGML, MARLIN, BITS = "ggml", "marlin", "bitsandbytes"
+PREFIX, KITTENS, DEEP_GEMM = "GPUPrefixSums", "ThunderKittens", "DeepGEMM"
 RANDOM = np.random.default_rng(11)
 
 Array = NDArray[Any]
@@ -40,7 +46,8 @@ Run = Callable[["Program"], Sequence[ptxvm.Result]]
 def module_of(path: Path, arch: int, more: tuple[str, ...]) -> ptxvm.Module:
     folders = (path.parent, FOLDER / SAMPLES / "Common", FOLDER / GGML / "include")
     includes = [*(f"-I{each}" for each in folders), f"-I{path.parent.parent}", *more]
-    return ptxvm.nvcc(path, f"sm_{arch}", ["-std=c++17", *includes])
+    standard = [] if any(each.startswith("-std=") for each in more) else ["-std=c++17"]
+    return ptxvm.nvcc(path, f"sm_{arch}{'a' * (arch == 90)}", [*standard, *includes])
 
 
 class Program:
@@ -57,16 +64,24 @@ class Program:
         *arguments: object,
         shared: int = 0,
         cooperative: bool = False,
+        cluster: Any = 1,
     ) -> ptxvm.Result:
         return self.module.kernel(kernel).launch(
-            *arguments, grid=grid, block=block, shared=shared, cooperative=cooperative
+            *arguments,
+            grid=grid,
+            block=block,
+            shared=shared,
+            cooperative=cooperative,
+            cluster=cluster,
         )
 
 
 CASES: list[Case] = []
 
 
-def case(repository: str, path: str) -> Callable[[Run], Run]:
+def case(
+    repository: str, path: str, arch: int = 80, options: Sequence[str] = ()
+) -> Callable[[Run], Run]:
     """A case, where its file is there."""
 
     def add(run: Run) -> Run:
@@ -75,7 +90,9 @@ def case(repository: str, path: str) -> Callable[[Run], Run]:
         if repository != SAMPLES:
             name = f"{file.name}: {run.__name__}"
         if file.is_file():
-            CASES.append(Case(name, repository, lambda arch: run(Program(file, arch)), (80,)))
+            CASES.append(
+                Case(name, repository, lambda sm: run(Program(file, sm, options)), (arch,))
+            )
         return run
 
     return add
@@ -308,6 +325,7 @@ def filter_positive(run: Program) -> Sequence[ptxvm.Result]:
 def async_copies(run: Program) -> Sequence[ptxvm.Result]:
     results = []
     kernels = ("SingleStage", "MultiStage", "LargeChunk", "MultiStageLargeChunk")
+    kernels += ("LargeChunkAWBarrier",)
     for kernel in (*(f"MatrixMulAsyncCopy{each}<16>" for each in kernels), "MatrixMulNaive<16>"):
         a, b, c = single(64, 64), single(64, 64), zeros(64, 64)
         if "LargeChunk" in kernel:  # it reads B at A's offsets: right for one value everywhere
@@ -558,6 +576,122 @@ def ggml_sum_rows(run: Program) -> Sequence[ptxvm.Result]:
     return [result]
 
 
+@case(PREFIX, "GPUPrefixSumsCUDA/GPUPrefixSumsCUDA.cu")
+def look_back_scan(run: Program) -> Sequence[ptxvm.Result]:
+    """Blocks wait for the sums of blocks before them."""
+    results = []
+    for n, kind in ((40000, "Inclusive"), (28672, "Exclusive"), (100, "Inclusive")):
+        x = RANDOM.integers(0, 3, n).astype(np.uint32)
+        data, blocks = x.copy(), -(-n // 4096)
+        kernel = f"ChainedScanDecoupledLookback::CSDL{kind}<8u, 4u>"
+        part, ticket = zeros(blocks, dtype=np.uint32), zeros(1, dtype=np.uint32)
+        results.append(run(kernel, blocks, 256, data, part, ticket, n // 4))
+        expect(data, np.cumsum(x) - x * (kind == "Exclusive"))
+    return results
+
+
+@case(PREFIX, "GPUPrefixSumsCUDA/GPUPrefixSumsCUDA.cu")
+def reduce_then_scan(run: Program) -> Sequence[ptxvm.Result]:
+    n, blocks = 40000, 10
+    x = zeros(blocks * 4096, dtype=np.uint32)  # its last block reads beyond the end
+    x[:n] = RANDOM.integers(0, 3, n)
+    data, part = x.copy(), zeros(blocks, dtype=np.uint32)
+    results = [
+        run("ReduceThenScan::Reduce<8u, 4u>", blocks, 256, data, part, n // 4),
+        run("ReduceThenScan::SpineScan<32u, 4u>", 1, 1024, part, blocks),
+        run("ReduceThenScan::PropagateInclusive<8u, 4u>", blocks, 256, data, part, n // 4),
+    ]
+    expect(data[:n], np.cumsum(x[:n]))
+    return results
+
+
+def marlin_order() -> Array:
+    """Where Marlin wants the weights of 16 rows and 64 columns, in the order of its fragments."""
+    order = []
+    for lane in range(32):
+        rows = [2 * (lane % 4) + each for each in (0, 1, 8, 9)]
+        one = [16 * row + lane // 4 + 8 * half for half in (0, 1) for row in rows]
+        order += [each + 256 * tile for tile in range(4) for each in one]
+    return np.array(order).reshape(-1, 8)[:, [0, 2, 4, 6, 1, 3, 5, 7]].ravel()
+
+
+@case(MARLIN, "marlin/marlin_cuda_kernel.cu", options=["--expt-relaxed-constexpr"])
+def marlin(run: Program) -> Sequence[ptxvm.Result]:
+    """Weights of 4 bits; blocks that share a column add up one after the other."""
+    results = []
+    for m, n, k, blocks, kernel in (
+        (13, 256, 512, 3, "Marlin<256, 1, 8, 8, 4, 8>"),
+        (64, 512, 256, 5, "Marlin<256, 4, 16, 4, 4, 8>"),
+    ):
+        weights = RANDOM.integers(0, 16, (k, n)).astype(np.uint32)
+        scales = (RANDOM.random((k // 128, n)) / 10 + 0.05).astype(np.float16)
+        tiles = weights.reshape(k // 16, 16, n // 16, 16).transpose(0, 2, 1, 3).reshape(-1, 1024)
+        nibbles = tiles[:, marlin_order()].reshape(k // 16, n * 2, 8)
+        packed = (nibbles << np.arange(0, 32, 4, dtype=np.uint32)).sum(2, dtype=np.uint32)
+        by_lane = scales.reshape(-1, 8, 8).swapaxes(1, 2).reshape(scales.shape).copy()
+        a, c = single(m, k).astype(np.float16), zeros(m, n, dtype=np.float16)
+        locks = zeros(n // 8, dtype=np.int32)
+        given = (a, packed, c, by_lane, m, n, k, locks)
+        results.append(run(kernel, blocks, 256, *given, shared=98304))
+        wide = (weights.astype(float) - 8) * np.repeat(scales.astype(float), 128, 0)
+        expect(c, a.astype(float) @ wide, rtol=2e-2, atol=5e-2)
+    return results
+
+
+@case(BITS, "csrc/kernels.cu")
+def blockwise_nf4(run: Program) -> Sequence[ptxvm.Result]:
+    """To 4 bits and back: each value becomes the nearest of sixteen."""
+    n, nothing = 1024, np.uint64(0)
+    x, largest, packed = single(n), zeros(16), zeros(n // 2, dtype=np.uint8)
+    out = zeros(n)
+    to = "kQuantizeBlockwise<float, 64, 2, 0, 2>"
+    back = "kDequantizeBlockwise<float, 512, 64, 8, 2>"
+    results = [run(to, 16, 32, nothing, x, largest, packed, nothing, 0, n)]
+    expect(largest, np.abs(x.reshape(16, 64)).max(1))
+    both = (np.arange(16) * 17).astype(np.uint8)  # each code twice
+    wide = zeros(32)
+    ones = np.ones(16, np.float32)  # it reads the scales of blocks beyond the end
+    results.append(run(back, 1, 64, nothing, both, ones, wide, 32, 32))
+    table = wide[::2]
+    results.append(run(back, 1, 64, nothing, packed, largest, out, 32, n))
+    scaled = x / largest.repeat(64)
+    nearest = table[np.abs(scaled[:, None] - table).argmin(1)]
+    expect(np.abs(out / largest.repeat(64) - nearest) < 1e-5, np.ones(n))
+    return results
+
+
+def kittens(array: Array, rows: int) -> ptxvm.Struct:
+    """ThunderKittens' view of a matrix: pointer, extents, and a map of its tiles of 64 columns."""
+    high, wide = array.shape
+    panels = array.reshape(high, wide // 64, 64).transpose(1, 0, 2)[None, None]
+    sizes = (np.uint64(high), np.uint64(wide))
+    return ptxvm.Struct(
+        array, b"\0\0", *sizes, ptxvm.TensorMap(panels, (1, 1, 1, rows, 64), 128), b"\0"
+    )
+
+
+def bfloats(values: Array) -> Array:
+    import ml_dtypes
+
+    return values.astype(ml_dtypes.bfloat16)
+
+
+KITTENS_OPTIONS = [
+    "-std=c++20", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-DKITTENS_HOPPER",
+    f"-I{FOLDER / KITTENS / 'include'}", f"-I{FOLDER / KITTENS / 'prototype'}",
+]  # fmt: skip
+
+
+@case(KITTENS, "kernels/gemm/bf16_h100/bf16_h100_gemm.cu", 90, KITTENS_OPTIONS)
+def kittens_gemm(run: Program) -> Sequence[ptxvm.Result]:
+    m, n, k = 256, 512, 192
+    a, b, c = bfloats(single(m, k)), bfloats(single(k, n)), bfloats(zeros(m, n))
+    given = ptxvm.Struct(*(kittens(each, 64) for each in (a, b, c)))
+    result = run("matmul_template", 4, 384, given, shared=231424)
+    expect(c.astype(float), a.astype(float) @ b.astype(float), rtol=2e-2, atol=5e-2)
+    return [result]
+
+
 def gemm(kernel: str, block: int, shared: int, kind: Any, tile: int, *sizes: int) -> Run:
     """Of a size that is no multiple of the tile; B is transposed for the tensor cores."""
 
@@ -588,3 +722,37 @@ if (FOLDER / CUTLASS / "include").is_dir():
     CASES.append(
         Case("GEMM, CUDA cores", CUTLASS, lambda arch: single_precision(cutlass(arch)), (80,))
     )
+
+
+def deep_gemm(arch: int) -> Sequence[ptxvm.Result]:
+    """8-bit floats with a scale for 128 values of A and for 128 x 128 of B; alone, and in clusters
+    of two that share the tiles of B."""
+    import ml_dtypes
+
+    includes = (FOLDER / DEEP_GEMM / "deep_gemm/include", FOLDER / CUTLASS / "include")
+    options = ["-std=c++20", "--expt-relaxed-constexpr", *(f"-I{each}" for each in includes)]
+    run, results = Program(Path(__file__).with_name("deep_gemm.cu"), arch, options), []
+    for kernel, columns, swizzle, blocks, cluster, (m, n, k) in (
+        ("128u, 128u, 128u, 128u, 128u, 128u, 4u", 128, 128, 3, 1, (256, 384, 512)),
+        ("128u, 96u, 128u, 128u, 128u, 64u, 4u", 96, 64, 4, 2, (512, 288, 640)),
+    ):
+        a, b = (single(each, k).astype(ml_dtypes.float8_e4m3fn) for each in (m, n))
+        of_a = (RANDOM.random((k // 128, m)) + 0.5).astype(np.float32)
+        of_b = (RANDOM.random((-(-n // 128), k // 128)) + 0.5).astype(np.float32)
+        d = bfloats(zeros(m, n))
+        maps = (
+            ptxvm.TensorMap(a, (128, 128), 128),
+            ptxvm.TensorMap(b, (columns, 128), 128),
+            ptxvm.TensorMap(d, (128, swizzle // 2), swizzle),
+            ptxvm.TensorMap(of_a, (1, 128)),
+        )
+        given = (of_b, zeros(1, dtype=np.int32), m, n, k, *maps)
+        results.append(run(kernel, blocks, 384, *given, shared=204800, cluster=cluster))
+        left = a.astype(float) * of_a.T.repeat(128, 1)
+        right = b.astype(float) * of_b.repeat(128, 0)[:n].repeat(128, 1)
+        expect(d.astype(float), left @ right.T, rtol=2e-2, atol=0.5)
+    return results
+
+
+if (FOLDER / DEEP_GEMM / "deep_gemm").is_dir() and (FOLDER / CUTLASS / "include").is_dir():
+    CASES.append(Case("GEMM of 8-bit floats", DEEP_GEMM, deep_gemm, (90,)))

@@ -124,6 +124,29 @@ def normal(*shape: int, dtype: str = "float32") -> Any:
     return np.random.default_rng(5).normal(size=shape).astype(dtype)
 
 
+@triton.jit
+def fill(out, BLOCK: tl.constexpr, num_stages: tl.constexpr, num_warps: tl.constexpr):  # noqa: ANN001, ANN201
+    """Parameters that have the names of the compiler's options get their values."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, num_stages * 10000 + num_warps * 100 + tl.extra.cuda.num_warps())
+
+
+tuned_fill = triton.autotune([triton.Config({"BLOCK": 64}, num_stages=5, num_warps=8)], [])(fill)
+
+
+def run_fill(arch: int) -> Sequence[ptxvm.Result]:
+    results = []
+    for kernel, given, right in (
+        (fill, {"BLOCK": 64, "num_stages": 2, "num_warps": 1}, 20101),
+        (tuned_fill, {}, 50808),
+        (tuned_fill, {"num_stages": 2, "num_warps": 1}, 20101),
+    ):
+        out = np.zeros(128, np.int32)
+        results.append(ptxvm.triton.run(kernel, 2, out, **given, arch=arch))
+        expect(out, np.full(128, right))
+    return results
+
+
 def run_add(arch: int) -> Sequence[ptxvm.Result]:
     x, y, out = normal(1000), normal(1000) + 1, np.zeros(1000, np.float32)
     result = ptxvm.triton.run(
@@ -374,6 +397,7 @@ CASES = [
     Case("atomics by descriptor", "Triton", run_pile_by_descriptor),
     Case("persistent matmul, descriptors", "Triton", run_persistent),
     Case("autotune, heuristics, tuples", "Triton", run_decorated),
+    Case("parameters named as options", "Triton", run_fill),
     Case("matmul, descriptors from outside", "Triton", run_descriptors),
     Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots),
 ]

@@ -21,6 +21,8 @@ Array = NDArray[Any]
 SWIZZLES = (0, 32, 64, 128)
 MOST_DIMENSIONS = 5
 LARGEST_BOX = 256
+# Of CUtensorMap; aligned to 128 bytes since CUDA 13, which a struct that holds one says.
+MAP_BYTES, MAP_ALIGNMENT, NEW_MAP_ALIGNMENT = 128, 64, 128
 # struct's letters for the types that a parameter is declared with
 INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}  # upper case: without a sign
 FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
@@ -87,34 +89,41 @@ class Address:
 
 class Struct:
     """A struct argument: its members as C lays them out. Members are numpy arrays, which are
-    pointers, numpy scalars, and bytes.
+    pointers, numpy scalars, bytes, TensorMaps, and further Structs.
 
       ptxvm.Struct(array, np.int32(7))     # struct { float* x; int n; }
     """
 
     def __init__(self, *members: object) -> None:
         for each in members:
-            if not isinstance(each, (np.ndarray, np.generic, bytes)):
-                allowed = "allowed: numpy arrays and scalars, bytes"
+            if not isinstance(each, (np.ndarray, np.generic, bytes, TensorMap, Struct)):
+                allowed = "allowed: numpy arrays and scalars, bytes, TensorMap, Struct"
                 raise ValueError(f"a struct member of type {type(each).__name__}; {allowed}")
         self.members = members
 
-    def layout(self) -> tuple[bytes, list[tuple[int, Array]]]:
-        """(the bytes, and of each pointer its place and array)"""
-        data, pointers, widest = bytearray(), [], 1
+    def layout(
+        self, map_alignment: int = MAP_ALIGNMENT
+    ) -> tuple[bytes, list[tuple[int, Array | TensorMap]], int]:
+        """(the bytes, of each pointer and tensor map its place and what it is, the alignment)"""
+        data, places, widest = bytearray(), list[tuple[int, Array | TensorMap]](), 1
         for member in self.members:
-            value, align = b"\0" * 8, 8
-            if isinstance(member, np.generic):
+            value, align, inner = b"\0" * 8, 8, list[tuple[int, Array | TensorMap]]()
+            if isinstance(member, Struct):
+                value, inner, align = member.layout(map_alignment)
+            elif isinstance(member, np.generic):
                 value, align = member.tobytes(), member.dtype.alignment
             elif isinstance(member, bytes):
                 value, align = member, 1
+            elif isinstance(member, TensorMap):
+                value, align, inner = b"\0" * MAP_BYTES, map_alignment, [(0, member)]
+            elif isinstance(member, np.ndarray):
+                inner = [(0, member)]
             data += b"\0" * (-len(data) % align)
-            if isinstance(member, np.ndarray):
-                pointers.append((len(data), member))
+            places += [(len(data) + at, each) for at, each in inner]
             data += value
             widest = max(widest, align)
         data += b"\0" * (-len(data) % widest)
-        return bytes(data), pointers
+        return bytes(data), places, widest
 
 
 @dataclass(frozen=True)
@@ -197,11 +206,10 @@ class Arguments:
         return _native.Argument(kind=_native.POINTER_ARGUMENT, buffer=buffer, offset=offset)
 
     def structure(self, parameter: Parameter, value: Struct) -> _native.Argument:
-        data, members = value.layout()
-        for _, array in members:
-            self.check(parameter, array)
+        new = parameter.align >= NEW_MAP_ALIGNMENT
+        data, members, _ = value.layout(NEW_MAP_ALIGNMENT if new else MAP_ALIGNMENT)
         exact_bytes(parameter, data, f"a struct of {len(data)} bytes")
-        places = [_native.Pointer(at, *self.place(parameter, array)) for at, array in members]
+        places = [self.member(parameter, at, each) for at, each in members]
         pointers = (_native.Pointer * len(places))(*places)
         self.kept += [data, pointers]
         argument = _native.Argument(
@@ -212,6 +220,15 @@ class Arguments:
         )
         argument.value = data
         return argument
+
+    def member(self, parameter: Parameter, at: int, value: Array | TensorMap) -> _native.Pointer:
+        if isinstance(value, TensorMap):
+            c_map = value.to_c()
+            self.kept.append(c_map)
+            place = self.place(parameter, value.array)
+            return _native.Pointer(at, *place, ctypes.pointer(c_map))
+        self.check(parameter, value)
+        return _native.Pointer(at, *self.place(parameter, value))
 
     def tensor_map(self, parameter: Parameter, value: TensorMap) -> _native.Argument:
         c_map = value.to_c()

@@ -158,6 +158,7 @@ class Kernel:
         registers: int = 0,
         max_steps: int = 0,
         global_races: bool = False,
+        max_local: int = 0,
     ) -> Result:
         """Runs the kernel to its end.
 
@@ -175,6 +176,7 @@ class Kernel:
         card       what the launch is for: "h200", ...: how many blocks it holds at once
         registers  of a thread, as ptxas says: they limit those blocks
         max_steps  instructions of all warps before the launch is stopped
+        max_local  bytes of local memory of all threads that run at once; 0: 512 MB
         global_races  look for races between blocks in global memory too; slow
         comments   leave out what a comment in the source excuses: // ptxvm: ignore race
 
@@ -191,6 +193,7 @@ class Kernel:
             ("max_steps", max_steps),
         ):
             whole(what, value)
+        whole("max_local", max_local, most=2**63)
         converted = Arguments(self.parameters, arguments)
         config = _native.LaunchConfig(
             grid=extents("grid", grid),
@@ -211,6 +214,7 @@ class Kernel:
             cooperative=cooperative,
             global_races=global_races,
             registers=registers,
+            max_local_bytes=max_local,
         )
         return self._run(config, converted)
 

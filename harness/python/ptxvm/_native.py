@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxvm._errors import error_of
 
-VERSION = 3
+VERSION = 4
 POINTER_ARGUMENT, VALUE_ARGUMENT, TENSOR_MAP_ARGUMENT = range(3)
 
 
@@ -45,7 +45,12 @@ class CTensorMap(ctypes.Structure):
 class Pointer(ctypes.Structure):
     """ptxvm_pointer."""
 
-    _fields_ = [("at", c_uint64), ("buffer", c_int32), ("offset", c_uint64)]
+    _fields_ = [
+        ("at", c_uint64),
+        ("buffer", c_int32),
+        ("offset", c_uint64),
+        ("map", POINTER(CTensorMap)),
+    ]
 
 
 class Memory(ctypes.Structure):
@@ -97,6 +102,7 @@ class LaunchConfig(ctypes.Structure):
         ("global_races", c_int32),
         ("registers", c_uint32),
         ("stop", POINTER(c_uint8)),
+        ("max_local_bytes", c_uint64),
     ]
 
 

@@ -179,6 +179,7 @@ def chosen(
             first = each.configs[0]
             more |= {k: v for k, v in first.kwargs.items() if k not in given}
             options |= {k: getattr(first, k) for k in OPTIONS if getattr(first, k, None)}
+            more |= {k: v for k, v in options.items() if k in names and k not in given}
         elif hasattr(each, "values"):
             for name, function in each.values.items():
                 if name not in given:
@@ -292,7 +293,8 @@ def run(
     grid       extents, or a function of the arguments by name, as in kernel[grid]
     arguments  one a parameter: numpy arrays are pointers; numbers; None; a Descriptor; tuples
     arch       compute capability, 80 or 90
-    num_warps, num_stages   as in a launch of Triton; 4 and 3 if not given
+    num_warps, num_stages   as in a launch of Triton; 4 and 3 if not given; where the kernel has a
+                            parameter of the same name, it gets the value as well
     launch     further options of ptxvm.Kernel.launch: {"checkers": False}
     named      parameters by name: those that are tl.constexpr
 
@@ -300,8 +302,9 @@ def run(
     under @triton.autotune the first configuration is taken, where no other one is given by name.
     """
     names = {each.name for each in unwrapped(kernel).params}
-    options = {each: named.pop(each) for each in list(named) if each not in names}
-    options |= {k: v for k, v in (("num_warps", num_warps), ("num_stages", num_stages)) if v}
+    named |= {k: v for k, v in (("num_warps", num_warps), ("num_stages", num_stages)) if v}
+    options = {k: v for k, v in named.items() if k not in names or k in OPTIONS}
+    named = {k: v for k, v in named.items() if k in names}
     more, of_configuration = chosen(kernel, arguments, named)
     named |= more
     options = {"num_warps": 4, "num_stages": 3} | of_configuration | options

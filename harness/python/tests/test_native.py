@@ -19,8 +19,8 @@ CASES = [
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 120),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),
-    (machine.LaunchConfig, "ptxvm_c.h", "ptxvm_launch_config", 128),
-    (machine.Pointer, "ptxvm_c.h", "ptxvm_pointer", 24),
+    (machine.LaunchConfig, "ptxvm_c.h", "ptxvm_launch_config", 136),
+    (machine.Pointer, "ptxvm_c.h", "ptxvm_pointer", 32),
     (machine.Memory, "ptxvm_c.h", "ptxvm_memory", 24),
 ]
 

@@ -48,6 +48,45 @@ PAIR = (
 }
 """
 )
+# Copies a box out of a tensor map: struct { int column; struct { CUtensorMap map; int* out; }; }.
+IN_STRUCT = (
+    HEAD.replace("sm_80", "sm_90")
+    + """
+.visible .entry box(.param .align ALIGN .b8 s[BYTES]) {
+  .shared .align 128 .b8 tile[64];
+  .shared .align 8 .b64 bar;
+  .reg .pred %p, %q; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+  ld.param.u64 %rd1, [s+ALIGN+128];
+  mov.b64 %rd2, s;
+  cvta.param.u64 %rd2, %rd2;
+  add.s64 %rd2, %rd2, ALIGN;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, tile;
+  mov.u32 %r3, bar;
+  setp.ne.u32 %p, %r1, 0;
+  @%p bra WAIT;
+  mbarrier.init.shared::cta.b64 [%r3], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [%r3], 64;
+  ld.param.u32 %r4, [s];
+  mov.u32 %r5, 2;
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+      [%r2], [%rd2, {%r4, %r5}], [%r3];
+WAIT:
+  bar.sync 0;
+POLL:
+  mbarrier.try_wait.parity.shared::cta.b64 %q, [%r3], 0;
+  @!%q bra POLL;
+  shl.b32 %r6, %r1, 2;
+  add.s32 %r7, %r2, %r6;
+  ld.shared.u32 %r8, [%r7];
+  mul.wide.u32 %rd4, %r1, 4;
+  add.s64 %rd5, %rd1, %rd4;
+  st.global.u32 [%rd5], %r8;
+  ret;
+}
+"""
+)
 # Each lane loads a word, 128 bytes from its neighbour's.
 STRIDED = (
     HEAD
@@ -103,6 +142,18 @@ def test_a_struct_with_a_pointer() -> None:
         kernel.launch(out, ptxvm.Struct(x), grid=1, block=1)
     with pytest.raises(ValueError, match="a struct member of type int"):
         ptxvm.Struct(x, 1)
+
+
+@pytest.mark.parametrize(("align", "size"), [(64, 256), (128, 384)])  # before CUDA 13, and since
+def test_a_struct_with_a_tensor_map(align: int, size: int) -> None:
+    text = IN_STRUCT.replace("ALIGN", str(align)).replace("BYTES", str(size))
+    kernel = ptxvm.Module.parse(text).kernel()
+    x, out = np.arange(96, dtype=np.int32).reshape(8, 12), np.zeros((4, 4), np.int32)
+    inner = ptxvm.Struct(ptxvm.TensorMap(x, (4, 4)), out)
+    kernel.launch(ptxvm.Struct(np.int32(4), inner), grid=1, block=16)
+    assert (out == x[2:6, 4:8]).all()
+    with pytest.raises(ptxvm.LaunchError, match=f"a struct of {size - align} bytes; it has {size}"):
+        kernel.launch(inner, grid=1, block=16)
 
 
 def test_findings_that_are_left_out() -> None:

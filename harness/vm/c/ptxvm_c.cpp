@@ -24,10 +24,10 @@
 
 static_assert(sizeof(ptxvm_buffer) == 32);
 static_assert(sizeof(ptxvm_tensor_map) == 120);
-static_assert(sizeof(ptxvm_pointer) == 24);
+static_assert(sizeof(ptxvm_pointer) == 32);
 static_assert(sizeof(ptxvm_argument) == 56);
 static_assert(sizeof(ptxvm_memory) == 24);
-static_assert(sizeof(ptxvm_launch_config) == 128);
+static_assert(sizeof(ptxvm_launch_config) == 136);
 
 struct ptxvm_module {
   ptxvm::Module module;
@@ -108,10 +108,13 @@ ptxvm::Argument to_value(const ptxvm_argument& given,
        std::span(given.pointers, static_cast<std::size_t>(given.n_pointers))) {
     const ptxvm::Address address =
         addresses.at(static_cast<std::size_t>(each.buffer)) + each.offset;
-    if (each.at > value.size() || value.size() - each.at < sizeof address) {
-      throw ptxvm::Error("a pointer is outside its value");
+    const ptxvm::Argument member =
+        each.map ? ptxvm::Argument::tensor_map(to_tensor_map(*each.map, address))
+                 : ptxvm::Argument::pointer(address);
+    if (each.at > value.size() || value.size() - each.at < member.bytes().size()) {
+      throw ptxvm::Error("a pointer or a tensor map is outside its value");
     }
-    std::memcpy(value.data() + each.at, &address, sizeof address);
+    std::ranges::copy(member.bytes(), value.data() + each.at);
   }
   return ptxvm::Argument::raw(value);
 }
@@ -131,6 +134,7 @@ ptxvm::Options to_options(const ptxvm_launch_config& given) {
   if (given.reversed) options.warp_order = options.cta_order = ptxvm::Order::kReversed;
   if (given.max_warp_steps != 0) options.max_warp_steps = given.max_warp_steps;
   if (given.max_steps != 0) options.max_steps = given.max_steps;
+  if (given.max_local_bytes != 0) options.max_local_bytes = given.max_local_bytes;
   if (given.card) options.card = ptxvm::card(given.card);
   options.registers = given.registers;
   static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);

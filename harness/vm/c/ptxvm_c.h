@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; ptxvm_version() must return it. */
-#define PTXVM_VERSION 3
+#define PTXVM_VERSION 4
 
 typedef struct ptxvm_module ptxvm_module;
 
@@ -51,11 +51,12 @@ typedef struct ptxvm_tensor_map {
   uint32_t element;       /* offset 112: 1 + CUtensorMapDataType, for reductions; 0 unknown */
 } ptxvm_tensor_map;
 
-/* A pointer inside a value. 24 bytes. */
+/* A pointer or a tensor map inside a value. 32 bytes. */
 typedef struct ptxvm_pointer {
-  uint64_t at;     /* offset 0: in the value */
-  int32_t buffer;  /* offset 8: its index */
-  uint64_t offset; /* offset 16: bytes from the buffer's start */
+  uint64_t at;                 /* offset 0: in the value */
+  int32_t buffer;              /* offset 8: its index */
+  uint64_t offset;             /* offset 16: bytes from the buffer's start */
+  const ptxvm_tensor_map* map; /* offset 24: its 128 bytes in place of an address; NULL: none */
 } ptxvm_pointer;
 
 /* What a launch reads and writes. 24 bytes. */
@@ -78,7 +79,7 @@ typedef struct ptxvm_argument {
   int32_t n_pointers;            /* offset 48 */
 } ptxvm_argument;
 
-/* A launch as the host writes it between <<< and >>>, and how it is watched. 128 bytes. */
+/* A launch as the host writes it between <<< and >>>, and how it is watched. 136 bytes. */
 typedef struct ptxvm_launch_config {
   uint32_t grid[3];             /* offset 0 */
   uint32_t block[3];            /* offset 12: threads */
@@ -102,6 +103,8 @@ typedef struct ptxvm_launch_config {
   uint32_t registers;   /* offset 112: of a thread; 0: not known */
   const uint8_t* stop;  /* offset 120: another thread ends the launch by writing 1 here, which is an
                            error of the kind "launch"; NULL: nobody does */
+  uint64_t max_local_bytes; /* offset 128: local memory of all threads at once; 0: as the machine
+                               has it */
 } ptxvm_launch_config;
 
 /* PTXVM_VERSION of the library. */

@@ -130,6 +130,13 @@ uint64_t resident_blocks(const Program& program, const LaunchConfig& config,
   return all;
 }
 
+// Host threads that may run a cluster each at once.
+uint64_t threads_with_room(const Program& program, const LaunchConfig& config,
+                           const Options& options) {
+  const uint64_t local = config.block.count() * config.cluster.count() * program.local_bytes;
+  return local == 0 ? ~uint64_t{0} : std::max<uint64_t>(1, options.max_local_bytes / local);
+}
+
 // All clusters together have taken too long, and none of them is to blame.
 Fault over_limit(const Kernel& kernel, uint64_t limit) {
   Fault f;
@@ -193,6 +200,7 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   uint64_t threads = options.threads != 0 ? static_cast<uint64_t>(options.threads)
                                           : std::max(1u, std::thread::hardware_concurrency());
   threads = state.communicates || state.ordered ? 1 : std::min(threads, clusters);
+  threads = std::min(threads, threads_with_room(program, complete, options));
 
   Work work(clusters, options.cta_order == Order::kReversed, options.max_steps);
   ProbeSets probes(options.observers);

@@ -54,7 +54,16 @@ ClusterRunner::ClusterRunner(LaunchState& launch, const std::vector<std::unique_
   const size_t ctas = ctas_.size();
   registers_ = allocate(register_stride_ * warps_per_cta_ * ctas);
   shared_ = allocate(shared_stride_ * ctas);
-  local_ = allocate(local_stride_ * warps_per_cta_ * ctas);
+  const uint64_t local = local_stride_ * warps_per_cta_ * ctas;
+  const uint64_t most = launch.options->max_local_bytes;
+  if (launch.local_bytes.fetch_add(local) + local > most) {
+    const auto megabytes = [](uint64_t bytes) { return std::to_string(bytes >> 20) + " MB"; };
+    throw Error("'" + program.name + "': a thread has " + std::to_string(program.local_bytes) +
+                " bytes of local memory, and the threads of all blocks that run at once have more "
+                "than the " +
+                megabytes(most) + " that a launch may take (max_local_bytes, --max-local)");
+  }
+  local_ = allocate(local);
   for (Cta& cta : ctas_) {
     cta.warps.resize(warps_per_cta_);
     for (Warp& w : cta.warps) order_.push_back(&w);

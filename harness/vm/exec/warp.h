@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -45,6 +46,7 @@ struct LaunchState {
   bool communicates = false;    ///< Blocks see what others do: one host thread runs them all.
   uint64_t resident_limit = 1;  ///< Clusters that the card holds at once.
   Address grid_workspace = 0;   ///< Of a cooperative grid.
+  std::atomic<uint64_t> local_bytes = 0;  ///< Local memory of the clusters that have begun.
 };
 
 /// Lanes of a warp that are at the same place and not running now.

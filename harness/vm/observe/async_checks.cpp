@@ -7,15 +7,32 @@
 namespace ptxvm::observe {
 
 void RaceProbe::check_init(const Mbarrier& m, const MbarrierEvent& e) {
+  if (!m.known) return;
+  check_init(m.init, e);
+  for (const Mbarrier::Init& each : m.earlier) check_init(each, e);
+}
+
+void RaceProbe::check_init(const Mbarrier::Init& init, const MbarrierEvent& e) {
   const uint32_t w = warp(e.warp);
-  if (!m.known || m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) return;
+  if (init.clock <= clocks_.seen(w)[clocks_.warp(init.warp)]) return;
   const std::vector<Clock>& inits = cluster_known_[w].inits;
-  if (!inits.empty() && m.init_clock <= inits[m.init_warp]) return;
+  if (!inits.empty() && init.clock <= inits[init.warp]) return;
   log_.next_request();
   Example x;
   x.address = offset(e.address);
   x.block = block_number(e.home);
-  add(Problem::kMbarrierInit, warp_party(w, e.instruction), m.init, x);
+  add(Problem::kMbarrierInit, warp_party(w, e.instruction), init.party, x);
+}
+
+void RaceProbe::init_again(Mbarrier& m, const MbarrierEvent& e) {
+  const uint32_t w = warp(e.warp);
+  const Party here = warp_party(w, e.instruction);
+  if (m.init.warp != w) m.earlier.push_back(m.init);
+  log_.next_request();
+  Example x;
+  x.address = offset(e.address);
+  x.block = block_number(e.home);
+  add(Problem::kMbarrierAgain, here, m.init.party, x);
 }
 
 void RaceProbe::mbarrier(const MbarrierEvent& e) {
@@ -23,13 +40,16 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
   Mbarrier& m = mbarriers_[at];
   switch (e.action) {
     case MbarrierAction::kInit:
+      if (m.known) {
+        init_again(m, e);
+      } else {
+        m.earlier.clear();
+      }
       m.first_clock += static_cast<Clock>(m.phase) + 1;
       m.phase = 0;
       m.arriving.clear();
       m.done.clear();
-      m.init = warp_party(w, e.instruction);
-      m.init_warp = w;
-      m.init_clock = clocks_.now(w);
+      m.init = {warp_party(w, e.instruction), w, clocks_.now(w)};
       m.known = true;
       m.fenced = false;
       break;
@@ -74,7 +94,7 @@ void RaceProbe::load_bulk(const BulkEvent& e) {
     Example x;
     x.address = offset(e.mbarrier);
     x.block = block_number(e.home);
-    add(Problem::kMbarrierFence, warp_party(w, e.instruction), m.init, x);
+    add(Problem::kMbarrierFence, warp_party(w, e.instruction), m.init.party, x);
   }
   Actor a;
   a.agent = clocks_.bulk_load(at);
@@ -106,14 +126,12 @@ void RaceProbe::bulk(const BulkEvent& e) {
   const uint32_t w = warp(e.warp);
   log_.next_request();
   request_bytes_ = 16;
-  Stores& stores = stores_[w];
+  StoreGroups& stores = stores_[w];
   if (e.action == BulkAction::kIssue && e.kind == BulkKind::kLoad) load_bulk(e);
   if (e.action == BulkAction::kIssue && e.kind == BulkKind::kStore) {
-    stores.issued = e.group + 1;
-    stores.instruction = e.instruction;
     Actor a;
     a.agent = clocks_.bulk_store(w);
-    a.stamp = static_cast<Clock>(e.group) + 1;
+    a.stamp = stores.issue(e.lane, e.group, e.instruction);
     a.seen = clocks_.seen(w);
     a.published = clocks_.published(w);
     a.last_warp = clocks_.warp(blocks() * warps_ - 1);
@@ -121,10 +139,10 @@ void RaceProbe::bulk(const BulkEvent& e) {
       shadow_.read(a, e.instruction, place(e.warp.cta_rank, r.address), r.bytes, Place::kWarp, 4);
     }
   }
-  if (e.action == BulkAction::kCommit) stores.committed = e.group + 1;
-  if (e.action == BulkAction::kWait && stores.committed > e.group) {
-    stores.waited = std::max(stores.waited, stores.committed - e.group);
-    clocks_.know(w, clocks_.bulk_store(w), static_cast<Clock>(stores.waited));
+  if (e.action == BulkAction::kCommit) stores.commit(e.lane, e.group);
+  if (e.action == BulkAction::kWait) {
+    const Clock done = stores.wait(e.lane, e.group);
+    if (done > 0) clocks_.know(w, clocks_.bulk_store(w), done);
   }
 }
 

@@ -488,7 +488,7 @@ void RaceProbe::fence(const FenceEvent& e) {
   }
   if (e.kind != FenceKind::kProxyAsync && e.kind != FenceKind::kMbarrierInit) return;
   for (auto& [address, m] : mbarriers_) {
-    if (m.init_clock <= clocks_.seen(w)[clocks_.warp(m.init_warp)]) m.fenced = true;
+    if (m.init.clock <= clocks_.seen(w)[clocks_.warp(m.init.warp)]) m.fenced = true;
   }
 }
 
@@ -499,11 +499,10 @@ void RaceProbe::exit(const ExitEvent& e) {
     add(p.committed ? Problem::kCopyNotWaited : Problem::kCopyNotCommitted,
         warp_party(w, p.instruction), {}, {});
   }
-  const Stores& stores = stores_[w];
-  if (stores.issued > stores.waited) {
+  const StoreGroups& stores = stores_[w];
+  if (!stores.open().empty()) {
     log_.next_request();
-    add(stores.issued > stores.committed ? Problem::kCopyNotCommitted : Problem::kCopyNotWaited,
-        warp_party(w, stores.instruction), {}, {});
+    add(Problem::kStoreNotWaited, warp_party(w, stores.open().back().instruction), {}, {});
   }
   if (e.wgmma_pending != 0) {
     log_.next_request();

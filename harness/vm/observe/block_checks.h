@@ -11,6 +11,7 @@
 #include "observe/clocks.h"
 #include "observe/conflicts.h"
 #include "observe/shadow.h"
+#include "observe/store_groups.h"
 #include "ptxvm/observer.h"
 
 namespace ptxvm::observe {
@@ -41,10 +42,6 @@ class RaceProbe : public Probe, private ConflictSink {
     Clocks::Release release;
     std::vector<Party> parties;
   };
-  struct Stores {  // bulk groups
-    uint64_t issued = 0, committed = 0, waited = 0;
-    uint32_t instruction = 0;
-  };
   // Landed for a cp.async.mbarrier.arrive, which tells nobody but those who wait for that barrier.
   struct Copies {
     Clock clock = 0;  // of the last one
@@ -55,9 +52,13 @@ class RaceProbe : public Probe, private ConflictSink {
     Clocks::Release arriving, done;
     Clock first_clock = 0;  // of phase 0: memory may be initialised again
     uint64_t phase = 0;
-    Party init;
-    uint32_t init_warp = 0;  // among all of the cluster
-    Clock init_clock = 0;
+    struct Init {
+      Party party;
+      uint32_t warp = 0;  // among all of the cluster
+      Clock clock = 0;
+    };
+    Init init;
+    std::vector<Init> earlier;  // by other warps, with the same count and before any use
     bool known = false, fenced = false;
   };
 
@@ -108,6 +109,9 @@ class RaceProbe : public Probe, private ConflictSink {
   void store_carried(const AccessEvent& e);
   void add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address);
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
+  void check_init(const Mbarrier::Init& init, const MbarrierEvent& e);
+  /// By another thread, before any use.
+  void init_again(Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
 
   const Kernel kernel_;
@@ -138,7 +142,7 @@ class RaceProbe : public Probe, private ConflictSink {
   std::vector<uint32_t> exited_;                                    // warps, by rank
   std::map<uint32_t, Clocks::Release> released_;                    // by place of strong accesses
   std::map<uint32_t, Mbarrier> mbarriers_;                          // by place
-  std::vector<Stores> stores_;                                      // by warp
+  std::vector<StoreGroups> stores_;                                 // by warp
   std::vector<Copies> copies_;                                      // by warp
   // Reads of what nobody has written, an error once the value is used: by warp and load, and by
   // warp and store of what has been read so, or update.

@@ -58,7 +58,8 @@ class Writer {
 
  private:
   static bool is_advice(Problem problem) {
-    return problem == Problem::kMbarrierFence || problem == Problem::kGlobalUnfenced ||
+    return problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
+           problem == Problem::kStoreNotWaited || problem == Problem::kGlobalUnfenced ||
            problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
   }
 
@@ -79,12 +80,14 @@ class Writer {
         return "proxy";
       case Problem::kCopyNotWaited:
       case Problem::kCopyNotCommitted:
+      case Problem::kStoreNotWaited:
       case Problem::kWgmmaNotWaited:
         return "copy";
       case Problem::kBarrierLeft:
         return "barrier";
       case Problem::kMbarrierInit:
       case Problem::kMbarrierFence:
+      case Problem::kMbarrierAgain:
         return "mbarrier";
       case Problem::kUnfenced:
         return "wgmma";
@@ -102,9 +105,9 @@ class Writer {
   static bool names_other(Problem problem) {
     return problem == Problem::kRace || problem == Problem::kLaneRace ||
            problem == Problem::kProxy || problem == Problem::kMbarrierInit ||
-           problem == Problem::kMbarrierFence || problem == Problem::kGlobalRace ||
-           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue;
+           problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
+           problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced ||
+           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -211,6 +214,8 @@ class Writer {
       case Problem::kCopyNotCommitted:
         return who(e.here, false) + " exits, and its copies" + at +
                " were neither committed nor waited for";
+      case Problem::kStoreNotWaited:
+        return who(e.here, false) + " exits, and nothing has waited for its bulk stores" + at;
       case Problem::kWgmmaNotWaited:
         return who(e.here, false) + " exits, and nothing has waited for its wgmma" + at;
       case Problem::kBarrierLeft:
@@ -225,6 +230,11 @@ class Writer {
                ": a bulk copy uses it" + at +
                "; no fence.mbarrier_init or fence.proxy.async follows the init at " +
                place(key.other, false);
+      case Problem::kMbarrierAgain:
+        return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
+               who(e.here, false) + " initialises it" + at + ", which " + who(e.there, false) +
+               " has done at " + place(key.other, false) +
+               "; cards take it, the rules want one thread to do it";
       case Problem::kUnfenced:
         return who(e.here, false) + " issues a wgmma" + at +
                " on registers that were written after its last wgmma.fence";

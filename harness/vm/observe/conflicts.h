@@ -26,10 +26,12 @@ enum class Problem : uint8_t {
   kProxy,
   kCopyNotWaited,
   kCopyNotCommitted,
+  kStoreNotWaited,  // of a bulk store
   kWgmmaNotWaited,
   kBarrierLeft,
   kMbarrierInit,
   kMbarrierFence,
+  kMbarrierAgain,
   kUnfenced,
   kBlockStart,
   kBlockExit,

@@ -21,7 +21,7 @@ void GlobalChecks::begin(const CtaEvent& e) {
   Meetings& m = meetings_[e.cta];
   m.position = e.position;
   m.cluster = cluster_;
-  m.committed.assign(e.warps, 0);
+  m.stores.assign(e.warps, {});
   clocks_.begin(e.cta, e.warps);
 }
 
@@ -198,10 +198,11 @@ void GlobalChecks::mbarrier(const MbarrierEvent& e) {
 // A load counts as a read of the warp that issues it; a store is made by an engine, which is done
 // when a wait that is not only for reading says so.
 void GlobalChecks::bulk(const BulkEvent& e) {
-  uint64_t& committed = meetings_.at(e.warp.cta).committed[e.warp.warp];
-  if (e.action == BulkAction::kCommit) committed = std::max(committed, e.group + 1);
-  if (e.action == BulkAction::kWait && !e.read_only && committed > e.group) {
-    clocks_.know_stores(e.warp, static_cast<Clock>(committed - e.group));
+  StoreGroups& stores = meetings_.at(e.warp.cta).stores[e.warp.warp];
+  if (e.action == BulkAction::kCommit) stores.commit(e.lane, e.group);
+  if (e.action == BulkAction::kWait && !e.read_only) {
+    const Clock done = stores.wait(e.lane, e.group);
+    if (done > 0) clocks_.know_stores(e.warp, done);
   }
   if (e.action != BulkAction::kIssue || e.kind == BulkKind::kPrefetch) return;
   log_.next_request();
@@ -209,7 +210,7 @@ void GlobalChecks::bulk(const BulkEvent& e) {
   Mark mark{e.warp.cta, clocks_.now(e.warp), e.instruction, e.warp.warp, false};
   if (store) {
     mark.agent = static_cast<uint16_t>(clocks_.warps(e.warp.cta) + e.warp.warp);
-    mark.clock = static_cast<Clock>(e.group) + 1;
+    mark.clock = stores.issue(e.lane, e.group, e.instruction);
   }
   mark.strong = e.combines;
   for (const GlobalRange& r : e.global) {

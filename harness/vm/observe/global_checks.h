@@ -12,6 +12,7 @@
 #include "observe/global_clocks.h"
 #include "observe/global_shadow.h"
 #include "observe/ordering.h"
+#include "observe/store_groups.h"
 #include "ptxvm/launch.h"
 
 namespace ptxvm::observe {
@@ -41,7 +42,7 @@ class GlobalChecks {
     std::map<uint32_t, Handover> words;
     std::map<uint32_t, std::pair<Handover, Handover>> mbarriers;  // arriving, done
     Handover cluster_arriving, cluster_done;                      // in the first block of a cluster
-    std::vector<uint64_t> committed;                              // bulk groups, by warp
+    std::vector<StoreGroups> stores;                              // by warp
   };
 
   void access_global(const AccessEvent& e);

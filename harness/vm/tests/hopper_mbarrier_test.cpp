@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+
 #include "catch.h"
 #include "memory/mbarrier.h"
+#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -206,8 +209,13 @@ TEST_CASE("misuse of barriers") {
                              "  st.shared.u32 [%r30], 1;\n"
                              "  mbarrier.arrive.shared.b64 _, [%r30];")) ==
         "the mbarrier at shared address 1024 has been overwritten");
-  CHECK(message(with_barrier(1, "  @%p7 mbarrier.init.shared.b64 [%r30], 1;")) ==
-        "there is already an mbarrier at shared address 1024; mbarrier.inval ends its use");
+  const char* again =
+      "there is already an mbarrier at shared address 1024; mbarrier.inval ends its use";
+  const std::string init = "  @%p7 mbarrier.init.shared.b64 [%r30], ";
+  const std::string arrive = "  @%p7 mbarrier.arrive.shared.b64 _, [%r30];\n";
+  CHECK(message(with_barrier(1, init + "2;")) == again);
+  CHECK(message(with_barrier(2, arrive + init + "2;")) == again);
+  CHECK(message(with_barrier(1, arrive + arrive + init + "1;")) == again);
   CHECK(message(with_barrier(1,
                              "  @%p7 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r30], 1048575;"
                              "\n  @%p7 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r30], 1;")) ==
@@ -218,6 +226,59 @@ TEST_CASE("misuse of barriers") {
         "a .noComplete arrival completes the phase of the mbarrier at shared address 1024");
   CHECK(message(with_barrier(1, "  mbarrier.arrive.b64 _, [%base];")) ==
         "the address of an mbarrier is not in shared memory");
+}
+
+TEST_CASE("an mbarrier that several threads initialise before its use is advice") {
+  // All lanes of two warps; without the barrier a use is not ordered after all of them.
+  const std::string head =
+      "  .shared .align 8 .b8 bar[8];\n  mov.u32 %r30, bar; setp.eq.u32 %p7, %lane, 0;\n"
+      "  mbarrier.init.shared::cta.b64 [%r30], 1;\n";
+  const std::string use = "  @%p7 mbarrier.arrive.shared.b64 _, [%r30];\n";
+  for (const bool ordered : {true, false}) {
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const Run r =
+        run(kernel(head + (ordered ? "  bar.sync 0;\n" + use : ""), kTarget), {}, 64, 0, options);
+    REQUIRE(!r.result.fault);
+    REQUIRE(!r.result.findings.empty());
+    for (const Finding& each : r.result.findings) {
+      CHECK(each.checker == "mbarrier");
+      CHECK(each.severity == Severity::kAdvice);
+      CHECK(each.message.find("initialises it") != std::string::npos);
+    }
+  }
+  // Warp 2 waits for warp 1 alone.
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const Run r =
+      run(kernel("  .shared .align 8 .b8 bar[8];\n  .reg .pred %two, %none;\n"
+                 "  mov.u32 %r30, bar; shr.u32 %r31, %lane, 5; setp.eq.u32 %two, %r31, 2;\n"
+                 "  setp.eq.u32 %none, %r31, 0;\n"
+                 "  @%two bra $use;\n  mbarrier.init.shared::cta.b64 [%r30], 32;\n"
+                 "  @%none bra $end;\n  bar.sync 1, 64;\n  bra $end;\n"
+                 "$use:\n  bar.sync 1, 64;\n"
+                 "  mbarrier.arrive.shared.b64 _, [%r30];\n$end:\n",
+                 kTarget),
+          {}, 96, 0, options);
+  REQUIRE(!r.result.fault);
+  CHECK(std::ranges::any_of(r.result.findings, [](const Finding& each) {
+    return each.severity == Severity::kError &&
+           each.message.find("nothing orders this after the init by warp 0") != std::string::npos;
+  }));
+}
+
+TEST_CASE("a use has to come after all that initialise an mbarrier") {
+  // Warp 1 waits for nobody; in the machine's order it comes last, and finds the barrier in use.
+  const Run r = run(kernel("  .shared .align 8 .b8 bar[8];\n  mov.u32 %r30, bar;\n"
+                           "  setp.eq.u32 %p7, %lane, 0;\n"
+                           "  mbarrier.init.shared::cta.b64 [%r30], 1;\n"
+                           "  @%p7 mbarrier.arrive.shared.b64 _, [%r30];\n",
+                           kTarget),
+                    {}, 64);
+  REQUIRE(r.result.fault);
+  CHECK(r.result.fault->message.starts_with("there is already an mbarrier"));
 }
 
 TEST_CASE("a deadlock says what the barrier misses") {

@@ -21,6 +21,7 @@ struct Setup {
   int shift = 0;             // start of both operands, in units of 128 bytes
   bool base_offset = false;  // the swizzle pattern begins there, and the descriptor says so
   bool accumulate = false, half_sums = false, bfloat = false;
+  bool constant = false;  // says whether to accumulate, in place of a predicate
   int scale_a = 1, scale_b = 1;
 };
 
@@ -103,7 +104,10 @@ std::string text(const Setup& s, const std::string& between = "", const std::str
           "  wgmma.mma_async.sync.aligned.m64n" + std::to_string(s.n) + "k16." +
           (s.half_sums ? "f16" : "f32") + "." + in + "." + in + " " +
           registers(sums, name.c_str()) + ", " +
-          (s.a_registers ? registers(4, "%a") : std::string("%d1")) + ", %d2, %p2, " +
+          (s.a_registers ? registers(4, "%a") : std::string("%d1")) + ", %d2, " +
+          (!s.constant    ? "%p2, "
+           : s.accumulate ? "1, "
+                          : "0, ") +
           std::to_string(s.scale_a) + ", " + std::to_string(s.scale_b) + ", " +
           (s.a_registers ? ""
            : s.a_mn      ? "1, "
@@ -279,6 +283,16 @@ TEST_CASE("wgmma accumulates, negates, and takes bf16 and f16 accumulators") {
     CHECK(wrong_elements(s) == 0);
     s.bfloat = false;
     s.half_sums = true;
+    CHECK(wrong_elements(s) == 0);
+  }
+}
+
+TEST_CASE("wgmma takes a constant that says whether it accumulates") {
+  for (int bits = 0; bits < 4; ++bits) {
+    Setup s;
+    s.constant = true;
+    s.accumulate = bits & 1;
+    s.a_registers = bits & 2;
     CHECK(wrong_elements(s) == 0);
   }
 }

@@ -134,6 +134,30 @@ TEST_CASE("what it takes to begin a block with much local memory counts for the 
   CHECK(result.steps < 1000);
 }
 
+TEST_CASE("local memory of all threads at once is bounded") {
+  const Module module = Module::parse(
+      kHead + entry(".local .align 4 .b8 x[262144]; .reg .b32 %r; st.local.u32 [x], 1; ret;"),
+      "k.ptx");
+  Memory memory;
+  LaunchConfig config;
+  config.grid = {8, 1, 1};
+  config.block = {128, 1, 1};  // 32 MB
+  Options options;
+  options.threads = 4;
+  options.max_local_bytes = uint64_t{32} << 20;  // one host thread is left
+  CHECK(!launch(module, "k", config, memory, options).fault);
+  config.cluster = {2, 1, 1};
+  std::string refused;
+  try {
+    launch(module, "k", config, memory, options);
+  } catch (const Error& e) {
+    refused = e.what();
+  }
+  CHECK_THAT(refused, Contains("more than the 32 MB that a launch may take"));
+  options.max_local_bytes *= 2;
+  CHECK(!launch(module, "k", config, memory, options).fault);
+}
+
 TEST_CASE("functions that are lowered again for each of many entries") {
   std::string chain = ".func f3000() { ret; }\n";
   for (int i = 3000; i-- > 0;) {

@@ -243,8 +243,36 @@ TEST_CASE("bulk copies, mbarriers and the async proxy") {
         "race: shared +128, 16 bytes: a bulk store of warp 0, issued at test.ptx:25, reads "
         "what warp 1 wrote at :26; nothing orders them\n");
   CHECK(findings(leader + write + proxy + meet + store) ==
-        "copy: warp 0 exits, and its copies at test.ptx:25 were neither committed nor waited "
-        "for\n");
+        "copy: warp 0 exits, and nothing has waited for its bulk stores at test.ptx:25\n");
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const Run unfinished =
+      run(kernel(kSetUp + leader + write + proxy + meet + store, "sm_90a"), {}, 64, 0, options);
+  REQUIRE(unfinished.result.findings.size() == 1);
+  CHECK(unfinished.result.findings[0].severity == Severity::kAdvice);
+}
+
+TEST_CASE("groups of bulk stores are a thread's: each lane commits and waits for its own") {
+  // Lane 0 has a group more than the others; then all commit and wait, as library code does.
+  const std::string head =
+      "setp.eq.u32 %p1, %lane, 0;\nsetp.eq.u32 %p2, %lane, 1;\nst.shared.u32 [%r1], %lane;\n"
+      "fence.proxy.async.shared::cta;\nbar.sync 0;\n";
+  const std::string store = "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 64;\n";
+  const std::string commit = "cp.async.bulk.commit_group;\n";
+  const std::string wait = "cp.async.bulk.wait_group.read 0;\n";
+  check_clean(head + store + "@%p1 " + commit + store + commit + wait, 32);
+  check_clean(head + store + commit + "@%p2 " + commit + wait, 32);
+  CHECK(findings(head + store + commit + "@%p2 " + wait, 32) ==
+        "copy: warp 0 exits, and nothing has waited for its bulk stores at test.ptx:26\n");
+  CHECK(findings(head + store + "@%p2 " + commit + wait, 32) ==
+        "copy: warp 0 exits, and nothing has waited for its bulk stores at test.ptx:26\n");
+  // What lane 1 waits for says nothing about lane 0's.
+  CHECK(findings(head + store + commit + "@%p2 " + wait + "bar.warp.sync -1;\n" +
+                     "st.shared.u32 [%r1], %lane;\n" + wait,
+                 32)
+            .starts_with("race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:30 what a bulk "
+                         "store of warp 0, issued at :26, is still reading"));
 }
 
 TEST_CASE("a finding in full") {

@@ -135,6 +135,17 @@ POLL:
   ret;
 }
 """
+# The same out of a struct: struct { int n; CUtensorMap map; int* out; }, as CUDA before 13 lays it
+# out (64 bytes) and since (128).
+MEMBERS = {
+    align: TMAP.replace(
+        ".param .align 64 .b8 map[128], .param .u64 out", f".param .align {align} .b8 s[{bytes}]"
+    )
+    .replace("[out]", f"[s+{align + 128}]")
+    .replace("mov.b64 %rd2, map;", f"mov.b64 %rd2, s; add.s64 %rd2, %rd2, {align};")
+    .replace("mov.u32 %r4, 4;", "ld.param.u32 %r4, [s];")
+    for align, bytes in ((64, 256), (128, 384))
+}
 LOOP = ".visible .entry loop() {\nL: bra L;\n}\n"
 
 
@@ -265,6 +276,17 @@ class Arguments(Words):
         ):
             self.refused("run", "k.ptx", "--block", 16, "--arg", word,
                          "--arg", "out:o.npy:i32[16]", says=says)  # fmt: skip
+
+    def test_a_struct_with_a_tensor_map(self) -> None:
+        write_npy(self.folder / "x.npy", list(range(96)), (8, 12), "<i4")
+        expected = [row * 12 + column for row in range(2, 6) for column in range(4, 8)]
+        for text in MEMBERS.values():
+            self.ptx(text)
+            word = "struct:i32:4;tmap:x.npy:box=4,4;out:o.npy:i32[16]"
+            self.run_ptx("--block", 16, "--arg", word, "--overwrite")
+            self.assertEqual(self.numbers_of("o.npy"), expected)
+        self.refused("run", "k.ptx", "--block", 16, "--arg", "struct:i32:4;tmap:x.npy",
+                     says="box=EXTENTS is missing")  # fmt: skip
 
 
 class Names(Words):

@@ -143,12 +143,15 @@ StructArgument parse_struct(const std::string& word, std::string_view rest) {
   while (true) {
     const size_t semicolon = rest.find(';');
     const std::string member(rest.substr(0, semicolon));
-    if (auto buffer = parse_buffer(member)) {
+    if (member.starts_with("tmap:")) {
+      out.members.emplace_back(parse_tensor_map(word, member.substr(5)));
+    } else if (auto buffer = parse_buffer(member)) {
       out.members.emplace_back(*std::move(buffer));
     } else if (auto value = parse_value(member)) {
       out.members.emplace_back(*std::move(value));
     } else {
-      refuse(word, "the member '" + member + "' is neither a buffer nor a scalar nor raw:HEX");
+      refuse(word,
+             "the member '" + member + "' is neither a buffer nor a scalar nor raw:HEX nor tmap:");
     }
     if (semicolon == std::string_view::npos) return out;
     rest.remove_prefix(semicolon + 1);
@@ -191,6 +194,7 @@ std::vector<const BufferArgument*> buffers_of(const KernelArgument& argument) {
   if (const auto* group = std::get_if<StructArgument>(&argument)) {
     for (const auto& member : group->members) {
       if (const auto* buffer = std::get_if<BufferArgument>(&member)) out.push_back(buffer);
+      if (const auto* map = std::get_if<TensorMapArgument>(&member)) out.push_back(&map->base);
     }
   }
   return out;

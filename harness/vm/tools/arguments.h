@@ -51,7 +51,7 @@ struct TensorMapArgument {
 };
 /// struct:Q.npy;i32:7: members as C lays them out.
 struct StructArgument {
-  std::vector<std::variant<BufferArgument, ValueArgument>> members;
+  std::vector<std::variant<BufferArgument, ValueArgument, TensorMapArgument>> members;
 };
 using KernelArgument =
     std::variant<BufferArgument, ValueArgument, TensorMapArgument, StructArgument>;

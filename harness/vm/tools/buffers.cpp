@@ -16,6 +16,9 @@ namespace {
 
 using Begin = BufferArgument::Begin;
 
+/// Of CUtensorMap: 128 since CUDA 13, 64 before, which a struct that holds one says.
+constexpr uint32_t kMapAlignment = 64, kNewMapAlignment = 128;
+
 std::vector<const BufferArgument*> all_buffers(const LaunchOptions& wanted) {
   std::vector<const BufferArgument*> out;
   const auto add = [&](const KernelArgument& argument) {
@@ -154,17 +157,20 @@ Argument Buffers::tensor_map(const TensorMapArgument& wanted) {
   return Argument::tensor_map(map);
 }
 
-Argument Buffers::structure(const StructArgument& wanted) {
+Argument Buffers::structure(const StructArgument& wanted, uint32_t align) {
+  const uint32_t map_alignment = align < kNewMapAlignment ? kMapAlignment : kNewMapAlignment;
   std::vector<std::byte> bytes;
   size_t widest = 1;
-  const auto add = [&](std::span<const std::byte> member, size_t align) {
-    widest = std::max(widest, align);
-    bytes.resize((bytes.size() + align - 1) / align * align);
+  const auto add = [&](std::span<const std::byte> member, size_t alignment) {
+    widest = std::max(widest, alignment);
+    bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
     bytes.insert(bytes.end(), member.begin(), member.end());
   };
   for (const auto& member : wanted.members) {
     if (const auto* buffer = std::get_if<BufferArgument>(&member)) {
       add(Argument::pointer(place(*buffer).address).bytes(), sizeof(Address));
+    } else if (const auto* map = std::get_if<TensorMapArgument>(&member)) {
+      add(tensor_map(*map).bytes(), map_alignment);
     } else {
       const auto& value = std::get<ValueArgument>(member);
       add(value.bytes, value.type ? value.type->bytes : 1);
@@ -174,13 +180,13 @@ Argument Buffers::structure(const StructArgument& wanted) {
   return Argument::raw(bytes);
 }
 
-Argument Buffers::make(const KernelArgument& argument) {
+Argument Buffers::make(const KernelArgument& argument, uint32_t align) {
   if (const auto* buffer = std::get_if<BufferArgument>(&argument)) {
     return Argument::pointer(place(*buffer).address);
   }
   if (const auto* value = std::get_if<ValueArgument>(&argument)) return Argument::raw(value->bytes);
   if (const auto* map = std::get_if<TensorMapArgument>(&argument)) return tensor_map(*map);
-  return structure(std::get<StructArgument>(argument));
+  return structure(std::get<StructArgument>(argument), align);
 }
 
 void Buffers::fill(const Module& module, const VariableWords& wanted) {

@@ -20,7 +20,8 @@ class Buffers {
  public:
   explicit Buffers(Memory& memory) : memory_(memory) {}
 
-  Argument make(const KernelArgument& argument);
+  /// `align` is that of the parameter.
+  Argument make(const KernelArgument& argument, uint32_t align);
   /// Gives a variable its first contents.
   void fill(const Module& module, const VariableWords& wanted);
   /// Writes the files of all arguments and variables that say so.
@@ -40,7 +41,7 @@ class Buffers {
   Held place(const BufferArgument& buffer);
   Held made(const BufferArgument& buffer);
   Argument tensor_map(const TensorMapArgument& wanted);
-  Argument structure(const StructArgument& wanted);
+  Argument structure(const StructArgument& wanted, uint32_t align);
   std::string free_name(const std::string& wanted) const;
 
   Memory& memory_;

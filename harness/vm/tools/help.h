@@ -51,7 +51,7 @@ inline constexpr std::string_view kRunHelp =
     ".npy\n"
     "  i32:7 bf16:0.5 bool:1    scalar\n"
     "  raw:00ff                 bytes, in the order of memory\n"
-    "  struct:Q.npy;i32:7       members as C lays them out\n"
+    "  struct:Q.npy;i32:7       members as C lays them out; tensor maps too\n"
     "  tmap:Q.npy:box=64,64[:swizzle=128][:dims=...][:strides=BYTES,...]\n"
     "                           tensor map of a buffer; extents outermost first, as the array's\n"
     "  Types: float16 bfloat16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64\n"
@@ -71,6 +71,7 @@ inline constexpr std::string_view kRunHelp =
     "  --card NAME        of which card (a100, h100, h200, ...): how many blocks it holds at once\n"
     "  --registers N      of a thread, as ptxas says: they limit those blocks\n"
     "  --max-steps N      instructions of all warps before a launch is stopped\n"
+    "  --max-local BYTES  local memory of all threads that run at once; 512 MB if not given\n"
     "  --threads N        of the host\n"
     "  --reversed         warps and blocks take their turns last to first\n"
     "  --overwrite        outputs may replace files that are no .npy\n";

@@ -120,6 +120,8 @@ class Reader {
       {"--arg", [this](Value, Value v) { launch().arguments.push_back(parse_argument(v)); }},
       {"--global", [this](Value, Value v) { out_.variables.push_back(parse_variable(v)); }},
       {"--threads", [this](Value w, Value v) { out_.threads = parse_number<int>(w, v, 1); }},
+      {"--max-local",
+       [this](Value w, Value v) { out_.max_local = parse_number<uint64_t>(w, v, 1); }},
       {"--max-steps",
        [this](Value w, Value v) { out_.max_steps = parse_number<uint64_t>(w, v, 1); }},
       {"--registers",

@@ -35,6 +35,7 @@ struct LaunchOptions {
   std::vector<std::string> ignored;  ///< Checkers.
   int threads = 0;
   uint64_t max_steps = 0;  ///< 0: as the machine has it.
+  uint64_t max_local = 0;  ///< Bytes; 0: as the machine has it.
   uint32_t registers = 0;  ///< Of a thread; 0: not known.
   bool global_races = false;
   bool reversed = false, checkers = true, comments = true, by_line = false, hints = true;

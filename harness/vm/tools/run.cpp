@@ -116,7 +116,11 @@ class Run {
   void launch_one(const LaunchWords& words, const Kernel& kernel) {
     LaunchConfig config = config_of(words, kernel);
     if (!words.arguments.empty() || kernel.parameters().empty()) arguments_.clear();
-    for (const KernelArgument& each : words.arguments) arguments_.push_back(buffers_.make(each));
+    for (size_t i = 0; i < words.arguments.size(); ++i) {
+      const bool has = i < kernel.parameters().size();
+      const uint32_t align = has ? kernel.parameters()[i].align : 1;
+      arguments_.push_back(buffers_.make(words.arguments[i], align));
+    }
     config.arguments = arguments_;
 
     Counters counters;
@@ -125,6 +129,7 @@ class Run {
     options.threads = wanted_.threads;
     if (wanted_.reversed) options.warp_order = options.cta_order = Order::kReversed;
     if (wanted_.max_steps != 0) options.max_steps = wanted_.max_steps;
+    if (wanted_.max_local != 0) options.max_local_bytes = wanted_.max_local;
     if (!wanted_.card.empty()) options.card = card(wanted_.card);
     options.registers = wanted_.registers;
     options.observers = {&counters};

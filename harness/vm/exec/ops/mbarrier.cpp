@@ -119,11 +119,14 @@ Step init(Warp& w, const Op& op) {
                 std::to_string(kMbarrierMaxCount) + " are allowed");
     }
     auto [it, fresh] = cta.async.mbarriers.try_emplace(address);
-    if (!fresh) {
+    // Several threads that initialise it the same way before its use do no harm.
+    Mbarrier unused;
+    unused.expected = unused.pending = count;
+    if (!fresh && (it->second.phase != 0 || it->second.word() != unused.word())) {
       raise(w, op, FaultKind::kInvalid, lane,
             "there is already an mbarrier " + at(address) + "; mbarrier.inval ends its use");
     }
-    it->second.expected = it->second.pending = count;
+    it->second = unused;
     store_word(cta, address, it->second.word());
     if constexpr (kObserved) {
       auto e = event(id_of(w), op.instruction, MbarrierAction::kInit, cta, address, it->second);

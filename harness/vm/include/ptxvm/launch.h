@@ -178,6 +178,9 @@ struct Options {
   std::vector<Observer*> observers;
   uint64_t max_warp_steps = uint64_t{1} << 32;  ///< Instructions of one warp before it is stopped.
   uint64_t max_steps = uint64_t{1} << 40;       ///< Of all warps of the launch together.
+  /// Local memory of all threads that the launch keeps at once. Host threads are fewer where blocks
+  /// need much; a launch whose blocks need more side by side is refused.
+  uint64_t max_local_bytes = uint64_t{512} << 20;
   /// What the launch is for. It holds so many blocks at once, which matters to kernels whose blocks
   /// wait for each other.
   Card card = kH200;
