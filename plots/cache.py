@@ -38,25 +38,36 @@ class Line:
 
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(seq_len.WIDE, results, catalogue, problem, note)
+
+
+def draw_narrow(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(seq_len.NARROW, results, catalogue, problem, note)
+
+
+def draw_in(
+    layout: seq_len.Layout, results: Results, catalogue: Catalogue, problem: Problem, note: str
+) -> Figure:
     lines = rung_lines(results, catalogue, problem) + peer_lines(results, problem)
     # A single point is no line, and its label would cross the others.
     lines = [line for line in lines if len(line.keys) > 1]
     keys = sorted({number for line in lines for number in line.keys})
     if len(keys) < 2:
         raise LadderError(f"{results.name} has fewer than two caches like {problem.label}")
-    figure, axes = seq_len.make_figure(len(lines) + 1)
+    figure, axes = seq_len.make_figure(len(lines) + 1, layout)
     style.hairline_grid(axes, "y")
     for line in lines:
         axes.plot(line.keys, logarithms(line.values), clip_on=False, zorder=3, **line.look)
     floor = floor_of(results, problem)
-    set_axes(axes, keys, [value for line in lines for value in line.values] + floor)
+    set_axes(axes, keys, [value for line in lines for value in line.values] + floor, layout)
     for value in floor:
-        draw_floor(axes, value)
-    draw_roof(axes, results, problem, keys)
+        draw_floor(axes, value, layout)
+    draw_roof(axes, results, problem, keys, layout)
     style.label_ends(axes, [end_of(line) for line in lines])
     shape = problem.label.replace(f"N={problem.seq_q}/{problem.seq_kv} ", "")
-    style.titles(figure, f"One query against a cache, {results.gpu}", f"µs at {shape}", KEY)
-    style.footer(figure, results, note)
+    key = layout.wrapped(KEY)
+    style.titles(figure, f"One query against a cache, {results.gpu}", f"µs at {shape}", key)
+    style.footer(figure, results, note, lines=layout.footer_lines)
     return figure
 
 
@@ -109,11 +120,13 @@ def peer_lines(results: Results, problem: Problem) -> list[Line]:
     return [line for line in lines if line.keys]
 
 
-def set_axes(axes: Axes, keys: list[int], values: list[float]) -> None:
+def set_axes(
+    axes: Axes, keys: list[int], values: list[float], layout: seq_len.Layout
+) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(keys))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(keys, [str(number) for number in keys])
+    axes.set_xticks(keys, [layout.number(number) for number in keys])
     axes.set_xlim(keys[0] * 0.93, keys[-1])
     low, high = min(values) * 0.6, max(values) * 1.1
     axes.set_ylim(math.log10(low), math.log10(high))
@@ -131,20 +144,23 @@ def floor_of(results: Results, problem: Problem) -> list[float]:
     return [min(times)] if times else []
 
 
-def draw_floor(axes: Axes, floor: float) -> None:
+def draw_floor(axes: Axes, floor: float, layout: seq_len.Layout) -> None:
+    place, below = (0.0, -11) if layout.is_narrow else (0.72, 3)
     axes.axhline(math.log10(floor), color=style.MUTED, linewidth=0.9, linestyle=(0, (1, 1.5)))
     axes.annotate(
         f"a cache of one key: {floor:.1f} µs",
-        (0.72, math.log10(floor)),
+        (place, math.log10(floor)),
         xycoords=axes.get_yaxis_transform(),
-        xytext=(0, 3),
+        xytext=(0, below),
         textcoords="offset points",
         size=8.5,
         color=style.MUTED,
     )
 
 
-def draw_roof(axes: Axes, results: Results, problem: Problem, keys: list[int]) -> None:
+def draw_roof(
+    axes: Axes, results: Results, problem: Problem, keys: list[int], layout: seq_len.Layout
+) -> None:
     measured = limits.Limits.beside(results)
     roof = measured.traffic(LOOP) if measured else None
     if roof is None:
@@ -156,7 +172,7 @@ def draw_roof(axes: Axes, results: Results, problem: Problem, keys: list[int]) -
     axes.plot(*zip(*seen, strict=True), color=style.MUTED, linewidth=0.9, linestyle=(0, (1, 1.5)))
     middle = seen[len(seen) // 2]
     axes.annotate(
-        f"its bytes at {roof:.0f} GB/s",
+        f"at {roof:.0f} GB/s" if layout.is_narrow else f"its bytes at {roof:.0f} GB/s",
         middle,
         xytext=(4, -4),
         textcoords="offset points",

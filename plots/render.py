@@ -45,12 +45,15 @@ CHARTS = (
     # The site shows NAME.narrow in place of NAME where the window is narrow.
     *(Chart(f"{name}.narrow", progression.draw_narrow, p) for name, p in PROGRESSIONS.items()),
     Chart("seq_len", seq_len.draw),
+    Chart("seq_len.narrow", seq_len.draw_narrow),
     Chart("parent", parent.draw),
     Chart("roofline", roofline.draw),
     Chart("roofline_fp32", roofline.draw, SINGLE),
     Chart("memory", memory.draw, memory.PROBLEM),
     Chart("spread", spread.draw, varied=True),
+    Chart("spread.narrow", spread.draw_narrow, varied=True),
     Chart("cache", cache.draw, cache.PROBLEM, cached=True),
+    Chart("cache.narrow", cache.draw_narrow, cache.PROBLEM, cached=True),
     Chart("counts", counts.draw, counts.PROBLEM, counted=True),
 )
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,35 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 0.62, 1.95, 1.05, 0.92  # inches around the plot
 MINIMUM = 3.9  # inches of plot height
 KEY = "Median of the launches. Dashed: other implementations, timed in the same run."
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Of charts with lines: inches of the figure and around the plot."""
+
+    width: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    is_narrow: bool = False  # for a phone
+
+    def wrapped(self, text: str) -> str:
+        return textwrap.fill(text, 62) if self.is_narrow else text
+
+    @property
+    def footer_lines(self) -> int | None:
+        return 52 if self.is_narrow else None
+
+    def number(self, value: int) -> str:
+        """On the axis of lengths."""
+        return f"{value // 1024}k" if self.is_narrow and value >= 1024 else str(value)
+
+
+WIDE = Layout(9.6, 0.62, 1.95, 1.05, 0.92)
+NARROW = Layout(4.7, 0.55, 1.72, 1.35, 1.3, True)
 
 
 @dataclass(frozen=True)
@@ -40,29 +66,40 @@ class Line:
 
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(WIDE, results, catalogue, problem, note)
+
+
+def draw_narrow(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(NARROW, results, catalogue, problem, note)
+
+
+def draw_in(
+    layout: Layout, results: Results, catalogue: Catalogue, problem: Problem, note: str
+) -> Figure:
     lines = rung_lines(results, catalogue, problem) + peer_lines(results, problem)
     seqs = sorted({seq for line in lines for seq in line.seqs})
     if len(seqs) < 2:
         raise LadderError(f"{results.name} has fewer than two lengths like {problem.label}")
-    figure, axes = make_figure(len(lines) + 1)
+    figure, axes = make_figure(len(lines) + 1, layout)
     style.hairline_grid(axes, "y")
     for line in lines:
         axes.plot(line.seqs, line.values, clip_on=False, zorder=3, **line.look)
-    set_axes(axes, seqs, highest(results, problem, lines))
+    set_axes(axes, seqs, highest(results, problem, lines), layout)
     draw_ceiling(axes, results.matmul(problem))
     style.label_ends(axes, [style.End(line.name, line.look["color"], line.last) for line in lines])
     shape = problem.label.replace(f"N={problem.seq_q} ", "")
-    style.titles(figure, f"Sequence length, {results.gpu}", f"TFLOPS at {shape}", KEY)
-    style.footer(figure, results, note)
+    key = layout.wrapped(KEY)
+    style.titles(figure, f"Sequence length, {results.gpu}", f"TFLOPS at {shape}", key)
+    style.footer(figure, results, note, lines=layout.footer_lines)
     return figure
 
 
-def make_figure(labels: int) -> tuple[Figure, Axes]:
+def make_figure(labels: int, layout: Layout) -> tuple[Figure, Axes]:
     plot = max(MINIMUM, style.END_LABEL * labels * 1.1)
-    height = plot + TOP + BOTTOM
-    figure = style.plt.figure(figsize=(WIDTH, height))
-    box = (LEFT / WIDTH, BOTTOM / height, (WIDTH - LEFT - RIGHT) / WIDTH, plot / height)
-    return figure, figure.add_axes(box)
+    width, height = layout.width, plot + layout.top + layout.bottom
+    figure = style.plt.figure(figsize=(width, height))
+    across = layout.left / width, (width - layout.left - layout.right) / width
+    return figure, figure.add_axes((across[0], layout.bottom / height, across[1], plot / height))
 
 
 def rung_lines(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
@@ -93,12 +130,12 @@ def highest(results: Results, problem: Problem, lines: list[Line]) -> float:
     return max(values + ([ceiling.tflops] if ceiling else []))
 
 
-def set_axes(axes: Axes, seqs: list[int], top: float) -> None:
+def set_axes(axes: Axes, seqs: list[int], top: float, layout: Layout) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(seqs))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(seqs, [str(seq) for seq in seqs])
-    axes.set_xlim(seqs[0] * 0.93, seqs[-1])
+    axes.set_xticks(seqs, [layout.number(seq) for seq in seqs])
+    axes.set_xlim(seqs[0] * (0.8 if layout.is_narrow else 0.93), seqs[-1])
     axes.set_ylim(0, top * 1.05)
     axes.set_xlabel("sequence length N (log scale)", size=9)
 

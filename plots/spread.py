@@ -36,19 +36,30 @@ class Line:
 
 
 def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(seq_len.WIDE, results, catalogue, problem, note)
+
+
+def draw_narrow(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+    return draw_in(seq_len.NARROW, results, catalogue, problem, note)
+
+
+def draw_in(
+    layout: seq_len.Layout, results: Results, catalogue: Catalogue, problem: Problem, note: str
+) -> Figure:
     axis = problems_of(results, problem)
     if len(axis) < 2:
         raise LadderError(f"{results.name} has fewer than two spreads like {problem.label}")
     lines = rung_lines(results, catalogue, axis) + peer_lines(results, axis)
-    figure, axes = seq_len.make_figure(len(lines))
+    figure, axes = seq_len.make_figure(len(lines), layout)
     style.hairline_grid(axes, "y")
     for line in lines:
         draw_line(axes, line, axis)
     set_axes(axes, axis, max(value for line in lines for value in line.values))
     style.label_ends(axes, [style.End(line.name, line.look["color"], line.last) for line in lines])
     subtitle = f"TFLOPS at {problem.plain.label}"
-    style.titles(figure, f"Spread of the scores, {results.gpu}", subtitle, KEY)
-    style.footer(figure, results, note)
+    title = f"Spread of the scores, {results.gpu}"
+    style.titles(figure, title, subtitle, layout.wrapped(KEY))
+    style.footer(figure, results, note, lines=layout.footer_lines)
     return figure
 
 

@@ -203,25 +203,33 @@ class End:
     value: float | None = None
 
 
+# Right of a plot of ENDS_AT inches, in parts of them: the end of a hairline, a name, the end of a
+# value. Beside a plot of less than half of that they stand a little closer.
+ENDS_AT, HAIRLINE_END, NAME, VALUE_END = 7.03, 0.035, 0.04, 0.265
+CLOSER = 0.9
+
+
 def label_ends(axes: Axes, ends: Sequence[End]) -> None:
     """Name and last value of every line, moved apart, with a hairline to where it ends."""
     low, high = axes.get_ylim()
+    width = axes.figure.get_figwidth() * axes.get_position().width
     height = axes.figure.get_figheight() * axes.get_position().height
+    scale = round(ENDS_AT / width, 6) * (1 if width > ENDS_AT / 2 else CLOSER)
     gap = END_LABEL * (high - low) / height
     places = spread_labels([end.last[1] for end in ends], gap, low, high)
     for end, place in zip(ends, places):
         axes.annotate(
             "",
             end.last,
-            xytext=(1.035, place),
+            xytext=(1 + HAIRLINE_END * scale, place),
             textcoords=axes.get_yaxis_transform(),
             arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.7, "shrinkB": 3},
             annotation_clip=False,
         )
         text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": 8.5}
-        axes.text(1.04, place, end.name, color=end.colour, weight="bold", **text)
+        axes.text(1 + NAME * scale, place, end.name, color=end.colour, weight="bold", **text)
         value = end.last[1] if end.value is None else end.value
-        axes.text(1.265, place, f"{value:.0f}", color=end.colour, ha="right", **text)
+        axes.text(1 + VALUE_END * scale, place, f"{value:.0f}", color=end.colour, ha="right", **text)
 
 
 CHANGE, IDEA = 0.20, 1.28  # inches right of the plot: the two columns

@@ -48,7 +48,8 @@ the comment. Who changes the words that such a line has changes the line too, or
 writes the {{key}} again. A line that has no place, or several, is an error. Keys:
 
   [FILE] ID [PROBLEM] FIELD             a field of a row; FILE: else that of the ladder of the dtype;
-                                        PROBLEM: else 8192
+                                        PROBLEM: else 8192; with ,lengths at its end the rows whose
+                                        batch entries have keys of their own
   [FILE] ID [PROBLEM] FIELD / ID [PROBLEM]    0.92, the quotient with another row
   [FILE] ID [PROBLEM] FIELD % ID [PROBLEM]    +4.1 %, the change against it
   ridge FILE PROBLEM                    where a large product and a large copy meet

@@ -174,7 +174,7 @@ def two_groups() -> Canvas:
         thick=1.6,
         arrow=True,
     )
-    canvas.text(212, y + 54, "33 KB of shared memory", "muted", size=BRIEF, anchor="middle")
+    canvas.text(212, y + 54, "34 KB of shared memory", "muted", size=BRIEF, anchor="middle")
     return canvas
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -146,16 +146,33 @@ def limits_of(site: Site, card: str) -> limits.Limits:
     return limits.Limits.load(path)
 
 
+ANY_LENGTHS = (0,)  # of a key: those that the file has
+
+
 def parse_problem(text: str) -> Problem:
-    """ "8192" is short for 16,16,8192,128, and "8192,causal" for that with a mask."""
+    """ "8192" is short for 16,16,8192,128, and "8192,causal" for that with a mask. With ",lengths" at
+    the end: keys of each batch entry, as the result file has them."""
+    if text.endswith(",lengths"):
+        return replace(parse_problem(text.removesuffix(",lengths")), lengths=ANY_LENGTHS)
     seq, *flags = text.split(",")
     if not seq.isdigit() or flags and flags[0][:1].isdigit():
         return Problem.parse(text)
     return Problem.parse(",".join([ladder.MAIN_PROBLEM, *flags])).with_seq(int(seq))
 
 
+def with_lengths(results: Results, problem: Problem) -> Problem:
+    """The problem of the file that differs from this one in the lengths alone."""
+    found = {row.problem for row in results.timed() if row.problem.lengths}
+    same = [other for other in found if replace(other, lengths=ANY_LENGTHS) == problem]
+    if len(same) != 1:
+        raise LadderError(f"{results.name} has {len(same)} kinds of lengths at {problem.label}")
+    return same[0]
+
+
 def find_row(site: Site, results: Results, who: str, problem: Problem) -> Row:
     id, _, tile = who.partition("@")
+    if problem.lengths == ANY_LENGTHS:
+        problem = with_lengths(results, problem)
     if tile:
         row = results.ablation(id, problem, tile)
     elif site.catalogue.find(id):

@@ -309,11 +309,12 @@ class CacheChartTest(DrawingTest):
 
     def figures(self) -> Iterator[tuple[str, style.Figure]]:
         results, catalogue = self.results()
-        (chart,) = render.charts_of(results)
-        problem = ladder.Problem.parse(chart.problem)
-        figure = chart.draw(results, catalogue, problem, "a note")
-        self.addCleanup(style.plt.close, figure)
-        yield chart.name, figure
+        charts = render.charts_of(results)
+        self.assertEqual([chart.name for chart in charts], ["cache", "cache.narrow"])
+        for chart in charts:
+            figure = chart.draw(results, catalogue, ladder.Problem.parse(chart.problem), "a note")
+            self.addCleanup(style.plt.close, figure)
+            yield chart.name, figure
 
     def test_lines_and_floor(self) -> None:
         results, catalogue = self.results()
@@ -324,9 +325,9 @@ class CacheChartTest(DrawingTest):
         self.assertEqual(len(others), 2)
         for name, figure in self.figures():
             words = " ".join(text.get_text() for text in visible_texts(figure))
-            self.assertEqual(name, "cache")
-            for word in ("1024", "8192", "a cache of one key", "02 swizzle", "cuDNN"):
-                self.assertIn(word, words)
+            keys = ("1k", "8k") if name == "cache.narrow" else ("1024", "8192")
+            for word in (*keys, "a cache of one key", "02 swizzle", "cuDNN"):
+                self.assertIn(word, words, name)
             self.assertNotIn("03", words)  # timed at one length: a point and no line
 
     def test_other_files_do_not_draw_it(self) -> None:
@@ -347,7 +348,7 @@ class SpreadChartTest(DrawingTest):
     def figures(self) -> Iterator[tuple[str, style.Figure]]:
         results, catalogue = self.results()
         charts = render.charts_of(results)
-        self.assertEqual([chart.name for chart in charts], ["spread"])
+        self.assertEqual([chart.name for chart in charts], ["spread", "spread.narrow"])
         for chart in charts:
             figure = chart.draw(results, catalogue, MAIN, "a note")
             self.addCleanup(style.plt.close, figure)

@@ -297,6 +297,20 @@ class NumberTest(DocsTest):
         code, texts, said = self.numbers(*found)
         self.assertEqual((code, texts), (0, list(found.values())), said)
 
+    def test_lengths_are_those_of_the_file(self) -> None:
+        document = json.loads(self.read("plots/results/synthetic/ladder.json"))
+        row = next(row for row in document["rows"] if row["id"] == "02" and row["tflops"])
+        row["problem"] |= {"seq_kv": 64, "lengths": list(range(1, 17))}
+        self.put("plots/results/synthetic/ladder.json", json.dumps(document))
+        problem = row["problem"]
+        seq = f"{problem['seq_q']}/64"
+        key = f"16,16,{seq},{problem['head_dim']}" + ",causal" * problem["causal"]
+        code, texts, said = self.numbers(f"synthetic/ladder 02 {key},lengths tflops")
+        self.assertEqual((code, texts), (0, [f"{row['tflops']:.0f}"]), said)
+        code, _, said = self.numbers(f"synthetic/ladder 02 {key.replace('/64', '/32')},lengths ms")
+        self.assertEqual(code, 2)
+        self.assertIn("has 0 kinds of lengths at B=16", said)
+
     def test_bad_keys_are_one_clear_line(self) -> None:
         cases = {
             "synthetic/none 02 8192 tflops": "cannot read",
