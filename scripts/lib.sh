@@ -85,6 +85,47 @@ require_writable() {
     die "cannot write '$1'; set $2 to a folder that can be written" 3
 }
 
+# What runs long is a child that is told when the script is: nothing is left behind, and what was
+# measured until then is written.
+CHILD="" # its process, or its group with a minus
+GROUP="" # not empty in run_group
+
+stop_child() {
+  trap '' INT TERM
+  set +m
+  if [[ -n $CHILD ]]; then
+    kill -TERM -- "$CHILD" 2>/dev/null || true
+    wait "${CHILD#-}" || true
+    # Of a group, the last may end later than the first.
+    while kill -0 -- "$CHILD" 2>/dev/null; do sleep 0.05; done
+  fi
+  die "interrupted" 130
+}
+
+# run_child COMMAND...: its exit code.
+run_child() {
+  local code=0 before
+  before="$(trap -p INT TERM)"
+  trap stop_child INT TERM
+  "$@" &
+  CHILD=${GROUP:+-}$!
+  wait "${CHILD#-}" || code=$?
+  CHILD=""
+  trap - INT TERM
+  eval "$before"
+  return "$code"
+}
+
+# run_group COMMAND...: for programs that do not tell their own children (cmake, ctest). All of them
+# are told, because they are in a group of their own.
+run_group() {
+  local code=0 GROUP=yes
+  set -m
+  run_child "$@" || code=$?
+  set +m
+  return "$code"
+}
+
 # configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache
 # entries. Without a target everything is built.
 configure_and_build() {
@@ -92,9 +133,9 @@ configure_and_build() {
   read -r -a flags <<<"${FA_CMAKE_FLAGS:-}"
   require_writable "$BUILD_DIR" FA_BUILD_DIR
   step "build ($BUILD_DIR)"
-  (cd "$ROOT" && cmake --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2) ||
+  run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2 ||
     die "cmake could not configure; the messages above say why" 3
-  cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
+  run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
     die "the build failed; see above" 1
 }
 

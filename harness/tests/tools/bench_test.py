@@ -261,6 +261,12 @@ echo "$*" >>"$LOG"
 [ "$1" != "$STOPS" ] || exec sleep 60
 [ "$1" != explain ] || exit "$CODE"
 """
+# It does not wait for what it starts, as cmake does not for ninja when it is told to stop.
+CMAKE = """#!/bin/sh
+case "$*" in
+  *$STOPS*) sleep 60 & echo $! >>"$LOG"; wait ;;
+esac
+"""
 
 
 @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
@@ -276,12 +282,14 @@ class WithoutGpuTest(support.FolderTest):
         self.log.write_text("")
 
     def start(self, file: object, *words: str, stops: str = "", code: int = 0) -> subprocess.Popen:
+        return self.script(SCRIPT, "--no-build", "--json", file, *words, stops=stops, code=code)
+
+    def script(self, *command: object, stops: str = "", code: int = 0) -> subprocess.Popen:
         environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(self.log)}
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}"}
         environment |= {"STOPS": stops, "CODE": str(code)}
-        command = [SCRIPT, "--no-build", "--json", file, *words]
         return subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, text=True,
+            [str(word) for word in command], env=environment, stderr=subprocess.PIPE, text=True,
             # Of a test that runs in the background the signal may be ignored.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
@@ -350,6 +358,22 @@ class WithoutGpuTest(support.FolderTest):
             self.assertEqual(process.returncode, 130, err)
             self.assertFalse(Path(f"/proc/{children[0]}").exists())
             self.assertEqual({path.name for path in self.folder.iterdir()}, before)
+
+    def test_a_signal_stops_the_build_and_what_it_started(self) -> None:
+        (self.folder / "cmake").write_text(CMAKE)
+        (self.folder / "cmake").chmod(0o755)
+        build = ("bash", "-c", f"source '{SCRIPT.parent}/lib.sh' && configure_and_build")
+        for number, at in ((signal.SIGINT, "--preset"), (signal.SIGTERM, "--build")):
+            self.log.write_text("")
+            process = self.script(*build, stops=at)
+            while not (started := self.log.read_text()).endswith("\n"):
+                self.assertIsNone(process.poll(), "it ended before its build")
+                time.sleep(0.02)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn("interrupted", err)
+            self.assertFalse(Path(f"/proc/{started.strip()}").exists())
 
     def children(self, parent: int) -> list[str]:
         return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
