@@ -322,7 +322,7 @@ class RunCommand final : public Command {
   Problem problem_;
   std::optional<Problem> converted_from_;  ///< of files with another dtype
   std::optional<ResultsFile> results_;
-  int launches_ = 0;                       ///< kernels print in the first, and say the same later
+  int launches_ = 0;  ///< kernels print in the first, and say the same later
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;
 };
 
