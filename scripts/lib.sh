@@ -145,7 +145,7 @@ set_up_and_build() {
   local parts
   read -r -a parts <<<"$1"
   step "set-up"
-  "$ROOT/scripts/setup.sh" build cuda "${parts[@]}"
+  run_child "$ROOT/scripts/setup.sh" build cuda "${parts[@]}"
   configure_and_build "${@:2}"
 }
 

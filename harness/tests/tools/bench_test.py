@@ -261,10 +261,10 @@ echo "$*" >>"$LOG"
 [ "$1" != "$STOPS" ] || exec sleep 60
 [ "$1" != explain ] || exit "$CODE"
 """
-# It does not wait for what it starts, as cmake does not for ninja when it is told to stop.
-CMAKE = """#!/bin/sh
+# It does not stop what it has started, as cmake does not stop ninja.
+OTHERS = """#!/bin/sh
 case "$*" in
-  *$STOPS*) sleep 60 & echo $! >>"$LOG"; wait ;;
+  *"$STOPS"*) sleep 60 & echo $! >>"$LOG"; wait ;;
 esac
 """
 
@@ -287,7 +287,7 @@ class WithoutGpuTest(support.FolderTest):
     def script(self, *command: object, stops: str = "", code: int = 0) -> subprocess.Popen:
         environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(self.log)}
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}"}
-        environment |= {"STOPS": stops, "CODE": str(code)}
+        environment |= {"STOPS": stops, "CODE": str(code), "FA_VENV_DIR": str(self.folder)}
         return subprocess.Popen(
             [str(word) for word in command], env=environment, stderr=subprocess.PIPE, text=True,
             # Of a test that runs in the background the signal may be ignored.
@@ -359,13 +359,20 @@ class WithoutGpuTest(support.FolderTest):
             self.assertFalse(Path(f"/proc/{children[0]}").exists())
             self.assertEqual({path.name for path in self.folder.iterdir()}, before)
 
-    def test_a_signal_stops_the_build_and_what_it_started(self) -> None:
-        (self.folder / "cmake").write_text(CMAKE)
-        (self.folder / "cmake").chmod(0o755)
+    def test_a_signal_stops_what_others_have_started(self) -> None:
+        (self.folder / "bin").mkdir()
+        for name in ("cmake", "bin/python", "python3"):
+            (self.folder / name).write_text(OTHERS)
+            (self.folder / name).chmod(0o755)
         build = ("bash", "-c", f"source '{SCRIPT.parent}/lib.sh' && configure_and_build")
-        for number, at in ((signal.SIGINT, "--preset"), (signal.SIGTERM, "--build")):
+        set_up = (SCRIPT.parent / "setup.sh", "python")
+        for number, command, at in (
+            (signal.SIGINT, build, "--preset"),
+            (signal.SIGTERM, build, "--build"),
+            (signal.SIGTERM, set_up, "pip install"),
+        ):
             self.log.write_text("")
-            process = self.script(*build, stops=at)
+            process = self.script(*command, stops=at)
             while not (started := self.log.read_text()).endswith("\n"):
                 self.assertIsNone(process.poll(), "it ended before its build")
                 time.sleep(0.02)
