@@ -31,8 +31,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 EXERCISES = REPOSITORY / "docs/exercises"
-OWN = Path(os.environ.get("FA_OWN_DIR", REPOSITORY / "kernels/own"))
-BUILD = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+OWN = Path(os.environ.get("FA_OWN_DIR") or REPOSITORY / "kernels/own")
+BUILD = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
 TIMEOUT = 300  # seconds for one run of fa; a kernel may loop for ever
 SHOWN = 3  # failures of fa check
 
