@@ -412,7 +412,7 @@ def check_bytes_written(module: ModuleType, fa: Path) -> Finding:
 def check_benchmark(fa: Path, file: Path) -> Iterator[Finding]:
     try:
         module = load_module(file)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the reader's file does
+    except (Exception, SystemExit) as error:  # whatever the reader's file does
         yield Finding(False, f"{file.name} cannot be imported: {error!r}")
         return
     checks: list[Callable[[], Finding]] = [

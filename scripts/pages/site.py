@@ -149,7 +149,7 @@ def limits_of(site: Site, card: str) -> limits.Limits:
 def parse_problem(text: str) -> Problem:
     """ "8192" is short for 16,16,8192,128, and "8192,causal" for that with a mask."""
     seq, *flags = text.split(",")
-    if not seq.isdigit() or flags and flags[0][:1].isdigit():
+    if not seq.isdigit() or (flags and flags[0][:1].isdigit()):
         return Problem.parse(text)
     return Problem.parse(",".join([ladder.MAIN_PROBLEM, *flags])).with_seq(int(seq))
 
