@@ -95,11 +95,20 @@ stop_child() {
   set +m
   if [[ -n $CHILD ]]; then
     kill -TERM -- "$CHILD" 2>/dev/null || true
+    [[ $CHILD != -* ]] || end_group "$CHILD"
     wait "${CHILD#-}" || true
-    # Of a group, the last may end later than the first.
-    while kill -0 -- "$CHILD" 2>/dev/null; do sleep 0.05; done
   fi
   die "interrupted" 130
+}
+
+# end_group -GROUP: the last may end later than the first; what does not in five seconds is ended.
+end_group() {
+  local times
+  for ((times = 0; times < 140; ++times)); do
+    kill -0 -- "$1" 2>/dev/null || return 0
+    [[ $times -ne 100 ]] || kill -KILL -- "$1" 2>/dev/null || true
+    sleep 0.05
+  done
 }
 
 # run_child COMMAND...: its exit code.
