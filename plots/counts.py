@@ -47,7 +47,7 @@ def sectors(counts: Counts) -> float:
 class Panel:
     title: str
     value: Callable[[Counts], float]
-    wasted: Callable[[Counts], float] = lambda counts: 0.0  # noqa: E731
+    wasted: Callable[[Counts], float] = lambda counts: 0.0
 
 
 PANELS = (

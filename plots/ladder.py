@@ -419,7 +419,7 @@ class Catalogue:
 
 
 def find_fa() -> Path:
-    build = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+    build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
     for candidate in (build / "fa", build / "harness/cli/fa"):
         if candidate.is_file():
             return candidate

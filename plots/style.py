@@ -17,12 +17,12 @@ import matplotlib
 
 matplotlib.use("svg")  # no display is needed; set before pyplot is imported
 
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.transforms import blended_transform_factory  # noqa: E402
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
 
-from ladder import (  # noqa: E402
+from ladder import (
     MAIN_PROBLEM,
     Catalogue,
     CannotWrite,

@@ -43,29 +43,8 @@ SINGLE_PEERS=$TORCH_PEERS,cublas,copy
 FAILED=0
 OVERWRITE=() # --overwrite, if it was given
 STARTED=" "  # files that were started afresh by now
-CHILD=""
 
-# What runs long runs as a child that is told when this script is: nothing is left behind, and what
-# was measured until then is written.
-stop_child() {
-  trap '' INT TERM
-  if [[ -n $CHILD ]]; then
-    kill -TERM "$CHILD" 2>/dev/null || true
-    wait "$CHILD" || true
-  fi
-  die "interrupted" 130
-}
 trap stop_child INT TERM
-
-# run_child COMMAND...: its exit code.
-run_child() {
-  local code=0
-  "$@" &
-  CHILD=$!
-  wait "$CHILD" || code=$?
-  CHILD=""
-  return "$code"
-}
 
 # require_results_file FILE: a file can be there, or be made in a folder that is there or can be;
 # found out before anything runs for minutes.

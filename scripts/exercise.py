@@ -31,8 +31,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 EXERCISES = REPOSITORY / "docs/exercises"
-OWN = Path(os.environ.get("FA_OWN_DIR", REPOSITORY / "kernels/own"))
-BUILD = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+OWN = Path(os.environ.get("FA_OWN_DIR") or REPOSITORY / "kernels/own")
+BUILD = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
 TIMEOUT = 300  # seconds for one run of fa; a kernel may loop for ever
 SHOWN = 3  # failures of fa check
 
@@ -412,7 +412,7 @@ def check_bytes_written(module: ModuleType, fa: Path) -> Finding:
 def check_benchmark(fa: Path, file: Path) -> Iterator[Finding]:
     try:
         module = load_module(file)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the reader's file does
+    except (Exception, SystemExit) as error:  # whatever the reader's file does
         yield Finding(False, f"{file.name} cannot be imported: {error!r}")
         return
     checks: list[Callable[[], Finding]] = [

@@ -85,6 +85,56 @@ require_writable() {
     die "cannot write '$1'; set $2 to a folder that can be written" 3
 }
 
+# What runs long is a child that is told when the script is: nothing is left behind, and what was
+# measured until then is written.
+CHILD="" # its process, or its group with a minus
+GROUP="" # not empty in run_group
+
+stop_child() {
+  trap '' INT TERM
+  set +m
+  if [[ -n $CHILD ]]; then
+    kill -TERM -- "$CHILD" 2>/dev/null || true
+    [[ $CHILD != -* ]] || end_group "$CHILD"
+    wait "${CHILD#-}" || true
+  fi
+  die "interrupted" 130
+}
+
+# end_group -GROUP: the last may end later than the first; what does not in five seconds is ended.
+end_group() {
+  local times
+  for ((times = 0; times < 140; ++times)); do
+    kill -0 -- "$1" 2>/dev/null || return 0
+    [[ $times -ne 100 ]] || kill -KILL -- "$1" 2>/dev/null || true
+    sleep 0.05
+  done
+}
+
+# run_child COMMAND...: its exit code.
+run_child() {
+  local code=0 before
+  before="$(trap -p INT TERM)"
+  trap stop_child INT TERM
+  "$@" &
+  CHILD=${GROUP:+-}$!
+  wait "${CHILD#-}" || code=$?
+  CHILD=""
+  trap - INT TERM
+  eval "$before"
+  return "$code"
+}
+
+# run_group COMMAND...: for programs that do not tell their own children (cmake, ctest). All of them
+# are told, because they are in a group of their own.
+run_group() {
+  local code=0 GROUP=yes
+  set -m
+  run_child "$@" || code=$?
+  set +m
+  return "$code"
+}
+
 # configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache
 # entries. Without a target everything is built.
 configure_and_build() {
@@ -92,9 +142,9 @@ configure_and_build() {
   read -r -a flags <<<"${FA_CMAKE_FLAGS:-}"
   require_writable "$BUILD_DIR" FA_BUILD_DIR
   step "build ($BUILD_DIR)"
-  (cd "$ROOT" && cmake --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2) ||
+  run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2 ||
     die "cmake could not configure; the messages above say why" 3
-  cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
+  run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
     die "the build failed; see above" 1
 }
 
@@ -104,7 +154,7 @@ set_up_and_build() {
   local parts
   read -r -a parts <<<"$1"
   step "set-up"
-  "$ROOT/scripts/setup.sh" build cuda "${parts[@]}"
+  run_child "$ROOT/scripts/setup.sh" build cuda "${parts[@]}"
   configure_and_build "${@:2}"
 }
 

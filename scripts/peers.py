@@ -600,7 +600,7 @@ def parse_arguments(argv: Sequence[str]) -> Options:
 
 
 def find_library(named: Path | None) -> Path:
-    build = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+    build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
     for candidate in [named] if named else [build / "libfa.so", build / "harness/capi/libfa.so"]:
         if candidate.is_file():
             return candidate.resolve()

@@ -23,7 +23,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-SITE = Path(os.environ.get("FA_BUILD_DIR", ROOT / "build")) / "site"
+SITE = Path(os.environ.get("FA_BUILD_DIR") or ROOT / "build") / "site"
 PICTURE = ROOT / "docs/assets/pictures/live_page.png"
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
 CHAPTER, COLOUR, COUNT, FUNCTION = "02_swizzle", "wavefr.", "ldmatrix wavefronts", "multiply_qk"

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -183,7 +184,7 @@ def find_source(command: list[str]) -> str:
 
 def find_object(command: list[str]) -> Path | None:
     """What the command writes; None when no -o says so."""
-    for option, value in zip(command, command[1:]):
+    for option, value in pairwise(command):
         if option in ("-o", "--output-file"):
             return Path(value)
     return None

@@ -15,6 +15,9 @@ PYTHON_MINIMUM=3.11
 CUDA_STAMP="$VENV/requirements-cuda.stamp"
 PYTHON_STAMP="$VENV/requirements.stamp"
 
+# apt-get is waited for, because half an installation helps nobody; pip is told to stop.
+trap stop_child INT TERM
+
 # --- what is missing -----------------------------------------------------------------------------
 
 version_at_least() { [[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" == "$2" ]]; }
@@ -100,7 +103,7 @@ pip_install() {
     python3 -m venv "$VENV" || return 1
   fi
   step "pip install -r ${requirements#"$ROOT"/}"
-  "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check "$@" \
+  run_group "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check "$@" \
     -r "$requirements" >&2 || return 1
   cp "$requirements" "$stamp"
 }

@@ -7,6 +7,8 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+trap stop_child INT TERM
+
 main() {
   if [[ ${1:-} == -h || ${1:-} == --help ]]; then
     show_usage
@@ -14,7 +16,7 @@ main() {
   fi
   set_up_and_build "python"
   step "test"
-  ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error -j "$(jobs_count)" "$@"
+  run_group ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error -j "$(jobs_count)" "$@"
 }
 
 main "$@"

@@ -253,7 +253,7 @@ def select(sources: list[Source], files: list[Path]) -> list[Source]:
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    build = os.environ.get("FA_BUILD_DIR", REPOSITORY / "build")
+    build = os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build"
     parser.add_argument("--build", type=Path, default=Path(build), help="build folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("files", type=Path, nargs="*", help="default: all")

@@ -130,6 +130,9 @@ class RunCommand final : public Command {
     Progress progress;
     BlockProgress blocks(progress, item.name);
     if (vm_.checkers) vm_.observers.push_back(&blocks);
+    vm_.printed = [this](const std::string& text) {
+      if (launches_ == 1) fmt::print("{}", text);
+    };
     const std::unique_ptr<Device> device =
         make_device(device_, {.exact_buffers = exact_buffers_, .vm = vm_});
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
@@ -215,8 +218,13 @@ class RunCommand final : public Command {
     return Verifier(problem_, inputs);
   }
 
+  void launch(Device& device, const LaunchPlan& plan) {
+    ++launches_;
+    device.launch(plan);
+  }
+
   Exit launch_once(Device& device, const Item& item) {
-    device.launch(item.plan);
+    launch(device, item.plan);
     const HostTensor output = device.download_output();
     fmt::print("{} on {}: launched once, not verified\n", item.name,
                describe(problem_, item.key.inputs));
@@ -228,7 +236,7 @@ class RunCommand final : public Command {
   Exit verify(Device& device, const Item& item, const Verifier& verifier) {
     HostTensor output;
     const Verdict verdict = pass_gate(
-        device, [&] { device.launch(item.plan); }, verifier, &output);
+        device, [&] { launch(device, item.plan); }, verifier, &output);
     print_verdict(item, verdict);
     // The verdict is with the reader before anything is written, which may fail.
     std::fflush(stdout);
@@ -254,6 +262,7 @@ class RunCommand final : public Command {
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
                                   : coloured("wrong", Colour::red) + ": " + verdict.reason);
     if (!verdict.details.empty()) fmt::print("{}\n", verdict.details);
+    if (check.rows_total == 0) return;  // the kernel did not get to its end
     fmt::print("error {:.3g}, tolerance {:.3g} ({:.2f} of it), {} of {} rows verified\n",
                check.max_error, check.tolerance, check.ratio, check.rows_checked, check.rows_total);
     if (problem_.lse) {
@@ -313,6 +322,7 @@ class RunCommand final : public Command {
   Problem problem_;
   std::optional<Problem> converted_from_;  ///< of files with another dtype
   std::optional<ResultsFile> results_;
+  int launches_ = 0;  ///< kernels print in the first, and say the same later
   bool overwrite_ = false, no_time_ = false, launch_only_ = false, exact_buffers_ = false;
 };
 

@@ -79,6 +79,9 @@ std::string in_our_words(const CLI::ParseError& error, const CLI::App& app) {
                            : fmt::format("{} takes at most {} values, not {}", words[1].str(),
                                          words[2].str(), words[3].str());
   }
+  if (const std::size_t flag = text.find(" was given a disallowed"); flag != std::string::npos) {
+    return fmt::format("--{} takes no value; see fa {}--help", text.substr(0, flag), name);
+  }
   if (error.get_name() == "RequiredError") {
     return fmt::format("no {} given; see fa {}--help", text.substr(0, text.find(' ')), name);
   }
@@ -96,6 +99,12 @@ std::vector<std::string> as_option(const std::vector<std::string>& words,
   const auto known = [&](const Entry& entry) { return words[1] == entry.name; };
   if (std::none_of(entries.begin(), entries.end(), known)) refuse_command(entries, words[1]);
   return {words[1], "--help"};
+}
+
+/// CLI11 sets aside what follows "--", and no command would miss it.
+void refuse_separator(const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), "--") == words.end()) return;
+  throw UsageError("'--' is not understood: no rung begins with a dash, and a file may be ./-name");
 }
 
 /// What CLI11 writes, in lines of 100 columns: descriptions stay in theirs.
@@ -132,10 +141,15 @@ Exit dispatch(const std::vector<std::string>& words, const std::vector<Entry>& e
     apps.push_back(app.add_subcommand(entry.name, entry.about));
     apps.back()->allow_extras();
     entry.command->declare(*apps.back());
+    for (CLI::Option* option : apps.back()->get_options()) {
+      const bool is_flag = option->get_items_expected_max() == 0;
+      if (is_flag && option != apps.back()->get_help_ptr()) option->disable_flag_override();
+    }
   }
 
   // CLI11 takes the words last to first.
   const std::vector<std::string> line = as_option(words, entries);
+  refuse_separator(line);
   std::vector<std::string> reversed(line.rbegin(), line.rend());
   try {
     app.parse(std::move(reversed));

@@ -213,6 +213,7 @@ void VmDevice::run(const Launch& step) {
   } catch (const ptxvm::Error& error) {
     throw DeviceError(error.what());
   }
+  if (options_.printed && !result.printed.empty()) options_.printed(result.printed);
   if (result.stopped) throw io::Interrupted();
   if (result.fault) {
     throw KernelFault(fmt::format("{}: {}", step.entry, result.fault->message),

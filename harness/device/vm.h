@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct VmOptions {
   const std::atomic<bool>* stop = nullptr;
   /// Instructions of one warp before it is stopped.
   std::uint64_t max_warp_steps = ptxvm::Options{}.max_warp_steps;
+  /// Takes what the kernels of a launch print, as soon as it has ended, also by a fault.
+  std::function<void(const std::string&)> printed = {};
   /// Further observers; they must outlive the device.
   std::vector<ptxvm::Observer*> observers = {};
 };

@@ -52,7 +52,7 @@ def source(rung: str) -> str:
 
 
 def fa(*words: str) -> dict[str, Any]:
-    program = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build")) / "fa"
+    program = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build") / "fa"
     done = subprocess.run(
         [str(program), *words, "--dim", "128", "--json"], check=True, capture_output=True, text=True
     )

@@ -29,7 +29,7 @@ KINDS = {"matrix": "product", "arithmetic": "arithmetic", "copy": "copy"}
 
 
 def trace(rung: str) -> dict[str, Any]:
-    fa = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build")) / "fa"
+    fa = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build") / "fa"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "trace.json"
         words = [str(fa), "run", rung, "--device", "vm", *SHAPE, "--trace", str(out)]

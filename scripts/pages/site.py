@@ -155,7 +155,7 @@ def parse_problem(text: str) -> Problem:
     if text.endswith(",lengths"):
         return replace(parse_problem(text.removesuffix(",lengths")), lengths=ANY_LENGTHS)
     seq, *flags = text.split(",")
-    if not seq.isdigit() or flags and flags[0][:1].isdigit():
+    if not seq.isdigit() or (flags and flags[0][:1].isdigit()):
         return Problem.parse(text)
     return Problem.parse(",".join([ladder.MAIN_PROBLEM, *flags])).with_seq(int(seq))
 

@@ -17,7 +17,7 @@ def installed() -> bool:
 
 
 def build_folder() -> Path:
-    return Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+    return Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
 
 
 def native(name: str) -> Path:

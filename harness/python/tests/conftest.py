@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+BUILD = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
 
 
 @pytest.fixture

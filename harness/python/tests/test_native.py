@@ -11,6 +11,7 @@ from typing import Any
 import flash_ladder
 import pytest
 from flash_ladder import _native as attention
+from flash_ladder import _paths
 from ptxvm import _native as machine
 
 CASES = [
@@ -41,6 +42,15 @@ def test_a_library_that_is_none(tmp_path: Path) -> None:
     file.write_text("not a library")
     with pytest.raises(flash_ladder.EnvironmentFailure, match="cannot be loaded"):
         attention.load(file)
+
+
+def test_an_empty_variable_names_no_folder(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value in ("FA_BUILD_DIR", "FA_PTX_DIR"):
+        monkeypatch.setenv(value, "")
+    assert _paths.build_folder() == repository / "build"
+    assert _paths.ptx_folder() == repository / "build" / "ptx"
 
 
 def test_the_machine_s_library_needs_nothing_of_the_ladder(build: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ruff and mypy, as pyproject.toml configures them, have nothing to say about the packages."""
+"""ruff and mypy, as pyproject.toml configures them, have nothing to say."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import pytest
 
 @pytest.mark.parametrize(
     "words",
-    [["ruff", "check", "--no-cache"], ["ruff", "format", "--no-cache", "--check"], ["mypy"]],
+    [
+        ["ruff", "check", "--no-cache", "."],
+        ["ruff", "format", "--no-cache", "--check", "harness/python"],
+        ["mypy"],
+    ],
     ids=" ".join,
 )
 def test_style(words: list[str], repository: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec(words[0]) is None:
         pytest.skip(f"{words[0]} is not installed")
-    what = ["harness/python"] if words[0] == "ruff" else ["--cache-dir", str(tmp_path)]
-    command = [sys.executable, "-m", *words, *what]
+    cache = ["--cache-dir", str(tmp_path)] if words == ["mypy"] else []
+    command = [sys.executable, "-m", *words, *cache]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,6 +5,7 @@
 import copy
 import json
 import sys
+from typing import Any
 
 try:
     import jsonschema
@@ -22,7 +23,7 @@ def main() -> int:
     validator = jsonschema.Draft202012Validator(schema)
     errors = [error.message for error in validator.iter_errors(sample)]
 
-    def damaged(*path_and_value):
+    def damaged(*path_and_value: Any) -> Any:
         document = copy.deepcopy(sample)
         *path, last, value = path_and_value
         node = document

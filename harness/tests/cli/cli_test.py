@@ -72,6 +72,13 @@ class Basics(CliCase):
         self.refused("limits", "06", says="unexpected argument '06'")
         self.refused("run", "06", "07", says="unexpected argument '07'")
 
+    def test_no_word_is_ignored(self) -> None:
+        for words in (("run", "06", "--", "--seq", "5"), ("run", "06", "--"), ("--", "run", "06")):
+            self.refused(*words, says="'--' is not understood")
+        for words in (("run", "06", "--causal=false"), ("run", "09", "--lse=3"), ("list", "--json=no")):
+            says = rf"{words[-1].partition('=')[0]} takes no value; see fa {words[0]} --help"
+            self.refused(*words, says=says)
+
     def test_missing_value(self) -> None:
         self.refused("run", "06", "--seq", says="--seq needs a value; see fa run --help")
         self.refused("run", "06", "--seq", "128", "--seq", "256", says="--seq is given 2 times")

@@ -106,6 +106,7 @@ class Ptx(CliCase):
             FA_PTX_DIR=str(self.folder),
         )
         self.assertIn("'O'", out)
+        self.assertNotIn("rows verified", out)
         self.fa(
             *("check", "06", "--no-ablations"),
             code=WRONG,

@@ -71,7 +71,7 @@ class HardwareTest(unittest.TestCase):
         """self.pairs: (id, tile), counts, counters of each kernel; its launches are added up."""
         self.pairs: list[tuple[tuple, Counts, Counts]] = []
         self.decoding: set[str] = set()
-        for name, path in ((name, path) for name in SETS for path in profiles(name)):
+        for name, path in ((each, path) for each in SETS for path in profiles(each)):
             committed = load(RESULTS / f"vm/{name}.json")
             counts, here = rows_by_key(committed), committed["rows"][0]["problem"]
             profile = load(path)

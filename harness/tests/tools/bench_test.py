@@ -261,6 +261,12 @@ echo "$*" >>"$LOG"
 [ "$1" != "$STOPS" ] || exec sleep 60
 [ "$1" != explain ] || exit "$CODE"
 """
+# It does not stop what it has started, as cmake does not stop ninja.
+OTHERS = """#!/bin/sh
+case "$*" in
+  *"$STOPS"*) [ "$CODE" = 0 ] || trap "" TERM; sleep 60 & echo $! >>"$LOG"; wait ;;
+esac
+"""
 
 
 @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
@@ -276,12 +282,14 @@ class WithoutGpuTest(support.FolderTest):
         self.log.write_text("")
 
     def start(self, file: object, *words: str, stops: str = "", code: int = 0) -> subprocess.Popen:
+        return self.script(SCRIPT, "--no-build", "--json", file, *words, stops=stops, code=code)
+
+    def script(self, *command: object, stops: str = "", code: int = 0) -> subprocess.Popen:
         environment = os.environ | {"FA_BUILD_DIR": str(self.folder), "LOG": str(self.log)}
         environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}"}
-        environment |= {"STOPS": stops, "CODE": str(code)}
-        command = [SCRIPT, "--no-build", "--json", file, *words]
+        environment |= {"STOPS": stops, "CODE": str(code), "FA_VENV_DIR": str(self.folder)}
         return subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, text=True,
+            [str(word) for word in command], env=environment, stderr=subprocess.PIPE, text=True,
             # Of a test that runs in the background the signal may be ignored.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
@@ -350,6 +358,29 @@ class WithoutGpuTest(support.FolderTest):
             self.assertEqual(process.returncode, 130, err)
             self.assertFalse(Path(f"/proc/{children[0]}").exists())
             self.assertEqual({path.name for path in self.folder.iterdir()}, before)
+
+    def test_a_signal_stops_what_others_have_started(self) -> None:
+        (self.folder / "bin").mkdir()
+        for name in ("cmake", "bin/python", "python3"):
+            (self.folder / name).write_text(OTHERS)
+            (self.folder / name).chmod(0o755)
+        build = ("bash", "-c", f"source '{SCRIPT.parent}/lib.sh' && configure_and_build")
+        set_up = (SCRIPT.parent / "setup.sh", "python")
+        for number, command, at, deaf in (
+            (signal.SIGINT, build, "--preset", False),
+            (signal.SIGTERM, build, "--build", True),
+            (signal.SIGTERM, set_up, "pip install", False),
+        ):
+            self.log.write_text("")
+            process = self.script(*command, stops=at, code=int(deaf))
+            while not (started := self.log.read_text()).endswith("\n"):
+                self.assertIsNone(process.poll(), "it ended before its build")
+                time.sleep(0.02)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn("interrupted", err)
+            self.assertFalse(Path(f"/proc/{started.strip()}").exists())
 
     def children(self, parent: int) -> list[str]:
         return Path(f"/proc/{parent}/task/{parent}/children").read_text().split()

@@ -27,7 +27,7 @@ import web_exercises
 
 playwright = need("playwright.sync_api")
 
-BUILD = Path(os.environ.get("FA_BUILD_DIR", REPOSITORY / "build"))
+BUILD = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
 SITE = BUILD / "site"
 DATA = SITE / "assets/web/data"
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")

@@ -172,7 +172,7 @@ class TimelineTest(unittest.TestCase):
 class MachineTest(unittest.TestCase):
     def test_the_machine_works_in_the_same_order(self) -> None:
         if not (
-            pathlib.Path(os.environ.get("FA_BUILD_DIR", support.REPOSITORY / "build")) / "fa"
+            pathlib.Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build") / "fa"
         ).is_file():
             self.skipTest("fa is not built")
         import decode

@@ -55,7 +55,7 @@ class FoldersTest(support.FolderTest):
         here = os.path.realpath(self.folder)
         self.assertEqual(done.stdout, f"/v:{here}/b:{here}/../r\n")
         configure, build = log.read_text().splitlines()
-        self.assertTrue(configure.endswith(f": --preset release -B {here}/b"), configure)
+        self.assertIn(f": -S {self.root} --preset release -B {here}/b", configure)
         self.assertIn(f": --build {here}/b ", build)
 
     def test_what_is_not_formatted_is_named(self) -> None:

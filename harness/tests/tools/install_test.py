@@ -36,7 +36,7 @@ def run(*words: object, cwd: Path | None = None, text: str = "") -> subprocess.C
 
 
 class InstallTest(unittest.TestCase):
-    """`prefix` holds the components of COMPONENTS; it is not where they were installed to."""
+    """`prefix` holds the components of COMPONENTS, "" for what --component is not needed for; it is not where they were installed to."""
 
     components: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
@@ -51,7 +51,8 @@ class InstallTest(unittest.TestCase):
         cls.addClassCleanup(holder.cleanup)
         first = Path(holder.name) / "first"
         for component in cls.components:
-            done = run("cmake", "--install", BUILD, "--prefix", first, "--component", component)
+            which = ("--component", component) if component else ()
+            done = run("cmake", "--install", BUILD, "--prefix", first, *which)
             if done.returncode != 0:
                 raise AssertionError(done.stdout + done.stderr)
         cls.prefix = first.rename(Path(holder.name) / "moved")
@@ -176,6 +177,16 @@ class Fa(InstallTest):
         done = run(copy / "bin/fa", "run", "06", "--device", "vm", "--seq", "128")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(str(broken), done.stderr)
+
+
+class Whole(InstallTest):
+    components = ("",)
+    programs = ("fa", "ptxvm")
+
+    def test_the_prefix_may_be_that_of_the_system(self) -> None:
+        there = {file.name for file in self.prefix.iterdir()}
+        self.assertLessEqual(there, {"bin", "include", "lib", "lib64", "share"})
+        self.assertTrue(all((self.prefix / "bin" / program).is_file() for program in self.programs))
 
 
 if __name__ == "__main__":

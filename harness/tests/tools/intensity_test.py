@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unittest
 
-import support
+import support  # noqa: F401 - it knows where the others are
 
 import intensity
 from ladder import LadderError, Problem

@@ -74,14 +74,23 @@ class OwnRungTest(PageTest):
         self.a_taken_id()
 
     def more_kernels(self) -> None:
-        """What the page says in prose: kernels for sm_90a have a folder; own means them all."""
+        """What the page says in prose: kernels for sm_90a have a folder; own means them all; a
+        kernel prints."""
         first = (self.own / "my_first.cu").read_text(encoding="utf-8")
         (self.own / "hopper").mkdir()
         (self.own / "hopper/mine_too.cu").write_text(
             first.replace("my_first", "mine_too").replace(", sm_80, f32", ", sm_90a, f32"),
             encoding="utf-8",
         )
+        loud = self.own / "loud_one.cu"
+        print_row = '  if (row == 65) printf("row %d\\n", row);\n'
+        text = first.replace("my_first", "loud_one").replace("  float m", print_row + "  float m", 1)
+        loud.write_text("#include <cstdio>\n" + text, encoding="utf-8")
         self.succeed("cmake --build build --target fa")
+        # As on a GPU, but of the two launches that are compared only the first is heard.
+        said = self.run_command("build/fa run loud --device vm --dim 64 --heads 1 --seq 128").stdout
+        self.assertEqual(said.count("row 65\n"), 1, said)
+        loud.unlink()
         self.assertIn("9.0a", self.succeed("build/fa list | grep mine_too"))
         self.assertIn("target sm_90a", Path(self.folder, "build/ptx/mine_too.ptx").read_text())
         self.assertIn("my_first", self.succeed("build/fa check own --device vm; test $? = 1"))

@@ -17,7 +17,7 @@ import support
 
 BLOCK = re.compile(r"(```(bash|console|cuda|python)\n)(.*?)(```)", re.S)
 RELEASE = "13.0"  # of nvcc: another one makes other PTX, with other counts and lines
-BUILD = Path(os.environ.get("FA_BUILD_DIR", support.REPOSITORY / "build"))
+BUILD = Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build")
 
 
 def cache_entry(name: str) -> str:

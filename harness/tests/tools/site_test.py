@@ -20,7 +20,7 @@ support.need("mkdocs")
 
 from book import glossary, source  # noqa: E402
 
-SITE = Path(os.environ.get("FA_BUILD_DIR", support.REPOSITORY / "build")) / "site"
+SITE = Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build") / "site"
 if not (SITE / "index.html").is_file():
     raise unittest.SkipTest(f"{SITE} is not built (scripts/docs.sh check)")
 
