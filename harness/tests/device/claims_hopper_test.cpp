@@ -40,6 +40,7 @@ constexpr Claim kClaims[] = {
     {.id = "34", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "35", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "36", .q_in_registers = true, .guarded = true, .store_bytes = 0},
+    {.id = "37", .q_in_registers = true, .guarded = true, .store_bytes = 0},
 };
 
 /// The work of a rung without a mask: how often what happens.
@@ -51,7 +52,7 @@ struct Work {
     const Tile tile = find_rung(id)->find_instance(dim)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
-    sharing = id == "35" || id == "36" ? 2 : 1;
+    sharing = id >= "35" ? 2 : 1;
     tiles = kHeads * ((kSeq + sharing * Br - 1) / (sharing * Br)) * sharing;
     steps = (kSeq + Bc - 1) / Bc;
     warps = Br / 16;
@@ -278,6 +279,7 @@ static void expect_bits_of_33_and_one_request_for_two(std::string_view id) {
   }
 }
 
-TEST_CASE("35 and 36 have the bits of 33, whoever loads and stores, and ask once for two tiles") {
-  for (const char* id : {"35", "36"}) expect_bits_of_33_and_one_request_for_two(id);
+TEST_CASE(
+    "from 35 on rungs have the bits of 33, whoever loads and stores, and ask once for two tiles") {
+  for (const char* id : {"35", "36", "37"}) expect_bits_of_33_and_one_request_for_two(id);
 }
