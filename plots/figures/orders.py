@@ -446,6 +446,56 @@ def stores() -> Canvas:
     )
 
 
+def dealt() -> Canvas:
+    dealer_before: list[Bar] = [
+        (1.3, 1.9, "number", LOAD),
+        (3.2, 6.6, "", WAIT),
+        (9.8, 1.9, "number", LOAD),
+    ]
+    before: list[Bar] = [
+        (0, 1.3, "read", STORE),
+        (1.3, 1.9, "divide", EXP),
+        (3.2, 0.7, "Q", LOAD),
+        (3.9, 4.6, "tile t", QK),
+        (8.5, 1.3, "read", STORE),
+        (9.8, 1.9, "divide", EXP),
+    ]
+    dealer: list[Bar] = [
+        (1.3, 1.9, "number", LOAD),
+        (3.2, 1.9, "divide", EXP),
+        (5.1, 2.8, "", WAIT),
+        (7.9, 1.9, "number", LOAD),
+        (9.8, 1.9, "divide", EXP),
+    ]
+    after: list[Bar] = [
+        (0, 1.3, "read", STORE),
+        (1.3, 0.7, "Q", LOAD),
+        (2, 4.6, "tile t", QK),
+        (6.6, 1.3, "read", STORE),
+        (7.9, 0.7, "Q", LOAD),
+        (8.6, 3.1, "tile t + 1", QK),
+    ]
+    rows = (
+        Row("36 warp 2", dealer_before),
+        Row("36 consumer", before, 20),
+        Row("37 warp 2", dealer),
+        Row("37 consumer", after),
+    )
+    return chart(
+        "37: the divisions run under the tile before",
+        "36: one thread of warp 2 fetches a number and waits; a consumer warp reads the number, "
+        "divides, waits for Q and computes. 37: the thread fetches the next number and divides while "
+        "the consumers compute; a consumer warp reads its tile, waits for Q and computes.",
+        rows,
+        11.8,
+        (
+            "Warp 2 fetches the tile after t; dashed: it waits until all",
+            "warps have read that. Q: a warp waits for its rows of Q.",
+        ),
+        left=114,
+    )
+
+
 # --- the ring -------------------------------------------------------------------------------------
 
 SLOTS, LANDING, READING = 3, 2, 2
@@ -532,5 +582,6 @@ FIGURES = {
     "persistent": persistent,
     "pinned": pinned,
     "stores": stores,
+    "dealt": dealt,
     "ring": ring,
 }
