@@ -23,6 +23,7 @@ class Collector {
       : rung_(rung), dim_(dim), causal_(causal), cases_(cases) {}
 
   void cache(Suite suite) {
+    crossed_ = suite == Suite::full;
     for (const std::int64_t n : {1, 17, 65}) add_cached({.heads = 2, .seq_kv = n}, {kNormal});
     add_cached(
         {.batch = 2, .heads = 8, .seq_kv = 300, .own_kv_heads = 2},
@@ -133,7 +134,8 @@ class Collector {
     add_case(problem, kinds);
   }
 
-  // A problem with a cache: for each number of new queries that the rung takes, and in pages.
+  // A problem with a cache: for each number of new queries that the rung takes, and in pages. The
+  // quick suite has one size of pages, or none, for each number of queries beyond the first.
   void add_cached(Problem problem, const std::vector<InputKind>& kinds) {
     problem.head_dim = dim_.head_dim;
     problem.dtype = rung_.dtype;
@@ -142,11 +144,15 @@ class Collector {
     problem.causal = causal_;
     if (!problem.lengths.empty() && !can(Capabilities::lengths)) return;
     if (problem.group() > 1 && !can(Capabilities::grouped)) return;
-    for (const std::int64_t queries : {1, 2, 5, 16}) {
+    constexpr std::array<std::array<std::int64_t, 2>, 4> kPaired{
+        {{1, 0}, {2, 16}, {5, 64}, {16, 0}}};
+    for (const auto [queries, own_page] : kPaired) {
       if (queries > rung_.few_queries) break;
       problem.seq_q = queries;
       for (const std::int64_t page : {0, 16, 64}) {
         if (page > 0 && !can(Capabilities::paged)) break;
+        const bool crossed = crossed_ || queries == 1 || !can(Capabilities::paged);
+        if (!crossed && page != own_page) continue;
         problem.page = page;
         add_case(problem, kinds);
       }
@@ -164,6 +170,7 @@ class Collector {
   const RungConstraints& rung_;
   const RungConstraints::HeadDim& dim_;
   bool causal_;
+  bool crossed_ = true;  // all numbers of queries with all sizes of pages
   std::vector<Case>& cases_;
 };
 

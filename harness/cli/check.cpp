@@ -89,7 +89,7 @@ Problem relation_problem(const Subject& subject) {
     return {.batch = 2,
             .heads = 32,
             .seq_q = 1,
-            .seq_kv = 4500,
+            .seq_kv = 2300,
             .head_dim = subject.instance->head_dim,
             .dtype = subject.rung->dtype,
             .own_kv_heads = 8,

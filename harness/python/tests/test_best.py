@@ -92,8 +92,9 @@ def test_few_queries_take_a_rung_for_a_cache(changes: dict[str, Any], e4m3: bool
     shape = {"batch": 2, "heads": 32, "kv_heads": 8, "seq_q": 1, "seq_kv": 8192, "head_dim": 128}
     plain = {"causal": False, "dtype": "float16", "lse": False, "scale": 0.1, "e4m3": e4m3}
     first = next(_best.candidates(Problem(**shape | plain | changes)))
-    assert first == "52" if e4m3 and "seq_q" not in changes else "40" <= first <= "52"
+    reads_e4m3 = e4m3 and "seq_q" not in changes
+    assert first in {"51d", "52"} if reads_e4m3 else "40" <= first <= "53"
 
 
 def test_many_queries_take_none() -> None:
-    assert not "40" <= next(_best.candidates(problem(512))) <= "52"
+    assert not "40" <= next(_best.candidates(problem(512))) <= "53"
