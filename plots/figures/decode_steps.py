@@ -424,8 +424,8 @@ def launches() -> Canvas:
         ),
         2 * end,
         (
-            "start: from the end of the launch ahead to the first copy of a",
-            "thread block. Dashed: griddepcontrol.wait.",
+            "start: until the thread blocks run on their SMs.",
+            "Dashed: griddepcontrol.wait.",
         ),
     )
 
