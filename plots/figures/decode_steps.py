@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The steps from 44 to 45e against a cache: waits of the merge, who loads a row, whose states are
-added up, conflicts, when references move, what a shuffle brings, and the ring between two heads."""
+added up, conflicts, when references move, what a shuffle brings, the ring between two heads, and of
+53 two launches."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import decode
 from canvas import HUES, SMALL, Canvas, begin
 from decode_figures import BRIEF, DIM, KB, decode_facts, require_formula, strip, tile_sixteenths
 from memory_figures import card
-from orders import EXP, PV, QK, WAIT, Bar, Row, chart
+from orders import EXP, PV, QK, STORE, WAIT, Bar, Row, chart
 
 CHUNK = 16  # bytes
 PASS_KEYS = 16  # that a warp computes at a time
@@ -396,6 +397,39 @@ def ahead() -> Canvas:
 LENGTHS, KV_HEADS, WANTED = (500, 60, 0, 900, 130, 64), 2, 20
 
 
+def launches() -> Canvas:
+    """Two launches back to back, with and without an early begin."""
+    require_formula("53", "launch_next();\n    wait_for_last();")
+    start, tiles, merged = 2.4, 6.0, 2.6
+    end = start + tiles + merged
+
+    def work(begin: float) -> list[Bar]:
+        return [(begin, tiles, "tiles", QK), (begin + tiles, merged, "merge", STORE)]
+
+    first = [(0.0, start, "start", "grey-soft"), *work(start)]
+    after = [(end, start, "start", "grey-soft"), *work(end + start)]
+    came = start + tiles - 0.6  # as the first blocks leave
+    waits = (came + start, end - came - start, "", WAIT)
+    early = [(came, start, "start", "grey-soft"), waits, *work(end)]
+    return chart(
+        "53: the second launch starts under the first",
+        "Two launches back to back. In 45b the second starts when the first has ended. In 53 it "
+        "starts while the last thread blocks of the first merge, waits for their end, and then loads "
+        "its tiles.",
+        (
+            Row("45b, first", first),
+            Row("45b, second", after, 20),
+            Row("53, first", first),
+            Row("53, second", early),
+        ),
+        2 * end,
+        (
+            "start: until the thread blocks run on their SMs.",
+            "Dashed: griddepcontrol.wait.",
+        ),
+    )
+
+
 def search() -> Canvas:
     require_formula("46", "return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);")
     require_formula("46", "at.head = (tile - before) / tiles;")
@@ -450,4 +484,5 @@ FIGURES = {
     "decode_queue": queue,
     "decode_early": early,
     "decode_ahead": ahead,
+    "decode_launches": launches,
 }

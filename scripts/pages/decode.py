@@ -94,8 +94,8 @@ def line(
     results: Results, rung: Rung, parent: Rung | None, problem: Problem, roof: float | None
 ) -> list[str]:
     row = results.rung(rung.id, problem)
-    half = replace(problem, cache="")  # peers and a parent read the same keys in 16 bits
-    parent_row = results.rung(parent.id, half) if parent else None
+    half = replace(problem, cache="")  # peers read the same keys in 16 bits
+    parent_row = results.rung(parent.id, parent.typed(problem)) if parent else None
     peers = [results.peer(peer, half) for peer in PEERS]
     best = min((milliseconds(peer) for peer in peers if peer is not None), default=0)
     own = gbs(row)

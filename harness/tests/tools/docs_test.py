@@ -125,6 +125,34 @@ class FillTest(DocsTest):
         self.docs("--write")
         self.assertIn("[01 base](../01_base.md)", self.read("docs/how/page.md"))
 
+    def test_decode_table_has_the_parent_at_the_cache_that_it_takes(self) -> None:
+        """02 reads 8 bits and its parent 16: the same keys. 03 and its parent both read 8."""
+        listing = synthetic.catalogue(("ampere",), 3)
+        for rung in listing["rungs"]:
+            rung |= {"family": "decode", "e4m3": rung["id"] != "01"}
+        self.put("catalogue.json", json.dumps(listing))
+        shape = synthetic.problem(8192) | {"heads": 32, "kv_heads": 8, "seq_q": 1}
+        narrow = shape | {"cache": "float8_e4m3"}
+        rows = [
+            synthetic.timed_row("rung", id, at, 0.1, gbs=speed)
+            for id, at, speed in (
+                ("01", shape, 4000.0),
+                ("02", narrow, 2500.0),
+                ("03", narrow, 3000.0),
+            )
+        ]
+        document = json.dumps(synthetic.document(rows))
+        self.put("plots/results/synthetic/decode.json", document)
+        for id, parent, speed in (("02", "01", "4000"), ("03", "02", "2500")):
+            self.put(
+                "docs/page.md", f"<!-- table:decode synthetic/decode {id} -->\n<!-- /table -->\n"
+            )
+            self.docs("--write")
+            head, _, line = self.read("docs/page.md").splitlines()[1:4]
+            cells = [cell.strip() for cell in line.split("|")]
+            names = [name.strip() for name in head.split("|")]
+            self.assertEqual(cells[names.index(parent)], speed, line)
+
     def test_rung_table(self) -> None:
         page = "<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n"
         self.put("docs/02_swizzle.md", page)
