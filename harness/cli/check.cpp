@@ -145,7 +145,7 @@ class Judged {
 /// What one check of a subject found.
 struct Outcome {
   bool refused = false, ok = false;
-  std::string where, reason, details;
+  std::string where, reason = {}, details = {};
   double worst = 0;
 };
 
@@ -451,8 +451,8 @@ class CheckCommand final : public Command {
   std::vector<std::unique_ptr<Device>> make_devices() const {
     DeviceOptions options{.exact_buffers = exact_buffers_, .vm = vm_};
     options.vm.ptx = std::make_shared<PtxLibrary>();
-    const unsigned machines =
-        vm_.threads > 0 ? vm_.threads : std::max(1u, std::thread::hardware_concurrency());
+    const unsigned machines = vm_.threads > 0 ? static_cast<unsigned>(vm_.threads)
+                                              : std::max(1u, std::thread::hardware_concurrency());
     options.vm.threads = 1;
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(make_device(device_, options));

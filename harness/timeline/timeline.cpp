@@ -8,6 +8,7 @@
 
 #include "harness/command/arguments.h"
 #include "harness/device/cuda_check.h"
+#include "harness/device/gpu_launch.h"
 #include "harness/device/gpu_stopwatch.h"
 #include "harness/environment/nvml.h"
 #include "harness/limits/limits.h"
@@ -86,6 +87,8 @@ TimelineRow record_rung(GpuDevice& device, const std::string& folder, const Item
   Launch& launch = plan.launches.at(0);
   const Stamped stamped(folder, *item.rung, launch.entry);
   launch.kernel = stamped.kernel();
+  // The device knows kernels by their handle, and this one may be that of an unloaded library's.
+  raise_shared_limit(launch);
 
   const auto output = [&](const LaunchPlan& of) {
     device.poison_output();
