@@ -374,7 +374,7 @@ TEST_CASE("a launch that begins early reads what the one ahead of it wrote") {
     CHECK(early == outputs_of_pairs(device, plan, problem));
     ++rungs;
   }
-  CHECK(rungs >= 1);
+  CHECK((rungs >= 1 || device.sm() != 90));  // none of them runs on another card
 }
 
 TEST_CASE("dynamic shared memory beyond 48 KiB is asked for") {
