@@ -2,6 +2,7 @@
 // Synchronisation instructions of a kernel, and its PTX without one of them.
 #pragma once
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -132,6 +133,13 @@ class RedundantSites {
       return &e.reason;
     }
     return nullptr;
+  }
+
+  /// Whether an entry stands for all copies of the site, as unrolling makes them of a line.
+  bool holds_all(const std::string& kernel, const SyncSite& site) const {
+    const std::string key = kernel + " | " + site.key_of("*");
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [&](const Entry& e) { return e.key == key; });
   }
 
   std::vector<std::string> unused() const {
