@@ -24,6 +24,7 @@
 #include "harness/command/terminal.h"
 #include "harness/device/gate.h"
 #include "harness/device/gpu.h"
+#include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
 #include "harness/io/interrupt.h"
 #include "harness/measure/item.h"
@@ -200,13 +201,21 @@ class CheckRun {
     outcomes_.resize(tasks_.size());
     {
       std::vector<std::jthread> others;
-      for (std::size_t i = 1; i < std::min(devices_.size(), tasks_.size()); ++i)
+      for (std::size_t i = 1; i < workers(); ++i)
         others.emplace_back([this, i] { work(*devices_[i]); });
       work(*devices_.front());
     }
     // What was found behind the one that failed counts as well.
     for (; recorded_ < tasks_.size(); ++recorded_) record_next();
     if (failure_) std::rethrow_exception(failure_);
+  }
+
+  /// Devices at work: each may hold the largest of the problems, with inputs and outputs.
+  std::size_t workers() const {
+    const std::size_t most = std::min(devices_.size(), tasks_.size());
+    const std::optional<std::uint64_t> available = io::available_memory();
+    if (!available || largest_ == 0) return most;
+    return std::min(most, static_cast<std::size_t>(static_cast<double>(*available) / largest_));
   }
 
   void work(Device& device) {
@@ -234,9 +243,11 @@ class CheckRun {
   static double cost_of(const Problem& problem) { return 2 * (problem.flops() + kOfAnyLaunch); }
 
   void add_case(const SharedCase& shared) {
+    const Problem& problem = shared.content.problem;
+    largest_ = std::max(largest_, problem.stored_bytes() + check_host_bytes(problem));
     const auto judged = std::make_shared<Judged>(shared);
     for (const std::size_t i : shared.subjects) {
-      tasks_.push_back({i, cost_of(shared.content.problem), [this, i, judged](Worker& worker) {
+      tasks_.push_back({i, cost_of(problem), [this, i, judged](Worker& worker) {
                           Outcome outcome = check_case(subjects_[i], *judged, worker);
                           judged->release();
                           return outcome;
@@ -395,6 +406,7 @@ class CheckRun {
   std::uint64_t seed_;
   Progress progress_;
   std::vector<Task> tasks_;
+  double largest_ = 0;  // host bytes that one device takes for a case
   std::atomic<std::size_t> next_ = 0;
 
   std::mutex mutex_;  // of what follows, while several work
