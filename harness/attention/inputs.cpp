@@ -256,7 +256,7 @@ float spike_factor(const Problem& problem, double gap, double norm) {
 }
 
 void overlay_spikes(const Problem& problem, std::uint64_t seed, Inputs& inputs) {
-  constexpr double kLeastGap = 120, kGreatestGap = 300;
+  constexpr double kLeastGap = 70, kGreatestGap = 300;
   const std::int64_t d = problem.head_dim;
   for_each_query(problem, [&](std::int64_t head, std::int64_t row, std::int64_t first) {
     const std::int64_t key = spike_key(problem, seed, head, row);

@@ -152,7 +152,8 @@ struct Attention {
     for (int r = 0; r < 2; ++r) {
       if (!__any_sync(0xffffffff, rows.block_sum[r] > kLargest)) continue;
       const bool finite = top[r] < INFINITY;
-      const float e = finite && top[r] > kLargest ? floorf(__log2f(top[r])) : 0;
+      // At most 126: 2^-127 is no normal number.
+      const float e = finite && top[r] > kLargest ? fminf(floorf(__log2f(top[r])), 126) : 0;
       const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
       const float alpha = finite ? factor : 0;
       rows.max[r] += e;

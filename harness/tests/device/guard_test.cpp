@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numbers>
 
 #include "harness/attention/metamorphic.h"
 #include "harness/tests/catch.h"
@@ -71,9 +73,8 @@ std::vector<Problem> problems_of(const Rung& rung, int head_dim) {
 }
 
 /// Whether the check accepts the rung with this PTX, or with its own.
-bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
+bool passes(const Rung& rung, const Problem& problem, const Inputs& inputs,
             const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
-  const Inputs inputs = make_inputs(problem, distribution, 1);
   const Verifier verifier(problem, inputs);
   VmDevice device({.checkers = false, .ptx = ptx, .max_warp_steps = 1 << 22});
   device.load(problem, inputs);
@@ -81,6 +82,11 @@ bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
   const Verdict verdict = pass_gate(
       device, [&] { device.launch(plan); }, verifier);
   return verdict.ok;
+}
+
+bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
+            const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
+  return passes(rung, problem, make_inputs(problem, distribution, 1), ptx);
 }
 
 class Folder {
@@ -109,7 +115,42 @@ bool passes_all(const Rung& rung, const std::vector<Problem>& problems,
   return true;
 }
 
+/// Normal inputs, but each row of Q is the key in `late`, so long that its own score lies by
+/// `from` to `to` powers of two above about what the others reach, row by row in even steps.
+Inputs spikes_of_all_heights(const Problem& problem, std::int64_t late, double from, double to) {
+  Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  const std::int64_t d = problem.head_dim;
+  for (std::int64_t row = 0; row < problem.q_rows(); ++row) {
+    const std::int64_t head = row / problem.seq_q / problem.group();
+    const std::int64_t key = (head * problem.seq_kv + late) * d;
+    double square = 0;
+    for (std::int64_t c = 0; c < d; ++c) square += std::pow(inputs.k.at(key + c), 2);
+    const double share = static_cast<double>(row) / static_cast<double>(problem.q_rows());
+    const double largest = 2.5 / std::sqrt(square);  // of 128 other keys, of this key's own score
+    const double score = (from + share * (to - from)) / (1 - largest);
+    const double factor = score / (square * problem.scale() * std::numbers::log2e);
+    for (std::int64_t c = 0; c < d; ++c)
+      inputs.q.set(row * d + c, round_to_half(static_cast<float>(factor) * inputs.k.at(key + c)));
+  }
+  return inputs;
+}
+
 }  // namespace
+
+// Where P, or the sum of a row, reaches the last powers of two that FP32 has, 2^-e is no normal
+// number any more.
+TEST_CASE("a spike of any height is followed, also where a sum is nearly infinite") {
+  for (const Rung& rung : catalogue()) {
+    if (!is_guarded(rung)) continue;
+    for (const int head_dim : rung.head_dims()) {
+      Problem problem = problem_of(rung, head_dim);
+      problem.heads = 4;
+      const Inputs inputs = spikes_of_all_heights(problem, problem.seq_kv - 5, 110, 145);
+      CAPTURE(rung.name, head_dim);
+      CHECK(passes(rung, problem, inputs));
+    }
+  }
+}
 
 TEST_CASE("every rung follows scores that grow along the row, slowly and at once") {
   for (const Rung& rung : catalogue()) {
