@@ -527,6 +527,7 @@ def tried_to_the_end(results: Results, problem: Problem) -> dict[tuple[str, str]
 # --- words that charts and tables share ----------------------------------------------------------
 
 PEER_NAMES = {"fa2": "FlashAttention-2", "fa3": "FlashAttention-3", "cudnn": "cuDNN"}
+PEER_NAMES |= {"flashinfer": "FlashInfer"}
 PEER_NAMES |= {"triton": "Triton", "cublas": "cuBLAS matmul", "copy": "copy"}
 PEER_NAMES |= {"torch_standard": "PyTorch standard", "torch_efficient": "PyTorch efficient"}
 

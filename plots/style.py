@@ -46,6 +46,7 @@ DARK_BACKGROUND = "#1e2129"
 Colour = tuple[float, float, float]
 
 PEER_DASHES = {"fa2": (5, 2), "cudnn": (2, 2), "triton": (1, 2), "fa3": (7, 2, 1, 2)}
+PEER_DASHES |= {"flashinfer": (7, 2, 1, 2, 1, 2)}
 
 # Family -> (OKLCH of the first slot, of the last slot, number of slots). Slots, not the number of
 # rungs, fix the colours: a rung keeps its colour when others join after it.

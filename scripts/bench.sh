@@ -33,6 +33,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 SETS=limits,ladder,causal,ragged,decode,fp32,small,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
+DECODE_PEERS=$ATTENTION_PEERS,flashinfer
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
 SQUARE="r['dtype'] == 'float16' and r['family'] != 'decode'" # as many queries as keys
 # The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
@@ -190,7 +191,7 @@ measure_small() {
 measure_decode() {
   local json="$1/decode.json" every="r['family'] == 'decode'" keys
   local cached="$every and r['id'].isdigit()"
-  local shape=(--heads 32 --queries 1 --no-ablations --peers "$ATTENTION_PEERS")
+  local shape=(--heads 32 --queries 1 --no-ablations --peers "$DECODE_PEERS")
   bench_rungs "$every" "$json" "${shape[@]}" --batch 1 --kv-heads 8 --seqs 8192
   bench_rungs "$every" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
@@ -207,7 +208,7 @@ measure_decode() {
   done
   for keys in 4 16; do
     bench_rungs "$cached and r['few_queries']" "$json" --heads 32 --queries $keys --no-ablations \
-      --peers "$ATTENTION_PEERS" --causal --batch 16 --kv-heads 8 --seqs 8192
+      --peers "$DECODE_PEERS" --causal --batch 16 --kv-heads 8 --seqs 8192
   done
 }
 

@@ -13,11 +13,12 @@ to launch a peer on given pointers. Runs under the python3 that has PyTorch.
 
 Peers in float16: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), triton (its
 fused-attention tutorial kernel, where it can be imported), fa3 (FlashAttention-3, from its own
-package or from xformers 0.0.34; against a cache with the split count that is fastest). In float32:
-torch_efficient (the memory-efficient backend). In both: torch_standard (matrix product, softmax,
-matrix product) and the ceilings, cublas (a matrix product) and copy (device memory to device
-memory). A peer that is not installed gives rows that say so. Spaced launches find the L2 flushed,
-those of the peers as well as ours, so that a cache of any size is read from memory.
+package or from xformers 0.0.34; against a cache with the split count that is fastest), flashinfer
+(new queries against a cache only; whichever of its kernels is fastest, planned before it is timed).
+In float32: torch_efficient (the memory-efficient backend). In both: torch_standard (matrix product,
+softmax, matrix product) and the ceilings, cublas (a matrix product) and copy (device memory to
+device memory). A peer that is not installed gives rows that say so. Spaced launches find the L2
+flushed, those of the peers as well as ours, so that a cache of any size is read from memory.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
+import math
 import os
 import sys
 import traceback
@@ -90,6 +92,8 @@ class Peer:
     unavailable: str = ""
     check: Callable[[PeerProblem], None] = lambda problem: None  # raises Unsupported
     forward: Forward | None = None
+    # What forward returned, as [B, H, N, D]: applied to a result that is looked at, never timed.
+    arrange: Callable[[PeerProblem, Any], Any] = lambda problem, result: result
     matmul: tuple[int, int, int] = (0, 0, 0)
     copy_bytes: int = 0
 
@@ -363,6 +367,109 @@ FEW_QUERIES = 16  # up to here a problem is one of new queries against a cache
 FA3_SPLITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # 0: its own choice
 
 
+def flashinfer_peer(torch: Any) -> Peer:
+    """The fastest of FlashInfer's kernels for a problem. A plan, which is made on the host, and the
+    rows of the queries in the order that it takes belong to the problem and are made once, before
+    anything is timed."""
+    package = import_or_unavailable("flashinfer")
+    chosen: list[tuple[Tensors, Callable[[], Any]]] = []
+
+    def check(problem: PeerProblem) -> None:
+        chosen.clear()
+        require_half(problem)
+        if problem.seq_q > FEW_QUERIES:
+            raise Unsupported(f"timed with at most {FEW_QUERIES} queries only")
+        if problem.causal and problem.seq_q > problem.seq_kv:
+            raise Unsupported("its causal mask takes no more queries than keys")
+        if problem.head_dim not in FLASHINFER_HEAD_DIMS:
+            dims = ", ".join(map(str, FLASHINFER_HEAD_DIMS))
+            raise Unsupported(f"takes head_dim {dims} only")
+
+    def forward(problem: PeerProblem, tensors: Tensors) -> Any:
+        with torch.no_grad():
+            if not chosen or chosen[0][0] is not tensors:  # the first launch, which is not timed
+                calls = flashinfer_calls(torch, package, problem, tensors)
+                fastest = min(calls, key=lambda call: timed(torch, call))
+                chosen[:] = [(tensors, fastest)]
+            return chosen[0][1]()
+
+    def arrange(problem: PeerProblem, result: Any) -> Any:
+        group = problem.heads // problem.kv_heads
+        rows = (problem.batch, problem.kv_heads, problem.seq_q, group, problem.head_dim)
+        return result.reshape(rows).transpose(2, 3).reshape(problem.q_shape)
+
+    version = f"flashinfer {package.__version__}"
+    return Peer("flashinfer", version, check=check, forward=forward, arrange=arrange)
+
+
+FLASHINFER_HEAD_DIMS = (64, 128, 256)
+FLASHINFER_GROUPS = (1, 2, 3, 4, 8)  # query heads of one of K and V, without tensor cores
+FLASHINFER_PAGE = 16  # keys at most; it splits a cache between pages
+FLASHINFER_WORKSPACE = 128 << 20  # bytes, as its documentation recommends
+
+
+def flashinfer_calls(
+    torch: Any, package: Any, problem: PeerProblem, tensors: Tensors
+) -> list[Callable[[], Any]]:
+    """Its kernels that take a problem, planned. A request is one sequence's K and V of one head with
+    the queries that read them: so pages, and rows of K and V, have one distance, as it wants them,
+    and nothing of the cache is copied."""
+    count, group = problem.batch * problem.kv_heads, problem.heads // problem.kv_heads
+    queries, keys, dim = problem.seq_q, problem.seq_kv, problem.head_dim
+    page = math.gcd(keys, FLASHINFER_PAGE)
+    q = tensors.q.reshape(count, group, queries, dim).transpose(1, 2).reshape(-1, group, dim)
+    paged = tuple(each.reshape(-1, 1, page, dim) for each in (tensors.k, tensors.v))
+    ragged = tuple(each.reshape(-1, 1, dim) for each in (tensors.k, tensors.v))
+    device = tensors.q.device
+    workspace = torch.zeros(FLASHINFER_WORKSPACE, dtype=torch.uint8, device=device)
+    types = {"q_data_type": torch.float16, "kv_data_type": torch.float16}
+    options = {"sm_scale": problem.scale, **types}
+
+    def upto(end: int, step: int = 1) -> Any:
+        return torch.arange(0, end, step, dtype=torch.int32)
+
+    def single() -> Callable[[], Any]:
+        decode = package.single_decode_with_kv_cache
+        k, v = tensors.k[0], tensors.v[0]
+        rows = q.reshape(-1, dim)
+        return lambda: decode(rows, k, v, kv_layout="HND", sm_scale=problem.scale)
+
+    def decode(tensor_cores: bool) -> Callable[[], Any]:
+        wrapper = package.BatchDecodeWithPagedKVCacheWrapper(
+            workspace, "HND", use_tensor_cores=tensor_cores, backend="fa2"
+        )
+        pages = keys // page
+        wrapper.plan(
+            upto((count + 1) * pages, pages),
+            upto(count * pages),
+            torch.full((count,), page, dtype=torch.int32),
+            group,
+            1,
+            dim,
+            page,
+            q_len_per_req=queries,
+            **options,
+        )
+        return lambda: wrapper.run(q, paged)
+
+    def prefill(backend: str) -> Callable[[], Any]:
+        wrapper = package.BatchPrefillWithRaggedKVCacheWrapper(workspace, "NHD", backend=backend)
+        offsets = (upto((count + 1) * step, step) for step in (queries, keys))
+        wrapper.plan(*offsets, group, 1, dim, causal=bool(problem.causal), **options)
+        return lambda: wrapper.run(q, *ragged)
+
+    calls = [prefill("fa2")]
+    if torch.cuda.get_device_capability(device)[0] == 9:
+        calls.append(prefill("fa3"))
+    if queries == 1 or problem.causal:  # the mask of its decoding
+        calls.append(decode(tensor_cores=True))
+    if queries == 1 and group in FLASHINFER_GROUPS:
+        calls.append(decode(tensor_cores=False))
+        if problem.batch == 1:
+            calls.append(single())
+    return calls
+
+
 def timed(torch: Any, call: Callable[[], Any], launches: int = 10) -> float:
     """Milliseconds of a launch on the current stream, waited for: not while anything is timed."""
     call()
@@ -381,6 +488,7 @@ FACTORIES: dict[str, Callable[[Any], Peer]] = {
     "cublas": cublas_peer,
     "triton": triton_peer,
     "fa3": fa3_peer,
+    "flashinfer": flashinfer_peer,
     "torch_standard": standard_peer,
     "torch_efficient": efficient_peer,
     "copy": copy_peer,
@@ -461,10 +569,12 @@ class Launcher:
         """Raises Unsupported. Asked before the library allocates a problem's buffers, so what
         PyTorch keeps of the problem before is given back here."""
         self.inputs = None
-        self.torch.cuda.empty_cache()
-        if not self.peer.is_ceiling:
-            require_plain_cache(problem)
-            self.peer.check(problem)
+        try:
+            if not self.peer.is_ceiling:
+                self.peer.check(problem)
+                require_plain_cache(problem)
+        finally:
+            self.torch.cuda.empty_cache()
 
     def launch(
         self, problem: PeerProblem, q: int, k: int, v: int, o: int | None, stream: int
@@ -479,7 +589,8 @@ class Launcher:
                 self.peer.forward(problem, inputs)
                 return
             result = self.watched(problem, inputs)
-            self.tensor(o, problem.q_shape, problem).copy_(result)
+            out = self.tensor(o, problem.q_shape, problem)
+            out.copy_(self.peer.arrange(problem, result))
 
     def watched(self, problem: PeerProblem, inputs: Tensors) -> Any:
         """A forward pass; device_bytes becomes what PyTorch allocated for it at most, its result

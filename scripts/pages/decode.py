@@ -23,7 +23,7 @@ from ladder import (
 from pages.results import NOTHING, markdown_table, rung_link, short_names, source_line
 from pages.site import NotMeasured, Site, digits, rung_is_missing
 
-PEERS = ("fa2", "cudnn", "fa3")
+PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
 LOOP = "memory_read"  # of fa limits: reads from device memory
 SHAPE = ["B", "heads", "queries", "keys"]
 
@@ -44,10 +44,16 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
     measured = limits.Limits.beside(results)
     roof = measured.traffic(LOOP) if measured else None
     parent = timed_parent(rung, site.catalogue, results)
-    lines = [line(results, rung, parent, problem, roof) for problem in problems]
+    peers = tried_peers(results)
+    lines = [line(results, rung, parent, problem, roof, peers) for problem in problems]
     heads = [*SHAPE, "µs", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
-    heads += [parent.id if parent else "parent", *short_names(PEERS), "of the best peer"]
+    heads += [parent.id if parent else "parent", *short_names(peers), "of the best peer"]
     return markdown_table(heads, lines) + source_line(results, None)
+
+
+def tried_peers(results: Results) -> list[str]:
+    """Files that were measured before a peer was there have nothing of it."""
+    return [id for id in PEERS if id in results.peers()]
 
 
 def caches_table(site: Site, page: Path, name: str) -> str:
@@ -65,7 +71,7 @@ def caches_table(site: Site, page: Path, name: str) -> str:
         for rung in site.catalogue.rungs
         if rung.family == DECODE and results.rung(rung.id, rung.typed(problems[0]))
     ]
-    for peer in PEERS:
+    for peer in tried_peers(results):
         cells: list[str] = []
         for problem in problems:
             row = results.peer(peer, problem)
@@ -91,12 +97,17 @@ def caches_cells(site: Site, results: Results, rung: Rung, problems: list[Proble
 
 
 def line(
-    results: Results, rung: Rung, parent: Rung | None, problem: Problem, roof: float | None
+    results: Results,
+    rung: Rung,
+    parent: Rung | None,
+    problem: Problem,
+    roof: float | None,
+    tried: list[str],
 ) -> list[str]:
     row = results.rung(rung.id, problem)
     half = replace(problem, cache="")  # peers read the same keys in 16 bits
     parent_row = results.rung(parent.id, parent.typed(problem)) if parent else None
-    peers = [results.peer(peer, half) for peer in PEERS]
+    peers = [results.peer(peer, half) for peer in tried]
     best = min((milliseconds(peer) for peer in peers if peer is not None), default=0)
     own = gbs(row)
     assert row is not None and own is not None

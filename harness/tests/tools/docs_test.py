@@ -153,6 +153,20 @@ class FillTest(DocsTest):
             names = [name.strip() for name in head.split("|")]
             self.assertEqual(cells[names.index(parent)], speed, line)
 
+    def test_decode_table_has_the_peers_that_were_measured(self) -> None:
+        listing = synthetic.catalogue(("ampere",), 1)
+        listing["rungs"][0]["family"] = "decode"
+        self.put("catalogue.json", json.dumps(listing))
+        shape = synthetic.problem(8192) | {"heads": 32, "kv_heads": 8, "seq_q": 1}
+        page = "<!-- table:decode synthetic/decode 01 -->\n<!-- /table -->\n"
+        rows = [synthetic.timed_row("rung", "01", shape, 0.1, gbs=4000.0)]
+        for id, column in (("fa3", "| FA3 |"), ("flashinfer", "| FA3 | FlashInfer |")):
+            rows.append(synthetic.timed_row("peer", id, shape, 0.1, gbs=3000.0))
+            self.put("plots/results/synthetic/decode.json", json.dumps(synthetic.document(rows)))
+            self.put("docs/page.md", page)
+            self.docs("--write")
+            self.assertIn(f"| parent {column} of the best peer |", self.read("docs/page.md"))
+
     def test_rung_table(self) -> None:
         page = "<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n"
         self.put("docs/02_swizzle.md", page)

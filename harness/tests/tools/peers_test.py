@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import re
 import unittest
 from contextlib import nullcontext
@@ -121,6 +122,16 @@ class LaunchTest(unittest.TestCase):
         calls.launch(problem(seq_q=32), None)
         self.assertEqual(len(calls.torch.made), 7)
 
+    def test_a_result_is_arranged_only_when_asked_for(self) -> None:
+        arrange = mock.Mock(return_value="arranged")
+        peer = peers.Peer("x", forward=lambda shape, tensors: "result", arrange=arrange)
+        calls = Callbacks(peer)
+        calls.launch(problem(), None)
+        arrange.assert_not_called()
+        calls.launch(problem(), 0x4000)
+        self.assertEqual(calls.torch.made[3].copied, "arranged")
+        self.assertEqual(arrange.call_args.args[1], "result")
+
     def test_a_matrix_product_gets_no_tensors(self) -> None:
         seen = []
         peer = peers.Peer("m", forward=lambda _, tensors: seen.append(tensors), matmul=(8, 8, 8))
@@ -200,6 +211,12 @@ class Array:
     def transpose(self, a: int, b: int) -> Array:
         return Array(self.values.swapaxes(a, b))
 
+    def reshape(self, *shape: Any) -> Array:
+        return Array(self.values.reshape(*shape))
+
+    def __getitem__(self, index: int) -> Array:
+        return Array(self.values[index])
+
     def mul_(self, factor: float) -> Array:
         self.values *= factor
         return self
@@ -212,8 +229,29 @@ class Array:
         return Array(support.need("numpy").triu(self.values, diagonal))
 
 
+def attention(numpy: Any, shape: peers.PeerProblem, q: Any, k: Any, v: Any) -> Any:
+    """Row by row, as a plain sum."""
+    out = numpy.empty_like(q)
+    group = shape.heads // shape.kv_heads
+    for batch, head, row in numpy.ndindex(*q.shape[:3]):
+        seen = row + 1 + shape.seq_kv - shape.seq_q if shape.causal else shape.seq_kv
+        keys, values = k[batch, head // group, :seen], v[batch, head // group, :seen]
+        weights = numpy.exp(shape.scale * (keys @ q[batch, head, row]))
+        out[batch, head, row] = weights @ values / weights.sum()
+    return out
+
+
+def inputs_of(numpy: Any, shape: peers.PeerProblem) -> tuple[Any, Any, Any]:
+    random = numpy.random.default_rng(1)
+    return (
+        random.standard_normal(shape.q_shape),
+        random.standard_normal(shape.kv_shape),
+        random.standard_normal(shape.kv_shape),
+    )
+
+
 class StandardTest(unittest.TestCase):
-    """torch_standard computes attention: its formula on numpy, row by row against a plain sum."""
+    """torch_standard computes attention: its formula on numpy against a plain sum."""
 
     def setUp(self) -> None:
         self.numpy = numpy = support.need("numpy")
@@ -226,15 +264,9 @@ class StandardTest(unittest.TestCase):
         self.peer = peers.standard_peer(torch)
 
     def check(self, shape: peers.PeerProblem) -> None:
-        numpy, random = self.numpy, self.numpy.random.default_rng(1)
-        q = random.standard_normal(shape.q_shape)
-        k, v = random.standard_normal((2, *shape.kv_shape))
+        q, k, v = inputs_of(self.numpy, shape)
         out = self.peer.forward(shape, peers.Tensors(Array(q), Array(k), Array(v))).values
-        for row in range(shape.seq_q):
-            seen = row + 1 + shape.seq_kv - shape.seq_q if shape.causal else shape.seq_kv
-            weights = numpy.exp(shape.scale * (k[1, 2, :seen] @ q[1, 2, row]))
-            expected = weights @ v[1, 2, :seen] / weights.sum()
-            numpy.testing.assert_allclose(out[1, 2, row], expected)
+        self.numpy.testing.assert_allclose(out, attention(self.numpy, shape, q, k, v))
 
     def test_attention(self) -> None:
         self.check(problem(seq_q=5, seq_kv=7))
@@ -247,6 +279,155 @@ class StandardTest(unittest.TestCase):
         with self.assertRaisesRegex(peers.Unsupported, "without a visible key"):
             self.peer.check(problem(seq_q=8, seq_kv=7, causal=1))
         self.peer.check(problem(seq_q=8, seq_kv=7))
+
+
+class FlashInfer:
+    """The part of FlashInfer that its peer uses, on numpy. `ran` names what ran."""
+
+    __version__ = "0.1"
+
+    def __init__(self, numpy: Any) -> None:
+        self.numpy = numpy
+        self.ran: list[str] = []
+        self.BatchDecodeWithPagedKVCacheWrapper = lambda *words, **options: FlashInferWrapper(
+            self, *words, **options
+        )
+        self.BatchPrefillWithRaggedKVCacheWrapper = self.BatchDecodeWithPagedKVCacheWrapper
+
+    def single_decode_with_kv_cache(
+        self, q: Any, k: Any, v: Any, kv_layout: str, sm_scale: float
+    ) -> Any:
+        self.ran.append(f"single {kv_layout}")
+        group = len(q.values) // len(k.values)
+        shape = problem(
+            batch=1, heads=len(q.values), kv_heads=len(k.values), seq_q=1, scale=sm_scale
+        )
+        shape.seq_kv = k.values.shape[1]
+        self.numpy.testing.assert_equal(group, shape.heads // shape.kv_heads)
+        q = q.values[None, :, None]
+        out = attention(self.numpy, shape, q, k.values[None], v.values[None])
+        return Array(out[0, :, 0])
+
+
+class FlashInferWrapper:
+    """Of a paged cache when it is planned with pages, else of ragged rows."""
+
+    def __init__(
+        self,
+        package: FlashInfer,
+        workspace: Any,
+        kv_layout: str,
+        backend: str,
+        use_tensor_cores: bool | None = None,
+    ) -> None:
+        self.package = package
+        cores = {None: "", True: " tensor cores", False: " CUDA cores"}[use_tensor_cores]
+        self.name = f"{kv_layout} {backend}{cores}"
+
+    def plan(self, *words: Any, sm_scale: float, **options: Any) -> None:
+        self.words, self.scale, self.options = words, sm_scale, options
+
+    def run(self, q: Any, *cache: Any) -> Any:
+        self.package.ran.append(self.name)
+        paged = "q_len_per_req" in self.options
+        numpy, kv = self.package.numpy, [each.values for each in (cache[0] if paged else cache)]
+        if paged:
+            indptr, indices, last, heads, kv_heads, dim, page = self.words
+            queries = self.options["q_len_per_req"]
+            causal = queries > 1
+            assert list(last) == [page] * (len(indptr) - 1)
+            assert kv[0].shape[1:] == (kv_heads, page, dim)
+            requests = [
+                [each[indices[at:end], 0].reshape(-1, dim) for each in kv]
+                for at, end in itertools.pairwise(indptr)
+            ]
+            offsets = numpy.arange(len(indptr)) * queries
+        else:
+            offsets, indptr, heads, kv_heads, dim = self.words
+            causal = self.options["causal"]
+            assert kv[0].shape[1:] == (kv_heads, dim)
+            requests = [[each[at:end, 0] for each in kv] for at, end in itertools.pairwise(indptr)]
+        assert q.values.shape == (offsets[-1], heads, dim)
+        out = numpy.empty_like(q.values)
+        for (k, v), at, end in zip(requests, offsets, offsets[1:], strict=False):
+            shape = problem(batch=1, heads=heads, kv_heads=1, seq_q=end - at, seq_kv=len(k))
+            shape.scale, shape.causal = self.scale, causal
+            rows = q.values[at:end].swapaxes(0, 1)[None]
+            done = attention(numpy, shape, rows, k[None, None], v[None, None])
+            out[at:end] = done[0].swapaxes(0, 1)
+        return Array(out)
+
+
+class FlashInferTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.numpy = numpy = support.need("numpy")
+        self.package = FlashInfer(numpy)
+        self.torch = mock.Mock(int32=numpy.int32, float16="half")
+        self.torch.no_grad = nullcontext
+        self.torch.arange = lambda *ends, dtype: numpy.arange(*ends, dtype=dtype)
+        self.torch.full = lambda shape, value, dtype: numpy.full(shape, value, dtype)
+        self.torch.cuda.get_device_capability.return_value = (9, 0)
+        with mock.patch.dict("sys.modules", {"flashinfer": self.package}):
+            self.peer = peers.flashinfer_peer(self.torch)
+
+    def kernels(self, **changes: Any) -> list[str]:
+        """What ran for a problem; each is right."""
+        shape = problem(**{"causal": 1, "seq_kv": 24, "head_dim": 64, **changes})
+        q, k, v = inputs_of(self.numpy, shape)
+        tensors = peers.Tensors(Array(q), Array(k), Array(v))
+        expected = attention(self.numpy, shape, q, k, v)
+        self.package.ran.clear()
+        for call in peers.flashinfer_calls(self.torch, self.package, shape, tensors):
+            out = self.peer.arrange(shape, call()).values
+            self.numpy.testing.assert_allclose(out, expected)
+        return list(self.package.ran)
+
+    def test_each_kernel_gets_the_problem_in_its_layout(self) -> None:
+        prefill, cores = ["NHD fa2", "NHD fa3"], ["HND fa2 tensor cores", "HND fa2 CUDA cores"]
+        one = {"seq_q": 1, "heads": 8, "kv_heads": 2}
+        self.assertEqual(self.kernels(**one), prefill + cores)
+        self.assertEqual(self.kernels(**one, batch=1), [*prefill, *cores, "single HND"])
+        self.assertEqual(self.kernels(**one | {"heads": 10}), prefill + cores[:1])
+        self.assertEqual(self.kernels(seq_q=4, heads=8, kv_heads=2), prefill + cores[:1])
+        self.assertEqual(self.kernels(seq_q=4, causal=0), prefill)
+        self.assertEqual(self.kernels(seq_q=1, seq_kv=7, causal=0), prefill + cores)
+        self.torch.cuda.get_device_capability.return_value = (8, 0)
+        self.assertEqual(self.kernels(seq_q=3), [prefill[0], cores[0]])
+
+    def test_the_fastest_is_kept_until_the_next_problem(self) -> None:
+        shape = problem(seq_q=1, head_dim=64)
+        tensors = peers.Tensors(*map(Array, inputs_of(self.numpy, shape)))
+        times = iter((4.0, 3.0, 1.0, 2.0) * 2)
+
+        def timed(torch: Any, call: Any) -> float:
+            return next(times)
+
+        with mock.patch.object(peers, "timed", timed):
+            for _ in range(2):
+                self.peer.check(shape)
+                for _ in range(3):
+                    self.peer.forward(shape, tensors)
+        self.assertEqual(self.package.ran, ["HND fa2 tensor cores"] * 6)
+        self.assertEqual(next(times, None), None)
+
+    def test_refusals(self) -> None:
+        for changes, text in (
+            ({"dtype": peers.FLOAT32}, "timed in float16 only"),
+            ({"seq_q": 17}, "timed with at most 16 queries only"),
+            ({"seq_q": 2, "seq_kv": 1, "causal": 1}, "no more queries than keys"),
+            ({"head_dim": 32}, "takes head_dim 64, 128, 256 only"),
+        ):
+            with self.assertRaisesRegex(peers.Unsupported, text):
+                self.peer.check(problem(**{"seq_q": 16, "head_dim": 64} | changes))
+        self.peer.check(problem(seq_q=16, head_dim=64))
+        calls = Callbacks(self.peer)
+        self.assertEqual(calls.supports(problem(seq_q=1, head_dim=64, page=16)), peers.UNSUPPORTED)
+
+    def test_without_the_package(self) -> None:
+        with mock.patch.dict("sys.modules", {"flashinfer": None}):
+            peer = peers.make_peer(self.torch, "flashinfer")
+        self.assertIn("flashinfer cannot be imported", peer.unavailable)
+        self.assertEqual(self.peer.variant, "flashinfer 0.1")
 
 
 class AvailabilityTest(unittest.TestCase):
