@@ -226,6 +226,7 @@ measure_spread() {
   for spread in 1 16; do
     bench_rungs "$rungs and r['causal']" "$json" "${shape[@]}" --causal --spread $spread
     bench_rungs "$rungs" "$json" "${shape[@]}" --dim 64 --spread $spread
+    bench_rungs "$rungs and r['causal']" "$json" "${shape[@]}" --dim 64 --causal --spread $spread
   done
 }
 

@@ -425,9 +425,13 @@ struct Attention {
     } else {
       registers_acquire<kRegisters>();
       for (int turn = 0;; ++turn) {
-        const Dealt next = wait_tile(shared, turn);
-        __syncwarp();  // all lanes have read it
-        if (threadIdx.x % 32 == 0) cluster_arrive(shared.taken, 0);
+        Dealt next = {};
+        if (threadIdx.x % 32 == 0) {  // the lane that has read it says so
+          next = wait_tile(shared, turn);
+          cluster_arrive(shared.taken, 0);
+        }
+        next = {__shfl_sync(0xffffffff, next.head, 0), __shfl_sync(0xffffffff, next.kv_head, 0),
+                __shfl_sync(0xffffffff, next.end, 0), __shfl_sync(0xffffffff, next.is_tile, 0)};
         if (!next.is_tile) break;
         compute_tile(in, shared, tile_at(in, next, consumer), consumer, turn % 2, at);
       }
