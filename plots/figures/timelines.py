@@ -40,6 +40,7 @@ TITLES = {
     "28": "28: no maximum",
     "34": "34: O leaves through the TMA",
     "35": "35: two thread blocks share K and V",
+    "37": "37: a tile is dealt, not its number",
 }
 
 
