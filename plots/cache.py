@@ -96,8 +96,8 @@ def times_of(rows: list[Row], problem: Problem) -> tuple[list[int], list[float]]
 
 
 def rung_lines(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
-    """Up to 46: what the later ones add does not show with one query in one piece. Rungs between
-    two numbers may have been timed at one length only."""
+    """Those without pages, up to 46 and 53: what the others add does not show with one query in one
+    piece. Rungs between two numbers may have been timed at one length only."""
     colours, lines = style.rung_colours(catalogue), []
     for rung in catalogue.rungs:
         if rung.family != DECODE or rung.takes("paged"):
