@@ -430,6 +430,20 @@ class FlashInferTest(unittest.TestCase):
         self.assertEqual(self.peer.variant, "flashinfer 0.1")
 
 
+class TuningTest(unittest.TestCase):
+    def test_the_host_queues_all_launches_before_the_first_one_runs(self) -> None:
+        torch = mock.MagicMock()
+        events = torch.cuda.Event.side_effect = [mock.MagicMock(), mock.MagicMock()]
+        order = mock.MagicMock()
+        order.attach_mock(torch.cuda._sleep, "hold")
+        order.attach_mock(events[0].record, "begin")
+        order.attach_mock(events[1].record, "end")
+        events[0].elapsed_time.return_value = 6.0
+        self.assertEqual(peers.timed(torch, order.launch, 3), 2.0)
+        names = [call[0] for call in order.mock_calls]
+        self.assertEqual(names, ["launch", "hold", "begin", *["launch"] * 3, "end"])
+
+
 class AvailabilityTest(unittest.TestCase):
     def test_without_torch_every_peer_says_so(self) -> None:
         with mock.patch.dict("sys.modules", {"torch": None}):
