@@ -201,7 +201,8 @@ class BenchTest(support.FolderTest):
             inputs = self.option(call, "--inputs") or self.option(call, "--spread")
             seen.append((self.option(call, "--dim") or "128", masked, inputs))
         plain = [("128", False, each) for each in ("1", "2", "4", "8", "16", "rising")]
-        others = [(dim, dim == "128", each) for each in ("1", "16") for dim in ("128", "64")]
+        kinds = [("128", True), ("64", False), ("64", True)]
+        others = [(*kind, each) for each in ("1", "16") for kind in kinds]
         self.assertEqual(seen, plain + others)
 
     def test_a_wrong_row_does_not_stop_the_others_and_is_told_at_the_end(self) -> None:
