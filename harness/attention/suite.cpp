@@ -59,7 +59,7 @@ class Collector {
         {Distribution::normal, Distribution::uniform, Distribution::large});
     // The maximum grows late: a reference that is not the maximum has to follow.
     for (const InputKind& kind : growing()) add(1, 2, {q(), square(512).kv}, {kind});
-    add(1, 2, square(512), {Distribution::normal});
+    add(1, 1, square(512), {Distribution::normal});
     add(2, 2, {2 * q(), 5 * kv()}, {Distribution::needle});
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});
     if (causal_) add(1, 2, {q(), 5 * kv()}, {Distribution::needle});
@@ -137,8 +137,8 @@ class Collector {
   }
 
   // A problem with a cache: for each number of new queries that the rung takes, and in pages. The
-  // quick suite has one size of pages, or none, for each number of queries; the other sizes with one
-  // query, and 2 and 5 queries, with the last of the kinds.
+  // quick suite has one size of pages, or none, for each number of queries; the other sizes with
+  // one query, and further queries, with the last of the kinds.
   void add_cached(Problem problem, const std::vector<InputKind>& kinds) {
     problem.head_dim = dim_.head_dim;
     problem.dtype = rung_.dtype;
@@ -156,7 +156,7 @@ class Collector {
         if (page > 0 && !can(Capabilities::paged)) break;
         const bool own = crossed_ || page == own_page || !can(Capabilities::paged);
         if (!own && queries > 1) continue;
-        const bool whole = crossed_ || (own && (queries == 1 || queries == 16));
+        const bool whole = crossed_ || (own && queries == 1);
         problem.page = page;
         add_case(problem, whole ? kinds : std::vector{kinds.back()});
       }
