@@ -27,7 +27,7 @@ namespace fa {
 ///          tile in the wrong place is an error of the size of V itself.
 /// rising   normal, but the last column of Q is constant and that of K grows with the key: scores
 ///          grow by kRise every kRiseKeys keys, so that every such block raises the maximum.
-/// spike    normal, but in about one row of eight one key exceeds all others by 60 to 300 (from
+/// spike    normal, but in about one row of eight one key exceeds all others by 60 to 400 (from
 ///          head_dim 64 on; below, not in all): exp() with another key's score taken off overflows
 ///          FP32 from 88 on. spike_key() says where. All elements but the Q of those rows are those
 ///          of normal.
