@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <thread>
 
 #include "harness/device/cuda_check.h"
@@ -99,18 +101,47 @@ double GpuStopwatch::untimed(const Launch& launch) {
 }
 
 std::optional<double> GpuStopwatch::single(const Launch& launch, L2Policy l2) {
-  return measure(launch, 1, l2 == L2Policy::flush);
+  return measure(launch, 1, 1, l2 == L2Policy::flush);
 }
 
-std::optional<double> GpuStopwatch::train(const Launch& launch, int count) {
-  return measure(launch, count, false);
+std::optional<double> GpuStopwatch::train(const Launch& launch, int count, int ahead) {
+  return measure(launch, count, ahead, false);
+}
+
+std::optional<Stopwatch::Launch> GpuStopwatch::record(const Launch& launch, int count) {
+  const cudaStream_t stream = device_.stream();
+  // Relaxed, because a peer may ask its allocator for memory while it is recorded.
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "recording launches");
+  bool launched = true;
+  try {
+    for (int i = 0; i < count; ++i) launch();
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const std::exception&) {
+    launched = false;
+  }
+  cudaGraph_t recorded = nullptr;
+  cudaGraphExec_t replayed = nullptr;
+  bool complete = cudaStreamEndCapture(stream, &recorded) == cudaSuccess && launched;
+  complete = complete && cudaGraphInstantiate(&replayed, recorded, 0) == cudaSuccess;
+  complete = complete && cudaGraphUpload(replayed, stream) == cudaSuccess;
+  if (recorded) ignore_cuda(cudaGraphDestroy(recorded));
+  ignore_cuda(cudaGetLastError());  // that of a launch which could not be recorded
+  const std::shared_ptr<CUgraphExec_st> graph(replayed, [](cudaGraphExec_t used) {
+    if (used) ignore_cuda(cudaGraphExecDestroy(used));
+  });
+  if (!complete) return std::nullopt;
+  return [graph, stream] {
+    check_cuda(cudaGraphLaunch(graph.get(), stream), "launching what was recorded");
+  };
 }
 
 void GpuStopwatch::idle(double ms) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
 }
 
-std::optional<double> GpuStopwatch::measure(const Launch& launch, int count, bool flush) {
+std::optional<double> GpuStopwatch::measure(const Launch& launch, int count, int ahead,
+                                            bool flush) {
   State& state = *state_;
   const cudaStream_t stream = device_.stream();
   if (flush && state.flush_buffer) {
@@ -125,9 +156,9 @@ std::optional<double> GpuStopwatch::measure(const Launch& launch, int count, boo
     for (int i = 0; i < count && !starved; ++i) {
       launch();
       const bool last = i + 1 == count;
-      if (!last && (i + 1) % kTrainPiece != 0) continue;
+      if (!last && (i + 1) % ahead != 0) continue;
       // What was queued before this piece has to run still.
-      if (i >= kTrainPiece) starved = cudaEventQuery(state.piece) == cudaSuccess;
+      if (i >= ahead) starved = cudaEventQuery(state.piece) == cudaSuccess;
       if (!last) check_cuda(cudaEventRecord(state.piece, stream), "recording the end of a piece");
       state.release();
     }

@@ -20,8 +20,9 @@ constexpr std::size_t flush_bytes(std::size_t l2) {
 /// Each measurement queues: [flush,] hold, event, launch(es), event. The hold is a one-thread
 /// kernel that spins on a word of host memory which the host sets once everything is queued, or
 /// gives up after one second; a measurement whose hold gave up is not returned. A train is queued
-/// in pieces of kTrainPiece launches: the hold ends after the first, and each later one must be
-/// queued while the piece before the last still runs, so that the device never waits for the host.
+/// in pieces: the hold ends after the first, and each later one must be queued while the piece
+/// before the last still runs, so that the device never waits for the host. Launches are recorded
+/// as a CUDA graph.
 class GpuStopwatch final : public Stopwatch {
  public:
   /// Allocates the flush buffer; throws OutOfMemory where it does not fit.
@@ -30,19 +31,16 @@ class GpuStopwatch final : public Stopwatch {
   GpuStopwatch(const GpuStopwatch&) = delete;
   GpuStopwatch& operator=(const GpuStopwatch&) = delete;
 
-  /// The driver's queue takes about a thousand kernels, and a launch of a peer may be ten; one that
-  /// blocks on a full queue while the stream is held waits for the hold to expire.
-  static constexpr int kTrainPiece = 100;
-
   double untimed(const Launch& launch) override;
   std::optional<double> single(const Launch& launch, L2Policy l2) override;
-  std::optional<double> train(const Launch& launch, int count) override;
+  std::optional<double> train(const Launch& launch, int count, int ahead) override;
+  std::optional<Launch> record(const Launch& launch, int count) override;
   void idle(double ms) override;
 
  private:
   struct State;
 
-  std::optional<double> measure(const Launch& launch, int count, bool flush);
+  std::optional<double> measure(const Launch& launch, int count, int ahead, bool flush);
 
   GpuDevice& device_;
   std::unique_ptr<State> state_;

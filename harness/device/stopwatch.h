@@ -29,8 +29,12 @@ class Stopwatch {
   /// before the host was done: the sample would contain host time.
   virtual std::optional<double> single(const Launch& launch, L2Policy l2) = 0;
   /// `count` launches without a gap, milliseconds for all. Nothing as above, and where the device
-  /// was done with what it had before the host brought more.
-  virtual std::optional<double> train(const Launch& launch, int count) = 0;
+  /// was done with what it had before the host brought more. The device starts when the first
+  /// `ahead` launches are queued.
+  virtual std::optional<double> train(const Launch& launch, int count, int ahead) = 0;
+  /// `count` launches as a single one, which costs the host no more than one. Nothing where they
+  /// cannot be recorded. What they read and write has to live as long as what is returned.
+  virtual std::optional<Launch> record(const Launch& launch, int count) = 0;
   /// Leaves the device idle.
   virtual void idle(double ms) = 0;
 };

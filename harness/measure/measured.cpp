@@ -163,7 +163,8 @@ RowTimes times_of(const ItemTimes& times) {
                .p90 = spaced.p90,
                .min = spaced.min,
                .n = spaced.n,
-               .back_to_back = {}};
+               .back_to_back = {},
+               .recorded = times.recorded};
   if (!times.back_to_back.empty()) row.back_to_back = summarize(times.back_to_back).median;
   return row;
 }

@@ -153,6 +153,7 @@ void read_value(const Json& json, RowTimes& times) {
   json.at("min").get_to(times.min);
   json.at("n").get_to(times.n);
   read(json, "back_to_back", times.back_to_back);
+  times.recorded = json.value("recorded", false);
 }
 
 void read_value(const Json& json, RowResources& used) {
@@ -271,12 +272,14 @@ RowInputs inputs_from_json(const Json& json) {
 }
 
 Json to_json(const RowTimes& times) {
-  return {{"median", rounded(times.median)},
-          {"p10", rounded(times.p10)},
-          {"p90", rounded(times.p90)},
-          {"min", rounded(times.min)},
-          {"n", times.n},
-          {"back_to_back", or_null(times.back_to_back)}};
+  Json json{{"median", rounded(times.median)},
+            {"p10", rounded(times.p10)},
+            {"p90", rounded(times.p90)},
+            {"min", rounded(times.min)},
+            {"n", times.n},
+            {"back_to_back", or_null(times.back_to_back)}};
+  if (times.recorded) json["recorded"] = true;
+  return json;
 }
 
 Json to_json(const Row& row) {

@@ -14,10 +14,14 @@ namespace fa {
 namespace {
 
 constexpr int kMaxExpired = 3;
-// Launches of a train. A kernel that is shorter than its launch on the host has short trains, each
-// queued before it starts; between them the card rests. All others have long ones, lest a launch
-// that takes the host longer, as a peer's in Python does, gets more rest.
+// Launches of a train. The host queues them while earlier ones run, so that the card never rests. A
+// kernel that is shorter than its launch on the host, as a peer's in Python often is, is recorded,
+// and the records are the launches of the train. What cannot be recorded has short trains, each
+// queued before it starts; between them the card rests, and its clock rises.
 constexpr int kLongTrain = 100'000, kShortTrain = 100;
+// The driver's queue takes about a thousand kernels, and a launch of a peer may be ten; one that
+// blocks on a full queue while the stream is held waits for the hold to expire.
+constexpr int kAhead = kShortTrain;
 
 struct HoldExpired : std::runtime_error {
   HoldExpired()
@@ -82,16 +86,35 @@ class ItemRun {
       const int wanted = std::max(at_least - done.launches, static_cast<int>(std::ceil(left)));
       const int count = std::clamp(wanted, 1, longest_train_);
       if (count > kShortTrain) {
-        const std::optional<double> ms = stopwatch_.train(item_.launch, count);
-        if (!ms) longest_train_ = kShortTrain;
-        done.ms += ms.value_or(0);
-        done.launches += ms ? count : 0;
+        const Train more = long_train(count);
+        done.ms += more.ms;
+        done.launches += more.launches;
         continue;
       }
-      done.ms += take([&] { return stopwatch_.train(item_.launch, count); });
+      done.ms += take([&] { return stopwatch_.train(item_.launch, count, kAhead); });
       done.launches += count;
     }
     return done;
+  }
+
+  /// No launches, if the host was too slow: then later trains are of records, or short.
+  Train long_train(int count) {
+    if (!record_) {
+      if (const auto ms = stopwatch_.train(item_.launch, count, kAhead)) return {*ms, count};
+      record_ = stopwatch_.record(item_.launch, kShortTrain);
+    } else {
+      const int records = (count + kShortTrain - 1) / kShortTrain;
+      if (const auto ms = stopwatch_.train(*record_, records, 1)) {
+        times_.recorded = true;
+        return {*ms, records * kShortTrain};
+      }
+      record_.reset();
+    }
+    if (!record_) {
+      times_.recorded = false;
+      longest_train_ = kShortTrain;
+    }
+    return {0, 0};
   }
 
   template <typename Measure>
@@ -109,6 +132,7 @@ class ItemRun {
   ItemTimes& times_;
   double duration_ms_ = 1;
   int longest_train_ = kLongTrain;
+  std::optional<Stopwatch::Launch> record_;  ///< kShortTrain launches
 };
 
 }  // namespace

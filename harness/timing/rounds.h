@@ -9,6 +9,7 @@
 //   spaced        launches separated by an idle gap, each with a cold L2: the kernel at the clock
 //                 that the card reaches from rest;
 //   back-to-back  launches without a gap for a while: the kernel at the clock it can sustain.
+//                 Where the host cannot bring them in time, they are recorded and replayed.
 #pragma once
 
 #include <optional>
@@ -51,6 +52,7 @@ struct ItemTimes {
   std::vector<double> spaced;        ///< one value a launch
   std::vector<double> back_to_back;  ///< one value a round: milliseconds per launch
   int expired = 0;                   ///< samples dropped because the hold expired
+  bool recorded = false;             ///< back_to_back is of launches that were recorded
   std::optional<std::string> error;  ///< set: this item failed and has no valid times
 };
 

@@ -510,12 +510,12 @@ TEST_CASE("the stopwatch measures the kernel, not the host") {
   REQUIRE(slow_host);
   CHECK(*slow_host == Approx(2).epsilon(0.05));
 
-  const auto many = stopwatch.train([&] { spin(0.5); }, 20);
+  const auto many = stopwatch.train([&] { spin(0.5); }, 20, 100);
   REQUIRE(many);
   CHECK(*many == Approx(10).epsilon(0.05));
 
   // More than the queue takes: the host goes on while the first ones run.
-  const auto long_train = stopwatch.train([&] { spin(0.1); }, 2000);
+  const auto long_train = stopwatch.train([&] { spin(0.1); }, 2000, 100);
   REQUIRE(long_train);
   CHECK(*long_train == Approx(200).epsilon(0.05));
   // The device would have to wait for the host: no sample.
@@ -524,8 +524,35 @@ TEST_CASE("the stopwatch measures the kernel, not the host") {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         spin(0.01);
       },
-      1000);
+      1000, 100);
   CHECK_FALSE(starved);
+}
+
+TEST_CASE("a launch that takes the host longer than the device is recorded and replayed") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  GpuStopwatch stopwatch(device, L2Policy::warm);
+  const auto spin = [&] { device.launch({{single_block(test::kSpin, {std::int64_t{100'000}})}}); };
+  stopwatch.untimed(spin);
+  const auto slow = [&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    spin();
+  };
+  CHECK_FALSE(stopwatch.train(slow, 1000, 100));
+  const auto record = stopwatch.record(slow, 100);
+  REQUIRE(record);
+  const auto replayed = stopwatch.train(*record, 10, 1);
+  REQUIRE(replayed);
+  CHECK(*replayed == Approx(100).epsilon(0.05));
+
+  // What waits for the device cannot be recorded, and leaves the stream as it was.
+  CHECK_FALSE(stopwatch.record(
+      [&] {
+        spin();
+        device.synchronize();
+      },
+      2));
+  CHECK(stopwatch.train(spin, 10, 100));
 }
 
 TEST_CASE("a launch that waits for the device gives no sample, and the next one works") {

@@ -20,6 +20,10 @@ struct FakeStopwatch final : Stopwatch {
   double now = 0;
   int expire = 0;         ///< measurements that fail first
   int longest = 1 << 30;  ///< launches of a train before the device waits for the host
+  bool recordable = true;
+  bool short_records = false;  ///< the device waits between two of them, too
+  int records = 0;             ///< how often something was recorded
+  int recorded = 1;            ///< launches that the last one stood for
   std::vector<double> gaps;
   std::vector<int> trains;
 
@@ -34,12 +38,25 @@ struct FakeStopwatch final : Stopwatch {
     now += running;
     return running;
   }
-  std::optional<double> train(const Launch& launch, int count) override {
+  std::optional<double> train(const Launch& launch, int count, int ahead) override {
+    REQUIRE(ahead >= 1);
+    recorded = 1;
     for (int i = 0; i < count; ++i) launch();
-    if (expire-- > 0 || count > longest) return std::nullopt;
+    const double ms = running * (count * recorded);
+    if (expire-- > 0 || count > longest || (ahead == 1 && short_records)) {
+      return std::nullopt;
+    }
     trains.push_back(count);
-    now += running * count;
-    return running * count;
+    now += ms;
+    return ms;
+  }
+  std::optional<Launch> record(const Launch& launch, int count) override {
+    ++records;
+    if (!recordable) return std::nullopt;
+    return [this, launch, count] {
+      launch();
+      recorded = count;
+    };
   }
   void idle(double ms) override {
     gaps.push_back(ms);
@@ -105,13 +122,30 @@ TEST_CASE("a fast kernel gets many samples, and trains without a rest") {
   CHECK(stopwatch.trains == std::vector<int>{1000, 2400, 1000, 2400});
 }
 
-TEST_CASE("where the host is too slow for a long train, all are short from then on") {
+TEST_CASE("where the host is too slow for a long train, a record of the launch is replayed") {
   FakeStopwatch stopwatch;
   stopwatch.longest = 100;
+  const std::vector<TimedItem> items{{"fast", [&] { stopwatch.running = 0.05; }}};
+  const TimingPolicy policy{.rounds = 2};
+  const auto times = time_interleaved(items, policy, stopwatch);
+  CHECK(times[0].recorded);
+  CHECK(stopwatch.records == 1);
+  REQUIRE(times[0].back_to_back.size() == 2);
+  for (const double ms : times[0].back_to_back) CHECK(ms == Approx(0.05));
+  CHECK(stopwatch.trains == std::vector<int>{10, 24, 10, 24});
+}
+
+TEST_CASE("what cannot be recorded, or whose record is too short as well, has short trains") {
+  FakeStopwatch stopwatch;
+  stopwatch.longest = 100;
+  stopwatch.recordable = GENERATE(false, true);
+  stopwatch.short_records = stopwatch.recordable;
   const std::vector<TimedItem> items{{"fast", [&] { stopwatch.running = 0.05; }}};
   const TimingPolicy policy{.rounds = 1};
   const auto times = time_interleaved(items, policy, stopwatch);
   CHECK(times[0].expired == 0);
+  CHECK_FALSE(times[0].recorded);
+  CHECK(stopwatch.records == 1);
   CHECK(times[0].back_to_back == std::vector<double>{0.05});
   for (const int count : stopwatch.trains) CHECK(count <= 100);
   double launches = 0;

@@ -343,7 +343,7 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   rows[0].clock_mhz = 1500.0;
   rows[0].settle(Status::ok, "");
   put_times(rows[0], items[0],
-            {.spaced = {1.25}, .back_to_back = {1.5}, .expired = 0, .error = {}});
+            {.spaced = {1.25}, .back_to_back = {1.5}, .expired = 0, .recorded = true, .error = {}});
   put_resources(rows[0], item_of_several().plan, [&](const Launch&) {
     return resources_of(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
   });
