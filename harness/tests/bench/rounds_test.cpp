@@ -119,20 +119,37 @@ TEST_CASE("a fast kernel gets many samples, and trains without a rest") {
   const TimingPolicy policy{.rounds = 2};
   const auto times = time_interleaved(items, policy, stopwatch);
   CHECK(times[0].spaced.size() == 2 * static_cast<std::size_t>(policy.spaced_max));
-  CHECK(stopwatch.trains == std::vector<int>{1000, 2400, 1000, 2400});
+  CHECK(stopwatch.trains == std::vector<int>{1000, 1000, 2400, 1000, 2400});
 }
 
-TEST_CASE("where the host is too slow for a long train, a record of the launch is replayed") {
+TEST_CASE("where the host is too slow for one of them, records of all are replayed") {
   FakeStopwatch stopwatch;
-  stopwatch.longest = 100;
-  const std::vector<TimedItem> items{{"fast", [&] { stopwatch.running = 0.05; }}};
+  const auto launch = [&](double ms, int longest) {
+    return [&stopwatch, ms, longest] { stopwatch.running = ms, stopwatch.longest = longest; };
+  };
+  const std::vector<TimedItem> items{{"rung", launch(0.05, 1 << 30)}, {"peer", launch(0.1, 100)}};
   const TimingPolicy policy{.rounds = 2};
   const auto times = time_interleaved(items, policy, stopwatch);
-  CHECK(times[0].recorded);
-  CHECK(stopwatch.records == 1);
-  REQUIRE(times[0].back_to_back.size() == 2);
+  CHECK(stopwatch.records == 2);
+  for (const ItemTimes& item : times) {
+    CHECK(item.recorded);
+    CHECK(item.back_to_back.size() == 2);
+  }
   for (const double ms : times[0].back_to_back) CHECK(ms == Approx(0.05));
-  CHECK(stopwatch.trains == std::vector<int>{10, 24, 10, 24});
+  for (const double ms : times[1].back_to_back) CHECK(ms == Approx(0.1));
+  // The first attempts, which tell; then nothing but records of 100, and none again.
+  CHECK(stopwatch.trains == std::vector<int>{1000, 5, 10, 24, 5, 12, 5, 12, 10, 24});
+}
+
+TEST_CASE("a slow kernel beside a slow host is timed as it is") {
+  FakeStopwatch stopwatch;
+  const auto launch = [&](double ms) { return [&stopwatch, ms] { stopwatch.running = ms; }; };
+  stopwatch.longest = 100;
+  const std::vector<TimedItem> items{{"fast", launch(0.05)}, {"slow", launch(20)}};
+  const auto times = time_interleaved(items, {.rounds = 1}, stopwatch);
+  CHECK(times[0].recorded);
+  CHECK_FALSE(times[1].recorded);
+  CHECK(times[1].back_to_back == std::vector<double>{20});
 }
 
 TEST_CASE("what cannot be recorded, or whose record is too short as well, has short trains") {
