@@ -2,8 +2,8 @@
 // A thread computes a query row; K and V come in tiles of 32 keys. See docs/exercises.md.
 
 #include "kernels/catalogue.h"
+#include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
-#include "kernels/rung.h"
 
 namespace {
 
