@@ -6,13 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "harness/attention/problem.h"
+#include "kernels/instance.h"
 
 namespace fa {
 
@@ -86,14 +85,9 @@ struct Unsupported {
   std::string reason;
 };
 
-using PlanResult = std::variant<LaunchPlan, Unsupported>;
-
-/// Tile of one block: Br query rows, Bc keys per step, warps; a word where these three do not tell
-/// two instances apart.
-struct Tile {
-  int Br = 0, Bc = 0, warps = 0;
-  std::string_view variant = {};
-  bool operator==(const Tile&) const = default;
+/// What a rung makes of a problem; kernels/instance.h declares it for files that hand it on.
+struct PlanResult : std::variant<LaunchPlan, Unsupported> {
+  using variant::variant;
 };
 
 /// "64x128w4", "32x32w4-doubled".
@@ -113,24 +107,5 @@ struct DeviceDescription {
 
 /// What the virtual machine stands for, and what plans are made for where no card is: an H200.
 DeviceDescription h200_description();
-
-/// One compiled instantiation of a rung.
-struct Instance {
-  const char* entry = nullptr;
-  const void* kernel = nullptr;
-  int head_dim = 0;
-  Tile tile;
-  std::size_t shared_bytes = 0;  ///< dynamic shared memory per block
-};
-
-/// What a kernel file exports: its instantiations and its planner. The first instance of a
-/// head_dim is the rung itself; further ones are ablations (the same code at another
-/// tile). Those of `tuned` are for `fa tune` alone, and only a build with FA_TUNE has any.
-struct RungKernels {
-  std::span<const Instance> instances;
-  PlanResult (*plan)(const Problem& problem, const Instance& instance,
-                     const DeviceDescription& device);
-  std::span<const Instance> tuned = {};
-};
 
 }  // namespace fa

@@ -3,6 +3,8 @@
 // naming the list twice, for FA_HALF_ENTRY and for FA_INSTANCE.
 #pragma once
 
+#include <vector>
+
 #ifdef FA_TUNE
 
 // Br and warps: a warp has one row tile in 32w2, 64w4 and 128w8, two in 64w2, 128w4 and 256w8, and

@@ -7,12 +7,12 @@
 // Expected effect   a single sequence uses all SMs instead of one for each head of K and V; where
 //                   there were thread blocks enough, only the second launch is added.
 
+#include "kernels/planners.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
-#include "kernels/rung.h"
 
 namespace {
 

@@ -7,6 +7,7 @@
 // Expected effect   16 queries of 4 heads still cost the bytes of one: every warp now loads all
 //                   fragments, 1024 of the 1760 clocks that the bytes of a tile take.
 
+#include "kernels/planners.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -14,7 +15,6 @@
 #include "kernels/ptx/movmatrix.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
-#include "kernels/rung.h"
 
 namespace {
 

@@ -11,9 +11,9 @@
 
 #include "kernels/fp32/common.cuh"
 #include "kernels/fp32/product.cuh"
+#include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shuffle.cuh"
-#include "kernels/rung.h"
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include <cfloat>
 
 #include "kernels/fp32/common.cuh"
+#include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
-#include "kernels/rung.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
-#include "kernels/rung.h"
+#include "kernels/planners.h"
 
 using namespace fa_test;
 using ptxvm::CountClass;

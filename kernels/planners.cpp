@@ -1,4 +1,4 @@
-#include "kernels/rung.h"
+#include "kernels/planners.h"
 
 #include <algorithm>
 #include <bit>
