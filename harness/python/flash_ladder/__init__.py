@@ -12,6 +12,7 @@ on the virtual machine, whose checkers watch every access. Neither torch nor a G
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Callable
 from typing import Any
 
 from flash_ladder._commands import (
@@ -88,21 +89,45 @@ def attention(
     values of page_table: one that is out of range reads what is no key. There is no gradient yet.
     Raises Refused (a ValueError) for a problem that the rung does not take.
     """
-    options: dict[str, Any] = {"rung": rung, "causal": causal, "scale": scale, "lse": return_lse}
-    options |= {"lengths": lengths, "page_table": page_table, "kv_scales": kv_scales}
+    # A call takes microseconds, of which an import that finds its module takes one.
+    compute = _COMPUTES.get(type(q)) or _compute_for(q)
+    return compute(
+        q,
+        k,
+        v,
+        rung=rung,
+        causal=causal,
+        scale=scale,
+        lse=return_lse,
+        lengths=lengths,
+        page_table=page_table,
+        kv_scales=kv_scales,
+    )
+
+
+_COMPUTES: dict[type, Callable[..., Any]] = {}  # by the type of q; torch and numpy when first used
+
+
+def _compute_for(q: Any) -> Callable[..., Any]:
     import numpy as np  # not needed for anything else here
 
     if isinstance(q, np.ndarray):
         from flash_ladder import _machine
 
-        o, lse = _machine.attention(q, k, v, **options)
-        return (o, lse) if return_lse else o
-    try:
-        from flash_ladder import _torch
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise Refused(
-            f"q is a {type(q).__name__}; allowed: a numpy array (torch is not installed)"
-        ) from error
-    return _torch.attention(q, k, v, **options)
+        compute = _machine.attention
+    else:
+        try:
+            import torch
+
+            from flash_ladder import _torch
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise Refused(
+                f"q is a {type(q).__name__}; allowed: a numpy array (torch is not installed)"
+            ) from error
+        if torch.compiler.is_compiling():  # what is stored would have it compiled again
+            return _torch.attention
+        compute = _torch.attention
+    _COMPUTES[type(q)] = compute
+    return compute

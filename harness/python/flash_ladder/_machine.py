@@ -29,8 +29,8 @@ def attention(
     lengths: Any = None,
     page_table: Any = None,
     kv_scales: Any = None,
-) -> tuple[Array, Array | None]:
-    """O and, if asked for, the log-sum-exp of every row."""
+) -> Any:
+    """O or, if asked for, a pair of O and the log-sum-exp of every row."""
     inputs = {name: checked(name, array) for name, array in (("q", q), ("k", k), ("v", v))}
     # Small, and often lists: any integers and numbers that fit will do.
     keys = converted("lengths", lengths, np.int32)
@@ -58,7 +58,7 @@ def attention(
         given["lse"] = np.empty(q.shape[:3], np.float32)
     given |= {name: array for name, array in cache.items() if array is not None}
     run(problem, chosen, {name: array.ctypes.data for name, array in given.items()})
-    return given["o"], given.get("lse")
+    return (given["o"], given["lse"]) if lse else given["o"]
 
 
 def checked(name: str, array: object) -> Array:

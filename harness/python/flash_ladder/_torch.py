@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import _C, Tensor
+from torch._C._functorch import peek_interpreter_stack
+from torch.compiler import is_compiling
 
 from flash_ladder import _best, _machine, _native
 from flash_ladder._errors import Refused
@@ -86,11 +88,11 @@ def is_plain(q: Tensor, k: Tensor, v: Tensor) -> bool:
     kind of tensor of its own. The way through PyTorch's dispatcher would take longer than the
     launch."""
     return (
-        not torch.compiler.is_compiling()
+        not is_compiling()
         and type(q) is type(k) is type(v) is Tensor
         and q.is_cuda
-        and not torch._C._len_torch_dispatch_stack()
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and not _C._len_torch_dispatch_stack()
+        and peek_interpreter_stack() is None
     )
 
 
@@ -125,13 +127,13 @@ class Plan:
     def launch(self, *addresses: int | None) -> None:
         """Enqueues it on the current stream; the addresses are those of CTensors, in order."""
         tensors = _native.CTensors(*addresses)
-        # Dropped after the launch: the allocator hands it out again in the order of the stream.
-        held = [self.allocate(*each) for each in self.scratch]
         scratch = None
-        if held:
+        if self.scratch:
+            # Dropped after the launch: the allocator hands it out again in the order of the stream.
+            held = [self.allocate(*each) for each in self.scratch]
             pointers = (tensor.data_ptr() if tensor is not None else None for tensor in held)
             scratch = (ctypes.c_void_p * len(held))(*pointers)
-        stream = torch._C._cuda_getCurrentRawStream(self.device)
+        stream = _C._cuda_getCurrentRawStream(self.device)
         if self.enqueue(self.handle, tensors, scratch, stream, None, 0):
             # Once more, for the message: a launch that fails has enqueued nothing.
             message, size = _native.Message(), _native.MESSAGE_BYTES
@@ -261,7 +263,7 @@ def on_gpu(
         and (inputs[0] | inputs[1] | inputs[2]) % ALIGNMENT == 0
     ):
         check_layouts(q, k, v, cache)
-    if torch._C._cuda_getDevice() != index:
+    if _C._cuda_getDevice() != index:
         with torch.cuda.device(index):
             return on_gpu(q, k, v, rung, causal, scale, *cache, lse)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
