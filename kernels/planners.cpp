@@ -254,7 +254,7 @@ PlanResult plan_decode_groups(const Problem& problem, const Instance& instance,
 }
 
 PlanResult plan_decode_splits(const Problem& problem, const Instance& instance,
-                              const DeviceDescription& device, const Instance* merge,
+                              const DeviceDescription& device, std::span<const Instance> merges,
                               std::int64_t block_parts) {
   if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
   const std::int64_t heads = problem.kv_heads() * problem.batch;
@@ -263,22 +263,23 @@ PlanResult plan_decode_splits(const Problem& problem, const Instance& instance,
   plan.scratch = {
       {"parts of O", problem.q_rows() * splits * block_parts * (problem.head_dim + 1) * 4}};
   DecodeOptions options{.splits = splits, .parts = ScratchRef{0}};
-  if (merge == nullptr) {
+  if (merges.empty()) {
     plan.scratch.push_back({"counters of parts", heads * 4, /*zeroed=*/true});
     options.counter = ScratchRef{1};
   }
   const std::vector<Argument> arguments = decode_arguments(problem, options);
   plan.launches = {launch_of(instance, {splits, problem.kv_heads(), problem.batch}, arguments)};
   plan.launches.front().block = int32(warps_of(problem, instance.tile) * 32);
-  if (merge != nullptr) {
-    plan.launches.push_back(launch_of(*merge, {1, problem.heads, problem.batch}, arguments));
+  if (!merges.empty()) {
+    plan.launches.push_back(launch_of(instance_for(merges, problem.head_dim),
+                                      {1, problem.heads, problem.batch}, arguments));
   }
   return plan;
 }
 
 PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
                                const DeviceDescription& device) {
-  return plan_decode_splits(problem, instance, device, nullptr);
+  return plan_decode_splits(problem, instance, device, {});
 }
 
 PlanResult plan_decode_early(const Problem& problem, const Instance& instance,
@@ -302,7 +303,7 @@ PlanResult plan_decode_persistent(const Problem& problem, const Instance& instan
 
 PlanResult plan_decode_warps(const Problem& problem, const Instance& instance,
                              const DeviceDescription& device) {
-  return plan_decode_splits(problem, instance, device, nullptr, instance.tile.warps);
+  return plan_decode_splits(problem, instance, device, {}, instance.tile.warps);
 }
 
 PlanResult plan_decode_even(const Problem& problem, const Instance& instance,

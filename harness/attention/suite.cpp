@@ -58,7 +58,7 @@ class Collector {
     add(1, 1, square(2 * longest()),
         {Distribution::normal, Distribution::uniform, Distribution::large});
     // The maximum grows late: a reference that is not the maximum has to follow.
-    for (const InputKind& kind : growing()) add(1, 1, {q(), square(512).kv}, {kind});
+    for (const InputKind& kind : growing()) add(1, 2, {q(), square(512).kv}, {kind});
     add(1, 1, square(512), {Distribution::normal});
     add(2, 2, {2 * q(), 5 * kv()}, {Distribution::needle});
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});

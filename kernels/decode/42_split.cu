@@ -13,6 +13,7 @@
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
 
 namespace {
 
@@ -198,7 +199,6 @@ OTHERS(FA_DECODE_ENTRY)
 static const fa::Instance kOthers[] = {OTHERS(FA_INSTANCE)};
 static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
                            const fa::DeviceDescription& device) {
-  return fa::plan_decode_splits(problem, instance, device,
-                                &fa::instance_for(kOthers, problem.head_dim));
+  return fa::plan_decode_splits(problem, instance, device, kOthers);
 }
 FA_RUNG(42_split, INSTANCES, plan);

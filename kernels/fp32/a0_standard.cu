@@ -14,6 +14,7 @@
 #include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
 
 namespace {
 

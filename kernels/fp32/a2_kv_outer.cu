@@ -15,6 +15,7 @@
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
+#include "kernels/rung.h"
 
 namespace {
 

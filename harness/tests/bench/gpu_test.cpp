@@ -423,9 +423,10 @@ TEST_CASE("a problem that does not fit is refused before anything is allocated")
   CHECK_NOTHROW(device.require_memory(kProblem));
 }
 
-TEST_CASE("every rung passes the gate at a small shape") {
+TEST_CASE("every rung passes the gate at a small shape, recorded as well") {
   if (no_gpu()) return;
   GpuDevice device;
+  GpuStopwatch stopwatch(device, L2Policy::warm);
   for (const Rung& rung : catalogue()) {
     if (device_refusal(rung, device.description())) continue;
     for (const Instance& instance : rung.kernels->instances) {
@@ -442,9 +443,11 @@ TEST_CASE("every rung passes the gate at a small shape") {
       const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
       device.load(problem, inputs);
       const Verifier verifier(problem, inputs);
-      const Verdict verdict = pass_gate(
-          device, [&] { device.launch(std::get<LaunchPlan>(plan)); }, verifier);
-      CHECK(verdict.reason == "");
+      const auto launch = [&] { device.launch(std::get<LaunchPlan>(plan)); };
+      CHECK(pass_gate(device, launch, verifier).reason == "");
+      const auto record = stopwatch.record(launch, 2);
+      REQUIRE(record);
+      CHECK(pass_gate(device, *record, verifier).reason == "");
     }
   }
 }
