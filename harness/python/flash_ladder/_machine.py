@@ -29,7 +29,7 @@ def attention(
     lengths: Any = None,
     page_table: Any = None,
     kv_scales: Any = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """O or, if asked for, a pair of O and the log-sum-exp of every row."""
     inputs = {name: checked(name, array) for name, array in (("q", q), ("k", k), ("v", v))}
     # Small, and often lists: any integers and numbers that fit will do.

@@ -348,6 +348,7 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
     return resources_of(known, PtxasEntry{.spill_stores = 8, .spill_loads = 4});
   });
   put_part_times(rows[0], std::vector<ItemTimes>{spaced({1}), spaced({0.5}), spaced({})});
+  CHECK(to_json(rows[0])["time_ms"]["recorded"] == true);
   verdict.check.finite = false;
   verdict.check.max_error = NAN;
   rows[1].check = check_of(verdict);
@@ -356,6 +357,7 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
   rows[4].settle(Status::ok, "");
   put_times(rows[5], items[5], {.spaced = {1.6}, .back_to_back = {2}, .expired = 0, .error = {}});
   rows[5].settle(Status::ok, "");
+  CHECK_FALSE(to_json(rows[5])["time_ms"].contains("recorded"));
 
   const SourceState source{.git_sha = std::string(40, 'a'), .git_dirty = false, .warning = {}};
   const FileIdentity identity{
@@ -371,7 +373,9 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
       .policy = {
           {"rounds", 5}, {"l2", "flush"}, {"inputs", "normal"}, {"seed", 1}, {"flops", "f"}}};
   io::write_file(FA_SAMPLE_RESULTS, results_document(identity, rows).dump(1));
-  CHECK(read_results(FA_SAMPLE_RESULTS));
+  const auto read = read_results(FA_SAMPLE_RESULTS);
+  REQUIRE(read);
+  CHECK(read->rows.front().time_ms.value().recorded);
 }
 
 }  // namespace
