@@ -29,20 +29,20 @@ def size_text(value: float) -> str:
 def pyramid() -> Canvas:
     """Sizes as areas, rates as lengths."""
     measured, device = card(), card().document["device"]
+    shared, l2, memory = map(measured.traffic, ("shared_load", "l2_read", "memory_read"))
     canvas, y = begin(
         "The memories of an H200, to scale",
-        "Rates as bars: shared memory 33, L2 12, device memory 4.5 terabytes a second. Sizes as "
-        "areas: device memory is a large square in which L2, all shared memory and all "
-        "registers are "
-        "squares of a few pixels.",
+        f"Rates as bars: shared memory {shared / 1e3:.0f}, L2 {l2 / 1e3:.0f}, device memory "
+        f"{memory / 1e3:.1f} terabytes a second. Sizes as areas: device memory is a large square "
+        "in which L2, all shared memory and all registers are squares of a few pixels.",
         note="Bars: measured reads. Areas: capacity, all SMs together.",
     )
     sms = device["sms"]
     rows = (
         ("registers", sms * REGISTER_BYTES, None, "violet"),
-        ("shared memory", sms * SHARED_BYTES, measured.traffic("shared_load"), "green"),
-        ("L2", device["l2"], measured.traffic("l2_read"), "blue"),
-        ("device memory", device["memory"], measured.traffic("memory_read"), "orange"),
+        ("shared memory", sms * SHARED_BYTES, shared, "green"),
+        ("L2", device["l2"], l2, "blue"),
+        ("device memory", device["memory"], memory, "orange"),
     )
     fastest = max(rate for *_, rate, _ in rows if rate)
     for name, size, rate, hue in rows:
