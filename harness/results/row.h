@@ -79,8 +79,8 @@ struct RowTimes {
   double median = 0, p10 = 0, p90 = 0, min = 0;
   int n = 0;
   std::optional<double> back_to_back;
-  bool recorded =
-      false;  ///< back_to_back is of a CUDA graph: the host is too slow for a kernel compared
+  /// back_to_back is of a CUDA graph: the host is too slow for one of the kernels compared.
+  bool recorded = false;
 };
 
 /// What a kernel takes of the card.
