@@ -79,8 +79,7 @@ struct RowTimes {
   double median = 0, p10 = 0, p90 = 0, min = 0;
   int n = 0;
   std::optional<double> back_to_back;
-  /// back_to_back is of a CUDA graph: the host is too slow for one of the kernels compared.
-  bool recorded = false;
+  bool recorded = false;  ///< back_to_back is of launches recorded as a CUDA graph
 };
 
 /// What a kernel takes of the card.

@@ -15,10 +15,11 @@ namespace {
 
 constexpr int kMaxExpired = 3;
 // Launches of a train. The host queues them while earlier ones run, so that the card never rests.
-// Where a kernel is shorter than its launch on the host, as a peer's in Python often is, it and all
-// that it is compared with are recorded, and the records are the launches of the train: kernels
-// follow each other faster in a graph than on a stream. What cannot be recorded has short trains,
-// each queued before it starts; between them the card rests, and its clock rises.
+// Where more than a short train is needed, launches are recorded, and the records are the launches
+// of the train: the host may take longer for a launch than the card, as a peer's in Python does,
+// and kernels follow each other faster in a graph than on a stream. What cannot be recorded has
+// long trains if the host keeps up, else short ones, each queued before it starts; between them
+// the card rests, and its clock rises.
 constexpr int kLongTrain = 100'000, kShortTrain = 100;
 // The driver's queue takes about a thousand kernels, and a launch of a peer may be ten; one that
 // blocks on a full queue while the stream is held waits for the hold to expire.
@@ -33,10 +34,8 @@ struct HoldExpired : std::runtime_error {
 
 class ItemRun {
  public:
-  /// `slow_host` is of all items that are compared: one of them was seen to wait for the host.
-  ItemRun(const TimedItem& item, const TimingPolicy& policy, Stopwatch& stopwatch, ItemTimes& times,
-          bool& slow_host)
-      : item_(item), policy_(policy), stopwatch_(stopwatch), times_(times), slow_host_(slow_host) {}
+  ItemRun(const TimedItem& item, const TimingPolicy& policy, Stopwatch& stopwatch, ItemTimes& times)
+      : item_(item), policy_(policy), stopwatch_(stopwatch), times_(times) {}
 
   void warm_up() {
     prepare();
@@ -50,6 +49,10 @@ class ItemRun {
       spent += ms;
       ++launches;
     } while (spent < policy_.warmup_ms);
+    const double longest_ms = std::max(policy_.lead_ms, policy_.back_to_back_ms);
+    if (!item_.spaced_only && kShortTrain * duration_ms_ < longest_ms) {
+      record_ = stopwatch_.record(item_.launch, kShortTrain);
+    }
   }
 
   void spaced() {
@@ -63,11 +66,6 @@ class ItemRun {
       duration_ms_ = ms;
       spent += gap + ms;
     }
-  }
-
-  /// Sets slow_host, if a train of it waits for the host.
-  void try_host() {
-    if (kShortTrain * duration_ms_ < policy_.lead_ms) lead();
   }
 
   void lead() { run_train(policy_.lead_ms, 1); }
@@ -105,22 +103,15 @@ class ItemRun {
     return done;
   }
 
-  /// No launches, if the host was too slow: then later trains are of records, or short.
+  /// No launches, if the device waited for the host: then later trains are of another kind.
   Train long_train(int count) {
-    if (slow_host_ && !record_) record_ = stopwatch_.record(item_.launch, kShortTrain);
-    const bool recorded = record_.has_value();
-    std::optional<double> ms;
-    if (recorded) {
-      const int records = (count + kShortTrain - 1) / kShortTrain;
-      count = records * kShortTrain;
-      ms = stopwatch_.train(*record_, records, 1);
-    } else if (!slow_host_) {
-      ms = stopwatch_.train(item_.launch, count, kAhead);
-    }
-    times_.recorded = recorded && ms;
-    if (ms) return {*ms, count};
-    if (slow_host_) longest_train_ = kShortTrain;
-    slow_host_ = true;
+    times_.recorded = record_.has_value();
+    const int records = (count + kShortTrain - 1) / kShortTrain;
+    const std::optional<double> ms = record_ ? stopwatch_.train(*record_, records, 1)
+                                             : stopwatch_.train(item_.launch, count, kAhead);
+    if (ms) return {*ms, record_ ? records * kShortTrain : count};
+    times_.recorded = false;
+    longest_train_ = kShortTrain;
     return {0, 0};
   }
 
@@ -138,7 +129,6 @@ class ItemRun {
   Stopwatch& stopwatch_;
   ItemTimes& times_;
   double duration_ms_ = 1;
-  bool& slow_host_;
   int longest_train_ = kLongTrain;
   std::optional<Stopwatch::Launch> record_;  ///< kShortTrain launches
 };
@@ -155,9 +145,8 @@ std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
   std::vector<ItemTimes> times(items.size());
   std::vector<ItemRun> runs;
   runs.reserve(items.size());
-  bool slow_host = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    runs.emplace_back(items[i], policy, stopwatch, times[i], slow_host);
+    runs.emplace_back(items[i], policy, stopwatch, times[i]);
   }
 
   const auto guarded = [&](std::size_t item, auto&& step) {
@@ -179,10 +168,6 @@ std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
 
   for (std::size_t i = 0; i < items.size(); ++i) {
     guarded(i, [](ItemRun& run) { run.warm_up(); });
-  }
-  // Before anything is timed it is known whether the host is fast enough for all of them.
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!items[i].spaced_only) guarded(i, [](ItemRun& run) { run.try_host(); });
   }
   for (int round = 0; round < policy.rounds; ++round) {
     for (std::size_t step = 0; step < items.size(); ++step) {

@@ -9,7 +9,7 @@
 //   spaced        launches separated by an idle gap, each with a cold L2: the kernel at the clock
 //                 that the card reaches from rest;
 //   back-to-back  launches without a gap for a while: the kernel at the clock it can sustain.
-//                 Where the host cannot bring them in time, they are recorded and replayed.
+//                 Short ones are recorded as a CUDA graph and replayed.
 #pragma once
 
 #include <optional>
