@@ -103,14 +103,13 @@ class ItemRun {
     return done;
   }
 
-  /// No launches, if the device waited for the host: then later trains are of another kind.
+  /// No launches, if the device waited for the host: then later trains are short.
   Train long_train(int count) {
-    times_.recorded = record_.has_value();
     const int records = (count + kShortTrain - 1) / kShortTrain;
     const std::optional<double> ms = record_ ? stopwatch_.train(*record_, records, 1)
                                              : stopwatch_.train(item_.launch, count, kAhead);
+    times_.recorded = record_ && ms;
     if (ms) return {*ms, record_ ? records * kShortTrain : count};
-    times_.recorded = false;
     longest_train_ = kShortTrain;
     return {0, 0};
   }
