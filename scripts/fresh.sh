@@ -32,12 +32,8 @@ make_base() {
 # What a machine has from its network and not from its image: name service, mirrors, certificates.
 give_network() {
   local room="$1" file
-  for file in /etc/resolv.conf /etc/hosts; do
+  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
     [[ ! -f $file ]] || cp -L "$file" "$room$file"
-  done
-  cp -rL /etc/ssl/certs/. "$room/etc/ssl/certs/"
-  for file in /etc/pip.conf /etc/apt/apt.conf.d; do
-    [[ ! -e $file ]] || cp -rL "$file" "$room$(dirname "$file")/"
   done
 }
 

@@ -44,6 +44,7 @@ missing_build_packages() {
   have g++ || echo g++
   has_cmake || echo cmake
   have ninja || echo ninja-build
+  have make || echo make # what cmake generates for where nobody names Ninja
   have python3 || echo python3
   has_header catch2/catch_all.hpp catch2/catch.hpp || echo catch2
   has_header nlohmann/json.hpp || echo nlohmann-json3-dev

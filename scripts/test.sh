@@ -14,7 +14,7 @@ main() {
     show_usage
     return 0
   fi
-  set_up_and_build "python"
+  set_up_and_build "python web"
   step "test"
   # One job more than cores: some tests wait for a browser.
   run_group ctest --test-dir "$BUILD_DIR" --output-on-failure --no-tests=error \
