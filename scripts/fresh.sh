@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Runs a command in a clone of the committed tree on a machine made from nothing: a Debian 12 in a
-# folder, with git and certificates and nothing else, no compiler and no CUDA. It shows whether the
-# set-up of the scripts is whole, which a developer's machine hides.
+# folder, with git, certificates and ccache, no compiler and no CUDA. It shows whether the set-up of
+# the scripts is whole, which a developer's machine hides.
 #   scripts/fresh.sh [--toolkit] COMMAND...              scripts/fresh.sh scripts/test.sh
 #   --toolkit   with the CUDA toolkit of CUDA_HOME under /usr/local/cuda, and nothing on PATH, as on
 #               a machine with a GPU
@@ -14,19 +14,20 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 SUITE=bookworm
+PACKAGES=ca-certificates,git,ccache
 FRESH="$(absolute "${FA_FRESH_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/flash-ladder-fresh}")"
 
 # Installed into the base system once, and copied for each run, so that no run sees the last one's.
 make_base() {
   local base="$1"
-  [[ ! -f $base.done ]] || return 0
+  [[ "$(cat "$base.done" 2>/dev/null)" != "$PACKAGES" ]] || return 0
   rm -rf "$base"
   mkdir -p "$base"
   step "debootstrap $SUITE"
-  debootstrap --variant=minbase --include=ca-certificates,git "$SUITE" "$base" \
+  debootstrap --variant=minbase --include="$PACKAGES" "$SUITE" "$base" \
     "${FA_DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$FRESH/debootstrap.log" 2>&1 ||
     die "debootstrap failed; see $FRESH/debootstrap.log" 3
-  : >"$base.done"
+  printf '%s\n' "$PACKAGES" >"$base.done"
 }
 
 # What a machine has from its network and not from its image: name service, mirrors, certificates.
@@ -90,7 +91,7 @@ main() {
   git clone --quiet --no-hardlinks "$ROOT" "$room/root/flash-ladder"
   enter "$room" "$toolkit" /usr/bin/env -i HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PIP_CACHE_DIR=/cache/pip ${CI:+CI="$CI"} ${FA_JOBS:+FA_JOBS="$FA_JOBS"} \
+    PIP_CACHE_DIR=/cache/pip CCACHE_DIR=/cache/ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache ${CI:+CI="$CI"} ${FA_JOBS:+FA_JOBS="$FA_JOBS"} \
     bash -c 'cd /root/flash-ladder && exec "$@"' fresh "$@" || code=$?
   return "$code"
 }
