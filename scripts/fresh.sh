@@ -6,8 +6,8 @@
 #   scripts/fresh.sh [--toolkit] COMMAND...              scripts/fresh.sh scripts/test.sh
 #   --toolkit   with the CUDA toolkit of CUDA_HOME under /usr/local/cuda, and nothing on PATH, as on
 #               a machine with a GPU
-# FA_FRESH_DIR holds the system and the caches of packages and compilers, so that the next run is
-# quicker (default: flash-ladder-fresh in XDG_CACHE_HOME, else in ~/.cache). Needs root and
+# The system is removed after the command. FA_FRESH_DIR keeps what the next run need not fetch or
+# compile again (default: flash-ladder-fresh in XDG_CACHE_HOME, else in ~/.cache). Needs root and
 # debootstrap; without them it exits with 3.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -70,7 +70,7 @@ enter() {
 }
 
 main() {
-  local toolkit="" base="$FRESH/$SUITE" room="$FRESH/room" code=0
+  local toolkit="" base="$FRESH/$SUITE" room code=0
   if [[ ${1:-} == -h || ${1:-} == --help ]]; then
     show_usage
     return 0
@@ -84,15 +84,17 @@ main() {
   [[ $(id -u) -eq 0 ]] || die "a fresh system is made by root alone" 3
   have debootstrap || die "debootstrap is not installed (Debian: apt-get install debootstrap)" 3
   make_base "$base"
+  room="$(mktemp -d "$FRESH/room-XXXXXX")"
   step "fresh room: $room"
-  rm -rf "$room"
-  cp -a "$base" "$room"
+  cp -a "$base/." "$room"
   give_network "$room"
   git clone --quiet --no-hardlinks "$ROOT" "$room/root/flash-ladder"
   enter "$room" "$toolkit" /usr/bin/env -i HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PIP_CACHE_DIR=/cache/pip CCACHE_DIR=/cache/ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache ${CI:+CI="$CI"} ${FA_JOBS:+FA_JOBS="$FA_JOBS"} \
+    PIP_CACHE_DIR=/cache/pip CCACHE_DIR=/cache/ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    ${CI:+CI="$CI"} ${FA_JOBS:+FA_JOBS="$FA_JOBS"} \
     bash -c 'cd /root/flash-ladder && exec "$@"' fresh "$@" || code=$?
+  rm -rf "$room"
   return "$code"
 }
 
