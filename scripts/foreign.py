@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ptxas_report import require_writable, write_atomically
+from ptxas_report import document_text, require_writable, write_atomically
 
 SKIPPED = 77
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -51,7 +50,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--venv", type=Path, default=REPOSITORY / "build/foreign-venv", help="where to"
     )
-    parser.add_argument("--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels")
+    parser.add_argument(
+        "--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels"
+    )
     parser.add_argument("--arch", type=int, nargs="+", choices=(80, 90), default=[80, 90])
     parser.add_argument("--tutorials", help="python/tutorials of a clone of Triton")
     parser.add_argument("--cuda", type=Path, help="folder of .cu files")
@@ -170,7 +171,7 @@ def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
         print(text)
     if options.json:
         rows = [asdict(each) for each in outcomes]
-        write_atomically(options.json, json.dumps({"schema": 1, "rows": rows}, indent=1) + "\n")
+        write_atomically(options.json, document_text({"schema": 1, "rows": rows}))
 
 
 def main() -> int:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError, Problem, Rung  # noqa: E402
-from ptxas_report import require_writable, write_atomically  # noqa: E402
+from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
 # What plots/results/vm/counts.json and counts_decode.json are counted at.
@@ -96,9 +95,7 @@ def profile(rung: Rung, instance: Mapping[str, Any], problem: Problem) -> list[d
     command += ["--metrics", ",".join(METRICS.values())]
     command += [str(ladder.find_fa()), "run", rung.id, "--device", "gpu", "--launch-only", *options]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=TIMEOUT
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LadderError(f"ncu on {rung.name}: {error}") from error
     if done.returncode != 0:
@@ -168,7 +165,7 @@ def main(argv: list[str] | None = None) -> int:
         catalogue = Catalogue.load(arguments.catalogue)
         require_writable(arguments.out)
         document = capture(catalogue, Problem.parse(arguments.problem))
-        write_atomically(arguments.out, json.dumps(document, indent=1) + "\n")
+        write_atomically(arguments.out, document_text(document))
     except (LadderError, OSError) as error:
         print(f"profile_kernels.py: error: {error}", file=sys.stderr)
         return 3 if isinstance(error, OSError) else error.code

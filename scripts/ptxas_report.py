@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Keeps what ptxas -v says about every kernel: registers, stack, spills, performance warnings.
 
-  ptxas_report.py compile nvcc ... -o X.o     CMake compiler launcher: runs the command and writes
-                                              the report to X.o.ptxas
-  ptxas_report.py compile --ptx DIR SM nvcc ... -c NAME.cu -o X.o
-                                              also keeps the PTX for SM, as DIR/NAME.ptx
-  ptxas_report.py merge DIR OUT.json          all reports below DIR as one JSON list
-  ptxas_report.py merge DIR OUT.json --forbid '^fa_2'
-                                              fails when a matching entry spills or has C75xx
+ptxas_report.py compile nvcc ... -o X.o     CMake compiler launcher: runs the command and writes
+                                            the report to X.o.ptxas
+ptxas_report.py compile --ptx DIR SM nvcc ... -c NAME.cu -o X.o
+                                            also keeps the PTX for SM, as DIR/NAME.ptx
+ptxas_report.py merge DIR OUT.json          all reports below DIR as one JSON list
+ptxas_report.py merge DIR OUT.json --forbid '^fa_2'
+                                            fails when a matching entry spills or has C75xx
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SOURCE_SUFFIXES = (".cu", ".cpp", ".cc", ".c", ".ptx")
@@ -174,6 +176,30 @@ def write_atomically(path: Path, text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def document_text(document: dict[str, Any]) -> str:
+    """As harness/results/json_file.h writes documents: a line for each row."""
+
+    def lines_of(parent: Any, indent: str, text: Callable[[Any], str]) -> str:
+        if isinstance(parent, dict):
+            lines = [f"{json.dumps(key)}: {text(value)}" for key, value in parent.items()]
+        else:
+            lines = [text(value) for value in parent]
+        begin, end = "{}" if isinstance(parent, dict) else "[]"
+        return begin + ",".join(f"\n{indent} {line}" for line in lines) + f"\n{indent}{end}"
+
+    def element(value: Any) -> str:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+    def member(value: Any) -> str:
+        return (
+            lines_of(value, " ", element)
+            if value and isinstance(value, dict | list)
+            else element(value)
+        )
+
+    return lines_of(document, "", member) + "\n"
 
 
 def find_source(command: list[str]) -> str:

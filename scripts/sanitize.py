@@ -10,7 +10,6 @@ Exit 1 when any tool reports an error. Called by scripts/sanitize.sh, which buil
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -27,7 +26,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError  # noqa: E402
-from ptxas_report import require_writable, write_atomically  # noqa: E402
+from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_SUMMARY = re.compile(r"=+ ERROR SUMMARY: (\d+) errors?")
@@ -215,7 +214,7 @@ def markdown(summary: dict[str, Any], findings: list[Finding]) -> str:
 
 
 def save(path: Path, summary: dict[str, Any], findings: list[Finding]) -> None:
-    write_atomically(path, json.dumps(summary, indent=1) + "\n")
+    write_atomically(path, document_text(summary))
     write_atomically(path.with_suffix(".md"), markdown(summary, findings))
 
 
@@ -256,7 +255,12 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all)")
     parser.add_argument("--dims", type=parse_list, default=[64, 128], help="default 64,128")
-    parser.add_argument("--seq", type=int, default=256, help="queries and keys; 5 fewer for ragged rungs (default 256)")
+    parser.add_argument(
+        "--seq",
+        type=int,
+        default=256,
+        help="queries and keys; 5 fewer for ragged rungs (default 256)",
+    )
     parser.add_argument("--tools", type=parse_tools, default=list(TOOLS), help="default: all four")
     parser.add_argument("--jobs", type=int, default=8, help="runs at once (default 8)")
     parser.add_argument("--ablations", action="store_true", help="also tiles not the rung's own")
@@ -282,7 +286,9 @@ def main(argv: list[str] | None = None) -> int:
         for path in (arguments.out, arguments.out.with_suffix(".md")):
             require_writable(path)
         fa, sanitizer = ladder.find_fa(), find_sanitizer()
-        runs = [(t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools]
+        runs = [
+            (t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools
+        ]
         with ThreadPoolExecutor(arguments.jobs) as pool:
             for finding in pool.map(lambda r: examine(run_process, sanitizer, fa, *r), runs):
                 findings.append(finding)

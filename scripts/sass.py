@@ -15,7 +15,6 @@ cuobjdump of the CUDA toolkit, but no GPU. The counts depend on the compiler, wh
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -29,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
 from ladder import LadderError  # noqa: E402
-from ptxas_report import require_writable, write_atomically  # noqa: E402
+from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import source_state  # noqa: E402
 
 ARCHITECTURE = re.compile(r"^\s*arch = (sm_\w+)", re.M)
@@ -207,7 +206,7 @@ def main() -> int:
         "entries": entries,
         "behind_branches": behind,
     }
-    write_atomically(options.out, json.dumps(document, indent=1) + "\n")
+    write_atomically(options.out, document_text(document))
     return 0
 
 

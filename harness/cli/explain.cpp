@@ -21,6 +21,7 @@
 #include "harness/io/interrupt.h"
 #include "harness/measure/identity.h"
 #include "harness/results/counts.h"
+#include "harness/results/json_file.h"
 
 namespace fa::cli {
 namespace {
@@ -118,7 +119,7 @@ class ExplainCommand final : public Command {
   }
 
   void print_document(const FileIdentity& identity, const std::vector<Row>& rows) const {
-    if (json_) fmt::print("{}\n", results_document(identity, rows).dump(1));
+    if (json_) fmt::print("{}", document_text(results_document(identity, rows)));
   }
 
   static void expect(Progress& progress, const std::vector<Item>& items) {

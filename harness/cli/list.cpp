@@ -12,6 +12,7 @@
 #include "harness/command/arguments.h"
 #include "harness/command/table.h"
 #include "harness/results/json.h"
+#include "harness/results/json_file.h"
 #include "kernels/catalogue.h"
 
 namespace fa::cli {
@@ -155,7 +156,7 @@ class ListCommand final : public Command {
     if (json_) {
       Json document{{"schema", 1}, {"rungs", Json::array()}};
       for (const Rung* rung : rungs) document["rungs"].push_back(rung_json(*rung));
-      fmt::print("{}\n", document.dump(1));
+      fmt::print("{}", document_text(document));
       return Exit::ok;
     }
     if (printer_.format() == TableFormat::text) {

@@ -11,6 +11,7 @@
 
 #include "harness/attention/inputs.h"
 #include "harness/io/file.h"
+#include "harness/results/json_file.h"
 #include "harness/results/results.h"
 
 namespace fa::cli {
@@ -295,7 +296,7 @@ void require_new_file(const char* option, const std::filesystem::path& path, boo
 
 void write_new_json(const std::filesystem::path& path, const Json& document, bool overwrite) {
   if (path.empty()) return;
-  const std::string text = document.dump(1) + "\n";
+  const std::string text = document_text(document);
   io::write_replaceable(path, std::array<std::string_view, 1>{text}, "", overwrite);
 }
 

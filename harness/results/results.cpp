@@ -139,7 +139,7 @@ void ResultsFile::put(std::span<const Row> rows) {
     if (document.contains(key) && part.is_object()) keep_unknown(document[key], part);
   }
   keep_unknown(document, there_);
-  io::write_file(path_, document.dump(1) + "\n");
+  io::write_file(path_, document_text(document));
   afresh_ = false;
 }
 

@@ -12,6 +12,7 @@
 #include "harness/measure/bench.h"
 #include "harness/measure/identity.h"
 #include "harness/measure/measured.h"
+#include "harness/results/json_file.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 
@@ -372,7 +373,7 @@ TEST_CASE_METHOD(Fixture, "a sample file for the schema test") {
                  {"power_limit", nullptr}},
       .policy = {
           {"rounds", 5}, {"l2", "flush"}, {"inputs", "normal"}, {"seed", 1}, {"flops", "f"}}};
-  io::write_file(FA_SAMPLE_RESULTS, results_document(identity, rows).dump(1));
+  io::write_file(FA_SAMPLE_RESULTS, document_text(results_document(identity, rows)));
   const auto read = read_results(FA_SAMPLE_RESULTS);
   REQUIRE(read);
   CHECK(read->rows.front().time_ms.value().recorded);

@@ -15,6 +15,7 @@ from typing import Any
 import support
 import synthetic
 from page import BUILD
+from ptxas_report import document_text
 
 jsonschema = support.need("jsonschema")
 
@@ -39,6 +40,15 @@ def errors(kind: str, document: Any) -> list[str]:
     return [f"{error.json_path}: {error.message}" for error in found]
 
 
+def lines(text: str) -> list[Any]:
+    """Each line as a value where it is a row, so that two spellings of a number are equal."""
+    rows = (line.strip().removesuffix(",") for line in text.splitlines())
+    return [
+        json.loads(row) if row.endswith("}") and row != "}" and row[0] == "{" else row
+        for row in rows
+    ]
+
+
 class SchemaTest(unittest.TestCase):
     def test_schemas_are_schemas(self) -> None:
         for kind in SCHEMAS:
@@ -46,6 +56,12 @@ class SchemaTest(unittest.TestCase):
 
     def test_synthetic_results_are_valid(self) -> None:
         self.assertEqual(errors("results", synthetic.results(synthetic.catalogue())), [])
+
+    def test_committed_files_have_a_row_a_line(self) -> None:
+        for path in sorted(COMMITTED.rglob("*.json")):
+            text = path.read_text(encoding="utf-8")
+            with self.subTest(path.name):
+                self.assertEqual(len(lines(text)), len(lines(document_text(json.loads(text)))))
 
 
 class ProgramTest(unittest.TestCase):
@@ -58,6 +74,7 @@ class ProgramTest(unittest.TestCase):
         words = [fa, "explain", "01", "a5", "33", "--seq", "128", "--by-line", "--json"]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         document = json.loads(done.stdout)
+        self.assertEqual(lines(done.stdout), lines(document_text(document)))
         self.assertEqual(errors("results", document), [])
         self.assertEqual([row["status"] for row in document["rows"]], ["ok", "ok", "ok"])
         (row,) = (row for row in document["rows"] if row["id"] == "a5")
@@ -101,7 +118,13 @@ class LimitsTest(unittest.TestCase):
         nothing = dict.fromkeys(("iterations", "work", "time_ms", "rate", "rate_back_to_back"))
         document["rows"][0] |= unsupported | nothing
         self.assertEqual(errors("limits", document), [])
-        for change in ({"rate": 1.0}, {"reason": ""}, {"status": "ok"}, {"unit": "FLOPS"}, {"x": 1}):
+        for change in (
+            {"rate": 1.0},
+            {"reason": ""},
+            {"status": "ok"},
+            {"unit": "FLOPS"},
+            {"x": 1},
+        ):
             damaged = copy.deepcopy(document)
             damaged["rows"][0] |= change
             self.assertNotEqual(errors("limits", damaged), [], change)
@@ -185,7 +208,13 @@ class CommittedTest(unittest.TestCase):
             return
         self.assertTrue(generator["sources_sha256"])
         for name, digest in generator["sources_sha256"].items():
-            command = ["git", "-C", str(support.REPOSITORY), "show", f"{generator['git_sha']}:{name}"]
+            command = [
+                "git",
+                "-C",
+                str(support.REPOSITORY),
+                "show",
+                f"{generator['git_sha']}:{name}",
+            ]
             done = subprocess.run(command, capture_output=True)
             if done.returncode != 0:
                 self.skipTest(f"no {generator['git_sha'][:9]} here: {done.stderr.decode().strip()}")
