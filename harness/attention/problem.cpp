@@ -28,7 +28,7 @@ double Problem::input_bytes() const {
 
 std::string to_string(const Problem& p) {
   std::string text = "B=" + std::to_string(p.batch) + " H=" + std::to_string(p.heads) +
-                     (p.group() > 1 ? "/" + std::to_string(p.kv_heads()) : "") +
+                     (p.group() > 1 ? std::string("/").append(std::to_string(p.kv_heads())) : "") +
                      " Nq=" + std::to_string(p.seq_q) + " Nkv=" + std::to_string(p.seq_kv) +
                      " D=" + std::to_string(p.head_dim) + (p.causal ? " causal " : " ") +
                      to_string(p.dtype) + (p.lse ? " with LSE" : "");

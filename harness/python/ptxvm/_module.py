@@ -25,6 +25,12 @@ Extents = int | Sequence[int]
 LONGEST_FILE = 32 << 20  # bytes; what is longer the machine refuses
 
 
+def text(what: str, value: object) -> None:
+    """Refuses what is not a string."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} has {value!r}; allowed: str")
+
+
 class Module:
     """A PTX module, read and checked. Module.parse and Module.load make one."""
 
@@ -194,6 +200,9 @@ class Kernel:
         ):
             whole(what, value)
         whole("max_local", max_local, most=2**63)
+        text("card", card)
+        for each in ignore:
+            text("ignore", each)
         converted = Arguments(self.parameters, arguments)
         config = _native.LaunchConfig(
             grid=extents("grid", grid),

@@ -204,3 +204,16 @@ def test_nvcc(tmp_path: Path) -> None:
         ptxvm.nvcc(source)
     with pytest.raises(ptxvm.Error, match="no such file"):
         ptxvm.nvcc(tmp_path / "none.cu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"card": None}, "card has None; allowed: str"),
+        ({"ignore": [1]}, "ignore has 1; allowed: str"),
+    ],
+)
+def test_a_launch_names_an_option_that_is_no_string(options: dict[str, Any], message: str) -> None:
+    kernel = ptxvm.Module.parse(RACE).kernel()
+    with pytest.raises(TypeError, match=message):
+        kernel.launch(np.zeros(64, np.uint32), grid=1, block=64, **options)
