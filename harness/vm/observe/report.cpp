@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 namespace ptxvm {
@@ -69,14 +71,22 @@ void Counts::add(const Counts& o) {
 }
 
 std::vector<SourceCounts> CountReport::by_source(LineView view) const {
-  std::map<std::pair<std::string, int>, Counts> lines;
+  // The files of kernels stand first and those of inlined functions behind them, so that the order
+  // does not depend on the folder of the toolkit.
+  std::set<std::string> kernels;
+  for (const LineCounts& l : by_instruction) {
+    if (!l.source.empty()) kernels.insert(l.source.back().file);
+  }
+  std::map<std::tuple<bool, std::string, int>, Counts> lines;
   for (const LineCounts& l : by_instruction) {
     if (l.source.empty()) continue;
     const SourceLocation& at = view == LineView::kInnermost ? l.source.front() : l.source.back();
-    lines[{at.file, at.line}].add(l.counts);
+    lines[{!kernels.contains(at.file), at.file, at.line}].add(l.counts);
   }
   std::vector<SourceCounts> out;
-  for (auto& [key, counts] : lines) out.push_back({{key.first, key.second, 0}, counts});
+  for (auto& [key, counts] : lines) {
+    out.push_back({{std::get<std::string>(key), std::get<int>(key), 0}, counts});
+  }
   return out;
 }
 

@@ -161,3 +161,13 @@ $loop:
   CHECK(plain.out == watched.out);
   CHECK(nosy.instructions == watched.counts.total.total_instructions());
 }
+
+TEST_CASE("lines of a kernel's file stand before those of a header, whatever their folders") {
+  CountReport report;
+  report.by_instruction = {{1, "add", {{"/a/header.h", 7, 0}, {"/b/kernel.cu", 3, 0}}, {}},
+                           {2, "add", {{"/b/kernel.cu", 4, 0}}, {}}};
+  const std::vector<SourceCounts> lines = report.by_source(LineView::kInnermost);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].where.file == "/b/kernel.cu");
+  CHECK(lines[1].where.file == "/a/header.h");
+}
