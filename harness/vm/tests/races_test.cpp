@@ -493,6 +493,30 @@ TEST_CASE("what nobody has written is that after a copy, too") {
   CHECK(found(local + "st.local.u8 [place+3], 0; ld.local.u8 %r6, [place+3]; " + use) == "");
 }
 
+TEST_CASE("a block has nothing of the block before it on the same host thread") {
+  // Block 0 keeps what has no value in local memory; block 1 has a value of its own there.
+  const Module module = Module::parse(
+      kernel(kSetUp + std::string(R"(
+    .local .align 4 .b8 place[4];
+    mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 0;
+    st.local.u32 [place], 1;
+    ld.shared.u32 %r5, [%r1];
+    @%p1 st.local.u32 [place], %r5;
+    @!%p1 ld.local.u32 %r6, [place];
+    @!%p1 st.global.u32 [%out], %r6;)")),
+      "test.ptx");
+  Memory memory;
+  LaunchConfig config;
+  config.grid = {2, 1, 1};
+  config.block = {32, 1, 1};
+  config.arguments = {Argument::pointer(memory.allocate("out", 512, Fill::kZero))};
+  Races races;
+  Options options;
+  options.threads = 1;
+  options.observers = {&races};
+  CHECK(show(launch(module, "k", config, memory, options)).empty());
+}
+
 TEST_CASE("an update of what nobody has written gives it no value") {
   const std::string zero = "st.shared.u32 [%r1], 0;\n";
   const std::string load = "ld.shared.u32 %r6, [%r1];\n";
