@@ -139,9 +139,22 @@ TEST_CASE("memory that was never written") {
         "uninitialised: shared +64, 4 bytes: warp 0 reads at test.ptx:21 what nobody has "
         "written   x2\n");
   CHECK(findings(".local .align 4 .b8 own[16];\nst.local.u32 [own], 1;\n"
-                 "ld.local.v2.u32 {%r4, %r5}, [own];\n",
+                 "ld.local.v2.u32 {%r4, %r5}, [own];\nst.global.u32 [%out], %r5;\n",
                  32) ==
         "uninitialised: local +4, 1 byte: lane 0 of warp 0 reads at test.ptx:23 what it has "
+        "not written\n");
+  // A result that is loaded before it is selected, where the call has given none.
+  const auto selected = [](const std::string& less_than) {
+    return findings(
+        ".local .align 4 .b8 own[4];\nsetp.lt.u32 %p1, %lane, 16;\n"
+        "@%p1 st.local.u32 [own], 1;\nld.local.u32 %r4, [own];\n"
+        "setp.lt.u32 %p2, %lane, " +
+            less_than + ";\nselp.u32 %r5, %r4, 0, %p2;\nst.global.u32 [%out], %r5;\n",
+        32);
+  };
+  CHECK(selected("16").empty());
+  CHECK(selected("18") ==
+        "uninitialised: local +0, 1 byte: lane 16 of warp 0 reads at test.ptx:24 what it has "
         "not written\n");
 }
 
@@ -495,8 +508,7 @@ TEST_CASE("what nobody has written is that after a copy, too") {
 
 TEST_CASE("a block has nothing of the block before it on the same host thread") {
   // Block 0 keeps what has no value in local memory; block 1 has a value of its own there.
-  const Module module = Module::parse(
-      kernel(kSetUp + std::string(R"(
+  const Module module = Module::parse(kernel(kSetUp + std::string(R"(
     .local .align 4 .b8 place[4];
     mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 0;
     st.local.u32 [place], 1;
@@ -504,7 +516,7 @@ TEST_CASE("a block has nothing of the block before it on the same host thread") 
     @%p1 st.local.u32 [place], %r5;
     @!%p1 ld.local.u32 %r6, [place];
     @!%p1 st.global.u32 [%out], %r6;)")),
-      "test.ptx");
+                                      "test.ptx");
   Memory memory;
   LaunchConfig config;
   config.grid = {2, 1, 1};
