@@ -100,10 +100,18 @@ void RaceProbe::add(Problem problem, const Party& here, const Party& there, Exam
   log_.add(key, example);
 }
 
-// Compilers let several warps store what all of them have.
+// Compilers let several warps store what all of them have, also in a part of the lanes, as where
+// rows beyond the last one are stored in its place.
 bool RaceProbe::writes_the_same(const Conflict& c) const {
-  return c.hazard == Hazard::kWriteAfterWrite && access_ &&
-         clocks_.kind(c.other) == AgentKind::kWarp && access_->unchanged() == access_->mask;
+  if (c.hazard != Hazard::kWriteAfterWrite || !access_ || clocks_.kind(c.other) != AgentKind::kWarp)
+    return false;
+  uint32_t lanes = 0;
+  for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const uint32_t at = places_->address[lane] - places_->base;
+    if (at < c.address + c.bytes && c.address < at + access_->bytes) lanes |= 1u << lane;
+  }
+  return lanes != 0 && (lanes & ~access_->unchanged()) == 0;
 }
 
 void RaceProbe::conflict(const Conflict& c) {
