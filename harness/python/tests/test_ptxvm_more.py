@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import ptxvm
+import ptxvm.triton
 import pytest
 from ptxvm._compile import find_nvcc
 from test_ptxvm import RACE
@@ -204,3 +206,22 @@ def test_nvcc(tmp_path: Path) -> None:
         ptxvm.nvcc(source)
     with pytest.raises(ptxvm.Error, match="no such file"):
         ptxvm.nvcc(tmp_path / "none.cu")
+
+
+@pytest.mark.parametrize("name", ["kernel", "grid", "arch", "launch"])
+def test_a_triton_kernel_may_call_a_parameter_like_an_argument_of_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def compile(kernel: Any, arguments: Any, named: Any, arch: int, **options: Any) -> Any:
+        asked.append((named, arch))
+        raise ptxvm.LaunchError("compiled")
+
+    monkeypatch.setattr(ptxvm.triton, "compile", compile)
+    parameter = SimpleNamespace(name=name, has_default=False)
+    kernel = SimpleNamespace(params=[parameter])
+    options = {"arch_" if name == "arch" else "arch": 90}
+    with pytest.raises(ptxvm.LaunchError, match="compiled"):
+        ptxvm.triton.run(kernel, 1, **{name: 7}, **options)
+    assert asked == [({name: 7}, 90)]
