@@ -277,14 +277,18 @@ def extents_of(grid: Grid, values: Mapping[str, Any]) -> tuple[int, ...]:
     return (grid,) if isinstance(grid, int) else tuple(grid)
 
 
+def own_option(name: str, default: Any, parameters: set[str], named: dict[str, Any]) -> Any:
+    """An option of `run`, taken out of `named`: name_ where the kernel has a parameter `name`."""
+    return named.pop(f"{name}_" if name in parameters else name, default)
+
+
 def run(
     kernel: Any,
     grid: Grid,
+    /,
     *arguments: object,
-    arch: int = 80,
     num_warps: int | None = None,
     num_stages: int | None = None,
-    launch: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Result:
     """Compiles a kernel and runs it. What it writes is in the arrays afterwards.
@@ -292,16 +296,20 @@ def run(
     kernel     a @triton.jit function
     grid       extents, or a function of the arguments by name, as in kernel[grid]
     arguments  one a parameter: numpy arrays are pointers; numbers; None; a Descriptor; tuples
-    arch       compute capability, 80 or 90
+    arch       compute capability, 80 or 90; 80 if not given
     num_warps, num_stages   as in a launch of Triton; 4 and 3 if not given; where the kernel has a
                             parameter of the same name, it gets the value as well
     launch     further options of ptxvm.Kernel.launch: {"checkers": False}
     named      parameters by name: those that are tl.constexpr
 
+    A name that is one of the kernel's parameters is that parameter; where one is called arch or
+    launch, the option is arch_ or launch_.
+
     Arrays of bfloat16 and float8 are those of the package ml_dtypes. Nothing is timed: of a kernel
     under @triton.autotune the first configuration is taken, where no other one is given by name.
     """
     names = {each.name for each in unwrapped(kernel).params}
+    arch, launch = own_option("arch", 80, names, named), own_option("launch", None, names, named)
     named |= {k: v for k, v in (("num_warps", num_warps), ("num_stages", num_stages)) if v}
     options = {k: v for k, v in named.items() if k not in names or k in OPTIONS}
     named = {k: v for k, v in named.items() if k in names}

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import ptxvm
+import ptxvm.triton
 import pytest
 from ptxvm._compile import find_nvcc
 from test_ptxvm import RACE
@@ -217,3 +219,22 @@ def test_a_launch_names_an_option_that_is_no_string(options: dict[str, Any], mes
     kernel = ptxvm.Module.parse(RACE).kernel()
     with pytest.raises(TypeError, match=message):
         kernel.launch(np.zeros(64, np.uint32), grid=1, block=64, **options)
+
+
+@pytest.mark.parametrize("name", ["kernel", "grid", "arch", "launch"])
+def test_a_triton_kernel_may_call_a_parameter_like_an_argument_of_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def compile(kernel: Any, arguments: Any, named: Any, arch: int, **options: Any) -> Any:
+        asked.append((named, arch))
+        raise ptxvm.LaunchError("compiled")
+
+    monkeypatch.setattr(ptxvm.triton, "compile", compile)
+    parameter = SimpleNamespace(name=name, has_default=False)
+    kernel = SimpleNamespace(params=[parameter])
+    options = {"arch_" if name == "arch" else "arch": 90}
+    with pytest.raises(ptxvm.LaunchError, match="compiled"):
+        ptxvm.triton.run(kernel, 1, **{name: 7}, **options)
+    assert asked == [({name: 7}, 90)]

@@ -95,12 +95,10 @@ void ClusterRunner::begin(Cta& cta, uint64_t cluster, uint32_t rank) {
   std::memset(cta.shared, kPoison, shared_stride_);
   for (Barrier& b : cta.barriers) b = Barrier{};
   cta.pending.clear();
-  begin_async(cta);
   for (uint32_t i = 0; i < warps_per_cta_; ++i) {
-    Warp& w = cta.warps[i];
-    w.cta = &cta;
-    begin(w, static_cast<uint16_t>(i));
+    begin(cta.warps[i], cta, static_cast<uint16_t>(i));
   }
+  begin_async(cta);
   if (launch_.observed) {
     const CtaEvent e = event_of(cta);
     for (const auto& probe : probes_) probe->cta_begin(e);
@@ -117,8 +115,11 @@ CtaEvent ClusterRunner::event_of(const Cta& cta) const {
           static_cast<uint16_t>(ctas_.size())};
 }
 
-void ClusterRunner::begin(Warp& w, uint16_t index) {
-  const size_t number = size_t{w.cta->rank} * warps_per_cta_ + index;
+// Nothing of the warp that was there before may stay.
+void ClusterRunner::begin(Warp& w, Cta& cta, uint16_t index) {
+  w = Warp{};
+  const size_t number = size_t{cta.rank} * warps_per_cta_ + index;
+  w.cta = &cta;
   w.index = index;
   w.code = launch_.observed ? launch_.program->observed.data() : launch_.program->plain.data();
   w.base[0] = registers_.get() + register_stride_ * number;
@@ -129,25 +130,9 @@ void ClusterRunner::begin(Warp& w, uint16_t index) {
   const uint64_t first = uint64_t{index} * 32, threads = launch_.block.count();
   w.live = threads - first >= 32 ? kAllLanes : (1u << (threads - first)) - 1;
   w.active = w.live;
-  w.mask = w.carry = 0;
   w.pc = launch_.program->entry;
-  w.calls.reset();
-  w.fragments.clear();
-  w.status = WarpStatus::kReady;
-  w.hold = false;
-  w.steps = 0;
   w.step_limit = launch_.options->max_warp_steps;
-  w.answers.fill({});
-  w.polled = Poll::kNo;
-  w.copies.pending.clear();
-  w.copies.committed.fill(0);
-  w.copies.tracked.fill(0);
-  w.copies.issued = 0;
-  w.bulk_groups.fill(0);
   w.busy.assign(launch_.program->wgmma_lines, 0);
-  w.checks = 0;
-  w.poison.clear();
-  w.waiting = w.cluster_arrived = false;
   fill_specials(w);
 }
 

@@ -57,7 +57,7 @@ class ClusterRunner {
   };
 
   void begin(Cta& cta, uint64_t cluster, uint32_t rank);
-  void begin(Warp& w, uint16_t index);
+  void begin(Warp& w, Cta& cta, uint16_t index);
   CtaEvent event_of(const Cta& cta) const;
   void end();
   Round run_round();

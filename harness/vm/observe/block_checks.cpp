@@ -100,10 +100,18 @@ void RaceProbe::add(Problem problem, const Party& here, const Party& there, Exam
   log_.add(key, example);
 }
 
-// Compilers let several warps store what all of them have.
+// Compilers let several warps store what all of them have, also in a part of the lanes, as where
+// rows beyond the last one are stored in its place.
 bool RaceProbe::writes_the_same(const Conflict& c) const {
-  return c.hazard == Hazard::kWriteAfterWrite && access_ &&
-         clocks_.kind(c.other) == AgentKind::kWarp && access_->unchanged() == access_->mask;
+  if (c.hazard != Hazard::kWriteAfterWrite || !access_ || clocks_.kind(c.other) != AgentKind::kWarp)
+    return false;
+  uint32_t lanes = 0;
+  for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const uint32_t at = places_->address[lane] - places_->base;
+    if (at < c.address + c.bytes && c.address < at + access_->bytes) lanes |= 1u << lane;
+  }
+  return lanes != 0 && (lanes & ~access_->unchanged()) == 0;
 }
 
 void RaceProbe::conflict(const Conflict& c) {
@@ -185,11 +193,22 @@ void RaceProbe::keep_unwritten(const AccessEvent& e, const Places& places) {
 
 void RaceProbe::unwritten_use(const UnwrittenUseEvent& e) {
   const auto found = unwritten_shared_.find({warp(e.warp), e.load});
-  if (found == unwritten_shared_.end()) return;
+  if (found == unwritten_shared_.end()) return use_local(e);
   log_.next_request();
   Example example = found->second.second;
   example.used = e.instruction;
   add(Problem::kUnwritten, found->second.first, {}, example);
+}
+
+// A shuffle may have brought the value from another lane.
+void RaceProbe::use_local(const UnwrittenUseEvent& e) {
+  if (unwritten_.empty()) return;
+  const LaterLoad& later = unwritten_[warp(e.warp)][e.load];
+  const uint32_t own = later.lanes & e.mask, lanes = own != 0 ? own : later.lanes;
+  if (lanes == 0) return;
+  log_.next_request();
+  const auto lane = static_cast<uint32_t>(__builtin_ctz(lanes));
+  add_unwritten_local(warp(e.warp), e.load, lane, later.address[lane], e.instruction);
 }
 
 void RaceProbe::access(const AccessEvent& e) {
@@ -358,36 +377,46 @@ void RaceProbe::access_local(const AccessEvent& e) {
   const bool writes = e.kind == AccessKind::kStore || e.kind == AccessKind::kPassed;
   if (!writes && e.kind != AccessKind::kLoad) return;
   log_.next_request();
-  const bool carried = !writes && carried_.only_stored(e.instruction);
-  LaterLoad* const later = carried ? &unwritten_[warp(e.warp)][e.instruction] : nullptr;
-  if (later) later->lanes &= ~e.mask;
-  std::vector<bool>& written = local_written_[warp(e.warp)];
-  const size_t stride = kernel_.local_bytes();
+  const uint32_t w = warp(e.warp);
+  std::vector<bool>& written = local_written_[w];
+  if (!writes && carried_.only_stored(e.instruction)) unwritten_[w][e.instruction].lanes &= ~e.mask;
   for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
-    const size_t begin = lane * stride;
-    for (uint32_t b = 0; b < e.bytes; ++b) {
-      const size_t at = begin + e.narrow[lane] + b;
-      if (writes) {
-        written[at] = true;
-      } else if (!written[at] && !is_padding(e, written, begin, e.narrow[lane])) {
-        const uint32_t address = e.narrow[lane] + b;
-        if (later) {
-          later->lanes |= 1u << lane;
-          later->address[lane] = address;
-        } else {
-          add_unwritten_local(warp(e.warp), e.instruction, lane, address);
-        }
-        break;
-      }
+    const size_t begin = size_t{lane} * kernel_.local_bytes();
+    const auto first = written.begin() + static_cast<std::ptrdiff_t>(begin + e.narrow[lane]);
+    if (writes) {
+      std::fill_n(first, e.bytes, true);
+    } else if (std::find(first, first + e.bytes, false) != first + e.bytes &&
+               !is_padding(e, written, begin, e.narrow[lane])) {
+      load_unwritten_local(e, lane, first);
     }
   }
 }
 
-void RaceProbe::add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address) {
+// What nobody has written is an error where it is used: a thread may load and then select another
+// value. The machine follows it, but for what is only copied.
+void RaceProbe::load_unwritten_local(const AccessEvent& e, uint32_t lane,
+                                     std::vector<bool>::const_iterator written) {
+  uint32_t bytes = 0;
+  for (uint32_t b = 0; b < e.bytes; ++b) bytes |= written[b] ? 0u : 1u << b;
+  const uint32_t address = e.narrow[lane] + static_cast<uint32_t>(__builtin_ctz(bytes));
+  const bool carried = carried_.only_stored(e.instruction);
+  if (!carried && !e.unwritten)
+    return add_unwritten_local(warp(e.warp), e.instruction, lane, address);
+  LaterLoad& later = unwritten_[warp(e.warp)][e.instruction];
+  later.lanes |= 1u << lane;
+  later.address[lane] = address;
+  if (carried) return;
+  e.unwritten->lanes |= 1u << lane;
+  e.unwritten->bytes[lane] = static_cast<uint16_t>(bytes);
+}
+
+void RaceProbe::add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address,
+                                    std::optional<uint32_t> use) {
   Example x;
   x.address = address;
   x.bytes = 1;
+  x.used = use;
   Party p = warp_party(w, load);
   p.lane = lane;
   add(Problem::kUnwrittenLocal, p, {}, x);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -107,7 +108,11 @@ class RaceProbe : public Probe, private ConflictSink {
                   size_t address) const;
   void access_local(const AccessEvent& e);
   void store_carried(const AccessEvent& e);
-  void add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address);
+  void use_local(const UnwrittenUseEvent& e);
+  void load_unwritten_local(const AccessEvent& e, uint32_t lane,
+                            std::vector<bool>::const_iterator written);
+  void add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address,
+                           std::optional<uint32_t> use = {});
   void check_init(const Mbarrier& m, const MbarrierEvent& e);
   void check_init(const Mbarrier::Init& init, const MbarrierEvent& e);
   /// By another thread, before any use.
@@ -149,7 +154,8 @@ class RaceProbe : public Probe, private ConflictSink {
   using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;
   Origins unwritten_shared_, stored_unwritten_;
   std::vector<uint32_t> last_wgmma_;  // by warp
-  /// Lanes for which a load of Carried has read what they have not written, and where.
+  /// Lanes for which a load has read what they have not written, and where. Of a load of Carried:
+  /// the last time.
   struct LaterLoad {
     uint32_t lanes = 0;
     std::array<uint32_t, 32> address{};

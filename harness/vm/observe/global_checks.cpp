@@ -95,6 +95,18 @@ void GlobalChecks::piece(const WarpId& w, const Mark& mark, uint64_t address, ui
   });
 }
 
+// All lanes that write some bytes write what is there already.
+bool GlobalChecks::writes_the_same(uint64_t address, uint32_t bytes) const {
+  if (!access_) return false;
+  uint32_t lanes = 0;
+  for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const uint64_t at = access_->wide[lane];
+    if (at < address + bytes && address < at + access_->bytes) lanes |= 1u << lane;
+  }
+  return lanes != 0 && (lanes & ~access_->unchanged()) == 0;
+}
+
 void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, Hazard hazard,
                          uint64_t address, uint32_t bytes) {
   if (mark.strong && other.strong) return;
@@ -104,8 +116,7 @@ void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, H
     case GridClocks::Order::kUnfenced:
       return add(Problem::kGlobalUnfenced, mark, other, hazard, address, bytes);
     case GridClocks::Order::kNo: {
-      const bool same =
-          hazard == Hazard::kWriteAfterWrite && access_ && access_->unchanged() == access_->mask;
+      const bool same = hazard == Hazard::kWriteAfterWrite && writes_the_same(address, bytes);
       return add(same ? Problem::kGlobalSameValue : Problem::kGlobalRace, mark, other, hazard,
                  address, bytes);
     }

@@ -71,7 +71,7 @@ void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place
   for (uint32_t byte = address & 15, n = 0; n < bytes; n += 1u << granule_) {
     const uint32_t mine = Place::lane_at(place, byte + n), its = Place::lane_at(other, byte + n);
     if (mine == its && mine < Place::kMany) continue;
-    report(h, true, c, a, place, a.agent, other, address + n);
+    report(h, true, c, a, place, a.agent, other, address + n, 1u << granule_);
     return;
   }
 }
@@ -137,7 +137,8 @@ inline void Shadow::write_cell(Cell& c, std::vector<Stamp> Slot::*stamps, size_t
   const bool both_strong = a.strong && (c.flags & kStrong);
   if (c.written.clock > a.seen[c.writer]) [[unlikely]] {
     if (c.writer != Clocks::kNobody && !both_strong) {
-      report(Hazard::kWriteAfterWrite, false, c, a, place, c.writer, c.written.place, address);
+      report(Hazard::kWriteAfterWrite, false, c, a, place, c.writer, c.written.place, address,
+             bytes);
     }
   } else if (c.writer == a.self && c.written.clock > a.lanes_synced && !both_strong &&
              Place::instruction(c.written.place) != Place::instruction(place)) [[unlikely]] {

@@ -75,7 +75,7 @@ struct Conflict {
   Hazard hazard = Hazard::kReadAfterWrite;
   bool lanes = false;  ///< Between lanes of one warp.
   uint32_t address = 0;
-  uint32_t bytes = 0;  ///< Of kUnwritten.
+  uint32_t bytes = 0;  ///< Of kUnwritten, and of two writes.
   Agent agent = 0, other = 0;
   uint32_t place = 0, other_place = 0;  ///< With the lane in place of the lanes.
   bool other_copied = false;

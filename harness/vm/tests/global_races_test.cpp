@@ -162,6 +162,15 @@ TEST_CASE("blocks that do not wait for each other at all") {
   CHECK(findings("st.global.u32 [%base], %lane;", 1, 64) ==
         "race: global 'data' +0, 4 bytes: warp 1 of block 0 overwrites at grid.ptx:11 what warp 0 "
         "of block 0 wrote at :11; nothing orders them\n");
+  // One lane of block 1 stores where block 0 does.
+  const std::string overlapping =
+      "mad.lo.u32 %r1, %block, 31, %lane; mul.wide.u32 %at, %r1, 4; add.u64 %at, %at, %base;\n"
+      "st.global.u32 [%at], ";
+  const std::string advice = "and both write the same value";
+  CHECK(findings(overlapping + "%r1;", 2).find(advice) != std::string::npos);
+  const std::string race = findings(overlapping + "%lane;", 2);
+  CHECK(race.find("race: global 'data' +124") == 0);
+  CHECK(race.find(advice) == std::string::npos);
   // An ordinary read beside atomics.
   CHECK_THAT(findings("atom.global.add.u32 %r1, [%base], 1;\nld.global.u32 %r2, [%base];", 2),
              Catch::Contains("what warp 0 of block 0"));

@@ -199,7 +199,8 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
   ld.u64 %d2, [%d1];
   ld.u8 %h1, [%d1+7];
   ld.u32 %r1, [%d1+LATER];
-  st.global.b64 [%out], %d2;)";
+  st.global.b64 [%out], %d2;
+  st.global.b32 [%out+8], %r1;)";
   for (const bool unwritten : {false, true}) {
     std::string body = padded;
     body.replace(body.find("LATER"), 5, unwritten ? "8" : "0");
