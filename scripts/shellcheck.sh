@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 # Runs shellcheck over every shell script; exits 77 where shellcheck is not installed.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$ROOT"
 
-if ! command -v shellcheck >/dev/null; then
+PATH="$VENV/bin:$PATH"
+if ! have shellcheck; then
   echo "shellcheck.sh: skipped, shellcheck is not installed" >&2
   exit 77
 fi
