@@ -200,6 +200,13 @@ TEST_CASE("constants in all notations") {
   CHECK(f.at<float>(0, 1) == 1.5f);
   CHECK(f.at<float>(0, 2) == 2.0f);
   CHECK(f.at<float>(0, 3) == -1.0f);
+  const Run short_forms = run(kernel(R"(
+  mov.f32 %f1, .5; mov.f32 %f2, -.5e1; mov.f32 %f3, 1.e3; mov.f32 %f4, 1.E-3;
+  st.global.v4.b32 [%out], {%f1, %f2, %f3, %f4};)"));
+  CHECK(short_forms.at<float>(0, 0) == 0.5f);
+  CHECK(short_forms.at<float>(0, 1) == -5.0f);
+  CHECK(short_forms.at<float>(0, 2) == 1000.0f);
+  CHECK(short_forms.at<float>(0, 3) == 0.001f);
 }
 
 TEST_CASE("malformed text gives errors, never a crash") {

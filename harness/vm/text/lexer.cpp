@@ -17,6 +17,10 @@ bool continues_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$';
 }
 
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
 class Lexer {
  public:
   Lexer(const Source& source, Errors& errors) : text_(source.text()), errors_(errors) {}
@@ -66,6 +70,17 @@ class Lexer {
     return at_ != begin;
   }
 
+  // A dot behind a word begins a modifier, also where that begins with a digit (.2d).
+  bool follows_word() const {
+    return at_ > 0 && (continues_word(text_[at_ - 1]) || text_[at_ - 1] == '%');
+  }
+
+  bool exponent_at(uint32_t ahead) const {
+    const char sign = peek(ahead + 1);
+    return (peek(ahead) == 'e' || peek(ahead) == 'E') &&
+           is_digit(sign == '+' || sign == '-' ? peek(ahead + 2) : sign);
+  }
+
   Lexeme next() {
     if (at_ >= text_.size()) return {};
     const char c = peek();
@@ -74,6 +89,7 @@ class Lexer {
       while (continues_word(peek())) ++at_;
       return {TokenKind::kWord, 0, false, {}, 0};
     }
+    if (c == '.' && is_digit(peek(1)) && !follows_word()) return number();
     if (c == '.' && (continues_word(peek(1)))) {
       ++at_;
       while (continues_word(peek()) ||
@@ -148,7 +164,7 @@ class Lexer {
     }
     while (std::isdigit(static_cast<unsigned char>(peek()))) ++at_;
     bool real = false;
-    if (peek() == '.' && !std::isalpha(static_cast<unsigned char>(peek(1))) && peek(1) != '_') {
+    if (peek() == '.' && (exponent_at(1) || !starts_word(peek(1)))) {
       real = true;
       ++at_;
       while (std::isdigit(static_cast<unsigned char>(peek()))) ++at_;
