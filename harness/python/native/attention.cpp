@@ -13,6 +13,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -169,13 +170,18 @@ void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, cons
   std::memcpy(given.lse, lse.bytes.data(), lse.bytes.size());
 }
 
-/// Zeros for launches on this stream of the current device. What is launched there runs one after
-/// another, so one buffer of a size is enough; it is kept, because more work may be on its way.
-void* zeros_of(int device, CUstream_st* stream, std::int64_t bytes) {
+/// Zeros for the buffer of scratch at `place` of launches on this stream of the current device.
+/// What is launched there runs one after another, so one buffer of a place and size is enough; it
+/// is kept, because more work may be on its way. cudaStreamPerThread is another stream in each
+/// thread.
+void* zeros_of(int device, CUstream_st* stream, std::size_t place, std::int64_t bytes) {
   static std::mutex mutex;
-  static std::map<std::tuple<int, CUstream_st*, std::int64_t>, void*> held;
+  static std::map<std::tuple<int, CUstream_st*, std::thread::id, std::size_t, std::int64_t>, void*>
+      held;
   const std::scoped_lock lock(mutex);
-  void*& address = held[{device, stream, bytes}];
+  const std::thread::id thread =
+      stream == cudaStreamPerThread ? std::this_thread::get_id() : std::thread::id();
+  void*& address = held[{device, stream, thread, place, bytes}];
   if (address) return address;
   const auto size = static_cast<std::size_t>(bytes);
   void* made = nullptr;
@@ -191,7 +197,8 @@ std::vector<void*> scratch_of(const fa_attention_plan& plan, void* const* given,
     void* address = given ? given[addresses.size()] : nullptr;
     if (!address && !wanted.zeroed)
       throw std::invalid_argument(std::string("no memory was given for ") + wanted.name);
-    addresses.push_back(address ? address : zeros_of(plan.device, stream, wanted.bytes));
+    addresses.push_back(address ? address
+                                : zeros_of(plan.device, stream, addresses.size(), wanted.bytes));
   }
   return addresses;
 }
