@@ -95,7 +95,9 @@ def profile(rung: Rung, instance: Mapping[str, Any], problem: Problem) -> list[d
     command += ["--metrics", ",".join(METRICS.values())]
     command += [str(ladder.find_fa()), "run", rung.id, "--device", "gpu", "--launch-only", *options]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=TIMEOUT
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LadderError(f"ncu on {rung.name}: {error}") from error
     if done.returncode != 0:

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Keeps what ptxas -v says about every kernel: registers, stack, spills, performance warnings.
 
-ptxas_report.py compile nvcc ... -o X.o     CMake compiler launcher: runs the command and writes
-                                            the report to X.o.ptxas
-ptxas_report.py compile --ptx DIR SM nvcc ... -c NAME.cu -o X.o
-                                            also keeps the PTX for SM, as DIR/NAME.ptx
-ptxas_report.py merge DIR OUT.json          all reports below DIR as one JSON list
-ptxas_report.py merge DIR OUT.json --forbid '^fa_2'
-                                            fails when a matching entry spills or has C75xx
+  ptxas_report.py compile nvcc ... -o X.o     CMake compiler launcher: runs the command and writes
+                                              the report to X.o.ptxas
+  ptxas_report.py compile --ptx DIR SM nvcc ... -c NAME.cu -o X.o
+                                              also keeps the PTX for SM, as DIR/NAME.ptx
+  ptxas_report.py merge DIR OUT.json          all reports below DIR as one JSON list
+  ptxas_report.py merge DIR OUT.json --forbid '^fa_2'
+                                              fails when a matching entry spills or has C75xx
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, field
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

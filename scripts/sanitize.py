@@ -255,12 +255,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all)")
     parser.add_argument("--dims", type=parse_list, default=[64, 128], help="default 64,128")
-    parser.add_argument(
-        "--seq",
-        type=int,
-        default=256,
-        help="queries and keys; 5 fewer for ragged rungs (default 256)",
-    )
+    parser.add_argument("--seq", type=int, default=256, help="queries and keys; 5 fewer for ragged rungs (default 256)")
     parser.add_argument("--tools", type=parse_tools, default=list(TOOLS), help="default: all four")
     parser.add_argument("--jobs", type=int, default=8, help="runs at once (default 8)")
     parser.add_argument("--ablations", action="store_true", help="also tiles not the rung's own")
@@ -286,9 +281,7 @@ def main(argv: list[str] | None = None) -> int:
         for path in (arguments.out, arguments.out.with_suffix(".md")):
             require_writable(path)
         fa, sanitizer = ladder.find_fa(), find_sanitizer()
-        runs = [
-            (t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools
-        ]
+        runs = [(t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools]
         with ThreadPoolExecutor(arguments.jobs) as pool:
             for finding in pool.map(lambda r: examine(run_process, sanitizer, fa, *r), runs):
                 findings.append(finding)
