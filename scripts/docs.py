@@ -36,16 +36,9 @@ or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they ar
   <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
-Numbers in sentences stand there plainly. A comment at the end of the page, which a page without
-numbers does not have, names the place of each by the words around it:
+The key of a number in a sentence is a comment directly behind it; a new number begins as ?:
 
-  <!-- numbers
-  {34 tflops} TFLOPS, {34 tflops / cudnn} of cuDNN
-  -->
-
-To add a number, write {{34 tflops}} in the sentence; --write puts the value there and the line into
-the comment. Who changes the words that such a line has changes the line too, or deletes it and
-writes the {{key}} again. A line that has no place, or several, is an error. Keys:
+  812<!-- 34 tflops --> TFLOPS, ?<!-- 34 tflops / cudnn --> of cuDNN
 
   [FILE] ID [PROBLEM] FIELD             a field of a row; FILE: else that of the ladder of the dtype;
                                         PROBLEM: else 8192; with ,lengths at its end the rows whose
@@ -62,8 +55,8 @@ writes the {{key}} again. A line that has no place, or several, is an error. Key
       FIELD: see FIELDS in pages/site.py
 
 mkdocs.yml: the lines between "# chapters: begin" and "# chapters: end" are the chapters, a part for
-each family. Code of the kernels, links into the glossary and mathematics are added when the site is
-built; scripts/book/code.py and glossary.py say how a page asks for them.
+each family. Code of the kernels is between markers too (scripts/book/code.py). Links into the
+glossary (scripts/book/glossary.py), mathematics and whole differences are added when the site is built.
 """
 
 from __future__ import annotations
@@ -76,6 +69,8 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
+from book import code
+from book.source import BookError, Rung
 from pages import decode, evidence, prose, results
 from pages.charts import chart_problems, draw_figures, render_charts
 from pages.numbers import number
@@ -150,7 +145,7 @@ def number_text(site: Site, key: str) -> str:
 
 
 def fill_page(site: Site, page: Path, text: str) -> str:
-    """The page with all tables and numbers filled; an error leaves what it is about as it was."""
+    """The page with all tables, code and numbers filled; an error leaves what it is about as it was."""
     name = page.relative_to(site.root)
 
     def complain(error: str) -> None:
@@ -163,7 +158,18 @@ def fill_page(site: Site, page: Path, text: str) -> str:
         complain("a table: marker has no end, or stands inside another")
         return text
     text = TABLE.sub(lambda match: fill_table(site, page, match), text)
-    return prose.filled(prose.added(text, value, complain), value, complain)
+    try:
+        text = code.with_code(text, site.root, *rungs_of(site, page))
+    except BookError as error:
+        complain(str(error))
+    return prose.filled(text, value, complain)
+
+
+def rungs_of(site: Site, page: Path) -> tuple[Rung | None, Rung | None]:
+    """The rung of a chapter, and its parent."""
+    found = {rung.id: Rung(rung.name, rung.parent, rung.family) for rung in site.catalogue.rungs}
+    own = next((rung for rung in found.values() if rung.chapter == page.name), None)
+    return own, found.get(own.parent) if own else None
 
 
 def fill_navigation(site: Site, text: str) -> str:

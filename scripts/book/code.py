@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Code on pages. Markers, each in a line of its own:
+"""Code on pages. Between these markers, each in a line of its own, scripts/docs.py writes it:
 
   <!-- code: NAME -->                    a function, type or macro of the chapter's kernel
   <!-- code: NAME "first" .. "last" -->  part of it: from the one line that has the words `first` to
@@ -7,8 +7,9 @@
   <!-- code: "first" .. "last" -->       the same in the whole file
   <!-- code: kernels/ptx/mma.cuh: NAME -->   of another file
   <!-- change: NAME -->                  what the rung changes in it, against the parent
+      ... generated ... <!-- /code -->
 
-At the end of "The change" of a chapter stands the whole difference to the parent, folded.
+At the end of "The change" of a chapter the site shows the whole difference to the parent, folded.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from pathlib import Path
 from book import difference
 from book.source import BookError, Excerpt, Rung, Source
 
-MARKER = re.compile(r"^[ \t]*<!--\s*(code|change):(.*?)-->[ \t]*$", re.M)
-STRAY = re.compile(r"<!--\s*(?:code|change):.*")
+MARKER = re.compile(r"^(<!-- (code|change):(.*?) -->\n)(?:.*?^)??(<!-- /code -->)$", re.S | re.M)
+OPENING = re.compile(r"<!--\s*(?:code|change):.*")
+FENCED = re.compile(r"^```.*?^```\n", re.S | re.M)
 SECTION = re.compile(r"^## The change[ \t]*\n.*?(?=^## |\Z)", re.S | re.M)
 
 
@@ -59,15 +61,16 @@ def whole_difference(root: Path, rung: Rung, parent: Rung) -> str:
 
 
 def with_code(markdown: str, root: Path, rung: Rung | None, parent: Rung | None) -> str:
-    """The page with code in the place of its markers."""
+    """The page with code between its markers."""
     makers: dict[str, Callable[[str], str]] = {
         "code": lambda words: code(root, rung, words),
         "change": lambda words: change(root, rung, parent, words),
     }
-    text = MARKER.sub(lambda match: "\n" + makers[match[1]](match[2]), markdown)
-    if stray := STRAY.search(text):
-        raise BookError(f"'{stray[0]}' is to stand in a line of its own")
-    return text
+    prose = FENCED.sub("", markdown)
+    for opening in OPENING.findall(prose):
+        if not re.search(f"^{re.escape(opening)}\n<!-- /code -->$", prose, re.M):
+            raise BookError(f"'{opening}' is to be a line, and <!-- /code --> the one after its code")
+    return MARKER.sub(lambda match: match[1] + makers[match[2]](match[3]) + match[4], markdown)
 
 
 def with_difference(markdown: str, root: Path, rung: Rung, parent: Rung) -> str:

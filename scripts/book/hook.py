@@ -93,12 +93,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     rung, parent = rung_of(config, page)
     try:
-        text = code.with_code(markdown, root_of(config), rung, parent)
         if rung and parent:
-            text = code.with_difference(text, root_of(config), rung, parent)
+            markdown = code.with_difference(markdown, root_of(config), rung, parent)
     except BookError as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
-    return figures.with_folded_tables(text)
+    return figures.with_folded_tables(markdown)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -143,11 +143,10 @@ class BenchTest(support.FolderTest):
         """(file, rung or peer, problem) of every measured number in the pages."""
         for page in (support.REPOSITORY / "docs").glob("*.md"):
             text = page.read_text(encoding="utf-8")
-            for binding in prose.bindings_of(text):
-                for key in prose.PLACE.findall(binding):
-                    if key.split()[0] not in ("counts", "sass", "limit", "ridge"):
-                        row = RowKey.parse(key)
-                        yield row.file, row.id, row.problem
+            for key in prose.keys(text):
+                if key.split()[0] not in ("counts", "sass", "limit", "ridge"):
+                    row = RowKey.parse(key)
+                    yield row.file, row.id, row.problem
             for kind, file, problem in TABLE.findall(text):
                 yield file, kind, parse_problem(problem)
 

@@ -119,28 +119,40 @@ class CodeTest(support.FolderTest):
     def page(self, text: str, rung: source.Rung | None = None) -> str:
         return code.with_code(text, self.folder, rung or self.child, self.parent)
 
-    def test_an_excerpt_stands_in_the_place_of_its_marker(self) -> None:
-        text = self.page("Before.\n\n<!-- code: twice -->\n\nAfter.\n")
-        self.assertIn('```cuda title="kernels/ampere/02_child.cu, twice"\n__device__', text)
-        self.assertTrue(text.startswith("Before.\n") and text.endswith("```\n\n\nAfter.\n"))
+    def marked(self, marker: str) -> str:
+        return f"<!-- {marker} -->\n```\nold\n```\n<!-- /code -->\n"
+
+    def test_an_excerpt_is_between_its_markers(self) -> None:
+        text = self.page(f"Before.\n\n{self.marked('code: twice')}\nAfter.\n")
+        self.assertIn('-->\n```cuda title="kernels/ampere/02_child.cu, twice"\n__device__', text)
+        self.assertTrue(text.startswith("Before.\n"))
+        self.assertTrue(text.endswith("```\n<!-- /code -->\n\nAfter.\n"))
+        self.assertNotIn("old", text)
+        self.assertEqual(self.page(text), text)
 
     def test_a_change_shows_both_sides(self) -> None:
-        text = self.page("<!-- change: add -->\n")
+        text = self.page(self.marked("change: add"))
         self.assertIn("\n-    a -= b;\n+    a += b;\n", text)
         self.assertIn("against 01_parent", text)
 
     def test_an_unchanged_part_is_no_change(self) -> None:
         with self.assertRaisesRegex(source.BookError, "the same lines; use code:"):
-            self.page("<!-- change: twice -->\n")
+            self.page(self.marked("change: twice"))
 
-    def test_a_marker_within_a_line_is_refused(self) -> None:
-        with self.assertRaisesRegex(source.BookError, "a line of its own"):
-            self.page("See <!-- code: twice --> here.\n")
+    def test_a_marker_in_a_line_or_without_an_end_is_refused(self) -> None:
+        for text in (
+            "See <!-- code: twice --> here.\n",
+            "<!-- code: twice -->\n",
+            "<!-- code: add -->\n\n" + self.marked("code: twice").replace("```\nold\n```\n", ""),
+        ):
+            with self.assertRaisesRegex(source.BookError, "is to be a line, and <!-- /code -->"):
+                self.page(text)
 
     def test_a_page_that_is_no_chapter_names_the_file(self) -> None:
+        marker = self.marked("code: twice").replace("```\nold\n```\n", "")
         with self.assertRaisesRegex(source.BookError, "names the file"):
-            code.with_code("<!-- code: twice -->", self.folder, None, None)
-        marker = f"<!-- code: {self.child.file}: twice -->"
+            code.with_code(marker, self.folder, None, None)
+        marker = marker.replace("twice", f"{self.child.file}: twice")
         self.assertIn("02_child.cu", code.with_code(marker, self.folder, None, None))
 
     def test_the_whole_difference_ends_the_section(self) -> None:

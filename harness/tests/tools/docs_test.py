@@ -15,6 +15,7 @@ import synthetic
 
 import docs
 import profile_kernels
+from pages import prose
 
 README = """\
 # Synthetic
@@ -22,7 +23,7 @@ README = """\
 <!-- /table -->
 <!-- table:ladder synthetic/ladder 8192 -->
 <!-- /table -->
-Rung 02 runs at {{synthetic/ladder 02 8192 tflops}} TFLOPS.
+Rung 02 runs at ?<!-- synthetic/ladder 02 8192 tflops --> TFLOPS.
 """
 CONFIG = """\
 nav:
@@ -58,11 +59,11 @@ class DocsTest(support.FolderTest):
 
     def numbers(self, *keys: str) -> tuple[int, list[str], str]:
         """(exit code, the text of each key in a page of them, messages)."""
-        lines = (f"Line {i} has {{{{{key}}}}}, and ends.\n" for i, key in enumerate(keys))
+        lines = (f"Line {i} has ?<!-- {key} -->, and ends.\n" for i, key in enumerate(keys))
         self.put("docs/page.md", "\n".join(lines))
         code, said = self.docs("--write")
         page = self.read("docs/page.md")
-        return code, re.findall(r"^Line \d+ has (.*), and ends\.$", page, re.M), said
+        return code, re.findall(r"^Line \d+ has (.*)<!-- .* -->, and ends\.$", page, re.M), said
 
     def docs(self, action: str) -> tuple[int, str]:
         with mock.patch.multiple("docs", REPOSITORY=self.folder):
@@ -88,7 +89,7 @@ class FillTest(DocsTest):
         self.assertIn("| FlashAttention-2 (torch 0.0) |", readme)
         self.assertIn("| 100 % |", readme)
         self.assertIn("Synthetic GPU, B=16 H=16 N=8192 D=128", readme)
-        self.assertIn("\nRung 02 runs at 273 TFLOPS.\n", readme)
+        self.assertIn("\nRung 02 runs at 273<!-- synthetic/ladder 02 8192 tflops --> TFLOPS.\n", readme)
         part = "  - 'Ampere: tensor cores':\n" + '      - "01 base": 01_base.md\n'
         self.assertIn(part + '      - "02 swizzle": 02_swizzle.md\n', self.read("mkdocs.yml"))
 
@@ -106,11 +107,11 @@ class FillTest(DocsTest):
 
     def test_drift_of_one_number_is_a_diff(self) -> None:
         self.docs("--write")
-        self.put("README.md", self.read("README.md").replace("at 273 T", "at 274 T"))
+        self.put("README.md", self.read("README.md").replace("at 273<", "at 274<"))
         code, diff = self.docs("--check")
         self.assertEqual(code, 1)
-        self.assertIn("-Rung 02 runs at 274 TFLOPS.", diff)
-        self.assertIn("+Rung 02 runs at 273 TFLOPS.", diff)
+        self.assertIn("-Rung 02 runs at 274<", diff)
+        self.assertIn("+Rung 02 runs at 273<", diff)
 
     def test_a_rung_without_a_chapter_is_named(self) -> None:
         self.docs("--write")
@@ -203,13 +204,13 @@ class LimitsTest(DocsTest):
     def test_table_and_numbers_of_limits(self) -> None:
         page = (
             "<!-- table:limits h200 -->\n<!-- /table -->\n\n"
-            "The loop reaches {{limit h200 mma_sync rate_back_to_back}} TFLOPS.\n"
+            "The loop reaches ?<!-- limit h200 mma_sync rate_back_to_back --> TFLOPS.\n"
         )
         self.assertEqual(self.write(page).count("not measured yet"), 2)
         self.put("plots/results/h200/limits.json", json.dumps(synthetic.limits()))
         text = self.write(page)
         self.assertIn("| synthetic mma_sync | 640 TFLOPS | 576 TFLOPS | 1.00 | 1700 | 690 |", text)
-        self.assertIn("The loop reaches 576 TFLOPS.", text)
+        self.assertIn("The loop reaches 576<!-- ", text)
         code, _, said = self.numbers("limit h200 luck rate")
         self.assertEqual(code, 2)
         self.assertIn("unknown loop 'luck'; known: attention_registers", said)
@@ -246,12 +247,12 @@ class LimitsTest(DocsTest):
         document["rows"] = [row for row in document["rows"] if row["id"] != "03"]
         self.put("plots/results/synthetic/ladder.json", json.dumps(document))
         text = self.write(
-            "The rate is {{synthetic/ladder 03 8192 tflops}} here.\n\n"
-            "The step is {{synthetic/ladder 02 8192 tflops % 03}} there.\n\n"
+            "The rate is ?<!-- synthetic/ladder 03 8192 tflops --> here.\n\n"
+            "The step is ?<!-- synthetic/ladder 02 8192 tflops % 03 --> there.\n\n"
             "<!-- table:rung synthetic/ladder 03 -->\nold\n<!-- /table -->\n"
         )
-        self.assertIn("The rate is not measured yet here.", text)
-        self.assertIn("The step is not measured yet there.", text)
+        self.assertIn("The rate is not measured yet<!-- ", text)
+        self.assertIn("The step is not measured yet<!-- ", text)
         self.assertIn("03 -->\nnot measured yet\n<!-- /table -->", text)
 
 
@@ -365,7 +366,7 @@ class NumberTest(DocsTest):
         }
         for key, message in cases.items():
             code, texts, said = self.numbers(key)
-            self.assertEqual((code, texts), (2, [f"{{{{{key}}}}}"]))
+            self.assertEqual((code, texts), (2, ["?"]))
             (line,) = (line for line in said.splitlines() if " error: " in line)
             self.assertTrue(line.startswith("docs.py: error: docs/page.md: "), line)
             self.assertIn(message, line)
@@ -373,7 +374,7 @@ class NumberTest(DocsTest):
     def test_one_bad_key_does_not_stop_the_others(self) -> None:
         bad, good = "synthetic/ladder 99 8192 tflops", "synthetic/ladder 02 8192 tflops"
         code, texts, _ = self.numbers(bad, good)
-        self.assertEqual((code, texts), (2, [f"{{{{{bad}}}}}", "273"]))
+        self.assertEqual((code, texts), (2, ["?", "273"]))
 
     def test_an_unclosed_table_is_an_error(self) -> None:
         self.put("docs/page.md", "<!-- table:chapters -->\n")
@@ -382,108 +383,55 @@ class NumberTest(DocsTest):
         self.assertIn("docs/page.md: a table: marker has no end", text)
 
 
-class BindingTest(DocsTest):
-    """The comment at the end of a page that says which number is which."""
+class KeyTest(DocsTest):
+    """The comment directly behind a number that says which number it is."""
 
-    KEY = "synthetic/ladder {} 8192 tflops"
-    FAST = f"{{{KEY.format('02')}}}"  # 273
-    SLOW = f"{{{KEY.format('01')}}}"  # 42.4
+    KEY = "<!-- synthetic/ladder 02 8192 tflops -->"  # 273
 
-    def write(self, text: str, *bindings: str) -> tuple[int, str, str]:
-        """(exit code, prose, messages)."""
-        block = "".join(f"{line}\n" for line in bindings)
-        self.put("docs/page.md", f"{text}\n<!-- numbers\n{block}-->\n" if block else text)
+    def write(self, text: str) -> tuple[int, str, str]:
+        """(exit code, page, messages)."""
+        self.put("docs/page.md", text)
         code, said = self.docs("--write")
-        return code, self.read("docs/page.md").partition("\n<!-- numbers")[0], said
-
-    def bindings(self) -> list[str]:
-        return self.read("docs/page.md").partition("<!-- numbers\n")[2].splitlines()[:-1]
-
-    def test_numbers_are_found_by_their_words(self) -> None:
-        text = "At first it\nwas 1.5, then **9**\nTFLOPS (1 000).\n"
-        code, prose, said = self.write(text, f"it was {self.SLOW}, then **{self.FAST}** TFLOPS")
-        self.assertEqual((code, prose), (0, text.replace("1.5", "42.4").replace("9", "273")), said)
+        return code, self.read("docs/page.md"), said
 
     def test_every_form_of_a_number_is_replaced_whole(self) -> None:
         space = "\N{NARROW NO-BREAK SPACE}"
-        forms = ["7", "+8.3 %", "\N{MINUS SIGN}0.4 %", "\N{MULTIPLICATION SIGN} 6.9", f"1{space}024"]
-        for form in [*forms, "not measured yet", "not measured in this\nrun"]:
-            code, prose, said = self.write(f"It is {form} of it.\n", f"is {self.FAST} of")
-            self.assertEqual((code, prose), (0, "It is 273 of it.\n"), said)
+        forms = ["?", "7", "+8.3 %", "\N{MINUS SIGN}0.4 %", "\N{MULTIPLICATION SIGN} 6.9"]
+        for form in [*forms, f"1{space}024", "not measured yet", "not measured in this\nrun"]:
+            code, page, said = self.write(f"It is **{form}{self.KEY}** of 5.\n")
+            self.assertEqual((code, page), (0, f"It is **273{self.KEY}** of 5.\n"), said)
 
-    def test_words_that_are_not_there_are_an_error(self) -> None:
-        code, prose, said = self.write("The step is 7 here.\n", f"The leap is {self.FAST} here.")
-        self.assertEqual((code, prose), (2, "The step is 7 here.\n"))
-        self.assertIn("docs/page.md: numbers: the page has no words 'The leap is {", said)
-        self.assertIn("; the nearest line: The step is 7 here.", said)
+    def test_a_key_without_a_number_is_an_error(self) -> None:
+        for text in ("It is 7 {} here.\n", "It is **7**{} here.\n", "It is x7{} here.\n"):
+            text = text.format(self.KEY)
+            code, page, said = self.write(text)
+            self.assertEqual((code, page), (2, text))
+            self.assertIn("docs/page.md: 'synthetic/ladder 02 8192 tflops': no number", said)
 
-    def test_words_in_two_places_are_an_error(self) -> None:
-        text = "It is 7 here.\n\nThere it is 8 here.\n\nIt is 9 here.\n"
-        code, prose, said = self.write(text, f"It is {self.FAST} here")
-        self.assertEqual((code, prose), (2, text))
-        self.assertIn("stands in lines 1, 5; add words of one of them", said)
-        code, prose, said = self.write(text, f"There … It is {self.FAST} here")
-        self.assertEqual((code, prose), (0, text.replace("9", "273")), said)
-
-    def test_a_number_has_one_binding(self) -> None:
-        code, _, said = self.write("It is 7 here.\n", f"It is {self.FAST}", f"{self.SLOW} here")
-        self.assertEqual(code, 2)
-        self.assertIn("another binding has one of these numbers already", said)
-
-    def test_generated_tables_are_not_searched(self) -> None:
-        """The one of the chapters has these words as well."""
-        text = "<!-- table:chapters -->\n<!-- /table -->\n\nA synthetic idea of 7.\n"
-        code, prose, said = self.write(text, f"synthetic idea of {self.FAST}")
-        self.assertEqual((code, prose.splitlines()[-1]), (0, "A synthetic idea of 273."), said)
-
-    def test_a_new_number_gets_the_words_around_it(self) -> None:
-        text = f"It begins at {{{self.SLOW}}} and goes\non to {{{self.FAST}}}\nfrom there.\n"
-        code, prose, said = self.write(text)
-        expected = "It begins at 42.4 and goes\non to 273\nfrom there.\n"
-        self.assertEqual((code, prose), (0, expected), said)
-        binding = f"begins at {self.SLOW} and goes on to {self.FAST} from there."
-        self.assertEqual(self.bindings(), [binding])
-        self.assertEqual(self.docs("--check")[0], 0)
-
-    def test_as_many_words_as_it_takes(self) -> None:
-        text = f"One by one it is {{{self.FAST}}} of it.\n\nTwo by one it is 5 of it.\n"
-        code, _, said = self.write(text)
-        self.assertEqual(code, 0, said)
-        self.assertEqual(self.bindings(), [f"One by one it is {self.FAST} of it."])
-
-    def test_other_numbers_are_no_words(self) -> None:
-        """They may change."""
-        self.write(f"It was {{{self.SLOW}}} of it.\n")
-        page = self.read("docs/page.md").replace("42.4", f"42.4 and {{{self.FAST}}}")
-        code, _, said = self.write(page)
-        self.assertEqual(code, 2, said)  # "was N of it" is torn apart
-        page = page.replace(f"It was {self.SLOW} of it.", f"It was {self.SLOW}")
-        code, _, said = self.write(page)
-        self.assertEqual(code, 0, said)
-        self.assertEqual(self.bindings(), [f"It was {self.SLOW}", f"and {self.FAST} of it."])
-
-    def test_rows_of_tables(self) -> None:
-        row = "| 1 | {} | {} |\n"
-        new = row.format(f"{{{self.SLOW}}}", f"{{{self.FAST}}}")
-        head = "| {} | a | b |\n| --- | --- | --- |\n"
-        text = head.format("first") + new + "\n" + head.format("second") + new
-        code, prose, said = self.write(text)
-        self.assertEqual((code, prose.count(row.format("42.4", "273"))), (0, 2), said)
-        line = f"| 1 | {self.SLOW} | {self.FAST} |"
-        self.assertEqual(
-            self.bindings(), [f"| {head} | a | b | … {line}" for head in ("first", "second")]
-        )
-
-    def test_code_keeps_its_braces(self) -> None:
-        text = "Write `{{1, 2}}`:\n\n```\nint a[1][2] = {{1, 2}};\n```\n"
+    def test_code_is_no_page(self) -> None:
+        text = f"Write:\n\n```\nx7{self.KEY}\n```\n"
         self.assertEqual(self.write(text)[:2], (0, text))
+
+    def test_code_of_a_kernel_is_written_between_its_markers(self) -> None:
+        self.put("kernels/ampere/02_swizzle.cu", "void store() {\n  one();\n}\n")
+        page = "<!-- code: kernels/ampere/02_swizzle.cu: store -->\n{}<!-- /code -->\n"
+        shown = 'title="kernels/ampere/02_swizzle.cu, store"\nvoid store() {\n  one();\n}\n```\n'
+        code, written, said = self.write(page.format(""))
+        self.assertEqual((code, written), (0, page.format(f"```cuda {shown}")), said)
+        self.put("kernels/ampere/02_swizzle.cu", "void store() {\n  two();\n}\n")
+        code, said = self.docs("--check")
+        self.assertEqual(code, 1)
+        self.assertIn("-  one();\n+  two();", said)
+        code, _, said = self.write(page.format("").replace("store", "load"))
+        self.assertEqual(code, 2)
+        self.assertIn("docs/page.md: kernels/ampere/02_swizzle.cu defines no 'load'", said)
 
 
 class PagesTest(unittest.TestCase):
     """The committed pages are Markdown that renders."""
 
     ALONE = re.compile(
-        r"<!-- (table:[^>]*|/table|/widget|(code|change|also|widget):.*) -->|<!-- numbers"
+        r"<!-- (table:[^>]*|/table|/code|/widget|(code|change|also|widget):.*) -->"
     )
 
     def test_a_comment_has_its_line_to_itself(self) -> None:
@@ -493,7 +441,7 @@ class PagesTest(unittest.TestCase):
         for page in pages:
             text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
             for line in text.splitlines():
-                if "<!--" in line:
+                if "<!--" in prose.KEYED.sub("", line):
                     self.assertIsNotNone(self.ALONE.fullmatch(line), f"{page.name}: {line}")
 
     def test_every_chart_has_a_page(self) -> None:
