@@ -53,7 +53,7 @@ function(fa_add_ptx source architecture output)
 endfunction()
 
 # fa_add_own(TARGET PTX_FOLDER FOLDER): the kernels FOLDER/*.cu, and FOLDER/hopper/*.cu for sm_90a
-# alone, each with its OWN_RUNG row. Link TARGET to a program and its catalogue has them. Appends to
+# alone, each with its FA_RUNG row. Link TARGET to a program and its catalogue has them. Appends to
 # fa_ptx_files.
 function(fa_add_own target ptx_folder folder)
   add_library(${target} INTERFACE)

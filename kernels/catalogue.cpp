@@ -4,49 +4,53 @@
 #include <charconv>
 #include <iterator>
 #include <stdexcept>
+#include <utility>
 
 namespace fa {
 
-// Every kernel file defines its kernels_<name> (FA_RUNG of kernels/rung.h).
-#define RUNG(name, ...) extern const RungKernels kernels_##name;
-#include "kernels/catalogue.def"
+#define RUNG(family, name) extern const Rung rung_##name;
+#include "kernels/ladder.def"
 #undef RUNG
 
 namespace {
 
-constexpr std::string_view id_of(std::string_view name) {
-  return name.substr(0, name.find('_'));
-}
+using enum Capabilities;
 
-using enum Capabilities;  // for the rows
-
-const Rung kLadder[] = {
-#define RUNG(name, parent, family, target, dtype, capabilities, diff_budget, idea) \
-  {id_of(#name), #name,        parent,      Family::family, Target::target,        \
-   Dtype::dtype, capabilities, diff_budget, idea,           &kernels_##name},
-#include "kernels/catalogue.def"
+constexpr std::pair<Family, const Rung*> kLadder[] = {
+#define RUNG(family, name) {Family::family, &rung_##name},
+#include "kernels/ladder.def"
 #undef RUNG
 };
 
 // In a function, so that it is there before the static objects that fill it.
-std::vector<Rung>& own_rungs() {
-  static std::vector<Rung> rungs;
+std::vector<const Rung*>& registered() {
+  static std::vector<const Rung*> rungs;
   return rungs;
 }
 
+/// Those that the ladder does not list, by name: static objects of several files are made in an
+/// order that is the linker's.
+std::vector<const Rung*> own_rungs() {
+  std::vector<const Rung*> own = registered();
+  std::erase_if(own, [](const Rung* rung) {
+    return std::any_of(std::begin(kLadder), std::end(kLadder),
+                       [&](const auto& listed) { return listed.second == rung; });
+  });
+  std::sort(own.begin(), own.end(), [](auto* a, auto* b) { return a->name < b->name; });
+  return own;
+}
+
 std::vector<Rung> whole_catalogue() {
-  std::vector<Rung> rungs(std::begin(kLadder), std::end(kLadder));
-  // Static objects of several files are made in an order that is the linker's.
-  std::sort(own_rungs().begin(), own_rungs().end(),
-            [](const Rung& a, const Rung& b) { return a.name < b.name; });
-  for (const Rung& own : own_rungs()) {
+  std::vector<Rung> rungs;
+  for (const auto& [family, rung] : kLadder) rungs.emplace_back(*rung).family = family;
+  for (const Rung* own : own_rungs()) {
     for (const Rung& other : rungs) {
-      if (own.id != other.id) continue;
+      if (own->id != other.id) continue;
       throw std::runtime_error("the rungs " + std::string(other.name) + " and " +
-                               std::string(own.name) + " have the same id, '" +
-                               std::string(own.id) + "'; rename one of them");
+                               std::string(own->name) + " have the same id, '" +
+                               std::string(own->id) + "'; rename one of them");
     }
-    rungs.push_back(own);
+    rungs.push_back(*own);
   }
   return rungs;
 }
@@ -141,24 +145,24 @@ std::int64_t Rung::most_queries() const {
 
 std::vector<int> Rung::head_dims() const {
   std::vector<int> dims;
-  for (const Instance& instance : kernels->instances) dims.push_back(instance.head_dim);
+  for (const Instance& instance : instances) dims.push_back(instance.head_dim);
   std::sort(dims.begin(), dims.end());
   dims.erase(std::unique(dims.begin(), dims.end()), dims.end());
   return dims;
 }
 
 const Instance* Rung::find_instance(int head_dim, std::string_view tile) const {
-  for (const Instance* instance : find_instances(head_dim, /*tuned=*/true))
+  for (const Instance* instance : find_instances(head_dim, /*with_tuned=*/true))
     if (tile.empty() || to_string(instance->tile) == tile) return instance;
   return nullptr;
 }
 
-std::vector<const Instance*> Rung::find_instances(int head_dim, bool tuned) const {
+std::vector<const Instance*> Rung::find_instances(int head_dim, bool with_tuned) const {
   std::vector<const Instance*> found;
-  for (const Instance& instance : kernels->instances)
+  for (const Instance& instance : instances)
     if (instance.head_dim == head_dim) found.push_back(&instance);
-  if (!tuned || found.empty()) return found;
-  for (const Instance& instance : kernels->tuned) {
+  if (!with_tuned || found.empty()) return found;
+  for (const Instance& instance : tuned) {
     const bool known = std::any_of(found.begin(), found.end(), [&](const Instance* other) {
       return other->tile == instance.tile;
     });
@@ -180,8 +184,8 @@ std::span<const Rung> catalogue() {
   return rungs;
 }
 
-OwnRung::OwnRung(const Rung& row) {
-  own_rungs().push_back(row);
+Registration::Registration(const Rung& rung) {
+  registered().push_back(&rung);
 }
 
 const Rung* find_rung(std::string_view id) {
@@ -281,7 +285,7 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
       tiles += (tiles.empty() ? "" : ", ") + to_string(each->tile);
     return refuse("tile " + std::string(tile) + " is not one of " + tiles);
   }
-  PlanResult result = rung.kernels->plan(problem, *instance, device);
+  PlanResult result = rung.plan(problem, *instance, device);
   if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
     const bool partial = !has(rung.capabilities, ragged) &&
                          refuse_partial_tiles(problem, instance->tile).has_value();

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "harness/attention/problem.h"
-#include "kernels/instance.h"
+#include "kernels/problem.h"
+#include "kernels/types.h"
 
 namespace fa {
 
@@ -85,7 +85,7 @@ struct Unsupported {
   std::string reason;
 };
 
-/// What a rung makes of a problem; kernels/instance.h declares it for files that hand it on.
+/// What a rung makes of a problem; kernels/types.h declares it for files that hand it on.
 struct PlanResult : std::variant<LaunchPlan, Unsupported> {
   using variant::variant;
 };

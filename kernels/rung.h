@@ -1,10 +1,11 @@
 // What the kernel files share: parameters of a family, entry points, instances. Below its device
-// code a kernel file lists its instances and names itself and its planner, one of those here or its
-// own (planners.h):
+// code a kernel file lists its instances and writes its row of the catalogue, with its planner, one
+// of those here or its own (planners.h):
 //
 //   #define INSTANCES(X) X(fa_06_batched_d128, Attention<128, 64, 4, 128>) ...
 //   INSTANCES(FA_HALF_ENTRY)
-//   FA_RUNG(06_batched, INSTANCES, fa::plan_half_tiles);
+//   static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+//   FA_RUNG(06_batched, "05", sm_80, f16, none, "its idea", kInstances, fa::plan_half_tiles);
 //
 // The class that an instance names has kTile, kHeadDim, kThreads, kBlocksPerSm (0: ptxas chooses
 // the registers) and kSharedBytes, and a static member function run() with the family's parameters.
@@ -13,7 +14,7 @@
 #include <cuda.h>
 #include <cuda_fp16.h>
 
-#include "kernels/instance.h"
+#include "kernels/types.h"
 
 namespace fa {
 
@@ -148,12 +149,30 @@ struct StaticKernel {
 #define FA_INSTANCE(name, ...) \
   fa::instance_of<__VA_ARGS__>(#name, reinterpret_cast<const void*>(name)),
 
-/// Defines what catalogue.cpp looks for. INSTANCES as above, the rung's own instance of a head_dim
-/// before its ablations; a planner; and where the rung takes part in `fa tune`, the further ones.
-#define FA_RUNG(name, INSTANCES, plan, ...)                          \
-  static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)}; \
-  namespace fa {                                                     \
-  extern const RungKernels kernels_##name;                           \
-  const RungKernels kernels_##name{kInstances, plan, ##__VA_ARGS__}; \
-  }                                                                  \
+/// The row of a kernel file in the catalogue (fa::Rung): its name, which is that of the file (id,
+/// '_', word); the id of its parent; target and dtype; capabilities, a set such as `causal | lse`;
+/// its idea in a sentence; the rung's own instance of a head_dim before its ablations; a planner.
+/// Then further fields, where it has any, as `.tuned = kTuned`. A file that ladder.def does not
+/// list is the reader's own.
+#define FA_RUNG(rung, its_parent, its_target, its_dtype, its_capabilities, its_idea, \
+                its_instances, planner, ...)                                         \
+  static_assert(std::string_view(#rung).find('_') != std::string_view::npos,         \
+                "a rung's name is its id, '_' and a word: my_first");                \
+  namespace fa {                                                                     \
+  extern const Rung rung_##rung;                                                     \
+  const Rung rung_##rung = [] {                                                      \
+    using enum Capabilities;                                                         \
+    constexpr std::string_view kName = #rung;                                        \
+    return Rung{.id = kName.substr(0, kName.find('_')),                              \
+                .name = kName,                                                       \
+                .parent = its_parent,                                                \
+                .target = Target::its_target,                                        \
+                .dtype = Dtype::its_dtype,                                           \
+                .capabilities = its_capabilities,                                    \
+                .idea = its_idea,                                                    \
+                .instances = its_instances,                                          \
+                .plan = planner __VA_OPT__(, ) __VA_ARGS__};                         \
+  }();                                                                               \
+  static const Registration registration_##rung(rung_##rung);                        \
+  }                                                                                  \
   static_assert(true)

@@ -2,7 +2,6 @@
 // A warp computes 16 query rows with mma.sync and ldmatrix; K and V come in tiles of 32 keys. See
 // docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -179,4 +178,5 @@ struct Pipeline {
 
 FA_HALF_ENTRY(fa_ex10_pipeline, Pipeline)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex10_pipeline, Pipeline)};
-OWN_RUNG(ex10_pipeline, sm_80, f16, none, "copies one step ahead", kInstances, fa::plan_half_tiles);
+FA_RUNG(ex10_pipeline, "", sm_80, f16, none, "copies one step ahead", kInstances,
+        fa::plan_half_tiles);

@@ -1,7 +1,7 @@
 // Exercise 1: online softmax, from its recurrence.
 // A thread computes a query row and reads every key once. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
+#include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 
 namespace {
@@ -71,4 +71,5 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
 
 }  // namespace
 
-OWN_RUNG(ex1_online_softmax, sm_80, f32, none, "online softmax, a key at a time", kInstances, plan);
+FA_RUNG(ex1_online_softmax, "", sm_80, f32, none, "online softmax, a key at a time", kInstances,
+        plan);

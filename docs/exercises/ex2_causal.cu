@@ -1,7 +1,7 @@
 // Exercise 2: the causal mask, added to a kernel that has none.
 // A thread computes a query row; K and V come in tiles of 32 keys. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
+#include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 
 namespace {
@@ -85,4 +85,5 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
 
 }  // namespace
 
-OWN_RUNG(ex2_causal, sm_80, f32, causal, "a causal mask that skips what it can", kInstances, plan);
+FA_RUNG(ex2_causal, "", sm_80, f32, causal, "a causal mask that skips what it can", kInstances,
+        plan);

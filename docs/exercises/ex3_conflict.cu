@@ -2,7 +2,7 @@
 // A warp computes a query row: a lane one key of Q K^T, and one column of P V. See
 // docs/exercises.md.
 
-#include "kernels/catalogue.h"
+#include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 
 namespace {
@@ -95,5 +95,5 @@ fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
 
 }  // namespace
 
-OWN_RUNG(ex3_conflict, sm_80, f32, none, "columns of K read without a bank conflict", kInstances,
-         plan);
+FA_RUNG(ex3_conflict, "", sm_80, f32, none, "columns of K read without a bank conflict", kInstances,
+        plan);

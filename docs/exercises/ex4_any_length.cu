@@ -1,7 +1,6 @@
 // Exercise 4: any number of queries and keys.
 // A thread computes a query row; K and V come in tiles of 32 keys. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/planners.h"
 #include "kernels/ptx/math.cuh"
 
@@ -72,4 +71,4 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& insta
                                        fa::float_arguments(problem))}};
 }
 
-OWN_RUNG(ex4_any_length, sm_80, f32, ragged, "any number of queries and keys", kInstances, plan);
+FA_RUNG(ex4_any_length, "", sm_80, f32, ragged, "any number of queries and keys", kInstances, plan);

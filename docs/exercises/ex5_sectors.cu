@@ -1,7 +1,6 @@
 // Exercise 5: loads that use every byte of a sector.
 // A thread computes a query row; Q, K and V are staged in shared memory. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/rung.h"
 
@@ -63,5 +62,5 @@ struct Sectors : fa::StaticKernel<kRows, kKeys, kRows / 32, 32> {
 
 FA_FLOAT_ENTRY(fa_ex5_sectors, Sectors)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex5_sectors, Sectors)};
-OWN_RUNG(ex5_sectors, sm_80, f32, none, "loads that use every byte of a sector", kInstances,
-         fa::plan_float_tiles);
+FA_RUNG(ex5_sectors, "", sm_80, f32, none, "loads that use every byte of a sector", kInstances,
+        fa::plan_float_tiles);

@@ -2,7 +2,6 @@
 // A warp computes 16 query rows with mma.sync and reads its operands straight from global memory.
 // See docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/rung.h"
@@ -142,5 +141,5 @@ struct Fragments : fa::StaticKernel<64, kKeys, 4, 64> {
 
 FA_HALF_ENTRY(fa_ex6_fragments, Fragments)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex6_fragments, Fragments)};
-OWN_RUNG(ex6_fragments, sm_80, f16, none, "fragments of mma.sync, loaded by hand", kInstances,
-         fa::plan_half_tiles);
+FA_RUNG(ex6_fragments, "", sm_80, f16, none, "fragments of mma.sync, loaded by hand", kInstances,
+        fa::plan_half_tiles);

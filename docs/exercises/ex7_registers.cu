@@ -2,7 +2,6 @@
 // A warp computes 16 query rows with mma.sync and ldmatrix; K and V come in tiles of 32 keys. See
 // docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -188,5 +187,5 @@ struct Registers {
 
 FA_HALF_ENTRY(fa_ex7_registers, Registers)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex7_registers, Registers)};
-OWN_RUNG(ex7_registers, sm_80, f16, none, "P goes from accumulator to operand in registers",
-         kInstances, fa::plan_half_tiles);
+FA_RUNG(ex7_registers, "", sm_80, f16, none, "P goes from accumulator to operand in registers",
+        kInstances, fa::plan_half_tiles);

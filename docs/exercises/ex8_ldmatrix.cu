@@ -2,7 +2,6 @@
 // A warp computes 16 query rows with mma.sync and ldmatrix; K and V come in tiles of 32 keys. See
 // docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -182,5 +181,5 @@ struct Ldmatrix {
 
 FA_HALF_ENTRY(fa_ex8_ldmatrix, Ldmatrix)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex8_ldmatrix, Ldmatrix)};
-OWN_RUNG(ex8_ldmatrix, sm_80, f16, none, "row addresses for ldmatrix", kInstances,
-         fa::plan_half_tiles);
+FA_RUNG(ex8_ldmatrix, "", sm_80, f16, none, "row addresses for ldmatrix", kInstances,
+        fa::plan_half_tiles);

@@ -2,7 +2,6 @@
 // A warp computes 16 query rows with mma.sync and ldmatrix; K and V come in tiles of 32 keys. See
 // docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -179,5 +178,5 @@ struct Swizzle {
 
 FA_HALF_ENTRY(fa_ex9_swizzle, Swizzle)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex9_swizzle, Swizzle)};
-OWN_RUNG(ex9_swizzle, sm_80, f16, none, "tiles without bank conflicts", kInstances,
-         fa::plan_half_tiles);
+FA_RUNG(ex9_swizzle, "", sm_80, f16, none, "tiles without bank conflicts", kInstances,
+        fa::plan_half_tiles);

@@ -8,7 +8,7 @@
 
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "harness/attention/reference.h"
 
 namespace fa {

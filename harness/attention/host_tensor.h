@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/attention/half.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

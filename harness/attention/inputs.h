@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/attention/host_tensor.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

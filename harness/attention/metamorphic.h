@@ -7,7 +7,7 @@
 
 #include "harness/attention/check.h"
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

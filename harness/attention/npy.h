@@ -9,7 +9,7 @@
 
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

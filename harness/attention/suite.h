@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/attention/capabilities.h"
+#include "kernels/types.h"
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

@@ -445,7 +445,7 @@ class CheckCommand final : public Command {
     std::vector<Subject> subjects;
     for (const Rung* rung : rungs) {
       if (left_out(device_refusal(*rung, description), rungs.size() == 1)) continue;
-      for (const Instance& instance : rung->kernels->instances) {
+      for (const Instance& instance : rung->instances) {
         const bool own = &instance == rung->find_instance(instance.head_dim);
         if (!own && no_ablations_) continue;
         if (left_out(device_refusal(*rung, description, &instance), false)) continue;

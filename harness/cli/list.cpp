@@ -20,7 +20,7 @@ namespace {
 
 Json rung_json(const Rung& rung) {
   Json instances = Json::array();
-  for (const Instance& instance : rung.kernels->instances) {
+  for (const Instance& instance : rung.instances) {
     const Instance* own = rung.find_instance(instance.head_dim);
     instances.push_back({{"entry", instance.entry},
                          {"head_dim", instance.head_dim},
@@ -36,7 +36,7 @@ Json rung_json(const Rung& rung) {
       {"dtype", to_string(rung.dtype)},
       {"head_dims", rung.head_dims()},
       {"idea", rung.idea},
-      {"diff_budget", rung.diff_budget},
+      {"why_large", rung.why_large.empty() ? Json() : Json(rung.why_large)},
       {"file", fmt::format("kernels/{}/{}.cu", to_string(rung.family), rung.name)},
       {"chapter", rung.family == Family::own ? Json() : Json(fmt::format("docs/{}.md", rung.name))},
       {"instances", std::move(instances)}};

@@ -141,7 +141,7 @@ class TuneCommand final : public Command {
     if (static_) return show_static(rung);
     require_some_support(options_);
     require_results_file("--json", options_.json, options_.overwrite);
-    if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
+    if (rung.tuned.empty()) note_missing_tiles(rung);
     return measure(rung);
   }
 
@@ -183,7 +183,7 @@ class TuneCommand final : public Command {
 
   void note_missing_tiles(const Rung& rung) const {
     const std::string few = fmt::format("only the {} instances that the ladder has of {}",
-                                        rung.kernels->instances.size(), rung.name);
+                                        rung.instances.size(), rung.name);
     print_note(has_tuned_tiles() ? few + ": its file does not name the list of tune_tiles.h"
                                  : few +
                                        "; the whole sweep needs another build: cmake --preset "
@@ -208,7 +208,7 @@ class TuneCommand final : public Command {
   Exit show_static(const Rung& rung) {
     require_new_file("--json", options_.json, options_.overwrite);
     const std::vector<Item> items = static_items(rung);
-    if (rung.kernels->tuned.empty()) note_missing_tiles(rung);
+    if (rung.tuned.empty()) note_missing_tiles(rung);
     std::vector<OccupancyRow> rows;
     for (const SmLimits& limits : known_sm_limits()) {
       if (!sms_.empty() && std::count(sms_.begin(), sms_.end(), limits.sm) == 0) continue;

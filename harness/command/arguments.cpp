@@ -48,7 +48,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 [[noreturn]] void unknown_rung(const std::string& word) {
   if (word == to_string(Family::own)) {
     throw UsageError(
-        "no rung is of the family 'own': kernels/own had no .cu file with an OWN_RUNG row");
+        "no rung is of the family 'own': kernels/own had no .cu file with an FA_RUNG row");
   }
   std::vector<std::string> words{"all"}, families;
   for (const Rung& rung : catalogue()) {

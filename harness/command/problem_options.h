@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "kernels/catalogue.h"
 
 namespace fa::cli {

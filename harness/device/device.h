@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "harness/device/stopwatch.h"
 #include "kernels/launch_plan.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "harness/io/memory.h"
 
 namespace fa {

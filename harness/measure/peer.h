@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "harness/device/gpu.h"
 
 namespace fa {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/attention/capabilities.h"
+#include "kernels/types.h"
 
 namespace fa {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "harness/environment/occupancy.h"
 #include "harness/results/json.h"
 

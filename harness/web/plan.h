@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 #include "harness/results/json.h"
 #include "kernels/launch_plan.h"
 

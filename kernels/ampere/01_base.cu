@@ -1,4 +1,4 @@
-// 01_base           parent: none
+// 01_base
 // Idea: flash attention on tensor cores: mma.sync, operands through ldmatrix, S and P never leave
 // registers, online softmax; tiles lie row-major in shared memory.
 //
@@ -212,4 +212,8 @@ struct Attention {
   X(fa_01_base_64x128_d64, Attention<64, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(01_base, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(01_base, "", sm_80, f16, none,
+        "tensor cores through mma.sync, row-major tiles in shared memory: every ldmatrix is an "
+        "8-way bank conflict",
+        kInstances, fa::plan_half_tiles);

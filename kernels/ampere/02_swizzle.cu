@@ -1,4 +1,4 @@
-// 02_swizzle        parent: 01_base
+// 02_swizzle
 // Idea: XOR the 16-byte chunk index with the row, so that ldmatrix has no bank conflicts.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
@@ -216,4 +216,8 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 FA_TUNE_TILES(FA_HALF_ENTRY, fa_02_swizzle_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_02_swizzle_tune)};
-FA_RUNG(02_swizzle, INSTANCES, fa::plan_half_tiles, kTuned);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(02_swizzle, "01", sm_80, f16, none,
+        "XOR swizzle: the chunk index is XORed with the row, and the conflicts are gone (the tile "
+        "grows to 64x128)",
+        kInstances, fa::plan_half_tiles, .tuned = kTuned);

@@ -1,4 +1,4 @@
-// 03_kvpipe         parent: 02_swizzle
+// 03_kvpipe
 // Idea: cp.async runs in the background: V loads under Q K^T and softmax, the next K under P V.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
@@ -225,4 +225,7 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 FA_TUNE_TILES(FA_HALF_ENTRY, fa_03_kvpipe_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_03_kvpipe_tune)};
-FA_RUNG(03_kvpipe, INSTANCES, fa::plan_half_tiles, kTuned);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(03_kvpipe, "02", sm_80, f16, none,
+        "cp.async in the background: V loads under Q K^T, the next K under P V", kInstances,
+        fa::plan_half_tiles, .tuned = kTuned);

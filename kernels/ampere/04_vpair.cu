@@ -1,4 +1,4 @@
-// 04_vpair          parent: 03_kvpipe
+// 04_vpair
 // Idea: one ldmatrix.x4.trans fetches the V fragments of two output tiles.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
@@ -226,4 +226,6 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 FA_TUNE_TILES(FA_HALF_ENTRY, fa_04_vpair_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_04_vpair_tune)};
-FA_RUNG(04_vpair, INSTANCES, fa::plan_half_tiles, kTuned);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(04_vpair, "03", sm_80, f16, none, "ldmatrix.x4.trans fetches two V fragments at once",
+        kInstances, fa::plan_half_tiles, .tuned = kTuned);

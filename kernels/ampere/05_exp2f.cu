@@ -1,4 +1,4 @@
-// 05_exp2f          parent: 04_vpair
+// 05_exp2f
 // Idea: fold the softmax scale into base 2, so that an element costs one FFMA and one EX2.
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
@@ -223,4 +223,7 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 FA_TUNE_TILES(FA_HALF_ENTRY, fa_05_exp2f_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_05_exp2f_tune)};
-FA_RUNG(05_exp2f, INSTANCES, fa::plan_half_tiles, kTuned);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(05_exp2f, "04", sm_80, f16, none,
+        "the softmax scale is folded into exp2: one FFMA and one EX2 an element", kInstances,
+        fa::plan_half_tiles, .tuned = kTuned);

@@ -1,4 +1,4 @@
-// 06_batched        parent: 05_exp2f
+// 06_batched
 // Idea: a warp computes two 16-row tiles, and every K and V fragment it loads feeds both of them.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
@@ -224,4 +224,7 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 FA_TUNE_TILES(FA_HALF_ENTRY, fa_06_batched_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_06_batched_tune)};
-FA_RUNG(06_batched, INSTANCES, fa::plan_half_tiles, kTuned);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(06_batched, "05", sm_80, f16, none,
+        "every K and V fragment feeds two 16-row tiles of a warp (the tile turns to 128x64)",
+        kInstances, fa::plan_half_tiles, .tuned = kTuned);

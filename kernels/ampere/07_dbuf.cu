@@ -1,4 +1,4 @@
-// 07_dbuf           parent: 06_batched
+// 07_dbuf
 // Idea: double-buffer the K and V fragments in registers: issue the next ldmatrix before the mma
 // instructions of the current one.
 //
@@ -225,4 +225,8 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 FA_TUNE_TILES(FA_HALF_ENTRY, fa_07_dbuf_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_07_dbuf_tune)};
-FA_RUNG(07_dbuf, INSTANCES, fa::plan_half_tiles, kTuned);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(07_dbuf, "06", sm_80, f16, none,
+        "fragments double-buffered in registers: the next ldmatrix is issued before the current "
+        "mma",
+        kInstances, fa::plan_half_tiles, .tuned = kTuned);

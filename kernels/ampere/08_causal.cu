@@ -1,4 +1,4 @@
-// 08_causal         parent: 06_batched
+// 08_causal
 // Idea: the causal mask as loop bounds: key tiles right of the diagonal are skipped, tiles left of
 //       it are not masked, and only the one or two on it compare positions.
 //
@@ -239,4 +239,8 @@ struct Attention {
   X(fa_08_causal_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(08_causal, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(08_causal, "06", sm_80, f16, causal,
+        "the causal mask as loop bounds: blocks right of the diagonal are skipped, only those on "
+        "it are masked",
+        kInstances, fa::plan_half_tiles);

@@ -1,4 +1,4 @@
-// 09_ragged         parent: 08_causal
+// 09_ragged
 // Idea: any seq_q and seq_kv from 1: rows outside the tensors become zeros (cp.async reads none of
 //       their bytes), keys outside are masked like those right of the diagonal, and stores are
 //       predicated. The log-sum-exp of each row is an optional second output.
@@ -249,4 +249,8 @@ struct Attention {
   X(fa_09_ragged_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(09_ragged, INSTANCES, fa::plan_half_rows);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(09_ragged, "08", sm_80, f16, causal | ragged | lse | grouped,
+        "any length: cp.async fills rows beyond the end with zeros, keys there are masked; "
+        "optional log-sum-exp",
+        kInstances, fa::plan_half_rows);

@@ -1,4 +1,4 @@
-// 10_lazy           parent: 06_batched
+// 10_lazy
 // Idea: the reference of a row moves only when its maximum has grown by more than 8, a factor of
 // 256 that P in halves can hold. While no row of the warp moves, O is not rescaled.
 //
@@ -250,4 +250,8 @@ struct Attention {
   X(fa_10_lazy_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(10_lazy, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(10_lazy, "06", sm_80, f16, none,
+        "the softmax's reference moves only when the maximum grows by more than 8; else O is not "
+        "rescaled",
+        kInstances, fa::plan_half_tiles);

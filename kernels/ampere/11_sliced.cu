@@ -1,4 +1,4 @@
-// 11_sliced         parent: 10_lazy
+// 11_sliced
 // Idea: the exponentials are taken 16 keys at a time, where P V needs them: those of the next keys
 // run among the mma of these.
 //
@@ -252,4 +252,7 @@ struct Attention {
   X(fa_11_sliced_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(11_sliced, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(11_sliced, "10", sm_80, f16, none,
+        "exponentials 16 keys at a time: those of the next keys run among the mma of P V",
+        kInstances, fa::plan_half_tiles);

@@ -1,4 +1,4 @@
-// 12_guarded        parent: 11_sliced
+// 12_guarded
 // Idea: no maximum. P is summed in any case, and no P is larger than its sum: only when a sum says
 // that a P may not fit a half are maxima taken, references moved and the exponentials repeated.
 //
@@ -242,4 +242,7 @@ struct Attention {
   X(fa_12_guarded_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(12_guarded, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(12_guarded, "11", sm_80, f16, none,
+        "no maximum: row sums tell when a P may not fit a half, and only then references move",
+        kInstances, fa::plan_half_tiles);

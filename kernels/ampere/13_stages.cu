@@ -1,4 +1,4 @@
-// 13_stages         parent: 12_guarded
+// 13_stages
 // Idea: two stages of K and V in shared memory. A step needs one barrier instead of two, and
 // nothing waits between its two products.
 //
@@ -242,4 +242,7 @@ struct Attention {
   X(fa_13_stages_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(13_stages, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(13_stages, "12", sm_80, f16, none,
+        "two stages of K and V: one barrier a step, no wait between the products", kInstances,
+        fa::plan_half_tiles);

@@ -1,4 +1,4 @@
-// 14_q_registers    parent: 13_stages
+// 14_q_registers
 // Idea: Q K^T too is taken 16 keys at a time. S then needs 16 registers instead of 64, and Q fits
 // into those that are free; on its way there it lies in the second stage.
 //
@@ -247,4 +247,7 @@ struct Attention {
   X(fa_14_q_registers_256x128w8_d128, Attention<256, 128, 8, 128>)
 
 INSTANCES(FA_HALF_ENTRY)
-FA_RUNG(14_q_registers, INSTANCES, fa::plan_half_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(14_q_registers, "13", sm_80, f16, none,
+        "Q K^T 16 keys at a time leaves registers for Q, and shared memory for the stages",
+        kInstances, fa::plan_half_tiles);

@@ -1,4 +1,4 @@
-// 40_warp           parent: none
+// 40_warp
 // Idea: one new query against a cache. A warp computes a query head: its lanes load whole rows of K
 //       and V, 16 bytes each, and keep Q, O and the online softmax in registers. Heads that share K
 //       and V each read them.
@@ -145,4 +145,8 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
   X(fa_40_warp_d64, Decode<16, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(40_warp, INSTANCES, fa::plan_decode_heads);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(40_warp, "", sm_80, f16, ragged | lse | grouped | lengths,
+        "one new query against a cache: a warp a query head, 16 bytes a lane; a group reads K and "
+        "V once for each of its heads",
+        kInstances, fa::plan_decode_heads);

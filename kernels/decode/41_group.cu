@@ -1,4 +1,4 @@
-// 41_group          parent: 40_warp
+// 41_group
 // Idea: the query heads of a group share K and V. Their warps form a thread block that copies each
 //       tile to shared memory once, and every warp reads it from there.
 //
@@ -163,4 +163,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   X(fa_41_group_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(41_group, INSTANCES, fa::plan_decode_groups);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(41_group, "40", sm_80, f16, ragged | lse | grouped | lengths,
+        "the query heads of a group share K and V: their warps read one tile in shared memory",
+        kInstances, fa::plan_decode_groups);

@@ -1,4 +1,4 @@
-// 42_split          parent: 41_group
+// 42_split
 // Idea: the keys of a head are split over thread blocks, as many as fill the SMs. Each leaves its O
 //       and its log-sum-exp; a second launch merges them, weighing a part by 2^(log-sum-exp).
 //
@@ -201,4 +201,8 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& insta
                            const fa::DeviceDescription& device) {
   return fa::plan_decode_splits(problem, instance, device, kOthers);
 }
-FA_RUNG(42_split, INSTANCES, plan);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(42_split, "41", sm_80, f16, ragged | lse | grouped | lengths,
+        "the keys of a head are split over as many thread blocks as fill the SMs; a second launch "
+        "merges by log-sum-exp",
+        kInstances, plan);

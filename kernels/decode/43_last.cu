@@ -1,4 +1,4 @@
-// 43_last           parent: 42_split
+// 43_last
 // Idea: no second launch. A counter for each head of K and V shows a thread block that it is the
 //       last to leave its part, and that one merges all of them.
 //
@@ -197,4 +197,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   X(fa_43_last_d128, Decode<64, 128>) \
   X(fa_43_last_d64, Decode<128, 64>)
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(43_last, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(43_last, "42", sm_80, f16, ragged | lse | grouped | lengths,
+        "no second launch: the last thread block of a head to finish merges the parts", kInstances,
+        fa::plan_decode_counted);

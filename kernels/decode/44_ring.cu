@@ -1,4 +1,4 @@
-// 44_ring           parent: 43_last
+// 44_ring
 // Idea: bytes in flight. A ring of stages keeps three tiles of K and V on their way while a
 //       fourth is computed.
 //
@@ -208,4 +208,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   X(fa_44_ring_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44_ring, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44_ring, "43", sm_80, f16, ragged | lse | grouped | lengths,
+        "bytes in flight: a ring of four stages keeps three tiles of K and V on their way",
+        kInstances, fa::plan_decode_counted);

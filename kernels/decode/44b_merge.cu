@@ -1,4 +1,4 @@
-// 44b_merge         parent: 44_ring
+// 44b_merge
 // Idea: the last block has sixteen parts of a head on their way at a time, not four.
 //
 // Tile              up to 16 queries of a group x 32 keys, a warp each
@@ -231,4 +231,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   X(fa_44b_merge_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44b_merge, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44b_merge, "44", sm_80, f16, ragged | lse | grouped | lengths,
+        "the last thread block has sixteen parts of a head on their way at a time, not four",
+        kInstances, fa::plan_decode_counted);

@@ -1,4 +1,4 @@
-// 44c_warps         parent: 44b_merge
+// 44c_warps
 // Idea: four warps whatever the group. Each computes 16 keys of a tile for all query heads, and
 //       leaves a part of its own.
 //
@@ -246,4 +246,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44c_warps_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44c_warps, INSTANCES, fa::plan_decode_warps);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44c_warps, "44b", sm_80, f16, ragged | lse | grouped | lengths,
+        "four warps whatever the group: each computes 16 keys of a tile for all query heads, and "
+        "leaves a part",
+        kInstances, fa::plan_decode_warps);

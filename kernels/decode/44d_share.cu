@@ -1,4 +1,4 @@
-// 44d_share         parent: 44c_warps
+// 44d_share
 // Idea: a warp loads and converts a row once for all query heads of the group.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -242,4 +242,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44d_share_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44d_share, INSTANCES, fa::plan_decode_warps);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44d_share, "44c", sm_80, f16, ragged | lse | grouped | lengths,
+        "a warp loads and converts a row of K and V once for all query heads of the group",
+        kInstances, fa::plan_decode_warps);

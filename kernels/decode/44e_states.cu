@@ -1,4 +1,4 @@
-// 44e_states        parent: 44d_share
+// 44e_states
 // Idea: the warps of a thread block add up their states in shared memory, and leave one part.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -271,4 +271,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44e_states_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44e_states, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44e_states, "44d", sm_80, f16, ragged | lse | grouped | lengths,
+        "the warps of a thread block add up their states in shared memory, and leave one part",
+        kInstances, fa::plan_decode_counted);

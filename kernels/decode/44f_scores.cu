@@ -1,4 +1,4 @@
-// 44f_scores        parent: 44e_states
+// 44f_scores
 // Idea: S = K Q^T on the tensor cores: keys are the 16 rows of an mma, query heads its 8 columns.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -285,4 +285,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44f_scores_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44f_scores, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44f_scores, "44e", sm_80, f16, ragged | lse | grouped | lengths,
+        "S = K Q^T on the tensor cores: keys are the 16 rows of an mma, the group's query heads "
+        "its 8 columns",
+        kInstances, fa::plan_decode_counted);

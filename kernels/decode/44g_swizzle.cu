@@ -1,4 +1,4 @@
-// 44g_swizzle       parent: 44f_scores
+// 44g_swizzle
 // Idea: XOR swizzle, as in 02: the eight rows of an ldmatrix phase lie in different banks.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -302,4 +302,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44g_swizzle_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44g_swizzle, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44g_swizzle, "44f", sm_80, f16, ragged | lse | grouped | lengths,
+        "XOR swizzle: the eight rows of an ldmatrix phase lie in different banks", kInstances,
+        fa::plan_decode_counted);

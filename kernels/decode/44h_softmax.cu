@@ -1,4 +1,4 @@
-// 44h_softmax       parent: 44g_swizzle
+// 44h_softmax
 // Idea: one exponential a score: the softmax runs where the mma leaves S, and P is spread.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -308,4 +308,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44h_softmax_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44h_softmax, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44h_softmax, "44g", sm_80, f16, ragged | lse | grouped | lengths,
+        "one exponential a score: the softmax runs where the mma leaves S, and shuffles bring P "
+        "to the rows of V",
+        kInstances, fa::plan_decode_counted);

@@ -1,4 +1,4 @@
-// 44i_lazy          parent: 44h_softmax
+// 44i_lazy
 // Idea: the reference moves only when a score exceeds it by more than 8, as in 10.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -323,4 +323,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44i_lazy_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44i_lazy, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44i_lazy, "44h", sm_80, f16, ragged | lse | grouped | lengths,
+        "the softmax's reference moves only when a score exceeds it by more than 8; else O is not "
+        "rescaled",
+        kInstances, fa::plan_decode_counted);

@@ -1,4 +1,4 @@
-// 44j_halves        parent: 44i_lazy
+// 44j_halves
 // Idea: P leaves the softmax as halves: a shuffle brings those of two query heads.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -319,4 +319,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_44j_halves_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(44j_halves, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(44j_halves, "44i", sm_80, f16, ragged | lse | grouped | lengths,
+        "P leaves the softmax as halves: a shuffle brings those of two query heads", kInstances,
+        fa::plan_decode_counted);

@@ -1,4 +1,4 @@
-// 45_mma            parent: 44j_halves
+// 45_mma
 // Idea: O = V^T P on the tensor cores too. O is transposed as S is, its columns are the rows of an
 //       mma, and movmatrix turns P into the second operand.
 //
@@ -300,4 +300,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45_mma_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45_mma, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45_mma, "44j", sm_80, f16, ragged | lse | grouped | lengths,
+        "O = V^T P on the tensor cores too: O is transposed as S is, and movmatrix turns P into "
+        "the second operand",
+        kInstances, fa::plan_decode_counted);

@@ -1,4 +1,4 @@
-// 45b_whole         parent: 45_mma
+// 45b_whole
 // Idea: a head that is not split has no parts. Its thread block divides by the sum and stores O and
 //       the log-sum-exp at once: no part in memory, no counter, no merge.
 //
@@ -318,4 +318,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45b_whole_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45b_whole, INSTANCES, fa::plan_decode_counted);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45b_whole, "45", sm_80, f16, ragged | lse | grouped | lengths,
+        "a head that is not split has no parts: its thread block stores O and the log-sum-exp at "
+        "once",
+        kInstances, fa::plan_decode_counted);

@@ -1,4 +1,4 @@
-// 45c_queue         parent: 45b_whole
+// 45c_queue
 // Idea: a persistent grid. The parts of all heads are numbered, and there are as many thread blocks
 //       as run at the same time: each computes one part after another.
 //
@@ -341,4 +341,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45c_queue_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45c_queue, INSTANCES, fa::plan_decode_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45c_queue, "45b", sm_80, f16, ragged | lse | grouped | lengths,
+        "a persistent grid: as many thread blocks as run at a time, each computes one part of a "
+        "head after another",
+        kInstances, fa::plan_decode_persistent);

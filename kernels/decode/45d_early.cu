@@ -1,4 +1,4 @@
-// 45d_early         parent: 45c_queue
+// 45d_early
 // Idea: the copies of the next part start before this one is stored. The warps' states lie beside
 //       the ring instead of in it, so that its stages are free for them.
 //
@@ -342,4 +342,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45d_early_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45d_early, INSTANCES, fa::plan_decode_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45d_early, "45c", sm_80, f16, ragged | lse | grouped | lengths,
+        "the copies of the next part start before this one is stored: the states lie beside the "
+        "ring, not in it",
+        kInstances, fa::plan_decode_persistent);

@@ -1,4 +1,4 @@
-// 45e_ahead         parent: 45d_early
+// 45e_ahead
 // Idea: the ring runs on from one part to the next. The copies have a position of their own, two
 //       tiles ahead of the products, so that no stage is empty at the end of a part.
 //
@@ -350,4 +350,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45e_ahead_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45e_ahead, INSTANCES, fa::plan_decode_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45e_ahead, "45d", sm_80, f16, ragged | lse | grouped | lengths,
+        "the ring runs on from one part to the next: the copies have a position of their own, two "
+        "tiles ahead",
+        kInstances, fa::plan_decode_persistent);

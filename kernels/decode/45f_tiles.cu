@@ -1,4 +1,4 @@
-// 45f_tiles         parent: 45e_ahead
+// 45f_tiles
 // Idea: the unit of work is a tile. The tiles of all heads stand in a row, and a thread block has a
 //       run of them, its share: the number of a tile tells the head, the key and the stage.
 //
@@ -365,4 +365,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45f_tiles_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45f_tiles, INSTANCES, fa::plan_decode_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45f_tiles, "45e", sm_80, f16, ragged | lse | grouped | lengths,
+        "the unit of work is a tile: those of all heads stand in a row, and each thread block has "
+        "a run of them",
+        kInstances, fa::plan_decode_persistent);

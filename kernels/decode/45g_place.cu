@@ -1,4 +1,4 @@
-// 45g_place         parent: 45f_tiles
+// 45g_place
 // Idea: a part lies with the thread block that left it, and its log-sum-exp in a line of memory
 //       behind its O. The memory for parts follows from the grid, not from the heads.
 //
@@ -368,4 +368,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45g_place_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45g_place, INSTANCES, fa::plan_decode_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45g_place, "45f", sm_80, f16, ragged | lse | grouped | lengths,
+        "a part lies with the thread block that left it, its log-sum-exp in a line behind its O",
+        kInstances, fa::plan_decode_persistent);

@@ -1,4 +1,4 @@
-// 45h_share         parent: 45g_place
+// 45h_share
 // Idea: heads are cut wherever a share ends, so that all shares have the same number of tiles. A
 //       head's first and last tile tell which shares have its parts.
 //
@@ -379,4 +379,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45h_share_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45h_share, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45h_share, "45g", sm_80, f16, ragged | lse | grouped | lengths,
+        "heads are cut wherever a share ends, so that every thread block has the same number of "
+        "tiles",
+        kInstances, fa::plan_decode_even);

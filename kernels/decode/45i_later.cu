@@ -1,4 +1,4 @@
-// 45i_later         parent: 45h_share
+// 45i_later
 // Idea: no merge in the middle of a share. A share leaves its parts and reads on; only at its end
 //       does it count the parts of the heads that it begins and ends in, and merge them.
 //
@@ -389,4 +389,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_45i_later_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(45i_later, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(45i_later, "45h", sm_80, f16, ragged | lse | grouped | lengths,
+        "no merge in the middle of a share: cut heads are counted and merged at its end",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 46_even           parent: 45i_later
+// 46_even
 // Idea: lengths that differ. Tiles are counted from the lengths of the entries, so that an even
 //       share of them is an even share of the keys that there are.
 //
@@ -421,4 +421,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_46_even_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(46_even, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(46_even, "45i", sm_80, f16, ragged | lse | grouped | lengths,
+        "lengths that differ: tiles are counted from the lengths, so that an even share is one of "
+        "the keys that there are",
+        kInstances, fa::plan_decode_even);

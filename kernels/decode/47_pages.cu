@@ -1,4 +1,4 @@
-// 47_pages          parent: 46_even
+// 47_pages
 // Idea: a paged cache. K and V lie in pages of a few keys, anywhere in memory, and a table says
 //       where those of a sequence are. The lanes look up the rows of a tile, a step ahead.
 //
@@ -449,4 +449,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_47_pages_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(47_pages, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(47_pages, "46", sm_80, f16, ragged | lse | grouped | lengths | paged,
+        "a paged cache: the lanes look up the pages of a tile's rows, a step before they are "
+        "copied",
+        kInstances, fa::plan_decode_even);

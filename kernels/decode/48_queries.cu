@@ -1,4 +1,4 @@
-// 48_queries        parent: 47_pages
+// 48_queries
 // Idea: several new queries. A column of the mma is a row of Q of any head of the group, and each
 //       fragment of K and V meets two blocks of 8 columns.
 //
@@ -465,4 +465,9 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   X(fa_48_queries_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(48_queries, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(48_queries, "47", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "several new queries: each is one more row that reads the head of K and V, and a fragment "
+        "feeds 16 rows",
+        kInstances, fa::plan_decode_even);

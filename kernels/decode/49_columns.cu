@@ -1,4 +1,4 @@
-// 49_columns        parent: 48_queries
+// 49_columns
 // Idea: up to 64 rows of Q. Where they are more than 16, the warps divide the columns instead of
 //       the keys: each computes 16 columns of all keys of a tile, and has no partner to merge with.
 //
@@ -488,4 +488,7 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& insta
   return fa::plan_decode_even(
       problem, fits ? instance : fa::instance_for(kOthers, problem.head_dim), device);
 }
-FA_RUNG(49_columns, INSTANCES, plan);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49_columns, "48", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "up to 64 rows of Q: the warps divide the columns instead of the keys", kInstances, plan);

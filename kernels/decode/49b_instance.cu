@@ -1,4 +1,4 @@
-// 49b_instance      parent: 49_columns
+// 49b_instance
 // Idea: few rows have no instance of their own: the warps always divide the columns. A column is in
 //       one warp, and a thread block has no two states of it to add up.
 //
@@ -465,4 +465,8 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   X(fa_49b_instance_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49b_instance, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49b_instance, "49", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "few rows have no instance of their own: the warps always divide the columns", kInstances,
+        fa::plan_decode_even);

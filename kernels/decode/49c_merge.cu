@@ -1,4 +1,4 @@
-// 49c_merge         parent: 49b_instance
+// 49c_merge
 // Idea: a head that is cut has 64 rows to merge, but few parts of each. A lane merges 16 columns of
 //       four parts instead of 4 columns of sixteen: a warp has four rows on their way at a time.
 //
@@ -464,4 +464,9 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   X(fa_49c_merge_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49c_merge, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49c_merge, "49b", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "a lane merges 16 columns of four parts: a warp has four rows of a cut head on their way "
+        "at a time",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 49d_output        parent: 49c_merge
+// 49d_output
 // Idea: O = P V, with rows of Q as rows: what movmatrix makes of P for two sets of 8 rows is also
 //       the first operand of 16 rows, in the same four registers.
 //
@@ -468,4 +468,9 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   X(fa_49d_output_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49d_output, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49d_output, "49c", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "O = P V with rows of Q as rows: P for two sets of 8 rows is a first operand, in the same "
+        "registers",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 49e_scores        parent: 49d_output
+// 49e_scores
 // Idea: S = Q K^T, with rows of Q as rows too. Four lanes have a row, and S packed to halves is the
 //       first operand of P V in the registers where it is: no movmatrix.
 //
@@ -459,4 +459,9 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   X(fa_49e_scores_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49e_scores, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49e_scores, "49d", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "S = Q K^T with rows of Q as rows: packed to halves it is the first operand of P V, "
+        "without movmatrix",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 49f_straight      parent: 49e_scores
+// 49f_straight
 // Idea: rows leave straight from registers: no other warp has a state to add to theirs.
 //
 // Tile              up to 64 rows of Q of a group (4 warps x 16 rows) x 64 keys
@@ -434,4 +434,8 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   X(fa_49f_straight_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49f_straight, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49f_straight, "49e", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "rows leave straight from registers: no other warp has a state to add to theirs",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 49g_tile          parent: 49f_straight
+// 49g_tile
 // Idea: 64 keys at a time. Eight products in a row do not wait for one another, and the warp votes
 //       once a tile whether a reference moves.
 //
@@ -442,4 +442,8 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
   X(fa_49g_tile_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49g_tile, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49g_tile, "49f", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "64 keys at a time: products that do not wait for one another, and one vote a tile",
+        kInstances, fa::plan_decode_even);

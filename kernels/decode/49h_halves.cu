@@ -1,4 +1,4 @@
-// 49h_halves        parent: 49g_tile
+// 49h_halves
 // Idea: one thread block an SM. Two groups of four warps compute half the keys of a tile each, and
 //       at the end of a head the second hands its state to the first.
 //
@@ -474,4 +474,9 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   X(fa_49h_halves_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49h_halves, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49h_halves, "49g", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "one thread block an SM: two groups of four warps compute half the keys of a tile of 128 "
+        "each",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 49i_panels        parent: 49h_halves
+// 49i_panels
 // Idea: operands as wgmma takes them: tiles in panels of 64 columns with the 128-byte swizzle, Q as
 //       the four registers of a first operand. The products are those of mma.sync as before.
 //
@@ -472,4 +472,9 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   X(fa_49i_panels_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49i_panels, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49i_panels, "49h", sm_80, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "operands as wgmma takes them: tiles in panels of 64 columns with the 128-byte swizzle, Q "
+        "in four registers",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 49j_wgmma_qk      parent: 49i_panels
+// 49j_wgmma_qk
 // Idea: wgmma for Q K^T. It multiplies the 64 rows of four warps together, and the tensor cores
 //       read K from shared memory once for all of them.
 //
@@ -469,4 +469,8 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   X(fa_49j_wgmma_qk_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(49j_wgmma_qk, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(49j_wgmma_qk, "49i", sm_90a, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "wgmma for Q K^T: the tensor cores read K from shared memory once for four warps",
+        kInstances, fa::plan_decode_even);

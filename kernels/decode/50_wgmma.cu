@@ -1,4 +1,4 @@
-// 50_wgmma          parent: 49j_wgmma_qk
+// 50_wgmma
 // Idea: wgmma for P V too. S, packed to halves, is its first operand in the registers where it is,
 //       and no warp loads a fragment of K and V.
 //
@@ -456,4 +456,8 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   X(fa_50_wgmma_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(50_wgmma, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(50_wgmma, "49j", sm_90a, f16,
+        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        "wgmma for P V too: 64 rows of Q fill it, and no warp loads a fragment of K and V",
+        kInstances, fa::plan_decode_even);

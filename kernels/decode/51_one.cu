@@ -1,4 +1,4 @@
-// 51_one            parent: 47_pages
+// 51_one
 // Idea: one thread block an SM, with a tile of twice the keys and 8 warps. As many bytes are on
 //       their way as with two blocks, in half as many shares: fewer heads are cut, in fewer parts.
 //
@@ -449,4 +449,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_51_one_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(51_one, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(51_one, "47", sm_80, f16, ragged | lse | grouped | lengths | paged,
+        "one thread block an SM: tiles of 128 keys, half as many shares, fewer heads that are cut",
+        kInstances, fa::plan_decode_even);

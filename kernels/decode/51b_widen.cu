@@ -1,4 +1,4 @@
-// 51b_widen         parent: 51_one
+// 51b_widen
 // Idea: a cache of e4m3, a byte an element, with a scale for each head of K and V. Each warp widens
 //       its keys by shifts into tiles of halves, and computes from these as in 51.
 //
@@ -485,4 +485,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_51b_widen_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(51b_widen, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(51b_widen, "51", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
+        "a cache of e4m3: half the bytes, widened by shifts into a tile of halves, with a scale "
+        "for each head of K and V",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 51c_keys          parent: 51b_widen
+// 51c_keys
 // Idea: K is widened in registers. ldmatrix moves pairs of bytes, and a lane gets four neighbouring
 //       elements of a key: halves of the first and third, and of the second and fourth. The product
 //       is a sum over the columns, so it is enough that Q has the same order.
@@ -501,4 +501,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_51c_keys_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(51c_keys, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(51c_keys, "51b", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
+        "K is widened in registers: ldmatrix moves pairs of bytes, and Q has the order that they "
+        "come in",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 51d_values        parent: 51c_keys
+// 51d_values
 // Idea: V is widened in registers, too. A transposed ldmatrix brings a pair of neighbouring columns
 //       of two keys: both keys of one column, and of the other, as halves. Row g of a product is
 //       column 2 g of O, row g + 8 column 2 g + 1. No tile of halves is left.
@@ -482,4 +482,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_51d_values_d64, Decode<128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(51d_values, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(51d_values, "51c", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
+        "V is widened in registers too, and the columns of O have the order of the pairs",
+        kInstances, fa::plan_decode_even);

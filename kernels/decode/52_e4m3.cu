@@ -1,4 +1,4 @@
-// 52_e4m3           parent: 51d_values
+// 52_e4m3
 // Idea: a tile of twice the keys, of which a warp computes two times 16. They are independent until
 //       the sum, so that one has products while the other is widened or waits for its softmax, and
 //       a barrier stands behind twice the work.
@@ -484,4 +484,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
   X(fa_52_e4m3_d64, Decode<256, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(52_e4m3, INSTANCES, fa::plan_decode_even);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(52_e4m3, "51d", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
+        "tiles of 256 keys: a warp has two times 16 keys, one in a product while the other is "
+        "widened",
+        kInstances, fa::plan_decode_even);

@@ -1,4 +1,4 @@
-// 53_early          parent: 45b_whole
+// 53_early
 // Idea: a launch begins before the one ahead of it in the stream has ended (programmatic dependent
 //       launch). Its thread blocks come to an SM as those of the other leave, and wait there before
 //       they read memory.
@@ -323,4 +323,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   X(fa_53_early_d64, Decode<64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
-FA_RUNG(53_early, INSTANCES, fa::plan_decode_early);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(53_early, "45b", sm_90a, f16, ragged | lse | grouped | lengths,
+        "a launch begins before the one ahead of it has ended, and waits only before it reads "
+        "memory",
+        kInstances, fa::plan_decode_early);

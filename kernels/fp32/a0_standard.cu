@@ -1,4 +1,4 @@
-// a0_standard       parent: none
+// a0_standard
 // Idea: attention as its formula reads, three kernels: S = scale Q K^T, P = softmax(S), O = P V.
 // S goes to HBM, P replaces it there: seq_q x seq_kv floats for every head.
 //
@@ -95,4 +95,7 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& score
                                {fa::instance_for(kOthers, problem.head_dim), rows / 64}},
                               {"S and P", problem.q_rows() * keys * 4});
 }
-FA_RUNG(a0_standard, INSTANCES, plan);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a0_standard, "", sm_80, f32, causal,
+        "standard attention: S = scale Q K^T, softmax and P V as three kernels, S and P in HBM",
+        kInstances, plan);

@@ -1,4 +1,4 @@
-// a1_thread_per_row parent: a0
+// a1_thread_per_row
 // Idea: one kernel for all three steps. A thread computes one query row, with its part of S, O and
 // the row statistics in registers: the online softmax needs no other thread, S is never written.
 //
@@ -111,4 +111,11 @@ struct Attention {
 #define INSTANCES(X) FA_HEAD_DIMS(X, fa_a1_thread_per_row, Attention, 128, 16)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a1_thread_per_row, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a1_thread_per_row, "a0", sm_80, f32, causal,
+        "one kernel: a thread computes a query row, K and V tiles in shared memory, online "
+        "softmax, S is never written",
+        kInstances, fa::plan_float_tiles,
+        .why_large =
+            "three kernels over S in memory become one that never writes it; no line of "
+            "theirs remains.");

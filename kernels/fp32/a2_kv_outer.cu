@@ -1,4 +1,4 @@
-// a2_kv_outer       parent: a1
+// a2_kv_outer
 // Idea: Algorithm 1 of FlashAttention: K/V tiles in the outer loop, Q tiles in the inner one. O and
 // the row statistics m and l are in HBM and are read and written once for every K/V tile.
 //
@@ -151,4 +151,10 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& insta
   return fa::plan_float_steps(problem, instance.tile, {{instance, 1}},
                               {"m and l", problem.q_rows() * 2 * 4});
 }
-FA_RUNG(a2_kv_outer, INSTANCES, plan);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a2_kv_outer, "a1", sm_80, f32, causal,
+        "FlashAttention's Algorithm 1: K/V tiles outside, Q tiles inside; O, l and m live in HBM",
+        kInstances, plan,
+        .why_large =
+            "a warp computes a row instead of a thread, so every product and the softmax "
+            "change, and O and its statistics move to HBM.");

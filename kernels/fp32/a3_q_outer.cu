@@ -1,4 +1,4 @@
-// a3_q_outer        parent: a2
+// a3_q_outer
 // Idea: the loops are exchanged. A block keeps one Q tile and iterates over K and V; O, m and l
 // stay in registers, O is divided once and written once. Q tiles no longer wait for each other.
 //
@@ -130,4 +130,8 @@ struct Attention {
 #define INSTANCES(X) FA_HEAD_DIMS(X, fa_a3_q_outer, Attention, 32, 32)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a3_q_outer, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a3_q_outer, "a2", sm_80, f32, causal,
+        "the loops are exchanged: a block for each Q tile, O, l and m in registers, one division "
+        "at the end",
+        kInstances, fa::plan_float_tiles);

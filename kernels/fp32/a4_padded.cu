@@ -1,4 +1,4 @@
-// a4_padded         parent: a3
+// a4_padded
 // Idea: four floats of padding behind each row of the K tile move the rows of neighbouring lanes to
 // other banks.
 //
@@ -142,4 +142,7 @@ struct Attention {
   X(fa_a4_padded_doubled_d32, Attention<32, 32, 32, 64>)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a4_padded, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a4_padded, "a3", sm_80, f32, causal,
+        "padded rows: the lanes that read a column of K use different banks", kInstances,
+        fa::plan_float_tiles);

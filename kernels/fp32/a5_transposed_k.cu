@@ -1,4 +1,4 @@
-// a5_transposed_k   parent: a3
+// a5_transposed_k
 // Idea: a first kernel transposes K in HBM. The K tile then has a row for each column of K, and the
 // lanes, a key each, read adjacent floats.
 //
@@ -161,4 +161,6 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& atten
                                {attention, problem.seq_q / attention.tile.Br}},
                               {"K^T", problem.kv_elements() * 4});
 }
-FA_RUNG(a5_transposed_k, INSTANCES, plan);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a5_transposed_k, "a3", sm_80, f32, causal,
+        "K is transposed in HBM beforehand: the lanes read neighbouring floats", kInstances, plan);

@@ -1,4 +1,4 @@
-// a5b_two_keys      parent: a4
+// a5b_two_keys
 // Idea: a lane computes two keys of S, of a tile of 64: a float4 of Q feeds 8 multiply-adds.
 //
 // Tile              Br = 32, Bc = 64, 4 warps x 8 rows; a lane computes 2 keys of S and every 32nd
@@ -146,4 +146,7 @@ struct Attention {
 #define INSTANCES(X) FA_HEAD_DIMS(X, fa_a5b_two_keys, Attention, 32, 64)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a5b_two_keys, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a5b_two_keys, "a4", sm_80, f32, causal,
+        "a lane computes two keys of S: a float4 of Q from shared memory feeds 8 FMA instead of 4",
+        kInstances, fa::plan_float_tiles);

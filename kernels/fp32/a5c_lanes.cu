@@ -1,4 +1,4 @@
-// a5c_lanes         parent: a5b
+// a5c_lanes
 // Idea: 8 or 16 lanes share a row instead of 32. A warp has 32 or 16 rows, a thread still 8 of
 // them, with 8 or 4 keys of S and 8 columns of O: a float4 of Q feeds 32 multiply-adds.
 //
@@ -156,4 +156,8 @@ struct Attention {
   X(fa_a5c_lanes_d32, Attention<128, 64, 32, 8>)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a5c_lanes, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a5c_lanes, "a5b", sm_80, f32, causal,
+        "8 or 16 lanes share a row instead of 32: a thread computes 8 rows x 8 keys, and a float4 "
+        "of Q feeds 32 FMA",
+        kInstances, fa::plan_float_tiles);

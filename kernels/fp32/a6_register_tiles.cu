@@ -1,4 +1,4 @@
-// a6_register_tiles parent: a5c
+// a6_register_tiles
 // Idea: O += P V is computed as outer products: the columns of a thread are float4, one of V feeds
 // 32 multiply-adds, and no element of V waits in a register. The scale is folded into exp2.
 //
@@ -158,4 +158,8 @@ struct Attention {
   X(fa_a6_register_tiles_d32, Attention<128, 64, 32, 8>)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a6_register_tiles, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a6_register_tiles, "a5c", sm_80, f32, causal,
+        "register tiles in both products: four columns of O side by side, and a float4 of V feeds "
+        "32 FMA",
+        kInstances, fa::plan_float_tiles);

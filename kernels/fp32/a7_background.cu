@@ -1,4 +1,4 @@
-// a7_background     parent: a6
+// a7_background
 // Idea: the copies run in the background: cp.async loads V under Q K^T and the softmax, and the
 // next K under P V.
 //
@@ -175,4 +175,7 @@ struct Attention {
   X(fa_a7_background_64x64w2_d64, Attention<64, 64, 64, 8>)
 
 INSTANCES(FA_FLOAT_ENTRY)
-FA_RUNG(a7_background, INSTANCES, fa::plan_float_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(a7_background, "a6", sm_80, f32, causal,
+        "cp.async in the background: V loads under Q K^T, the next K under P V", kInstances,
+        fa::plan_float_tiles);

@@ -1,4 +1,4 @@
-// 20_tma            parent: 06_batched
+// 20_tma
 // Idea: the copy engine alone. One thread starts TMA copies of whole tiles, which arrive swizzled,
 // and mbarriers count their bytes. mma.sync multiplies as before.
 //
@@ -254,4 +254,11 @@ struct Attention {
   X(fa_20_tma_128x128w8_d128, Attention<128, 128, 8, 128>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(20_tma, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(20_tma, "06", sm_90a, f16, lse,
+        "the copy engine alone: one thread starts TMA copies of whole tiles, mbarriers count "
+        "their bytes",
+        kInstances, fa::plan_tma_tiles,
+        .why_large =
+            "all addresses change, since tiles lie in panels of 64 columns, and barriers "
+            "replace cp.async.");

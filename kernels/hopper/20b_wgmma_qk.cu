@@ -1,4 +1,4 @@
-// 20b_wgmma_qk      parent: 20_tma
+// 20b_wgmma_qk
 // Idea: wgmma for Q K^T. Four warps, a warpgroup, start the product of their 64 rows together, and
 // the tensor cores read it from shared memory. P V is mma.sync as before.
 //
@@ -238,4 +238,8 @@ struct Attention {
   X(fa_20b_wgmma_qk_d64, Attention<128, 128, 8, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(20b_wgmma_qk, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(20b_wgmma_qk, "20", sm_90a, f16, lse,
+        "wgmma for Q K^T: four warps together multiply 64 rows, and the tensor cores read Q and K "
+        "from shared memory",
+        kInstances, fa::plan_tma_tiles);

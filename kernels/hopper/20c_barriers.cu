@@ -1,4 +1,4 @@
-// 20c_barriers      parent: 20b_wgmma_qk
+// 20c_barriers
 // Idea: K and V of a step have a slot and an mbarrier each, in a ring. Q K^T starts when K is
 // there; V arrives under it and under the softmax.
 //
@@ -260,4 +260,7 @@ struct Attention {
   X(fa_20c_barriers_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(20c_barriers, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(20c_barriers, "20b", sm_90a, f16, lse,
+        "K and V of a step have a slot and an mbarrier each: Q K^T starts when K is there",
+        kInstances, fa::plan_tma_tiles);

@@ -1,4 +1,4 @@
-// 20d_straight      parent: 20c_barriers
+// 20d_straight
 // Idea: O goes straight from registers to global memory, two columns of a row a lane. The Q tile is
 // only read, and no lane writes to shared memory.
 //
@@ -254,4 +254,8 @@ struct Attention {
   X(fa_20d_straight_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(20d_straight, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(20d_straight, "20c", sm_90a, f16, lse,
+        "O goes straight from registers to memory, two columns of a row a lane: the Q tile is "
+        "only read",
+        kInstances, fa::plan_tma_tiles);

@@ -1,4 +1,4 @@
-// 21_wgmma          parent: 20d_straight
+// 21_wgmma
 // Idea: wgmma for P V. S becomes P in the registers where it is, and these are the A operand; V is
 // read from shared memory. No lane loads a fragment any more.
 //
@@ -234,4 +234,10 @@ struct Attention {
   X(fa_21_wgmma_d64, Attention<128, 128, 4, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(21_wgmma, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(21_wgmma, "20d", sm_90a, f16, lse,
+        "wgmma for P V: S becomes P in the registers where it is, and they are the first operand",
+        kInstances, fa::plan_tma_tiles,
+        .why_large =
+            "O and P take the shape of wgmma's registers, so that P V, the softmax and "
+            "the rescaling change.");

@@ -1,4 +1,4 @@
-// 22_specialized    parent: 21_wgmma
+// 22_specialized
 // Idea: warps with different roles. A producer warpgroup only starts the TMA loads and gives up its
 // registers; two consumer warpgroups only compute. An "empty" mbarrier beside the "full" one of
 // each slot tells the producer when it may load again.
@@ -245,4 +245,7 @@ struct Attention {
   X(fa_22_specialized_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(22_specialized, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(22_specialized, "21", sm_90a, f16, lse,
+        "warps with roles: producers start the TMA copies, consumers only compute", kInstances,
+        fa::plan_tma_tiles);

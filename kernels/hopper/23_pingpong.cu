@@ -1,4 +1,4 @@
-// 23_pingpong       parent: 22_specialized
+// 23_pingpong
 // Idea: ping-pong. The two consumers take turns: named barriers give the tensor cores to one of
 // them for its P V and its next Q K^T, while the other computes its softmax.
 //
@@ -258,4 +258,7 @@ struct Attention {
   X(fa_23_pingpong_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(23_pingpong, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(23_pingpong, "22", sm_90a, f16, lse,
+        "ping-pong: named barriers pass the tensor cores from one consumer to the other and back",
+        kInstances, fa::plan_tma_tiles);

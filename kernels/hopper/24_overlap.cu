@@ -1,4 +1,4 @@
-// 24_overlap        parent: 22_specialized
+// 24_overlap
 // Idea: inside a warpgroup, the next Q K^T and this P V are in flight together: the softmax of step
 // j runs while the tensor cores compute P V of step j - 1. (29_pinned shows what ptxas makes of
 // that.)
@@ -267,4 +267,8 @@ struct Attention {
   X(fa_24_overlap_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(24_overlap, INSTANCES, fa::plan_tma_tiles);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(24_overlap, "22", sm_90a, f16, lse,
+        "the next Q K^T and this P V are in flight together: one batch for the tensor cores, one "
+        "pause a step",
+        kInstances, fa::plan_tma_tiles);

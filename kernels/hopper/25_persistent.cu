@@ -1,4 +1,4 @@
-// 25_persistent     parent: 24_overlap
+// 25_persistent
 // Idea: one thread block an SM computes tile after tile. While the consumers divide and store one
 // tile, the producer already loads K and V of the next, and a second producer warp its Q.
 //
@@ -280,4 +280,7 @@ struct Attention {
   X(fa_25_persistent_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(25_persistent, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(25_persistent, "24", sm_90a, f16, lse,
+        "one thread block an SM computes tile after tile; the next loads run under the epilogue",
+        kInstances, fa::plan_tma_persistent);

@@ -1,4 +1,4 @@
-// 26_lazy           parent: 25_persistent
+// 26_lazy
 // Idea: the softmax needs a reference near the maximum, not the maximum itself. It moves only when
 // the maximum grows by more than 8 (P up to 2^8); in all other steps alpha is 1, and O is not
 // multiplied.
@@ -284,4 +284,8 @@ struct Attention {
   X(fa_26_lazy_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(26_lazy, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(26_lazy, "25", sm_90a, f16, lse,
+        "the softmax's reference moves only when the maximum grows by more than 8; else O is not "
+        "rescaled",
+        kInstances, fa::plan_tma_persistent);

@@ -1,4 +1,4 @@
-// 27_q_registers    parent: 26_lazy
+// 27_q_registers
 // Idea: Q is the same in all steps: it stays in registers as the A operand of Q K^T.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
@@ -294,4 +294,6 @@ struct Attention {
   X(fa_27_q_registers_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(27_q_registers, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(27_q_registers, "26", sm_90a, f16, lse, "Q stays in registers as the A operand of Q K^T",
+        kInstances, fa::plan_tma_persistent);

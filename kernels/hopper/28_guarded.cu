@@ -1,4 +1,4 @@
-// 28_guarded        parent: 27_q_registers
+// 28_guarded
 // Idea: no maximum after the first key block. Where the row sum says that a P is too large for a
 // half, the warp raises the reference by a whole number e and multiplies P, O and the sum by 2^-e,
 // which is exact. A P that is infinite in FP32 is computed again.
@@ -340,4 +340,8 @@ struct Attention {
   X(fa_28_guarded_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(28_guarded, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(28_guarded, "27", sm_90a, f16, lse,
+        "no maximum after the first key block; the row sum tells when P is too large, and the "
+        "warp repairs it in place",
+        kInstances, fa::plan_tma_persistent);

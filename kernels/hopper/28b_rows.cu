@@ -1,4 +1,4 @@
-// 28b_rows          parent: 28_guarded
+// 28b_rows
 // Idea: a repair touches half of the warp's rows. A thread has two, r = 0 and 1, and of the sixteen
 // of a warp mostly one needs it. It leaves the row's sum at 1 to 2, so that the next one is later.
 //
@@ -338,4 +338,8 @@ struct Attention {
   X(fa_28b_rows_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(28b_rows, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(28b_rows, "28", sm_90a, f16, lse,
+        "a repair touches the half of a warp's rows that needs it, and leaves room for scores "
+        "that grow on",
+        kInstances, fa::plan_tma_persistent);

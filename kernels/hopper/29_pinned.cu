@@ -1,4 +1,4 @@
-// 29_pinned         parent: 28b_rows
+// 29_pinned
 // Idea: one wait in another place. ptxas moves the exponentials below the wait for P V, where they
 // have nothing to hide under; the wait for the next K, placed before it, keeps them above.
 //
@@ -344,4 +344,8 @@ struct Attention {
   X(fa_29_pinned_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(29_pinned, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(29_pinned, "28b", sm_90a, f16, lse,
+        "the wait for the next K stands before the wait for P V and keeps the exponentials above "
+        "it",
+        kInstances, fa::plan_tma_persistent);

@@ -1,4 +1,4 @@
-// 30_wide_stores    parent: 29_pinned
+// 30_wide_stores
 // Idea: O leaves in stores of 16 bytes. Four adjacent lanes hold the columns of a row in pieces of
 // 4 bytes; they exchange them, so that each lane has 16 bytes in one place.
 //
@@ -367,4 +367,7 @@ struct Attention {
   X(fa_30_wide_stores_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(30_wide_stores, INSTANCES, fa::plan_tma_persistent);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(30_wide_stores, "29", sm_90a, f16, lse,
+        "four lanes exchange their columns, so that O leaves in stores of 16 bytes", kInstances,
+        fa::plan_tma_persistent);

@@ -1,4 +1,4 @@
-// 31_causal         parent: 30_wide_stores
+// 31_causal
 // Idea: causal, and any sequence length. Key blocks right of the diagonal are not visited; those
 // that it crosses, and the last one, are masked. The tiles of a head are handed out longest first,
 // in every second round to the thread blocks in reverse order.
@@ -396,4 +396,8 @@ struct Attention {
   X(fa_31_causal_d64, Attention<128, 128, 10, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(31_causal, INSTANCES, fa::plan_tma_persistent_rows);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(31_causal, "30", sm_90a, f16, causal | ragged | lse | grouped,
+        "causal and any length: only the blocks on the diagonal and the last one are masked, "
+        "longest tiles first",
+        kInstances, fa::plan_tma_persistent_rows);

@@ -1,4 +1,4 @@
-// 32_three          parent: 31_causal
+// 32_three
 // Idea: three consumers. 192 query rows share each K and V tile: a third less traffic for the same
 // products, and three warpgroups to hide one another's softmax. A consumer has 160 registers then:
 // 80 keys a step instead of 128, and Q stays in shared memory.
@@ -400,4 +400,7 @@ struct Attention {
   X(fa_32_three_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(32_three, INSTANCES, fa::plan_tma_persistent_rows);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(32_three, "31", sm_90a, f16, causal | ragged | lse,
+        "three consumers share each K and V tile, 192 query rows a block", kInstances,
+        fa::plan_tma_persistent_rows);

@@ -1,4 +1,4 @@
-// 33_dynamic        parent: 31_causal
+// 33_dynamic
 // Idea: a counter hands out the tiles, each to the next thread block that is free. With a causal
 // mask the tiles of the last heads are handed out together, longest first: the last tiles of all
 // are short, and all thread blocks end at about the same time.
@@ -435,4 +435,8 @@ struct Attention {
   X(fa_33_dynamic_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(33_dynamic, INSTANCES, fa::plan_tma_dynamic);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(33_dynamic, "31", sm_90a, f16, causal | ragged | lse | grouped,
+        "a counter hands out the tiles, each to the next thread block that is free, the last ones "
+        "short",
+        kInstances, fa::plan_tma_dynamic);

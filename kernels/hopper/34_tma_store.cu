@@ -1,4 +1,4 @@
-// 34_tma_store      parent: 33_dynamic
+// 34_tma_store
 // Idea: O leaves through the TMA. A warp writes its 16 rows to shared memory with stmatrix, starts
 // one copy and goes on with the next tile. The tensor map cuts off rows beyond the end.
 //
@@ -426,4 +426,8 @@ struct Attention {
   X(fa_34_tma_store_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(34_tma_store, INSTANCES, fa::plan_tma_dynamic);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(34_tma_store, "33", sm_90a, f16, causal | ragged | lse | grouped,
+        "O leaves through the TMA: stmatrix into shared memory, one copy a warp, under the next "
+        "tile",
+        kInstances, fa::plan_tma_dynamic);

@@ -1,4 +1,4 @@
-// 35_cluster        parent: 33_dynamic
+// 35_cluster
 // Idea: two thread blocks, a cluster, compute 2 Br rows and share K and V: they load slots in turn,
 // each copy lands in both, and a slot is empty when the consumers of both have read it.
 //
@@ -444,4 +444,7 @@ struct Attention {
   X(fa_35_cluster_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(35_cluster, INSTANCES, fa::plan_tma_clusters);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(35_cluster, "33", sm_90a, f16, causal | ragged | lse | grouped,
+        "clusters: two thread blocks share K and V, and each copy lands in both", kInstances,
+        fa::plan_tma_clusters);

@@ -1,4 +1,4 @@
-// 36_cluster_store  parent: 35_cluster
+// 36_cluster_store
 // Idea: O of 35 leaves through the TMA, as in 34: a consumer goes on with the next tile while its
 // rows are on their way, and the other thread block of the cluster waits less for it.
 //
@@ -437,4 +437,7 @@ struct Attention {
   X(fa_36_cluster_store_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(36_cluster_store, INSTANCES, fa::plan_tma_clusters);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(36_cluster_store, "35", sm_90a, f16, causal | ragged | lse | grouped,
+        "O of a cluster leaves through the TMA, under the next tile", kInstances,
+        fa::plan_tma_clusters);

@@ -1,4 +1,4 @@
-// 37_dealt          parent: 36_cluster_store
+// 37_dealt
 // Idea: a tile is handed out, not its number. The thread that deals divides the number into head
 // and rows ahead of time; it has nothing else to do, and all others waited for those divisions.
 //
@@ -448,4 +448,8 @@ struct Attention {
   X(fa_37_dealt_d64, Attention<192, 96, 12, 64>)
 
 INSTANCES(FA_TMA_ENTRY)
-FA_RUNG(37_dealt, INSTANCES, fa::plan_tma_clusters);
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(37_dealt, "36", sm_90a, f16, causal | ragged | lse | grouped,
+        "a tile is handed out, not its number: the thread that deals does the divisions ahead of "
+        "time",
+        kInstances, fa::plan_tma_clusters);

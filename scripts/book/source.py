@@ -37,8 +37,9 @@ def sources(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in files if path.parent.name != "own")
 
 
-CATALOGUE = f"{KERNELS}/catalogue.def"
-ROW = re.compile(r'^RUNG\((\w+),\s*"(\w*)",\s*(\w+),', re.M)
+LADDER = f"{KERNELS}/ladder.def"
+LISTED = re.compile(r"^RUNG\((\w+), (\w+)\)", re.M)
+ROW = re.compile(r'^FA_RUNG\((\w+),\s*"(\w*)",', re.M)
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,23 @@ class Rung:
 
 
 def rungs_of(root: Path) -> list[Rung]:
-    """Of the catalogue, in its order, read as text: the site is built without a compiler."""
-    rows = ROW.findall("\n".join(Source.load(root, CATALOGUE).lines))
-    names = {name.partition("_")[0]: name for name, _, _ in rows}
-    for name, parent, _ in rows:
-        if parent and parent not in names:
-            raise BookError(f"{CATALOGUE}: the parent '{parent}' of {name} is no rung")
-    return [Rung(name, names.get(parent, ""), family) for name, parent, family in rows]
+    """Of the ladder, in its order, read as text: the site is built without a compiler."""
+    names = {name.partition("_")[0]: name for _, name in listed(root)}
+    rungs = []
+    for family, name in listed(root):
+        file = Rung(name, "", family).file
+        row = ROW.search("\n".join(Source.load(root, file).lines))
+        if row is None or row[1] != name:
+            raise BookError(f"{file} has no row FA_RUNG({name}, ...)")
+        if row[2] and row[2] not in names:
+            raise BookError(f"{file}: the parent '{row[2]}' is no rung of {LADDER}")
+        rungs.append(Rung(name, names.get(row[2], ""), family))
+    return rungs
+
+
+def listed(root: Path) -> list[tuple[str, str]]:
+    """(family, name) of each line of the ladder."""
+    return LISTED.findall("\n".join(Source.load(root, LADDER).lines))
 
 
 # --- what a name stands for -----------------------------------------------------------------------

@@ -1,7 +1,6 @@
 // Exercise 11: a ring of slots between a producer and two consumers.
 // Warp 0 starts TMA copies; warps 1 and 2 compute, a thread a query row. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/shared.cuh"
@@ -145,4 +144,4 @@ struct Ring {
 
 FA_TMA_ENTRY(fa_ex11_ring, Ring)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex11_ring, Ring)};
-OWN_RUNG(ex11_ring, sm_90a, f16, none, "a ring of mbarriers", kInstances, fa::plan_tma_tiles);
+FA_RUNG(ex11_ring, "", sm_90a, f16, none, "a ring of mbarriers", kInstances, fa::plan_tma_tiles);

@@ -1,7 +1,6 @@
 // Exercise 12: the descriptor of a wgmma operand.
 // A warpgroup computes 64 query rows with wgmma. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/shared.cuh"
@@ -157,5 +156,5 @@ struct Descriptor {
 
 FA_TMA_ENTRY(fa_ex12_descriptor, Descriptor)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex12_descriptor, Descriptor)};
-OWN_RUNG(ex12_descriptor, sm_90a, f16, none, "descriptors of tiles in shared memory", kInstances,
-         fa::plan_tma_tiles);
+FA_RUNG(ex12_descriptor, "", sm_90a, f16, none, "descriptors of tiles in shared memory", kInstances,
+        fa::plan_tma_tiles);

@@ -1,7 +1,6 @@
 // Exercise 13: fence, commit, wait.
 // A warpgroup computes 64 query rows with wgmma. See docs/exercises.md.
 
-#include "kernels/catalogue.h"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/shared.cuh"
@@ -147,5 +146,5 @@ struct Wait {
 
 FA_TMA_ENTRY(fa_ex13_wait, Wait)
 static const fa::Instance kInstances[] = {FA_INSTANCE(fa_ex13_wait, Wait)};
-OWN_RUNG(ex13_wait, sm_90a, f16, none, "registers that belong to the tensor cores for a while",
-         kInstances, fa::plan_tma_tiles);
+FA_RUNG(ex13_wait, "", sm_90a, f16, none, "registers that belong to the tensor cores for a while",
+        kInstances, fa::plan_tma_tiles);

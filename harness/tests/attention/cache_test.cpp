@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/attention/capabilities.h"
+#include "kernels/types.h"
 #include "harness/attention/inputs.h"
 #include "harness/attention/metamorphic.h"
 #include "harness/attention/mutants.h"

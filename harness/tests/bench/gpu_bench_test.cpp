@@ -139,14 +139,14 @@ PlanResult greedy_plan(const Problem& problem, const Instance& instance, const D
 }
 
 const Instance kSpinInstance[] = {{"first", test::kSpin, 128, {64, 64, 1}, 0}};
-const RungKernels kGreedy{kSpinInstance, greedy_plan};
 
 TEST_CASE_METHOD(Fixture, "scratch that does not fit is a row, and the rungs beside it are timed") {
   if (test::no_gpu()) return;
   GpuDevice device;
   Rung greedy = *options.rungs.front();
   greedy.id = "90";
-  greedy.kernels = &kGreedy;
+  greedy.instances = kSpinInstance;
+  greedy.plan = greedy_plan;
   options.rungs.insert(options.rungs.begin(), &greedy);
   const BenchOutcome outcome = run_bench(device, options, report);
   CHECK(outcome.failed == 1);

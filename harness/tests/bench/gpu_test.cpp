@@ -429,7 +429,7 @@ TEST_CASE("every rung passes the gate at a small shape, recorded as well") {
   GpuStopwatch stopwatch(device, L2Policy::warm);
   for (const Rung& rung : catalogue()) {
     if (device_refusal(rung, device.description())) continue;
-    for (const Instance& instance : rung.kernels->instances) {
+    for (const Instance& instance : rung.instances) {
       CAPTURE(instance.entry);
       const Problem problem{.batch = 2,
                             .heads = 3,
@@ -463,7 +463,7 @@ TEST_CASE("computed occupancy is the driver's") {
   int compared = 0;
   for (const Rung& rung : catalogue()) {
     if (device_refusal(rung, device.description())) continue;
-    for (const auto kernels : {rung.kernels->instances, rung.kernels->tuned}) {
+    for (const auto kernels : {rung.instances, rung.tuned}) {
       for (const Instance& instance : kernels) {
         CAPTURE(instance.entry);
         const Problem problem{.batch = 1,

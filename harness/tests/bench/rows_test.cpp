@@ -31,7 +31,6 @@ PlanResult fake_plan(const Problem& problem, const Instance& instance, const Dev
   return LaunchPlan{{launch}};
 }
 
-const RungKernels kKernels{kInstances, fake_plan};
 const DeviceDescription kDevice = h200_description();
 
 Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
@@ -42,9 +41,9 @@ Rung fake_rung(std::string_view id, std::string_view name, Dtype dtype) {
           .target = Target::sm_80,
           .dtype = dtype,
           .capabilities = Capabilities::none,
-          .diff_budget = 60,
           .idea = "none",
-          .kernels = &kKernels};
+          .instances = kInstances,
+          .plan = fake_plan};
 }
 
 struct Fixture {
@@ -120,8 +119,7 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
   const Instance tuned[] = {{"fake_d64_again", nullptr, 64, {64, 64, 4}, 1024},
                             {"fake_d64_small", nullptr, 64, {32, 64, 2}, 512},
                             {"fake_d128_small", nullptr, 128, {32, 64, 2}, 512}};
-  const RungKernels kernels{kInstances, fake_plan, tuned};
-  half.kernels = &kernels;
+  half.tuned = tuned;
   options.peers.clear();
   CHECK(bench_items(options, problem, kDevice).size() == 2);
   options.tuned = true;

@@ -100,8 +100,6 @@ PlanResult fake_plan(const Problem&, const Instance& instance, const DeviceDescr
   return LaunchPlan{{launch}};
 }
 
-const RungKernels kFakeKernels{kFake, fake_plan};
-
 Rung fake_rung() {
   return {.id = "f",
           .name = "f_fake",
@@ -110,9 +108,9 @@ Rung fake_rung() {
           .target = Target::sm_80,
           .dtype = Dtype::f16,
           .capabilities = Capabilities::none,
-          .diff_budget = 0,
           .idea = "",
-          .kernels = &kFakeKernels};
+          .instances = kFake,
+          .plan = fake_plan};
 }
 
 // --- persistent rungs ----------------------------------------------------------------------------
@@ -178,7 +176,7 @@ TEST_CASE("what has a plan fits the card's shared memory, static memory counted,
   for (const DeviceDescription& device : kCards) {
     for (const Rung& rung : catalogue()) {
       if (device_refusal(rung, device)) continue;
-      for (const auto kernels : {rung.kernels->instances, rung.kernels->tuned}) {
+      for (const auto kernels : {rung.instances, rung.tuned}) {
         for (const Instance& instance : kernels) {
           CAPTURE(device.name, instance.entry);
           const Problem problem = problem_for(rung, instance.head_dim);

@@ -157,7 +157,7 @@ TEST_CASE(
     "tensor instructions, bytes and sectors equal their closed forms in every Ampere instance") {
   for (const Rung& rung : catalogue()) {
     if (rung.family != Family::ampere) continue;
-    for (const Instance& instance : rung.kernels->instances) {
+    for (const Instance& instance : rung.instances) {
       INFO(instance.entry);
       const Problem p = square(kSeq, instance.head_dim, kHeads);
       const Counts counts = count(rung.id, p, to_string(instance.tile));

@@ -35,7 +35,7 @@ std::vector<Subject> subjects(const Problem& problem) {
                        has(rung.capabilities, Capabilities::lse) == problem.lse &&
                        (has(rung.capabilities, Capabilities::causal) || !problem.causal);
     if (!takes) continue;
-    for (const Instance& instance : rung.kernels->instances) {
+    for (const Instance& instance : rung.instances) {
       if (instance.head_dim == problem.head_dim) found.push_back({&rung, &instance});
     }
   }
@@ -115,7 +115,7 @@ TEST_CASE(
   const std::vector<Problem> all = problems();
   for (const Rung& rung : catalogue()) {
     if (rung.family == Family::decode) continue;  // decode_test.cpp
-    for (const Instance& instance : rung.kernels->instances) {
+    for (const Instance& instance : rung.instances) {
       INFO(instance.entry);
       for (const bool causal : {false, true}) {
         if (causal && !has(rung.capabilities, Capabilities::causal)) continue;

@@ -35,7 +35,7 @@ def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
         "causal": False,
         "ragged": False,
         "lse": False,
-        "diff_budget": 60,
+        "why_large": None,
         "head_dims": [64, 128],
         "idea": f"synthetic idea of {id}",
         "file": f"kernels/{family}/{name}.cu",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "harness/attention/problem.h"
+#include "kernels/problem.h"
 
 #include <algorithm>
 #include <numeric>

@@ -9,22 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/types.h"
+
 namespace fa {
-
-/// Element type of Q, K, V and O. Accumulation is always FP32. A cache may be e4m3: 8 bits, 3 of
-/// them mantissa, the largest 448, no infinity (Micikevicius et al. 2022, "FP8 Formats for Deep
-/// Learning").
-enum class Dtype { f16, f32, e4m3 };
-
-/// Bytes per element.
-constexpr std::size_t size_of(Dtype dtype) {
-  return dtype == Dtype::e4m3 ? 1 : dtype == Dtype::f16 ? 2 : 4;
-}
-
-/// Name used on the command line and in result files.
-constexpr const char* to_string(Dtype dtype) {
-  return dtype == Dtype::e4m3 ? "float8_e4m3" : dtype == Dtype::f16 ? "float16" : "float32";
-}
 
 /// One forward pass O = softmax(Q K^T * scale) V. Q and O are contiguous [B, H, N, D]; K and V are
 /// [B, kv_heads, seq_kv, D], or pages of them.
@@ -126,5 +113,14 @@ std::string to_string(const Problem& problem);
 /// What is wrong with kv_heads, lengths and page beside the extents, which are positive: one
 /// sentence with the value and what is allowed; empty when nothing is.
 std::string cache_error(const Problem& problem);
+
+/// What this problem needs of every kernel. Whether it needs `ragged` depends on the tile, and
+/// `few_queries` on the rung. A single query sees every key under the mask, too.
+inline Capabilities needs_of(const Problem& problem) {
+  using enum Capabilities;
+  return (problem.causal && problem.seq_q > 1 ? causal : none) | (problem.lse ? lse : none) |
+         (problem.group() > 1 ? grouped : none) | (problem.lengths.empty() ? none : lengths) |
+         (problem.page > 0 ? paged : none) | (problem.e4m3 ? e4m3 : none);
+}
 
 }  // namespace fa
