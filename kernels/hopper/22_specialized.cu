@@ -193,7 +193,7 @@ struct Attention {
       shared.wait_full(at);
       wgmma_fence();
       multiply_qk(S, q, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(S);
       shared.release(at);
       softmax(S, rows, in.scale_log2);
       rescale(O, rows);
@@ -202,7 +202,7 @@ struct Attention {
       shared.wait_full(at);
       wgmma_fence();
       multiply_pv(O, P, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(O);
       shared.release(at);
       at.advance();
     }

@@ -179,10 +179,10 @@ struct Attention {
     shared.wait_full(v);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
-    wgmma_wait<0>();  // P may be written, O be read
+    wgmma_wait<0>(O);  // P may be written, O be read
     shared.release(v);
     rescale(O, rows);
     pack(P, S);
@@ -226,7 +226,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
     pack(P, S);
@@ -236,7 +236,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
     store_rows(in, O, rows, tile.head, row);

@@ -190,10 +190,10 @@ struct Attention {
     shared.wait_full(v);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
-    wgmma_wait<0>();  // P may be written, O be read
+    wgmma_wait<0>(O);  // P may be written, O be read
     shared.release(v);
     rescale(O, rows);
     pack(P, S);
@@ -238,7 +238,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     shared.release(at);
     // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
     barrier_sync(1 + consumer, 128);
@@ -250,7 +250,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
     store_rows(in, O, rows, tile.head, row);

@@ -236,11 +236,11 @@ struct Attention {
     shared.wait_full(v);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>();                                             // P may be written, O be read
+    wgmma_wait<0>(O);                                            // P may be written, O be read
     shared.release(v);
     repair(S, O, rows, q, in, tile.head, j);
     pack(P, S);
@@ -285,7 +285,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     shared.release(at);
     // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
     barrier_sync(1 + consumer, 128);
@@ -300,7 +300,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
     store_rows(in, O, rows, tile.head, row);
