@@ -16,14 +16,13 @@ __device__ __forceinline__ void wgmma_commit() {
 
 /// Keeps accesses to these registers on their side of the call, since the compiler does not look
 /// inside an asm. It is no instruction.
-template <int N>
-__device__ __forceinline__ void wgmma_tie(float (&d)[N]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
+__device__ __forceinline__ void wgmma_tie(float& d) {
+  asm volatile("" : "+f"(d)::"memory");
 }
-template <int Columns>
-__device__ __forceinline__ void wgmma_tie(float (&d)[Columns][4]) {
-  wgmma_tie(reinterpret_cast<float(&)[4 * Columns]>(d));
+template <class T, int N>
+__device__ __forceinline__ void wgmma_tie(T (&d)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) wgmma_tie(d[i]);
 }
 
 /// Waits until at most `Pending` of the newest groups are unfinished. `done` are the accumulators
