@@ -34,6 +34,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
   static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
   static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
+  static_assert(Bc == 2 * kKeys, "two warpgroups, each with 64 keys of a tile");
   static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
@@ -194,7 +195,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     }
   }
 
-  // Hides the keys from `rows` on.
+  // Hides the keys from `rows` on, and with the causal mask those behind a query.
   __device__ static void mask(float (&S)[4], const fa::DecodeParameters& in, int head, int rows) {
     const int key = threadIdx.x % 4 * 2;
 #pragma unroll

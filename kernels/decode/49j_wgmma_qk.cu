@@ -36,6 +36,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
   static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
   static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
+  static_assert(Bc == 2 * kKeys, "two warpgroups, each with 64 keys of a tile");
   static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
   static_assert(D % 64 == 0, "a panel of the 128-byte swizzle is 64 columns wide");
 
@@ -186,14 +187,14 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     }
   }
 
-  // S = Q K^T, in the background.
+  // Starts S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kKeys / 8][4], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
-  // Hides the keys from `rows` on.
+  // Hides the keys from `rows` on, and with the causal mask those behind a query.
   __device__ static void mask(float (&S)[kKeys / 8][4], const fa::DecodeParameters& in, int rows) {
     const int query[] = {first_row() % in.seq_q, (first_row() + 8) % in.seq_q};
 #pragma unroll

@@ -180,14 +180,14 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     }
   }
 
-  // S = Q K^T, in the background.
+  // Starts S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kKeys / 8][4], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
-  // Hides the keys from `rows` on.
+  // Hides the keys from `rows` on, and with the causal mask those behind a query.
   __device__ static void mask(float (&S)[kKeys / 8][4], const fa::DecodeParameters& in, int rows) {
     const int query[] = {first_row() % in.seq_q, (first_row() + 8) % in.seq_q};
 #pragma unroll
@@ -241,7 +241,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     }
   }
 
-  // O += P V, in the background.
+  // Starts O += P V.
   __device__ static void multiply_pv(float (&O)[D / 8][4], const uint32_t (&P)[kKeys / 16][4],
                                      uint64_t v) {
 #pragma unroll

@@ -31,6 +31,7 @@ struct Attention {
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (1 + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 

@@ -5,7 +5,7 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows;
 //                   at head_dim 64 three consumers, Br = 192, Bc = 96
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
-// Expected effect   four divisions less before a tile, some 200 clocks of each warp: +1 to 2 % at
+// Expected effect   three divisions less before a tile, some 200 clocks of each warp: +1 to 2 % at
 //                   N = 512, where a tile takes 14,000, and +0.4 % with the mask at 8192.
 
 #include "kernels/ptx/cluster.cuh"
@@ -37,6 +37,7 @@ struct Attention {
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
