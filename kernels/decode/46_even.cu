@@ -1,9 +1,9 @@
 // 46_even           parent: 45i_later
 // Idea: lengths that differ. Tiles are counted from the lengths of the entries, so that an even
 //       share of them is an even share of the keys that there are.
-//       Lengths may shrink to 0 or grow to seq_kv between replays of a recorded launch; batch, heads
-//       and seq_kv are fixed.
 //
+// Replays           a recorded launch may find other lengths each time, from 0 to seq_kv; its grid,
+//                   batch, heads and seq_kv are fixed.
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
 // Expected effect   with lengths from 1 to 32768 half of the tiles of 45i have no key, and the
