@@ -18,6 +18,7 @@
 #include "harness/environment/occupancy.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/device/replay.h"
 #include "kernels/catalogue.h"
 
 namespace fa {
@@ -449,6 +450,16 @@ TEST_CASE("every rung passes the gate at a small shape, recorded as well") {
       REQUIRE(record);
       CHECK(pass_gate(device, *record, verifier).reason == "");
     }
+  }
+}
+
+TEST_CASE("a plan is right for lengths other than those it was made for") {
+  if (no_gpu()) return;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::decode) continue;
+    GpuDevice device;
+    if (device_refusal(rung, device.description())) continue;
+    test::check_replays(device, rung);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/tests/catch.h"
+#include "harness/tests/device/replay.h"
 #include "harness/tests/device/support.h"
 
 using namespace fa_test;
@@ -72,6 +73,13 @@ TEST_CASE("every rung is right on cards of any size, in every order of warps") {
         CHECK(difference == "");
       }
     }
+  }
+}
+
+TEST_CASE("a plan is right for lengths other than those it was made for") {
+  for (const Rung* rung : decode_rungs()) {
+    VmDevice device({.ptx = kernels(), .max_warp_steps = 100'000});
+    fa::test::check_replays(device, *rung);
   }
 }
 
