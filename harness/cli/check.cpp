@@ -61,12 +61,31 @@ RungConstraints constraints_of(const Subject& subject) {
   return constraints;
 }
 
+DeviceDescription device_for(const Case& asked, DeviceDescription device) {
+  if (asked.sms > 0) device.sms = std::min(device.sms, asked.sms);
+  return device;
+}
+
+/// Whether a case for few SMs would repeat what the whole device does with it.
+bool is_the_same_on_few_sms(const Subject& subject, const Case& asked,
+                            const DeviceDescription& device) {
+  if (asked.sms == 0) return false;
+  const auto grid = [&](const DeviceDescription& each) {
+    const Item item =
+        rung_item(*subject.rung, *subject.instance, asked.problem, each, asked.inputs);
+    return item.refused.empty() ? item.plan.launches.front().grid : Dim3{};
+  };
+  return grid(device) == grid(device_for(asked, device));
+}
+
 /// The union of the subjects' suites, small problems first, so that each reference is computed
 /// once.
-std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects) {
+std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects,
+                                     const DeviceDescription& device) {
   std::vector<SharedCase> shared;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     for (const Case& each : suite_cases(suite, constraints_of(subjects[i]))) {
+      if (is_the_same_on_few_sms(subjects[i], each, device)) continue;
       const auto found = std::find_if(shared.begin(), shared.end(), [&](const SharedCase& other) {
         return other.content == each;
       });
@@ -114,7 +133,10 @@ class Judged {
 
   const Case& content() const { return content_; }
   std::string where() const {
-    return fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+    const std::string where =
+        fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+    if (content_.sms == 0) return where;
+    return fmt::format("{} on {} SM{}", where, content_.sms, content_.sms == 1 ? "" : "s");
   }
 
   /// Loads the inputs into a device. Its host memory must have been asked for.
@@ -192,7 +214,8 @@ class CheckRun {
 
  private:
   void check_all() {
-    for (const SharedCase& each : shared_cases(suite_, subjects_)) add_case(each);
+    for (const SharedCase& each : shared_cases(suite_, subjects_, devices_.front()->description()))
+      add_case(each);
     for (std::size_t i = 0; i < subjects_.size(); ++i) add_relations(i);
     double cost = 0;
     for (const Task& task : tasks_) cost += task.cost;
@@ -259,7 +282,8 @@ class CheckRun {
     const Problem& problem = judged.content().problem;
     Outcome outcome{.where = judged.where()};
     const Item item = rung_item(*subject.rung, *subject.instance, problem,
-                                worker.device.description(), judged.content().inputs);
+                                device_for(judged.content(), worker.device.description()),
+                                judged.content().inputs);
     if (!item.refused.empty()) {
       outcome.refused = true;
       return outcome;
