@@ -31,7 +31,7 @@ class Collector {
     add_cached({.heads = 16, .seq_kv = 640, .own_kv_heads = 4}, growing());
     add_cached({.heads = 16, .seq_kv = 130, .own_kv_heads = 1}, {Distribution::needle});
     add_cached({.heads = 8, .seq_kv = 200, .own_kv_heads = 2}, shifted());
-    on_few_sms();
+    many_entries();
     // An empty entry, a single key, whole blocks and a key beyond.
     add_cached({.batch = 6,
                 .heads = 6,
@@ -53,16 +53,20 @@ class Collector {
                {kNormal, Distribution::needle});
   }
 
-  // Several parts, heads and batch entries for each thread block. A warp that looks for its place
-  // among the lengths does so 32 entries at a time.
-  void on_few_sms() {
+  // Several parts, heads and batch entries for each thread block, or a thread block for each part.
+  // A warp that looks for its place among the lengths does so 32 entries at a time.
+  void many_entries() {
     add_cached({.heads = 20, .seq_kv = 1100, .own_kv_heads = 10}, {Distribution::needle}, 3);
-    add_cached({.batch = 40,
-                .heads = 4,
-                .seq_kv = 400,
-                .own_kv_heads = 2,
-                .lengths = random_lengths(40, 400, 1)},
-               {Distribution::needle}, 4);
+    const Problem ragged{.batch = 40,
+                         .heads = 4,
+                         .seq_kv = 400,
+                         .own_kv_heads = 2,
+                         .lengths = random_lengths(40, 400, 1)};
+    const Problem equal{.batch = 36, .heads = 2, .seq_kv = 130};
+    for (const int sms : {0, 4}) {
+      add_cached(ragged, {Distribution::needle}, sms);
+      add_cached(equal, {Distribution::needle}, sms);
+    }
     add_cached({.batch = 70, .heads = 2, .seq_kv = 100, .lengths = random_lengths(70, 100, 2)},
                {Distribution::needle}, 1);
   }
@@ -135,7 +139,7 @@ class Collector {
 
   static std::vector<InputKind> shifted() {
     return {
-        Distribution::high, {Distribution::high, 10}, Distribution::low, {Distribution::low, 10}};
+        Distribution::high, {Distribution::high, 40}, Distribution::low, {Distribution::low, 40}};
   }
 
   // seq_q == seq_kv == n, rounded up to whole tiles.
@@ -220,8 +224,8 @@ std::vector<InputKind> suite_inputs() {
   std::vector<InputKind> kinds(all_distributions().begin(), all_distributions().end());
   kinds.emplace_back(Distribution::normal, 4);
   kinds.emplace_back(Distribution::normal, 16);
-  kinds.emplace_back(Distribution::low, 10);
-  kinds.emplace_back(Distribution::high, 10);
+  kinds.emplace_back(Distribution::low, 40);
+  kinds.emplace_back(Distribution::high, 40);
   return kinds;
 }
 

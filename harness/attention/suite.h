@@ -42,7 +42,7 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-/// The distributions, scores of standard deviation 4 and 16, and shifts by 2000.
+/// The distributions, scores of standard deviation 4 and 16, and shifts by 8000.
 std::vector<InputKind> suite_inputs();
 
 /// Cases in order of growing size, without repeats.

@@ -190,8 +190,12 @@ struct Task {
 class CheckRun {
  public:
   CheckRun(std::vector<std::unique_ptr<Device>> devices, std::vector<Subject> subjects, Suite suite,
-           std::uint64_t seed)
-      : devices_(std::move(devices)), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
+           std::uint64_t seed, bool fail_fast)
+      : devices_(std::move(devices)),
+        subjects_(std::move(subjects)),
+        suite_(suite),
+        seed_(seed),
+        fail_fast_(fail_fast) {}
 
   Exit execute() {
     bool interrupted = false;
@@ -205,8 +209,8 @@ class CheckRun {
       throw;
     }
     progress_.clear();
-    const bool good = summary(interrupted ? coloured("not checked", Colour::yellow)
-                                          : coloured("nothing ran", Colour::red));
+    const bool good = summary(interrupted || fail_fast_ ? coloured("not checked", Colour::yellow)
+                                                        : coloured("nothing ran", Colour::red));
     if (!interrupted) return good ? Exit::ok : Exit::wrong;
     print_note("interrupted: this is what was checked until then");
     return Exit::interrupted;
@@ -392,6 +396,7 @@ class CheckRun {
     ++(outcome->refused ? subject.refused : outcome->ok ? subject.passed : subject.wrong);
     subject.worst = std::max(subject.worst, outcome->worst);
     if (!outcome->refused && !outcome->ok) {
+      if (fail_fast_) next_ = tasks_.size();
       progress_.clear();
       fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, outcome->where,
                  outcome->reason);
@@ -428,6 +433,7 @@ class CheckRun {
   std::vector<Subject> subjects_;
   Suite suite_;
   std::uint64_t seed_;
+  bool fail_fast_;
   Progress progress_;
   std::vector<Task> tasks_;
   double largest_ = 0;  // host bytes that one device takes for a case
@@ -453,6 +459,7 @@ class CheckCommand final : public Command {
     add_vm_options(app, vm_);
     add_no_ablations(app, no_ablations_);
     add_exact_buffers(app, exact_buffers_);
+    app.add_flag("--fail-fast", fail_fast_, "End at the first case that is wrong");
     app.add_flag("--mutants", mutants_,
                  "Instead, show that the check rejects wrong outputs made on the CPU; no device");
   }
@@ -479,7 +486,7 @@ class CheckCommand final : public Command {
       }
     }
     if (subjects.empty()) throw DeviceError("none of these rungs runs on " + description.name);
-    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_).execute();
+    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_, fail_fast_).execute();
   }
 
  private:
@@ -555,7 +562,7 @@ class CheckCommand final : public Command {
   Suite suite_ = Suite::quick;
   std::uint64_t seed_ = 1;
   VmOptions vm_;
-  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false;
+  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false, fail_fast_ = false;
 };
 
 }  // namespace
