@@ -61,12 +61,31 @@ RungConstraints constraints_of(const Subject& subject) {
   return constraints;
 }
 
+DeviceDescription device_for(const Case& asked, DeviceDescription device) {
+  if (asked.sms > 0) device.sms = std::min(device.sms, asked.sms);
+  return device;
+}
+
+/// Whether a case for few SMs would repeat what the whole device does with it.
+bool is_the_same_on_few_sms(const Subject& subject, const Case& asked,
+                            const DeviceDescription& device) {
+  if (asked.sms == 0) return false;
+  const auto grid = [&](const DeviceDescription& each) {
+    const Item item =
+        rung_item(*subject.rung, *subject.instance, asked.problem, each, asked.inputs);
+    return item.refused.empty() ? item.plan.launches.front().grid : Dim3{};
+  };
+  return grid(device) == grid(device_for(asked, device));
+}
+
 /// The union of the subjects' suites, small problems first, so that each reference is computed
 /// once.
-std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects) {
+std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects,
+                                     const DeviceDescription& device) {
   std::vector<SharedCase> shared;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     for (const Case& each : suite_cases(suite, constraints_of(subjects[i]))) {
+      if (is_the_same_on_few_sms(subjects[i], each, device)) continue;
       const auto found = std::find_if(shared.begin(), shared.end(), [&](const SharedCase& other) {
         return other.content == each;
       });
@@ -114,7 +133,10 @@ class Judged {
 
   const Case& content() const { return content_; }
   std::string where() const {
-    return fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+    const std::string where =
+        fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+    if (content_.sms == 0) return where;
+    return fmt::format("{} on {} SM{}", where, content_.sms, content_.sms == 1 ? "" : "s");
   }
 
   /// Loads the inputs into a device. Its host memory must have been asked for.
@@ -168,8 +190,12 @@ struct Task {
 class CheckRun {
  public:
   CheckRun(std::vector<std::unique_ptr<Device>> devices, std::vector<Subject> subjects, Suite suite,
-           std::uint64_t seed)
-      : devices_(std::move(devices)), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
+           std::uint64_t seed, bool fail_fast)
+      : devices_(std::move(devices)),
+        subjects_(std::move(subjects)),
+        suite_(suite),
+        seed_(seed),
+        fail_fast_(fail_fast) {}
 
   Exit execute() {
     bool interrupted = false;
@@ -183,8 +209,8 @@ class CheckRun {
       throw;
     }
     progress_.clear();
-    const bool good = summary(interrupted ? coloured("not checked", Colour::yellow)
-                                          : coloured("nothing ran", Colour::red));
+    const bool good = summary(interrupted || fail_fast_ ? coloured("not checked", Colour::yellow)
+                                                        : coloured("nothing ran", Colour::red));
     if (!interrupted) return good ? Exit::ok : Exit::wrong;
     print_note("interrupted: this is what was checked until then");
     return Exit::interrupted;
@@ -192,7 +218,8 @@ class CheckRun {
 
  private:
   void check_all() {
-    for (const SharedCase& each : shared_cases(suite_, subjects_)) add_case(each);
+    for (const SharedCase& each : shared_cases(suite_, subjects_, devices_.front()->description()))
+      add_case(each);
     for (std::size_t i = 0; i < subjects_.size(); ++i) add_relations(i);
     double cost = 0;
     for (const Task& task : tasks_) cost += task.cost;
@@ -259,7 +286,8 @@ class CheckRun {
     const Problem& problem = judged.content().problem;
     Outcome outcome{.where = judged.where()};
     const Item item = rung_item(*subject.rung, *subject.instance, problem,
-                                worker.device.description(), judged.content().inputs);
+                                device_for(judged.content(), worker.device.description()),
+                                judged.content().inputs);
     if (!item.refused.empty()) {
       outcome.refused = true;
       return outcome;
@@ -368,6 +396,7 @@ class CheckRun {
     ++(outcome->refused ? subject.refused : outcome->ok ? subject.passed : subject.wrong);
     subject.worst = std::max(subject.worst, outcome->worst);
     if (!outcome->refused && !outcome->ok) {
+      if (fail_fast_) next_ = tasks_.size();
       progress_.clear();
       fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, outcome->where,
                  outcome->reason);
@@ -404,6 +433,7 @@ class CheckRun {
   std::vector<Subject> subjects_;
   Suite suite_;
   std::uint64_t seed_;
+  bool fail_fast_;
   Progress progress_;
   std::vector<Task> tasks_;
   double largest_ = 0;  // host bytes that one device takes for a case
@@ -429,6 +459,7 @@ class CheckCommand final : public Command {
     add_vm_options(app, vm_);
     add_no_ablations(app, no_ablations_);
     add_exact_buffers(app, exact_buffers_);
+    app.add_flag("--fail-fast", fail_fast_, "End at the first case that is wrong");
     app.add_flag("--mutants", mutants_,
                  "Instead, show that the check rejects wrong outputs made on the CPU; no device");
   }
@@ -455,7 +486,7 @@ class CheckCommand final : public Command {
       }
     }
     if (subjects.empty()) throw DeviceError("none of these rungs runs on " + description.name);
-    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_).execute();
+    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_, fail_fast_).execute();
   }
 
  private:
@@ -531,7 +562,7 @@ class CheckCommand final : public Command {
   Suite suite_ = Suite::quick;
   std::uint64_t seed_ = 1;
   VmOptions vm_;
-  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false;
+  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false, fail_fast_ = false;
 };
 
 }  // namespace

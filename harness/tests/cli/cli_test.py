@@ -236,7 +236,7 @@ class BadProblems(CliCase):
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
 
     def test_words(self) -> None:
-        allowed = "allowed: normal, uniform, large, needle, rising, spike"
+        allowed = "allowed: normal, uniform, large, needle, rising, spike, low, high"
         self.refused("run", "06", "--inputs", "zeros", says=allowed)
         for spread in ("0", "wide", "1e9", "2x", "nan"):
             says = f"--spread '{spread}' is not a number from 0.0625 to 128"
