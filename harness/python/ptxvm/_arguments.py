@@ -285,9 +285,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int,
             groups.append([])
         groups[-1].append(each)
         reach = max(reach, each[1])
-    return {
-        each: (group[0][0], max(end for _, end in group)) for group in groups for each in group
-    }
+    return {each: (group[0][0], max(end for _, end in group)) for group in groups for each in group}
 
 
 def refuse(parameter: Parameter, got: str, why: str) -> LaunchError:
