@@ -37,7 +37,9 @@ struct Side {
 Side parse_side(const std::string& word) {
   const std::size_t at = word.find('@');
   Side side{.rung = &select_rung(word.substr(0, at)), .tile = {}, .label = {}};
-  if (at != std::string::npos) side.tile = word.substr(at + 1);
+  if (at != std::string::npos) {
+    side.tile = parse_tile(fmt::format("rung '{}': tile", word), word.substr(at + 1));
+  }
   side.label = std::string(side.rung->name) + (side.tile.empty() ? "" : "@" + side.tile);
   return side;
 }

@@ -174,7 +174,7 @@ class RunCommand final : public Command {
         std::array<io::NamedFile, 3>{
             {{"--output", output_}, {"--json", json_}, {"--trace", trace_path_}}},
         std::array<io::NamedFile, 3>{{{"--q", q_}, {"--k", k_}, {"--v", v_}}});
-    require_own_file("--output", output_, kNpyMagic, overwrite_);
+    require_new_file("--output", output_, overwrite_);
     require_own_file("--trace", trace_path_, kTraceBeginning, overwrite_);
     require_results_file("--json", json_, overwrite_);
   }

@@ -161,9 +161,17 @@ CLI::Option* add_rungs(CLI::App& app, std::vector<std::string>& words,
   return app.add_option("rungs", words, "Rungs: ids, names, a family, " + otherwise);
 }
 
+std::string parse_tile(std::string_view name, std::string_view text) {
+  if (!text.empty()) return std::string(text);
+  throw UsageError(fmt::format(
+      "{} '' is not a tile, such as 64x32w2; fa list --json has those of a rung", name));
+}
+
 CLI::Option* add_tile(CLI::App& app, std::string& tile) {
   return app
-      .add_option("--tile", tile, "Another instance of the rung, such as 64x32w2 (see fa list)")
+      .add_option_function<std::string>(
+          "--tile", [&tile](const std::string& text) { tile = parse_tile("--tile", text); },
+          "Another instance of the rung, such as 64x32w2 (see fa list)")
       ->type_name("TILE");
 }
 

@@ -69,6 +69,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
 CLI::Option* add_rung(CLI::App& app, std::string& word);
 CLI::Option* add_rungs(CLI::App& app, std::vector<std::string>& words,
                        const std::string& otherwise);
+/// Throws UsageError for an empty word; whether a rung has the tile, the rung says.
+std::string parse_tile(std::string_view name, std::string_view text);
 CLI::Option* add_tile(CLI::App& app, std::string& tile);
 CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed);
 /// --no-ablations.

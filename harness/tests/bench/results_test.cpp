@@ -184,6 +184,30 @@ TEST_CASE("rows are written at once, replaced by key, and read back") {
   CHECK_FALSE(again.find(row("03", 512).key));
 }
 
+TEST_CASE("a row that was only verified keeps the counts of the one that it replaces") {
+  const Folder folder;
+  ResultsFile file(folder.path / "r.json", identity(), false);
+  const RowCounts counts{{"instructions", 7}};
+  Row counted = row("01", 512);
+  counted.counts = counts;
+  counted.bound = RowBound{.card = "h200"};
+  counted.lines = {{3, counts}};
+  const auto now = [&] { return *file.find(counted.key); };
+  put(file, counted);
+  put(file, row("01", 512));
+  CHECK(now().counts == counts);
+  CHECK(now().bound->card == "h200");
+  CHECK(now().lines.size() == 1);
+  Row other = row("01", 512);
+  other.counts = RowCounts{{"instructions", 8}};
+  put(file, other);
+  CHECK(now().counts == other.counts);
+  CHECK_FALSE(now().bound);
+  CHECK(now().lines.empty());
+  put(file, row("01", 512, Status::incorrect));
+  CHECK_FALSE(now().counts);
+}
+
 TEST_CASE("inputs are part of a row's key, and absent where they are the usual ones") {
   const Problem problem{.seq_q = 512, .seq_kv = 512};
   CHECK(to_json(problem) == to_json(problem, InputKind(Distribution::normal)));

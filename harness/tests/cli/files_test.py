@@ -101,14 +101,22 @@ class Refusals(FileCase):
         for words in (("tune", "06", "--static", "--json"), ("limits", "--json")):
             self.refused(*words, notes, says="exists; --overwrite replaces it")
 
-    def test_what_a_former_run_wrote_is_replaced(self) -> None:
-        words = ("--output", "o.npy", "--trace", "t.json", "--json", "r.json")
+    def test_what_a_former_run_wrote_is_continued(self) -> None:
+        words = ("--trace", "t.json", "--json", "r.json")
         self.good(*words)
-        before = (self.folder / "o.npy").read_bytes()
+        self.good(*words)
+        self.assertEqual(len(self.document("r.json")["rows"]), 1)
         self.good(*words, "--batch", 2)
-        self.assertNotEqual((self.folder / "o.npy").read_bytes(), before)
         self.assertEqual(len(self.document("r.json")["rows"]), 2)
-        self.assertEqual(self.names(), {"o.npy", "t.json", "r.json"})
+        self.assertEqual(self.names(), {"t.json", "r.json"})
+
+    def test_an_array_does_not_say_what_wrote_it(self) -> None:
+        for text in (npy_bytes((2, 2)), b"\x93NUMPY", npy_bytes((1, 1, 128, 64))[:200]):
+            (self.folder / "o.npy").write_bytes(text)
+            self.refused(*RUN, "--output", "o.npy", says="--output: 'o.npy' exists; --overwrite replaces")
+            self.assertEqual((self.folder / "o.npy").read_bytes(), text)
+        self.good("--output", "o.npy", "--overwrite")
+        self.refused(*RUN, "--output", "o.npy", says="--overwrite")  # of the same command, too
 
     def test_measured_files_stay(self) -> None:
         """A committed measurement is of another device: no option writes over it."""
@@ -131,8 +139,9 @@ class Contents(FileCase):
             os.chmod(self.folder / f"real.{name}", 0o640)
             (self.folder / f"link.{name}").symlink_to(f"real.{name}")
         before = (self.folder / "real.trace").read_bytes()
-        self.good("--json", "link.json", "--output", "link.npy", "--trace", "link.trace", "--heads", 1)
+        self.good("--json", "link.json", "--trace", "link.trace", "--heads", 1)
         self.assertEqual(len(self.document("real.json")["rows"]), 2)
+        self.good("--output", "link.npy", "--overwrite")
         self.assertNotEqual((self.folder / "real.trace").read_bytes(), before)
         for name in ("json", "npy", "trace"):
             self.assertTrue((self.folder / f"link.{name}").is_symlink())
@@ -178,7 +187,13 @@ class Contents(FileCase):
         self.fa(*words, code=OK, out=r".*correct.*correct.*")
         self.assertEqual([row["id"] for row in self.document("c.json")["rows"]], ["05", "06"])
         self.fa(*words, "--json", code=OK, out=r"\{.*\}\n")
-        self.assertEqual(len(self.document("c.json")["rows"]), 2)
+        before = self.document("c.json")["rows"]
+        self.assertEqual(len(before), 2)
+        # A verdict adds nothing to them and takes nothing away.
+        self.good("--json", "c.json")
+        after = self.document("c.json")["rows"]
+        for part in ("counts", "bound", "check", "problem"):
+            self.assertEqual([row[part] for row in after], [row[part] for row in before])
 
 
 class Failures(FileCase):
@@ -190,7 +205,7 @@ class Failures(FileCase):
         before = (self.folder / "o.npy").read_bytes()
         for option in ("--output", "--trace"):
             name = "o.npy" if option == "--output" else "t.json"
-            process = self.start(*RUN, option, name, preexec_fn=self.limited(10_000))
+            process = self.start(*RUN, option, name, "--overwrite", preexec_fn=self.limited(10_000))
             out, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, ENVIRONMENT, err)
             self.assertIn("correct\n", out)

@@ -207,6 +207,8 @@ class BenchmarkTest(support.FolderTest):
         ' or row["ablation"]': ("", "speed_ups: "),
         'problem["seq_q"], problem["head_dim"]\n': ('problem["seq_q"], 0\n', "speed_ups: "),
         'shape = problem["batch"]': ("shape = 1", "speed_ups: "),
+        'problem["causal"])] = value': ("False)] = value", "speed_ups: "),
+        '[(*shape, problem["causal"])]': ("[shape]", "speed_ups: "),
         "/ rates[standard][key]": ("* rates[standard][key]", "speed_ups: "),
         "3 * scores": ("scores", "bytes_written: "),
         "# Your code: end": ("raise KeyError('x')", "KeyError"),
@@ -257,6 +259,12 @@ class CommandLineTest(support.FolderTest):
             (own / file).write_text("mine", encoding="utf-8")
             self.assertEqual(run_script(number, **environment)[0], 3)
             self.assertEqual((own / file).read_text(encoding="utf-8"), "mine")
+
+    def test_a_folder_that_cannot_be_made(self) -> None:
+        (self.folder / "file").touch()
+        code, output = run_script(1, FA_OWN_DIR=str(self.folder / "file/own"))
+        self.assertEqual(code, 3)
+        self.assertRegex(output, r"^exercise.py: error: cannot write .*: Not a directory; set FA_OWN_.*\n$")
 
 
 if __name__ == "__main__":

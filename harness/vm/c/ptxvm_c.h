@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; ptxvm_version() must return it. */
-#define PTXVM_VERSION 4
+#define PTXVM_VERSION 5
 
 typedef struct ptxvm_module ptxvm_module;
 
@@ -36,6 +36,7 @@ typedef struct ptxvm_buffer {
   void* data;           /* offset 8 */
   uint64_t bytes;       /* offset 16 */
   int32_t written_back; /* offset 24 */
+  uint32_t skew;        /* offset 28: bytes after a multiple of 256 at which it begins, below 256 */
 } ptxvm_buffer;
 
 enum { PTXVM_POINTER = 0, PTXVM_VALUE = 1, PTXVM_TENSOR_MAP = 2 };
