@@ -202,7 +202,8 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   threads = state.communicates || state.ordered ? 1 : std::min(threads, clusters);
   threads = std::min(threads, threads_with_room(program, complete, options));
 
-  Work work(clusters, options.cta_order == Order::kReversed, options.max_steps);
+  Work work(clusters, options.cta_order == Order::kReversed ? state.resident_limit : 0,
+            options.max_steps);
   ProbeSets probes(options.observers);
   {
     std::vector<std::unique_ptr<GridRunner>> runners;

@@ -167,7 +167,8 @@ struct LaunchConfig {
   bool cooperative = false;
 };
 
-/// Order in which warps of a block, or blocks of the grid, get their turn.
+/// Order in which warps of a block, or blocks of the grid, get their turn. Of the blocks, as many
+/// as the card holds are reversed: a block may wait for those before it.
 enum class Order : uint8_t { kForward, kReversed };
 
 struct Options {
