@@ -269,7 +269,11 @@ Ref OperandLowering::immediate(const Operand& o, const isa::OperandSpec& spec) {
 }
 
 Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) {
-  if (auto reg = symbols_.find_register(o.name, scope_)) {
+  if (o.element < 0 && symbols_.has_vectors() && symbols_.vector_of(o.name, scope_) != 0) {
+    fail(o.span, quote(o.name) + " is a vector register; one of its elements, as in " +
+                     quote(std::string(o.name) + ".x") + ", is needed here");
+  }
+  if (auto reg = symbols_.find_register(o.name, scope_, o.element)) {
     if (!fits(spec.type, reg->type, spec.relaxed)) {
       fail(o.span, quote(o.name) + " is a " + dotted(reg->type) + " register; a " +
                        dotted(spec.type) + " operand is needed");
