@@ -204,7 +204,9 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
                      ? m.columns / static_cast<int>(to_number(count.substr(2), row))
                      : static_cast<int>(to_number(count, row));
     spec.type = operand_type(text.substr(space + 1, text.size() - space - 2), m, row);
-    spec.register_only = true;
+    const bool half =
+        kind(spec.type) == TypeKind::kFloat && spec.type != Type::kF32 && spec.type != Type::kF64;
+    spec.register_only |= half;
     return spec;
   }
   if (text == "v") {  // scalar or vector, as .v2 and .v4 say

@@ -64,7 +64,8 @@ class BodyLowering {
     uint64_t aux = 0;
   };
 
-  void statement(uint32_t index);
+  void statement(uint32_t index, const text::Statement& s);
+  text::Statement with_elements(const text::Statement& s) const;
   void pack(const text::Statement& s, const isa::Spelling& spelling, Lowered& out);
   void call(const text::Statement& s, Lowered& out);
   CallSite::Passed passed(const text::Operand& o, uint32_t scope);

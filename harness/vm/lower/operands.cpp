@@ -29,6 +29,10 @@ bool fits(Type wanted, Type declared, bool relaxed) {
   return float_wanted == float_declared;
 }
 
+bool is_number(const Operand& o) {
+  return o.kind == Operand::Kind::kInteger || o.kind == Operand::Kind::kFloat;
+}
+
 bool names_param(const isa::Spelling& spelling) {
   return std::any_of(spelling.tokens.begin(), spelling.tokens.end(),
                      [](const isa::Token& t) { return t.text == "param"; });
@@ -120,6 +124,11 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
       for (const Operand& item : o.items) {
         if (item.negated || !item.second.empty()) fail(item.span, "expected a register");
         out_.push_back(value(item, spec));
+      }
+      // ptxas finds no type for a vector of bits in which no register stands.
+      if (!spec.relaxed && kind(spec.type) == TypeKind::kBits &&
+          std::all_of(o.items.begin(), o.items.end(), is_number)) {
+        fail(o.span, "one element at least must be a register");
       }
       return;
     }
@@ -260,7 +269,11 @@ Ref OperandLowering::immediate(const Operand& o, const isa::OperandSpec& spec) {
 }
 
 Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) {
-  if (auto reg = symbols_.find_register(o.name, scope_)) {
+  if (o.element < 0 && symbols_.has_vectors() && symbols_.vector_of(o.name, scope_) != 0) {
+    fail(o.span, quote(o.name) + " is a vector register; one of its elements, as in " +
+                     quote(std::string(o.name) + ".x") + ", is needed here");
+  }
+  if (auto reg = symbols_.find_register(o.name, scope_, o.element)) {
     if (!fits(spec.type, reg->type, spec.relaxed)) {
       fail(o.span, quote(o.name) + " is a " + dotted(reg->type) + " register; a " +
                        dotted(spec.type) + " operand is needed");

@@ -24,6 +24,40 @@ TEST_CASE("a vector of one in loads and stores, as Triton writes it") {
   CHECK_THROWS_AS(word("  add.u32 { %r1 }, %r1, 5;"), Error);
 }
 
+TEST_CASE("vector registers") {
+  const std::string declare =
+      "  .reg .v2 .f32 mx; .reg .v4 .b32 %q<3>; .reg .v2 .b64 %w; .reg .v2 .b32 u;\n"
+      "  mov.b32 %r2, 0x40000000; st.global.v4.b32 [%in], {%lane, %r2, 3, 4};\n";
+  const auto result = [&](const std::string& body) { return word(declare + body); };
+  // Elements by both sets of letters; each is a register of its own.
+  CHECK(result("  mov.f32 mx.x, 1.0; mov.f32 mx.y, 2.0; add.f32 mx.r, mx.x, mx.g;\n"
+               "  mov.b32 %r1, mx.x;") == 0x40400000);
+  CHECK(result("  mov.b32 %q1.w, 7; mov.b32 %q2.w, 8; mov.b32 %q1.z, 9; mov.b32 %r1, %q1.a;") == 7);
+  // A whole one in loads, stores, packing and moves.
+  CHECK(result("  ld.global.v4.b32 %q1, [%in]; add.u32 %r1, %q1.x, %q1.w;") == 7);
+  CHECK(result("  ld.global.v4.b32 %q0, [%in]; mov.b32 %q0.y, 5; st.global.v4.b32 [%in], %q0;\n"
+               "  ld.global.b32 %r1, [%in+4];") == 5);
+  CHECK(result("  ld.global.v2.f32 {mx.y, mx.x}, [%in]; mov.b64 %d1, mx; shr.u64 %d1, %d1, 32;\n"
+               "  cvt.u32.u64 %r1, %d1;") == 3);
+  CHECK(result("  mov.b64 u, 0x900000008; mov.v2.b32 u, {u.y, u.x}; mov.b32 %r1, u.x;") == 9);
+  CHECK(result("  ld.global.v4.b32 %q0, [%in]; mov.v4.u32 {%r4, %r5, %r6, %r1}, %q0;") == 4);
+  CHECK(result("  mov.v2.b64 %w, {%base, 6}; cvt.u32.u64 %r1, %w.y;") == 6);
+  CHECK(result("  .shared .align 16 .b8 tile[512]; mov.u32 %r2, tile;\n"
+               "  mad.lo.u32 %r3, %lane, 16, %r2; mov.b32 u.x, %lane; mov.b32 u.y, 1;\n"
+               "  stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r3], u; bar.warp.sync -1;\n"
+               "  ldmatrix.sync.aligned.m8n8.x2.shared.b16 u, [%r3]; mov.b32 %r1, u.x;") == 3);
+  // A name of an inner scope hides the vector.
+  CHECK(result("  mov.f32 mx.x, 1.0; { .reg .b32 mx; mov.b32 mx, 4; mov.b32 %r1, mx; }") == 4);
+  for (const char* bad :
+       {"mov.f32 mx.z, 1.0;", "mov.b32 %q1.v, 1;", "mov.b32 %q3.x, 1;", "add.f32 mx, mx, mx;",
+        "mov.f32 mx, mx;", "ld.global.v4.f32 mx, [%in];", "ld.global.b32 %r1, [%w.x];",
+        "mov.f32 %f1.x, 1.0;", "ld.global.v2.f32 {mx, mx}, [%in];", ".reg .v2 .pred pp;",
+        ".reg .v4 .b64 big;", ".reg .v2 .b128 big;"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(result("  " + std::string(bad)), Error);
+  }
+}
+
 TEST_CASE("modifiers in another order") {
   CHECK(word("  setp.lt.u32 %p1, %lane, 4; vote.ballot.sync.b32 %r1, %p1, -1;") == 15);
   CHECK(word("  .shared .align 16 .b8 tile[512]; mov.u32 %r2, tile;\n"
