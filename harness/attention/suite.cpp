@@ -54,8 +54,10 @@ class Collector {
   }
 
   // Several parts, heads and batch entries for each thread block, or a thread block for each part.
-  // A warp that looks for its place among the lengths does so 32 entries at a time.
+  // A warp that looks for its place among the lengths does so 32 entries at a time. The mask does
+  // not change that.
   void many_entries() {
+    if (causal_ && !crossed_) return;
     add_cached({.heads = 20, .seq_kv = 1100, .own_kv_heads = 10}, {Distribution::needle}, 3);
     const Problem ragged{.batch = 40,
                          .heads = 4,
