@@ -190,7 +190,7 @@ TEST_CASE("a row that was only verified keeps the counts of the one that it repl
   const RowCounts counts{{"instructions", 7}};
   Row counted = row("01", 512);
   counted.counts = counts;
-  counted.bound = RowBound{.card = "h200"};
+  counted.bound = RowBound{.card = "h200", .launches = {{.entry = "f"}}};
   counted.lines = {{3, counts}};
   const auto now = [&] { return *file.find(counted.key); };
   put(file, counted);
