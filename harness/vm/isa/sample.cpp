@@ -76,7 +76,7 @@ std::string sample_statement(const Spelling& spelling, bool with_optional, bool 
   int next = 0;
   bool first = true;
   for (const OperandSpec& spec : spelling.operands) {
-    if (spec.optional && (!with_optional || spec.sm > spelling.row->sm)) break;
+    if (spec.optional && (!with_optional || spec.sm > spelling.row->sm)) continue;
     text += first ? " " : ", ";
     text += operand(spec, next, constants);
     first = false;

@@ -278,14 +278,14 @@ CountClass count_of(const Row& row, const std::vector<Token>& tokens) {
   return row.count;
 }
 
-// Whether a vector stands where the other spelling has none, which tells their statements apart.
+// Whether a vector or a predicate stands where the other spelling has none, which tells their
+// statements apart.
 bool differ(const Spelling& a, const Spelling& b) {
-  for (size_t i = 0; i < std::min(a.operands.size(), b.operands.size()); ++i) {
-    if ((a.operands[i].kind == OperandKind::kVector) !=
-        (b.operands[i].kind == OperandKind::kVector))
-      return true;
-  }
-  return false;
+  const auto shape = [](const OperandSpec& o) {
+    return std::pair(o.kind == OperandKind::kVector, o.type == Type::kPred);
+  };
+  return !std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(),
+                     [&](const auto& x, const auto& y) { return shape(x) == shape(y); });
 }
 
 struct Table {

@@ -13,15 +13,6 @@ namespace {
 
 constexpr uint32_t kNone = 0xffffffffu;
 
-// Whether vectors stand where the spelling has them: tells overloads apart.
-bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s) {
-  for (size_t i = 0; i < std::min(s.operands.size(), spelling.operands.size()); ++i) {
-    const bool vector = spelling.operands[i].kind == isa::OperandKind::kVector;
-    if (vector != (s.operands[i].kind == text::Operand::Kind::kVector)) return false;
-  }
-  return true;
-}
-
 bool is_base(const isa::Spelling* s, std::string_view base) {
   return s->tokens[0].text == base;
 }
@@ -66,7 +57,21 @@ void BodyLowering::read() {
   }
 }
 
-isa::Decoded BodyLowering::decode(const text::Statement& s) const {
+// Whether vectors and predicates stand where the spelling has them: tells overloads apart.
+bool BodyLowering::shapes_fit(const isa::Spelling& spelling, const text::Statement& s) {
+  for (size_t i = 0; i < std::min(s.operands.size(), spelling.operands.size()); ++i) {
+    const text::Operand& o = s.operands[i];
+    const isa::OperandSpec& spec = spelling.operands[i];
+    const bool vector = spec.kind == isa::OperandKind::kVector;
+    if (vector != (o.kind == text::Operand::Kind::kVector)) return false;
+    if (o.kind != text::Operand::Kind::kName) continue;
+    const auto reg = symbols_.find_register(o.name, s.scope, o.element);
+    if (reg && (reg->type == Type::kPred) != (spec.type == Type::kPred)) return false;
+  }
+  return true;
+}
+
+isa::Decoded BodyLowering::decode(const text::Statement& s) {
   isa::Decoded d = isa::decode(s.opcode);
   while (d.spelling && d.spelling->overload && !shapes_fit(*d.spelling, s)) {
     d.spelling = d.spelling->overload;

@@ -72,7 +72,8 @@ class BodyLowering {
   void check_shape(const text::Statement& s, const CallSite& site);
   void refuse(const text::Statement& s, const isa::Spelling* spelling);
   void refuse(const text::Statement& s, std::string what, std::string reason);
-  isa::Decoded decode(const text::Statement& s) const;
+  bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s);
+  isa::Decoded decode(const text::Statement& s);
   void emit_block(uint32_t block, uint32_t next, std::vector<uint32_t>& position);
   void add(const Added& added, const std::vector<uint32_t>& operands);
 

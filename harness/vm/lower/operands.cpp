@@ -60,8 +60,9 @@ std::vector<uint32_t> OperandLowering::lower(const text::Statement& s,
   frame = false;
   scope_ = s.scope;
   const auto& specs = spelling.operands;
-  size_t least = 0;
-  while (least < specs.size() && !specs[least].optional) ++least;
+  const auto optional =
+      std::count_if(specs.begin(), specs.end(), [](const auto& o) { return o.optional; });
+  const size_t least = specs.size() - static_cast<size_t>(optional);
   const size_t extra = policy ? 1 : 0;
   const size_t given = s.operands.size() - std::min(extra, s.operands.size());
   if (s.operands.size() < least + extra || given > specs.size()) {
@@ -76,16 +77,14 @@ std::vector<uint32_t> OperandLowering::lower(const text::Statement& s,
     spec.type = Type::kB64;
     value(s.operands.back(), spec);
   }
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (i < given && specs[i].sm > sm) {
-      fail(s.operands[i].span, "this operand needs sm_" + std::to_string(specs[i].sm));
-    }
-    if (i < given) {
-      operand(s.operands[i], specs[i], spelling);
-    } else {
+  auto next = s.operands.begin();
+  for (const isa::OperandSpec& spec : specs) {
+    if (spec.optional && given == least) {
       out_.push_back(kNoRef);
-      if (specs[i].kind == isa::OperandKind::kMemory) out_.push_back(0);
+      continue;
     }
+    if (spec.sm > sm) fail(next->span, "this operand needs sm_" + std::to_string(spec.sm));
+    operand(*next++, spec, spelling);
   }
   return out_;
 }
