@@ -198,7 +198,7 @@ struct Decode : fa::StaticKernel<64, Bc, 4, D> {
     }
   }
 
-  // Hides the keys from `rows` on, and with the causal mask those behind a query.
+  // Hides the keys that a query does not see.
   __device__ static void mask(float (&S)[4], const fa::DecodeParameters& in, int head, int rows) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll

@@ -187,7 +187,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     wgmma_commit();
   }
 
-  // Hides the keys from `rows` on, and with the causal mask those behind a query.
+  // Hides the keys that a query does not see.
   __device__ static void mask(float (&S)[kKeys / 8][4], const fa::DecodeParameters& in, int rows) {
     const int query[] = {first_row() % in.seq_q, (first_row() + 8) % in.seq_q};
 #pragma unroll

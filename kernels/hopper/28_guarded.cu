@@ -72,10 +72,9 @@ struct Attention {
     }
   };
 
-  // Of a thread's two rows: reference near the maximum, sum of its columns, those of the last
-  // block, factor of the past.
+  // Of a thread's two rows: reference near the maximum, sum of its columns, factor of the past.
   struct Rows {
-    float max[2], sum[2] = {}, block_sum[2] = {}, alpha[2];
+    float max[2], sum[2] = {}, block_sum[2] = {}, alpha[2];  // block_sum is not in sum yet
   };
 
   // The warp's 16 rows of Q as A operands; the tile is swizzled.

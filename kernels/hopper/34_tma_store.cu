@@ -215,7 +215,7 @@ struct Attention {
     return (in.seq_q + Br - 1) / Br * in.heads;
   }
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
-    const int row_tiles = (in.seq_q + Br - 1) / Br;
+    const int row_tiles = tile_count(in) / in.heads;
     const int last = t - (in.heads - in.section) * row_tiles;  // its place among the last heads
     const int head = last < 0 ? t / row_tiles : in.heads - in.section + last % in.section;
     const int first_row = (row_tiles - 1 - (last < 0 ? t % row_tiles : last / in.section)) * Br;

@@ -30,11 +30,15 @@ inline void check_replays(Device& device, const Rung& rung) {
     problem.lengths = planned;
     const auto plan = std::get<LaunchPlan>(make_plan(rung, problem, device.description()));
     for (const auto& replayed : lengths) {
-      problem.lengths = replayed;
-      const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
-      device.load(problem, inputs);
+      Problem loaded = problem;
+      loaded.lengths = replayed;
+      Problem made = loaded;  // inputs are not made for no key at all
+      if (made.keys() == 0) made.lengths.back() = 1;
+      loaded.own_pages = made.pages();
+      const Inputs inputs = make_inputs(made, Distribution::normal, 1);
+      device.load(loaded, inputs);
       const Verdict verdict = pass_gate(
-          device, [&] { device.launch(plan); }, Verifier(problem, inputs));
+          device, [&] { device.launch(plan); }, Verifier(loaded, inputs));
       CAPTURE(rung.name, planned, replayed);
       CHECK(verdict.reason == "");
     }
