@@ -150,20 +150,27 @@ class RowGroup {
     return columns;
   }
 
+  // Each score in FP32 is the sum in one of two orders, that of the columns or the given one, which
+  // has the larger error.
   void dots(const std::vector<std::int64_t>& columns, const float* q, const float* k,
             const double* k_exact, float* s, double* s_exact) const {
-    float sum[kKeys] = {};
-    double sum_exact[kKeys] = {};
-    for (const std::int64_t c : columns) {
-      const float qc = q[c];
-      const auto qc_exact = static_cast<double>(qc);
+    float sum[kKeys] = {}, other[kKeys] = {};
+    double exact[kKeys] = {};
+    for (std::int64_t c = 0; c < d_; ++c) {
+      const std::int64_t o = columns[idx(c)];
       for (std::int64_t j = 0; j < kKeys; ++j) {
-        sum[j] += qc * k[c * kKeys + j];
-        sum_exact[j] += qc_exact * k_exact[c * kKeys + j];
+        sum[j] += q[c] * k[c * kKeys + j];
+        other[j] += q[o] * k[o * kKeys + j];
+        exact[j] += static_cast<double>(q[c]) * k_exact[c * kKeys + j];
       }
     }
-    std::copy_n(sum, kKeys, s);
-    std::copy_n(sum_exact, kKeys, s_exact);
+    for (std::int64_t j = 0; j < kKeys; ++j) {
+      const auto error = [&](float rounded) {
+        return std::abs(static_cast<double>(rounded) - exact[j]);
+      };
+      s[j] = error(other[j]) > error(sum[j]) ? other[j] : sum[j];
+    }
+    std::copy_n(exact, kKeys, s_exact);
   }
 
   void softmax(std::int64_t r) {
