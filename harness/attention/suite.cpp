@@ -59,13 +59,16 @@ class Collector {
   void many_entries() {
     if (causal_ && !crossed_) return;
     add_cached({.heads = 20, .seq_kv = 1100, .own_kv_heads = 10}, {Distribution::needle}, 3);
+    // More parts of a head than are merged at a time.
+    add_cached({.heads = 2, .seq_kv = 5000, .own_kv_heads = 1}, {{Distribution::normal, 4}});
     const Problem ragged{.batch = 40,
                          .heads = 4,
                          .seq_kv = 400,
                          .own_kv_heads = 2,
                          .lengths = random_lengths(40, 400, 1)};
-    const Problem equal{.batch = 36, .heads = 2, .seq_kv = 130};
-    for (const int sms : {0, 4}) {
+    // Shares that begin within a head and end within another one.
+    const Problem equal{.batch = 36, .heads = 2, .seq_kv = 600, .own_kv_heads = 1};
+    for (const int sms : {0, 16}) {
       add_cached(ragged, {Distribution::needle}, sms);
       add_cached(equal, {Distribution::needle}, sms);
     }
@@ -98,6 +101,11 @@ class Collector {
     add(1, 2, {130, 128}, {Distribution::normal});
     add(1, 2, {128, 129}, {Distribution::normal});
     add(1, 2, {65, 321}, {Distribution::spike});
+    // Copies are unrolled, a few rows each: the last row and the last key in every one of them.
+    for (std::int64_t row = 8; row < 128 && !causal_; row += 8)
+      add(1, 1, {row + 1, (row * 3) % 128 + 1}, {Distribution::normal});
+    // So are repairs: spikes in every column of a thread's fragment.
+    if (!causal_) add(1, 2, {8 * q(), 2 * kv()}, {Distribution::spike});
   }
 
   void full() {

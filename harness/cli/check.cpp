@@ -359,7 +359,11 @@ class CheckRun {
     add_relation(i, problem, "spikes in other rows", spikes);
     if (has(subject.rung->capabilities, Capabilities::lengths)) {
       Problem part = problem;
-      part.lengths = {131, 0};
+      // An empty entry; then a last key in each of the groups of rows that a tile is copied by.
+      part.lengths = {0};
+      for (std::int64_t length = 1; length < 256; length += 8) part.lengths.push_back(length);
+      part.batch = std::ssize(part.lengths);
+      part.heads = 8, part.own_kv_heads = 2, part.seq_kv = 300;
       if (has(subject.rung->capabilities, Capabilities::paged)) part.page = 16;
       add_relation(i, part, "unused memory", unused_memory);
     }
