@@ -71,7 +71,7 @@ TEST_CASE("what is written is read back, bit for bit") {
     HostTensor tensor = make_tensor(dtype, {2, 3, 5, 8});
     for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 0.37f * static_cast<float>(i));
     tensor.set(7, std::numeric_limits<float>::quiet_NaN());
-    write_npy(folder.file("t.npy"), tensor);
+    write_npy(folder.file("t.npy"), tensor, /*overwrite=*/true);
     CHECK(bitwise_equal(read_npy(folder.file("t.npy")), tensor));
     CHECK(folder.count() == 1);
     // The data start where numpy wants them.
