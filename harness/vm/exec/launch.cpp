@@ -190,11 +190,12 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   info.block = complete.block;
   info.cluster = complete.cluster;
   info.dynamic_shared_bytes = complete.dynamic_shared_bytes;
-  for (Observer* o : options.observers) {
+  for (const Observer* o : options.observers) {
     state.every_instruction |= o->wants_instructions();
     state.ordered |= o->wants_order();
-    o->begin(info);
   }
+  info.ordered = state.ordered;
+  for (Observer* o : options.observers) o->begin(info);
 
   const uint64_t clusters = complete.grid.count() / complete.cluster.count();
   uint64_t threads = options.threads != 0 ? static_cast<uint64_t>(options.threads)

@@ -69,10 +69,11 @@ class BulkCopy : public PendingWork {
     std::vector<GlobalRange> global_ranges;
     e.source = source;
     e.combines = update.combine != nullptr;
-    if (cta.launch->ordered && first && !apart) {
+    if (first && !apart) {
       for (const BoxRow& row : rows) {
         if (row.inside != 0)
           global_ranges.push_back({box.map.base + row.global_offset, row.inside});
+        if (!cta.launch->ordered && !global_ranges.empty()) break;
       }
     }
     e.global = global_ranges;

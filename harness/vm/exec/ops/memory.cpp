@@ -81,23 +81,15 @@ struct Store {
   const Warp& w;
   const Op& op;
   const Shape& shape;
-  const Request& request;
-  uint32_t lanes;
 };
 
-uint32_t unchanged_by(const void* given) {
+void write_store(const void* given, int lane, std::byte* out) {
   const Store& s = *static_cast<const Store*>(given);
-  uint32_t same = 0;
-  for_lanes(s.lanes, [&](int i) {
-    bool equal = true;
-    for (uint32_t e = 0; e < s.shape.count; ++e) {
-      const Ref ref = s.op.r[e + 2];
-      const uint64_t v = ref & kRefWide ? s.w.at<uint64_t>(ref)[i] : s.w.at<uint32_t>(ref)[i];
-      equal &= std::memcmp(s.request.host[i] + size_t{e} * s.shape.bytes, &v, s.shape.bytes) == 0;
-    }
-    if (equal) same |= 1u << i;
-  });
-  return same;
+  for (uint32_t e = 0; e < s.shape.count; ++e) {
+    const Ref ref = s.op.r[e + 2];
+    const uint64_t v = ref & kRefWide ? s.w.at<uint64_t>(ref)[lane] : s.w.at<uint32_t>(ref)[lane];
+    std::memcpy(out + size_t{e} * s.shape.bytes, &v, s.shape.bytes);
+  }
 }
 
 template <bool kObserved>
@@ -144,8 +136,8 @@ Step store(Warp& w, const Op& op) {
       unwritten = poison_stored(w, op, space, lanes, std::span(op.r + 2, shape.count), shape.bytes,
                                 request.narrow);
     if constexpr (kObserved) {
-      const Store all{w, op, shape, request, lanes};
-      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {unchanged_by, &all},
+      const Store all{w, op, shape};
+      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {write_store, &all},
                     unwritten.lanes != 0 ? &unwritten : nullptr);
     }
     for (uint32_t e = 0; e < shape.count; ++e) {
