@@ -219,6 +219,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   size_t bar = text.find('|');
   if (bar != std::string_view::npos) {
     spec.pair = true;
+    spec.pair_needed = text.ends_with("|p");
     text = text.substr(0, bar);
   }
   if (text.ends_with("*")) {

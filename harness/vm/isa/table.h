@@ -56,6 +56,7 @@ struct OperandSpec {
   bool negatable = false;          ///< `!p` is allowed.
   bool optional = false;           ///< May be left out; no memory, and one of a list at most.
   bool pair = false;               ///< Followed by `|q`, a second predicate destination.
+  bool pair_needed = false;        ///< That destination must be there.
   bool register_only = false;      ///< No immediate.
   bool sink_only = false;          ///< A destination that must be `_`.
   bool passed = false;             ///< Memory: in what a call passes.

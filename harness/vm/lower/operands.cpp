@@ -100,6 +100,9 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
       const bool one = spec.braces && o.kind == Operand::Kind::kVector && o.items.size() == 1;
       push(one ? o.items[0] : o, spec);
       if (!spec.pair) return;
+      if (spec.pair_needed && o.second.empty()) {
+        fail(o.span, "a second destination is needed: a predicate behind '|'");
+      }
       isa::OperandSpec second;
       second.type = Type::kPred;
       second.role = isa::Role::kWrite;

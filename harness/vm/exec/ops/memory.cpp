@@ -175,6 +175,7 @@ Shape shape_of(Modifiers& m) {
   // memory model's orders are stronger here than any of these ask for.
   s.polls = m.choice({"volatile", "relaxed", "acquire", "cv"}) >= 0;
   m.choice({"weak", "release"});
+  m.flag("mmio");  // there are no devices here: a relaxed access of the system
   m.choice({"cta", "cluster", "gpu", "sys"});
   m.flag("nc");
   m.ignore_cache_hints();
@@ -195,6 +196,27 @@ Shape shape_of(Modifiers& m) {
 Bound ld(Modifiers& m) {
   const Shape s = shape_of(m);
   return {load<false>, load<true>, pack(s)};
+}
+
+// What is discarded has no value until it is written again: all ones, which show as NaN.
+Bound discard(Modifiers& m) {
+  m.ignore_cache_hints();
+  return code(
+      [](Warp& w, const Op& op) {
+        Request request;
+        lane_addresses(w, op.r[0], op.r[1], request.wide);
+        for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+          if (space != Space::kGlobal) {
+            raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+                  "the address is not in global memory");
+          }
+          constexpr uint32_t kBytes = 128;
+          resolve(w, op, space, lanes, kBytes, kBytes, true, request);
+          for_lanes(lanes, [&](int i) { std::memset(request.host[i], 0xff, kBytes); });
+        });
+        return Step::kNext;
+      },
+      static_cast<uint64_t>(space_of_access(m)));
 }
 
 Bound st(Modifiers& m) {
