@@ -92,8 +92,12 @@ class Device {
   virtual HostTensor download_output() = 0;
   /// The same for the LSE, float32 [B, H, Nq, 1]. The problem must have asked for it.
   virtual HostTensor download_lse() = 0;
-  /// Names of the buffers whose red zones were overwritten; empty when all are intact.
+  /// Names of the buffers whose red zones were overwritten; empty when all are intact. Writes the
+  /// damaged zones anew, so that the next kernel is not blamed for them.
   virtual std::vector<std::string> damaged_red_zones() = 0;
+  /// Names of the zeroed scratch buffers that hold something else than zeros; empty after a correct
+  /// launch. Zeroes them, so that the next kernel finds what it was promised.
+  virtual std::vector<std::string> nonzero_scratch() = 0;
 };
 
 }  // namespace fa

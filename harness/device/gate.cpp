@@ -4,9 +4,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace fa {
+
+namespace {
+
+/// Adds the names that are not in the list yet.
+void add(std::vector<std::string>& names, const std::vector<std::string>& found) {
+  for (const std::string& name : found)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
+}  // namespace
 
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output, Repeat repeat) {
@@ -20,6 +31,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     launch();
     Output result{device.download_output(), {}};
     if (with_lse) result.lse = device.download_lse();
+    add(verdict.damaged, device.damaged_red_zones());
+    add(verdict.nonzero, device.nonzero_scratch());
     return result;
   };
   Output first;
@@ -32,6 +45,7 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
   } catch (const KernelFault& fault) {
     verdict.reason = fault.what();
     verdict.details = fault.details;
+    device.nonzero_scratch();  // a launch that stopped half-way has not reset its counters
     return verdict;
   }
   std::string difference;
@@ -41,11 +55,12 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     if (verdict.check.ok) verdict.check = verifier.check(second.o);
     if (with_lse && verdict.lse.ok) verdict.lse = verifier.check_lse(second.lse);
   }
-  verdict.damaged = device.damaged_red_zones();
-
   if (!verdict.damaged.empty()) {
     verdict.reason =
         fmt::format("memory outside {} was overwritten", fmt::join(verdict.damaged, ", "));
+  } else if (!verdict.nonzero.empty()) {
+    verdict.reason = fmt::format("{} not zero after the launch, as the next launch needs it",
+                                 fmt::join(verdict.nonzero, ", "));
   } else if (!verdict.check.ok) {
     verdict.reason = verdict.check.reason;
   } else if (with_lse && !verdict.lse.ok) {

@@ -18,6 +18,7 @@ struct Verdict {
   bool repeatable = false;  ///< the second launch gave the same bits
   std::string details;      ///< of a KernelFault: where it happened, several lines
   std::vector<std::string> damaged;  ///< buffers whose red zones were overwritten
+  std::vector<std::string> nonzero;  ///< zeroed scratch buffers that a launch did not zero again
 };
 
 /// What a second launch must give: the same bits, or for kernels of others, which may add up parts

@@ -83,7 +83,7 @@ DeviceDescription gpu_description() {
 
 /// Bytes of the problem's buffers; in floating point, because the product of extents that are each
 /// allowed may not fit 64 bits.
-std::map<Tensor, double> tensor_sizes(const Problem& problem) {
+static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
   const double q = static_cast<double>(size_of(problem.dtype)) * problem.head_dim * problem.rows();
   const double kv = (problem.input_bytes() - q) / 2;
   std::map<Tensor, double> sizes{{Tensor::q, q}, {Tensor::k, kv}, {Tensor::v, kv}, {Tensor::o, q}};
@@ -135,7 +135,9 @@ struct GpuDevice::Pinned {
   std::array<std::byte*, 2> chunk{};
   std::array<cudaEvent_t, 2> done{};
 
-  Pinned() {
+  Pinned() = default;
+  /// Not the constructor: the destructor frees what was allocated before a failure.
+  void allocate() {
     for (std::size_t i = 0; i < 2; ++i) {
       void* memory = nullptr;
       check_cuda(cudaHostAlloc(&memory, kChunk, cudaHostAllocDefault),
@@ -162,6 +164,7 @@ GpuDevice::GpuDevice(GpuOptions options)
   check_cuda(cudaDeviceSynchronize(), "starting the GPU");
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   pinned_ = std::make_unique<Pinned>();
+  pinned_->allocate();
 }
 
 GpuDevice::~GpuDevice() {
@@ -293,9 +296,13 @@ const GpuDevice::Region& GpuDevice::zeroed_scratch(const Scratch& wanted) {
   Buffer& made = zeroed_.emplace_back(wanted.name, options_.red_zone, bytes);
   made.zeroed = true;
   write_red_zones(made);
-  check_cuda(cudaMemsetAsync(made.data(), 0, made.size, stream_),
-             fmt::format("zeroing {}", wanted.name));
+  zero(made);
   return made;
+}
+
+void GpuDevice::zero(const Region& held) {
+  check_cuda(cudaMemsetAsync(held.data(), 0, held.size, stream_),
+             fmt::format("zeroing {}", held.name));
 }
 
 /// All plans share one block of memory, the largest that any of them needed so far: two that take
@@ -474,7 +481,9 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
       intact &= std::all_of(copy.begin(), copy.end(),
                             [](std::byte byte) { return byte == kRedZonePattern; });
     }
-    if (!intact) damaged.emplace_back(checked.name);
+    if (intact) return;
+    damaged.emplace_back(checked.name);
+    write_red_zones(checked);
   };
   for (const auto& [tensor, checked] : buffers_) check(checked);
   // The memory of a plan that was launched since the last poisoning only has other contents.
@@ -482,6 +491,19 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
     for (const Region& checked : scratch_) check(checked);
   }
   return damaged;
+}
+
+std::vector<std::string> GpuDevice::nonzero_scratch() {
+  synchronize();
+  std::vector<std::string> nonzero;
+  for (const Buffer& held : zeroed_) {
+    std::vector<std::byte> copy(held.size);
+    download(held, copy.data());
+    if (std::ranges::all_of(copy, [](std::byte byte) { return byte == std::byte{0}; })) continue;
+    nonzero.emplace_back(held.name);
+    zero(held);
+  }
+  return nonzero;
 }
 
 std::optional<KernelResources> GpuDevice::resources(const Launch& launch) {

@@ -75,6 +75,7 @@ class GpuDevice final : public Device {
   HostTensor download_output() override;
   HostTensor download_lse() override;
   std::vector<std::string> damaged_red_zones() override;
+  std::vector<std::string> nonzero_scratch() override;
 
   const GpuProperties& properties() const { return properties_; }
   GpuStream stream() const { return stream_; }
@@ -103,6 +104,7 @@ class GpuDevice final : public Device {
   void lay_out_scratch(const LaunchPlan& plan);
   void write_red_zones(const Region& region);
   void poison(const Region& held);
+  void zero(const Region& held);
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
   HostTensor download(Tensor source, HostTensor target);

@@ -130,6 +130,18 @@ void VmDevice::poison_output() {
     if (!held.zeroed) poison(held.address);
 }
 
+std::vector<std::string> VmDevice::nonzero_scratch() {
+  std::vector<std::string> nonzero;
+  for (const HeldScratch& held : scratch_) {
+    if (!held.zeroed) continue;
+    const std::span<std::byte> bytes = memory_->bytes(held.address);
+    if (std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; })) continue;
+    nonzero.emplace_back(held.name);
+    std::ranges::fill(bytes, std::byte{0});
+  }
+  return nonzero;
+}
+
 ptxvm::Address VmDevice::address(Tensor tensor) const {
   return addresses_.at(static_cast<std::size_t>(tensor));
 }
@@ -151,7 +163,7 @@ void VmDevice::provide_scratch(const LaunchPlan& plan) {
   for (const Scratch& wanted : plan.scratch) {
     const auto bytes = static_cast<std::size_t>(wanted.bytes);
     const ptxvm::Fill fill = wanted.zeroed ? ptxvm::Fill::kZero : ptxvm::Fill::kPoison;
-    scratch_.push_back({memory_->allocate(wanted.name, bytes, fill), wanted.zeroed});
+    scratch_.push_back({memory_->allocate(wanted.name, bytes, fill), wanted.name, wanted.zeroed});
   }
 }
 

@@ -62,6 +62,7 @@ class VmDevice final : public Device {
   HostTensor download_lse() override;
   /// Always empty: an access outside a buffer stops the kernel.
   std::vector<std::string> damaged_red_zones() override { return {}; }
+  std::vector<std::string> nonzero_scratch() override;
 
   /// Counts of the last plan, a launch each; empty unless asked for.
   const std::vector<LaunchCounts>& counts() const { return counts_; }
@@ -83,6 +84,7 @@ class VmDevice final : public Device {
   std::vector<ptxvm::Address> addresses_;  ///< in the order of Tensor
   struct HeldScratch {
     ptxvm::Address address;
+    std::string name;
     bool zeroed;
   };
   std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any

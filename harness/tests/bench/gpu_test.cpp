@@ -131,6 +131,7 @@ TEST_CASE("plans share their scratch memory, whoever comes first, and each has i
   device.poison_output();
   device.launch(scratch_plan(small, 1, 32));
   CHECK(device.damaged_red_zones() == std::vector<std::string>{"m"});
+  CHECK(device.damaged_red_zones().empty());  // repaired
 }
 
 TEST_CASE("scratch that does not fit is refused, and the next plan runs") {
@@ -187,6 +188,9 @@ TEST_CASE("a zeroed scratch buffer starts as zeros, and nobody but its plan writ
     device.load(larger, make_inputs(larger, Distribution::normal, 1));
     CHECK(found(counter, 0) == 7.f);
     CHECK(device.damaged_red_zones().empty());
+    CHECK(device.nonzero_scratch() == std::vector<std::string>{"tickets", "counter"});
+    CHECK(device.nonzero_scratch().empty());
+    CHECK(found({.name = "tickets", .bytes = 4, .zeroed = true}, 0) == 0.f);
   }
 }
 

@@ -121,6 +121,9 @@ TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is"
   CHECK(found(4) == Words{1, 1});  // the same buffers
   device.poison_output();
   CHECK(found(4) == Words{2, kPoison});
+  CHECK(device.nonzero_scratch() == std::vector<std::string>{"counter"});
+  CHECK(device.nonzero_scratch().empty());
+  CHECK(found(4)[0] == 0u);  // repaired, so that the next rung is not called wrong
   CHECK(found(8)[0] == 0u);  // another plan's
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   CHECK(found(8)[0] == 0u);
