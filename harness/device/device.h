@@ -27,13 +27,27 @@ struct OutOfMemory : DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// The kernel did what no correct kernel does: an access outside its buffers, a deadlock, a race.
-/// `what()` is one line, `details` a text for people. Exit code 1.
-struct KernelFault : std::runtime_error {
-  KernelFault(const std::string& message, std::string text)
-      : std::runtime_error(message), details(std::move(text)) {}
-  std::string details;
+/// One of the things that a kernel did wrong, where the device can tell them apart.
+struct KernelFinding {
+  std::string kind;   ///< "race"
+  std::string place;  ///< in the kernel's source, the same whatever the problem
+  std::string text;   ///< for people, several lines
 };
+
+/// The kernel, or the plan that launches it, did what no correct one does: an access outside its
+/// buffers, a deadlock, a race, an empty grid. `what()` is one line. Exit code 1.
+struct KernelFault : std::runtime_error {
+  explicit KernelFault(const std::string& message, std::vector<KernelFinding> found = {})
+      : std::runtime_error(message), findings(std::move(found)) {}
+  std::vector<KernelFinding> findings;
+};
+
+/// Their texts below each other.
+std::string text_of(const std::vector<KernelFinding>& findings);
+
+/// Throws KernelFault where no device can execute this launch of a plan with so many scratch
+/// buffers.
+void require_launchable(const Launch& launch, std::size_t scratch_buffers);
 
 /// What one entry point uses, by the runtime's account.
 struct KernelResources {

@@ -4,20 +4,21 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace fa {
 
-namespace {
-
-/// Adds the names that are not in the list yet.
-void add(std::vector<std::string>& names, const std::vector<std::string>& found) {
-  for (const std::string& name : found)
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+std::string Leftovers::reason() const {
+  if (!damaged.empty())
+    return fmt::format("memory outside {} was overwritten", fmt::join(damaged, ", "));
+  if (nonzero.empty()) return {};
+  return fmt::format("{} not zero after the launch, as the next launch needs it",
+                     fmt::join(nonzero, ", "));
 }
 
-}  // namespace
+Leftovers repair(Device& device) {
+  return {device.damaged_red_zones(), device.nonzero_scratch()};
+}
 
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output, Repeat repeat) {
@@ -31,8 +32,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     launch();
     Output result{device.download_output(), {}};
     if (with_lse) result.lse = device.download_lse();
-    add(verdict.damaged, device.damaged_red_zones());
-    add(verdict.nonzero, device.nonzero_scratch());
+    Leftovers left = repair(device);
+    if (verdict.left.empty()) verdict.left = std::move(left);
     return result;
   };
   Output first;
@@ -44,8 +45,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     second = run();
   } catch (const KernelFault& fault) {
     verdict.reason = fault.what();
-    verdict.details = fault.details;
-    device.nonzero_scratch();  // a launch that stopped half-way has not reset its counters
+    verdict.findings = fault.findings;
+    repair(device);  // a launch that stopped half-way has not reset its counters
     return verdict;
   }
   std::string difference;
@@ -55,12 +56,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     if (verdict.check.ok) verdict.check = verifier.check(second.o);
     if (with_lse && verdict.lse.ok) verdict.lse = verifier.check_lse(second.lse);
   }
-  if (!verdict.damaged.empty()) {
-    verdict.reason =
-        fmt::format("memory outside {} was overwritten", fmt::join(verdict.damaged, ", "));
-  } else if (!verdict.nonzero.empty()) {
-    verdict.reason = fmt::format("{} not zero after the launch, as the next launch needs it",
-                                 fmt::join(verdict.nonzero, ", "));
+  if (!verdict.left.empty()) {
+    verdict.reason = verdict.left.reason();
   } else if (!verdict.check.ok) {
     verdict.reason = verdict.check.reason;
   } else if (with_lse && !verdict.lse.ok) {

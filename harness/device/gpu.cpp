@@ -210,8 +210,9 @@ void GpuDevice::require_free(const std::vector<double>& sizes, const std::string
   std::size_t free = 0;
   std::size_t total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
-  // Scratch memory is freed before there is more of it.
-  for (const Buffer& held : scratch_memory_) free += held.allocated();
+  // Scratch memory is freed before there is more of it, unless recorded launches need it.
+  if (scratch_memory_.use_count() == 1)
+    for (const Buffer& held : *scratch_memory_) free += held.allocated();
   if (needed <= static_cast<double>(free)) return;
   throw OutOfMemory(
       fmt::format("{} needs {:.0f} bytes of GPU memory for {}; {} of {} bytes are free on {}", who,
@@ -264,7 +265,7 @@ void GpuDevice::unload() {
   synchronize();
   buffers_.clear();
   scratch_.clear();
-  scratch_memory_.clear();
+  scratch_memory_.reset();
 }
 
 const GpuDevice::Buffer* GpuDevice::buffer(Tensor tensor) const {
@@ -330,28 +331,31 @@ void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
     scratch_ = std::move(regions);
     return;
   }
-  if (exact || scratch_memory_.empty() || scratch_memory_.front().size < total) {
+  if (exact || !scratch_memory_ || scratch_memory_->front().size < total) {
     require_free(exact ? sizes : std::vector<double>{static_cast<double>(total)},
                  plan.launches.front().entry, "its scratch buffers");
     // Freed first: the old and the new memory may not fit together.
     synchronize();
     scratch_.clear();
-    scratch_memory_.clear();
+    scratch_memory_.reset();
     scratch_due_ = true;
+    auto memory = std::make_shared<std::vector<Buffer>>();
     if (exact) {
       for (const Region& region : regions) {
         if (region.zeroed) {
           scratch_.push_back(region);
           continue;
         }
-        scratch_memory_.emplace_back(region.name, 0, region.size);
-        scratch_.push_back(static_cast<const Region&>(scratch_memory_.back()));
+        memory->emplace_back(region.name, 0, region.size);
+        scratch_.push_back(static_cast<const Region&>(memory->back()));
       }
+      scratch_memory_ = std::move(memory);
       return;
     }
-    scratch_memory_.emplace_back("scratch", 0, total);
+    memory->emplace_back("scratch", 0, total);
+    scratch_memory_ = std::move(memory);
   }
-  std::byte* next = scratch_memory_.front().base;
+  std::byte* next = scratch_memory_->front().base;
   for (Region& region : regions) {
     if (region.zeroed) continue;
     region.base = next;

@@ -85,6 +85,8 @@ class GpuDevice final : public Device {
   void synchronize();
   /// Frees the buffers of the loaded problem.
   void unload();
+  /// Keeps the scratch memory of what was launched last, also when the device needs other memory.
+  std::shared_ptr<const void> scratch_memory() const { return scratch_memory_; }
 
  private:
   struct Region;
@@ -116,12 +118,14 @@ class GpuDevice final : public Device {
   DeviceDescription description_;
   GpuStream stream_ = nullptr;
   Problem problem_;
-  std::map<Tensor, Buffer> buffers_;    ///< those that the problem has; empty until load()
-  std::vector<Buffer> scratch_memory_;  ///< one block for all plans; grows, never shrinks
-  std::list<Buffer> zeroed_;            ///< scratch buffers that every launch leaves zero
-  std::vector<Region> scratch_;         ///< in it: the buffers of the last plan that needed any
-  bool scratch_due_ = false;            ///< the next plan with scratch finds it poisoned
-  bool scratch_zoned_ = false;          ///< scratch_ has its red zones
+  std::map<Tensor, Buffer> buffers_;  ///< those that the problem has; empty until load()
+  /// One block for all plans, which grows and never shrinks; null before there is any. Recorded
+  /// launches hold its addresses and share it.
+  std::shared_ptr<std::vector<Buffer>> scratch_memory_;
+  std::list<Buffer> zeroed_;     ///< scratch buffers that every launch leaves zero
+  std::vector<Region> scratch_;  ///< in it: the buffers of the last plan that needed any
+  bool scratch_due_ = false;     ///< the next plan with scratch finds it poisoned
+  bool scratch_zoned_ = false;   ///< scratch_ has its red zones
   std::unique_ptr<Pinned> pinned_;
   std::map<const void*, std::size_t> dynamic_shared_;  ///< limit already set, by kernel
 };
