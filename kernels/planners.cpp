@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include "kernels/reserved_shared.h"
+
 namespace fa {
 
 namespace {
@@ -47,7 +49,7 @@ std::int64_t warps_of(const Problem& problem, const Tile& tile) {
 // registers.
 std::int64_t blocks_per_sm(const Problem& problem, const Instance& instance,
                            const DeviceDescription& device) {
-  constexpr std::int64_t kWarps = 16, kReserved = 1024;  // bytes that a block takes besides
+  constexpr std::int64_t kWarps = 16, kReserved = kReservedShared;
   const auto shared = static_cast<std::int64_t>(instance.shared_bytes) + kReserved;
   const std::int64_t by_warps = kWarps / warps_of(problem, instance.tile);
   const std::int64_t by_memory =

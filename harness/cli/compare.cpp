@@ -263,7 +263,7 @@ class CompareCommand final : public Command {
                           problem_.inputs());
     if (!item.refused.empty()) throw UsageError(with_example(item.refused, *side.rung, problem));
     Counted counted = counting.count(std::move(item));
-    if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
+    if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.findings);
     return counted;
   }
 

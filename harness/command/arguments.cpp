@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 #include "harness/attention/inputs.h"
 #include "harness/io/file.h"
@@ -204,6 +205,9 @@ void add_vm_options(CLI::App& app, VmOptions& options) {
               "Virtual machine: host threads (default: all cores)");
   app.add_flag("--reversed", options.reversed,
                "Virtual machine: warps and blocks take their turns last to first");
+  add_integer(app, "--max-steps", options.max_steps, 1, std::numeric_limits<std::int64_t>::max(),
+              "Virtual machine: instructions of all warps before a launch is stopped (default: far "
+              "more than the problem needs)");
   app.add_flag_callback(
       "--no-checkers", [&options] { options.checkers = false; },
       "Virtual machine: do not look for races and copies that nobody waits for (faster)");

@@ -78,7 +78,7 @@ void add_no_ablations(CLI::App& app, bool& no_ablations);
 CLI::Option* add_device(CLI::App& app, std::string& device);
 /// --exact-buffers.
 void add_exact_buffers(CLI::App& app, bool& exact);
-/// --threads, --reversed, --no-checkers: how the virtual machine runs.
+/// --threads, --reversed, --max-steps, --no-checkers: how the virtual machine runs.
 void add_vm_options(CLI::App& app, VmOptions& options);
 
 /// Entry of `words` that `word` was probably meant to be; empty when none is near.

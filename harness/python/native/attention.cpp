@@ -105,7 +105,7 @@ int32_t guarded(char* message, int32_t size, const Body& body) noexcept {
     body();
     return FA_STATUS_OK;
   } catch (const fa::KernelFault& fault) {
-    return failed(FA_STATUS_WRONG, std::string(fault.what()) + "\n" + fault.details);
+    return failed(FA_STATUS_WRONG, std::string(fault.what()) + "\n" + fa::text_of(fault.findings));
   } catch (const Refused& error) {
     return failed(FA_STATUS_REFUSED, error.what());
   } catch (const fa::io::Interrupted&) {

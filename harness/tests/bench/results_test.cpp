@@ -98,6 +98,15 @@ TEST_CASE("a problem survives the way through JSON") {
   bad = to_json(problem);
   bad.erase("heads");
   CHECK_THROWS(problem_from_json(bad));
+  for (const auto& [name, value] : {std::pair<const char*, Json>{"batch", 0},
+                                    {"seq_q", -1},
+                                    {"seq_kv", 1.5},
+                                    {"causal", 1},
+                                    {"cache", "int8"}}) {
+    bad = to_json(problem);
+    bad[name] = value;
+    CHECK_THROWS(problem_from_json(bad));
+  }
 }
 
 TEST_CASE("names of kinds and states lead back to them, and nothing else does") {

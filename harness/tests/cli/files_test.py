@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from cli_case import (
-    ENVIRONMENT, OK, USAGE, CliCase, arguments, more_than_memory, npy_bytes, run,
+    ENVIRONMENT, OK, USAGE, CliCase, arguments, endless, more_than_memory, npy_bytes, run,
 )  # fmt: skip
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same on a machine with a GPU
@@ -374,6 +374,20 @@ class Interrupts(FileCase):
             self.assertTrue(byte, said)
             said += byte
 
+    def interrupted(self, *words: object, says: str, **options: object) -> tuple[str, re.Match]:
+        """What the program prints, and says when Ctrl-C comes late enough for it: nothing tells from
+        outside how far the work is, so that the signal comes later each time."""
+        for delay in (0.25, 0.5, 1, 2, 4, 8, 16, 32):
+            process = self.start(*words, **options)
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            # Before the program catches signals, this one ends it.
+            self.assertIn(process.returncode, (INTERRUPTED, -signal.SIGINT), out + err)
+            if said := re.search(says, err):
+                return out, said
+        self.fail(err)
+
     def test_check_says_what_it_has(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.start("check", "all", "--suite", "full")
@@ -384,20 +398,10 @@ class Interrupts(FileCase):
             self.assertIn("checked until then", err)
 
     def test_mutants_that_were_judged_are_shown(self) -> None:
-        judged, delay = 0, 0.25
-        while judged == 0:  # nothing tells from outside that the first pair was judged
-            self.assertLess(delay, 60)
-            process = self.start("check", "--mutants")
-            time.sleep(delay)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-            # Before the program catches signals, this one ends it.
-            self.assertIn(process.returncode, (INTERRUPTED, -signal.SIGINT), out + err)
-            said = re.search(r"interrupted: (\d+) of (\d+) pairs of problem and inputs", err)
-            judged = int(said[1]) if said else 0
-            delay *= 2
+        pairs = r"interrupted: ([1-9]\d*) of (\d+) pairs of problem and inputs"
+        out, said = self.interrupted("check", "--mutants", says=pairs)
         self.assertRegex(out, r"\| mutant \|.*\n\|---.*\n\| `honest` \| [^|]* \| 0\.\d+ \|")
-        self.assertLess(judged, int(said[2]))
+        self.assertLess(int(said[1]), int(said[2]))
 
     def test_explain_keeps_what_is_finished(self) -> None:
         process = self.start("explain", "ampere", "--seq", 512, "--save", "c.json")
@@ -415,6 +419,19 @@ class Interrupts(FileCase):
         self.wait_for_device(process)
         self.stop(process, signal.SIGINT)
         self.assertEqual(self.names(), set())
+
+    def test_a_kernel_that_never_ends_is_named(self) -> None:
+        text = (FA.parent / "ptx" / "06_batched.ptx").read_text(encoding="utf-8")
+        (self.folder / "06.ptx").write_text(endless(text), encoding="utf-8")
+        environment = {**os.environ, "FA_PTX_DIR": str(self.folder)}
+        running = r"fa_06_batched_d128 on B=[^\n]* was stopped after \d+ instructions\n"
+        for command, says in (
+            ("run", ""),
+            ("check", "this is what was checked until then; "),
+            ("explain", "0 of 1 counted; "),
+        ):
+            words = (command, "06", "--threads", 1, "--max-steps", 1 << 60)
+            self.interrupted(*words, says=f"fa: interrupted: {says}{running}", env=environment)
 
     def test_what_was_ignored_stays_ignored(self) -> None:
         process = self.start(

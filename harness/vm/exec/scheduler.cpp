@@ -198,13 +198,11 @@ void ClusterRunner::turn(Warp& w, Round& round) {
   steps_ += w.steps - steps;
   // Here, as a warp that meets others in every round of a loop never comes to the end of its turn.
   if (w.steps >= w.step_limit && w.status != WarpStatus::kExited) {
-    raise_limit(w, "the warp has executed " + std::to_string(w.steps) +
-                       " instructions, which is the limit");
+    raise_limit(w, "the warp has executed " + std::to_string(w.steps));
   }
   if (steps_ > launch_.options->max_steps) {
-    raise_limit(w, "the launch has executed more than " +
-                       std::to_string(launch_.options->max_steps) +
-                       " instructions, which is the limit");
+    raise_limit(w,
+                "the launch has executed more than " + std::to_string(launch_.options->max_steps));
   }
   const bool stuck = polled && w.status == WarpStatus::kPolling && w.pc == pc;
   const bool waits = w.status == WarpStatus::kReady && w.polled != Poll::kNo;
@@ -328,9 +326,9 @@ void ClusterRunner::describe(bool named, std::vector<std::string>& out) const {
         continue;
       }
       const InstructionInfo& info = launch_.program->instructions[instruction_of(w)];
-      const bool runs = w.status == WarpStatus::kReady && w.polled == Poll::kNo;
-      text += (runs ? " is at line " : " waits at line ") + std::to_string(info.line) + ", " +
-              std::string(info.opcode);
+      const bool waits = w.status != WarpStatus::kReady || w.polled != Poll::kNo;
+      text += waits ? " waits at line " : " is at line ";
+      text += std::to_string(info.line) + ", " + std::string(info.opcode);
       if (w.status == WarpStatus::kAtBarrier) {
         const Barrier& b = cta.barriers[w.barrier];
         text += ", for barrier " + std::to_string(w.barrier) + ": " +
@@ -364,17 +362,11 @@ Fault ClusterRunner::fault(FaultKind kind, std::string message,
   return f;
 }
 
-// With what the other warps do: a warp may have waited for one of them.
-void ClusterRunner::raise_limit(const Warp& w, std::string message) const {
-  try {
-    raise(w, instruction_of(w), FaultKind::kStepLimit, -1, std::move(message));
-  } catch (FaultError& e) {
-    std::vector<std::string> positions;
-    if (order_.size() > 1) describe(false, positions);
-    for (std::string& text : shortened(std::move(positions)))
-      e.fault.where.notes.push_back(std::move(text));
-    throw;
-  }
+void ClusterRunner::raise_limit(const Warp& w, const std::string& who) {
+  std::vector<std::string> positions;
+  describe(false, positions);
+  raise(w, instruction_of(w), FaultKind::kStepLimit, -1, who + " instructions, which is the limit",
+        shortened(std::move(positions)));
 }
 
 void ClusterRunner::raise_deadlock() {
