@@ -84,7 +84,8 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   return count == 0 ? "" : ids + (count == 1 ? one : several);
 }
 
-/// Where the problem needs what the rung lacks: "06_batched computes no causal mask; 08, 09 do".
+/// Where the problem needs what the rung lacks, all of it: "06_batched computes no causal mask; 08,
+/// 09 do".
 std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
                                    const DeviceDescription& device) {
   const Capabilities needed = needs_of(problem);
@@ -96,11 +97,12 @@ std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
       {paged, " takes no pages"},
       {e4m3, " takes no K and V of float8_e4m3"},
       {lse, " writes no log-sum-exp"}};
-  const auto* what = std::find_if(std::begin(kWhat), std::end(kWhat), [&](const auto& each) {
-    return has(needed, each.first) && !has(rung.capabilities, each.first);
-  });
-  return std::string(rung.name) + what->second +
-         rungs_with(needed, problem, device, " does", " do");
+  std::string all;
+  for (const auto& [capability, what] : kWhat) {
+    if (!has(needed, capability) || has(rung.capabilities, capability)) continue;
+    all += (all.empty() ? std::string(rung.name) : ",") + what;
+  }
+  return all + rungs_with(needed, problem, device, " does", " do");
 }
 
 }  // namespace
@@ -275,10 +277,10 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
     return refuse("seq_q " + std::to_string(problem.seq_q) + " is above " +
                   std::to_string(rung.most_queries()) +
                   ", the new queries against a cache of seq_kv keys that it takes");
-  if (auto why = lacking(rung, problem, device)) return Unsupported{std::move(*why)};
   if (rung.find_instance(problem.head_dim) == nullptr)
     return refuse("head_dim " + std::to_string(problem.head_dim) + " is not one of " +
                   join(rung.head_dims()));
+  if (auto why = lacking(rung, problem, device)) return Unsupported{std::move(*why)};
   if (instance == nullptr) {
     std::string tiles;
     for (const Instance* each : rung.find_instances(problem.head_dim, true))

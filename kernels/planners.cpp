@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include "kernels/reserved_shared.h"
+
 namespace fa {
 
 namespace {
@@ -47,7 +49,7 @@ std::int64_t warps_of(const Problem& problem, const Tile& tile) {
 // registers.
 std::int64_t blocks_per_sm(const Problem& problem, const Instance& instance,
                            const DeviceDescription& device) {
-  constexpr std::int64_t kWarps = 16, kReserved = 1024;  // bytes that a block takes besides
+  constexpr std::int64_t kWarps = 16, kReserved = kReservedShared;
   const auto shared = static_cast<std::int64_t>(instance.shared_bytes) + kReserved;
   const std::int64_t by_warps = kWarps / warps_of(problem, instance.tile);
   const std::int64_t by_memory =
@@ -312,15 +314,17 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
     return refuse_group(problem, instance.tile.Br);
   if (!std::has_single_bit(static_cast<std::uint64_t>(std::max<std::int64_t>(1, problem.page))))
     return Unsupported{"a page of " + std::to_string(problem.page) + " keys is no power of two"};
+  // Lengths may grow to seq_kv before a replay of the launch. The grid, a choice, is that of the
+  // lengths now; scratch does not depend on them.
+  const std::int64_t heads = problem.kv_heads() * problem.batch;
+  if (const std::int64_t most = tiles_of(problem.seq_kv, instance) * heads; most > INT32_MAX) {
+    return Unsupported{std::to_string(most) + " tiles of keys are above " +
+                       std::to_string(INT32_MAX)};
+  }
   std::int64_t tiles = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     tiles += tiles_of(problem.length(b), instance) * problem.kv_heads();
   }
-  if (tiles > INT32_MAX) {
-    return Unsupported{std::to_string(tiles) + " tiles of keys are above " +
-                       std::to_string(INT32_MAX)};
-  }
-  const std::int64_t heads = problem.kv_heads() * problem.batch;
   std::int64_t blocks = std::min(tiles, device.sms * blocks_per_sm(problem, instance, device));
   // Where heads are equally long, no share is of two of them.
   if (problem.lengths.empty() && heads < blocks) blocks -= blocks % heads;

@@ -41,7 +41,7 @@ struct DecodeParameters {
   float* LSE;             ///< [batch, heads, seq_q], or null
   const int* lengths;     ///< keys of each batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
-  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but for 52
+  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but in 51b to 52
   float* parts;           ///< O and LSE of each split (42 and up)
   unsigned* counter;      ///< zeros, and zeros again after the launch (43 and up)
   int batch;

@@ -172,7 +172,7 @@ def numbers_of(text: str) -> tuple[int, int]:
 PROBLEM_FIELDS = Problem.__dataclass_fields__
 # What JSON may hold for a field of this type.
 TYPES = {"int": (int,), "bool": (bool,), "str": (str,), "float": (int, float)}
-DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike")  # besides normal
+DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike", "low", "high")  # besides normal
 MAIN_PROBLEM = "16,16,8192,128"
 SINGLE = "1,16,8192,64,float32"
 MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by

@@ -67,6 +67,11 @@ check_site() {
 
 main() {
   case "${1:-}" in
+    -h | --help) show_usage && return 0 ;;
+    -*) die "unknown option '$1'; allowed: serve, check, or a folder" ;;
+  esac
+  refuse_words "serve, check, or one folder" "${@:2}"
+  case "${1:-}" in
     serve)
       "$ROOT/scripts/setup.sh" python web
       build_live
@@ -74,12 +79,12 @@ main() {
       exec "$VENV/bin/python" -m mkdocs serve
       ;;
     check) check_site ;;
-    -h | --help) show_usage ;;
-    -*) die "unknown option '$1'; allowed: serve, check, or a folder" ;;
     *)
       local folder
       folder="$(realpath -m "${1:-$ROOT/site}")"
       require_empty_or_site "$folder"
+      { mkdir -p "$folder" && [[ -w $folder ]]; } 2>/dev/null ||
+        die "cannot write '$folder'; name another folder: scripts/docs.sh FOLDER" 3
       "$ROOT/scripts/setup.sh" python web
       build_live
       build_site "$folder"

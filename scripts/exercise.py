@@ -370,10 +370,10 @@ def check_rate(module: ModuleType) -> Finding:
 
 def made_row(id: str, seq: int, median: float, **other: Any) -> dict[str, Any]:
     """A row of a result file, with the milliseconds that `median` names."""
-    problem = {"batch": 1, "heads": 2, "seq_q": seq, "seq_kv": seq, "head_dim": 64}
+    problem = {"batch": 1, "heads": 2, "seq_q": seq, "seq_kv": seq, "head_dim": 64, "causal": False}
     time = {"median": median, "min": median / 2, "back_to_back": median / 3}
     return {"kind": "rung", "id": id, "status": "ok", "ablation": False, "time_ms": time,
-            "problem": {**problem, "causal": False, **other.pop("problem", {})}, **other}  # fmt: skip
+            "problem": {**problem, **other.pop("problem", {})}, **other}  # fmt: skip
 
 
 def check_speed_ups(module: ModuleType) -> Finding:
@@ -386,8 +386,11 @@ def check_speed_ups(module: ModuleType) -> Finding:
         made_row("slow", 1024, 1.0, status="out_of_memory", time_ms=None),
         made_row("fast", 1024, 8.0), made_row("other", 256, 1.0),
         made_row("fast", 256, 1.0, problem={"batch": 4}),
+        made_row("slow", 256, 10.0, problem={"causal": True}),
+        made_row("fast", 256, 2.0, problem={"causal": True}),
     ]  # fmt: skip
-    wanted = {(1, 2, 256, 64, False): 3.0, (1, 2, 256, 128, False): 4.5}
+    wanted = {(1, 2, 256, 64, False): 3.0, (1, 2, 256, 128, False): 4.5,
+              (1, 2, 256, 64, True): 5.0}  # fmt: skip
     found = module.speed_ups(rows, "slow", "fast")
     near = found.keys() == wanted.keys() and all(
         math.isclose(found[key], wanted[key]) for key in wanted
@@ -459,18 +462,41 @@ def start(exercise: Exercise, file: Path) -> None:
     """Gives the reader a copy of the file with the gap."""
     if file.exists():
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(EXERCISES / exercise.file, file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(EXERCISES / exercise.file, file)
+    except OSError as error:
+        raise Missing(f"cannot write {file}: {error.strerror}; set FA_OWN_DIR, and CMake's FA_OWN_DIR,"
+                      " to a folder that can be written") from None  # fmt: skip
     print(f"new: {shown(file)}; the gap is between 'Your code: begin' and 'Your code: end'")
 
 
-def build() -> Finding | None:
-    """Builds fa; None when that went well."""
+def build_target(target: str) -> str:
+    """What is wrong; empty when it is built."""
+    done = subprocess.run(["cmake", "--build", BUILD, "--target", target], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)  # fmt: skip
+    return done.stdout if done.returncode else ""
+
+
+def build(exercise: Exercise) -> Path | None:
+    """fa with all of the reader's kernels, or, where another one of them does not compile, with this
+    one alone; None after a message where this one does not compile."""
     if not (BUILD / "CMakeCache.txt").is_file():
         raise Missing(f"{BUILD} is no build folder; run scripts/bench.sh, or set FA_BUILD_DIR")
-    done = subprocess.run(["cmake", "--build", BUILD, "--target", "fa"], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False)  # fmt: skip
-    return Finding(False, f"the build fails:\n{done.stdout}") if done.returncode else None
+    failure = build_target("fa")
+    if not failure:
+        return BUILD / "fa"
+    fa = BUILD / "fa"
+    if exercise.file.endswith(".cu"):
+        fa = BUILD / "own" / f"fa_{Path(exercise.file).stem}"
+        failure = build_target(fa.name)
+    elif fa.is_file():  # an earlier one will do: it need not have the reader's kernels
+        failure = ""
+    if failure:
+        print(f"the build fails:\n{failure}")
+        return None
+    print(f"another kernel in {shown(OWN)} does not compile; checked with {shown(fa)}")
+    return fa
 
 
 def report(exercise: Exercise, fa: Path, file: Path) -> bool:
@@ -501,12 +527,11 @@ def main(argv: list[str] | None = None) -> int:
     exercise = next(each for each in ALL if each.number == arguments.number)
     file = arguments.file or OWN / exercise.file
     try:
-        if arguments.fa is None:
+        fa = arguments.fa
+        if fa is None:
             start(exercise, file)
-            if failure := build():
-                print(failure.text)
-                return 1
-        return 0 if report(exercise, arguments.fa or BUILD / "fa", file) else 1
+            fa = build(exercise)
+        return 0 if fa and report(exercise, fa, file) else 1
     except Missing as error:
         print(f"exercise.py: error: {error}", file=sys.stderr)
         return 3

@@ -12,6 +12,9 @@
   scripts/foreign.py --cuda FOLDER --recipes FILE.py
                                           ... and run: FILE.py says how, and what is right
 
+  scripts/foreign.py --differential       ... each launch on one host thread and on two, forward and
+                                          reversed: results, counts and findings must be the same
+
 Kernels are compiled as they are, for sm_80 and sm_90, and compared with numpy. No GPU is needed.
 Exit codes: 0 all ran and are right (--cuda alone: all compiled kernels would run); 1 one did not;
 77 nothing could be tried; 2 usage.
@@ -59,6 +62,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
     parser.add_argument("--output", type=Path, help="the table as Markdown")
     parser.add_argument("--json", type=Path, help="the same as JSON")
+    parser.add_argument("--differential", action="store_true", help="each launch in four ways")
     parser.add_argument("--verbose", action="store_true", help="whole tracebacks")
     options = parser.parse_args()
     for name in ("cuda", "tutorials"):
@@ -150,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
     outcomes: list[Outcome] = []
     for case in cases(options):
         for arch in sorted(set(options.arch) & set(case.architectures)):
-            outcomes.append(try_case(case, arch, options.verbose))
+            outcomes.append(try_case(case, arch, options.verbose, options.differential))
             each = outcomes[-1]
             print(f"{each.origin}: {each.name}, sm_{arch}: {each.reason or 'right'}", flush=True)
     if options.cuda and not options.recipes:

@@ -41,6 +41,7 @@ list_unformatted() {
 
 main() {
   local tool check=no
+  refuse_words "--check" "${@:2}"
   case "${1:-}" in
     "") ;;
     --check) check=yes ;;

@@ -80,6 +80,7 @@ main() {
     [[ -x $toolkit/bin/nvcc ]] || die "--toolkit: '$toolkit' (CUDA_HOME) has no bin/nvcc" 3
     shift
   fi
+  [[ ${1:-} != -* ]] || die "unknown option '$1'; allowed: --toolkit"
   [[ $# -gt 0 ]] || die "no command given; for instance: scripts/fresh.sh scripts/test.sh"
   [[ $(id -u) -eq 0 ]] || die "a fresh system is made by root alone" 3
   have debootstrap || die "debootstrap is not installed (Debian: apt-get install debootstrap)" 3

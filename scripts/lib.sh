@@ -165,6 +165,9 @@ option_value() {
   printf '%s\n' "$2"
 }
 
+# refuse_words ALLOWED [WORD...]: what is left of a command line that takes no more words.
+refuse_words() { [[ $# -eq 1 ]] || die "unknown word '$2'; allowed: $1"; }
+
 # gpu_report TOOL SCRIPT NAME [--out FILE] [--no-build] [OPTION...]: builds, then runs a Python script
 # that uses TOOL and writes FILE, or <gpu>-NAME.json in FA_RUNS_DIR, else runs/.
 gpu_report() {

@@ -4,6 +4,7 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+refuse_words "none" "$@"
 cd "$ROOT"
 
 PATH="$VENV/bin:$PATH"

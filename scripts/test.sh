@@ -9,11 +9,31 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 trap stop_child INT TERM
 
+# Options of ctest, which ignores what it does not know. VALUED ones have a value.
+VALUED=" -R --tests-regex -E --exclude-regex -L --label-regex -LE --label-exclude -I \
+--tests-information -j --parallel --repeat --timeout --output-junit "
+BARE=" -V --verbose -VV --extra-verbose -Q --quiet -N --show-only --progress --rerun-failed \
+--stop-on-failure --schedule-random --output-on-failure "
+
+# check_options WORD...
+check_options() {
+  while [[ $# -gt 0 ]]; do
+    if [[ $VALUED == *" $1 "* ]]; then
+      [[ $# -gt 1 ]] || die "$1 needs a value"
+      shift
+    elif [[ $BARE != *" $1 "* && ! $1 =~ ^-j[0-9]+$ ]]; then
+      die "unknown option '$1'; allowed:$VALUED${BARE# }"
+    fi
+    shift
+  done
+}
+
 main() {
   if [[ ${1:-} == -h || ${1:-} == --help ]]; then
     show_usage
     return 0
   fi
+  check_options "$@"
   set_up_and_build "python web"
   step "test"
   # One job more than cores: some tests wait for a browser.

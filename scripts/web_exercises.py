@@ -204,9 +204,9 @@ RING = """  struct Position {
     if (gap_arrives(threadIdx.x % 32) != 0) mbarrier_arrive(empty + 8 * at.slot);
   }"""
 # The fences stay: the machine wants one on every path to a wgmma, also on those that a gap rules out.
-ORDER = """    const auto order = [](int place) {
+ORDER = """    const auto order = [&](int place) {
       if (gap_commit(place) != 0) wgmma_commit();
-      if (gap_wait(place) != 0) wgmma_wait<0>();
+      if (gap_wait(place) != 0) wgmma_wait<0>(S, O);
     };
     order(0);
     wgmma_fence();

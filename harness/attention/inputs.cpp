@@ -246,6 +246,18 @@ void overlay_rise(const Problem& problem, double spread, Inputs& inputs) {
   });
 }
 
+// The last columns of Q and K are constant: every score is shifted by the same amount.
+void overlay_shift(const Problem& problem, double spread, double shift, Inputs& inputs) {
+  const std::int64_t d = problem.head_dim;
+  const double size = std::sqrt(std::abs(shift) / problem.scale());
+  for_each_query(problem, [&](std::int64_t, std::int64_t, std::int64_t first) {
+    inputs.q.set(first + d - 1, round_to_half(static_cast<float>(spread * size)));
+  });
+  for_each_key(problem, inputs, [&](std::int64_t, std::int64_t, std::int64_t row) {
+    inputs.k.set((row + 1) * d - 1, round_to_half(static_cast<float>(std::copysign(size, shift))));
+  });
+}
+
 // A query with a spike is the spike's key, scaled so that its own score is larger than the others
 // by `gap`. The others have scores of standard deviation score / |key|, and the largest of n of
 // them lies at sqrt(2 log n) deviations.
@@ -279,9 +291,9 @@ void overlay_spikes(const Problem& problem, std::uint64_t seed, Inputs& inputs) 
 }  // namespace
 
 std::span<const Distribution> all_distributions() {
-  static constexpr std::array kAll{Distribution::normal, Distribution::uniform,
-                                   Distribution::large,  Distribution::needle,
-                                   Distribution::rising, Distribution::spike};
+  static constexpr std::array kAll{Distribution::normal, Distribution::uniform, Distribution::large,
+                                   Distribution::needle, Distribution::rising,  Distribution::spike,
+                                   Distribution::low,    Distribution::high};
   return kAll;
 }
 
@@ -299,6 +311,10 @@ const char* to_string(Distribution distribution) {
       return "rising";
     case Distribution::spike:
       return "spike";
+    case Distribution::low:
+      return "low";
+    case Distribution::high:
+      return "high";
   }
   return "?";
 }
@@ -469,6 +485,8 @@ Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t 
     fill(inputs.q, scaled(t.q(distribution), spread), tensor_key(seed, 0));
   }
   if (distribution == Distribution::rising) overlay_rise(problem, spread, inputs);
+  if (distribution == Distribution::low) overlay_shift(problem, spread, -kShift, inputs);
+  if (distribution == Distribution::high) overlay_shift(problem, spread, kShift, inputs);
   if (distribution == Distribution::spike) overlay_spikes(problem, seed, inputs);
   quantise_cache(problem, inputs, seed);
   // Of e4m3 the largest.

@@ -31,15 +31,19 @@ namespace fa {
 ///          head_dim 64 on; below, not in all): exp() with another key's score taken off overflows
 ///          FP32 from 88 on. spike_key() says where. All elements but the Q of those rows are those
 ///          of normal.
-enum class Distribution { normal, uniform, large, needle, rising, spike };
+/// low      normal, but the last columns of Q and K are constant and lower every score by kShift: a
+///          running maximum that starts at a finite number shows.
+/// high     the same, kShift higher: a maximum that is clipped shows.
+enum class Distribution { normal, uniform, large, needle, rising, spike, low, high };
 
 inline constexpr double kRise = 12;  ///< natural units of score, at a spread of 1
 inline constexpr std::int64_t kRiseKeys = 128;
+inline constexpr double kShift = 200;  ///< natural units of score, at a spread of 1
 
 /// All of them, in the order above.
 std::span<const Distribution> all_distributions();
 
-/// "normal", "uniform", "large", "needle", "rising", "spike".
+/// "normal", "uniform", "large", "needle", "rising", "spike", "low", "high".
 const char* to_string(Distribution distribution);
 
 /// The distribution of that name; nullopt for any other text.

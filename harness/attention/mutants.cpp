@@ -30,6 +30,7 @@ struct Mutant::Fault {
   double temperature_log2 = 0;      // scores multiplied by 2^this
   bool no_scale = false;
   bool no_max = false;          // exp without the maximum taken off
+  bool max_from_zero = false;   // the running maximum starts at 0, not at -infinity
   bool no_rescale = false;      // O keeps the weights of the old maximum
   bool no_rescale_sum = false;  // the row sum does
   bool no_normalisation = false;
@@ -188,6 +189,7 @@ void exponentials(std::span<float> s, float factor, float reference) {
 
 // Turns the scores of a tile into weights: the reference is the running maximum.
 void online_softmax(std::span<float> s, float factor, const Fault& fault, RowState& row) {
+  if (fault.max_from_zero) row.reference = std::max(row.reference, 0.0f);
   float m = std::max(row.reference, *std::max_element(s.begin(), s.end()));
   if (fault.no_max) m = 0;
   const float rescale = std::exp2((row.reference - m) * factor);
@@ -402,8 +404,12 @@ const char* square(const Problem& p, Distribution) {
 }
 const char* in_range(const Problem& p, Distribution distribution) {
   const bool far_up = distribution == Distribution::large || distribution == Distribution::spike ||
+                      distribution == Distribution::low || distribution == Distribution::high ||
                       (distribution == Distribution::rising && p.seq_kv >= 512);
   return p.dtype == Dtype::f16 && far_up ? nullptr : "the same function while exp stays in range";
+}
+const char* not_low(const Problem&, Distribution distribution) {
+  return distribution == Distribution::low ? nullptr : "some score of a row is not far below 0";
 }
 const char* short_sums(const Problem& p, Distribution distribution) {
   return p.seq_kv < 512 || distribution == Distribution::rising
@@ -478,6 +484,7 @@ const Fault kRotateRows{.rotate_rows = 16};
 const Fault kNoScale{.no_scale = true};
 const Fault kWrongBase{.temperature_log2 = kLogLn2};
 const Fault kNoMax{.no_max = true};
+const Fault kMaxFromZero{.max_from_zero = true};
 const Fault kNoRescale{.no_rescale = true};
 const Fault kNoRescaleSum{.no_rescale_sum = true};
 const Fault kNoNormalisation{.no_normalisation = true};
@@ -520,6 +527,7 @@ const Mutant kMutants[] = {
     {"no_scale", "scores are not divided by sqrt(D)", one_key, &kNoScale},
     {"wrong_base", "exp2 without log2(e) in the scale", one_key, &kWrongBase},
     {"no_max", "exp without the maximum taken off", in_range, &kNoMax},
+    {"max_from_zero", "the running maximum starts at 0", not_low, &kMaxFromZero},
     {"no_rescale", "O is not rescaled when the maximum grows", one_tile, &kNoRescale},
     {"no_rescale_sum", "the row sum is not rescaled", one_tile, &kNoRescaleSum},
     {"no_normalisation", "O is not divided by the row sum", one_key, &kNoNormalisation},

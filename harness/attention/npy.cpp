@@ -306,7 +306,7 @@ void write_npy(const fs::path& path, const HostTensor& tensor, bool overwrite) {
   const std::string header = npy_header(tensor);
   const std::array<std::string_view, 2> parts{
       header, {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}};
-  io::write_replaceable(path, parts, kNpyMagic, overwrite);
+  io::write_replaceable(path, parts, "", overwrite);
 }
 
 Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v, bool causal,

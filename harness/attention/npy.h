@@ -29,8 +29,8 @@ HostTensor read_npy(const std::filesystem::path& path);
 /// Its dtype and shape, without elements. Throws InputError also where the file does not hold them.
 HostTensor read_npy_header(const std::filesystem::path& path);
 
-/// Writes header version 1.0 through io::write_replaceable(): over a .npy file, and with
-/// `overwrite` over any.
+/// Writes header version 1.0 through io::write_replaceable(): over a file only with `overwrite`,
+/// since a .npy file does not say what wrote it.
 void write_npy(const std::filesystem::path& path, const HostTensor& tensor, bool overwrite = false);
 
 /// The problem that three tensors make, after checking their dtypes and shapes against each other.

@@ -30,6 +30,8 @@ class Collector {
         {Distribution::normal, Distribution::uniform, Distribution::large, Distribution::needle});
     add_cached({.heads = 16, .seq_kv = 640, .own_kv_heads = 4}, growing());
     add_cached({.heads = 16, .seq_kv = 130, .own_kv_heads = 1}, {Distribution::needle});
+    add_cached({.heads = 8, .seq_kv = 200, .own_kv_heads = 2}, shifted());
+    many_entries();
     // An empty entry, a single key, whole blocks and a key beyond.
     add_cached({.batch = 6,
                 .heads = 6,
@@ -51,7 +53,34 @@ class Collector {
                {kNormal, Distribution::needle});
   }
 
+  // Several parts, heads and batch entries for each thread block, or a thread block for each part.
+  // A warp that looks for its place among the lengths does so 32 entries at a time. The mask does
+  // not change that.
+  void many_entries() {
+    if (causal_ && !crossed_) return;
+    add_cached({.heads = 20, .seq_kv = 1100, .own_kv_heads = 10}, {Distribution::needle}, 3);
+    // More parts of a head than are merged at a time.
+    add_cached({.heads = 2, .seq_kv = 5000, .own_kv_heads = 1}, {{Distribution::normal, 4}});
+    const Problem ragged{.batch = 40,
+                         .heads = 4,
+                         .seq_kv = 400,
+                         .own_kv_heads = 2,
+                         .lengths = random_lengths(40, 400, 1)};
+    // Shares that begin within a head and end within another one.
+    const Problem equal{.batch = 36, .heads = 2, .seq_kv = 600, .own_kv_heads = 1};
+    for (const int sms : {0, 16}) {
+      add_cached(ragged, {Distribution::needle}, sms);
+      add_cached(equal, {Distribution::needle}, sms);
+    }
+    add_cached({.batch = 70, .heads = 2, .seq_kv = 100, .lengths = random_lengths(70, 100, 2)},
+               {Distribution::needle}, 1);
+  }
+
   void quick() {
+    for (const InputKind& kind : shifted()) add(1, 1, {q(), 2 * kv()}, {kind});
+    // Several tiles for each thread block of a persistent kernel, and a ring that goes round.
+    add(2, 3, square(640), {Distribution::needle}, 2);
+    add(1, 1, {3 * q(), 9 * kv()}, {kNormal}, 1);
     add(1, 1, tile(), {Distribution::normal});
     // A needle shows every index that is wrong: it has the most heads.
     add(2, 3, square(2 * longest()), {Distribution::needle});
@@ -72,6 +101,11 @@ class Collector {
     add(1, 2, {130, 128}, {Distribution::normal});
     add(1, 2, {128, 129}, {Distribution::normal});
     add(1, 2, {65, 321}, {Distribution::spike});
+    // Copies are unrolled, a few rows each: the last row and the last key in every one of them.
+    for (std::int64_t row = 8; row < 128 && !causal_; row += 8)
+      add(1, 1, {row + 1, (row * 3) % 128 + 1}, {Distribution::normal});
+    // So are repairs: spikes in every column of a thread's fragment.
+    if (!causal_) add(1, 2, {8 * q(), 2 * kv()}, {Distribution::spike});
   }
 
   void full() {
@@ -113,6 +147,11 @@ class Collector {
             Distribution::spike};
   }
 
+  static std::vector<InputKind> shifted() {
+    return {
+        Distribution::high, {Distribution::high, 40}, Distribution::low, {Distribution::low, 40}};
+  }
+
   // seq_q == seq_kv == n, rounded up to whole tiles.
   Lengths square(std::int64_t n) const {
     const std::int64_t step = std::max<std::int64_t>(1, std::lcm(q(), kv()));
@@ -120,10 +159,11 @@ class Collector {
     return {rounded, rounded};
   }
 
-  void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds) {
+  void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds,
+           int sms = 0) {
     const Problem problem{batch,         heads,   n.q,         n.kv,
                           dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
-    add_case(problem, kinds);
+    add_case(problem, kinds, sms);
   }
 
   // Heads of K and V that query heads share.
@@ -139,7 +179,7 @@ class Collector {
   // A problem with a cache: for each number of new queries that the rung takes, and in pages. The
   // quick suite has one size of pages, or none, for each number of queries; the other sizes with
   // one query, and further queries, with the last of the kinds.
-  void add_cached(Problem problem, const std::vector<InputKind>& kinds) {
+  void add_cached(Problem problem, const std::vector<InputKind>& kinds, int sms = 0) {
     problem.head_dim = dim_.head_dim;
     problem.dtype = rung_.dtype;
     problem.e4m3 = can(Capabilities::e4m3);
@@ -158,14 +198,14 @@ class Collector {
         if (!own && queries > 1) continue;
         const bool whole = crossed_ || (own && queries == 1);
         problem.page = page;
-        add_case(problem, whole ? kinds : std::vector{kinds.back()});
+        add_case(problem, whole ? kinds : std::vector{kinds.back()}, sms);
       }
     }
   }
 
-  void add_case(const Problem& problem, const std::vector<InputKind>& kinds) {
+  void add_case(const Problem& problem, const std::vector<InputKind>& kinds, int sms = 0) {
     for (const InputKind& kind : kinds) {
-      const Case added{problem, kind};
+      const Case added{problem, kind, sms};
       if (std::find(cases_.begin(), cases_.end(), added) == cases_.end()) cases_.push_back(added);
     }
   }
@@ -194,6 +234,8 @@ std::vector<InputKind> suite_inputs() {
   std::vector<InputKind> kinds(all_distributions().begin(), all_distributions().end());
   kinds.emplace_back(Distribution::normal, 4);
   kinds.emplace_back(Distribution::normal, 16);
+  kinds.emplace_back(Distribution::low, 40);
+  kinds.emplace_back(Distribution::high, 40);
   return kinds;
 }
 

@@ -36,10 +36,13 @@ struct RungConstraints {
 struct Case {
   Problem problem;
   InputKind inputs;
+  /// SMs that the launch is planned for; 0: those of the device. Few of them give each thread block
+  /// of a persistent kernel several tiles.
+  int sms = 0;
   bool operator==(const Case&) const = default;
 };
 
-/// The distributions, and scores of standard deviation 4 and 16.
+/// The distributions, scores of standard deviation 4 and 16, and shifts by 8000.
 std::vector<InputKind> suite_inputs();
 
 /// Cases in order of growing size, without repeats.

@@ -38,8 +38,17 @@ struct Subject {
   const Instance* instance;
   std::string name;
   int passed = 0, wrong = 0;
-  int refused = 0;   ///< cases that the suite has and the rung does not take
-  double worst = 0;  ///< largest error as a share of its tolerance
+  int refused = 0;  ///< cases that the suite has and the rung does not take
+  /// Largest error as a share of its tolerance; nothing while no output was finite.
+  std::optional<double> worst = {};
+};
+
+/// What a checker found in cases of one rung, at one place of its source.
+struct FindingGroup {
+  const Rung* rung;
+  std::string kind, place, first;  ///< the first case
+  int cases = 0;
+  std::size_t last = 0;  ///< the last case that has it, by its task
 };
 
 /// A case and the subjects it is for, by index.
@@ -61,12 +70,31 @@ RungConstraints constraints_of(const Subject& subject) {
   return constraints;
 }
 
+DeviceDescription device_for(const Case& asked, DeviceDescription device) {
+  if (asked.sms > 0) device.sms = std::min(device.sms, asked.sms);
+  return device;
+}
+
+/// Whether a case for few SMs would repeat what the whole device does with it.
+bool is_the_same_on_few_sms(const Subject& subject, const Case& asked,
+                            const DeviceDescription& device) {
+  if (asked.sms == 0) return false;
+  const auto grid = [&](const DeviceDescription& each) {
+    const Item item =
+        rung_item(*subject.rung, *subject.instance, asked.problem, each, asked.inputs);
+    return item.refused.empty() ? item.plan.launches.front().grid : Dim3{};
+  };
+  return grid(device) == grid(device_for(asked, device));
+}
+
 /// The union of the subjects' suites, small problems first, so that each reference is computed
 /// once.
-std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects) {
+std::vector<SharedCase> shared_cases(Suite suite, const std::vector<Subject>& subjects,
+                                     const DeviceDescription& device) {
   std::vector<SharedCase> shared;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     for (const Case& each : suite_cases(suite, constraints_of(subjects[i]))) {
+      if (is_the_same_on_few_sms(subjects[i], each, device)) continue;
       const auto found = std::find_if(shared.begin(), shared.end(), [&](const SharedCase& other) {
         return other.content == each;
       });
@@ -114,7 +142,10 @@ class Judged {
 
   const Case& content() const { return content_; }
   std::string where() const {
-    return fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+    const std::string where =
+        fmt::format("{} {}", to_string(content_.problem), to_string(content_.inputs));
+    if (content_.sms == 0) return where;
+    return fmt::format("{} on {} SM{}", where, content_.sms, content_.sms == 1 ? "" : "s");
   }
 
   /// Loads the inputs into a device. Its host memory must have been asked for.
@@ -146,8 +177,9 @@ class Judged {
 /// What one check of a subject found.
 struct Outcome {
   bool refused = false, ok = false;
-  std::string where, reason = {}, details = {};
-  double worst = 0;
+  std::string where, reason = {};
+  std::vector<KernelFinding> findings = {};
+  std::optional<double> worst = {};
 };
 
 /// A device, and the case that is loaded into it.
@@ -168,31 +200,36 @@ struct Task {
 class CheckRun {
  public:
   CheckRun(std::vector<std::unique_ptr<Device>> devices, std::vector<Subject> subjects, Suite suite,
-           std::uint64_t seed)
-      : devices_(std::move(devices)), subjects_(std::move(subjects)), suite_(suite), seed_(seed) {}
+           std::uint64_t seed, bool fail_fast)
+      : devices_(std::move(devices)),
+        subjects_(std::move(subjects)),
+        suite_(suite),
+        seed_(seed),
+        fail_fast_(fail_fast) {}
 
   Exit execute() {
-    bool interrupted = false;
+    std::optional<io::Interrupted> interrupted;
     try {
       check_all();
-    } catch (const io::Interrupted&) {
-      interrupted = true;
+    } catch (const io::Interrupted& interruption) {
+      interrupted = interruption;
     } catch (...) {
       progress_.clear();
       if (any_passed()) summary(coloured("not checked", Colour::yellow));
       throw;
     }
     progress_.clear();
-    const bool good = summary(interrupted ? coloured("not checked", Colour::yellow)
-                                          : coloured("nothing ran", Colour::red));
+    const bool good = summary(interrupted || fail_fast_ ? coloured("not checked", Colour::yellow)
+                                                        : coloured("nothing ran", Colour::red));
     if (!interrupted) return good ? Exit::ok : Exit::wrong;
-    print_note("interrupted: this is what was checked until then");
+    print_note(interrupted->note("this is what was checked until then"));
     return Exit::interrupted;
   }
 
  private:
   void check_all() {
-    for (const SharedCase& each : shared_cases(suite_, subjects_)) add_case(each);
+    for (const SharedCase& each : shared_cases(suite_, subjects_, devices_.front()->description()))
+      add_case(each);
     for (std::size_t i = 0; i < subjects_.size(); ++i) add_relations(i);
     double cost = 0;
     for (const Task& task : tasks_) cost += task.cost;
@@ -255,11 +292,17 @@ class CheckRun {
     }
   }
 
-  Outcome check_case(const Subject& subject, Judged& judged, Worker& worker) {
+  /// A fault that no verdict of the gate reports, as that of a planner, is a wrong outcome, too.
+  static Outcome wrong(const std::string& where, const KernelFault& fault) {
+    return {.where = where, .reason = fault.what(), .findings = fault.findings};
+  }
+
+  Outcome check_case(const Subject& subject, Judged& judged, Worker& worker) try {
     const Problem& problem = judged.content().problem;
     Outcome outcome{.where = judged.where()};
     const Item item = rung_item(*subject.rung, *subject.instance, problem,
-                                worker.device.description(), judged.content().inputs);
+                                device_for(judged.content(), worker.device.description()),
+                                judged.content().inputs);
     if (!item.refused.empty()) {
       outcome.refused = true;
       return outcome;
@@ -277,8 +320,10 @@ class CheckRun {
     if (verdict.check.finite) outcome.worst = verdict.check.ratio;
     outcome.ok = verdict.ok;
     outcome.reason = verdict.reason;
-    outcome.details = verdict.details;
+    outcome.findings = verdict.findings;
     return outcome;
+  } catch (const KernelFault& fault) {
+    return wrong(judged.where(), fault);
   }
 
   using Relate =
@@ -301,7 +346,10 @@ class CheckRun {
       if (!item.refused.empty()) throw UsageError(item.refused);
       worker.device.load(asked, inputs);
       worker.device.launch(item.plan);
-      return worker.device.download_output();
+      HostTensor output = worker.device.download_output();
+      const Leftovers left = repair(worker.device);
+      if (!left.empty()) throw KernelFault(left.reason());
+      return output;
     };
     const Inputs inputs = make_inputs(problem, Distribution::normal, seed_);
     try {
@@ -310,8 +358,7 @@ class CheckRun {
       outcome.ok = result.ok;
       outcome.reason = result.reason;
     } catch (const KernelFault& fault) {
-      outcome.reason = fault.what();
-      outcome.details = fault.details;
+      return wrong(outcome.where, fault);
     }
     return outcome;
   }
@@ -331,7 +378,11 @@ class CheckRun {
     add_relation(i, problem, "spikes in other rows", spikes);
     if (has(subject.rung->capabilities, Capabilities::lengths)) {
       Problem part = problem;
-      part.lengths = {131, 0};
+      // An empty entry; then a last key in each of the groups of rows that a tile is copied by.
+      part.lengths = {0};
+      for (std::int64_t length = 1; length < 256; length += 8) part.lengths.push_back(length);
+      part.batch = std::ssize(part.lengths);
+      part.heads = 8, part.own_kv_heads = 2, part.seq_kv = 300;
       if (has(subject.rung->capabilities, Capabilities::paged)) part.page = 16;
       add_relation(i, part, "unused memory", unused_memory);
     }
@@ -366,15 +417,45 @@ class CheckRun {
     if (!outcome) return;
     Subject& subject = subjects_[tasks_[recorded_].subject];
     ++(outcome->refused ? subject.refused : outcome->ok ? subject.passed : subject.wrong);
-    subject.worst = std::max(subject.worst, outcome->worst);
+    if (outcome->worst) subject.worst = std::max(subject.worst.value_or(0), *outcome->worst);
     if (!outcome->refused && !outcome->ok) {
-      progress_.clear();
-      fmt::print("{}: {} at {}: {}\n", coloured("wrong", Colour::red), subject.name, outcome->where,
-                 outcome->reason);
-      if (!outcome->details.empty()) fmt::print("{}\n", outcome->details);
-      std::fflush(stdout);
+      if (fail_fast_) next_ = tasks_.size();
+      print_wrong(subject, *outcome);
     }
     outcome.emplace();
+  }
+
+  /// Prints what is wrong, of findings those that no case of the rung had before.
+  void print_wrong(const Subject& subject, const Outcome& outcome) {
+    const std::string first = fmt::format("{} at {}", subject.name, outcome.where);
+    std::vector<KernelFinding> fresh;
+    for (const KernelFinding& finding : outcome.findings) {
+      FindingGroup& group = group_of(subject, finding);
+      if (group.cases > 0 && group.last == recorded_) continue;
+      if (group.cases++ == 0) group.first = first, fresh.push_back(finding);
+      group.last = recorded_;
+    }
+    if (fresh.empty() && !outcome.findings.empty()) return;
+    progress_.clear();
+    fmt::print("{}: {}: {}\n", coloured("wrong", Colour::red), first, outcome.reason);
+    if (!fresh.empty()) fmt::print("{}\n", text_of(fresh));
+    std::fflush(stdout);
+  }
+
+  FindingGroup& group_of(const Subject& subject, const KernelFinding& finding) {
+    const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const FindingGroup& each) {
+      return each.rung == subject.rung && each.kind == finding.kind && each.place == finding.place;
+    });
+    if (found != groups_.end()) return *found;
+    return groups_.emplace_back(FindingGroup{subject.rung, finding.kind, finding.place, {}});
+  }
+
+  void print_groups() const {
+    for (const FindingGroup& group : groups_) {
+      if (group.cases == 1) continue;
+      fmt::print("{}: {} at {}: in {} cases, the first: {}\n", group.rung->name, group.kind,
+                 group.place, group.cases, group.first);
+    }
   }
 
   bool any_passed() const {
@@ -384,6 +465,7 @@ class CheckRun {
 
   /// Prints a line for each subject; true when all are good.
   bool summary(const std::string& untouched) const {
+    print_groups();
     std::size_t width = 0;
     for (const Subject& subject : subjects_) width = std::max(width, subject.name.size());
     bool good = true;
@@ -392,10 +474,11 @@ class CheckRun {
       const std::string verdict = subject.wrong > 0    ? coloured("wrong", Colour::red)
                                   : subject.passed > 0 ? coloured("ok", Colour::green)
                                                        : untouched;
-      fmt::print(
-          "{:{}}  {:5} passed  {:3} wrong  {:3} refused  error up to {:.2f} of tolerance  {}\n",
-          subject.name, width, subject.passed, subject.wrong, subject.refused, subject.worst,
-          verdict);
+      const std::string worst = subject.worst
+                                    ? fmt::format("error up to {:.2f} of tolerance", *subject.worst)
+                                    : "no output to compare";
+      fmt::print("{:{}}  {:5} passed  {:3} wrong  {:3} refused  {}  {}\n", subject.name, width,
+                 subject.passed, subject.wrong, subject.refused, worst, verdict);
     }
     return good;
   }
@@ -404,6 +487,7 @@ class CheckRun {
   std::vector<Subject> subjects_;
   Suite suite_;
   std::uint64_t seed_;
+  bool fail_fast_;
   Progress progress_;
   std::vector<Task> tasks_;
   double largest_ = 0;  // host bytes that one device takes for a case
@@ -412,6 +496,7 @@ class CheckRun {
   std::mutex mutex_;  // of what follows, while several work
   std::vector<std::optional<Outcome>> outcomes_;
   std::size_t recorded_ = 0;  // outcomes before this one are counted
+  std::vector<FindingGroup> groups_;
   std::size_t failed_ = std::numeric_limits<std::size_t>::max();  // the first that threw
   std::exception_ptr failure_;
 };
@@ -429,6 +514,7 @@ class CheckCommand final : public Command {
     add_vm_options(app, vm_);
     add_no_ablations(app, no_ablations_);
     add_exact_buffers(app, exact_buffers_);
+    app.add_flag("--fail-fast", fail_fast_, "End at the first case that is wrong");
     app.add_flag("--mutants", mutants_,
                  "Instead, show that the check rejects wrong outputs made on the CPU; no device");
   }
@@ -455,7 +541,7 @@ class CheckCommand final : public Command {
       }
     }
     if (subjects.empty()) throw DeviceError("none of these rungs runs on " + description.name);
-    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_).execute();
+    return CheckRun(std::move(devices), std::move(subjects), suite_, seed_, fail_fast_).execute();
   }
 
  private:
@@ -531,7 +617,7 @@ class CheckCommand final : public Command {
   Suite suite_ = Suite::quick;
   std::uint64_t seed_ = 1;
   VmOptions vm_;
-  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false;
+  bool no_ablations_ = false, exact_buffers_ = false, mutants_ = false, fail_fast_ = false;
 };
 
 }  // namespace

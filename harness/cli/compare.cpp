@@ -37,7 +37,9 @@ struct Side {
 Side parse_side(const std::string& word) {
   const std::size_t at = word.find('@');
   Side side{.rung = &select_rung(word.substr(0, at)), .tile = {}, .label = {}};
-  if (at != std::string::npos) side.tile = word.substr(at + 1);
+  if (at != std::string::npos) {
+    side.tile = parse_tile(fmt::format("rung '{}': tile", word), word.substr(at + 1));
+  }
   side.label = std::string(side.rung->name) + (side.tile.empty() ? "" : "@" + side.tile);
   return side;
 }
@@ -261,7 +263,7 @@ class CompareCommand final : public Command {
                           problem_.inputs());
     if (!item.refused.empty()) throw UsageError(with_example(item.refused, *side.rung, problem));
     Counted counted = counting.count(std::move(item));
-    if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.details);
+    if (!counted.verdict.ok) throw KernelFault(counted.verdict.reason, counted.verdict.findings);
     return counted;
   }
 

@@ -108,9 +108,9 @@ class ExplainCommand final : public Command {
         std::fflush(stdout);  // before the file, which may fail
         if (file) file->put(std::span(&rows.back(), 1));
       }
-    } catch (const io::Interrupted&) {
+    } catch (const io::Interrupted& interrupted) {
       progress.clear();
-      print_note(fmt::format("interrupted: {} of {} counted", rows.size(), items.size()));
+      print_note(interrupted.note(fmt::format("{} of {} counted", rows.size(), items.size())));
       return Exit::interrupted;
     }
     if (no_memory.empty()) return result;
@@ -187,7 +187,7 @@ class ExplainCommand final : public Command {
     }
     if (!counted.verdict.ok) {
       printer_.say(fmt::format("{}\n{}: {}\n{}\n", what, coloured("wrong", Colour::red),
-                               counted.verdict.reason, counted.verdict.details));
+                               counted.verdict.reason, text_of(counted.verdict.findings)));
       return;
     }
     const RowBound bound = bound_of(counted);

@@ -89,7 +89,10 @@ bool has_word(const Rung& rung, const std::string& word) {
 /// Rungs that one of the words means, if any does, and that have all others; none means all.
 std::vector<const Rung*> listed(const std::vector<std::string>& words) {
   std::vector<std::string> rungs, others;
-  for (const std::string& word : words) (means_rungs(word) ? rungs : others).push_back(word);
+  for (const std::string& word : words) {
+    if (word.empty()) throw UsageError("pattern '' means no rung; fa list shows all");
+    (means_rungs(word) ? rungs : others).push_back(word);
+  }
   std::vector<const Rung*> found;
   for (const Rung& rung : catalogue()) found.push_back(&rung);
   if (!rungs.empty()) found = select_rungs(rungs);

@@ -113,18 +113,23 @@ class PlanCommand final : public Command {
 
   Exit execute() override {
     Json document{{"schema", 1}, {"plans", Json::array()}};
+    std::string text, refused;
+    bool any = false;
     for (const Rung* rung : select_rungs(words_)) {
       for (Problem problem : problem_.problems()) {
         set_types(*rung, problem);
         const PlanResult result = make_plan(*rung, problem, machine_);
-        if (json_) {
-          document["plans"].push_back(json_of(*rung, problem, result));
-        } else {
-          fmt::print("{}", text_of(*rung, problem, result));
+        const auto* unsupported = std::get_if<Unsupported>(&result);
+        any |= unsupported == nullptr;
+        if (unsupported && refused.empty()) {
+          refused = with_example(unsupported->reason, *rung, problem);
         }
+        document["plans"].push_back(json_of(*rung, problem, result));
+        text += text_of(*rung, problem, result);
       }
     }
-    if (json_) fmt::print("{}\n", document.dump());
+    if (!any) throw UsageError(refused);
+    fmt::print("{}", json_ ? document.dump() + "\n" : text);
     return Exit::ok;
   }
 

@@ -174,7 +174,7 @@ class RunCommand final : public Command {
         std::array<io::NamedFile, 3>{
             {{"--output", output_}, {"--json", json_}, {"--trace", trace_path_}}},
         std::array<io::NamedFile, 3>{{{"--q", q_}, {"--k", k_}, {"--v", v_}}});
-    require_own_file("--output", output_, kNpyMagic, overwrite_);
+    require_new_file("--output", output_, overwrite_);
     require_own_file("--trace", trace_path_, kTraceBeginning, overwrite_);
     require_results_file("--json", json_, overwrite_);
   }
@@ -261,10 +261,16 @@ class RunCommand final : public Command {
     const CheckReport& check = verdict.check;
     fmt::print("{}\n", verdict.ok ? coloured("correct", Colour::green)
                                   : coloured("wrong", Colour::red) + ": " + verdict.reason);
-    if (!verdict.details.empty()) fmt::print("{}\n", verdict.details);
+    if (!verdict.findings.empty()) fmt::print("{}\n", text_of(verdict.findings));
     if (check.rows_total == 0) return;  // the kernel did not get to its end
-    fmt::print("error {:.3g}, tolerance {:.3g} ({:.2f} of it), {} of {} rows verified\n",
-               check.max_error, check.tolerance, check.ratio, check.rows_checked, check.rows_total);
+    const std::string rows =
+        fmt::format("{} of {} rows verified", check.rows_checked, check.rows_total);
+    if (check.tolerance == 0) {
+      fmt::print("no verified element is finite, {}\n", rows);
+    } else {
+      fmt::print("error {:.3g}, tolerance {:.3g} ({:.2f} of it), {}\n", check.max_error,
+                 check.tolerance, check.ratio, rows);
+    }
     if (problem_.lse) {
       fmt::print("LSE: error {:.3g}, tolerance {:.3g} ({:.2f} of it)\n", verdict.lse.max_error,
                  verdict.lse.tolerance, verdict.lse.ratio);

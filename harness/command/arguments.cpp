@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 #include "harness/attention/inputs.h"
 #include "harness/io/file.h"
@@ -161,9 +162,17 @@ CLI::Option* add_rungs(CLI::App& app, std::vector<std::string>& words,
   return app.add_option("rungs", words, "Rungs: ids, names, a family, " + otherwise);
 }
 
+std::string parse_tile(std::string_view name, std::string_view text) {
+  if (!text.empty()) return std::string(text);
+  throw UsageError(fmt::format(
+      "{} '' is not a tile, such as 64x32w2; fa list --json has those of a rung", name));
+}
+
 CLI::Option* add_tile(CLI::App& app, std::string& tile) {
   return app
-      .add_option("--tile", tile, "Another instance of the rung, such as 64x32w2 (see fa list)")
+      .add_option_function<std::string>(
+          "--tile", [&tile](const std::string& text) { tile = parse_tile("--tile", text); },
+          "Another instance of the rung, such as 64x32w2 (see fa list)")
       ->type_name("TILE");
 }
 
@@ -196,6 +205,9 @@ void add_vm_options(CLI::App& app, VmOptions& options) {
               "Virtual machine: host threads (default: all cores)");
   app.add_flag("--reversed", options.reversed,
                "Virtual machine: warps and blocks take their turns last to first");
+  add_integer(app, "--max-steps", options.max_steps, 1, std::numeric_limits<std::int64_t>::max(),
+              "Virtual machine: instructions of all warps before a launch is stopped (default: far "
+              "more than the problem needs)");
   app.add_flag_callback(
       "--no-checkers", [&options] { options.checkers = false; },
       "Virtual machine: do not look for races and copies that nobody waits for (faster)");

@@ -69,6 +69,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
 CLI::Option* add_rung(CLI::App& app, std::string& word);
 CLI::Option* add_rungs(CLI::App& app, std::vector<std::string>& words,
                        const std::string& otherwise);
+/// Throws UsageError for an empty word; whether a rung has the tile, the rung says.
+std::string parse_tile(std::string_view name, std::string_view text);
 CLI::Option* add_tile(CLI::App& app, std::string& tile);
 CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed);
 /// --no-ablations.
@@ -76,7 +78,7 @@ void add_no_ablations(CLI::App& app, bool& no_ablations);
 CLI::Option* add_device(CLI::App& app, std::string& device);
 /// --exact-buffers.
 void add_exact_buffers(CLI::App& app, bool& exact);
-/// --threads, --reversed, --no-checkers: how the virtual machine runs.
+/// --threads, --reversed, --max-steps, --no-checkers: how the virtual machine runs.
 void add_vm_options(CLI::App& app, VmOptions& options);
 
 /// Entry of `words` that `word` was probably meant to be; empty when none is near.

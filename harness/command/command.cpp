@@ -190,11 +190,12 @@ Exit report_exception() {
   } catch (const io::RefusedFile& error) {
     print_error(error.what());
     return Exit::usage;
-  } catch (const io::Interrupted&) {
-    print_note("interrupted");
+  } catch (const io::Interrupted& interrupted) {
+    print_note(interrupted.note());
     return Exit::interrupted;
   } catch (const KernelFault& fault) {
-    fmt::print("{}: {}\n{}\n", coloured("wrong", Colour::red), fault.what(), fault.details);
+    fmt::print("{}: {}\n", coloured("wrong", Colour::red), fault.what());
+    if (!fault.findings.empty()) fmt::print("{}\n", text_of(fault.findings));
     return Exit::wrong;
   } catch (const std::bad_alloc&) {
     print_error("out of host memory");
@@ -202,6 +203,9 @@ Exit report_exception() {
   } catch (const std::exception& error) {
     // fmt says "cannot write to file" of a stream that has no name.
     print_error(std::ferror(stdout) != 0 ? "cannot write to standard output" : error.what());
+    return Exit::environment;
+  } catch (...) {
+    print_error("something was thrown that is no std::exception");
     return Exit::environment;
   }
 }

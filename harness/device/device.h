@@ -27,13 +27,27 @@ struct OutOfMemory : DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// The kernel did what no correct kernel does: an access outside its buffers, a deadlock, a race.
-/// `what()` is one line, `details` a text for people. Exit code 1.
-struct KernelFault : std::runtime_error {
-  KernelFault(const std::string& message, std::string text)
-      : std::runtime_error(message), details(std::move(text)) {}
-  std::string details;
+/// One of the things that a kernel did wrong, where the device can tell them apart.
+struct KernelFinding {
+  std::string kind;   ///< "race"
+  std::string place;  ///< in the kernel's source, the same whatever the problem
+  std::string text;   ///< for people, several lines
 };
+
+/// The kernel, or the plan that launches it, did what no correct one does: an access outside its
+/// buffers, a deadlock, a race, an empty grid. `what()` is one line. Exit code 1.
+struct KernelFault : std::runtime_error {
+  explicit KernelFault(const std::string& message, std::vector<KernelFinding> found = {})
+      : std::runtime_error(message), findings(std::move(found)) {}
+  std::vector<KernelFinding> findings;
+};
+
+/// Their texts below each other.
+std::string text_of(const std::vector<KernelFinding>& findings);
+
+/// Throws KernelFault where no device can execute this launch of a plan with so many scratch
+/// buffers.
+void require_launchable(const Launch& launch, std::size_t scratch_buffers);
 
 /// What one entry point uses, by the runtime's account.
 struct KernelResources {
@@ -92,8 +106,12 @@ class Device {
   virtual HostTensor download_output() = 0;
   /// The same for the LSE, float32 [B, H, Nq, 1]. The problem must have asked for it.
   virtual HostTensor download_lse() = 0;
-  /// Names of the buffers whose red zones were overwritten; empty when all are intact.
+  /// Names of the buffers whose red zones were overwritten; empty when all are intact. Writes the
+  /// damaged zones anew, so that the next kernel is not blamed for them.
   virtual std::vector<std::string> damaged_red_zones() = 0;
+  /// Names of the zeroed scratch buffers that hold something else than zeros; empty after a correct
+  /// launch. Zeroes them, so that the next kernel finds what it was promised.
+  virtual std::vector<std::string> nonzero_scratch() = 0;
 };
 
 }  // namespace fa

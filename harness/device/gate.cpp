@@ -8,6 +8,18 @@
 
 namespace fa {
 
+std::string Leftovers::reason() const {
+  if (!damaged.empty())
+    return fmt::format("memory outside {} was overwritten", fmt::join(damaged, ", "));
+  if (nonzero.empty()) return {};
+  return fmt::format("{} not zero after the launch, as the next launch needs it",
+                     fmt::join(nonzero, ", "));
+}
+
+Leftovers repair(Device& device) {
+  return {device.damaged_red_zones(), device.nonzero_scratch()};
+}
+
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output, Repeat repeat) {
   Verdict verdict;
@@ -20,6 +32,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     launch();
     Output result{device.download_output(), {}};
     if (with_lse) result.lse = device.download_lse();
+    Leftovers left = repair(device);
+    if (verdict.left.empty()) verdict.left = std::move(left);
     return result;
   };
   Output first;
@@ -31,7 +45,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     second = run();
   } catch (const KernelFault& fault) {
     verdict.reason = fault.what();
-    verdict.details = fault.details;
+    verdict.findings = fault.findings;
+    repair(device);  // a launch that stopped half-way has not reset its counters
     return verdict;
   }
   std::string difference;
@@ -41,11 +56,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     if (verdict.check.ok) verdict.check = verifier.check(second.o);
     if (with_lse && verdict.lse.ok) verdict.lse = verifier.check_lse(second.lse);
   }
-  verdict.damaged = device.damaged_red_zones();
-
-  if (!verdict.damaged.empty()) {
-    verdict.reason =
-        fmt::format("memory outside {} was overwritten", fmt::join(verdict.damaged, ", "));
+  if (!verdict.left.empty()) {
+    verdict.reason = verdict.left.reason();
   } else if (!verdict.check.ok) {
     verdict.reason = verdict.check.reason;
   } else if (with_lse && !verdict.lse.ok) {

@@ -10,14 +10,28 @@
 
 namespace fa {
 
+/// What a launch did besides writing its results, by the names of the buffers.
+struct Leftovers {
+  std::vector<std::string> damaged;  ///< red zones were overwritten
+  std::vector<std::string> nonzero;  ///< a zeroed scratch buffer was not zeroed again
+
+  bool empty() const { return damaged.empty() && nonzero.empty(); }
+  /// One line; empty when there is nothing.
+  std::string reason() const;
+};
+
+/// Finds what the last launch did besides writing its results, and repairs it, so that the next
+/// kernel is not blamed.
+Leftovers repair(Device& device);
+
 struct Verdict {
   bool ok = false;
   std::string reason;       ///< empty when ok; else one line, the first thing that is wrong
   CheckReport check;        ///< of the first launch
   LseReport lse;            ///< the same for the LSE; empty for a problem that does not ask for it
   bool repeatable = false;  ///< the second launch gave the same bits
-  std::string details;      ///< of a KernelFault: where it happened, several lines
-  std::vector<std::string> damaged;  ///< buffers whose red zones were overwritten
+  std::vector<KernelFinding> findings;  ///< of a KernelFault
+  Leftovers left;                       ///< of the first launch that had any
 };
 
 /// What a second launch must give: the same bits, or for kernels of others, which may add up parts

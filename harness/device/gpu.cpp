@@ -83,7 +83,7 @@ DeviceDescription gpu_description() {
 
 /// Bytes of the problem's buffers; in floating point, because the product of extents that are each
 /// allowed may not fit 64 bits.
-std::map<Tensor, double> tensor_sizes(const Problem& problem) {
+static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
   const double q = static_cast<double>(size_of(problem.dtype)) * problem.head_dim * problem.rows();
   const double kv = (problem.input_bytes() - q) / 2;
   std::map<Tensor, double> sizes{{Tensor::q, q}, {Tensor::k, kv}, {Tensor::v, kv}, {Tensor::o, q}};
@@ -135,7 +135,9 @@ struct GpuDevice::Pinned {
   std::array<std::byte*, 2> chunk{};
   std::array<cudaEvent_t, 2> done{};
 
-  Pinned() {
+  Pinned() = default;
+  /// Not the constructor: the destructor frees what was allocated before a failure.
+  void allocate() {
     for (std::size_t i = 0; i < 2; ++i) {
       void* memory = nullptr;
       check_cuda(cudaHostAlloc(&memory, kChunk, cudaHostAllocDefault),
@@ -162,6 +164,7 @@ GpuDevice::GpuDevice(GpuOptions options)
   check_cuda(cudaDeviceSynchronize(), "starting the GPU");
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   pinned_ = std::make_unique<Pinned>();
+  pinned_->allocate();
 }
 
 GpuDevice::~GpuDevice() {
@@ -207,8 +210,9 @@ void GpuDevice::require_free(const std::vector<double>& sizes, const std::string
   std::size_t free = 0;
   std::size_t total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
-  // Scratch memory is freed before there is more of it.
-  for (const Buffer& held : scratch_memory_) free += held.allocated();
+  // Scratch memory is freed before there is more of it, unless recorded launches need it.
+  if (scratch_memory_.use_count() == 1)
+    for (const Buffer& held : *scratch_memory_) free += held.allocated();
   if (needed <= static_cast<double>(free)) return;
   throw OutOfMemory(
       fmt::format("{} needs {:.0f} bytes of GPU memory for {}; {} of {} bytes are free on {}", who,
@@ -261,7 +265,7 @@ void GpuDevice::unload() {
   synchronize();
   buffers_.clear();
   scratch_.clear();
-  scratch_memory_.clear();
+  scratch_memory_.reset();
 }
 
 const GpuDevice::Buffer* GpuDevice::buffer(Tensor tensor) const {
@@ -293,9 +297,13 @@ const GpuDevice::Region& GpuDevice::zeroed_scratch(const Scratch& wanted) {
   Buffer& made = zeroed_.emplace_back(wanted.name, options_.red_zone, bytes);
   made.zeroed = true;
   write_red_zones(made);
-  check_cuda(cudaMemsetAsync(made.data(), 0, made.size, stream_),
-             fmt::format("zeroing {}", wanted.name));
+  zero(made);
   return made;
+}
+
+void GpuDevice::zero(const Region& held) {
+  check_cuda(cudaMemsetAsync(held.data(), 0, held.size, stream_),
+             fmt::format("zeroing {}", held.name));
 }
 
 /// All plans share one block of memory, the largest that any of them needed so far: two that take
@@ -323,28 +331,31 @@ void GpuDevice::lay_out_scratch(const LaunchPlan& plan) {
     scratch_ = std::move(regions);
     return;
   }
-  if (exact || scratch_memory_.empty() || scratch_memory_.front().size < total) {
+  if (exact || !scratch_memory_ || scratch_memory_->front().size < total) {
     require_free(exact ? sizes : std::vector<double>{static_cast<double>(total)},
                  plan.launches.front().entry, "its scratch buffers");
     // Freed first: the old and the new memory may not fit together.
     synchronize();
     scratch_.clear();
-    scratch_memory_.clear();
+    scratch_memory_.reset();
     scratch_due_ = true;
+    auto memory = std::make_shared<std::vector<Buffer>>();
     if (exact) {
       for (const Region& region : regions) {
         if (region.zeroed) {
           scratch_.push_back(region);
           continue;
         }
-        scratch_memory_.emplace_back(region.name, 0, region.size);
-        scratch_.push_back(static_cast<const Region&>(scratch_memory_.back()));
+        memory->emplace_back(region.name, 0, region.size);
+        scratch_.push_back(static_cast<const Region&>(memory->back()));
       }
+      scratch_memory_ = std::move(memory);
       return;
     }
-    scratch_memory_.emplace_back("scratch", 0, total);
+    memory->emplace_back("scratch", 0, total);
+    scratch_memory_ = std::move(memory);
   }
-  std::byte* next = scratch_memory_.front().base;
+  std::byte* next = scratch_memory_->front().base;
   for (Region& region : regions) {
     if (region.zeroed) continue;
     region.base = next;
@@ -474,7 +485,9 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
       intact &= std::all_of(copy.begin(), copy.end(),
                             [](std::byte byte) { return byte == kRedZonePattern; });
     }
-    if (!intact) damaged.emplace_back(checked.name);
+    if (intact) return;
+    damaged.emplace_back(checked.name);
+    write_red_zones(checked);
   };
   for (const auto& [tensor, checked] : buffers_) check(checked);
   // The memory of a plan that was launched since the last poisoning only has other contents.
@@ -482,6 +495,19 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
     for (const Region& checked : scratch_) check(checked);
   }
   return damaged;
+}
+
+std::vector<std::string> GpuDevice::nonzero_scratch() {
+  synchronize();
+  std::vector<std::string> nonzero;
+  for (const Buffer& held : zeroed_) {
+    std::vector<std::byte> copy(held.size);
+    download(held, copy.data());
+    if (std::ranges::all_of(copy, [](std::byte byte) { return byte == std::byte{0}; })) continue;
+    nonzero.emplace_back(held.name);
+    zero(held);
+  }
+  return nonzero;
 }
 
 std::optional<KernelResources> GpuDevice::resources(const Launch& launch) {

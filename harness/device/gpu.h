@@ -75,6 +75,7 @@ class GpuDevice final : public Device {
   HostTensor download_output() override;
   HostTensor download_lse() override;
   std::vector<std::string> damaged_red_zones() override;
+  std::vector<std::string> nonzero_scratch() override;
 
   const GpuProperties& properties() const { return properties_; }
   GpuStream stream() const { return stream_; }
@@ -84,6 +85,8 @@ class GpuDevice final : public Device {
   void synchronize();
   /// Frees the buffers of the loaded problem.
   void unload();
+  /// Keeps the scratch memory of what was launched last, also when the device needs other memory.
+  std::shared_ptr<const void> scratch_memory() const { return scratch_memory_; }
 
  private:
   struct Region;
@@ -103,6 +106,7 @@ class GpuDevice final : public Device {
   void lay_out_scratch(const LaunchPlan& plan);
   void write_red_zones(const Region& region);
   void poison(const Region& held);
+  void zero(const Region& held);
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
   HostTensor download(Tensor source, HostTensor target);
@@ -114,12 +118,14 @@ class GpuDevice final : public Device {
   DeviceDescription description_;
   GpuStream stream_ = nullptr;
   Problem problem_;
-  std::map<Tensor, Buffer> buffers_;    ///< those that the problem has; empty until load()
-  std::vector<Buffer> scratch_memory_;  ///< one block for all plans; grows, never shrinks
-  std::list<Buffer> zeroed_;            ///< scratch buffers that every launch leaves zero
-  std::vector<Region> scratch_;         ///< in it: the buffers of the last plan that needed any
-  bool scratch_due_ = false;            ///< the next plan with scratch finds it poisoned
-  bool scratch_zoned_ = false;          ///< scratch_ has its red zones
+  std::map<Tensor, Buffer> buffers_;  ///< those that the problem has; empty until load()
+  /// One block for all plans, which grows and never shrinks; null before there is any. Recorded
+  /// launches hold its addresses and share it.
+  std::shared_ptr<std::vector<Buffer>> scratch_memory_;
+  std::list<Buffer> zeroed_;     ///< scratch buffers that every launch leaves zero
+  std::vector<Region> scratch_;  ///< in it: the buffers of the last plan that needed any
+  bool scratch_due_ = false;     ///< the next plan with scratch finds it poisoned
+  bool scratch_zoned_ = false;   ///< scratch_ has its red zones
   std::unique_ptr<Pinned> pinned_;
   std::map<const void*, std::size_t> dynamic_shared_;  ///< limit already set, by kernel
 };

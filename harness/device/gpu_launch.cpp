@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 #include <type_traits>
 #include <variant>
@@ -24,12 +23,20 @@ constexpr std::size_t kDefaultDynamicShared = 48 << 10;
 // cuTensorMapEncodeTiled fills 128 bytes, the largest argument there is.
 constexpr std::size_t kMaxArgument = 128;
 
-unsigned grid_extent(std::int64_t value, const Launch& launch) {
-  if (value < 1 || value > std::numeric_limits<int>::max()) {
-    throw DeviceError(fmt::format("{}: a grid extent of {} is not between 1 and {}", launch.entry,
-                                  value, std::numeric_limits<int>::max()));
+dim3 to_cuda(const Dim3& extents) {
+  return {static_cast<unsigned>(extents.x), static_cast<unsigned>(extents.y),
+          static_cast<unsigned>(extents.z)};
+}
+
+/// A launch that the driver refuses for its extents or its shared memory is a mistake of the plan.
+void check_launch(cudaError_t error, const std::string& what) {
+  if (error != cudaErrorInvalidConfiguration && error != cudaErrorInvalidValue &&
+      error != cudaErrorInvalidClusterSize && error != cudaErrorLaunchOutOfResources) {
+    check_cuda(error, what);
+    return;
   }
-  return static_cast<unsigned>(value);
+  ignore_cuda(error);
+  throw KernelFault(fmt::format("{}: {}", what, cudaGetErrorString(error)));
 }
 
 void marshal(const Argument& argument, Dtype dtype, const GpuBuffers& buffers, std::byte* bytes) {
@@ -61,14 +68,15 @@ void marshal(const Argument& argument, Dtype dtype, const GpuBuffers& buffers, s
 
 void raise_shared_limit(const Launch& launch) {
   if (launch.dynamic_shared <= kDefaultDynamicShared) return;
-  check_cuda(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(launch.dynamic_shared)),
-             fmt::format("{}: asking for {} bytes of dynamic shared memory", launch.entry,
-                         launch.dynamic_shared));
+  check_launch(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(launch.dynamic_shared)),
+               fmt::format("{}: asking for {} bytes of dynamic shared memory", launch.entry,
+                           launch.dynamic_shared));
 }
 
 void launch_on_gpu(const Launch& step, Dtype dtype, const GpuBuffers& buffers,
                    CUstream_st* stream) {
+  require_launchable(step, buffers.scratch.size());
   // The values must outlive the call, each aligned for every type there is.
   struct alignas(64) Value {
     std::byte bytes[kMaxArgument];
@@ -80,8 +88,7 @@ void launch_on_gpu(const Launch& step, Dtype dtype, const GpuBuffers& buffers,
     addresses.push_back(values[i].bytes);
   }
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(grid_extent(step.grid.x, step), grid_extent(step.grid.y, step),
-                        grid_extent(step.grid.z, step));
+  config.gridDim = to_cuda(step.grid);
   config.blockDim = dim3(static_cast<unsigned>(step.block));
   config.dynamicSmemBytes = step.dynamic_shared;
   config.stream = stream;
@@ -92,16 +99,15 @@ void launch_on_gpu(const Launch& step, Dtype dtype, const GpuBuffers& buffers,
     return attributes.at(config.numAttrs++).val;
   };
   if (step.cluster != Dim3{}) {
-    attribute(cudaLaunchAttributeClusterDimension).clusterDim = {grid_extent(step.cluster.x, step),
-                                                                 grid_extent(step.cluster.y, step),
-                                                                 grid_extent(step.cluster.z, step)};
+    const dim3 cluster = to_cuda(step.cluster);
+    attribute(cudaLaunchAttributeClusterDimension).clusterDim = {cluster.x, cluster.y, cluster.z};
   }
   if (step.early) {
     attribute(cudaLaunchAttributeProgrammaticStreamSerialization)
         .programmaticStreamSerializationAllowed = 1;
   }
   const std::string what = fmt::format("launching {}", step.entry);
-  check_cuda(cudaLaunchKernelExC(&config, step.kernel, addresses.data()), what);
+  check_launch(cudaLaunchKernelExC(&config, step.kernel, addresses.data()), what);
   check_cuda(cudaGetLastError(), what);
 }
 

@@ -131,7 +131,8 @@ std::optional<Stopwatch::Launch> GpuStopwatch::record(const Launch& launch, int 
     if (used) ignore_cuda(cudaGraphExecDestroy(used));
   });
   if (!complete) return std::nullopt;
-  return [graph, stream] {
+  // What is recorded contains addresses of the scratch memory.
+  return [graph, stream, scratch = device_.scratch_memory()] {
     check_cuda(cudaGraphLaunch(graph.get(), stream), "launching what was recorded");
   };
 }

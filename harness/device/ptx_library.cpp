@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -63,6 +65,38 @@ std::vector<std::string> entries_of(const fs::path& file) {
   return names;
 }
 
+/// Characters that two names share at their beginnings and at their ends.
+std::size_t similarity(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  const auto front = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+  const auto back = std::mismatch(a.rbegin(), a.rend(), b.rbegin()).first - a.rbegin();
+  return std::min(a.size(), static_cast<std::size_t>(front + back));
+}
+
+/// Why an entry is not among those that there are: its name is mangled, or mistyped.
+std::string why_missing(const std::string& entry,
+                        const std::map<std::string, fs::path>& files_by_entry) {
+  std::vector<std::pair<std::size_t, std::string>> others;
+  for (const auto& [name, file] : files_by_entry) {
+    const std::string readable = ptxvm::demangle(name);
+    if (readable != name && readable.substr(0, readable.find('(')) == entry) {
+      return fmt::format("{} has {}, whose name in the PTX is {}: declare it extern \"C\"",
+                         file.filename().string(), readable, name);
+    }
+    others.emplace_back(similarity(entry, readable), readable);
+  }
+  constexpr std::size_t kShown = 5;
+  std::ranges::stable_sort(others, std::ranges::greater{},
+                           [](const auto& each) { return each.first; });
+  if (others.size() > kShown) others.resize(kShown);
+  std::vector<std::string> names;
+  for (const auto& [shared, name] : others) names.push_back(name);
+  return fmt::format(
+      "{} of its {} entries: {}; the name that a plan launches is that of an extern \"C\" kernel",
+      names.size() < files_by_entry.size() ? "the most similar" : "all", files_by_entry.size(),
+      fmt::join(names, ", "));
+}
+
 }  // namespace
 
 PtxLibrary::PtxLibrary(fs::path folder)
@@ -94,8 +128,9 @@ const ptxvm::Module& PtxLibrary::find(const std::string& entry) {
   if (!read_) read_folder();
   const auto file = files_by_entry_.find(entry);
   if (file == files_by_entry_.end()) {
-    throw DeviceError(fmt::format("none of the {} .ptx files in {} has the entry {}; {}", files_,
-                                  folder_.string(), entry, kAdvice));
+    throw DeviceError(fmt::format(
+        "none of the {} .ptx files in {} has the entry {}; {}", files_, folder_.string(), entry,
+        files_by_entry_.empty() ? kAdvice : why_missing(entry, files_by_entry_)));
   }
   const auto loaded = modules_.find(file->second);
   if (loaded != modules_.end()) return loaded->second;

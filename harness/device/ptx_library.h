@@ -18,8 +18,9 @@ class PtxLibrary {
   /// program, else that of this build.
   explicit PtxLibrary(std::filesystem::path folder = {});
 
-  /// The module with this entry. Throws DeviceError that names the folder when there is none, or
-  /// when the file is not PTX that the machine knows. May be called from several threads.
+  /// The module with this entry. Throws DeviceError that names the folder, and entries that it has,
+  /// when there is none, or when the file is not PTX that the machine knows. May be called from
+  /// several threads.
   const ptxvm::Module& find(const std::string& entry);
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -22,12 +22,9 @@ namespace {
 constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",          "O",
                                                    "LSE", "lengths", "page table", "scales"};
 
-std::uint32_t extent(std::int64_t value, const Launch& step) {
-  if (value < 1 || value > std::numeric_limits<std::int32_t>::max()) {
-    throw DeviceError(fmt::format("{}: a grid extent of {} is not between 1 and {}", step.entry,
-                                  value, std::numeric_limits<std::int32_t>::max()));
-  }
-  return static_cast<std::uint32_t>(value);
+ptxvm::Dim3 to_machine(const Dim3& extents) {
+  return {static_cast<std::uint32_t>(extents.x), static_cast<std::uint32_t>(extents.y),
+          static_cast<std::uint32_t>(extents.z)};
 }
 
 ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dtype) {
@@ -50,16 +47,45 @@ ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dty
   return converted;
 }
 
+std::string without_error(std::string text) {
+  constexpr std::string_view kError = "error: ";
+  if (text.starts_with(kError)) text.erase(0, kError.size());
+  return text;
+}
+
+/// Where a diagnostic points to: in the kernel's source where the PTX has its lines.
+std::string place_of(const ptxvm::Diagnostic& where) {
+  constexpr std::string_view kFrom = "from ";
+  for (const std::string& note : where.notes)
+    if (note.starts_with(kFrom)) return note.substr(kFrom.size());
+  return ptxvm::to_string(where.where);
+}
+
 std::string describe(const ptxvm::Finding& finding) {
   // "error: file:line: ..." with the checker's name in place of the first word.
-  std::string text = finding.where.message.empty() ? finding.message : finding.where.format();
-  if (text.starts_with("error: ")) text.erase(0, 7);
+  const std::string text =
+      without_error(finding.where.message.empty() ? finding.message : finding.where.format());
   const std::string often =
       finding.count > 1 ? fmt::format("\n  seen {} times", finding.count) : "";
-  return fmt::format("{}: {}{}", finding.checker, text, often);
+  return fmt::format("{}: {}{}\n", finding.checker, text, often);
+}
+
+/// Of a launch that the machine refuses. What the machine does not run is its own limit; all else
+/// is a mistake of the plan.
+[[noreturn]] void refuse(const Launch& step, const ptxvm::Kernel& kernel,
+                         const ptxvm::Error& error) {
+  if (!kernel.errors().empty() || !kernel.unsupported().empty()) throw DeviceError(error.what());
+  throw KernelFault(fmt::format("{}: {}", step.entry, without_error(error.what())));
 }
 
 }  // namespace
+
+std::uint64_t default_max_steps(const Problem& problem) {
+  constexpr double kOfAnyLaunch = 0x1p26, kPerOperation = 16, kMost = 0x1p62;
+  const double operations =
+      4 * problem.rows() * static_cast<double>(problem.seq_kv) * problem.head_dim;
+  return static_cast<std::uint64_t>(std::min(kMost, kOfAnyLaunch + kPerOperation * operations));
+}
 
 DeviceDescription vm_description() {
   DeviceDescription description = h200_description();
@@ -74,8 +100,13 @@ VmDevice::VmDevice(VmOptions options)
 
 VmDevice::~VmDevice() = default;
 
-void VmDevice::require_memory(const Problem& problem) {
+void VmDevice::unload() {
   memory_.reset();
+  scratch_.clear();
+}
+
+void VmDevice::require_memory(const Problem& problem) {
+  unload();
   require_host_bytes(problem.stored_bytes() + table_bytes(problem) + check_host_bytes(problem),
                      to_string(problem),
                      "the virtual machine's tensors, their inputs, then two outputs, and a "
@@ -84,11 +115,10 @@ void VmDevice::require_memory(const Problem& problem) {
 
 void VmDevice::load(const Problem& problem, const Inputs& inputs) {
   require_inputs(problem, inputs);
-  memory_.reset();
+  unload();
   require_host_bytes(problem.stored_bytes() + table_bytes(problem), to_string(problem),
                      "the virtual machine's tensors");
   addresses_.assign(kTensors, 0);
-  scratch_.clear();
   auto memory = std::make_unique<ptxvm::Memory>();
   const auto place = [&](Tensor tensor) -> ptxvm::Address& {
     return addresses_[static_cast<std::size_t>(tensor)];
@@ -130,6 +160,18 @@ void VmDevice::poison_output() {
     if (!held.zeroed) poison(held.address);
 }
 
+std::vector<std::string> VmDevice::nonzero_scratch() {
+  std::vector<std::string> nonzero;
+  for (const HeldScratch& held : scratch_) {
+    if (!held.zeroed) continue;
+    const std::span<std::byte> bytes = memory_->bytes(held.address);
+    if (std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; })) continue;
+    nonzero.emplace_back(held.name);
+    std::ranges::fill(bytes, std::byte{0});
+  }
+  return nonzero;
+}
+
 ptxvm::Address VmDevice::address(Tensor tensor) const {
   return addresses_.at(static_cast<std::size_t>(tensor));
 }
@@ -151,7 +193,7 @@ void VmDevice::provide_scratch(const LaunchPlan& plan) {
   for (const Scratch& wanted : plan.scratch) {
     const auto bytes = static_cast<std::size_t>(wanted.bytes);
     const ptxvm::Fill fill = wanted.zeroed ? ptxvm::Fill::kZero : ptxvm::Fill::kPoison;
-    scratch_.push_back({memory_->allocate(wanted.name, bytes, fill), wanted.zeroed});
+    scratch_.push_back({memory_->allocate(wanted.name, bytes, fill), wanted.name, wanted.zeroed});
   }
 }
 
@@ -175,12 +217,12 @@ ptxvm::Argument VmDevice::marshal(const Argument& argument) const {
 }
 
 ptxvm::LaunchConfig VmDevice::configure(const Launch& step) const {
+  require_launchable(step, scratch_.size());
   ptxvm::LaunchConfig config;
-  config.grid = {extent(step.grid.x, step), extent(step.grid.y, step), extent(step.grid.z, step)};
+  config.grid = to_machine(step.grid);
   config.block = {static_cast<std::uint32_t>(step.block), 1, 1};
   config.dynamic_shared_bytes = static_cast<std::uint32_t>(step.dynamic_shared);
-  config.cluster = {extent(step.cluster.x, step), extent(step.cluster.y, step),
-                    extent(step.cluster.z, step)};
+  config.cluster = to_machine(step.cluster);
   for (const Argument& argument : step.arguments) config.arguments.push_back(marshal(argument));
   return config;
 }
@@ -197,6 +239,7 @@ void VmDevice::run(const Launch& step) {
   ptxvm::Options options;
   options.threads = options_.threads;
   options.observers = options_.observers;
+  options.max_steps = options_.max_steps > 0 ? options_.max_steps : default_max_steps(problem_);
   options.max_warp_steps = options_.max_warp_steps;
   options.stop = options_.stop ? options_.stop : &io::interrupt_flag();
   if (options_.reversed) {
@@ -211,22 +254,30 @@ void VmDevice::run(const Launch& step) {
   try {
     result = ptxvm::launch(module, step.entry, configure(step), *memory_, options);
   } catch (const ptxvm::Error& error) {
-    throw DeviceError(error.what());
+    refuse(step, module.kernel(step.entry), error);
   }
   if (options_.printed && !result.printed.empty()) options_.printed(result.printed);
-  if (result.stopped) throw io::Interrupted();
+  if (result.stopped) {
+    throw io::Interrupted{fmt::format("{} on {} was stopped after {} instructions", step.entry,
+                                      to_string(problem_), result.steps)};
+  }
   if (result.fault) {
-    throw KernelFault(fmt::format("{}: {}", step.entry, result.fault->message),
-                      result.fault->format());
+    const ptxvm::Fault& fault = *result.fault;
+    const bool limit = fault.kind == ptxvm::FaultKind::kStepLimit;
+    throw KernelFault(
+        fmt::format("{}: {}{}", step.entry, fault.message,
+                    limit ? "; --max-steps allows more" : ""),
+        {{std::string(ptxvm::name(fault.kind)), place_of(fault.where), fault.format() + "\n"}});
   }
   if (!result.findings.empty()) {
-    std::string details;
-    for (const ptxvm::Finding& finding : result.findings) details += describe(finding) + "\n";
+    std::vector<KernelFinding> findings;
+    for (const ptxvm::Finding& each : result.findings)
+      findings.push_back({each.checker, place_of(each.where), describe(each)});
     const ptxvm::Finding& first = result.findings.front();
     throw KernelFault(
-        fmt::format("{}: {} finding{}, the first: {}: {}", step.entry, result.findings.size(),
-                    result.findings.size() == 1 ? "" : "s", first.checker, first.message),
-        details);
+        fmt::format("{}: {} finding{}, the first: {}: {}", step.entry, findings.size(),
+                    findings.size() == 1 ? "" : "s", first.checker, first.message),
+        findings);
   }
   if (options_.counters) counts_.push_back({step.entry, counters.report()});
 }

@@ -25,6 +25,8 @@ struct VmOptions {
   std::shared_ptr<PtxLibrary> ptx = {};
   /// A launch ends soon after this becomes true; null: when the process is interrupted.
   const std::atomic<bool>* stop = nullptr;
+  /// Instructions of all warps before a launch is stopped; 0: default_max_steps().
+  std::uint64_t max_steps = 0;
   /// Instructions of one warp before it is stopped.
   std::uint64_t max_warp_steps = ptxvm::Options{}.max_warp_steps;
   /// Takes what the kernels of a launch print, as soon as it has ended, also by a fault.
@@ -35,6 +37,10 @@ struct VmOptions {
 
 /// The machine as plans see it: an H200 under another name, so that no rung is refused.
 DeviceDescription vm_description();
+
+/// Instructions that a launch may execute: far more than a kernel needs that computes the problem
+/// in a single thread.
+std::uint64_t default_max_steps(const Problem& problem);
 
 /// What one launch of a plan did.
 struct LaunchCounts {
@@ -62,6 +68,7 @@ class VmDevice final : public Device {
   HostTensor download_lse() override;
   /// Always empty: an access outside a buffer stops the kernel.
   std::vector<std::string> damaged_red_zones() override { return {}; }
+  std::vector<std::string> nonzero_scratch() override;
 
   /// Counts of the last plan, a launch each; empty unless asked for.
   const std::vector<LaunchCounts>& counts() const { return counts_; }
@@ -74,6 +81,7 @@ class VmDevice final : public Device {
   void provide_scratch(const LaunchPlan& plan);
   ptxvm::Address address(Tensor tensor) const;  ///< null for what the problem does not have
   HostTensor download(Tensor source, HostTensor target) const;
+  void unload();
   void run(const Launch& step);
 
   VmOptions options_;
@@ -83,6 +91,7 @@ class VmDevice final : public Device {
   std::vector<ptxvm::Address> addresses_;  ///< in the order of Tensor
   struct HeldScratch {
     ptxvm::Address address;
+    std::string name;
     bool zeroed;
   };
   std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "kernels/reserved_shared.h"
+
 namespace fa {
 namespace {
 
@@ -14,7 +16,6 @@ constexpr int kSubPartitions = 4;   // a warp lives in one, with a quarter of th
 constexpr int kRegistersPerBlock = 65536;
 constexpr int kThreadsPerBlock = 1024;
 constexpr std::size_t kSharedUnit = 128;
-constexpr std::size_t kSystemShared = 1024;  // of every block, since compute capability 8.0
 
 constexpr std::size_t kib(std::size_t count) {
   return count << 10;
@@ -74,7 +75,7 @@ int allocated_registers(int registers_per_thread) {
 }
 
 std::size_t allocated_shared(std::size_t shared) {
-  return round_up(shared + kSystemShared, kSharedUnit);
+  return round_up(shared + kReservedShared, kSharedUnit);
 }
 
 Occupancy occupancy(const SmLimits& limits, const BlockNeeds& needs) {

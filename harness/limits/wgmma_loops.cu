@@ -90,9 +90,9 @@ __device__ void wgmma_loop(const uint4* input, float* output, int iterations) {
         wgmma_transposed(O, p[k], value + stage + k * 128, k > 0 || i % kRestart > 0);
       wgmma_commit();
     }
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
   }
-  wgmma_wait<0>();
+  wgmma_wait<0>(S, O);
 
   constexpr int kResults = kSide / 2 * (1 + Mix);
   float* const own = output + (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kResults;

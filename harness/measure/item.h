@@ -24,7 +24,8 @@ struct Item {
   const Problem& problem() const { return key.problem; }
 };
 
-/// An instance of a rung at one problem, planned for this device.
+/// An instance of a rung at one problem, planned for this device. Throws KernelFault for a mistake
+/// of the rung's planner.
 Item rung_item(const Rung& rung, const Instance& instance, const Problem& problem,
                const DeviceDescription& device, const RowInputs& inputs = {});
 

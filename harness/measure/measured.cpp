@@ -85,7 +85,7 @@ RowCheck check_of(const Verdict& verdict) {
           .rows_total = check.rows_total,
           .finite = check.finite,
           .repeatable = verdict.repeatable,
-          .red_zones_intact = verdict.damaged.empty(),
+          .red_zones_intact = verdict.left.damaged.empty(),
           .lse = lse};
 }
 

@@ -69,6 +69,15 @@ ResultsDocument to_results(const fs::path& path, Json document) {
   return read;
 }
 
+/// A row takes the place of another, of the same kernel from the same sources: counts that only the
+/// other one has stay.
+Row in_place_of(const Row& old, Row row) {
+  if (row.status != Status::ok || old.status != Status::ok) return row;
+  if (!row.counts) row.counts = old.counts, row.bound = old.bound;
+  if (row.lines.empty() && row.counts == old.counts) row.lines = old.lines;
+  return row;
+}
+
 }  // namespace
 
 std::optional<ResultsDocument> read_results(const fs::path& path) {
@@ -131,7 +140,7 @@ void ResultsFile::put(std::span<const Row> rows) {
     if (found == rows_.end()) {
       rows_.push_back(row);
     } else {
-      *found = row;
+      *found = in_place_of(*found, row);
     }
   }
   Json document = results_document(identity_, rows_);

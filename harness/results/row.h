@@ -15,6 +15,7 @@
 #include "kernels/problem.h"
 #include "harness/environment/occupancy.h"
 #include "harness/results/json.h"
+#include "harness/results/problem_json.h"
 
 namespace fa {
 
@@ -181,8 +182,7 @@ struct Row {
 /// {batch, heads, seq_q, seq_kv, head_dim, causal, dtype}; lse where it is asked for, kv_heads,
 /// lengths and page where there are such, inputs and spread where they are not normal and 1.
 Json to_json(const Problem& problem, const RowInputs& inputs = {});
-/// Throw std::exception when a field is missing or of another type.
-Problem problem_from_json(const Json& json);
+/// Throws std::exception when a field is of another type.
 RowInputs inputs_from_json(const Json& json);
 
 Json to_json(const Row& row);

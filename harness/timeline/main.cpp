@@ -24,7 +24,7 @@ class RecordCommand final : public Command {
   void declare(CLI::App& app) override {
     add_file(app, "--json", json_, "Write timeline.json here")->required();
     add_integer(app, "--seq", seq_, 256, 8192, "Queries and keys (2048)");
-    app.add_option("--kernels", kernels_, "Folder of the stamped kernels (that of the build)");
+    add_file(app, "--kernels", kernels_, "Folder of the stamped kernels (that of the build)");
     app.add_flag("--overwrite", overwrite_, "Replace the --json file");
   }
 
@@ -52,8 +52,7 @@ class RecordCommand final : public Command {
 
  private:
   std::vector<std::string> argv_;
-  std::filesystem::path json_;
-  std::string kernels_ = FA_TIMELINE_DIR;
+  std::filesystem::path json_, kernels_ = FA_TIMELINE_DIR;
   std::int64_t seq_ = 2048;
   bool overwrite_ = false;
 };

@@ -77,10 +77,10 @@ __device__ __forceinline__ void wgmma_commit() {
   stamp(Kind::commit, 0);
 }
 
-template <int Pending>
-__device__ __forceinline__ void wgmma_wait() {
+template <int Pending, class... Accumulators>
+__device__ __forceinline__ void wgmma_wait(Accumulators&... done) {
   stamp(Kind::products_wait, Pending);
-  ::wgmma_wait<Pending>();
+  ::wgmma_wait<Pending>(done...);
   stamp(Kind::products_done, Pending);
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 
 #include "harness/device/gpu.h"
@@ -71,14 +72,17 @@ class ItemRun {
   void lead() { run_train(policy_.lead_ms, 1); }
 
   void back_to_back() {
-    const auto [ms, launches] = run_train(policy_.back_to_back_ms, policy_.back_to_back_min);
-    times_.back_to_back.push_back(ms / launches);
+    const Train done = run_train(policy_.back_to_back_ms, policy_.back_to_back_min);
+    times_.back_to_back.push_back(done.ms / done.launches);
+    launches_ += done.launches;
+    recorded_ += done.recorded;
+    times_.recorded = 2 * recorded_ > launches_;
   }
 
  private:
   struct Train {
-    double ms;
-    int launches;
+    double ms = 0;
+    int launches = 0, recorded = 0;
   };
 
   void prepare() {
@@ -86,7 +90,7 @@ class ItemRun {
   }
 
   Train run_train(double at_least_ms, int at_least) {
-    Train done{0, 0};
+    Train done;
     while (done.launches < at_least || done.ms < at_least_ms) {
       const double left = std::max(0.0, at_least_ms - done.ms) / std::max(duration_ms_, 1e-3);
       const int wanted = std::max(at_least - done.launches, static_cast<int>(std::ceil(left)));
@@ -95,6 +99,7 @@ class ItemRun {
         const Train more = long_train(count);
         done.ms += more.ms;
         done.launches += more.launches;
+        done.recorded += more.recorded;
         continue;
       }
       done.ms += take([&] { return stopwatch_.train(item_.launch, count, kAhead); });
@@ -108,10 +113,10 @@ class ItemRun {
     const int records = (count + kShortTrain - 1) / kShortTrain;
     const std::optional<double> ms = record_ ? stopwatch_.train(*record_, records, 1)
                                              : stopwatch_.train(item_.launch, count, kAhead);
-    times_.recorded = record_ && ms;
-    if (ms) return {*ms, record_ ? records * kShortTrain : count};
+    if (ms && record_) return {*ms, records * kShortTrain, records * kShortTrain};
+    if (ms) return {*ms, count};
     longest_train_ = kShortTrain;
-    return {0, 0};
+    return {};
   }
 
   template <typename Measure>
@@ -129,7 +134,8 @@ class ItemRun {
   ItemTimes& times_;
   double duration_ms_ = 1;
   int longest_train_ = kLongTrain;
-  std::optional<Stopwatch::Launch> record_;  ///< kShortTrain launches
+  std::int64_t launches_ = 0, recorded_ = 0;  ///< of all rounds, back to back
+  std::optional<Stopwatch::Launch> record_;   ///< kShortTrain launches
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ struct ItemTimes {
   std::vector<double> spaced;        ///< one value a launch
   std::vector<double> back_to_back;  ///< one value a round: milliseconds per launch
   int expired = 0;                   ///< samples dropped because the hold expired
-  bool recorded = false;             ///< back_to_back is of launches that were recorded
+  bool recorded = false;             ///< most launches of back_to_back were recorded
   std::optional<std::string> error;  ///< set: this item failed and has no valid times
 };
 

@@ -12,6 +12,7 @@
 #include "harness/attention/check.h"
 #include "harness/device/gate.h"
 #include "harness/device/vm.h"
+#include "harness/results/problem_json.h"
 #include "harness/web/launch.h"
 #include "harness/web/observers.h"
 #include "harness/web/plan.h"
@@ -81,7 +82,7 @@ Json load(const Json& request) {
 /// {problem, plan, inputs, spread, checkers, reversed, max_steps, trace, requests, source}: a rung
 /// through the gate. `source` is the name of its file, to whose lines instructions are attributed.
 Json run(const Json& request) {
-  const Problem problem = read_problem(request.at("problem"));
+  const Problem problem = problem_from_json(request.at("problem"));
   const HeldPlan held = read_plan(request.at("plan"));
   const Prepared& prepared = prepare(problem, kind_of(request));
 

@@ -46,26 +46,6 @@ Argument argument_of(const Json& json) {
 
 }  // namespace
 
-Problem read_problem(const Json& json) {
-  Problem problem;
-  problem.batch = json.at("batch");
-  problem.heads = json.at("heads");
-  problem.seq_q = json.at("seq_q");
-  problem.seq_kv = json.at("seq_kv");
-  problem.head_dim = json.at("head_dim");
-  problem.causal = json.at("causal");
-  problem.dtype = json.at("dtype") == "float16" ? Dtype::f16 : Dtype::f32;
-  problem.lse = json.value("lse", false);
-  problem.own_kv_heads = json.value("kv_heads", std::int64_t{0});
-  problem.lengths = json.value("lengths", std::vector<std::int64_t>{});
-  problem.page = json.value("page", std::int64_t{0});
-  problem.e4m3 = json.contains("cache");
-  if (const std::string error = cache_error(problem); !error.empty()) {
-    throw std::invalid_argument(error);
-  }
-  return problem;
-}
-
 HeldPlan read_plan(const Json& json) {
   HeldPlan held;
   const auto keep = [&](const Json& name) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Problems and plans as `fa plan --json` writes them.
+// Plans as `fa plan --json` writes them.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "kernels/problem.h"
 #include "harness/results/json.h"
 #include "kernels/launch_plan.h"
 
@@ -18,7 +17,6 @@ struct HeldPlan {
   std::vector<std::unique_ptr<std::string>> names;
 };
 
-Problem read_problem(const Json& json);
 HeldPlan read_plan(const Json& json);
 
 }  // namespace fa::web

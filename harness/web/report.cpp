@@ -32,7 +32,7 @@ Json verdict_json(const Verdict& verdict) {
   const CheckReport& check = verdict.check;
   return {{"ok", verdict.ok},
           {"reason", verdict.reason},
-          {"details", verdict.details},
+          {"details", text_of(verdict.findings)},
           {"repeatable", verdict.repeatable},
           {"rows_checked", check.rows_checked},
           {"rows_total", check.rows_total},

@@ -78,13 +78,16 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
     return __reduce_add_sync(0xffffffff, tiles);
   }
 
+  // No share is empty: a replayed launch may have fewer tiles than thread blocks.
+  __device__ static int shares_of(int all) { return min(static_cast<int>(gridDim.x), all); }
+
   // All tiles are divided evenly: where a share begins, and whose a tile is.
   __device__ static int share_begin(int all, int share) {
-    const int shares = static_cast<int>(gridDim.x);
+    const int shares = shares_of(all);
     return all / shares * share + all % shares * share / shares;
   }
   __device__ static int share_of(int all, int tile) {
-    return static_cast<int>(((tile + int64_t{1}) * gridDim.x - 1) / all);
+    return static_cast<int>(((tile + int64_t{1}) * shares_of(all) - 1) / all);
   }
 
   // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
@@ -201,7 +204,7 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
     }
   }
 
-  // Hides the keys from `rows` on.
+  // Hides the keys that a query does not see.
   __device__ static void mask(float (&S)[4], const fa::DecodeParameters& in, int head, int rows) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -418,9 +421,10 @@ struct Decode : fa::StaticKernel<16 * ColumnWarps, Bc, 4, D> {
     const uint32_t ring = shared_address(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
-    const int begin = share_begin(all, block), end = share_begin(all, block + 1);
     float* states = shared + kStages * 2 * kTileBytes / 4;
     store_empty(in);
+    if (block >= all) return;  // no tile for this thread block
+    const int begin = share_begin(all, block), end = share_begin(all, block + 1);
 
     // Starts the copy of a tile to its stage; none where there is no such tile.
     Position at = position_of(in, all, begin), ahead = at;

@@ -93,7 +93,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // Hides the keys from `rows` on.
+  // Hides the keys that a query does not see.
   __device__ static void mask(float (&S)[4], int rows) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll

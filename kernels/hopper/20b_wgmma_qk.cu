@@ -195,7 +195,7 @@ struct Attention {
       float S[kMTiles][Bc / 2];
       wgmma_fence();
       multiply_qk(S[0], q, wgmma_descriptor(shared.ring + stage, Bc * 128));
-      wgmma_wait<0>();
+      wgmma_wait<0>(S);
       uint32_t P[kMTiles][Bc / 16][4];
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m)

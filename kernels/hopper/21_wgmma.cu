@@ -185,7 +185,7 @@ struct Attention {
       shared.wait_full(at);
       wgmma_fence();
       multiply_qk(S, q, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(S);
       softmax(S, rows, in.scale_log2);
       rescale(O, rows);
       pack(P, S);
@@ -193,7 +193,7 @@ struct Attention {
       shared.wait_full(at);
       wgmma_fence();
       multiply_pv(O, P, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(O);
       at.advance();
       if (j + Slots / 2 < tile.steps) {
         __syncthreads();  // all warps have read K_j and V_j

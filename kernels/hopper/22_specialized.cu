@@ -31,6 +31,7 @@ struct Attention {
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (1 + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
@@ -193,7 +194,7 @@ struct Attention {
       shared.wait_full(at);
       wgmma_fence();
       multiply_qk(S, q, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(S);
       shared.release(at);
       softmax(S, rows, in.scale_log2);
       rescale(O, rows);
@@ -202,7 +203,7 @@ struct Attention {
       shared.wait_full(at);
       wgmma_fence();
       multiply_pv(O, P, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(O);
       shared.release(at);
       at.advance();
     }

@@ -204,7 +204,7 @@ struct Attention {
       wgmma_fence();
       multiply_qk(S, q, shared.tile(at));
       pass_turn(consumer);
-      wgmma_wait<0>();
+      wgmma_wait<0>(S);
       shared.release(at);
       softmax(S, rows, in.scale_log2);
       rescale(O, rows);
@@ -214,7 +214,7 @@ struct Attention {
       take_turn(consumer);
       wgmma_fence();
       multiply_pv(O, P, shared.tile(at));
-      wgmma_wait<0>();
+      wgmma_wait<0>(O);
       shared.release(at);
       at.advance();
     }

@@ -33,6 +33,7 @@ struct Attention {
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
@@ -232,10 +233,10 @@ struct Attention {
     shared.wait_full(v);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
-    wgmma_wait<0>();  // P may be written, O be read
+    wgmma_wait<0>(O);  // P may be written, O be read
     shared.release(v);
     repair(S, O, rows, q, in, tile.head, j);
     pack(P, S);
@@ -280,12 +281,12 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     shared.release(at);
     // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
     barrier_sync(1 + consumer, 128);
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
-    for (int r = 0; r < 2; ++r)  // finite even where all scores are -INFINITY
+    for (int r = 0; r < 2; ++r)  // no row is without a key here; 31 masks
       rows.max[r] = fmaxf(ceilf(row_max(S, r) * in.scale_log2), -1e30f);
     softmax(S, rows, in.scale_log2);
     pack(P, S);
@@ -294,7 +295,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
     store_rows(in, O, rows, tile.head, row);

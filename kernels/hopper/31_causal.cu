@@ -34,6 +34,7 @@ struct Attention {
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
@@ -274,12 +275,12 @@ struct Attention {
     shared.wait_full(v);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
     shared.release(at);
     if constexpr (Masked) mask(S, in, row, j);
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>();                                             // P may be written, O be read
+    wgmma_wait<0>(O);                                            // P may be written, O be read
     shared.release(v);
     repair(S, O, rows, q, in, tile.kv_head, j);
     pack(P, S);
@@ -333,7 +334,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     shared.release(at);
     // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
     barrier_sync(1 + consumer, 128);
@@ -352,7 +353,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
     store_rows(in, O, rows, tile.head, row);

@@ -37,6 +37,7 @@ struct Attention {
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
   static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
@@ -238,7 +239,7 @@ struct Attention {
   __device__ static void deal_tiles(const fa::TmaParameters& in, const Shared& shared) {
     const int tiles = cluster_rank() == 0 ? tile_count(in) : 0;  // one deals for all
     for (int turn = 0, t = blockIdx.x / kBlocks; t < tiles; ++turn) {
-      mbarrier_wait(shared.taken, turn % 2 ^ 1);
+      cluster_wait(shared.taken, turn % 2 ^ 1);
       if (turn > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
       for (int i = 0; i < kBlocks; ++i)
         cluster_send(shared_address(&tile_number()), t, shared.dealt, i);
@@ -292,12 +293,12 @@ struct Attention {
     shared.wait_full(v);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(v));  // of the step before
-    wgmma_wait<1>();
+    wgmma_wait<1>(S);
     shared.release(at);
     if constexpr (Masked) mask(S, in, row, j);
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>();                                             // P may be written, O be read
+    wgmma_wait<0>(O);                                            // P may be written, O be read
     shared.release(v);
     repair(S, O, rows, q, in, tile.kv_head, j);
     pack(P, S);
@@ -356,7 +357,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     shared.release(at);
     // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
     barrier_sync(1 + consumer, 128);
@@ -375,7 +376,7 @@ struct Attention {
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
     for (j = 2 * tile.steps; j < 2 * tile.loads; ++j, at.advance()) {  // for the other block
@@ -406,7 +407,7 @@ struct Attention {
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return deal_tiles(in, shared);
       for (int turn = 0, t; (t = wait_tile(shared, turn)) < tile_count(in); ++turn) {
-        cluster_arrive(shared.taken, 0);
+        cluster_release(shared.taken, 0);
         const RowTile tile = tile_at(in, t, 0);
         if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
 #pragma unroll 1
@@ -418,7 +419,7 @@ struct Attention {
         int t = 0;
         if (threadIdx.x % 32 == 0) {  // the lane that has read the number says so
           t = wait_tile(shared, turn);
-          cluster_arrive(shared.taken, 0);
+          cluster_release(shared.taken, 0);
         }
         t = __shfl_sync(0xffffffff, t, 0);
         if (t >= tile_count(in)) break;

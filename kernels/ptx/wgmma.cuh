@@ -14,10 +14,24 @@ __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/// Waits until at most `Pending` of the newest groups are unfinished. PTX ISA: "wgmma.wait_group".
-template <int Pending>
-__device__ __forceinline__ void wgmma_wait() {
+/// Keeps accesses to these registers on their side of the call, since the compiler does not look
+/// inside an asm. It is no instruction.
+__device__ __forceinline__ void wgmma_tie(float& d) {
+  asm volatile("" : "+f"(d)::"memory");
+}
+template <class T, int N>
+__device__ __forceinline__ void wgmma_tie(T (&d)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) wgmma_tie(d[i]);
+}
+
+/// Waits until at most `Pending` of the newest groups are unfinished. `done` are the accumulators
+/// of the others: no access to them moves above the wait. PTX ISA: "wgmma.wait_group".
+template <int Pending, class... Accumulators>
+__device__ __forceinline__ void wgmma_wait(Accumulators&... done) {
+  static_assert(sizeof...(done) > 0, "a wait without accumulators orders no access to them");
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+  (wgmma_tie(done), ...);
 }
 
 /// Descriptor of a tile in panels of 64 columns, 128-byte swizzle; the address is a multiple of

@@ -6,13 +6,19 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 import ptxvm
 from numpy.typing import ArrayLike
 
+from foreign.differential import Different, every_way
+
 Check = Callable[[], None]
+
+# What depends on the order of warps: a loop that waits runs as often as that order makes it.
+WAITS = ("counts",)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class Case:
     origin: str
     run: Callable[[int], Sequence[ptxvm.Result]]
     architectures: tuple[int, ...] = (80, 90)
+    by_order: tuple[str, ...] = ()  # what depends on the order of warps: "output", "counts"
 
 
 @dataclass
@@ -64,17 +71,19 @@ def one_line(error: BaseException) -> str:
     return text.splitlines()[0].removeprefix("error: ")
 
 
-def try_case(case: Case, arch: int, verbose: bool = False) -> Outcome:
-    """Runs a case; whatever goes wrong is its reason."""
+def try_case(case: Case, arch: int, verbose: bool = False, differential: bool = False) -> Outcome:
+    """Runs a case, each launch in every way where `differential`; whatever goes wrong is its
+    reason."""
     outcome = Outcome(case.name, case.origin, arch)
     begin = time.monotonic()
     try:
-        results = case.run(arch)
+        with every_way(case.by_order) if differential else nullcontext():
+            results = case.run(arch)
         outcome.ran = outcome.right = True
         outcome.findings = [
             f"{each.severity}: {each.checker}" for result in results for each in result.findings
         ]
-    except Wrong as error:
+    except (Wrong, Different) as error:
         outcome.ran, outcome.reason = True, one_line(error)
     except Exception as error:  # compilers and kernels of others fail in many ways
         outcome.reason = one_line(error)

@@ -13,7 +13,7 @@ import numpy as np
 import ptxvm
 from numpy.typing import NDArray
 
-from foreign.case import Case, Wrong, expect
+from foreign.case import WAITS, Case, Wrong, expect
 
 Array = NDArray[Any]
 RANDOM = np.random.default_rng(5)
@@ -283,14 +283,19 @@ CASES = [
     Case("cub::WarpMergeSort", "CUDA toolkit", run_warp_merge_sort),
     Case("cub: load, radix sort, heads, scan", "CUDA toolkit", run_block_sort),
     Case("Thrust in a thread", "CUDA toolkit", run_thrust),
-    Case("cuda::pipeline, cooperative groups", "CUDA toolkit", run_pipelined),
+    Case("cuda::pipeline, cooperative groups", "CUDA toolkit", run_pipelined, by_order=WAITS),
     Case("cuda::barrier, memcpy_async", "CUDA toolkit", run_reversed),
     Case("WMMA of 4 bits and 1 bit", "CUDA toolkit", run_wmma_bits),
     Case("histogram in a cluster", "CUDA toolkit", run_cluster_histogram, (90,)),
-    Case("cub: scan by look-back", "CUDA toolkit", run_look_back),
+    Case("cub: scan by look-back", "CUDA toolkit", run_look_back, by_order=WAITS),
     Case("cub: reduce, histogram, exchange, merge and radix sort", "CUDA toolkit", run_collectives),
     Case("cooperative groups: partitions and reduce", "CUDA toolkit", run_partitions),
-    Case("cooperative groups: atomics by the warp", "CUDA toolkit", run_filter),
+    Case(
+        "cooperative groups: atomics by the warp",
+        "CUDA toolkit",
+        run_filter,
+        by_order=("output", "counts"),  # the values come in the order of the atomics
+    ),
     Case("cuda::counting_semaphore, latch, atomic_ref", "CUDA toolkit", run_meetings),
     Case("cuda::std::complex, mdspan", "CUDA toolkit", run_complex),
     Case("cuda::ptx: bulk copies in a cluster", "CUDA toolkit", run_bulk_copies, (90,)),

@@ -113,14 +113,14 @@ struct Descriptor {
     wgmma_fence();
     multiply_qk(S, q, k);
     wgmma_commit();
-    wgmma_wait<0>();
+    wgmma_wait<0>(S);
     softmax(S, rows, scale_log2);
     rescale(O, rows);
     pack(P, S);
     wgmma_fence();
     multiply_pv(O, P, v);
     wgmma_commit();
-    wgmma_wait<0>();
+    wgmma_wait<0>(O);
   }
 
   __device__ static void run(const fa::TmaParameters& in) {

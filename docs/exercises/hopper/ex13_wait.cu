@@ -103,8 +103,8 @@ struct Wait {
     uint32_t P[kKeys / 16][4];
     // Your code: begin. Between its issue and the end of its group a wgmma may read and write its
     // registers at any time. wgmma_fence() orders earlier writes of the threads before the next
-    // wgmma, wgmma_commit() closes a group, wgmma_wait<0>() returns when all groups have ended. As
-    // shipped none of them is there.
+    // wgmma, wgmma_commit() closes a group, wgmma_wait<0>(D) waits for the end of all groups; then
+    // D may be read. As shipped none of these calls is there.
     multiply_qk(S, q, k);
     softmax(S, rows, scale_log2);
     rescale(O, rows);

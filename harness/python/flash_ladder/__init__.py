@@ -72,7 +72,7 @@ def attention(
     rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
             the problem, by the committed times at the nearest measured one.
     causal  query i sees keys j <= i + keys - seq_q only. A row that sees none is 0.
-    scale   above 0; None is 1/sqrt(dim).
+    scale   above 0 and at most 8192; None is 1/sqrt(dim).
 
     New queries against a cache of keys, up to 16 an entry, which the rungs from 40 on take:
 
@@ -84,9 +84,15 @@ def attention(
                 anything.
     kv_scales   [2, batch, kv_heads], float32: k and v are float8_e4m3fn, in numpy uint8 with its
                 bits, and stand for their values times the scale of their head, k's first, then v's.
+                A scale is finite and above 0. The bits of NaN (0x7f, 0xff) are read as 480, -480.
+
+    The elements are finite, and no score (scale times a dot product of q and k) exceeds 8000 in
+    magnitude: so far every rung is checked. float32 holds larger ones so coarsely that the softmax
+    loses accuracy, and from 10**8 on a result may be infinite, NaN or wrong. Nothing looks for such
+    scores.
 
     On a GPU the rung is enqueued on the current stream, and nothing waits for it, nor looks at the
-    values of page_table: one that is out of range reads what is no key. There is no gradient yet.
+    values of page_table and kv_scales: a page that is out of range reads what is no key. There is no gradient yet.
     Raises Refused (a ValueError) for a problem that the rung does not take.
     """
     # A call takes microseconds, of which an import that finds its module takes one.

@@ -16,8 +16,9 @@ DTYPES = ("float16", "float32")  # as the C interface numbers them
 E4M3 = ("float8_e4m3fn", "uint8")  # of k and v; uint8 holds its bits, for numpy has no such type
 MOST_DIM = 65536
 FEW_QUERIES = 16  # new queries that a rung against a cache takes at most
-# The least and the greatest scale: normal numbers of float32.
-LEAST_SCALE, GREATEST_SCALE = 2.0**-126, 2.0**126
+# The least is a normal number of float32. Beyond the greatest even a dot product of 1 is a score
+# that float32 holds too coarsely for a softmax.
+LEAST_SCALE, GREATEST_SCALE = 2.0**-126, 2.0**13
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ def check_scale(scale: float | None, head_dim: int) -> float:
         value = math.nan
     if not LEAST_SCALE <= value <= GREATEST_SCALE:
         raise Refused(
-            f"scale is {scale!r}; allowed: a finite number above 0, from 2**-126 to 2**126 as"
-            " float32 holds them, or None: 1/sqrt(dim)"
+            f"scale is {scale!r}; allowed: a finite number above 0, from 2**-126 to 2**13 (8192),"
+            " or None: 1/sqrt(dim)"
         )
     return value
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import _C, Tensor
 from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
 from flash_ladder import _best, _machine, _native
@@ -53,6 +54,8 @@ def attention(
         check_tensors(q, k, v, cache)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         check_gradients(q, k, v)
+    if not is_compiling() and forward_ad._current_level >= 0:
+        check_tangents(q, k, v)
     if type(rung) is not str:
         rung = check_rung(rung)
     if type(causal) is not bool:
@@ -80,6 +83,16 @@ def check_gradients(q: Tensor, k: Tensor, v: Tensor) -> None:
             raise Refused(
                 f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
                 " under torch.no_grad() or on tensor.detach()"
+            )
+
+
+def check_tangents(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """PyTorch would drop a tangent that the operator says nothing about, and answer without it."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if forward_ad.unpack_dual(tensor).tangent is not None:
+            raise Refused(
+                f"{name} has a tangent (torch.func.jvp, or a dual tensor), and"
+                " flash_ladder.attention has no derivative yet; call it on tensor.detach()"
             )
 
 

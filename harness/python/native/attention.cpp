@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -104,7 +105,7 @@ int32_t guarded(char* message, int32_t size, const Body& body) noexcept {
     body();
     return FA_STATUS_OK;
   } catch (const fa::KernelFault& fault) {
-    return failed(FA_STATUS_WRONG, std::string(fault.what()) + "\n" + fault.details);
+    return failed(FA_STATUS_WRONG, std::string(fault.what()) + "\n" + fa::text_of(fault.findings));
   } catch (const Refused& error) {
     return failed(FA_STATUS_REFUSED, error.what());
   } catch (const fa::io::Interrupted&) {
@@ -146,11 +147,25 @@ std::vector<std::int32_t> take_pages(const fa::Problem& problem, const std::int3
   return table;
 }
 
+/// The scales of K and V. Throws Refused for one with which a result would not be a number, or
+/// would belong to other keys.
+std::vector<float> take_scales(const fa::Problem& problem, const float* given) {
+  std::vector<float> scales(given, given + problem.kv_scales());
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    if (scales[i] > 0 && std::isfinite(scales[i])) continue;
+    const auto at = static_cast<std::int64_t>(i), heads = problem.kv_heads();
+    throw Refused("kv_scales[" + std::to_string(at / heads / problem.batch) + ", " +
+                  std::to_string(at / heads % problem.batch) + ", " + std::to_string(at % heads) +
+                  "] is " + std::to_string(scales[i]) + "; allowed: finite numbers above 0");
+  }
+  return scales;
+}
+
 void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, const char* ptx_folder,
                     const fa_attention_tensors& given, const uint8_t* stop) {
   fa::Inputs inputs;
   if (problem.page > 0) inputs.page_table = take_pages(problem, given.page_table);
-  if (problem.e4m3) inputs.kv_scales.assign(given.kv_scales, given.kv_scales + problem.kv_scales());
+  if (problem.e4m3) inputs.kv_scales = take_scales(problem, given.kv_scales);
   require_memory(problem);
   fa::VmOptions options;
   if (ptx_folder) options.ptx = std::make_shared<fa::PtxLibrary>(ptx_folder);

@@ -12,8 +12,8 @@
   ptxvm.numba.run(function, grid, block, x, y)              # import ptxvm.numba
 
 Arrays are the kernel's global memory: copied in before the launch, and out of it afterwards where
-they are writable. A text that is not PTX, a launch that is refused and a kernel that fails raise
-Error with the machine's diagnostics.
+they are writable. A view has bounds of its own. A text that is not PTX, a launch that is refused
+and a kernel that fails raise Error with the machine's diagnostics.
 """
 
 from __future__ import annotations

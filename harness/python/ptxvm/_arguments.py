@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ MOST_DIMENSIONS = 5
 LARGEST_BOX = 256
 # Of CUtensorMap; aligned to 128 bytes since CUDA 13, which a struct that holds one says.
 MAP_BYTES, MAP_ALIGNMENT, NEW_MAP_ALIGNMENT = 128, 64, 128
+BUFFER_ALIGNMENT = 256  # of the machine's buffers, in bytes
 # struct's letters for the types that a parameter is declared with
 INTEGERS = {"8": "b", "16": "h", "32": "i", "64": "q"}  # upper case: without a sign
 FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
@@ -158,7 +159,8 @@ def root_of(array: Array) -> Array:
 
 
 class Arguments:
-    """The C form of a launch's arguments. Views of one array are addresses in one buffer."""
+    """The C form of a launch's arguments. An array is a buffer of its own, so that what a kernel
+    reads or writes beyond it is found, a view too; arrays that overlap are one buffer."""
 
     def __init__(self, parameters: Sequence[Parameter], values: Sequence[object]) -> None:
         if len(parameters) != len(values):
@@ -166,8 +168,9 @@ class Arguments:
             raise LaunchError(f"{len(values)} arguments for the parameters: {names or 'none'}")
         self.kept: list[object] = []  # what the C form points at
         self.buffers: list[_native.Buffer] = []
-        self.numbers: dict[tuple[int, int], int] = {}  # of buffers, by their first and last byte
+        self.placed: list[tuple[_native.Argument | _native.Pointer, str, Array]] = []
         self.list = [self.argument(*each) for each in zip(parameters, values, strict=True)]
+        self.make_buffers()
 
     def c_buffers(self) -> Any:
         return (_native.Buffer * len(self.buffers))(*self.buffers)
@@ -202,64 +205,87 @@ class Arguments:
                 f"an array with strides {array.strides} for shape {array.shape}",
                 "allowed: C-contiguous; pass numpy.ascontiguousarray(array)",
             )
-        buffer, offset = self.place(parameter, array)
-        return _native.Argument(kind=_native.POINTER_ARGUMENT, buffer=buffer, offset=offset)
+        argument = _native.Argument(kind=_native.POINTER_ARGUMENT)
+        self.placed.append((argument, parameter.name, array))
+        return argument
 
     def structure(self, parameter: Parameter, value: Struct) -> _native.Argument:
         new = parameter.align >= NEW_MAP_ALIGNMENT
         data, members, _ = value.layout(NEW_MAP_ALIGNMENT if new else MAP_ALIGNMENT)
         exact_bytes(parameter, data, f"a struct of {len(data)} bytes")
-        places = [self.member(parameter, at, each) for at, each in members]
-        pointers = (_native.Pointer * len(places))(*places)
+        pointers = (_native.Pointer * len(members))()
+        for pointer, (at, each) in zip(pointers, members, strict=True):
+            self.member(parameter, pointer, each)
+            pointer.at = at
         self.kept += [data, pointers]
         argument = _native.Argument(
             kind=_native.VALUE_ARGUMENT,
             value_bytes=len(data),
             pointers=pointers,
-            n_pointers=len(places),
+            n_pointers=len(members),
         )
         argument.value = data
         return argument
 
-    def member(self, parameter: Parameter, at: int, value: Array | TensorMap) -> _native.Pointer:
+    def member(
+        self, parameter: Parameter, pointer: _native.Pointer, value: Array | TensorMap
+    ) -> None:
         if isinstance(value, TensorMap):
-            c_map = value.to_c()
-            self.kept.append(c_map)
-            place = self.place(parameter, value.array)
-            return _native.Pointer(at, *place, ctypes.pointer(c_map))
+            self.map(parameter, pointer, value)
+            return
         self.check(parameter, value)
-        return _native.Pointer(at, *self.place(parameter, value))
+        self.placed.append((pointer, parameter.name, value))
 
     def tensor_map(self, parameter: Parameter, value: TensorMap) -> _native.Argument:
+        argument = _native.Argument(kind=_native.TENSOR_MAP_ARGUMENT)
+        self.map(parameter, argument, value)
+        return argument
+
+    def map(
+        self, parameter: Parameter, target: _native.Argument | _native.Pointer, value: TensorMap
+    ) -> None:
         c_map = value.to_c()
         self.kept.append(c_map)
-        buffer, offset = self.place(parameter, value.array)
-        return _native.Argument(
-            kind=_native.TENSOR_MAP_ARGUMENT,
-            buffer=buffer,
-            offset=offset,
-            map=ctypes.pointer(c_map),
-        )
+        target.map = ctypes.pointer(c_map)
+        self.placed.append((target, parameter.name, value.array))
 
     @staticmethod
     def check(parameter: Parameter, array: Array) -> None:
         if fault := fault_of(array):
             raise LaunchError(f"{parameter.name} is .{parameter.type}, got {fault}")
 
-    def place(self, parameter: Parameter, array: Array) -> tuple[int, int]:
-        """(number of the buffer that holds the array, bytes from its start)"""
-        root = root_of(array)
-        first, end = byte_bounds(root)
-        number = self.numbers.setdefault((first, end), len(self.buffers))
-        if number == len(self.buffers):
-            self.kept.append(root)
-            name = parameter.name
-            if any(each.name == name.encode() for each in self.buffers):
-                name += f" ({number})"  # of a struct with several pointers
-            self.buffers.append(
-                _native.Buffer(name.encode(), first, end - first, root.flags.writeable)
-            )
-        return number, array.ctypes.data - first
+    def make_buffers(self) -> None:
+        """Gives each pointer and tensor map its buffer, in the order of the arguments."""
+        spans = joined(span_of(array) for _, _, array in self.placed)
+        numbers = dict[tuple[int, int], int]()
+        for target, name, array in self.placed:
+            first, end = spans[span_of(array)]
+            number = numbers.setdefault((first, end), len(self.buffers))
+            if number == len(self.buffers):
+                if any(each.name == name.encode() for each in self.buffers):
+                    name += f" ({number})"  # of a struct with several pointers
+                # No better aligned than in an array whose first element is aligned.
+                skew = (first - span_of(root_of(array))[0]) % BUFFER_ALIGNMENT
+                buffer = _native.Buffer(name.encode(), first, end - first, skew=skew)
+                self.buffers.append(buffer)
+            self.buffers[number].written_back |= array.flags.writeable
+            target.buffer, target.offset = number, array.ctypes.data - first
+
+
+def span_of(array: Array) -> tuple[int, int]:
+    """The addresses of the array's first byte and of the one after its last."""
+    return byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
+
+
+def joined(spans: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+    """For each span the one that it makes with those that it overlaps."""
+    groups, reach = list[list[tuple[int, int]]](), 0
+    for each in sorted(set(spans)):
+        if not groups or each[0] >= reach:
+            groups.append([])
+        groups[-1].append(each)
+        reach = max(reach, each[1])
+    return {each: (group[0][0], max(end for _, end in group)) for group in groups for each in group}
 
 
 def refuse(parameter: Parameter, got: str, why: str) -> LaunchError:

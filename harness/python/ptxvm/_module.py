@@ -8,9 +8,9 @@ import json
 import os
 import stat
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -25,10 +25,16 @@ Extents = int | Sequence[int]
 LONGEST_FILE = 32 << 20  # bytes; what is longer the machine refuses
 
 
-def text(what: str, value: object) -> None:
+def require_text(what: str, value: object) -> None:
     """Refuses what is not a string."""
     if not isinstance(value, str):
         raise TypeError(f"{what} has {value!r}; allowed: str")
+
+
+def refuse_copy(value: Module | Kernel) -> NoReturn:
+    """For pickle and copy: an address means nothing elsewhere."""
+    name = type(value).__name__
+    raise TypeError(f"a {name} cannot be pickled or copied; pass its PTX, and parse it there")
 
 
 class Module:
@@ -50,6 +56,7 @@ class Module:
         """Reads PTX text; `file` is its name in messages. Raises ParseError."""
         if not isinstance(text, (str, bytes, bytearray)):
             raise TypeError(f"text is a {type(text).__name__}; allowed: str or bytes")
+        require_text("file", file)
         # What UTF-8 cannot hold is no PTX, and the machine says where it stands.
         data = text.encode(errors="replace") if isinstance(text, str) else bytes(text)
         name = file.encode(errors="replace")
@@ -64,9 +71,13 @@ class Module:
         with open(path, "rb") as file:
             return cls.parse(file.read(LONGEST_FILE + 1), str(path))
 
+    def __reduce__(self) -> NoReturn:
+        refuse_copy(self)
+
     def kernel(self, name: str = "") -> Kernel:
         """The one kernel that `name` may mean: its name, its demangled name, or a part of either;
         the only one where there is no name. KeyError that lists those there are."""
+        require_text("name", name)
         try:
             address = _native.call("ptxvm_module_find", self._handle, name.encode())
         except LaunchError as error:
@@ -141,6 +152,9 @@ class Kernel:
             diagnostic(each) for each in data["unsupported"]
         )
 
+    def __reduce__(self) -> NoReturn:
+        refuse_copy(self)
+
     def __repr__(self) -> str:
         parameters = ", ".join(f"{each.name}: {each.type}" for each in self.parameters)
         return f"<Kernel {self.name}({parameters})>"
@@ -189,6 +203,9 @@ class Kernel:
         Raises LaunchError when the launch is refused and KernelFault when the kernel fails. Ctrl-C
         ends it; arrays are then as they were.
         """
+        for what, several in (("trace", trace), ("ignore", ignore)):
+            if not isinstance(several, Collection):
+                raise TypeError(f"{what} has {several!r}; allowed: a sequence")
         limited = [("trace", index) for index in trace]
         for what, value in (
             *limited,
@@ -200,9 +217,9 @@ class Kernel:
         ):
             whole(what, value)
         whole("max_local", max_local, most=2**63)
-        text("card", card)
+        require_text("card", card)
         for each in ignore:
-            text("ignore", each)
+            require_text("ignore", each)
         converted = Arguments(self.parameters, arguments)
         config = _native.LaunchConfig(
             grid=extents("grid", grid),

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxvm._errors import error_of
 
-VERSION = 4
+VERSION = 5
 POINTER_ARGUMENT, VALUE_ARGUMENT, TENSOR_MAP_ARGUMENT = range(3)
 
 
@@ -25,6 +25,7 @@ class Buffer(ctypes.Structure):
         ("data", c_void_p),
         ("bytes", c_uint64),
         ("written_back", c_int32),
+        ("skew", c_uint32),
     ]
 
 

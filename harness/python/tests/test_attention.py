@@ -80,6 +80,7 @@ def test_strided_arrays_are_what_they_show(case: Any) -> None:
         ({"scale": "1"}, "scale is '1'; allowed: a finite number above 0"),
         ({"scale": 1e-320}, "scale is 1e-320; allowed: a finite number above 0, from 2.*-126"),
         ({"scale": 1e300}, "scale is 1e.300; allowed: a finite number above 0, from 2.*-126"),
+        ({"scale": 1e30}, r"scale is 1e.30; allowed: .* above 0, from .* to 2\*\*13 \(8192\)"),
         ({"scale": 1j}, "scale is 1j; allowed: a finite number above 0"),
         ({"scale": np.ones(2)}, r"scale is array\(.*; allowed: a finite number above 0"),
         ({"causal": "no"}, "causal is 'no'; allowed: True or False"),

@@ -138,6 +138,12 @@ def float8(**changes: Any) -> dict[str, Any]:
     return {"q": Cache().q, "k": k, "v": k, "kv_scales": np.ones((2, 3, 2))} | changes
 
 
+def with_scale(scale: float) -> Any:
+    scales = np.ones((2, 3, 2), np.float32)
+    scales[1, 2, 0] = scale
+    return scales
+
+
 def with_page(entry: int, column: int, page: int) -> Any:
     table = Cache().table
     table[entry, column] = page
@@ -168,6 +174,11 @@ def with_page(entry: int, column: int, page: int) -> Any:
         (float8(kv_scales=None), "k has dtype uint8 and kv_scales is None; allowed: kv_"),
         (float8(kv_scales=np.ones((2, 3))), r"kv_scales has shape \(2, 3\); allowed: \(2, 3, 2\)"),
         (float8(kv_scales=1j * np.ones((2, 3, 2))), "kv_scales is .*; allowed: an array"),
+        *(
+            (float8(kv_scales=with_scale(scale)),
+             rf"kv_scales\[1, 2, 0\] is {text}.*; allowed: finite numbers above 0")
+            for scale, text in ((0, "0"), (-1, "-1"), (np.nan, "nan"), (np.inf, "inf"))
+        ),
         (float8(rung="51"), "51_one takes no K and V of float8_e4m3; 51b, 51c, 51d, 52 do"),
         (float8(v=Cache().v), "dtypes float16, uint8, float16; allowed: all three"),
         (float8(q=Cache().q.astype(np.float32)), "no rung takes this problem"),

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,32 @@ RACE = """
 """
 
 
+COPY = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to) {
+  .reg .b32 %r<3>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  ld.global.u32 %r2, [%rd4];
+  st.global.u32 [%rd5], %r2;
+  ret;
+}
+"""
+
+
+@pytest.fixture
+def launch_copy() -> Any:
+    """Copies 32 words from an array to another."""
+    kernel = ptxvm.Module.parse(COPY).kernel()
+    return lambda source, target: kernel.launch(source, target, grid=1, block=32)
+
+
 @pytest.fixture
 def scale() -> ptxvm.Kernel:
     return ptxvm.Module.parse(SCALE, "scale.ptx").kernel("scale")
@@ -99,10 +127,46 @@ def test_launch_changes_the_array_and_counts(scale: ptxvm.Kernel) -> None:
     assert "global_load_sectors" in str(result)
 
 
-def test_views_share_their_array(scale: ptxvm.Kernel) -> None:
+def test_a_view_is_bounded(scale: ptxvm.Kernel) -> None:
+    """The neighbours of a view are neither read nor written."""
     y = numbers()
-    scale.launch(y[32:], 0.0, 16, grid=1, block=32)
+    scale.launch(y[32:48], 0.0, 16, grid=1, block=32)
     assert (y[32:48] == 0).all() and (y[48:] == numbers()[48:]).all() and y[31] == 31
+    for part in (y[:48], y[16:48]):
+        before, count = y.copy(), len(part) + 1
+        message = rf"global read of 4 bytes .* at \+{part.nbytes} of buffer 'y' \({part.nbytes} by"
+        with pytest.raises(ptxvm.KernelFault, match=message):
+            scale.launch(part, 2.0, count, grid=2, block=32)
+        assert (y == before).all()
+
+
+def test_views_that_overlap_are_one_buffer(launch_copy: Any) -> None:
+    y = numbers(96)
+    launch_copy(y[32:64], y[48:80])  # each thread stores one place after its own load
+    assert (y[48:80] == numbers(96)[32:64]).all() and (y[80:] == numbers(96)[80:]).all()
+    y = numbers(96)
+    launch_copy(y[:32], y[32:64])
+    assert (y[32:64] == y[:32]).all() and (y[64:] == numbers(96)[64:]).all()
+    with pytest.raises(ptxvm.KernelFault, match=r"at \+124 of buffer 'to' \(124 bytes\)"):
+        launch_copy(y[:32], y[32:63])
+    with pytest.raises(ptxvm.KernelFault, match=r"at \+96 of buffer 'from' \(96 bytes\)"):
+        launch_copy(y[:24], y[64:])
+
+
+def test_a_view_is_aligned_as_in_its_array(launch_copy: Any) -> None:
+    y = numbers(64).view(np.uint8)
+    launch_copy(y[:128], y[128:])
+    with pytest.raises(ptxvm.KernelFault, match="misaligned"):
+        launch_copy(y[:128], y[126:254])
+
+
+@pytest.mark.parametrize("move", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_kernels_and_modules_stay_where_they_are(scale: ptxvm.Kernel, move: Any) -> None:
+    for value, name in ((scale, "Kernel"), (scale.module, "Module"), ([scale], "Kernel")):
+        if move is copy.copy and isinstance(value, list):
+            continue  # the copied list holds the kernel itself
+        with pytest.raises(TypeError, match=f"a {name} cannot be pickled or copied; pass its PTX"):
+            move(value)
 
 
 def test_an_array_that_is_read_only_stays(scale: ptxvm.Kernel) -> None:

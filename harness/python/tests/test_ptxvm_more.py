@@ -213,12 +213,22 @@ def test_nvcc(tmp_path: Path) -> None:
     [
         ({"card": None}, "card has None; allowed: str"),
         ({"ignore": [1]}, "ignore has 1; allowed: str"),
+        ({"ignore": None}, "ignore has None; allowed: a sequence"),
+        ({"trace": None}, "trace has None; allowed: a sequence"),
     ],
 )
-def test_a_launch_names_an_option_that_is_no_string(options: dict[str, Any], message: str) -> None:
+def test_a_launch_names_an_option_of_another_type(options: dict[str, Any], message: str) -> None:
     kernel = ptxvm.Module.parse(RACE).kernel()
     with pytest.raises(TypeError, match=message):
         kernel.launch(np.zeros(64, np.uint32), grid=1, block=64, **options)
+
+
+def test_names_that_are_no_strings() -> None:
+    module = ptxvm.Module.parse(COUNT)
+    with pytest.raises(TypeError, match="name has None; allowed: str"):
+        module.kernel(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="file has 5; allowed: str"):
+        ptxvm.Module.parse(COUNT, 5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["kernel", "grid", "arch", "launch"])

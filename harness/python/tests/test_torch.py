@@ -121,6 +121,24 @@ def test_gradients_that_nobody_asks_for() -> None:
         flash_ladder.attention(q.requires_grad_(), k, v)
 
 
+def test_forward_mode_differentiation_is_refused() -> None:
+    q, k, v = inputs()
+    for at, name in enumerate("qkv"):
+
+        def of_one(x: Any, at: int = at) -> Any:
+            return flash_ladder.attention(*(x if i == at else (q, k, v)[i] for i in range(3)))
+
+        with pytest.raises(flash_ladder.Refused, match=f"^{name} has a tangent .* no derivative"):
+            torch.func.jvp(of_one, ((q, k, v)[at],), (torch.ones_like(q),))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q, torch.ones_like(q))
+        with pytest.raises(flash_ladder.Refused, match="q has a tangent"):
+            flash_ladder.attention(dual, k, v)
+        assert torch.equal(
+            flash_ladder.attention(dual.detach(), k, v), flash_ladder.attention(q, k, v)
+        )
+
+
 @pytest.mark.parametrize("name", ["attention", "attention_lse"])
 def test_opcheck(name: str) -> None:
     operator = getattr(torch.ops.flash_ladder, name).default if loaded() else None

@@ -20,7 +20,10 @@ const Distributions kNarrow{Distribution::normal, Distribution::uniform, Distrib
 
 // The distributions that show a mutant.
 Distributions seen_with(const std::string& mutant) {
-  if (mutant == "no_max") return {Distribution::large, Distribution::rising, Distribution::spike};
+  if (mutant == "no_max")
+    return {Distribution::large, Distribution::rising, Distribution::spike, Distribution::low,
+            Distribution::high};
+  if (mutant == "max_from_zero") return {Distribution::low};
   if (mutant == "guard_finite_only") return {Distribution::spike};
   if (mutant.starts_with("guard_")) return {Distribution::rising, Distribution::spike};
   Distributions all(all_distributions().begin(), all_distributions().end());

@@ -71,7 +71,7 @@ TEST_CASE("what is written is read back, bit for bit") {
     HostTensor tensor = make_tensor(dtype, {2, 3, 5, 8});
     for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 0.37f * static_cast<float>(i));
     tensor.set(7, std::numeric_limits<float>::quiet_NaN());
-    write_npy(folder.file("t.npy"), tensor);
+    write_npy(folder.file("t.npy"), tensor, /*overwrite=*/true);
     CHECK(bitwise_equal(read_npy(folder.file("t.npy")), tensor));
     CHECK(folder.count() == 1);
     // The data start where numpy wants them.
@@ -158,7 +158,8 @@ TEST_CASE("a write that fails leaves what was there") {
 
   write_npy(folder.file("real.npy"), make_tensor(Dtype::f32, {1, 1, 1, 1}, 2.0f));
   fs::create_symlink("real.npy", folder.file("link.npy"));
-  write_npy(folder.file("link.npy"), tensor);
+  CHECK_THROWS_AS(write_npy(folder.file("link.npy"), tensor), io::RefusedFile);
+  write_npy(folder.file("link.npy"), tensor, true);
   CHECK(fs::is_symlink(folder.file("link.npy")));
   CHECK(bitwise_equal(read_npy(folder.file("real.npy")), tensor));
 }

@@ -40,17 +40,46 @@ TEST_CASE("a suite holds only what the rung takes, once, growing") {
       if (i > 0) CHECK(cases[i - 1].problem.flops() <= p.flops());
       CHECK(std::count(cases.begin(), cases.end(), cases[i]) == 1);
     }
-    CHECK(cases.size() < (suite == Suite::quick ? 26u : 100u));
+    CHECK(cases.size() < (suite == Suite::quick ? 60u : 160u));
   }
 }
 
 TEST_CASE("quick suites stay small") {
   for (const RungConstraints& rung : {kTiled, kRagged}) {
     for (const Case& c : suite_cases(Suite::quick, rung)) {
-      CHECK(c.problem.seq_q <= 512);
-      CHECK(c.problem.seq_kv <= 640);
+      CHECK(c.problem.seq_q <= 1536);
+      CHECK(c.problem.seq_kv <= 1152);
       CHECK(c.problem.batch * c.problem.heads <= 6);
     }
+  }
+}
+
+TEST_CASE("both suites shift all scores of a row, and give few SMs several tiles each") {
+  RungConstraints cache = kRagged;
+  cache.few_queries = 1;
+  cache.capabilities = cache.capabilities | Capabilities::grouped | Capabilities::lengths;
+  for (const Suite suite : {Suite::quick, Suite::full}) {
+    for (const RungConstraints& rung : {kRagged, cache}) {
+      const std::vector<Case> cases = suite_cases(suite, rung);
+      for (const Distribution shifted : {Distribution::low, Distribution::high}) {
+        for (const double spread : {1.0, 40.0}) {
+          CHECK(any(cases, [&](const Case& c) { return c.inputs == InputKind(shifted, spread); }));
+        }
+      }
+      CHECK(any(cases, [](const Case& c) { return c.sms == 1; }));
+      CHECK(any(cases, [](const Case& c) { return c.sms > 1 && c.problem.seq_kv > 512; }));
+    }
+    for (const bool equal : {false, true}) {
+      for (const bool few_sms : {false, true}) {
+        CHECK(any(suite_cases(suite, cache), [&](const Case& c) {
+          return c.problem.batch > 32 && c.problem.lengths.empty() == equal &&
+                 (c.sms > 0) == few_sms;
+        }));
+      }
+    }
+    CHECK(any(suite_cases(suite, cache), [](const Case& c) {
+      return c.sms > 0 && c.problem.kv_heads() > 8 && c.problem.seq_kv > 1024;
+    }));
   }
 }
 

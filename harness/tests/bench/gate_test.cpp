@@ -3,6 +3,7 @@
 #include "harness/device/gate.h"
 
 #include <cmath>
+#include <utility>
 
 #include "harness/attention/mutants.h"
 #include "harness/tests/catch.h"
@@ -17,6 +18,7 @@ struct FakeDevice final : Device {
   HostTensor lse;
   HostTensor honest_lse;
   bool skip_a_row = false, drift = false, write_outside = false;
+  bool counted = false;  ///< a counter is not zero
   bool wrong_lse = false, skip_lse = false, drift_lse = false;
   int launches = 0;
 
@@ -50,7 +52,12 @@ struct FakeDevice final : Device {
   HostTensor download_output() override { return output; }
   HostTensor download_lse() override { return lse; }
   std::vector<std::string> damaged_red_zones() override {
-    return write_outside ? std::vector<std::string>{"O"} : std::vector<std::string>{};
+    return std::exchange(write_outside, false) ? std::vector<std::string>{"O"}
+                                               : std::vector<std::string>{};
+  }
+  std::vector<std::string> nonzero_scratch() override {
+    return std::exchange(counted, false) ? std::vector<std::string>{"counter"}
+                                         : std::vector<std::string>{};
   }
 };
 
@@ -109,11 +116,28 @@ TEST_CASE_METHOD(Fixture, "another implementation may give other bits, but must 
   CHECK_FALSE(repeat().ok);
 }
 
-TEST_CASE_METHOD(Fixture, "a write outside the tensors is refused and named") {
-  device.write_outside = true;
+TEST_CASE_METHOD(Fixture, "a write outside the tensors is refused, and the next rung is not") {
+  device.write_outside = true;  // seen after the first of the two launches, then repaired
   const Verdict verdict = pass();
   CHECK_FALSE(verdict.ok);
   CHECK(verdict.reason == "memory outside O was overwritten");
+  CHECK(pass().ok);
+}
+
+TEST_CASE_METHOD(Fixture, "a fault leaves nothing to the next rung") {
+  device.counted = device.write_outside = true;
+  const Verdict verdict = pass_gate(
+      device, [] { throw KernelFault("trap"); }, verifier);
+  CHECK(verdict.reason == "trap");
+  CHECK(pass().ok);
+}
+
+TEST_CASE_METHOD(Fixture, "a counter that is not reset is refused, and the next rung is not") {
+  device.counted = true;
+  const Verdict verdict = pass();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.reason == "counter not zero after the launch, as the next launch needs it");
+  CHECK(pass().ok);
 }
 
 /// The same with the log-sum-exp.

@@ -18,6 +18,7 @@
 #include "harness/environment/occupancy.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/device/replay.h"
 #include "kernels/catalogue.h"
 
 namespace fa {
@@ -72,7 +73,7 @@ TEST_CASE("a write just outside O is found on both sides, inside it is not") {
   CHECK(write_at(kProblem.q_elements() - 1).empty());
   CHECK(device.download_output().at(0) == 1.f);
   CHECK(write_at(-1) == std::vector<std::string>{"O"});
-  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  CHECK(write_at(0).empty());  // repaired
   CHECK(write_at(kProblem.q_elements()) == std::vector<std::string>{"O"});
 }
 
@@ -131,6 +132,7 @@ TEST_CASE("plans share their scratch memory, whoever comes first, and each has i
   device.poison_output();
   device.launch(scratch_plan(small, 1, 32));
   CHECK(device.damaged_red_zones() == std::vector<std::string>{"m"});
+  CHECK(device.damaged_red_zones().empty());  // repaired
 }
 
 TEST_CASE("scratch that does not fit is refused, and the next plan runs") {
@@ -149,6 +151,25 @@ TEST_CASE("scratch that does not fit is refused, and the next plan runs") {
   CHECK_NOTHROW(device.launch(scratch_plan(fits, 0, 0)));
   CHECK_NOTHROW(device.synchronize());
   CHECK(free_memory() == free);
+}
+
+TEST_CASE("recorded launches keep their scratch memory when a later plan needs more") {
+  if (no_gpu()) return;
+  GpuDevice device({.red_zone = GENERATE(std::size_t{4096}, std::size_t{0})});
+  GpuStopwatch stopwatch(device, L2Policy::warm);
+  device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
+  constexpr std::int64_t kSmall = 64 << 20, kLarge = 128 << 20;
+  const auto launch = [&] { device.launch(scratch_plan({{"S", kSmall}}, 0, 0)); };
+  stopwatch.untimed(launch);
+  auto record = stopwatch.record(launch, 2);
+  REQUIRE(record);
+  const std::size_t before = free_memory();
+  device.launch(scratch_plan({{"P", kLarge}}, 0, 0));
+  device.synchronize();
+  CHECK(free_memory() + kLarge <= before);
+  CHECK(stopwatch.train(*record, 1, 1));
+  record.reset();
+  CHECK(free_memory() + kLarge >= before + kSmall - (4 << 20));
 }
 
 TEST_CASE("without red zones each scratch buffer is an allocation of its own") {
@@ -187,6 +208,9 @@ TEST_CASE("a zeroed scratch buffer starts as zeros, and nobody but its plan writ
     device.load(larger, make_inputs(larger, Distribution::normal, 1));
     CHECK(found(counter, 0) == 7.f);
     CHECK(device.damaged_red_zones().empty());
+    CHECK(device.nonzero_scratch() == std::vector<std::string>{"tickets", "counter"});
+    CHECK(device.nonzero_scratch().empty());
+    CHECK(found({.name = "tickets", .bytes = 4, .zeroed = true}, 0) == 0.f);
   }
 }
 
@@ -397,13 +421,19 @@ TEST_CASE("launch errors are thrown at the launch and leave the device usable") 
   device.load(kProblem, make_inputs(kProblem, Distribution::normal, 1));
   Launch launch = single_block(test::kSpin, {std::int64_t{0}});
   launch.block = 4096;
-  CHECK_THROWS_AS(device.launch({{launch}}), DeviceError);
+  CHECK_THROWS_AS(device.launch({{launch}}), KernelFault);
   launch.block = 32;
   launch.grid.y = 70000;
-  CHECK_THROWS_AS(device.launch({{launch}}), DeviceError);
+  CHECK_THROWS_AS(device.launch({{launch}}), KernelFault);
   launch.grid.y = 0;
-  CHECK_THROWS_AS(device.launch({{launch}}), DeviceError);
+  CHECK_THROWS_AS(device.launch({{launch}}), KernelFault);
   launch.grid.y = 1;
+  launch.dynamic_shared = 1 << 20;
+  CHECK_THROWS_AS(device.launch({{launch}}), KernelFault);
+  launch.dynamic_shared = 0;
+  launch.arguments = {ScratchRef{0}};
+  CHECK_THROWS_AS(device.launch({{launch}}), KernelFault);
+  launch.arguments = {std::int64_t{0}};
   CHECK_NOTHROW(device.launch({{launch}}));
   CHECK_NOTHROW(device.synchronize());
 }
@@ -449,6 +479,16 @@ TEST_CASE("every rung passes the gate at a small shape, recorded as well") {
       REQUIRE(record);
       CHECK(pass_gate(device, *record, verifier).reason == "");
     }
+  }
+}
+
+TEST_CASE("a plan is right for lengths other than those it was made for") {
+  if (no_gpu()) return;
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::decode) continue;
+    GpuDevice device;
+    if (device_refusal(rung, device.description())) continue;
+    test::check_replays(device, rung);
   }
 }
 

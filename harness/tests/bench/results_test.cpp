@@ -98,6 +98,15 @@ TEST_CASE("a problem survives the way through JSON") {
   bad = to_json(problem);
   bad.erase("heads");
   CHECK_THROWS(problem_from_json(bad));
+  for (const auto& [name, value] : {std::pair<const char*, Json>{"batch", 0},
+                                    {"seq_q", -1},
+                                    {"seq_kv", 1.5},
+                                    {"causal", 1},
+                                    {"cache", "int8"}}) {
+    bad = to_json(problem);
+    bad[name] = value;
+    CHECK_THROWS(problem_from_json(bad));
+  }
 }
 
 TEST_CASE("names of kinds and states lead back to them, and nothing else does") {
@@ -182,6 +191,30 @@ TEST_CASE("rows are written at once, replaced by key, and read back") {
   CHECK(again.size() == 3);
   CHECK(again.find(row("01", 1024).key));
   CHECK_FALSE(again.find(row("03", 512).key));
+}
+
+TEST_CASE("a row that was only verified keeps the counts of the one that it replaces") {
+  const Folder folder;
+  ResultsFile file(folder.path / "r.json", identity(), false);
+  const RowCounts counts{{"instructions", 7}};
+  Row counted = row("01", 512);
+  counted.counts = counts;
+  counted.bound = RowBound{.card = "h200", .launches = {{.entry = "f"}}};
+  counted.lines = {{3, counts}};
+  const auto now = [&] { return *file.find(counted.key); };
+  put(file, counted);
+  put(file, row("01", 512));
+  CHECK(now().counts == counts);
+  CHECK(now().bound->card == "h200");
+  CHECK(now().lines.size() == 1);
+  Row other = row("01", 512);
+  other.counts = RowCounts{{"instructions", 8}};
+  put(file, other);
+  CHECK(now().counts == other.counts);
+  CHECK_FALSE(now().bound);
+  CHECK(now().lines.empty());
+  put(file, row("01", 512, Status::incorrect));
+  CHECK_FALSE(now().counts);
 }
 
 TEST_CASE("inputs are part of a row's key, and absent where they are the usual ones") {

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <functional>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -150,6 +151,32 @@ TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
   items = bench_items(options, problem, kDevice);
   CHECK(items[0].refused.empty());
   CHECK(items[1].refused.find("not a multiple") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "what is wrong with a planner is wrong with the rung") {
+  const auto message = [&](decltype(RungKernels::plan) plan) -> std::string {
+    const RungKernels kernels{kInstances, plan};
+    half.kernels = &kernels;
+    try {
+      rung_item(half, problem, "", kDevice);
+    } catch (const KernelFault& fault) {
+      return fault.what();
+    }
+    return {};
+  };
+  using Description = const DeviceDescription&;
+  CHECK(message(fake_plan).empty());
+  CHECK(message([](const Problem&, const Instance&, Description) -> PlanResult {
+          throw std::out_of_range("no such tile");
+        }) == "the planner of 90_half threw an exception: no such tile");
+  CHECK(message([](const Problem&, const Instance&, Description) -> PlanResult { throw 42; }) ==
+        "the planner of 90_half threw what is no std::exception");
+  CHECK(message([](const Problem&, const Instance&, Description) -> PlanResult {
+          return LaunchPlan{};
+        }) == "the planner of 90_half gave a plan without launches");
+  CHECK(message([](const Problem&, const Instance&, Description) -> PlanResult {
+          return LaunchPlan{{Launch{}}};
+        }) == "the planner of 90_half gave a launch without an entry");
 }
 
 TEST_CASE_METHOD(Fixture, "rows: every field is there, rates follow from the times") {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -32,6 +33,12 @@ def more_than_memory() -> tuple[object, ...]:
     text = Path("/proc/meminfo").read_text(encoding="utf-8")
     available = int(re.search(r"MemAvailable: +(\d+)", text)[1]) << 10
     return ("--batch", available // (6 << 30) + 1, "--heads", 64, "--seq", 131072)
+
+
+def endless(ptx: str) -> str:
+    """PTX whose kernels never return."""
+    counter = itertools.count()
+    return re.sub(r"\bret;", lambda _: "again_{0}: bra again_{0};".format(next(counter)), ptx)
 
 
 class CliCase(unittest.TestCase):

@@ -151,9 +151,15 @@ class Plan(CliCase):
                 r"  fa_06_batched_d128: grid 2 x 2 x 1, 128 threads, \d+ bytes of dynamic shared memory\n")  # fmt: skip
         self.fa("plan", "a0", "--seq", "256", code=OK, out=r".*\n( .*\n){3}  scratch: S and P, 524288 bytes\n")
 
+    def test_nothing_to_plan(self) -> None:
+        for words in (("06",), ("06", "--json"), ("06", "05", "--seq", "64")):
+            self.refused("plan", *words, "--dim", "7", says="head_dim 7 is not one of 64, 128")
+        self.refused("plan", "47", says="seq_q 512 is above 1, .*; --seq 1 --seq-kv 512 are one query")
+        self.fa("plan", "06", "--dim", "7,64", code=OK, out=r".*unsupported: .*\n.*grid.*")
+
     def test_json_has_every_argument_and_every_refusal(self) -> None:
-        text = self.fa("plan", "22", "06", "--seq", "300", "--json", code=OK, out=r".+")
-        self.assertRegex(json.loads(text)["plans"][1]["refused"], "300 is not a multiple")
+        text = self.fa("plan", "31", "06", "--seq", "300", "--json", code=OK, out=r".+")
+        self.assertRegex(json.loads(text)["plans"][0]["refused"], "300 is not a multiple")
         text = self.fa("plan", "33", "--seq", "256", "--dim", "64,128", "--causal", "--json", code=OK, out=r".+")
         plans = json.loads(text)["plans"]
         self.assertEqual([plan["problem"]["head_dim"] for plan in plans], [64, 128])
@@ -186,6 +192,16 @@ class RungWords(CliCase):
         self.refused("run", "06_Batched", says=r"is unknown \(did you mean '06_batched'\?\)")
         self.refused("check", "06x", says="rung '06x' is unknown")
         self.refused("bench", "06", "", says="rung '' is unknown")
+
+    def test_empty_words(self) -> None:
+        for command in ("run", "explain"):
+            self.refused(command, "06", "--tile", "", says="--tile '' is not a tile, such as 64x32w2; fa list")
+        self.refused("compare", "05@", "06", says="rung '05@': tile '' is not a tile, such as")
+        self.refused("list", "", says="pattern '' means no rung")
+        for command in ("run", "check", "plan", "explain", "tune"):
+            self.refused(command, "", says="rung '' is unknown")
+        for option in ("--seq", "--dim", "--batch", "--device", "--inputs", "--spread", "--threads", "--lengths"):
+            self.refused("run", "06", option, "", says=f"{option} '' is ")
 
     def test_run_takes_one(self) -> None:
         self.refused("run", "all", says=r"'all' means \d+ rungs, one is needed; fa list shows them")
@@ -236,7 +252,7 @@ class BadProblems(CliCase):
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
 
     def test_words(self) -> None:
-        allowed = "allowed: normal, uniform, large, needle, rising, spike"
+        allowed = "allowed: normal, uniform, large, needle, rising, spike, low, high"
         self.refused("run", "06", "--inputs", "zeros", says=allowed)
         for spread in ("0", "wide", "1e9", "2x", "nan"):
             says = f"--spread '{spread}' is not a number from 0.0625 to 128"

@@ -10,10 +10,11 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cli_case import ENVIRONMENT, OK, USAGE, WRONG, CliCase, arguments, run
+from cli_case import ENVIRONMENT, OK, USAGE, WRONG, CliCase, arguments, endless, run
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same on a machine with a GPU
 
@@ -28,7 +29,7 @@ BUILD_PTX = FA.parent / "ptx"
 class Run(CliCase):
     def test_options(self) -> None:
         texts = set()
-        for options in ((), ("--threads", 1), ("--reversed",), ("--no-checkers",)):
+        for options in ((), ("--threads", 1), ("--reversed",), ("--max-steps", 1 << 40), ("--no-checkers",)):
             out = self.fa("run", "06", *SMALL, *options, code=OK, out=r".*correct.*", err=ON_VM)
             texts.add(out)
         self.assertEqual(len(texts), 1, "the result depends on how the machine runs")
@@ -94,16 +95,13 @@ class Ptx(CliCase):
         )
 
     def test_a_kernel_that_leaves_its_buffer_is_wrong(self) -> None:
-        text = (BUILD_PTX / "06_batched.ptx").read_text(encoding="utf-8")
-        wrong = self.move_stores(text)
-        self.assertNotEqual(wrong, text)
-        (self.folder / "06_batched.ptx").write_text(wrong, encoding="utf-8")
+        environment = self.broken(self.move_stores)
         out = self.fa(
             *("run", "06", *SMALL),
             code=WRONG,
             out=r".*wrong: fa_06_batched_d128: [^\n]*out of bounds.*06_batched.ptx:\d+.*06_batched.cu.*",
             err=ON_VM,
-            FA_PTX_DIR=str(self.folder),
+            **environment,
         )
         self.assertIn("'O'", out)
         self.assertNotIn("rows verified", out)
@@ -114,11 +112,56 @@ class Ptx(CliCase):
                 code=WRONG,
                 out=r".*wrong: 06_batched .*out of bounds.*",
                 err=ON_VM,
-                FA_PTX_DIR=str(self.folder),
+                **environment,
             )
             for threads in (1, 4)
         }
         self.assertEqual(len(printed), 1)
+
+    def broken(self, change: Callable[[str], str]) -> dict[str, str]:
+        """The environment in which 06 is another kernel."""
+        text = (BUILD_PTX / "06_batched.ptx").read_text(encoding="utf-8")
+        changed = change(text)
+        self.assertNotEqual(changed, text)
+        (self.folder / "06_batched.ptx").write_text(changed, encoding="utf-8")
+        return {"FA_PTX_DIR": str(self.folder)}
+
+    def test_one_mistake_is_shown_once(self) -> None:
+        """Its findings are those of every case; each is shown where it is first seen."""
+        entry = re.compile(r"(\.entry (?:(?!\.entry ).)*?)bar\.sync[^\n]*\n", re.DOTALL)
+        environment = self.broken(lambda text: entry.sub(r"\1\n", text))
+        out = self.fa("check", "06", code=WRONG, out=r".+", err=ON_VM, **environment)
+        self.assertLess(len(out.splitlines()), 150)
+        shown = re.findall(r"^race: .*\n.*\n.*\n  note: (from .*)", out, re.MULTILINE)
+        self.assertGreater(len(shown), 0)
+        self.assertEqual(len(shown), len(set(shown)))
+        groups = re.findall(
+            r"^06_batched: race at (.*): in (\d+) cases, the first: 06_batched \S+ d\d+ at B=",
+            out, re.MULTILINE,
+        )  # fmt: skip
+        self.assertEqual({f"from {place}" for place, _ in groups}, set(shown))
+        wrong = sum(int(count) for count in re.findall(r"(\d+) wrong", out))
+        self.assertLessEqual(max(int(count) for _, count in groups), wrong)
+
+    def test_a_kernel_that_never_ends(self) -> None:
+        environment = self.broken(endless)
+        limit = r"fa_06_batched_d128: the launch has executed more than 300000 instructions"
+        says = rf".*wrong: {limit}, which is the limit; --max-steps allows more\n.* is at line \d+, bra.*"
+        words = ("06", "--max-steps", 300000)
+        for command in ("run", "explain"):
+            self.fa(command, *words, "--seq", 128, code=WRONG, out=says, **environment,
+                    err=ON_VM if command == "run" else "")  # fmt: skip
+        # Every case has its verdict, and those of the same kernel have one text.
+        out = self.fa("check", *words, "--no-ablations", code=WRONG, out=r".+", err=ON_VM, **environment)
+        self.assertEqual(len(re.findall(limit, out)), 1)
+        self.assertRegex(out, r"06_batched: step limit at [^\n]*: in \d+ cases, the first: 06_batched ")
+        self.assertRegex(out, r"06_batched \S+ d128 +0 passed +\d\d wrong +0 refused  no output to compare  wrong")
+        self.refused("run", *words[:2], 0, says="--max-steps '0' is not a whole number")
+
+    def test_an_output_that_nobody_writes_has_no_error(self) -> None:
+        environment = self.broken(lambda text: re.sub(r"st\.global[^\n]*\n", "\n", text))
+        out = r".*wrong: -?nan at [^\n]*not finite\)\nno verified element is finite, 512 of 512 rows verified\n"
+        self.fa("run", "06", *SMALL, code=WRONG, out=out, err=ON_VM, **environment)
 
     @staticmethod
     def move_stores(text: str) -> str:

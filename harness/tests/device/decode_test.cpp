@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/tests/catch.h"
+#include "harness/tests/device/replay.h"
 #include "harness/tests/device/support.h"
 
 using namespace fa_test;
@@ -72,6 +73,13 @@ TEST_CASE("every rung is right on cards of any size, in every order of warps") {
         CHECK(difference == "");
       }
     }
+  }
+}
+
+TEST_CASE("a plan is right for lengths other than those it was made for") {
+  for (const Rung* rung : decode_rungs()) {
+    VmDevice device({.ptx = kernels(), .max_warp_steps = 100'000});
+    fa::test::check_replays(device, *rung);
   }
 }
 
@@ -332,6 +340,14 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
   problem = cache(1, 4, 2, 100, 128);
   CHECK(refusal("08", problem)
             .starts_with("08_causal takes no heads of K and V that query heads share; 09, 31, 33"));
+  problem.seq_q = problem.seq_kv;
+  problem.lengths = {100};
+  CHECK(refusal("08", problem) ==
+        "08_causal takes no heads of K and V that query heads share, takes no lengths that differ "
+        "over the batch");
+  problem.head_dim = 96;
+  CHECK(refusal("08", problem) == "08_causal: head_dim 96 is not one of 64, 128");
+  problem = cache(1, 4, 2, 100, 128);
   problem.seq_q = 17;
   CHECK(refusal("40", problem) ==
         "40_warp: seq_q 17 is above 1, the new queries against a cache of seq_kv keys that it "

@@ -95,7 +95,7 @@ TEST_CASE("every instance passes the gate and gives the same bits in every order
       HostTensor first;
       const Verdict verdict = pass_gate(
           device, [&, &steps = plan] { device.launch(steps); }, verifier, &first);
-      INFO(verdict.reason << "\n" << verdict.details);
+      INFO(verdict.reason << "\n" << text_of(verdict.findings));
       REQUIRE(verdict.ok);
       // At the longest problem one other order is enough: it has the kinds of steps of the shorter.
       const bool longest = problem.seq_kv == 1024;

@@ -46,7 +46,7 @@ void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
           device, [&] { device.launch(plan); }, verifier);
       INFO(rung.name << " at " << to_string(problem) << "\n"
                      << verdict.reason << "\n"
-                     << verdict.details);
+                     << text_of(verdict.findings));
       REQUIRE(verdict.ok);
     }
   }

@@ -185,7 +185,7 @@ std::string said(const Subject& s, const fs::path& folder) {
       device.load(s.problem, inputs);
       const Verdict verdict = pass_gate(
           device, [&] { device.launch(s.plan); }, verifier);
-      if (!verdict.details.empty()) return verdict.reason;
+      if (!verdict.findings.empty()) return verdict.reason;
       if (!verdict.ok) return "rejects: " + verdict.reason;
     }
   }

@@ -3,17 +3,22 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "harness/device/gate.h"
 #include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
+#include "harness/io/interrupt.h"
+#include "harness/results/row.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 
@@ -71,13 +76,18 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-void run_probe(const std::string& ptx) {
+void run_probe(const std::string& ptx, const LaunchPlan& plan = probe_plan(),
+               VmOptions options = {}) {
   const Folder folder(ptx);
-  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
+  options.ptx = std::make_shared<PtxLibrary>(folder.path());
+  VmDevice device(std::move(options));
   const Problem problem = square(16, 64);
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
-  device.launch(probe_plan());
+  device.launch(plan);
 }
+
+/// A kernel that never ends.
+const std::string kEndless = kernel("again: bra again;");
 
 }  // namespace
 
@@ -121,6 +131,9 @@ TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is"
   CHECK(found(4) == Words{1, 1});  // the same buffers
   device.poison_output();
   CHECK(found(4) == Words{2, kPoison});
+  CHECK(device.nonzero_scratch() == std::vector<std::string>{"counter"});
+  CHECK(device.nonzero_scratch().empty());
+  CHECK(found(4)[0] == 0u);  // repaired, so that the next rung is not called wrong
   CHECK(found(8)[0] == 0u);  // another plan's
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   CHECK(found(8)[0] == 0u);
@@ -143,6 +156,83 @@ TEST_CASE("PTX that is missing is named, with what to do") {
   }
   const Folder broken(".version 8.0\n.target sm_80\n.entry fa_06_batched_d128() { frob; }\n");
   CHECK_THROWS_AS(launch(broken.path()), DeviceError);
+}
+
+TEST_CASE("an entry that the PTX lacks is answered with those that it has") {
+  const auto refused = [](const std::string& entry) {
+    std::string ptx = kernel("");
+    ptx.replace(ptx.find("probe"), 5, entry);
+    return message<DeviceError>([&] { run_probe(ptx); });
+  };
+  const std::string mistyped = refused("prbe");
+  CHECK(contains(mistyped, "has the entry probe; all of its 1 entries: prbe"));
+  CHECK(contains(mistyped, "extern \"C\""));
+  const std::string mangled = refused("_Z5probePKfS0_S0_Pf");
+  CHECK(
+      contains(mangled, "kernel.ptx has probe(float const*, float const*, float const*, float*)"));
+  CHECK(contains(mangled, "_Z5probePKfS0_S0_Pf: declare it extern \"C\""));
+  CHECK_FALSE(contains(mistyped + mangled, "fa_ptx"));
+}
+
+TEST_CASE("a launch that no device takes is the plan's fault") {
+  const auto fault = [](const std::function<void(Launch&)>& change) {
+    LaunchPlan plan = probe_plan();
+    change(plan.launches.front());
+    return message<KernelFault>([&] { run_probe(kernel(""), plan); });
+  };
+  CHECK(fault([](Launch&) {}).empty());
+  CHECK(fault([](Launch& launch) { launch.grid.x = 0; }) ==
+        "probe: a grid extent of 0 is not between 1 and 2147483647");
+  CHECK(contains(fault([](Launch& launch) { launch.dynamic_shared = 1 << 20; }),
+                 "1048576 bytes of shared memory"));
+  CHECK(contains(fault([](Launch& launch) { launch.block = 4096; }), "from 1 to 1024 are allowed"));
+  CHECK(contains(fault([](Launch& launch) { launch.arguments.pop_back(); }), "takes 4 arguments"));
+  CHECK(fault([](Launch& launch) { launch.arguments.back() = ScratchRef{0}; }) ==
+        "probe: an argument is scratch buffer 0 of a plan with 0");
+}
+
+TEST_CASE("a kernel that never ends is stopped, and says where") {
+  try {
+    run_probe(kEndless, probe_plan(), {.max_steps = 100'000});
+    FAIL("not stopped");
+  } catch (const KernelFault& fault) {
+    const std::string text = fault.what();
+    CHECK(text ==
+          "probe: the launch has executed more than 100000 instructions, which is the limit; "
+          "--max-steps allows more");
+    CHECK(contains(text_of(fault.findings), "kernel probe, block (0, 0, 0), warp 0"));
+    CHECK(contains(text_of(fault.findings), "warp 0 is at line 8, bra"));
+  }
+}
+
+TEST_CASE("an interrupt says what was running") {
+  const std::atomic<bool> stop{true};
+  try {
+    run_probe(kEndless, probe_plan(), {.stop = &stop});
+    FAIL("not stopped");
+  } catch (const io::Interrupted& interrupted) {
+    CHECK(interrupted.what.starts_with("probe on B=1 H="));
+    CHECK(contains(interrupted.what, "was stopped after"));
+  }
+}
+
+TEST_CASE("no committed launch comes near the limit of steps") {
+  for (const char* file : {"counts.json", "counts_decode.json"}) {
+    std::ifstream in(fs::path(FA_COUNTS) / file);
+    std::size_t counted = 0;
+    for (const Json& each : Json::parse(in).at("rows")) {
+      const Row row = row_from_json(each);
+      if (!row.counts) continue;
+      const auto executed = std::find_if(row.counts->begin(), row.counts->end(),
+                                         [](const auto& c) { return c.first == "instructions"; });
+      REQUIRE(executed != row.counts->end());
+      INFO(file << ": " << row.key.id << " at " << to_string(row.key.problem));
+      CHECK(default_max_steps(row.key.problem) >
+            100 * static_cast<std::uint64_t>(executed->second));
+      ++counted;
+    }
+    CHECK(counted > 50);
+  }
 }
 
 TEST_CASE("a problem that cannot fit is refused before anything is made") {
@@ -216,7 +306,7 @@ TEST_CASE("an access outside a tensor is the kernel's fault, with the buffer's n
   try {
     run_probe(kernel(store));
   } catch (const KernelFault& fault) {
-    CHECK(contains(fault.details, "kernel.ptx:"));
+    CHECK(contains(text_of(fault.findings), "kernel.ptx:"));
   }
   CHECK_NOTHROW(run_probe(kernel("st.global.b32 [%o], 0;")));
 }
@@ -232,5 +322,7 @@ TEST_CASE("a fault is a verdict of the gate") {
       device, [&] { device.launch(probe_plan()); }, verifier);
   CHECK_FALSE(verdict.ok);
   CHECK(contains(verdict.reason, "out of bounds"));
-  CHECK_FALSE(verdict.details.empty());
+  REQUIRE(verdict.findings.size() == 1);
+  CHECK(contains(verdict.findings[0].kind, "bounds"));
+  CHECK(contains(verdict.findings[0].place, "kernel.ptx:"));
 }

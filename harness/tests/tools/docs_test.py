@@ -459,6 +459,69 @@ class PagesTest(unittest.TestCase):
             self.assertNotRegex(html, r"\]\(|\*\*|^\|", f"{page.name}")
 
 
+class CounterSentencesTest(unittest.TestCase):
+    """What docs/machine.md says about its tables of hardware counters, which docs.py --check ties to
+    the recorded ones."""
+
+    def setUp(self) -> None:
+        self.page = (support.REPOSITORY / "docs/machine.md").read_text(encoding="utf-8")
+        self.sentences = " ".join(re.sub(r"<!--.*?<!-- /table -->", "", self.page, flags=re.S).split())
+
+    def differences(self, table: str, column: str) -> dict[str, float]:
+        """Percent by which the machine differs, by kernel, of those that have the count."""
+        lines = self.page.partition(f"<!-- table:ncu {table} -->\n")[2].partition("\n\n")[0].splitlines()
+        heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        at = heading.index(column)
+        cells = {row[0]: row[at].replace("−", "-").removesuffix(" %") for row in rows if row[at] != "–"}
+        return {name: 0 if text == "equal" else float(text) for name, text in cells.items()}
+
+    def of(self, table: str, column: str, *ids: str) -> list[float]:
+        found = self.differences(table, column)
+        return [value for name, value in found.items() if name.split()[0] in ids]
+
+    def beyond(self, table: str, column: str, percent: float) -> list[str]:
+        found = self.differences(table, column)
+        ids = [name.split()[0] for name, value in found.items() if abs(value) > percent]
+        return list(dict.fromkeys(ids))
+
+    def test_those_that_are_open(self) -> None:
+        (less,) = set(self.of("ncu", "load sectors", "a7"))
+        self.assertEqual(round(1 / (1 / (1 + less / 100) - 1)), 15)
+        self.assertIn("the hardware requests a fifteenth more sectors than", self.sentences)
+        self.assertEqual(self.beyond("ncu", "load sectors", 0), ["a7"])
+        self.assertEqual(self.beyond("ncu", "store sectors", 0), [])
+        for less in self.of("ncu", "of stores", "a5c", "a6"):
+            self.assertEqual(round(-100 / less, -1), 100)
+        self.assertIn("stores of a5c and a6 to shared memory it repeats one in a hundred", self.sentences)
+
+    def test_those_beside_wgmma(self) -> None:
+        def fewer(column: str, *ids: str) -> int:
+            return round(-min(self.of("ncu", column, *ids)))
+
+        self.assertIn(
+            f"up to {fewer('of loads', '20b', '20c', '20d')} % fewer loads than the hardware in 20b to 20d,"
+            f" {fewer('of loads', '28', '36', '37')} % in 28, 36 and 37, {fewer('of loads', '28b')} % in 28b,"
+            f" and {fewer('of stores', '33')} % fewer stores in 33. In 35 half of the 32 stores",
+            self.sentences,
+        )
+        self.assertEqual(self.of("ncu", "of stores", "35"), [100])
+        with_wgmma = {name.split()[0] for name in self.differences("ncu", "wavefronts of `wgmma`")}
+        self.assertLessEqual(set(self.beyond("ncu", "of loads", 0.3)), with_wgmma)
+        self.assertIn("have a few wavefronts more than the machine counts, at most 0.3 %", self.sentences)
+        self.assertLessEqual(set(self.beyond("ncu", "of stores", 0)) - {"a5c", "a6"}, with_wgmma)
+
+    def test_those_of_rungs_that_decode(self) -> None:
+        for column in ("load sectors", "store sectors"):
+            self.assertEqual(self.beyond("ncu_decode", column, 0), [])
+        self.assertIn("the wavefronts differ by at most 0.04 %, but for two differences", self.sentences)
+        joined = self.beyond("ncu_decode", "of loads", 0.04)
+        self.assertIn("In 45c to 49 and 51 to 52 ptxas joins two loads", self.sentences)
+        ids = [name.split()[0] for name in self.differences("ncu_decode", "of loads")]
+        between = [id for id in ids if "45c" <= id <= "49" or "51" <= id <= "52"]
+        self.assertEqual(joined, between)
+        self.assertEqual(self.beyond("ncu_decode", "of stores", 0), ["50"])
+
+
 class SingleTest(DocsTest):
     """The tables of memory, small shapes and intensity."""
 

@@ -58,6 +58,44 @@ class FoldersTest(support.FolderTest):
         self.assertIn(f": -S {self.root} --preset release -B {here}/b", configure)
         self.assertIn(f": --build {here}/b ", build)
 
+    def test_no_word_is_ignored(self) -> None:
+        """Nothing runs: cmake would be found in the log."""
+        self.tool(self.folder / "bin" / "cmake", CMAKE)
+        log = self.folder / "log"
+        environment = {
+            "LOG": str(log), "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "FA_BUILD_DIR": str(self.folder / "build"), "FA_VENV_DIR": str(self.folder / "venv"),
+        }  # fmt: skip
+        for words, message in (
+            ("test.sh --frob", "unknown option '--frob'; allowed: -R --tests-regex "),
+            ("test.sh -R vm frob", "unknown option 'frob'; allowed: -R"),
+            ("test.sh -VV -R", "-R needs a value"),
+            ("docs.sh site frob", "unknown word 'frob'; allowed: serve, check, or one folder"),
+            ("docs.sh serve frob", "unknown word 'frob'; allowed: serve, check, or one folder"),
+            ("docs.sh --frob", "unknown option '--frob'; allowed: serve, check, or a folder"),
+            ("fresh.sh --frob", "unknown option '--frob'; allowed: --toolkit"),
+            ("fresh.sh --toolkits true", "unknown option '--toolkits'; allowed: --toolkit"),
+            ("format.sh --check frob", "unknown word 'frob'; allowed: --check"),
+            ("format.sh --frob", "unknown option '--frob'; allowed: --check"),
+            ("setup.sh --frob", "unknown part '--frob'; allowed: build cuda python web charts"),
+            ("setup.sh build ''", "unknown part ''; allowed: build cuda python web charts"),
+            ("shellcheck.sh --frob", "unknown word '--frob'; allowed: none"),
+        ):
+            with self.subTest(words=words):
+                done = self.bash(f"'{self.root}'/scripts/{words}", **environment)
+                script = words.partition(" ")[0]
+                self.assertIn(f"{script}: error: {message}", done.stderr)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertFalse(log.exists())
+
+    def test_a_site_where_nothing_can_be_written(self) -> None:
+        file = self.folder / "file"
+        file.touch()
+        done = self.bash(f"'{self.root}/scripts/docs.sh' '{file}/site'")
+        self.assertEqual(done.returncode, 3)
+        message = f"cannot write '{file}/site'; name another folder: scripts/docs.sh FOLDER"
+        self.assertEqual(done.stderr, f"docs.sh: error: {message}\n")
+
     def test_what_is_not_formatted_is_named(self) -> None:
         wanted = (SCRIPTS / "requirements.txt").read_text().partition("clang-format==")[2]
         text = CLANG_FORMAT.replace("{version}", wanted.partition("\n")[0])

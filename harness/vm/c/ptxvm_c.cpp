@@ -180,8 +180,8 @@ class Launch {
         buffers_(memory.buffers, static_cast<std::size_t>(memory.n_buffers)),
         variables_(memory.variables, static_cast<std::size_t>(memory.n_variables)) {
     for (const ptxvm_buffer& each : buffers_) {
-      addresses_.push_back(
-          memory_.upload(each.name, {static_cast<const std::byte*>(each.data), each.bytes}));
+      addresses_.push_back(memory_.upload(
+          each.name, {static_cast<const std::byte*>(each.data), each.bytes}, each.skew));
     }
     for (const ptxvm_buffer& each : variables_) {
       copy({static_cast<const std::byte*>(each.data), each.bytes},

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; ptxvm_version() must return it. */
-#define PTXVM_VERSION 4
+#define PTXVM_VERSION 5
 
 typedef struct ptxvm_module ptxvm_module;
 
@@ -36,6 +36,7 @@ typedef struct ptxvm_buffer {
   void* data;           /* offset 8 */
   uint64_t bytes;       /* offset 16 */
   int32_t written_back; /* offset 24 */
+  uint32_t skew;        /* offset 28: bytes after a multiple of 256 at which it begins, below 256 */
 } ptxvm_buffer;
 
 enum { PTXVM_POINTER = 0, PTXVM_VALUE = 1, PTXVM_TENSOR_MAP = 2 };
@@ -86,7 +87,8 @@ typedef struct ptxvm_launch_config {
   uint32_t cluster[3];          /* offset 24: blocks */
   uint32_t shared_bytes;        /* offset 36: dynamic shared memory of a block */
   int32_t threads;              /* offset 40: of the host; 0: all cores */
-  int32_t reversed;             /* offset 44: warps and blocks take their turns last to first */
+  int32_t reversed;             /* offset 44: warps, and as many blocks as the card holds, take their
+                                   turns last to first */
   int32_t checkers;             /* offset 48: watch for races, copies never waited for, ... */
   int32_t traced;               /* offset 52: number of blocks in the trace */
   const uint32_t* trace_blocks; /* offset 56: their linear indices */

@@ -28,12 +28,12 @@ std::string describe_variable(const std::vector<Variable>& variables, uint64_t o
   return " (" + text + ")";
 }
 
-[[noreturn]] void misaligned(Warp& w, const Op& op, Space space, int lane, uint64_t address,
-                             uint32_t bytes, uint32_t alignment, bool writes) {
+// `where` as the message has it: an address, and what holds it.
+[[noreturn]] void misaligned(Warp& w, const Op& op, int lane, const std::string& access,
+                             const std::string& where, uint32_t alignment) {
   raise(w, op, FaultKind::kMisaligned, lane,
-        "misaligned " + access_name(space, writes, bytes) + " at " +
-            (space == Space::kGlobal ? hex(address, 16) : "+" + std::to_string(address)) +
-            ", which is not a multiple of " + std::to_string(alignment));
+        "misaligned " + access + " at " + where + ": the address must be a multiple of " +
+            std::to_string(alignment));
 }
 
 [[noreturn]] void outside_buffer(Warp& w, const Op& op, int lane, uint64_t address, uint32_t bytes,
@@ -65,7 +65,10 @@ void resolve_global(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32
       outside_buffer(w, op, lane, address, bytes, writes, b);
     }
     if (address & (alignment - 1)) [[unlikely]] {
-      misaligned(w, op, Space::kGlobal, lane, address, bytes, alignment, writes);
+      misaligned(
+          w, op, lane, access_name(Space::kGlobal, writes, bytes),
+          hex(address, 16) + " (+" + std::to_string(offset) + " of buffer '" + b->name + "')",
+          alignment);
     }
     request.host[lane] = b->host + offset;
   });
@@ -89,6 +92,15 @@ void resolve_global(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32
   raise(w, op, FaultKind::kOutOfBounds, lane, std::move(text));
 }
 
+[[noreturn]] void misaligned_in(Warp& w, const Op& op, Space space, int lane, uint64_t address,
+                                uint64_t base, uint32_t bytes, uint32_t alignment, bool writes) {
+  const Program& program = *w.cta->launch->program;
+  std::string where = "+" + std::to_string(address);
+  if (space == Space::kShared) where += describe_variable(program.shared_variables, address - base);
+  if (space == Space::kLocal) where += describe_variable(program.local_variables, address);
+  misaligned(w, op, lane, access_name(space, writes, bytes), where, alignment);
+}
+
 // Shared memory of any block of the cluster. Addresses of the own block lose its rank.
 void resolve_cluster(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32_t alignment,
                      bool writes, Request& request) {
@@ -106,7 +118,7 @@ void resolve_cluster(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint3
                    {home.shared, home.shared_base, home.shared_bytes});
     }
     if (address & (alignment - 1)) [[unlikely]] {
-      misaligned(w, op, Space::kShared, lane, local, bytes, alignment, writes);
+      misaligned_in(w, op, Space::kShared, lane, local, home.shared_base, bytes, alignment, writes);
     }
     request.narrow[lane] = &home == w.cta ? static_cast<uint32_t>(local) : address;
     request.host[lane] = home.shared + offset;
@@ -186,7 +198,7 @@ void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, 
       outside_area(w, op, space, lane, address, bytes, writes, area);
     }
     if (address & (alignment - 1)) [[unlikely]] {
-      misaligned(w, op, space, lane, address, bytes, alignment, writes);
+      misaligned_in(w, op, space, lane, address, area.base, bytes, alignment, writes);
     }
     request.narrow[lane] = static_cast<uint32_t>(address);
     request.host[lane] = area.host + offset + static_cast<uint64_t>(lane) * stride;

@@ -45,9 +45,9 @@ Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address);
 void require_own_block(const Warp& w, const Op& op, uint32_t mask, const Request& request,
                        const char* what);
 
-/// How AccessEvent::unchanged is found out.
-struct Comparison {
-  uint32_t (*compare)(const void* store) = nullptr;
+/// What a store is about to write: see AccessEvent::write.
+struct Writer {
+  void (*write)(const void* store, int lane, std::byte* out) = nullptr;
   const void* store = nullptr;
 };
 
@@ -57,12 +57,13 @@ void report_update(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t b
 
 /// Reports a request to the probes, before it is carried out. See AccessEvent for `unwritten`.
 inline void report_access(const Warp& w, const Op& op, Space space, AccessKind kind, uint32_t mask,
-                          uint32_t bytes, const Request& request, const Comparison& c = {},
+                          uint32_t bytes, const Request& request, const Writer& writer = {},
                           Unwritten* unwritten = nullptr) {
   AccessEvent e;
   e.unwritten = unwritten;
-  e.compare = c.compare;
-  e.store = c.store;
+  e.memory = request.host;
+  e.write = writer.write;
+  e.store = writer.store;
   e.warp = id_of(w);
   e.instruction = op.instruction;
   e.space = space == Space::kSharedCluster ? Space::kShared : space;

@@ -102,7 +102,10 @@ void mark_registers(Warp& w, const Op& op, uint32_t sums, bool a_in_registers) {
   const uint32_t use = accumulator_use(op, sums);
   for (uint32_t i = 0; i < sums; ++i) w.busy[op.list[i] / kRegisterLine] = use;
   if (!a_in_registers) return;
-  for (uint32_t i = 0; i < 4; ++i) w.busy[op.list[sums + i] / kRegisterLine] = kUseA;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const Ref a = op.list[sums + i];
+    if (!(a & kRefPool)) w.busy[a / kRegisterLine] = kUseA;
+  }
 }
 
 void mark_busy_registers(Warp& w) {

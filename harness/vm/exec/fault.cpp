@@ -11,7 +11,8 @@ std::string hex(uint64_t value, int digits) {
   return text;
 }
 
-void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane, std::string message) {
+void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane, std::string message,
+           const std::vector<std::string>& notes) {
   const Program& program = *w.cta->launch->program;
   FaultError error;
   Fault& f = error.fault;
@@ -28,6 +29,7 @@ void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane, std::s
                     std::to_string(f.cta.z) + "), warp " + std::to_string(w.index);
   if (lane >= 0) who += ", lane " + std::to_string(lane);
   f.where.notes.push_back(std::move(who));
+  f.where.notes.insert(f.where.notes.end(), notes.begin(), notes.end());
   throw error;
 }
 

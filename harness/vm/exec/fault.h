@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "exec/warp.h"
 
@@ -14,7 +15,7 @@ struct FaultError {
 };
 
 [[noreturn]] void raise(const Warp& w, uint32_t instruction, FaultKind kind, int lane,
-                        std::string message);
+                        std::string message, const std::vector<std::string>& notes = {});
 [[noreturn]] inline void raise(const Warp& w, const Op& op, FaultKind kind, int lane,
                                std::string message) {
   raise(w, op.instruction, kind, lane, std::move(message));

@@ -2,15 +2,31 @@
 #include "exec/grid.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "exec/fault.h"
 
 namespace ptxvm {
+namespace {
+
+// Rounds in which every warp of the grid has only read the same values again, before a deadlock is
+// reported although registers still change, as they do in a loop that sleeps for longer each time.
+constexpr uint32_t kIdleRounds = 1u << 14;
+// The first of them, in which registers are compared: it takes longer than the round.
+constexpr uint32_t kComparedRounds = 64;
+
+}  // namespace
 
 bool Work::take(uint64_t& position) {
   if (over_limit()) return false;
   position = next_.fetch_add(1);
   return position < count_ && position < stop_.load();
+}
+
+uint64_t Work::index_of(uint64_t position) const {
+  if (reversed_ == 0) return position;
+  const uint64_t first = position / reversed_ * reversed_;
+  return first + std::min(first + reversed_, count_) - 1 - position;
 }
 
 void Work::fail(uint64_t position, Fault fault) {
@@ -73,7 +89,7 @@ void GridRunner::run_all() {
     const bool moved = advance_all();
     check_steps();
     if (moved) {
-      idle_ = false;
+      idle_rounds_ = 0;
     } else if (!start_more() && waits_for_ever()) {
       raise_deadlock();
     }
@@ -133,14 +149,12 @@ void GridRunner::check_steps() {
                                            positions())};
 }
 
-// Nothing has moved for two rounds, and no register has changed between them.
+// Nothing has moved for two rounds, and no register has changed between them; or for very long.
 bool GridRunner::waits_for_ever() {
+  if (++idle_rounds_ > kComparedRounds) return idle_rounds_ == kIdleRounds;
   uint64_t now = 0;
   for (const auto& runner : running_) now = now * 31 + runner->fingerprint();
-  const bool same = idle_ && now == fingerprint_;
-  idle_ = true;
-  fingerprint_ = now;
-  return same;
+  return idle_rounds_ > 1 && std::exchange(fingerprint_, now) == now;
 }
 
 std::vector<std::string> GridRunner::positions() const {

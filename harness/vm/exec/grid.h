@@ -17,14 +17,15 @@ namespace ptxvm {
 /// first faulty one is reported however many host threads there are.
 class Work {
  public:
-  Work(uint64_t count, bool reversed, uint64_t max_steps)
+  /// `reversed`: how many clusters at a time run in reversed order, 0 for none. A card starts
+  /// clusters in the order of their numbers, so one may wait for those before it: of any, these
+  /// must be among as many as the card holds at once.
+  Work(uint64_t count, uint64_t reversed, uint64_t max_steps)
       : count_(count), reversed_(reversed), max_steps_(max_steps) {}
 
   /// Position in launch order; the index is `index_of(position)`.
   bool take(uint64_t& position);
-  uint64_t index_of(uint64_t position) const {
-    return reversed_ ? count_ - 1 - position : position;
-  }
+  uint64_t index_of(uint64_t position) const;
   /// Clusters that nobody has taken.
   uint64_t left() const { return count_ - std::min(count_, next_.load()); }
 
@@ -46,7 +47,7 @@ class Work {
 
  private:
   uint64_t count_;
-  bool reversed_;
+  uint64_t reversed_;
   uint64_t max_steps_;
   std::atomic<uint64_t> next_{0}, stop_{UINT64_MAX}, steps_{0}, beginnings_{0};
   std::atomic<bool> stopped_{false};
@@ -93,7 +94,7 @@ class GridRunner {
   std::vector<std::unique_ptr<ClusterRunner>> running_, free_;
   uint64_t current_ = 0;  // position of the cluster that has the turn
   uint64_t fingerprint_ = 0;
-  bool idle_ = false;
+  uint32_t idle_rounds_ = 0;
 };
 
 }  // namespace ptxvm

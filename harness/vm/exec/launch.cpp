@@ -48,14 +48,16 @@ void check(const Program& program, const LaunchConfig& config, const Options& op
   const std::string who = "'" + program.name + "': ";
   if (!program.errors.empty()) throw Error(program.errors);
   if (!program.unsupported.empty()) throw Error(program.unsupported);
-  if (config.grid.count() == 0) throw Error(who + "the grid " + show(config.grid) + " is empty");
-  if (config.grid.y > 65535 || config.grid.z > 65535 || config.grid.x > 0x7fffffffu ||
-      config.grid.count() > 0xffffffffu) {
-    throw Error(who + "the grid " + show(config.grid) + " is too large");
+  if (config.grid.count() == 0 || config.grid.y > 65535 || config.grid.z > 65535 ||
+      config.grid.x > 0x7fffffffu || config.grid.count() > 0xffffffffu) {
+    throw Error(
+        who + "the grid " + show(config.grid) +
+        "; from (1, 1, 1) to (2147483647, 65535, 65535) are allowed, and 4294967295 blocks");
   }
   const uint64_t threads = config.block.count();
   if (threads == 0 || threads > kMaxThreads || config.block.z > 64) {
-    throw Error(who + "a block of " + show(config.block) + " threads; from 1 to 1024 are allowed");
+    throw Error(who + "a block of " + show(config.block) + " threads; from 1 to 1024 are allowed" +
+                (config.block.z > 64 ? ", and at most 64 along z" : ""));
   }
   if (program.max_threads && threads > program.max_threads->count()) {
     throw Error(who + "a block of " + std::to_string(threads) +
@@ -87,7 +89,10 @@ void check(const Program& program, const LaunchConfig& config, const Options& op
   if (options.shared_base % 16 != 0 || options.shared_base == 0 || options.shared_base > 65536) {
     throw Error("shared_base must be a multiple of 16 from 16 to 65536");
   }
-  if (options.threads < 0) throw Error("the number of threads is negative");
+  if (options.threads < 0) {
+    throw Error(std::to_string(options.threads) +
+                " host threads; allowed: 1 and more, or 0 for one a core");
+  }
 }
 
 std::vector<std::byte> patched_pool(const Program& program, uint32_t shared_base) {
@@ -190,11 +195,12 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   info.block = complete.block;
   info.cluster = complete.cluster;
   info.dynamic_shared_bytes = complete.dynamic_shared_bytes;
-  for (Observer* o : options.observers) {
+  for (const Observer* o : options.observers) {
     state.every_instruction |= o->wants_instructions();
     state.ordered |= o->wants_order();
-    o->begin(info);
   }
+  info.ordered = state.ordered;
+  for (Observer* o : options.observers) o->begin(info);
 
   const uint64_t clusters = complete.grid.count() / complete.cluster.count();
   uint64_t threads = options.threads != 0 ? static_cast<uint64_t>(options.threads)
@@ -202,7 +208,8 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   threads = state.communicates || state.ordered ? 1 : std::min(threads, clusters);
   threads = std::min(threads, threads_with_room(program, complete, options));
 
-  Work work(clusters, options.cta_order == Order::kReversed, options.max_steps);
+  Work work(clusters, options.cta_order == Order::kReversed ? state.resident_limit : 0,
+            options.max_steps);
   ProbeSets probes(options.observers);
   {
     std::vector<std::unique_ptr<GridRunner>> runners;

@@ -88,9 +88,10 @@ uint32_t decided(const Warp& w, const Op& op, const isa::Spelling& s) {
     const uint32_t chosen = w.predicate(op.r[3]);
     return clean(op.r[3]) & ((clean(op.r[1]) & chosen) | (clean(op.r[2]) & ~chosen));
   }
-  if (base == "setp" && s.operands.size() == 4) {  // and then a further predicate
-    const uint32_t further = w.predicate(op.r[4]);
-    return clean(op.r[4]) & (has("and") ? ~further : has("or") ? further : 0);
+  if ((base == "setp" || base == "set") && s.operands.size() == 4) {  // a further predicate
+    const Ref ref = op.r[s.operands[0].pair ? 4 : 3];
+    const uint32_t further = w.predicate(ref);
+    return clean(ref) & (has("and") ? ~further : has("or") ? further : 0);
   }
   if (base != "and" && base != "or") return 0;
   uint32_t out = 0;

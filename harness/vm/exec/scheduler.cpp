@@ -198,13 +198,11 @@ void ClusterRunner::turn(Warp& w, Round& round) {
   steps_ += w.steps - steps;
   // Here, as a warp that meets others in every round of a loop never comes to the end of its turn.
   if (w.steps >= w.step_limit && w.status != WarpStatus::kExited) {
-    raise(w, instruction_of(w), FaultKind::kStepLimit, -1,
-          "the warp has executed " + std::to_string(w.steps) + " instructions, which is the limit");
+    raise_limit(w, "the warp has executed " + std::to_string(w.steps));
   }
   if (steps_ > launch_.options->max_steps) {
-    raise(w, instruction_of(w), FaultKind::kStepLimit, -1,
-          "the launch has executed more than " + std::to_string(launch_.options->max_steps) +
-              " instructions, which is the limit");
+    raise_limit(w,
+                "the launch has executed more than " + std::to_string(launch_.options->max_steps));
   }
   const bool stuck = polled && w.status == WarpStatus::kPolling && w.pc == pc;
   const bool waits = w.status == WarpStatus::kReady && w.polled != Poll::kNo;
@@ -328,7 +326,9 @@ void ClusterRunner::describe(bool named, std::vector<std::string>& out) const {
         continue;
       }
       const InstructionInfo& info = launch_.program->instructions[instruction_of(w)];
-      text += " waits at line " + std::to_string(info.line) + ", " + std::string(info.opcode);
+      const bool waits = w.status != WarpStatus::kReady || w.polled != Poll::kNo;
+      text += waits ? " waits at line " : " is at line ";
+      text += std::to_string(info.line) + ", " + std::string(info.opcode);
       if (w.status == WarpStatus::kAtBarrier) {
         const Barrier& b = cta.barriers[w.barrier];
         text += ", for barrier " + std::to_string(w.barrier) + ": " +
@@ -360,6 +360,13 @@ Fault ClusterRunner::fault(FaultKind kind, std::string message,
                           std::to_string(f.cta.z) + ")");
   f.where.notes.insert(f.where.notes.end(), notes.begin(), notes.end());
   return f;
+}
+
+void ClusterRunner::raise_limit(const Warp& w, const std::string& who) {
+  std::vector<std::string> positions;
+  describe(false, positions);
+  raise(w, instruction_of(w), FaultKind::kStepLimit, -1, who + " instructions, which is the limit",
+        shortened(std::move(positions)));
 }
 
 void ClusterRunner::raise_deadlock() {

@@ -67,6 +67,7 @@ class ClusterRunner {
   bool rotate_lanes();
   void finish(Warp& w);
   static uint32_t instruction_of(const Warp& w);
+  [[noreturn]] void raise_limit(const Warp& w, const std::string& who);
   [[noreturn]] void raise_deadlock();
   static Bytes allocate(size_t bytes);
 

@@ -72,6 +72,10 @@ std::string key_of(const Words& words) {
 // Spellings by key; null where several share one.
 const Spelling* find_in_any_order(const Words& words) {
   if (has_long_name(words)) return find(join(words));
+  // Which half is kept and which way is shifted is said right behind the name.
+  for (size_t i = 2; i < words.size(); ++i) {
+    if (is_one_of(words[i], {"lo", "hi", "wide", "l", "r"})) return nullptr;
+  }
   static const std::unordered_map<std::string, const Spelling*> table = [] {
     std::unordered_map<std::string, const Spelling*> t;
     for (const Spelling& s : spellings()) {

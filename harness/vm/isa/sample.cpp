@@ -30,7 +30,7 @@ std::string reg(Type t, int index) {
   return "%sample_" + std::string(name(t)) + "_" + std::to_string(index % kRegistersPerType);
 }
 
-std::string operand(const OperandSpec& spec, int& next) {
+std::string operand(const OperandSpec& spec, int& next, bool constants) {
   switch (spec.kind) {
     case OperandKind::kValue: {
       if (spec.sink_only) return "_";
@@ -40,7 +40,11 @@ std::string operand(const OperandSpec& spec, int& next) {
     }
     case OperandKind::kVector: {
       std::string text = "{";
-      for (int i = 0; i < spec.count; ++i) text += (i ? ", " : "") + reg(spec.type, next++);
+      const bool constant = constants && !spec.register_only && spec.count > 1;
+      for (int i = 0; i < spec.count - constant; ++i) {
+        text += (i ? ", " : "") + reg(spec.type, next++);
+      }
+      if (constant) text += kind(spec.type) == TypeKind::kFloat ? ", 0f3F800000" : ", 1";
       return text + "}";
     }
     case OperandKind::kMemory: {
@@ -67,14 +71,14 @@ std::string operand(const OperandSpec& spec, int& next) {
 
 }  // namespace
 
-std::string sample_statement(const Spelling& spelling, bool with_optional) {
+std::string sample_statement(const Spelling& spelling, bool with_optional, bool constants) {
   std::string text = spelling.text;
   int next = 0;
   bool first = true;
   for (const OperandSpec& spec : spelling.operands) {
-    if (spec.optional && (!with_optional || spec.sm > spelling.row->sm)) break;
+    if (spec.optional && (!with_optional || spec.sm > spelling.row->sm)) continue;
     text += first ? " " : ", ";
-    text += operand(spec, next);
+    text += operand(spec, next, constants);
     first = false;
   }
   return text + ";";

@@ -9,8 +9,8 @@
 namespace ptxvm::isa {
 
 /// One statement with registers named by type (`%sample_u32_0`, ...) and every optional operand
-/// left out, or all of them given.
-std::string sample_statement(const Spelling& spelling, bool with_optional);
+/// left out, or all of them given. With `constants` a constant ends each vector that may have one.
+std::string sample_statement(const Spelling& spelling, bool with_optional, bool constants = false);
 
 /// What sample statements call, to stand in front of the entry.
 std::string sample_functions();

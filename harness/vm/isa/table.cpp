@@ -204,7 +204,9 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
                      ? m.columns / static_cast<int>(to_number(count.substr(2), row))
                      : static_cast<int>(to_number(count, row));
     spec.type = operand_type(text.substr(space + 1, text.size() - space - 2), m, row);
-    spec.register_only = true;
+    const bool half =
+        kind(spec.type) == TypeKind::kFloat && spec.type != Type::kF32 && spec.type != Type::kF64;
+    spec.register_only |= half;
     return spec;
   }
   if (text == "v") {  // scalar or vector, as .v2 and .v4 say
@@ -217,6 +219,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   size_t bar = text.find('|');
   if (bar != std::string_view::npos) {
     spec.pair = true;
+    spec.pair_needed = text.ends_with("|p");
     text = text.substr(0, bar);
   }
   if (text.ends_with("*")) {
@@ -276,14 +279,14 @@ CountClass count_of(const Row& row, const std::vector<Token>& tokens) {
   return row.count;
 }
 
-// Whether a vector stands where the other spelling has none, which tells their statements apart.
+// Whether a vector or a predicate stands where the other spelling has none, which tells their
+// statements apart.
 bool differ(const Spelling& a, const Spelling& b) {
-  for (size_t i = 0; i < std::min(a.operands.size(), b.operands.size()); ++i) {
-    if ((a.operands[i].kind == OperandKind::kVector) !=
-        (b.operands[i].kind == OperandKind::kVector))
-      return true;
-  }
-  return false;
+  const auto shape = [](const OperandSpec& o) {
+    return std::pair(o.kind == OperandKind::kVector, o.type == Type::kPred);
+  };
+  return !std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(),
+                     [&](const auto& x, const auto& y) { return shape(x) == shape(y); });
 }
 
 struct Table {

@@ -54,8 +54,9 @@ struct OperandSpec {
   bool braces = false;             ///< A vector of one may be written (ld, st).
   bool relaxed = false;            ///< The register may be wider than the type (ld, st, cvt).
   bool negatable = false;          ///< `!p` is allowed.
-  bool optional = false;           ///< May be left out; only at the end of the list.
+  bool optional = false;           ///< May be left out; no memory, and one of a list at most.
   bool pair = false;               ///< Followed by `|q`, a second predicate destination.
+  bool pair_needed = false;        ///< That destination must be there.
   bool register_only = false;      ///< No immediate.
   bool sink_only = false;          ///< A destination that must be `_`.
   bool passed = false;             ///< Memory: in what a call passes.
@@ -95,7 +96,7 @@ struct Spelling {
   std::vector<Token> tokens;  ///< tokens[0] is the base name.
   std::vector<OperandSpec> operands;
   /// Another spelling of the same text, with operands of other kinds (wgmma.mma_async, whose A may
-  /// be a descriptor or registers).
+  /// be a descriptor or registers; cp.async, which may end in a size or a predicate).
   const Spelling* overload = nullptr;
 
   bool runs() const { return row->reason.empty(); }

@@ -13,15 +13,6 @@ namespace {
 
 constexpr uint32_t kNone = 0xffffffffu;
 
-// Whether vectors stand where the spelling has them: tells overloads apart.
-bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s) {
-  for (size_t i = 0; i < std::min(s.operands.size(), spelling.operands.size()); ++i) {
-    const bool vector = spelling.operands[i].kind == isa::OperandKind::kVector;
-    if (vector != (s.operands[i].kind == text::Operand::Kind::kVector)) return false;
-  }
-  return true;
-}
-
 bool is_base(const isa::Spelling* s, std::string_view base) {
   return s->tokens[0].text == base;
 }
@@ -54,14 +45,33 @@ void BodyLowering::read() {
   program_.locations.insert(program_.locations.end(), chains.begin(), chains.end());
   lowered_.resize(body_.statements.size());
   for (uint32_t i = 0; i < body_.statements.size(); ++i) {
+    const text::Statement& s = body_.statements[i];
     try {
-      statement(i);
+      if (symbols_.has_vectors() && !s.call) {
+        statement(i, with_elements(s));
+      } else {
+        statement(i, s);
+      }
     } catch (const BadStatement&) {
     }
   }
 }
 
-isa::Decoded BodyLowering::decode(const text::Statement& s) const {
+// Whether vectors and predicates stand where the spelling has them: tells overloads apart.
+bool BodyLowering::shapes_fit(const isa::Spelling& spelling, const text::Statement& s) {
+  for (size_t i = 0; i < std::min(s.operands.size(), spelling.operands.size()); ++i) {
+    const text::Operand& o = s.operands[i];
+    const isa::OperandSpec& spec = spelling.operands[i];
+    const bool vector = spec.kind == isa::OperandKind::kVector;
+    if (vector != (o.kind == text::Operand::Kind::kVector)) return false;
+    if (o.kind != text::Operand::Kind::kName) continue;
+    const auto reg = symbols_.find_register(o.name, s.scope, o.element);
+    if (reg && (reg->type == Type::kPred) != (spec.type == Type::kPred)) return false;
+  }
+  return true;
+}
+
+isa::Decoded BodyLowering::decode(const text::Statement& s) {
   isa::Decoded d = isa::decode(s.opcode);
   while (d.spelling && d.spelling->overload && !shapes_fit(*d.spelling, s)) {
     d.spelling = d.spelling->overload;
@@ -69,8 +79,47 @@ isa::Decoded BodyLowering::decode(const text::Statement& s) const {
   return d;
 }
 
-void BodyLowering::statement(uint32_t index) {
-  const text::Statement& s = body_.statements[index];
+// The same with elements of vector registers by number, and with all elements of one that stands
+// for them: loads, stores and moves may name it whole.
+text::Statement BodyLowering::with_elements(const text::Statement& s) const {
+  constexpr std::string_view kLetters = "xyzwrgba";
+  const auto by_number = [&](text::Operand& o) {
+    const size_t dot = o.name.rfind('.');
+    if (dot == std::string_view::npos || dot + 2 != o.name.size()) return;
+    const size_t letter = kLetters.find(o.name[dot + 1]);
+    const int element = letter == std::string_view::npos ? -1 : static_cast<int>(letter % 4);
+    const std::string_view name = o.name.substr(0, dot);
+    if (element < 0 || element >= symbols_.vector_of(name, s.scope)) return;
+    o.name = name;
+    o.element = element;
+  };
+  const std::string_view base = s.opcode.substr(0, s.opcode.find('.'));
+  const bool whole =
+      base == "ld" || base == "st" || base == "mov" || base == "ldmatrix" || base == "stmatrix";
+  text::Statement out;
+  out.guard = s.guard;
+  out.opcode = s.opcode;
+  out.opcode_span = s.opcode_span;
+  out.operands = s.operands;
+  out.span = s.span;
+  out.scope = s.scope;
+  out.loc = s.loc;
+  for (text::Operand& o : out.operands) {
+    if (o.kind == text::Operand::Kind::kVector)
+      std::for_each(o.items.begin(), o.items.end(), by_number);
+    if (o.kind != text::Operand::Kind::kName) continue;
+    by_number(o);
+    const int elements =
+        whole && o.element < 0 && !o.negated ? symbols_.vector_of(o.name, s.scope) : 0;
+    if (elements == 0) continue;
+    text::Operand item = o;
+    o.kind = text::Operand::Kind::kVector;
+    for (item.element = 0; item.element < elements; ++item.element) o.items.push_back(item);
+  }
+  return out;
+}
+
+void BodyLowering::statement(uint32_t index, const text::Statement& s) {
   InstructionInfo info;
   info.opcode = s.opcode;
   info.line = source_.line_of(s.opcode_span.begin);
@@ -99,6 +148,7 @@ void BodyLowering::statement(uint32_t index) {
   Lowered& out = lowered_[index];
   if (s.guard) out.guard = operands_.guard(*s.guard, s.scope);
   const bool packs = is_base(spelling, "mov") &&
+                     spelling->operands[0].kind != isa::OperandKind::kVector &&
                      std::any_of(s.operands.begin(), s.operands.end(),
                                  [](auto& o) { return o.kind == text::Operand::Kind::kVector; });
   if (s.call) {

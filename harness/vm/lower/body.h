@@ -64,14 +64,16 @@ class BodyLowering {
     uint64_t aux = 0;
   };
 
-  void statement(uint32_t index);
+  void statement(uint32_t index, const text::Statement& s);
+  text::Statement with_elements(const text::Statement& s) const;
   void pack(const text::Statement& s, const isa::Spelling& spelling, Lowered& out);
   void call(const text::Statement& s, Lowered& out);
   CallSite::Passed passed(const text::Operand& o, uint32_t scope);
   void check_shape(const text::Statement& s, const CallSite& site);
   void refuse(const text::Statement& s, const isa::Spelling* spelling);
   void refuse(const text::Statement& s, std::string what, std::string reason);
-  isa::Decoded decode(const text::Statement& s) const;
+  bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s);
+  isa::Decoded decode(const text::Statement& s);
   void emit_block(uint32_t block, uint32_t next, std::vector<uint32_t>& position);
   void add(const Added& added, const std::vector<uint32_t>& operands);
 

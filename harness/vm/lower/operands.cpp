@@ -29,6 +29,10 @@ bool fits(Type wanted, Type declared, bool relaxed) {
   return float_wanted == float_declared;
 }
 
+bool is_number(const Operand& o) {
+  return o.kind == Operand::Kind::kInteger || o.kind == Operand::Kind::kFloat;
+}
+
 bool names_param(const isa::Spelling& spelling) {
   return std::any_of(spelling.tokens.begin(), spelling.tokens.end(),
                      [](const isa::Token& t) { return t.text == "param"; });
@@ -56,8 +60,9 @@ std::vector<uint32_t> OperandLowering::lower(const text::Statement& s,
   frame = false;
   scope_ = s.scope;
   const auto& specs = spelling.operands;
-  size_t least = 0;
-  while (least < specs.size() && !specs[least].optional) ++least;
+  const auto optional =
+      std::count_if(specs.begin(), specs.end(), [](const auto& o) { return o.optional; });
+  const size_t least = specs.size() - static_cast<size_t>(optional);
   const size_t extra = policy ? 1 : 0;
   const size_t given = s.operands.size() - std::min(extra, s.operands.size());
   if (s.operands.size() < least + extra || given > specs.size()) {
@@ -72,16 +77,14 @@ std::vector<uint32_t> OperandLowering::lower(const text::Statement& s,
     spec.type = Type::kB64;
     value(s.operands.back(), spec);
   }
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (i < given && specs[i].sm > sm) {
-      fail(s.operands[i].span, "this operand needs sm_" + std::to_string(specs[i].sm));
-    }
-    if (i < given) {
-      operand(s.operands[i], specs[i], spelling);
-    } else {
+  auto next = s.operands.begin();
+  for (const isa::OperandSpec& spec : specs) {
+    if (spec.optional && given == least) {
       out_.push_back(kNoRef);
-      if (specs[i].kind == isa::OperandKind::kMemory) out_.push_back(0);
+      continue;
     }
+    if (spec.sm > sm) fail(next->span, "this operand needs sm_" + std::to_string(spec.sm));
+    operand(*next++, spec, spelling);
   }
   return out_;
 }
@@ -97,6 +100,9 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
       const bool one = spec.braces && o.kind == Operand::Kind::kVector && o.items.size() == 1;
       push(one ? o.items[0] : o, spec);
       if (!spec.pair) return;
+      if (spec.pair_needed && o.second.empty()) {
+        fail(o.span, "a second destination is needed: a predicate behind '|'");
+      }
       isa::OperandSpec second;
       second.type = Type::kPred;
       second.role = isa::Role::kWrite;
@@ -120,6 +126,11 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
       for (const Operand& item : o.items) {
         if (item.negated || !item.second.empty()) fail(item.span, "expected a register");
         out_.push_back(value(item, spec));
+      }
+      // ptxas finds no type for a vector of bits in which no register stands.
+      if (!spec.relaxed && kind(spec.type) == TypeKind::kBits &&
+          std::all_of(o.items.begin(), o.items.end(), is_number)) {
+        fail(o.span, "one element at least must be a register");
       }
       return;
     }
@@ -260,7 +271,11 @@ Ref OperandLowering::immediate(const Operand& o, const isa::OperandSpec& spec) {
 }
 
 Ref OperandLowering::name_value(const Operand& o, const isa::OperandSpec& spec) {
-  if (auto reg = symbols_.find_register(o.name, scope_)) {
+  if (o.element < 0 && symbols_.has_vectors() && symbols_.vector_of(o.name, scope_) != 0) {
+    fail(o.span, quote(o.name) + " is a vector register; one of its elements, as in " +
+                     quote(std::string(o.name) + ".x") + ", is needed here");
+  }
+  if (auto reg = symbols_.find_register(o.name, scope_, o.element)) {
     if (!fits(spec.type, reg->type, spec.relaxed)) {
       fail(o.span, quote(o.name) + " is a " + dotted(reg->type) + " register; a " +
                        dotted(spec.type) + " operand is needed");

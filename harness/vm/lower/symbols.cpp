@@ -78,6 +78,9 @@ Symbols::Symbols(const text::Entry& entry, const ProgramSymbols& module, Program
 void Symbols::declare(uint32_t scope, const text::Declaration& d) {
   ScopeNames& names = scopes_[scope];
   bool fresh = true;
+  const bool variable =
+      d.kind == text::Declaration::Kind::kVariable || d.kind == text::Declaration::Kind::kParameter;
+  has_vectors_ |= !variable && d.vector > 1;
   switch (d.kind) {
     case text::Declaration::Kind::kRegisterRange:
       fresh = names.ranges.emplace(d.name, &d).second;
@@ -138,30 +141,42 @@ void Symbols::declare_variable(uint32_t scope, const text::Declaration& d) {
   }
 }
 
-std::optional<RegisterName> Symbols::find_register(std::string_view name, uint32_t scope) {
+Symbols::Declared Symbols::find_declared(std::string_view name, uint32_t scope) const {
   // A range %r<9> declares %r0 to %r8.
   size_t digits = name.size();
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
   for (int s = static_cast<int>(scope); s >= 0; s = entry_.scopes[static_cast<size_t>(s)].parent) {
     const ScopeNames& names = scopes_[static_cast<size_t>(s)];
-    const text::Declaration* found = nullptr;
-    uint32_t index = 0;
     if (auto it = names.names.find(name);
         it != names.names.end() && it->second->kind == text::Declaration::Kind::kRegister) {
-      found = it->second;
-    } else if (digits < name.size() && !(name[digits] == '0' && name.size() - digits > 1)) {
-      if (auto range = names.ranges.find(name.substr(0, digits)); range != names.ranges.end()) {
-        auto [end, problem] =
-            std::from_chars(name.data() + digits, name.data() + name.size(), index);
-        if (problem == std::errc() && index < range->second->count) found = range->second;
-      }
+      return {it->second, 0};
     }
-    if (!found) continue;
-    auto [slot, fresh] = slots_.try_emplace({found, index}, kNoRef);
-    if (fresh) slot->second = allocate(found->type);
-    return RegisterName{found->type, slot->second};
+    if (digits == name.size() || (name[digits] == '0' && name.size() - digits > 1)) continue;
+    if (auto range = names.ranges.find(name.substr(0, digits)); range != names.ranges.end()) {
+      uint32_t index = 0;
+      auto [end, problem] = std::from_chars(name.data() + digits, name.data() + name.size(), index);
+      if (problem == std::errc() && index < range->second->count) return {range->second, index};
+    }
   }
-  return std::nullopt;
+  return {};
+}
+
+std::optional<RegisterName> Symbols::find_register(std::string_view name, uint32_t scope,
+                                                   int element) {
+  const Declared found = find_declared(name, scope);
+  if (!found.declaration || (found.declaration->vector > 1) != (element >= 0)) return std::nullopt;
+  const Type type = found.declaration->type;
+  const auto place = element < 0 ? found.index
+                                 : found.index * static_cast<uint32_t>(found.declaration->vector) +
+                                       static_cast<uint32_t>(element);
+  auto [slot, fresh] = slots_.try_emplace({found.declaration, place}, kNoRef);
+  if (fresh) slot->second = allocate(type);
+  return RegisterName{type, slot->second};
+}
+
+int Symbols::vector_of(std::string_view name, uint32_t scope) const {
+  const Declared found = find_declared(name, scope);
+  return found.declaration && found.declaration->vector > 1 ? found.declaration->vector : 0;
 }
 
 std::optional<Symbol> Symbols::find_variable(std::string_view name, uint32_t scope) {

@@ -62,7 +62,12 @@ class Symbols {
   Symbols(const text::Entry& entry, const ProgramSymbols& module, Program& program,
           Function* function, text::Errors& errors);
 
-  std::optional<RegisterName> find_register(std::string_view name, uint32_t scope);
+  /// A vector register has one for each element, and none as a whole.
+  std::optional<RegisterName> find_register(std::string_view name, uint32_t scope,
+                                            int element = -1);
+  /// Elements of a vector register; 0 where the name is none.
+  int vector_of(std::string_view name, uint32_t scope) const;
+  bool has_vectors() const { return has_vectors_; }
   std::optional<Symbol> find_variable(std::string_view name, uint32_t scope);
   /// Index of the statement that a label stands before.
   std::optional<uint32_t> find_label(std::string_view name, uint32_t scope) const;
@@ -83,7 +88,13 @@ class Symbols {
     std::unordered_map<std::string_view, Symbol> variables;
   };
 
+  struct Declared {
+    const text::Declaration* declaration = nullptr;
+    uint32_t index = 0;  // in its range
+  };
+
   void declare(uint32_t scope, const text::Declaration& d);
+  Declared find_declared(std::string_view name, uint32_t scope) const;
   /// Gives a variable of shared or local space its place. Also for variables of the module.
   void declare_variable(uint32_t scope, const text::Declaration& d);
   Ref allocate(Type type);
@@ -99,6 +110,7 @@ class Symbols {
   Function* function_;
   text::Errors& errors_;
   std::vector<ScopeNames> scopes_;
+  bool has_vectors_ = false;
   std::map<std::pair<const text::Declaration*, uint32_t>, Ref> slots_;
   std::map<isa::Special, Ref> specials_;
   std::map<std::pair<uint64_t, bool>, Ref> constants_;

@@ -50,24 +50,26 @@ struct Memory::State {
 Memory::Memory() : state_(std::make_unique<State>()) {}
 Memory::~Memory() = default;
 
-Address Memory::allocate(std::string name, size_t bytes, Fill fill) {
+Address Memory::allocate(std::string name, size_t bytes, Fill fill, size_t skew) {
   for (const auto& b : state_->buffers) {
     if (b->host && b->name == name) throw Error("there is already a buffer '" + name + "'");
   }
   if (bytes > kLargest) throw std::bad_alloc();
-  state_->storage.push_back(host_bytes(bytes, fill));
+  skew %= kAlignment;
+  state_->storage.push_back(host_bytes(skew + bytes, fill));
   auto buffer = std::make_unique<Buffer>();
   buffer->name = std::move(name);
-  buffer->address = ((kFirstBufferWindow + state_->buffers.size()) << kWindowShift) + kBufferOffset;
+  buffer->address =
+      ((kFirstBufferWindow + state_->buffers.size()) << kWindowShift) + kBufferOffset + skew;
   buffer->bytes = bytes;
   buffer->fresh = fill == Fill::kPoison;
-  buffer->host = state_->storage.back().get();
+  buffer->host = state_->storage.back().get() + skew;
   state_->buffers.push_back(std::move(buffer));
   return state_->buffers.back()->address;
 }
 
-Address Memory::upload(std::string name, std::span<const std::byte> data) {
-  const Address address = allocate(std::move(name), data.size(), Fill::kZero);
+Address Memory::upload(std::string name, std::span<const std::byte> data, size_t skew) {
+  const Address address = allocate(std::move(name), data.size(), Fill::kZero, skew);
   if (!data.empty()) std::memcpy(bytes(address).data(), data.data(), data.size());
   return address;
 }

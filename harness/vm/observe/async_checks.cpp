@@ -123,6 +123,7 @@ void RaceProbe::load_bulk(const BulkEvent& e) {
 }
 
 void RaceProbe::bulk(const BulkEvent& e) {
+  fresh_.bulk(e, ctas_[e.warp.cta_rank]);
   const uint32_t w = warp(e.warp);
   log_.next_request();
   request_bytes_ = 16;

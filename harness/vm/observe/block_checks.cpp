@@ -7,9 +7,13 @@
 #include "observe/ordering.h"
 
 namespace ptxvm::observe {
-RaceProbe::RaceProbe(const Kernel& kernel)
-    : kernel_(kernel), shadow_(*this), carried_(kernel.program()) {
-  for (const InstructionInfo& i : kernel.instructions()) {
+RaceProbe::RaceProbe(const LaunchInfo& info)
+    : kernel_(info.kernel),
+      shadow_(*this),
+      handed_on_(info.kernel.program()),
+      fresh_(info),
+      carried_(info.kernel.program()) {
+  for (const InstructionInfo& i : kernel_.instructions()) {
     strong_.push_back(ordering_of(i.opcode).strong);
     vector_.push_back(i.opcode.find(".v2") != i.opcode.npos ||
                       i.opcode.find(".v4") != i.opcode.npos);
@@ -44,6 +48,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   unwritten_shared_.clear();
   stored_unwritten_.clear();
   last_wgmma_.assign(warps, 0);
+  shuffles_.assign(warps, {});
   const size_t local = size_t{32} * kernel_.local_bytes();
   local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
   unwritten_.assign(local == 0 ? 0 : warps, {});
@@ -100,18 +105,41 @@ void RaceProbe::add(Problem problem, const Party& here, const Party& there, Exam
   log_.add(key, example);
 }
 
+uint32_t RaceProbe::lanes_at(const Conflict& c) const {
+  uint32_t lanes = 0;
+  for (uint32_t rest = access_ ? access_->mask : 0; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const uint32_t at = places_->address[lane] - places_->base;
+    const uint32_t end = c.address + std::max(c.bytes, 1u);
+    if (at < end && c.address < at + access_->bytes) lanes |= 1u << lane;
+  }
+  return lanes;
+}
+
 // Compilers let several warps store what all of them have, also in a part of the lanes, as where
 // rows beyond the last one are stored in its place.
 bool RaceProbe::writes_the_same(const Conflict& c) const {
   if (c.hazard != Hazard::kWriteAfterWrite || !access_ || clocks_.kind(c.other) != AgentKind::kWarp)
     return false;
-  uint32_t lanes = 0;
-  for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
-    const int lane = __builtin_ctz(rest);
-    const uint32_t at = places_->address[lane] - places_->base;
-    if (at < c.address + c.bytes && c.address < at + access_->bytes) lanes |= 1u << lane;
-  }
+  const uint32_t lanes = lanes_at(c);
   return lanes != 0 && (lanes & ~access_->unchanged()) == 0;
+}
+
+// A read cannot see the store that depends on it (PTX ISA 8.10.4, no thin air), though a shuffle
+// orders no memory.
+bool RaceProbe::handed_on(const Conflict& c) {
+  if (!c.lanes || c.hazard != Hazard::kWriteAfterRead || !access_) return false;
+  const uint32_t reader = Place::lane(c.other_place), writer = Place::lane(c.place);
+  if (writer >= Place::kMany) return false;
+  uint32_t heard = 1u << writer;  // lanes that the writer may have a value from
+  const std::vector<Shuffle>& all = shuffles_[warp(access_->warp)];
+  for (auto s = all.rbegin(); s != all.rend() && s->clock >= c.other_clock; ++s) {
+    for (uint32_t rest = heard & s->members; rest != 0; rest &= rest - 1)
+      heard |= 1u << s->from[static_cast<size_t>(__builtin_ctz(rest))];
+  }
+  const uint32_t readers = reader < Place::kMany ? 1u << reader : UINT32_MAX;
+  return (readers & ~heard) == 0 &&
+         handed_on_.reaches(Place::instruction(c.other_place), Place::instruction(c.place));
 }
 
 void RaceProbe::conflict(const Conflict& c) {
@@ -131,9 +159,11 @@ void RaceProbe::conflict(const Conflict& c) {
       return add(Problem::kUnwritten, stored->first, {}, example);
     }
   }
+  if (const uint32_t lanes = lanes_at(c); lanes != 0) e.show(*access_, __builtin_ctz(lanes));
   const Problem problem = c.hazard == Hazard::kUnwritten ? Problem::kUnwritten
                           : c.hazard == Hazard::kProxy   ? Problem::kProxy
                           : writes_the_same(c)           ? Problem::kSameValue
+                          : handed_on(c)                 ? Problem::kHandedOn
                           : c.lanes                      ? Problem::kLaneRace
                                                          : Problem::kRace;
   add(problem, party(c.agent, c.place), party(c.other, c.other_place), e);
@@ -212,6 +242,7 @@ void RaceProbe::use_local(const UnwrittenUseEvent& e) {
 }
 
 void RaceProbe::access(const AccessEvent& e) {
+  fresh_.access(e, sets_[e.instruction], ctas_[e.warp.cta_rank]);
   if (e.space == Space::kShared) {
     access_ = &e;
     access_shared(e);
@@ -500,7 +531,17 @@ void RaceProbe::async(const AsyncEvent& e) {
 
 // Partial masks count as the whole warp: which lanes were ordered is not remembered.
 void RaceProbe::warp_sync(const WarpSyncEvent& e) {
-  clocks_.sync_lanes(warp(e.warp));
+  const uint32_t w = warp(e.warp);
+  if (!e.from) return clocks_.sync_lanes(w);
+  constexpr size_t kRemembered = 64;
+  std::vector<Shuffle>& all = shuffles_[w];
+  if (all.size() == kRemembered) all.erase(all.begin(), all.begin() + kRemembered / 2);
+  Shuffle& s = all.emplace_back(Shuffle{clocks_.now(w), e.members, {}});
+  for (uint32_t rest = e.members; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<size_t>(__builtin_ctz(rest));
+    s.from[lane] = e.from[lane];
+  }
+  clocks_.tick(w);
 }
 
 void RaceProbe::fence(const FenceEvent& e) {

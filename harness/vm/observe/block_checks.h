@@ -11,6 +11,8 @@
 #include "observe/carried.h"
 #include "observe/clocks.h"
 #include "observe/conflicts.h"
+#include "observe/fresh_buffers.h"
+#include "observe/handed_on.h"
 #include "observe/shadow.h"
 #include "observe/store_groups.h"
 #include "ptxvm/observer.h"
@@ -20,7 +22,7 @@ namespace ptxvm::observe {
 /// Probe of `Races`.
 class RaceProbe : public Probe, private ConflictSink {
  public:
-  explicit RaceProbe(const Kernel& kernel);
+  explicit RaceProbe(const LaunchInfo& info);
 
   void cta_begin(const CtaEvent& e) override;
   void cta_end(const CtaEvent& e) override;
@@ -37,6 +39,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void exit(const ExitEvent& e) override;
 
   const FindingLog& log() const { return log_; }
+  const FreshBuffers& fresh() const { return fresh_; }
 
  private:
   struct Arrivals {
@@ -92,7 +95,10 @@ class RaceProbe : public Probe, private ConflictSink {
   void check_exit(uint32_t rank);
 
   void conflict(const Conflict& c) override;
+  /// The lanes of the access that use the bytes of a conflict.
+  uint32_t lanes_at(const Conflict& c) const;
   bool writes_the_same(const Conflict& c) const;
+  bool handed_on(const Conflict& c);
   void note_unwritten(const Conflict& c, const Example& example);
   const std::pair<Party, Example>* origin(const Conflict& c) const;
   void keep_unwritten(const AccessEvent& e, const Places& places);
@@ -154,6 +160,15 @@ class RaceProbe : public Probe, private ConflictSink {
   using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;
   Origins unwritten_shared_, stored_unwritten_;
   std::vector<uint32_t> last_wgmma_;  // by warp
+  // What lanes have given each other lately.
+  struct Shuffle {
+    Clock clock = 0;
+    uint32_t members = 0;
+    std::array<uint8_t, 32> from{};
+  };
+  std::vector<std::vector<Shuffle>> shuffles_;  // by warp
+  HandedOn handed_on_;
+  FreshBuffers fresh_;
   /// Lanes for which a load has read what they have not written, and where. Of a load of Carried:
   /// the last time.
   struct LaterLoad {

@@ -56,6 +56,8 @@ class Clocks {
   void release(uint32_t w, Release& to);
   void acquire(uint32_t w, const Release& from);
   void know(uint32_t w, Agent a, Clock c);
+  /// Later accesses of the warp have a later clock.
+  void tick(uint32_t w) { ++row(w)[warp(w)]; }
   static void join(Release& to, const Release& from);
   /// Sets one agent's clock in a release.
   void know(Release& to, Agent a, Clock c) const;

@@ -2,6 +2,11 @@
 #include "observe/conflicts.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "exec/fault.h"
 
 namespace ptxvm {
 
@@ -14,8 +19,69 @@ std::string format(const Finding& finding) {
   return rest == std::string::npos ? text : text + where.substr(rest);
 }
 
+uint32_t AccessEvent::unchanged() const {
+  uint32_t same = 0;
+  for (uint32_t rest = write ? mask : 0; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    std::byte value[kMostWritten];
+    write(store, lane, value);
+    if (std::memcmp(memory[lane], value, bytes) == 0) same |= 1u << lane;
+  }
+  return same;
+}
+
 namespace observe {
 namespace {
+
+template <class T>
+std::string number(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  char text[32];
+  if constexpr (sizeof value == 1) {
+    return std::to_string(value);
+  } else {
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+  }
+}
+
+struct Format {
+  std::string_view type;
+  uint32_t bytes;
+  std::string (*text)(const std::byte*);
+};
+
+template <class T>
+std::string bits(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return hex(value, 2 * sizeof value);
+}
+
+constexpr Format kFormats[] = {
+    {".f32", 4, number<float>},    {".f64", 8, number<double>},   {".u8", 1, number<uint8_t>},
+    {".u16", 2, number<uint16_t>}, {".u32", 4, number<uint32_t>}, {".u64", 8, number<uint64_t>},
+    {".s8", 1, number<int8_t>},    {".s16", 2, number<int16_t>},  {".s32", 4, number<int32_t>},
+    {".s64", 8, number<int64_t>},  {".b8", 1, bits<uint8_t>},     {".b16", 2, bits<uint16_t>},
+    {".b64", 8, bits<uint64_t>},
+};
+constexpr Format kWords = {"", 4, bits<uint32_t>};
+
+// As the type of the instruction says; the first elements of a vector, and rows as words.
+std::string show(const Value& v, std::string_view opcode) {
+  constexpr uint32_t kMostElements = 4;
+  Format format = kWords;
+  for (const Format& each : kFormats) {
+    if (opcode.ends_with(each.type) && v.count / each.bytes <= kMostElements) format = each;
+  }
+  if (v.count < format.bytes) return {};
+  const uint32_t count = std::min(v.count / format.bytes, kMostElements);
+  std::string text;
+  for (uint32_t i = 0; i < count; ++i) {
+    text += (i == 0 ? "" : ", ") + format.text(&v.bytes[size_t{i} * format.bytes]);
+  }
+  return count == 1 ? text : "{" + text + "}";
+}
 
 class Writer {
  public:
@@ -58,9 +124,10 @@ class Writer {
 
  private:
   static bool is_advice(Problem problem) {
-    return problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
-           problem == Problem::kStoreNotWaited || problem == Problem::kGlobalUnfenced ||
-           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
+    return problem == Problem::kHandedOn || problem == Problem::kMbarrierFence ||
+           problem == Problem::kMbarrierAgain || problem == Problem::kStoreNotWaited ||
+           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
+           problem == Problem::kGlobalSameValue;
   }
 
   static std::string checker(Problem problem) {
@@ -68,6 +135,7 @@ class Writer {
       case Problem::kRace:
       case Problem::kSameValue:
       case Problem::kLaneRace:
+      case Problem::kHandedOn:
       case Problem::kGlobalRace:
       case Problem::kGlobalUnfenced:
       case Problem::kGlobalSameValue:
@@ -104,10 +172,11 @@ class Writer {
 
   static bool names_other(Problem problem) {
     return problem == Problem::kRace || problem == Problem::kLaneRace ||
-           problem == Problem::kProxy || problem == Problem::kMbarrierInit ||
-           problem == Problem::kMbarrierFence || problem == Problem::kMbarrierAgain ||
-           problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced ||
-           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue;
+           problem == Problem::kHandedOn || problem == Problem::kProxy ||
+           problem == Problem::kMbarrierInit || problem == Problem::kMbarrierFence ||
+           problem == Problem::kMbarrierAgain || problem == Problem::kGlobalRace ||
+           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
+           problem == Problem::kGlobalSameValue;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -165,7 +234,7 @@ class Writer {
   }
 
   std::string race(const FindingKey& key, const Example& e) const {
-    const bool lanes = key.problem == Problem::kLaneRace;
+    const bool lanes = key.problem == Problem::kLaneRace || key.problem == Problem::kHandedOn;
     const bool reads = key.hazard == Hazard::kReadAfterWrite;
     // Engines go on until somebody waits for them.
     const bool in_flight = e.there.kind != AgentKind::kWarp;
@@ -179,6 +248,9 @@ class Writer {
     if (key.problem == Problem::kSameValue || key.problem == Problem::kGlobalSameValue) {
       return text + "; nothing orders them, and both write the same value";
     }
+    if (key.problem == Problem::kHandedOn) {
+      return text + "; a shfl.sync hands on what was read, and orders no memory";
+    }
     if (lanes) return text + "; no bar.warp.sync comes between";
     if (in_flight && key.same_warp) return text + "; no wait comes between";
     if (key.problem == Problem::kGlobalUnfenced) {
@@ -187,16 +259,33 @@ class Writer {
     return text + "; nothing orders them";
   }
 
+  // What was read and what was written. An engine may not have written yet, or read.
+  std::string values(const FindingKey& key, const Example& e) const {
+    if (e.before.count == 0) return {};
+    const std::string_view opcode = kernel_.instructions()[key.instruction].opcode;
+    const std::string before = show(e.before, opcode), after = show(e.after, opcode);
+    const bool in_flight = e.there.kind != AgentKind::kWarp;
+    std::string text = "; " + before;
+    if (key.hazard == Hazard::kReadAfterWrite) {
+      return text + (in_flight ? " is read" : " was written and is read");
+    }
+    text += in_flight                               ? " was there"
+            : key.hazard == Hazard::kWriteAfterRead ? " was read"
+                                                    : " was written";
+    return after.empty() ? text : text + ", " + after + " is written";
+  }
+
   std::string message(const FindingKey& key, const Example& e) const {
     const std::string at = " at " + place(key.instruction, true);
     switch (key.problem) {
       case Problem::kRace:
       case Problem::kSameValue:
       case Problem::kLaneRace:
+      case Problem::kHandedOn:
       case Problem::kGlobalRace:
       case Problem::kGlobalUnfenced:
       case Problem::kGlobalSameValue:
-        return race(key, e);
+        return race(key, e) + values(key, e);
       case Problem::kUnwritten:
       case Problem::kGlobalUnwritten:
         return memory(e, "shared") + acts(e.here, key.instruction, false, true, "reads") +
@@ -252,6 +341,16 @@ class Writer {
 };
 
 }  // namespace
+
+void Example::show(const AccessEvent& e, int lane) {
+  before.count = std::min(e.bytes, static_cast<uint32_t>(before.bytes.size()));
+  std::memcpy(before.bytes.data(), e.memory[lane], before.count);
+  if (!e.write) return;
+  std::byte value[AccessEvent::kMostWritten];
+  e.write(e.store, lane, value);
+  after.count = before.count;
+  std::memcpy(after.bytes.data(), value, after.count);
+}
 
 void FindingLog::add(const FindingKey& key, const Example& example) {
   auto [at, is_new] = entries_.try_emplace(key);

@@ -2,6 +2,8 @@
 // Findings of the checkers: one for each pair of instructions, with an example and a count.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +23,7 @@ enum class Problem : uint8_t {
   kRace,
   kSameValue,  ///< Two stores that nothing orders, of the same value.
   kLaneRace,
+  kHandedOn,  ///< Of lanes: a store depends on what it overwrites, by way of a shuffle.
   kUnwritten,
   kUnwrittenLocal,
   kProxy,
@@ -51,6 +54,12 @@ struct Party {
                    ///< where global memory is concerned.
 };
 
+/// Bytes that are in memory, or are about to be; none where that is not seen.
+struct Value {
+  std::array<std::byte, 16> bytes{};
+  uint32_t count = 0;
+};
+
 struct Example {
   uint32_t cta = 0;
   Dim3 position;
@@ -62,6 +71,10 @@ struct Example {
   bool there_copied = false;
   std::optional<uint32_t> used;  ///< Of what nobody has written: the instruction that uses it.
   Hazard hazard = Hazard::kReadAfterWrite;
+  Value before, after;  ///< The access of `here`.
+
+  /// Takes the values of a lane; after a load there is none.
+  void show(const AccessEvent& e, int lane);
 };
 
 /// What makes two occurrences one finding.

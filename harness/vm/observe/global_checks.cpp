@@ -95,15 +95,20 @@ void GlobalChecks::piece(const WarpId& w, const Mark& mark, uint64_t address, ui
   });
 }
 
-// All lanes that write some bytes write what is there already.
-bool GlobalChecks::writes_the_same(uint64_t address, uint32_t bytes) const {
-  if (!access_) return false;
+// The lanes of the access that use some bytes.
+uint32_t GlobalChecks::lanes_at(uint64_t address, uint32_t bytes) const {
   uint32_t lanes = 0;
-  for (uint32_t rest = access_->mask; rest != 0; rest &= rest - 1) {
+  for (uint32_t rest = access_ ? access_->mask : 0; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);
     const uint64_t at = access_->wide[lane];
     if (at < address + bytes && address < at + access_->bytes) lanes |= 1u << lane;
   }
+  return lanes;
+}
+
+// All lanes that write some bytes write what is there already.
+bool GlobalChecks::writes_the_same(uint64_t address, uint32_t bytes) const {
+  const uint32_t lanes = lanes_at(address, bytes);
   return lanes != 0 && (lanes & ~access_->unchanged()) == 0;
 }
 
@@ -147,6 +152,8 @@ void GlobalChecks::add(Problem problem, const Mark& here, const Mark& there, Haz
     e.address = address - buffer->address;
   }
   e.bytes = bytes;
+  if (const uint32_t lanes = lanes_at(address, bytes); lanes != 0)
+    e.show(*access_, __builtin_ctz(lanes));
   FindingKey key;
   key.problem = problem;
   key.hazard = hazard;

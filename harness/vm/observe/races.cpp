@@ -7,7 +7,7 @@
 namespace ptxvm {
 
 struct Races::State {
-  Kernel kernel{nullptr};
+  LaunchInfo launch;
   std::vector<Finding> findings;
 };
 
@@ -15,18 +15,24 @@ Races::Races() : state_(std::make_unique<State>()) {}
 Races::~Races() = default;
 
 void Races::begin(const LaunchInfo& info) {
-  state_->kernel = info.kernel;
+  state_->launch = info;
   state_->findings.clear();
 }
 
 std::unique_ptr<Probe> Races::make_probe() {
-  return std::make_unique<observe::RaceProbe>(state_->kernel);
+  return std::make_unique<observe::RaceProbe>(state_->launch);
 }
 
 void Races::end(std::span<const std::unique_ptr<Probe>> probes) {
   observe::FindingLog log;
-  for (const auto& p : probes) log.merge(static_cast<const observe::RaceProbe&>(*p).log());
-  state_->findings = observe::describe(log, state_->kernel);
+  observe::FreshBuffers fresh(state_->launch);
+  for (const auto& p : probes) {
+    const auto& probe = static_cast<const observe::RaceProbe&>(*p);
+    log.merge(probe.log());
+    fresh.merge(probe.fresh());
+  }
+  fresh.report(log);
+  state_->findings = observe::describe(log, state_->launch.kernel);
 }
 
 std::vector<Finding> Races::findings() const {

@@ -46,7 +46,7 @@ uint32_t Shadow::slot_of(Agent a) {
 }
 
 void Shadow::report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_t place,
-                    Agent other, uint32_t other_place, uint32_t address, uint32_t bytes) {
+                    Agent other, const Stamp& stamp, uint32_t address, uint32_t bytes) {
   Conflict out;
   out.hazard = h;
   out.lanes = lanes;
@@ -59,17 +59,19 @@ void Shadow::report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_
     return Place::pack(Place::instruction(p), Place::lane_at(p, byte), 4);
   };
   out.place = at(place);
-  out.other_place = at(other_place);
+  out.other_place = at(stamp.place);
+  out.other_clock = stamp.clock;
   out.other_copied = h != Hazard::kWriteAfterRead && (c.flags & kCopied) != 0;
   sink_.conflict(out);
 }
 
 // Two accesses of one warp since its lanes last met: do the same lanes access the same bytes?
-void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, uint32_t other,
-                         uint32_t address, uint32_t bytes) {
-  if (Place::same_lanes(place, other) && Place::lane(place) < Place::kMany) return;
+void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place,
+                         const Stamp& other, uint32_t address, uint32_t bytes) {
+  if (Place::same_lanes(place, other.place) && Place::lane(place) < Place::kMany) return;
   for (uint32_t byte = address & 15, n = 0; n < bytes; n += 1u << granule_) {
-    const uint32_t mine = Place::lane_at(place, byte + n), its = Place::lane_at(other, byte + n);
+    const uint32_t mine = Place::lane_at(place, byte + n),
+                   its = Place::lane_at(other.place, byte + n);
     if (mine == its && mine < Place::kMany) continue;
     report(h, true, c, a, place, a.agent, other, address + n, 1u << granule_);
     return;
@@ -78,7 +80,7 @@ void Shadow::check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place
 
 void Shadow::check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address) {
   if (c.writer != Clocks::kNobody && !(a.strong && (c.flags & kStrong))) {
-    report(Hazard::kReadAfterWrite, false, c, a, place, c.writer, c.written.place, address);
+    report(Hazard::kReadAfterWrite, false, c, a, place, c.writer, c.written, address);
   }
 }
 
@@ -95,13 +97,13 @@ inline void Shadow::read_cell(Cell& c, Stamp& mine, const Actor& a, uint32_t pla
     check_read(c, a, place, address);
   } else if (c.writer == a.self && c.written.clock > a.lanes_synced && !(c.flags & kStrong))
       [[unlikely]] {
-    check_lanes(Hazard::kReadAfterWrite, c, a, place, c.written.place, address, bytes);
+    check_lanes(Hazard::kReadAfterWrite, c, a, place, c.written, address, bytes);
   } else if (a.published && c.writer <= a.last_warp && c.written.clock > a.published[c.writer])
       [[unlikely]] {
-    report(Hazard::kProxy, false, c, a, place, c.writer, c.written.place, address);
+    report(Hazard::kProxy, false, c, a, place, c.writer, c.written, address);
   }
   if (c.flags & kHollow) [[unlikely]] {
-    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written.place, address, bytes);
+    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written, address, bytes);
   }
   if (a.strong) return;
   // Of several lanes that read, a later write by one of them meets the others.
@@ -123,10 +125,10 @@ void Shadow::check_readers(const Cell& c, std::vector<Stamp> Slot::*stamps, size
     if (slots_[s].agent == Clocks::kNobody) continue;  // shared
     const Stamp& r = (slots_[s].*stamps)[index];
     if (r.clock > a.seen[slots_[s].agent]) {
-      report(Hazard::kWriteAfterRead, false, c, a, place, slots_[s].agent, r.place, address);
+      report(Hazard::kWriteAfterRead, false, c, a, place, slots_[s].agent, r, address);
     } else if (s == slot && a.self != Clocks::kNobody && r.clock > a.lanes_synced &&
                Place::lane(r.place) != Place::kWarp) {
-      check_lanes(Hazard::kWriteAfterRead, c, a, place, r.place, address, bytes);
+      check_lanes(Hazard::kWriteAfterRead, c, a, place, r, address, bytes);
     }
   }
 }
@@ -137,18 +139,17 @@ inline void Shadow::write_cell(Cell& c, std::vector<Stamp> Slot::*stamps, size_t
   const bool both_strong = a.strong && (c.flags & kStrong);
   if (c.written.clock > a.seen[c.writer]) [[unlikely]] {
     if (c.writer != Clocks::kNobody && !both_strong) {
-      report(Hazard::kWriteAfterWrite, false, c, a, place, c.writer, c.written.place, address,
-             bytes);
+      report(Hazard::kWriteAfterWrite, false, c, a, place, c.writer, c.written, address, bytes);
     }
   } else if (c.writer == a.self && c.written.clock > a.lanes_synced && !both_strong &&
              Place::instruction(c.written.place) != Place::instruction(place)) [[unlikely]] {
-    check_lanes(Hazard::kWriteAfterWrite, c, a, place, c.written.place, address, bytes);
+    check_lanes(Hazard::kWriteAfterWrite, c, a, place, c.written, address, bytes);
   }
   if (c.readers != 0) check_readers(c, stamps, index, a, place, slot, address, bytes);
   uint16_t kept = 0;
   if (a.updates && (c.flags & kHollow)) [[unlikely]] {
     if (!a.sets) kept = kHollow;
-    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written.place, address, bytes);
+    report(Hazard::kUnwritten, false, c, a, place, c.writer, c.written, address, bytes);
   }
   c.written = {a.stamp, place};
   c.writer = a.agent;

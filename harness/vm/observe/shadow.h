@@ -79,6 +79,7 @@ struct Conflict {
   Agent agent = 0, other = 0;
   uint32_t place = 0, other_place = 0;  ///< With the lane in place of the lanes.
   bool other_copied = false;
+  Clock other_clock = 0;
 };
 
 class ConflictSink {
@@ -145,13 +146,13 @@ class Shadow {
   void check_readers(const Cell& c, std::vector<Stamp> Slot::*stamps, size_t index, const Actor& a,
                      uint32_t place, uint32_t slot, uint32_t address, uint32_t bytes);
   void check_read(const Cell& c, const Actor& a, uint32_t place, uint32_t address);
-  void check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, uint32_t other,
+  void check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, const Stamp& other,
                    uint32_t address, uint32_t bytes);
   void split(uint32_t index);
   void refine();
   uint32_t per_line() const { return 16u >> granule_; }
   void report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_t place, Agent other,
-              uint32_t other_place, uint32_t address, uint32_t bytes = 0);
+              const Stamp& stamp, uint32_t address, uint32_t bytes = 0);
   uint32_t slot_of(Agent a);
 
   static constexpr uint32_t kSlots = 64;

@@ -12,7 +12,7 @@ namespace {
 
 std::string show(const LaunchResult& r) {
   std::string text = r.fault ? r.fault->format() + "\n" : "";
-  for (const Finding& f : r.findings) text += f.checker + ": " + f.message + "\n";
+  for (const Finding& f : r.findings) text += f.checker + ": " + without_values(f.message) + "\n";
   return text;
 }
 

@@ -61,6 +61,33 @@ TEST_CASE("barriers with a register number and a reduction") {
   CHECK(r.at<uint32_t>(80, 3) == 1);
 }
 
+TEST_CASE("a reduction over the threads that a barrier counts") {
+  // Warps 0 and 1 reduce, warps 2 and 3 with another result at another barrier.
+  for (const char* bar : {"bar.", "bar.cta.", "barrier.", "barrier.cta."}) {
+    INFO(bar);
+    const std::string red = bar + std::string("red.");
+    const Run r = run(kernel(R"(
+  shr.u32 %r1, %lane, 6; add.u32 %r5, %r1, 1; mov.u32 %r6, 64;
+  setp.lt.u32 %p1, %lane, 70;
+  )" + red + "popc.u32 %r2, %r5, 64, !%p1;\n  " +
+                             red + "and.pred %p2, %r5, %r6, %p1; selp.b32 %r3, 1, 0, %p2;\n  " +
+                             red + R"(or.pred %p3, %r5, 64, %p1; selp.b32 %r4, 1, 0, %p3;
+  st.global.v4.b32 [%out], {%r1, %r2, %r3, %r4};)"),
+                      {}, 128);
+    if (r.result.fault) FAIL(r.result.fault->format());
+    CHECK(r.at<uint32_t>(40, 1) == 0);
+    CHECK(r.at<uint32_t>(40, 2) == 1);
+    CHECK(r.at<uint32_t>(40, 3) == 1);
+    CHECK(r.at<uint32_t>(100, 1) == 58);
+    CHECK(r.at<uint32_t>(100, 2) == 0);
+    CHECK(r.at<uint32_t>(100, 3) == 1);
+  }
+  const Run odd = run(kernel("  bar.red.popc.u32 %r2, 1, 33, %p1;"));
+  REQUIRE(odd.result.fault);
+  CHECK(odd.result.fault->message ==
+        "a barrier for 33 threads; the number must be a multiple of 32");
+}
+
 TEST_CASE("bar.sync of all threads does not wait for warps that have exited") {
   const Run r = run(kernel(R"(
   setp.ge.u32 %p1, %lane, 64;

@@ -62,6 +62,32 @@ TEST_CASE("short sources are filled with zeros") {
   CHECK(read_after(mixed, 3, 1) == 0);
 }
 
+TEST_CASE("a source that a predicate says to ignore is not read, and zeros are written") {
+  for (const char* copy : {"cp.async.ca.shared.global [%r1], [%d1], 16, ",
+                           "cp.async.cg.shared::cta.global.L2::128B [%r1], [%d1], 16, "}) {
+    INFO(copy);
+    // Odd lanes point nowhere.
+    const std::string text =
+        "and.b32 %r3, %lane, 1; setp.eq.u32 %p1, %r3, 1; selp.b64 %d1, 0, %in, %p1;\n" +
+        std::string(copy);
+    CHECK(read_after(text + "%p1; cp.async.wait_all;", 2, 1) == 9);
+    CHECK(read_after(text + "%p1; cp.async.wait_all;", 3, 1) == 0);
+    CHECK(read_after("setp.lt.u32 %p1, %lane, 64; mov.u64 %d1, %in;" + std::string(copy) +
+                         "!%p1; cp.async.wait_all;",
+                     3, 1) == 13);
+    const Run wild = run(kernel(kSetUp + text + "!%p1;"), numbers());
+    REQUIRE(wild.result.fault);
+    CHECK(wild.result.fault->kind == FaultKind::kOutOfBounds);
+  }
+  CHECK(read_after("createpolicy.fractional.L2::evict_last.b64 %d2; setp.ge.u32 %p1, %lane, 3;\n"
+                   "cp.async.cg.shared.global.L2::cache_hint [%r1], [%in], 16, %p1, %d2;\n"
+                   "cp.async.wait_all;",
+                   2, 1) == 9);
+  // A word is still the size of the source.
+  CHECK(read_after("cp.async.cg.shared.global [%r1], [%in], 16, 1; cp.async.wait_all;", 3, 0) ==
+        12);
+}
+
 TEST_CASE("groups are counted for each thread") {
   // Odd lanes commit once more than even ones.
   const std::string text = R"(

@@ -12,8 +12,9 @@ namespace {
 std::string show(const LaunchResult& r) {
   std::string text = r.fault ? r.fault->format() + "\n" : "";
   for (const Finding& f : r.findings) {
-    text += f.checker + (f.severity == Severity::kAdvice ? " (advice)" : "") + ": " + f.message +
-            (f.count > 1 ? "   x" + std::to_string(f.count) : "") + "\n";
+    text += f.checker + (f.severity == Severity::kAdvice ? " (advice)" : "") + ": " +
+            without_values(f.message) + (f.count > 1 ? "   x" + std::to_string(f.count) : "") +
+            "\n";
   }
   return text;
 }

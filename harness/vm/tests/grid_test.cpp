@@ -91,6 +91,45 @@ TEST_CASE("a block may wait for blocks that start after it") {
   }
 }
 
+// Waits for the flag of the block before, and sleeps for longer each time.
+std::string look_back(const std::string& flag_of_first) {
+  return R"(
+  @!%p1 bra $end;
+  mul.wide.u32 %at, %block, 4; add.u64 %at, %at, %base;
+  mov.u32 %r2, 1; mov.u32 %r1, )" +
+         flag_of_first + R"(;
+  setp.eq.u32 %p2, %block, 0;
+  @%p2 bra $last;
+$wait:
+  nanosleep.u32 %r2; add.u32 %r2, %r2, 1;
+  ld.acquire.gpu.global.u32 %r1, [%at+-4];
+  setp.eq.u32 %p3, %r1, 0;
+  @%p3 bra $wait;
+$last:
+  add.u32 %r3, %r1, %block;
+  st.release.gpu.global.u32 [%at], %r3;
+$end:)";
+}
+
+TEST_CASE("a block may wait for those before it, however many blocks the card holds") {
+  // 132 of these blocks at once.
+  LaunchConfig config = grid_of(300);
+  config.dynamic_shared_bytes = 200 * 1024;
+  for (Order order : {Order::kForward, Order::kReversed}) {
+    Options options;
+    options.cta_order = options.warp_order = order;
+    options.max_steps = 100'000'000;
+    const GridRun r = run_grid(look_back("1"), config, options);
+    INFO(problem(r));
+    REQUIRE(!r.result.fault);
+    CHECK(r.words[299] == 1 + 299 * 300 / 2);
+    // The first block releases nothing.
+    const GridRun stuck = run_grid(look_back("0"), config, options);
+    REQUIRE(stuck.result.fault);
+    CHECK(stuck.result.fault->message.starts_with("deadlock: 132 blocks wait"));
+  }
+}
+
 TEST_CASE("all blocks of a grid meet at a barrier of its own making") {
   for (Order order : {Order::kForward, Order::kReversed}) {
     Options options;
@@ -268,6 +307,14 @@ $again:
   CHECK(one.result.fault->message ==
         "the launch has executed more than 100000 instructions, which is the limit");
   CHECK(one.result.steps < 200000);
+  // A warp that counts in vain while the other waits.
+  const GridRun waits =
+      run_grid("@%p1 bra $again;\n  bar.sync 0;\n$again:\n  bra $again;", grid_of(1, 64), options);
+  REQUIRE(waits.result.fault);
+  const auto& notes = waits.result.fault->where.notes;
+  CHECK(notes[1] == "warp 0 is at line 14, bra");
+  CHECK(notes[2] ==
+        "warp 1 waits at line 12, bar.sync, for barrier 0: 32 of all threads have arrived");
   // Blocks that wait for something that changes all the time.
   options.max_steps = 1000000;
   const GridRun spin = run_grid(R"(

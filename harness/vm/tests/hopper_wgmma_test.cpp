@@ -297,6 +297,28 @@ TEST_CASE("wgmma takes a constant that says whether it accumulates") {
   }
 }
 
+TEST_CASE("wgmma takes constants among the registers of A") {
+  Setup s;
+  s.a_registers = true;
+  const Product p(s);
+  const std::string plain = text(s), list = "{%a0, %a1, %a2, %a3}, %d2";
+  const size_t at = plain.find(list), fence = plain.rfind("  wgmma.fence", at);
+  const std::string given = "{%a0, 0x40003c00, %a2, 0}, %d2";
+  std::string constant = plain, in_registers = plain;
+  // Two in flight: a constant is no register that the first one holds.
+  const std::string twice = plain.substr(fence, plain.find(';', at) + 2 - fence);
+  in_registers.insert(fence, "  mov.b32 %a1, 0x40003c00; mov.b32 %a3, 0;\n" + twice);
+  constant.insert(fence, twice);
+  for (size_t i = constant.find(list); i != std::string::npos; i = constant.find(list)) {
+    constant.replace(i, list.size(), given);
+  }
+  const Run a = run(in_registers, p.image, 128, 49152), b = run(constant, p.image, 128, 49152);
+  if (b.result.fault) FAIL(b.result.fault->format());
+  REQUIRE(!a.result.fault);
+  CHECK(a.out == b.out);
+  CHECK(a.out != run(plain, p.image, 128, 49152).out);
+}
+
 TEST_CASE("registers of a wgmma in flight must not be touched") {
   Setup s;
   CHECK(message(text(s, "", "  mov.f32 %f1, %acc7;\n")) ==

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "catch.h"
 #include "isa/decode.h"
 #include "isa/sample.h"
+#include "ptxvm/module.h"
 
 using namespace ptxvm;
 
@@ -145,6 +147,20 @@ TEST_CASE("ptxas accepts no row for an older target than we do") {
     for (const isa::Spelling* s : asked)
       FAIL_CHECK("sm_" << sm << " has " << s->text << ", the table says " << s->row->sm);
   }
+}
+
+TEST_CASE("ptxas accepts constants in vectors of registers where we do") {
+  need_ptxas();
+  std::string statements;
+  std::vector<const isa::Spelling*> of_row(isa::rows().size());
+  for (const isa::Spelling& s : isa::spellings()) {
+    if (!s.runs() || std::exchange(of_row[s.row_index], &s)) continue;
+    const std::string one = isa::sample_statement(s, false, true);
+    if (one != isa::sample_statement(s, false)) statements += one + "\n";
+  }
+  CHECK(std::count(statements.begin(), statements.end(), '\n') > 50);
+  CHECK(judge(statements, "90a", "constants") == "");
+  Module::parse(head("90a") + statements + "$sample_label:\nret;\n}\n", "constants.ptx");
 }
 
 TEST_CASE("ptxas accepts the modifiers in every order in which we do") {

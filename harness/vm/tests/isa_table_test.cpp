@@ -57,7 +57,7 @@ TEST_CASE("no row that runs belongs to a family that does not, unless it is mean
   CHECK(isa::find("wmma.load.a.sync.aligned.col.m8n8k32.s4") == nullptr);
   CHECK(isa::find_family("wmma.load.a.sync.aligned.col.m8n8k32.s4") != nullptr);
   CHECK(isa::find_family("wmmaload") == nullptr);
-  CHECK(isa::find_family("discard.L2") != nullptr);
+  CHECK(isa::find_family("ldu.global.u32") != nullptr);
   CHECK(isa::find_family("add.s32") == nullptr);
 }
 

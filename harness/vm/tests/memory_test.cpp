@@ -159,6 +159,10 @@ TEST_CASE("buffers are 256-byte aligned, poisoned, and can be released") {
   CHECK(memory.bytes(b)[99] == std::byte{0});
   CHECK(memory.find(a + 1)->name == "a");
   CHECK_THROWS_AS(memory.allocate("a", 1), Error);
+  const std::array bytes{std::byte{1}, std::byte{2}};
+  const Address part = memory.upload("part", bytes, 20);
+  CHECK(part % 256 == 20);
+  CHECK(std::ranges::equal(memory.bytes(part), bytes));
   memory.release(a);
   CHECK_THROWS_AS(memory.bytes("a"), Error);
 }

@@ -124,7 +124,7 @@ TEST_CASE("many errors on one line: the first are shown, the others counted") {
   std::string frobs, calls;
   for (int i = 0; i < 20000; ++i) {
     frobs += "frob %r1, [%r2], {%r1, %r2, %r3, %r4}; ";
-    calls += "discard.L2 [%r1], 128; ";
+    calls += "ldu.global.u32 %r1, [%r2]; ";
   }
   const std::string message = error_of(frobs);
   CHECK(message.size() < 20 * 400);
@@ -170,12 +170,22 @@ TEST_CASE("a misaligned access") {
   const Run r =
       run(kernel("  st.shared.u32 [%r1+2], %r2;", "sm_80", ".extern .shared .b8 s[];\n") + "");
   REQUIRE(r.result.fault);
-  const Run aligned = run(kernel("  mov.u32 %r1, s;\n  st.shared.u32 [%r1+2], %r2;", "sm_80",
-                                 ".extern .shared .align 16 .b8 s[];\n"),
-                          {}, 32, 64);
-  REQUIRE(aligned.result.fault);
-  CHECK(aligned.result.fault->message ==
-        "misaligned shared write of 4 bytes at +1026, which is not a multiple of 4");
+  const auto stored_at_2 = [](const std::string& before, const std::string& inside) {
+    return run(kernel(inside + "  mov.u32 %r1, s;\n  st.shared.u32 [%r1+2], %r2;", "sm_80", before),
+               {}, 32, 64)
+        .result.fault->message;
+  };
+  CHECK(stored_at_2(".extern .shared .align 16 .b8 s[];\n", "") ==
+        "misaligned shared write of 4 bytes at +1026: the address must be a multiple of 4");
+  CHECK(
+      stored_at_2("", "  .shared .align 16 .b8 s[64];\n") ==
+      "misaligned shared write of 4 bytes at +1026 ('s' +2): the address must be a multiple of 4");
+  const Run global =
+      run(kernel("  add.u64 %in, %base, 65536;\n  ld.global.v2.u32 {%r1, %r2}, [%in+12];"));
+  REQUIRE(global.result.fault);
+  CHECK(global.result.fault->message.starts_with("misaligned global read of 8 bytes at 0x"));
+  CHECK(global.result.fault->message.ends_with(
+      " (+65548 of buffer 'buffer'): the address must be a multiple of 8"));
 }
 
 TEST_CASE("arguments that do not fit") {

@@ -23,7 +23,7 @@ shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2; shr.u32 %r3, %l
 std::string show(const LaunchResult& r) {
   std::string text = r.fault ? r.fault->format() + "\n" : "";
   for (const Finding& f : r.findings) {
-    text += f.checker + ": " + f.message;
+    text += f.checker + ": " + without_values(f.message);
     if (f.count > 1) text += "   x" + std::to_string(f.count);
     text += "\n";
   }
@@ -93,6 +93,100 @@ TEST_CASE("lanes of a warp") {
   CHECK(findings(write + "bar.warp.sync -1;\n" + read + write) ==
         "race: shared +0, 4 bytes: lane 0 of warp 0 overwrites at test.ptx:25 what lane 1 of "
         "warp 0 read at :24; no bar.warp.sync comes between   x2\n");
+}
+
+TEST_CASE("a store that depends on what it overwrites, by way of a shuffle") {
+  const std::string read =
+      "st.shared.u32 [%r1], %lane;\nbar.warp.sync -1;\nxor.b32 %r4, %r1, 4;\n"
+      "ld.shared.u32 %r5, [%r4];\n";
+  const auto shuffle = [](const std::string& what, const std::string& by) {
+    return "shfl.sync.bfly.b32 %r6, " + what + ", " + by + ", 31, -1;\nadd.u32 %r7, %r6, 100;\n";
+  };
+  const std::string store = "st.shared.u32 [%r1], %r7;\n";
+  const auto check = [](const std::string& body) {
+    Races races;
+    Options options;
+    options.observers = {&races};
+    return run(kernel(kSetUp + body, "sm_90a"), {}, 32, 0, options).result;
+  };
+  const LaunchResult handed_on = check(read + shuffle("%r5", "1") + store);
+  REQUIRE(handed_on.findings.size() == 1);
+  CHECK(handed_on.findings[0].message ==
+        "shared +0, 4 bytes: lane 0 of warp 0 overwrites at test.ptx:27 what lane 1 of warp 0 read "
+        "at :24; a shfl.sync hands on what was read, and orders no memory; 0 was read, 100 is "
+        "written");
+  CHECK(handed_on.ok());
+  // From another lane; stored is what no shuffle has handed on; the shuffle comes first.
+  for (const std::string& body : {read + shuffle("%r5", "2") + store,
+                                  read + shuffle("%r5", "1") + "st.shared.u32 [%r1], %r5;\n",
+                                  shuffle("%lane", "1") + read + store}) {
+    CHECK_THAT(show(check(body)), Catch::Contains("no bar.warp.sync comes between"));
+  }
+}
+
+TEST_CASE("a race shows its values") {
+  // The first statement is of warp 1, which completes the barrier and goes on.
+  const auto values = [](const std::string& first, const std::string& second) {
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const std::string set_up =
+        "setp.eq.u32 %p1, %r3, 0;\n@%p1 st.shared.v4.u32 [area], {1, 2, 3, 4};\nbar.sync 0;\n"
+        "@%p1 bra $second;\n";
+    const Run r = run(
+        kernel(kSetUp + (set_up + first + "\nbra.uni $end;\n$second:\n" + second + "\n$end:\n")),
+        {}, 64, 0, options);
+    const std::string before = "nothing orders them; ";
+    for (const Finding& f : r.result.findings) {
+      const size_t at = f.message.find(before);
+      if (at != std::string::npos) return f.message.substr(at + before.size());
+    }
+    return std::string("none");
+  };
+  CHECK(values("st.shared.f32 [area], 0f3FC00000;", "st.shared.f32 [area], 0fC0200000;") ==
+        "1.5 was written, -2.5 is written");
+  CHECK(values("ld.shared.u32 %r5, [area+4];", "st.shared.s32 [area+4], -7;") ==
+        "2 was read, -7 is written");
+  CHECK(values("st.shared.b32 [area+4], 7;", "ld.shared.b32 %r5, [area+4];") ==
+        "0x00000007 was written and is read");
+  CHECK(values("st.shared.v2.u32 [area], {8, 9};",
+               "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [area];") ==
+        "{8, 9, 3, 4} was written and is read");
+  CHECK(values("ld.shared.u32 %r5, [area];", "cp.async.ca.shared.global [area], [%in], 4;") ==
+        "0x00000001 was read");
+}
+
+TEST_CASE("a buffer that nobody has written is reported by default") {
+  const auto found = [](const std::string& body, Fill fill, Order order, int threads) {
+    const Module module = Module::parse(kernel(body, "sm_90a"), "test.ptx");
+    Memory memory;
+    LaunchConfig config;
+    config.grid = {3, 1, 1};
+    config.block = {32, 1, 1};
+    config.arguments = {Argument::pointer(memory.allocate("buffer", 131072, fill))};
+    Races races;
+    Options options;
+    options.threads = threads;
+    options.cta_order = options.warp_order = order;
+    options.observers = {&races};
+    return show(launch(module, "k", config, memory, options));
+  };
+  const std::string read = "ld.global.u32 %r1, [%in];\n";
+  const std::string first = "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 0;\n";
+  const std::string message =
+      "uninitialised: global 'buffer' +65536, 4 bytes: warp 0 of block 0 reads at test.ptx:18 what "
+      "nobody has written   x3\n";
+  for (const Order order : {Order::kForward, Order::kReversed}) {
+    for (const int threads : {1, 2}) {
+      CHECK(found(read, Fill::kPoison, order, threads) == message);
+      CHECK(found("red.global.add.u32 [%in], 1;\n", Fill::kPoison, order, threads) == message);
+      CHECK(found(read, Fill::kZero, order, threads).empty());
+      CHECK(found("atom.global.exch.b32 %r1, [%in], 1;\n", Fill::kPoison, order, threads).empty());
+      // One block writes something.
+      CHECK(found(first + "@%p1 st.global.u32 [%out], 1;\n" + read, Fill::kPoison, order, threads)
+                .empty());
+    }
+  }
 }
 
 TEST_CASE("copies that nobody waits for") {
@@ -298,7 +392,7 @@ TEST_CASE("a finding in full") {
   REQUIRE(r.result.findings.size() == 2);
   CHECK(format(r.result.findings[0]) ==
         "race: shared +0, 4 bytes: warp 1 reads at test.ptx:22 what warp 0 wrote at :21; "
-        "nothing orders them\n"
+        "nothing orders them; 0 was written and is read\n"
         "  22 | ld.shared.u32 %r5, [area];\n"
         "     | ^~~~~~~~~~~~~\n"
         "  note: the other is :21: st.shared.u32 [%r1], %lane\n"

@@ -24,6 +24,40 @@ TEST_CASE("a vector of one in loads and stores, as Triton writes it") {
   CHECK_THROWS_AS(word("  add.u32 { %r1 }, %r1, 5;"), Error);
 }
 
+TEST_CASE("vector registers") {
+  const std::string declare =
+      "  .reg .v2 .f32 mx; .reg .v4 .b32 %q<3>; .reg .v2 .b64 %w; .reg .v2 .b32 u;\n"
+      "  mov.b32 %r2, 0x40000000; st.global.v4.b32 [%in], {%lane, %r2, 3, 4};\n";
+  const auto result = [&](const std::string& body) { return word(declare + body); };
+  // Elements by both sets of letters; each is a register of its own.
+  CHECK(result("  mov.f32 mx.x, 1.0; mov.f32 mx.y, 2.0; add.f32 mx.r, mx.x, mx.g;\n"
+               "  mov.b32 %r1, mx.x;") == 0x40400000);
+  CHECK(result("  mov.b32 %q1.w, 7; mov.b32 %q2.w, 8; mov.b32 %q1.z, 9; mov.b32 %r1, %q1.a;") == 7);
+  // A whole one in loads, stores, packing and moves.
+  CHECK(result("  ld.global.v4.b32 %q1, [%in]; add.u32 %r1, %q1.x, %q1.w;") == 7);
+  CHECK(result("  ld.global.v4.b32 %q0, [%in]; mov.b32 %q0.y, 5; st.global.v4.b32 [%in], %q0;\n"
+               "  ld.global.b32 %r1, [%in+4];") == 5);
+  CHECK(result("  ld.global.v2.f32 {mx.y, mx.x}, [%in]; mov.b64 %d1, mx; shr.u64 %d1, %d1, 32;\n"
+               "  cvt.u32.u64 %r1, %d1;") == 3);
+  CHECK(result("  mov.b64 u, 0x900000008; mov.v2.b32 u, {u.y, u.x}; mov.b32 %r1, u.x;") == 9);
+  CHECK(result("  ld.global.v4.b32 %q0, [%in]; mov.v4.u32 {%r4, %r5, %r6, %r1}, %q0;") == 4);
+  CHECK(result("  mov.v2.b64 %w, {%base, 6}; cvt.u32.u64 %r1, %w.y;") == 6);
+  CHECK(result("  .shared .align 16 .b8 tile[512]; mov.u32 %r2, tile;\n"
+               "  mad.lo.u32 %r3, %lane, 16, %r2; mov.b32 u.x, %lane; mov.b32 u.y, 1;\n"
+               "  stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r3], u; bar.warp.sync -1;\n"
+               "  ldmatrix.sync.aligned.m8n8.x2.shared.b16 u, [%r3]; mov.b32 %r1, u.x;") == 3);
+  // A name of an inner scope hides the vector.
+  CHECK(result("  mov.f32 mx.x, 1.0; { .reg .b32 mx; mov.b32 mx, 4; mov.b32 %r1, mx; }") == 4);
+  for (const char* bad :
+       {"mov.f32 mx.z, 1.0;", "mov.b32 %q1.v, 1;", "mov.b32 %q3.x, 1;", "add.f32 mx, mx, mx;",
+        "mov.f32 mx, mx;", "ld.global.v4.f32 mx, [%in];", "ld.global.b32 %r1, [%w.x];",
+        "mov.f32 %f1.x, 1.0;", "ld.global.v2.f32 {mx, mx}, [%in];", ".reg .v2 .pred pp;",
+        ".reg .v4 .b64 big;", ".reg .v2 .b128 big;"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(result("  " + std::string(bad)), Error);
+  }
+}
+
 TEST_CASE("modifiers in another order") {
   CHECK(word("  setp.lt.u32 %p1, %lane, 4; vote.ballot.sync.b32 %r1, %p1, -1;") == 15);
   CHECK(word("  .shared .align 16 .b8 tile[512]; mov.u32 %r2, tile;\n"
@@ -112,6 +146,109 @@ TEST_CASE("set with half-precision operands") {
   CHECK(word("  mov.f64 %g1, 0d3FF0000000000000; mov.f64 %g2, 0d4000000000000000;\n"
              "  set.lt.u32.f64 %r1, %g1, %g2;") == 0xffffffff);
   CHECK(word("  mov.u32 %r2, -1; set.lt.f32.s32 %f1, %r2, 1; mov.b32 %r1, %f1;") == 0x3f800000);
+}
+
+TEST_CASE("comparisons that are combined with a predicate") {
+  // %r2 packs (2, 1) and %r3 (1, 1): the first is greater in the lower half alone.
+  const std::string x =
+      "  mov.u32 %r2, 0x3c004000; mov.u32 %r3, 0x3c003c00; mov.b16 %h1, 0x4000; mov.b16 %h2, "
+      "0x3c00;\n  mov.f32 %f1, 1.0; mov.b32 %f2, 1; mov.f64 %g1, 1.0; mov.f64 %g2, 2.0;\n"
+      "  setp.eq.u32 %p1, %lane, 3; setp.ne.u32 %p2, %lane, 3;\n";
+  const auto all_combine = [&](const std::string& compare, const std::string& operands, bool holds,
+                               uint32_t yes, const std::string& after = "") {
+    INFO(compare << " " << operands);
+    const size_t dot = compare.find('.', compare.find('.') + 1);
+    for (const bool other : {false, true}) {
+      const auto result = [&](const char* how) {
+        // Where lane 3 reads: %p1 is true there, %p2 false.
+        return word(x + "  " + compare.substr(0, dot) + "." + how + compare.substr(dot) + " " +
+                    operands + (other ? ", %p1;\n" : ", !%p1;\n") + after);
+      };
+      CHECK(result("and") == (holds && other ? yes : 0));
+      CHECK(result("or") == (holds || other ? yes : 0));
+      CHECK(result("xor") == (holds != other ? yes : 0));
+    }
+  };
+  all_combine("set.gt.u32.u32", "%r1, %r2, %r3", true, 0xffffffff);
+  all_combine("set.lo.s32.u16", "%r1, %h1, %h2", false, 0xffffffff);
+  all_combine("set.lt.f32.s64", "%f3, -1, 1", true, 0x3f800000, "mov.b32 %r1, %f3;");
+  all_combine("set.ne.ftz.u32.f32", "%r1, %f2, 0.0", false, 0xffffffff);
+  all_combine("set.ne.u32.f32", "%r1, %f2, 0.0", true, 0xffffffff);
+  all_combine("set.geu.u32.f64", "%r1, %g1, %g2", false, 0xffffffff);
+  all_combine("set.gt.f16.f16", "%h3, %h1, %h2", true, 0x3c00, "cvt.u32.u16 %r1, %h3;");
+  all_combine("set.le.bf16.bf16", "%h3, %h1, %h2", false, 0x3f80, "cvt.u32.u16 %r1, %h3;");
+  const std::string as_word = "selp.u32 %r1, 1, 0, %p3;";
+  all_combine("setp.gt.f16", "%p3, %h1, %h2", true, 1, as_word);
+  all_combine("setp.lt.bf16", "%p3, %h1, %h2", false, 1, as_word);
+  all_combine("setp.gt.f16x2", "%p3|%p4, %r2, %r3", true, 1, as_word);
+  all_combine("setp.gt.bf16x2", "%p4|%p3, %r2, %r3", false, 1, as_word);
+  // Each half is combined with the predicate.
+  CHECK(word(x + "  set.gt.xor.f16x2.f16x2 %r1, %r2, %r3, %p1;") == 0x3c000000);
+  CHECK(word(x + "  set.gt.and.u32.f16x2 %r1, %r2, %r3, %p1;") == 0x0000ffff);
+  CHECK(word(x + "  set.gt.or.bf16x2.bf16x2 %r1, %r2, %r3, %p1;") == 0x3f803f80);
+  CHECK_THROWS_AS(word(x + "  set.gt.and.u32.u32 %r1, %r2, %r3;"), Error);
+}
+
+TEST_CASE("lop3 says with a predicate whether any bit is set") {
+  const std::string x = "  mov.u32 %r2, 0xff; setp.eq.u32 %p1, %lane, 3;\n";
+  const auto both = [&](const std::string& statement) {
+    return word(x + statement + "  selp.u32 %r3, 0x100, 0, %p2; or.b32 %r1, %r1, %r3;");
+  };
+  for (const char* b : {"0xf0", "0"}) {
+    const bool any = b[1] != 0;
+    INFO(b);
+    const std::string operands = " %r1|%p2, %r2, " + std::string(b) + ", 0xff, 0x80, ";
+    const uint32_t value = any ? 0xf0 : 0;
+    CHECK(both("  lop3.or.b32" + operands + "%p1;") == (value | 0x100));
+    CHECK(both("  lop3.or.b32" + operands + "!%p1;") == (value | (any ? 0x100 : 0)));
+    CHECK(both("  lop3.and.b32" + operands + "%p1;") == (value | (any ? 0x100 : 0)));
+    CHECK(both("  lop3.and.b32" + operands + "!%p1;") == value);
+  }
+  CHECK(word(x + "  lop3.or.b32 _|%p2, %r2, %r2, %r2, 0x80, 0; selp.u32 %r1, 5, 6, %p2;") == 5);
+  CHECK_THROWS_AS(word(x + "  lop3.or.b32 %r1, %r2, %r2, %r2, 0x80, %p1;"), Error);
+}
+
+TEST_CASE("products whose sum saturates") {
+  const auto mad = [](const std::string& name, int32_t a, int32_t b, int32_t c) {
+    return apply_one<int32_t, int32_t>(name + ".hi.sat.s32 %y, %x0, %x1, %x2;", {a, b, c});
+  };
+  CHECK(mad("mad", 1 << 30, 1 << 30, 5) == (1 << 28) + 5);
+  CHECK(mad("mad", 1 << 30, 1 << 30, INT32_MAX - 5) == INT32_MAX);
+  CHECK(mad("mad", INT32_MIN, INT32_MAX, INT32_MIN + 7) == INT32_MIN);
+  CHECK(mad("mad", -1, 1, 0) == -1);
+  CHECK(mad("mad24", 0x400000, 0x400000, 5) == (1 << 28) + 5);
+  CHECK(mad("mad24", 0x1400000, 0x400000, INT32_MAX - 5) == INT32_MAX);
+  CHECK(mad("mad24", 0x800000, 0x7fffff, INT32_MIN + 7) == INT32_MIN);
+  CHECK_THROWS_AS(word("  mad.lo.sat.s32 %r1, %r1, %r1, %r1;"), Error);
+}
+
+TEST_CASE("accesses of devices are relaxed accesses of the system") {
+  CHECK(word("  st.mmio.relaxed.sys.global.u32 [%in], 7;\n"
+             "  ld.mmio.relaxed.sys.u32 %r1, [%in];") == 7);
+  CHECK_THROWS_AS(word("  ld.mmio.relaxed.gpu.global.u32 %r1, [%in];"), Error);
+  CHECK_THROWS_AS(word("  ld.mmio.relaxed.sys.shared.u32 %r1, [%in];"), Error);
+}
+
+TEST_CASE("hints about caches and aliases, and what they check") {
+  CHECK(word("  createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %d1, [%in], 64, "
+             "4096;\n  createpolicy.cvt.L2.b64 %d2, %d1; fence.proxy.alias; membar.proxy.alias;\n"
+             "  st.global.L2::cache_hint.u32 [%in], 3, %d2; ld.global.u32 %r1, [%in];") == 3);
+  const auto fault_of = [](const std::string& body) {
+    const Run r = run(kernel("  mad.wide.u32 %d1, %lane, 128, %base;\n  " + body, "sm_90"));
+    return r.result.fault ? r.result.fault->message : "";
+  };
+  CHECK(fault_of("createpolicy.range.L2::evict_first.b64 %d1, [%in], 65, 64;") ==
+        "the primary range has 65 bytes; it is a part of the whole, which has 64");
+  // What is discarded has no value any more, and what is next to it keeps its own.
+  const std::string two =
+      "  mad.wide.u32 %d1, %lane, 256, %base; st.global.u32 [%d1], 5;\n"
+      "  st.global.u32 [%d1+128], 6; discard.global.L2 [%d1], 128;\n";
+  CHECK(word(two + "  ld.global.u32 %r1, [%d1];") == 0xffffffff);
+  CHECK(word(two + "  ld.global.u32 %r1, [%d1+128];") == 6);
+  CHECK(fault_of("discard.L2 [%d1+64], 128;").find("128") != std::string::npos);
+  CHECK(fault_of("discard.L2 [%d1+131072], 128;") != "");
+  CHECK(fault_of(".shared .align 128 .b8 tile[128]; cvta.shared.u64 %d1, 0; discard.L2 [%d1], "
+                 "128;") == "the address is not in global memory");
 }
 
 TEST_CASE("special registers of the driver and of reserved shared memory") {

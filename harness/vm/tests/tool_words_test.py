@@ -227,10 +227,37 @@ class Arguments(Words):
         self.refused(*run, *y, *a, "--arg", "i64:2", says="it has 8 bytes, the parameter 4")
         self.refused(*run, *y, *y, *n, says="the buffer 'y.npy' is a pointer of 8 bytes")
         self.refused(*run, "--arg", "tmap:y.npy:box=1", *a, *n, says="a tensor map has 128 bytes")
-        for word in ("i8:128", "u8:-1", "i16:40000", "bool:2", "u64:-1", "i32:0x1ffffffff"):
-            self.refused(*run, "--arg", word, says="is not a number that it takes")
+        for word, allowed in (
+            ("i8:128", "from -128 to 127, or 0x and at most 2 "),
+            ("u8:-1", "from 0 to 255,"),
+            ("i16:40000", "from -32768 to 32767,"),
+            ("bool:2", "true, false, 1, 0"),
+            ("u64:-1", f"from 0 to {2**64 - 1},"),
+            ("i64:9223372036854775808", f"from -{2**63} to {2**63 - 1},"),
+            ("i32:0x1ffffffff", "0x and at most 8 hexadecimal digits"),
+            ("f32:x", "decimal numbers such as 0.5"),
+        ):
+            self.refused(
+                *run, "--arg", word, says=f"is not a number that it takes; allowed: .*{allowed}"
+            )
         for word in ("raw:", "raw:123", "raw:xx"):
             self.refused(*run, "--arg", word, says="two hexadecimal digits")
+
+    def test_a_value_that_is_missing_or_out_of_range(self) -> None:
+        self.ptx(SCALE)
+        for option in ("--entry", "--card", "--grid", "--block", "--arg", "--global", "--ignore"):
+            self.refused("run", "k.ptx", option, "", says=f"{option} needs a value")
+        for option, word, allowed in (
+            ("--threads", "0", "from 1 to 2147483647"),
+            ("--smem", "-1", "from 0 to 4294967295"),
+            ("--block", "0", "from 1 to 4294967295"),
+        ):
+            says = f"{option} '{word}' is not a number that it takes; allowed: whole numbers {allowed}"
+            self.refused("run", "k.ptx", option, word, says=says)
+        for word in ("f32[8,]", "f32[]", "f32[,8]", "f32[8,,8]"):
+            says = re.escape(f"'{word}': an extent is not a whole number above 0")
+            self.refused("run", "k.ptx", "--block", 1, "--arg", f"zero:o:{word}", says=says)
+        self.refused("run", "k.ptx", "--block", 1, "--arg", "tmap:y.npy:box=4,", says="an extent")
 
     def test_a_buffer_of_every_type(self) -> None:
         self.ptx(SCALE)

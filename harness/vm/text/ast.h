@@ -34,6 +34,7 @@ struct Operand {
   bool negated = false;   ///< `!p`
   bool single = false;    ///< kFloat written as 0f
   bool negative = false;  ///< kInteger with a minus sign
+  int element = -1;       ///< Of the vector register `name`.
   std::string_view name;  ///< With its component.
   uint64_t integer = 0;
   std::vector<Operand> items;
@@ -88,7 +89,7 @@ struct Declaration {
   std::string_view name;  ///< For a range the stem, e.g. `%r` of %r<9>.
   Type type = Type::kNone;
   uint32_t count = 1;  ///< Registers of a range; elements of a variable.
-  int vector = 1;      ///< .v2, .v4 in front of the type.
+  int vector = 1;      ///< .v2, .v4 in front of the type: elements of a register or variable.
   Span span;
 
   // Variables and parameters:

@@ -87,11 +87,13 @@ class BodyParser {
     Declaration d;
     if (c_.take_dot(".v2")) d.vector = 2;
     if (c_.take_dot(".v4")) d.vector = 4;
-    if (d.vector > 1) c_.fail_previous("vector registers are not supported");
     auto type = c_.is_any_dot() ? parse_type(c_.slice_current().substr(1)) : std::nullopt;
     if (!type) c_.fail("expected a register type such as .b32 or .pred");
     c_.advance();
     d.type = *type;
+    if (d.vector > 1 && (d.type == Type::kPred || bits(d.type) * d.vector > 128)) {
+      c_.fail_previous("a vector register has at most 128 bits and no predicates");
+    }
     do {
       d.span = c_.current().span;
       d.name = c_.word("a register name");

@@ -97,7 +97,8 @@ std::optional<ValueArgument> parse_value(const std::string& word) {
   if (!type) return std::nullopt;
   auto bytes = parse_scalar(type->element, text);
   if (!bytes) {
-    throw UsageError("--arg " + kind + ": '" + text + "' is not a number that it takes");
+    throw UsageError("--arg " + kind + ": '" + text +
+                     "' is not a number that it takes; allowed: " + values_of(type->element));
   }
   return ValueArgument{word, std::move(*bytes), type};
 }

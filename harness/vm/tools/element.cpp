@@ -120,4 +120,17 @@ std::optional<std::vector<std::byte>> parse_scalar(Element element, std::string_
   return bytes_of(*value);
 }
 
+std::string values_of(Element element) {
+  const ElementInfo& type = info(element);
+  if (type.kind == ElementKind::kBool) return "true, false, 1, 0";
+  if (type.kind == ElementKind::kFloat) return "decimal numbers such as 0.5 or -1e3, inf, nan";
+  const uint32_t bits = 8 * type.bytes;
+  const uint64_t largest =
+      ~uint64_t{0} >> (64 - bits + (type.kind == ElementKind::kSigned ? 1 : 0));
+  const std::string low =
+      type.kind == ElementKind::kSigned ? std::to_string(-static_cast<int64_t>(largest) - 1) : "0";
+  return "whole numbers from " + low + " to " + std::to_string(largest) + ", or 0x and at most " +
+         std::to_string(bits / 4) + " hexadecimal digits";
+}
+
 }  // namespace ptxvm::tools

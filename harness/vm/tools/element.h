@@ -57,4 +57,7 @@ std::string names();
 /// no such number.
 std::optional<std::vector<std::byte>> parse_scalar(Element element, std::string_view text);
 
+/// What `parse_scalar` takes, in words.
+std::string values_of(Element element);
+
 }  // namespace ptxvm::tools

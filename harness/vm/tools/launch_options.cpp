@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <functional>
+#include <limits>
 #include <map>
 
 namespace ptxvm::tools {
@@ -13,7 +14,9 @@ T parse_number(const std::string& what, std::string_view text, T low) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < low) {
-    throw UsageError(what + " '" + std::string(text) + "' is not a number that it takes");
+    throw UsageError(what + " '" + std::string(text) +
+                     "' is not a number that it takes; allowed: whole numbers from " +
+                     std::to_string(low) + " to " + std::to_string(std::numeric_limits<T>::max()));
   }
   return value;
 }
@@ -69,7 +72,9 @@ class Reader {
       if (const auto flag = flags_.find(word); flag != flags_.end()) {
         out_.*flag->second.first = flag->second.second;
       } else if (const auto option = options_.find(word); option != options_.end()) {
-        if (at_ + 1 == words_.size()) throw UsageError(word + " needs a value");
+        if (at_ + 1 == words_.size() || words_[at_ + 1].empty()) {
+          throw UsageError(word + " needs a value; see ptxvm run --help");
+        }
         option->second(word, words_[++at_]);
       } else if (word == "--then") {
         next_launch();

@@ -18,12 +18,12 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
 }  // namespace
 
 // A comma at the end is allowed, as in Python.
-std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole) {
+std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole, bool header) {
   std::vector<uint64_t> shape;
   uint64_t product = 1;
   while (true) {
     while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    if (text.empty()) return shape;
+    if (text.empty() && header) return shape;
     uint64_t extent = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
     if (error != std::errc() || extent == 0) {
@@ -68,7 +68,7 @@ ArrayType parse_header(std::string_view header, const std::string& path) {
   ArrayType type{element->element, {}};
   std::string_view shape = value_of(header, "shape", ')', path);
   if (shape.empty() || shape.front() != '(') throw InputError(path + ": the shape is damaged");
-  type.shape = parse_shape(shape.substr(1), path);
+  type.shape = parse_shape(shape.substr(1), path, true);
   return type;
 }
 
@@ -158,7 +158,7 @@ ArrayType parse_type(std::string_view text) {
   if (element && open != std::string_view::npos && text.back() == ']') {
     ArrayType type{element->element, {}};
     type.shape = parse_shape(text.substr(open + 1, text.size() - open - 2), whole);
-    if (!type.shape.empty()) return type;
+    return type;
   }
   throw InputError("'" + whole + "' is not a type such as float16[2,512,128]; element types: " +
                    names() + ", or in short " + brief_names());

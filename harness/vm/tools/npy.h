@@ -35,8 +35,10 @@ inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 /// Reads "float16[1,2,512,128]" or "f16[1,2,512,128]". Throws InputError.
 ArrayType parse_type(std::string_view text);
-/// Reads "1,2,512"; `whole` is named in messages. Throws InputError.
-std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole);
+/// Reads "1,2,512", in the header of a file also "" and "512,"; `whole` is named in messages.
+/// Throws InputError.
+std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole,
+                                  bool header = false);
 
 struct Array {
   ArrayType type;

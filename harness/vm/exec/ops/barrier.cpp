@@ -86,15 +86,15 @@ Step arrive(Warp& w, const Op& op) {
     return Step::kSwitch;
   }
   constexpr bool kReduces = kArrival != Arrival::kSync && kArrival != Arrival::kArrive;
-  const Ref id_ref = op.r[kReduces ? 1 : 0];
-  const uint32_t id = uniform(w, op, id_ref, "the number of the barrier");
+  const uint32_t* const operands = op.r + (kReduces ? 1 : 0);
+  const uint32_t id = uniform(w, op, operands[0], "the number of the barrier");
   if (id >= kBarriers) {
     raise(w, op, FaultKind::kInvalid, -1,
           "there is no barrier " + std::to_string(id) + "; they are 0 to 15");
   }
   uint32_t expected = 0;
-  if (!kReduces && op.r[1] != kNoRef) {
-    expected = uniform(w, op, op.r[1], "the number of threads");
+  if (operands[1] != kNoRef) {
+    expected = uniform(w, op, operands[1], "the number of threads");
     if (expected == 0 || expected % 32 != 0) {
       raise(w, op, FaultKind::kInvalid, -1,
             "a barrier for " + std::to_string(expected) +
@@ -127,7 +127,7 @@ Step arrive(Warp& w, const Op& op) {
   b.expected = expected;
   b.warps.push_back(w.index);
   if constexpr (kReduces) {
-    b.votes += static_cast<uint32_t>(__builtin_popcount(w.predicate(op.r[2]) & w.mask));
+    b.votes += static_cast<uint32_t>(__builtin_popcount(w.predicate(operands[2]) & w.mask));
     b.voters += static_cast<uint32_t>(__builtin_popcount(w.mask));
   }
   if constexpr (kArrival != Arrival::kArrive) {

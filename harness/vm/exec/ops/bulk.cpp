@@ -69,10 +69,11 @@ class BulkCopy : public PendingWork {
     std::vector<GlobalRange> global_ranges;
     e.source = source;
     e.combines = update.combine != nullptr;
-    if (cta.launch->ordered && first && !apart) {
+    if (first && !apart) {
       for (const BoxRow& row : rows) {
         if (row.inside != 0)
           global_ranges.push_back({box.map.base + row.global_offset, row.inside});
+        if (!cta.launch->ordered && !global_ranges.empty()) break;
       }
     }
     e.global = global_ranges;
@@ -570,12 +571,31 @@ Bound prefetch_tensormap(Modifiers& m) {
 }
 
 // The value is opaque: a cache hint has no effect here.
+static Step make_policy(Warp& w, const Op& op) {
+  uint64_t* d = w.at<uint64_t>(op.r[0]);
+  for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
+  return Step::kNext;
+}
+
 Bound createpolicy(Modifiers& m) {
   m.ignore_cache_hints();
+  return code(make_policy);
+}
+
+// What the range covers does not matter here, where no cache is.
+Bound createpolicy_range(Modifiers& m) {
+  m.flag("global");
+  m.ignore_cache_hints();
   return code([](Warp& w, const Op& op) {
-    uint64_t* d = w.at<uint64_t>(op.r[0]);
-    for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
-    return Step::kNext;
+    const uint32_t* primary = w.at<uint32_t>(op.r[3]);
+    const uint32_t* total = w.at<uint32_t>(op.r[4]);
+    for_lanes(w.mask, [&](int lane) {
+      if (primary[lane] <= total[lane]) return;
+      raise(w, op, FaultKind::kInvalid, lane,
+            "the primary range has " + std::to_string(primary[lane]) +
+                " bytes; it is a part of the whole, which has " + std::to_string(total[lane]));
+    });
+    return make_policy(w, op);
   });
 }
 

@@ -2,6 +2,7 @@
 // Comparison and selection (PTX ISA 9.7.5, 9.7.6).
 #include <cmath>
 
+#include "exec/ops/combine.h"
 #include "exec/ops/lanes.h"
 #include "num/half.h"
 #include "num/single.h"
@@ -100,22 +101,6 @@ struct Plain {
   }
 };
 
-// How the result is combined with the predicate operand; kept in Op::aux.
-enum class Combine : uint64_t { kNone, kAnd, kOr, kXor };
-
-uint32_t combine(Combine how, uint32_t result, uint32_t other) {
-  switch (how) {
-    case Combine::kAnd:
-      return result & other;
-    case Combine::kOr:
-      return result | other;
-    case Combine::kXor:
-      return result ^ other;
-    default:
-      return result;
-  }
-}
-
 // p takes the result, q its complement, each combined with the operand.
 void write_pair(Warp& w, const Op& op, uint32_t result, uint32_t result_q) {
   const auto how = static_cast<Combine>(op.aux);
@@ -150,7 +135,7 @@ Bound with_comparable(Type t, F f) {
 
 Bound setp(Modifiers& m) {
   const Compare c = compare_of(m);
-  const auto how = static_cast<uint64_t>(m.choice({"and", "or", "xor"}) + 1);
+  const auto how = static_cast<uint64_t>(combine_of(m));
   const bool ftz = m.flag("ftz");
   return with_comparable(m.type(), [&]<class T>(Tag<T>) {
     return with_compare(c, [&]<Compare C>() {
@@ -187,8 +172,10 @@ Step set_half(Warp& w, const Op& op) {
     low |= test(0);
     if constexpr (kPacked) high |= test(16);
   }
-  w.set_predicate(op.r[0], low);
-  if constexpr (kPacked) w.set_predicate(op.r[1], high);
+  const auto how = static_cast<Combine>(op.aux);
+  const uint32_t other = how == Combine::kNone ? 0 : w.predicate(op.r[sources + 2]);
+  w.set_predicate(op.r[0], combine(how, low, other));
+  if constexpr (kPacked) w.set_predicate(op.r[1], combine(how, high, other));
   return Step::kNext;
 }
 
@@ -196,13 +183,14 @@ Step set_half(Warp& w, const Op& op) {
 
 Bound setp_half(Modifiers& m) {
   const Compare c = compare_of(m);
+  const auto how = static_cast<uint64_t>(combine_of(m));
   const bool ftz = m.flag("ftz");
   const Type t = m.type();
   const bool bfloat = t == Type::kBf16 || t == Type::kBf16x2;
   return with_compare(c, [&]<Compare C>() {
     return with_flags(ftz, bits(t) == 32, [&]<bool Ftz, bool Packed>() {
-      if (bfloat) return code(set_half<C, true, false, Packed>);
-      return code(set_half<C, false, Ftz, Packed>);
+      if (bfloat) return code(set_half<C, true, false, Packed>, how);
+      return code(set_half<C, false, Ftz, Packed>, how);
     });
   });
 }

@@ -26,6 +26,7 @@ void report_async(const Warp& w, uint32_t instruction, AsyncAction action, uint3
   notify(w, [&](Probe& p) { p.async(e); });
 }
 
+// Op::aux: 1 where the last operand is not the size of the source but whether it is ignored.
 template <bool kObserved>
 Step issue(Warp& w, const Op& op) {
   const uint32_t bytes = op.r[4];
@@ -39,27 +40,29 @@ Step issue(Warp& w, const Op& op) {
   copy.instruction = op.instruction;
   copy.mask = w.mask;
   copy.bytes = bytes;
-  const uint32_t* sizes = op.r[5] == kNoRef ? nullptr : w.at<uint32_t>(op.r[5]);
+  const bool ignores = op.aux != 0;
+  const uint32_t* sizes = ignores || op.r[5] == kNoRef ? nullptr : w.at<uint32_t>(op.r[5]);
 
   Request request;
   lane_addresses(w, op.r[2], op.r[3], request.wide);
   // Lanes that copy nothing read nothing: their source may be anywhere.
   uint32_t reading = w.mask;
-  uint32_t largest = bytes;
   if (sizes) {
-    largest = 0;
     for_lanes(w.mask, [&](int i) {
       if (sizes[i] > bytes) {
         raise(w, op, FaultKind::kInvalid, i,
               "the source has " + std::to_string(sizes[i]) + " bytes, the copy only " +
                   std::to_string(bytes));
       }
-      largest = std::max(largest, sizes[i]);
       copy.source_bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(sizes[i]);
       if (sizes[i] == 0) reading &= ~(1u << i);
     });
   } else {
     copy.source_bytes.fill(static_cast<uint8_t>(bytes));
+  }
+  if (ignores) {
+    reading &= ~w.predicate(op.r[5]);
+    for_lanes(w.mask & ~reading, [&](int i) { copy.source_bytes[static_cast<size_t>(i)] = 0; });
   }
   // Sizes may differ between lanes; each size is checked as one request.
   for (uint32_t rest = reading; rest != 0;) {
@@ -201,7 +204,7 @@ Step wait(Warp& w, const Op& op) {
 
 Bound cp_async(Modifiers& m) {
   m.ignore_cache_hints();
-  return {issue<false>, issue<true>, 0};
+  return {issue<false>, issue<true>, m.spelling().operands[3].type == Type::kPred ? 1u : 0u};
 }
 
 Bound cp_async_commit(Modifiers&) {

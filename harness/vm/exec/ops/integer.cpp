@@ -130,6 +130,17 @@ Bound mad24(Modifiers& m) {
   });
 }
 
+Bound mad_sat(Modifiers& m) {
+  if (m.base() == "mad24") {
+    return per_lane<[](int32_t a, int32_t b, int32_t c) {
+      return to_s32(int64_t{product24(a, b, true)} + c);
+    }>();
+  }
+  return per_lane<[](int32_t a, int32_t b, int32_t c) {
+    return to_s32((int64_t{a} * b >> 32) + c);
+  }>();
+}
+
 Bound sad(Modifiers& m) {
   return with_integer(m.type(), []<class T>(Tag<T>) {
     return per_lane<[](T a, T b, T c) {

@@ -27,19 +27,37 @@ uint32_t funnel(uint32_t a, uint32_t b, uint32_t c) {
   return static_cast<uint32_t>(kLeft ? pair << n >> 32 : pair >> n);
 }
 
-Step lop3_lanes(Warp& w, const Op& op) {
-  uint32_t* d = w.at<uint32_t>(op.r[0]);
-  const uint32_t* a = w.at<uint32_t>(op.r[1]);
-  const uint32_t* b = w.at<uint32_t>(op.r[2]);
-  const uint32_t* c = w.at<uint32_t>(op.r[3]);
-  const uint32_t table = op.r[4];
-  uint32_t out[32] = {};
+// Operands a, b, c and the table, which says what each three bits give.
+void look_up(Warp& w, const uint32_t* operands, uint32_t* out) {
+  const uint32_t* a = w.at<uint32_t>(operands[0]);
+  const uint32_t* b = w.at<uint32_t>(operands[1]);
+  const uint32_t* c = w.at<uint32_t>(operands[2]);
+  const uint32_t table = operands[3];
   for (uint32_t row = 0; row < 8; ++row) {
     if (!(table >> row & 1)) continue;
     const uint32_t fa = row & 4 ? 0 : ~0u, fb = row & 2 ? 0 : ~0u, fc = row & 1 ? 0 : ~0u;
     for (int i = 0; i < 32; ++i) out[i] |= (a[i] ^ fa) & (b[i] ^ fb) & (c[i] ^ fc);
   }
+}
+
+Step lop3_lanes(Warp& w, const Op& op) {
+  uint32_t* d = w.at<uint32_t>(op.r[0]);
+  uint32_t out[32] = {};
+  look_up(w, op.r + 1, out);
   for_lanes(w.mask, [&](int i) { d[i] = out[i]; });
+  return Step::kNext;
+}
+
+// The predicate is whether any bit is set, and or or with another one.
+template <bool kAnd>
+Step lop3_with_predicate(Warp& w, const Op& op) {
+  const uint32_t other = w.predicate(op.r[6]);
+  uint32_t* d = w.at<uint32_t>(op.r[0]);
+  uint32_t out[32] = {}, any = 0;
+  look_up(w, op.r + 2, out);
+  for (int i = 0; i < 32; ++i) any |= uint32_t{out[i] != 0} << i;
+  for_lanes(w.mask, [&](int i) { d[i] = out[i]; });
+  w.set_predicate(op.r[1], kAnd ? any & other : any | other);
   return Step::kNext;
 }
 
@@ -152,6 +170,11 @@ Bound pred_not(Modifiers&) {
 
 Bound lop3(Modifiers&) {
   return code(lop3_lanes);
+}
+
+Bound lop3_predicate(Modifiers& m) {
+  return m.choice({"or", "and"}) == 1 ? code(lop3_with_predicate<true>)
+                                      : code(lop3_with_predicate<false>);
 }
 
 Bound shl(Modifiers& m) {

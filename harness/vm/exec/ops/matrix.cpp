@@ -51,17 +51,10 @@ Step load_matrices(Warp& w, const Op& op) {
 
 struct StoredRows {
   Row rows[4][8];
-  std::byte* const* host = nullptr;
-  int count = 0;
 };
 
-uint32_t unchanged_rows(const void* given) {
-  const StoredRows& s = *static_cast<const StoredRows*>(given);
-  uint32_t same = 0;
-  for (int r = 0; r < s.count; ++r) {
-    if (std::memcmp(s.host[r], &s.rows[r / 8][r % 8], 16) == 0) same |= 1u << r;
-  }
-  return same;
+void write_row(const void* given, int lane, std::byte* out) {
+  std::memcpy(out, &static_cast<const StoredRows*>(given)->rows[lane / 8][lane % 8], 16);
 }
 
 template <bool kObserved, int kCount, bool kTransposed>
@@ -84,13 +77,11 @@ Step store_matrices(Warp& w, const Op& op) {
     if constexpr (kTransposed) transpose(all.rows[m]);
   }
   if constexpr (kObserved) {
-    all.host = request.host;
-    all.count = 8 * kCount;
     Unwritten unwritten;
     if (w.checks & kCheckPoison) [[unlikely]]
       unwritten = poison_stored_matrices(w, op, kCount, kTransposed);
     report_access(w, op, Space::kShared, AccessKind::kStMatrix, kAddressing, 16, request,
-                  {unchanged_rows, &all}, unwritten.lanes != 0 ? &unwritten : nullptr);
+                  {write_row, &all}, unwritten.lanes != 0 ? &unwritten : nullptr);
   }
   for (int r = 0; r < 8 * kCount; ++r) std::memcpy(request.host[r], &all.rows[r / 8][r % 8], 16);
   return Step::kNext;

@@ -81,23 +81,15 @@ struct Store {
   const Warp& w;
   const Op& op;
   const Shape& shape;
-  const Request& request;
-  uint32_t lanes;
 };
 
-uint32_t unchanged_by(const void* given) {
+void write_store(const void* given, int lane, std::byte* out) {
   const Store& s = *static_cast<const Store*>(given);
-  uint32_t same = 0;
-  for_lanes(s.lanes, [&](int i) {
-    bool equal = true;
-    for (uint32_t e = 0; e < s.shape.count; ++e) {
-      const Ref ref = s.op.r[e + 2];
-      const uint64_t v = ref & kRefWide ? s.w.at<uint64_t>(ref)[i] : s.w.at<uint32_t>(ref)[i];
-      equal &= std::memcmp(s.request.host[i] + size_t{e} * s.shape.bytes, &v, s.shape.bytes) == 0;
-    }
-    if (equal) same |= 1u << i;
-  });
-  return same;
+  for (uint32_t e = 0; e < s.shape.count; ++e) {
+    const Ref ref = s.op.r[e + 2];
+    const uint64_t v = ref & kRefWide ? s.w.at<uint64_t>(ref)[lane] : s.w.at<uint32_t>(ref)[lane];
+    std::memcpy(out + size_t{e} * s.shape.bytes, &v, s.shape.bytes);
+  }
 }
 
 template <bool kObserved>
@@ -144,8 +136,8 @@ Step store(Warp& w, const Op& op) {
       unwritten = poison_stored(w, op, space, lanes, std::span(op.r + 2, shape.count), shape.bytes,
                                 request.narrow);
     if constexpr (kObserved) {
-      const Store all{w, op, shape, request, lanes};
-      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {unchanged_by, &all},
+      const Store all{w, op, shape};
+      report_access(w, op, space, AccessKind::kStore, lanes, total, request, {write_store, &all},
                     unwritten.lanes != 0 ? &unwritten : nullptr);
     }
     for (uint32_t e = 0; e < shape.count; ++e) {
@@ -183,6 +175,7 @@ Shape shape_of(Modifiers& m) {
   // memory model's orders are stronger here than any of these ask for.
   s.polls = m.choice({"volatile", "relaxed", "acquire", "cv"}) >= 0;
   m.choice({"weak", "release"});
+  m.flag("mmio");  // there are no devices here: a relaxed access of the system
   m.choice({"cta", "cluster", "gpu", "sys"});
   m.flag("nc");
   m.ignore_cache_hints();
@@ -203,6 +196,27 @@ Shape shape_of(Modifiers& m) {
 Bound ld(Modifiers& m) {
   const Shape s = shape_of(m);
   return {load<false>, load<true>, pack(s)};
+}
+
+// What is discarded has no value until it is written again: all ones, which show as NaN.
+Bound discard(Modifiers& m) {
+  m.ignore_cache_hints();
+  return code(
+      [](Warp& w, const Op& op) {
+        Request request;
+        lane_addresses(w, op.r[0], op.r[1], request.wide);
+        for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+          if (space != Space::kGlobal) {
+            raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+                  "the address is not in global memory");
+          }
+          constexpr uint32_t kBytes = 128;
+          resolve(w, op, space, lanes, kBytes, kBytes, true, request);
+          for_lanes(lanes, [&](int i) { std::memset(request.host[i], 0xff, kBytes); });
+        });
+        return Step::kNext;
+      },
+      static_cast<uint64_t>(space_of_access(m)));
 }
 
 Bound st(Modifiers& m) {

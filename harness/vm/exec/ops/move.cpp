@@ -18,6 +18,17 @@ Step copy_lanes(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+// Op::aux: elements. A destination may be one of the sources.
+template <class W>
+Step copy_vectors(Warp& w, const Op& op) {
+  for_lanes(w.mask, [&](int i) {
+    W values[4] = {};
+    for (uint64_t e = 0; e < op.aux; ++e) values[e] = w.at<W>(op.r[op.aux + e])[i];
+    for (uint64_t e = 0; e < op.aux; ++e) w.at<W>(op.r[e])[i] = values[e];
+  });
+  return Step::kNext;
+}
+
 // Elements are joined from the least significant end.
 Step pack_lanes(Warp& w, const Op& op) {
   const PackShape s = PackShape::from_aux(op.aux);
@@ -92,6 +103,12 @@ namespace ops {
 
 Bound mov(Modifiers& m) {
   return bits(m.type()) == 64 ? code(copy_lanes<uint64_t>) : code(copy_lanes<uint32_t>);
+}
+
+Bound mov_vector(Modifiers& m) {
+  const auto elements = static_cast<uint64_t>(m.vector());
+  return bits(m.type()) == 64 ? code(copy_vectors<uint64_t>, elements)
+                              : code(copy_vectors<uint32_t>, elements);
 }
 
 // Destination and source are two operands each.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // set with half-precision operands, and other forms that are not worth an instantiation each (PTX
 // ISA 9.7.6.1).
+#include "exec/ops/combine.h"
 #include "exec/ops/lanes.h"
 #include "num/half.h"
 #include "num/single.h"
@@ -38,14 +39,16 @@ struct Plan {
   uint32_t outcomes = 0;
   Type to = Type::kNone, from = Type::kNone;
   bool ftz = false;
+  Combine how = Combine::kNone;
 
   uint64_t as_aux() const {
     return outcomes | static_cast<uint64_t>(to) << 8 | static_cast<uint64_t>(from) << 16 |
-           uint64_t{ftz} << 24;
+           uint64_t{ftz} << 24 | static_cast<uint64_t>(how) << 25;
   }
   static Plan from_aux(uint64_t aux) {
     return {static_cast<uint32_t>(aux & 0xff), static_cast<Type>(aux >> 8 & 0xff),
-            static_cast<Type>(aux >> 16 & 0xff), (aux >> 24 & 1) != 0};
+            static_cast<Type>(aux >> 16 & 0xff), (aux >> 24 & 1) != 0,
+            static_cast<Combine>(aux >> 25)};
   }
 };
 
@@ -64,6 +67,10 @@ double value_of(uint64_t bits, const Plan& p) {
     case Type::kBf16:
     case Type::kBf16x2:
       return static_cast<double>(num::bfloat_to_float(half));
+    case Type::kF32: {
+      const auto single = std::bit_cast<float>(static_cast<uint32_t>(bits));
+      return static_cast<double>(p.ftz ? num::flush(single) : single);
+    }
     default:
       return std::bit_cast<double>(bits);
   }
@@ -98,12 +105,16 @@ bool is_packed(Type t) {
   return t == Type::kF16x2 || t == Type::kBf16x2;
 }
 
-uint32_t result(uint64_t a, uint64_t b, const Plan& p) {
+uint32_t result(uint64_t a, uint64_t b, const Plan& p, uint32_t other) {
   const uint32_t yes = true_value(p.to);
-  const uint32_t low = outcome(a, b, p) & p.outcomes ? yes : 0;
+  const auto test = [&](uint64_t x, uint64_t y) {
+    const uint32_t holds = (outcome(x, y, p) & p.outcomes) != 0 ? 1 : 0;
+    return combine(p.how, holds, other) != 0 ? yes : 0;
+  };
+  const uint32_t low = test(a, b);
   if (!is_packed(p.from)) return low;
   // Two results in one word, each of 16 bits.
-  const uint32_t high = outcome(a >> 16, b >> 16, p) & p.outcomes ? yes : 0;
+  const uint32_t high = test(a >> 16, b >> 16);
   return high << 16 | (low & 0xffff);
 }
 
@@ -114,8 +125,9 @@ Step set_words(Warp& w, const Op& op) {
   const auto read = [&](Ref ref, int i) {
     return wide ? w.at<uint64_t>(ref)[i] : uint64_t{w.at<uint32_t>(ref)[i]};
   };
+  const uint32_t other = p.how == Combine::kNone ? 0 : w.predicate(op.r[3]);
   for_lanes(w.mask, [&](int i) {
-    const uint32_t v = result(read(op.r[1], i), read(op.r[2], i), p);
+    const uint32_t v = result(read(op.r[1], i), read(op.r[2], i), p, other >> i & 1);
     d[i] = bits(p.to) == 16 ? v & 0xffff : v;
   });
   return Step::kNext;
@@ -126,6 +138,7 @@ Step set_words(Warp& w, const Op& op) {
 Bound set_any(Modifiers& m) {
   Plan p;
   p.outcomes = outcomes_of(m);
+  p.how = combine_of(m);
   p.ftz = m.flag("ftz");
   p.to = m.type();
   p.from = m.type();

@@ -30,7 +30,7 @@ void check_own_membership(Warp& w, const Op& op, Ref ref) {
   });
 }
 
-template <Shuffle kMode>
+template <Shuffle kMode, bool kObserved>
 Step shuffle(Warp& w, const Op& op) {
   if (!converge(w, op, all_members(w, op.r[5]))) return Step::kSwitch;
   check_own_membership(w, op, op.r[5]);
@@ -79,6 +79,10 @@ Step shuffle(Warp& w, const Op& op) {
   w.set_predicate(op.r[1], in_range);
   if (absent != 0 || w.checks & kCheckPoison) [[unlikely]]
     shuffle_poison(w, op, from, absent);
+  if constexpr (kObserved) {
+    const WarpSyncEvent e{id_of(w), op.instruction, w.mask & ~absent, from};
+    notify(w, [&](Probe& p) { p.warp_sync(e); });
+  }
   return Step::kNext;
 }
 
@@ -178,10 +182,15 @@ Step sync_warp(Warp& w, const Op& op) {
   if (!converge(w, op, members)) return Step::kSwitch;
   check_own_membership(w, op, op.r[0]);
   if constexpr (kObserved) {
-    const WarpSyncEvent e{id_of(w), op.instruction, members};
+    const WarpSyncEvent e{id_of(w), op.instruction, members, nullptr};
     notify(w, [&](Probe& p) { p.warp_sync(e); });
   }
   return Step::kNext;
+}
+
+template <Shuffle kMode>
+Bound bind_shuffle() {
+  return {shuffle<kMode, false>, shuffle<kMode, true>, 0};
 }
 
 }  // namespace
@@ -189,13 +198,13 @@ Step sync_warp(Warp& w, const Op& op) {
 Bound shfl(Modifiers& m) {
   switch (static_cast<Shuffle>(m.choice({"up", "down", "bfly", "idx"}))) {
     case Shuffle::kUp:
-      return code(shuffle<Shuffle::kUp>);
+      return bind_shuffle<Shuffle::kUp>();
     case Shuffle::kDown:
-      return code(shuffle<Shuffle::kDown>);
+      return bind_shuffle<Shuffle::kDown>();
     case Shuffle::kButterfly:
-      return code(shuffle<Shuffle::kButterfly>);
+      return bind_shuffle<Shuffle::kButterfly>();
     case Shuffle::kIndex:
-      return code(shuffle<Shuffle::kIndex>);
+      return bind_shuffle<Shuffle::kIndex>();
   }
   return {};
 }

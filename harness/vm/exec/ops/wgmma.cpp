@@ -218,6 +218,7 @@ void check_registers(Warp& w, const Op& op, const Layout& l) {
   if (!(w.checks & kCheckBusy)) return;
   const uint32_t allowed = accumulator_use(op, l.sums);
   for (uint32_t i = 0; i < l.sums + (l.a_in_registers ? 4 : 0); ++i) {
+    if (op.list[i] & kRefPool) continue;
     const uint32_t use = w.busy[op.list[i] / kRegisterLine];
     if (i < l.sums ? use == 0 || use == allowed : use <= kUseA) continue;
     raise(w, op, FaultKind::kInvalid, -1,

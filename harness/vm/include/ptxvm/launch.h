@@ -35,7 +35,7 @@ enum class Fill : uint8_t {
 /// A named piece of global memory.
 struct Buffer {
   std::string name;
-  Address address = 0;  ///< 256-byte aligned.
+  Address address = 0;  ///< A multiple of 256 bytes, plus the buffer's skew.
   size_t bytes = 0;
   std::byte* host = nullptr;
   /// Poison that neither the host has asked for nor a kernel has run over: a read finds nothing.
@@ -51,10 +51,12 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// Makes a buffer. Throws `Error` for a name in use and std::bad_alloc when the host has no room.
-  Address allocate(std::string name, size_t bytes, Fill fill = Fill::kPoison);
+  /// Makes a buffer, which begins `skew` bytes (less than 256) after a multiple of 256: a part of a
+  /// larger array is no better aligned than it is there. Throws `Error` for a name in use and
+  /// std::bad_alloc when the host has no room.
+  Address allocate(std::string name, size_t bytes, Fill fill = Fill::kPoison, size_t skew = 0);
   /// Makes a buffer and copies `data` into it.
-  Address upload(std::string name, std::span<const std::byte> data);
+  Address upload(std::string name, std::span<const std::byte> data, size_t skew = 0);
   /// Frees a buffer; later accesses to its addresses are out of bounds.
   void release(Address address);
 
@@ -165,7 +167,8 @@ struct LaunchConfig {
   bool cooperative = false;
 };
 
-/// Order in which warps of a block, or blocks of the grid, get their turn.
+/// Order in which warps of a block, or blocks of the grid, get their turn. Of the blocks, as many
+/// as the card holds are reversed: a block may wait for those before it.
 enum class Order : uint8_t { kForward, kReversed };
 
 struct Options {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,11 +70,14 @@ struct AccessEvent {
   const uint32_t* narrow = nullptr;
   const uint64_t* wide = nullptr;
 
-  /// Of st and stmatrix: lanes that write what is there already. Found out when it is asked for,
-  /// while the event is handled.
-  uint32_t unchanged() const { return compare ? compare(store) : 0; }
-  uint32_t (*compare)(const void* store) = nullptr;
+  /// The bytes at the address of each lane in `mask`, before the access.
+  const std::byte* const* memory = nullptr;
+  /// Of st and stmatrix: gives the `bytes` that a lane is about to write. Null for all others.
+  void (*write)(const void* store, int lane, std::byte* out) = nullptr;
   const void* store = nullptr;
+  static constexpr size_t kMostWritten = 32;  ///< Bytes of a lane.
+  /// Of st and stmatrix: lanes that write what is there already.
+  uint32_t unchanged() const;
 
   /// Of a load: where a probe may say which bytes have no value. The machine then tells where such
   /// a value is used (`UnwrittenUseEvent`). Null where it does not follow what is loaded. Of a
@@ -161,11 +165,13 @@ struct AsyncEvent {
   const uint32_t* shared = nullptr;  ///< kIssue, kLand: destinations of the 32 lanes.
 };
 
-/// bar.warp.sync and the other instructions that make lanes of one warp meet.
+/// Lanes of one warp meet at a bar.warp.sync, or hand on values by a shfl.sync, which orders no
+/// memory.
 struct WarpSyncEvent {
   WarpId warp;
   uint32_t instruction = 0;
   uint32_t members = 0;
+  const uint8_t* from = nullptr;  ///< Of a shfl.sync: the lane whose value each member gets.
 };
 
 enum class FenceKind : uint8_t {
@@ -258,7 +264,8 @@ struct BulkEvent {
   /// A reduction: what stands at the destination is read and written, piece by piece atomically.
   bool combines = false;
   /// kIssue, kLand: what the copy reads (loads) or writes (stores) of global memory; only for
-  /// observers that want the order of blocks, and for the first copy of a multicast.
+  /// the first copy of a multicast. The first row is enough for observers that do not want the
+  /// order of blocks.
   std::span<const GlobalRange> global;
   uint64_t bytes = 0;         ///< Of the box, as the mbarrier counts them.
   uint64_t global_bytes = 0;  ///< kIssue: those inside the tensor.
@@ -359,6 +366,7 @@ struct LaunchInfo {
   const Memory* memory = nullptr;
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared_bytes = 0;
+  bool ordered = false;  ///< There is an observer that wants the order of blocks.
 };
 
 /// How bad a finding is.

@@ -16,7 +16,8 @@ namespace ptxvm {
 /// `race`           two accesses, one of them a write, that no barrier, wait or mbarrier orders.
 ///                  Warps run concurrently, and so do the engines that they start: cp.async, bulk
 ///                  copies, wgmma. Lanes of one warp are ordered by bar.warp.sync and barriers.
-/// `uninitialised`  a read of shared or local memory that was never written.
+/// `uninitialised`  the use of shared or local memory that was never written, or a read of a global
+///                  buffer that the host has not written and the launch nowhere.
 /// `copy`           a warp exits before it has waited for its cp.async, bulk stores or wgmma.
 /// `barrier`        bar.arrive in a phase that is never complete.
 /// `proxy`          wgmma or a bulk store reads ordinary writes without fence.proxy.async.

@@ -188,7 +188,7 @@ class Generator {
     text += chosen.text;
     bool first = true;
     for (const ptxvm::isa::OperandSpec& o : chosen.operands) {
-      if (o.optional && in_.below(2) == 0) break;
+      if (o.optional && in_.below(2) == 0) continue;
       text += (first ? " " : ", ") + operand(o, chosen, first);
       first = false;
     }

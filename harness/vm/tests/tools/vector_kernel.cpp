@@ -124,7 +124,7 @@ class Scope {
   std::string operands(const std::string& memory) {
     std::string text;
     for (const OperandSpec& o : f_.spelling->operands) {
-      if (o.optional) break;
+      if (o.optional) continue;
       text += text.empty() ? " " : ", ";
       const bool writes = o.role == Role::kWrite;
       const auto one = [&] {
