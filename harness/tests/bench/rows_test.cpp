@@ -154,9 +154,8 @@ TEST_CASE_METHOD(Fixture, "items that cannot run carry the reason") {
 }
 
 TEST_CASE_METHOD(Fixture, "what is wrong with a planner is wrong with the rung") {
-  const auto message = [&](decltype(RungKernels::plan) plan) -> std::string {
-    const RungKernels kernels{kInstances, plan};
-    half.kernels = &kernels;
+  const auto message = [&](decltype(Rung::plan) plan) -> std::string {
+    half.plan = plan;
     try {
       rung_item(half, problem, "", kDevice);
     } catch (const KernelFault& fault) {
