@@ -56,6 +56,9 @@ class TensorMap:
         rank = array.ndim
         if not 1 <= rank <= MOST_DIMENSIONS:
             raise ValueError(f"a tensor map of {rank} dimensions; allowed: 1 to {MOST_DIMENSIONS}")
+        given = self.box if isinstance(self.box, (Sequence, np.ndarray)) else (None,)
+        if not all(isinstance(each, (int, np.integer)) for each in given):
+            raise ValueError(f"box {self.box!r}; allowed: extents from 1 to {LARGEST_BOX}")
         if len(self.box) != rank:
             raise ValueError(f"box {self.box} has {len(self.box)} extents, the array {rank}")
         if not all(1 <= each <= LARGEST_BOX for each in self.box):

@@ -294,6 +294,8 @@ def test_a_warp_that_never_ends() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"box": None}, "box None; allowed: extents from 1 to 256"),
+        ({"box": (8, 1.5)}, r"box \(8, 1.5\); allowed: extents from 1 to 256"),
         ({"box": (8,)}, "has 1 extents, the array 2"),
         ({"box": (0, 8)}, r"box \(0, 8\); allowed: extents from 1 to 256"),
         ({"box": (8, -1)}, r"box \(8, -1\); allowed: extents from 1 to 256"),
