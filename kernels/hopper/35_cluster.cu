@@ -252,7 +252,7 @@ struct Attention {
   __device__ static void deal_tiles(const fa::TmaParameters& in, const Shared& shared) {
     const int tiles = cluster_rank() == 0 ? tile_count(in) : 0;  // one deals for all
     for (int turn = 0, t = blockIdx.x / kBlocks; t < tiles; ++turn) {
-      cluster_wait(shared.taken, turn % 2 ^ 1);
+      mbarrier_wait(shared.taken, turn % 2 ^ 1);
       if (turn > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
       for (int i = 0; i < kBlocks; ++i)
         cluster_send(shared_address(&tile_number()), t, shared.dealt, i);
@@ -415,7 +415,7 @@ struct Attention {
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return deal_tiles(in, shared);
       for (int turn = 0, t; (t = wait_tile(shared, turn)) < tile_count(in); ++turn) {
-        cluster_release(shared.taken, 0);
+        cluster_arrive(shared.taken, 0);
         const RowTile tile = tile_at(in, t, 0);
         if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
 #pragma unroll 1
@@ -425,12 +425,10 @@ struct Attention {
       registers_acquire<kRegisters>();
       for (int turn = 0;; ++turn) {
         int t = 0;
-        if (threadIdx.x % 32 == 0) {  // the lane that has read the number says so
-          t = wait_tile(shared, turn);
-          cluster_release(shared.taken, 0);
-        }
+        if (threadIdx.x % 32 == 0) t = wait_tile(shared, turn);
         t = __shfl_sync(0xffffffff, t, 0);
         if (t >= tile_count(in)) break;
+        if (threadIdx.x % 32 == 0) cluster_arrive(shared.taken, 0);  // the lane that has read it
         compute_tile(in, shared, tile_at(in, t, consumer), consumer, turn % 2, at);
       }
       cluster_sync();  // the other block may still arrive at this one's barriers

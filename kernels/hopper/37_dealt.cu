@@ -246,7 +246,7 @@ struct Attention {
   __device__ static void deal_tiles(const fa::TmaParameters& in, const Shared& shared) {
     const int tiles = cluster_rank() == 0 ? tile_count(in) : 0;  // one deals for all
     for (int turn = 0, t = blockIdx.x / kBlocks; t < tiles; ++turn) {
-      cluster_wait(shared.taken, turn % 2 ^ 1);
+      mbarrier_wait(shared.taken, turn % 2 ^ 1);
       if (turn > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
       const Dealt tile = divide(in, t);
       const int4 bits = {tile.head, tile.kv_head, tile.end, tile.is_tile};
@@ -417,7 +417,7 @@ struct Attention {
       if (threadIdx.x >= 64) return deal_tiles(in, shared);
       Dealt next;
       for (int turn = 0; (next = wait_tile(shared, turn)).is_tile; ++turn) {
-        cluster_release(shared.taken, 0);
+        cluster_arrive(shared.taken, 0);
         const RowTile tile = tile_at(in, next, 0);
         if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
 #pragma unroll 1
@@ -427,13 +427,11 @@ struct Attention {
       registers_acquire<kRegisters>();
       for (int turn = 0;; ++turn) {
         Dealt next = {};
-        if (threadIdx.x % 32 == 0) {  // the lane that has read it says so
-          next = wait_tile(shared, turn);
-          cluster_release(shared.taken, 0);
-        }
+        if (threadIdx.x % 32 == 0) next = wait_tile(shared, turn);
         next = {__shfl_sync(0xffffffff, next.head, 0), __shfl_sync(0xffffffff, next.kv_head, 0),
                 __shfl_sync(0xffffffff, next.end, 0), __shfl_sync(0xffffffff, next.is_tile, 0)};
         if (!next.is_tile) break;
+        if (threadIdx.x % 32 == 0) cluster_arrive(shared.taken, 0);  // the lane that has read it
         compute_tile(in, shared, tile_at(in, next, consumer), consumer, turn % 2, at);
       }
       bulk_wait_read();

@@ -26,18 +26,13 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t shared, int rank) {
   return address;
 }
 
-/// Arrives at the barrier of block `rank` where a copy refills what products have read: those have
-/// ended, and no access of the thread itself needs an order. PTX ISA: "mbarrier.arrive".
+/// Arrives at the barrier of block `rank`, in the default scope, .cta: with .release.cluster the
+/// thread would first wait for all its accesses to global memory. That is enough where what follows
+/// there overwrites what was read here, and the arrival depends on the values that were read: by a
+/// branch on them, or by the wait for the products that read them. A read cannot see what is written
+/// only because it has ended. PTX ISA: "mbarrier.arrive", "No-Thin-Air".
 __device__ __forceinline__ void cluster_arrive(uint32_t barrier, int rank) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address(barrier, rank))
-               : "memory");
-}
-
-/// Arrives at the barrier of block `rank` after the thread's own reads: the thread that waits there
-/// with cluster_wait() may overwrite what was read. PTX ISA: "mbarrier.arrive".
-__device__ __forceinline__ void cluster_release(uint32_t barrier, int rank) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-                   cluster_address(barrier, rank))
                : "memory");
 }
 

@@ -279,17 +279,6 @@ static void expect_bits_of_33_and_one_request_for_two(std::string_view id) {
   }
 }
 
-TEST_CASE("35 to 37 read a tile and let it be overwritten at the scope of the cluster") {
-  for (const char* id : {"35", "36", "37"}) {
-    const Problem problem = square(kSeq, 128, kHeads);
-    const Count sent = executed(id, problem, "st.shared::cluster");
-    CAPTURE(id);
-    CHECK(sent > 0);
-    // An arrival for each send, and those of the threads that have read.
-    CHECK(executed(id, problem, "mbarrier.arrive.release.cluster") > sent);
-  }
-}
-
 TEST_CASE("35 to 37 have the bits of 33, whoever loads and stores, and ask once for two tiles") {
   for (const char* id : {"35", "36", "37"}) expect_bits_of_33_and_one_request_for_two(id);
 }
