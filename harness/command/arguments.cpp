@@ -164,6 +164,9 @@ CLI::Option* add_rungs(CLI::App& app, std::vector<std::string>& words,
 CLI::Option* add_tile(CLI::App& app, std::string& tile) {
   return app
       .add_option("--tile", tile, "Another instance of the rung, such as 64x32w2 (see fa list)")
+      ->check([](const std::string& word) {
+        return word.empty() ? std::string("a tile is expected, such as 64x32w2") : std::string();
+      })
       ->type_name("TILE");
 }
 
