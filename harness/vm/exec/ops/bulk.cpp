@@ -272,8 +272,8 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
     const auto map = decode_tensor_map({request.host[lane], kTensorMapBytes});
     if (!map) invalid(i, lane, "there is no tensor map at this address");
     // The host's maps are good; one that the kernel has edited may lack something.
-    if (const char* problem = problem_of(*map)) {
-      invalid(i, lane, std::string("the tensor map cannot be used: ") + problem);
+    if (const std::string problem = problem_of(*map); !problem.empty()) {
+      invalid(i, lane, "the tensor map cannot be used: " + problem);
     }
     if (map->rank != dimensions) {
       invalid(i, lane,
