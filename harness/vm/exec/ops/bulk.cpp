@@ -470,6 +470,13 @@ Step wait(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+// The value is opaque: a cache hint has no effect here.
+Step make_policy(Warp& w, const Op& op) {
+  uint64_t* d = w.at<uint64_t>(op.r[0]);
+  for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
+  return Step::kNext;
+}
+
 Step nothing(Warp&, const Op&) {
   return Step::kNext;
 }
@@ -567,13 +574,6 @@ Bound bulk_wait(Modifiers& m) {
 Bound prefetch_tensormap(Modifiers& m) {
   m.choice({"const", "param"});
   return code(nothing);
-}
-
-// The value is opaque: a cache hint has no effect here.
-static Step make_policy(Warp& w, const Op& op) {
-  uint64_t* d = w.at<uint64_t>(op.r[0]);
-  for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
-  return Step::kNext;
 }
 
 Bound createpolicy(Modifiers& m) {
