@@ -146,7 +146,7 @@ void OperandLowering::operand(const Operand& o, const isa::OperandSpec& spec,
           wanted = "from " + wanted + " to " + std::to_string(spec.hi);
           if (spec.step != 1) wanted += ", in steps of " + std::to_string(spec.step);
         }
-        fail(o.span, "the constant must be " + wanted);
+        fail(o.span, "the constant must be " + wanted + ", not " + std::to_string(v));
       }
       out_.push_back(static_cast<uint32_t>(v));
       return;

@@ -38,32 +38,39 @@ uint32_t element_log2(uint64_t type, bool& modelled) {
 
 }  // namespace
 
-const char* problem_of(const TensorMap& map) {
-  if (map.rank < 1 || map.rank > kMostRank) return "the rank must be from 1 to 5";
+std::string problem_of(const TensorMap& map) {
+  const auto wrong = [](const std::string& what, uint64_t value) {
+    return what + ", not " + std::to_string(value);
+  };
+  if (map.rank < 1 || map.rank > kMostRank) return wrong("the rank must be from 1 to 5", map.rank);
   if (map.element_bytes != 1 && map.element_bytes != 2 && map.element_bytes != 4 &&
       map.element_bytes != 8) {
-    return "an element has 1, 2, 4 or 8 bytes";
+    return wrong("an element has 1, 2, 4 or 8 bytes", map.element_bytes);
   }
-  if (map.base % 16 != 0) return "the base must be a multiple of 16";
+  if (map.base % 16 != 0) return wrong("the base must be a multiple of 16", map.base);
   for (size_t i = 0; i < map.rank; ++i) {
     if (map.dims[i] < 1 || map.dims[i] > (uint64_t{1} << 32))
-      return "a dimension must be from 1 to 2^32";
-    if (map.box[i] < 1 || map.box[i] > 256) return "a box extent must be from 1 to 256";
+      return wrong("a dimension must be from 1 to 2^32", map.dims[i]);
+    if (map.box[i] < 1 || map.box[i] > 256)
+      return wrong("a box extent must be from 1 to 256", map.box[i]);
     if (i > 0 && (map.strides[i] % 16 != 0 || map.strides[i] >= (uint64_t{1} << 40))) {
-      return "a stride must be a multiple of 16 below 2^40";
+      return wrong("a stride must be a multiple of 16 below 2^40", map.strides[i]);
     }
   }
   const uint64_t row = uint64_t{map.box[0]} * map.element_bytes;
-  if (row % 16 != 0) return "the innermost box extent must be a multiple of 16 bytes";
+  if (row % 16 != 0) return wrong("the innermost box extent must be a multiple of 16 bytes", row);
   const uint64_t span[] = {UINT64_MAX, 32, 64, 128};
-  if (row > span[static_cast<size_t>(map.swizzle)]) {
-    return "the innermost box extent is wider than the swizzle";
-  }
-  return nullptr;
+  const uint64_t most = span[static_cast<size_t>(map.swizzle)];
+  if (row <= most) return {};
+  return wrong("the innermost box extent must be " + std::to_string(most) +
+                   " bytes, those of the swizzle, at most",
+               row);
 }
 
 std::array<std::byte, 128> encode(const TensorMap& map) {
-  if (const char* problem = problem_of(map)) throw Error(std::string("tensor map: ") + problem);
+  if (const std::string problem = problem_of(map); !problem.empty()) {
+    throw Error("tensor map: " + problem);
+  }
   Packed p{};
   p.magic = kMagic;
   p.element_log2 = static_cast<uint8_t>(__builtin_ctz(map.element_bytes));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "ptxvm/launch.h"
 
@@ -30,7 +31,7 @@ enum class MapField : uint8_t {
 const char* replace_field(std::span<std::byte> bytes, MapField field, uint32_t ordinal,
                           uint64_t value);
 
-/// Why no copy can use a map; null when one can.
-const char* problem_of(const TensorMap& map);
+/// Why no copy can use a map; empty when one can.
+std::string problem_of(const TensorMap& map);
 
 }  // namespace ptxvm

@@ -420,7 +420,7 @@ TEST_CASE("tensor maps that cannot be made or used say why") {
   CHECK(has(message(kEdits + replacing("elemtype", "8")), "round"));
   CHECK(has(message(kEdits + replacing("fill_mode", "1")), "only zero"));
   CHECK(has(message(kEdits + replacing("interleave_layout", "1")), "interleaved"));
-  CHECK(has(message(kEdits + replacing("box_dim", "0, 128")), "wider than the swizzle"));
+  CHECK(has(message(kEdits + replacing("box_dim", "0, 128")), "of the swizzle, at most, not "));
   CHECK(has(message(kEdits + replacing("global_stride", "0, 24")), "multiple of 16"));
   CHECK(has(message(kEdits + replacing("rank", "2")), "3 dimensions"));
   CHECK(has(message("  @%p1 st.shared.b32 [%r1], 7;\n" + kEdits), "neither a tensor map"));

@@ -90,7 +90,7 @@ TEST_CASE("operands") {
         "  7 | ld.global.v2.u32 {%r1}, [%d1];\n"
         "    |                  ^~~~~");
   CHECK(error_of("cp.async.cg.shared.global [%r1], [%d1], 8;") ==
-        "error: k.ptx:7: the constant must be 16\n"
+        "error: k.ptx:7: the constant must be 16, not 8\n"
         "  7 | cp.async.cg.shared.global [%r1], [%d1], 8;\n"
         "    |                                         ^");
   CHECK(error_of("bra $L9;") ==

@@ -522,6 +522,8 @@ TEST_CASE("what nobody has written is an error once it is used") {
               "@%p3 bra $end; st.global.u32 [%out], 1; $end:") == 0);
   CHECK(found("setp.gt.u32 %p2, %lane, 99; setp.lt.and.u32 %p1, %r5, 7, %p2;\n"
               "@%p1 st.global.u32 [%out], 1;") == 0);
+  CHECK(found("setp.gt.u32 %p2, %lane, 99; set.lt.and.u32.u32 %r6, %r5, 7, %p2;\n"
+              "st.global.u32 [%out], %r6;") == 0);
   CHECK(found("and.b32 %r6, %r5, 0; st.global.u32 [%out], %r6;") == 0);
   // Stored, an address, a branch, a guard; by another lane; through arithmetic.
   CHECK(found("st.global.u32 [%out], %r5;") == 1);
@@ -537,6 +539,8 @@ TEST_CASE("what nobody has written is an error once it is used") {
       1);
   CHECK(found("setp.lt.u32 %p1, %r5, 7; setp.lt.u32 %p2, %lane, 99; and.pred %p3, %p1, %p2;\n"
               "@%p3 st.global.u32 [%out], 1;") == 1);
+  CHECK(found("setp.gt.u32 %p2, %lane, 99; set.lt.or.u32.u32 %r6, %r5, 7, %p2;\n"
+              "st.global.u32 [%out], %r6;") == 1);
   CHECK(found("vote.sync.any.pred %p1, 1, 0xffffffff; redux.sync.add.u32 %r6, %r5, 0xffffffff;\n"
               "st.global.u32 [%out], %r6;") == 1);
   // A second read of the same word.

@@ -254,6 +254,7 @@ class Arguments(Words):
         ):
             says = f"{option} '{word}' is not a number that it takes; allowed: whole numbers {allowed}"
             self.refused("run", "k.ptx", option, word, says=says)
+        self.refused("run", "k.ptx", "--grid", "1,2,3,4", says="--grid '1,2,3,4': at most three")
         for word in ("f32[8,]", "f32[]", "f32[,8]", "f32[8,,8]"):
             says = re.escape(f"'{word}': an extent is not a whole number above 0")
             self.refused("run", "k.ptx", "--block", 1, "--arg", f"zero:o:{word}", says=says)
@@ -298,6 +299,8 @@ class Arguments(Words):
         for word, says in (
             ("tmap:odd.npy", "box=EXTENTS is missing"),
             ("tmap:odd.npy:box=4", "box has 1 extents; the tensor map has 2"),
+            ("tmap:odd.npy:box=4,300", "a box extent must be from 1 to 256, not 300"),
+            ("tmap:odd.npy:box=4,3", "must be a multiple of 16 bytes, not 12"),
             ("tmap:odd.npy:box=4,4:swizzle=48", "swizzle '48'; allowed: 0, 32, 64, 128"),
             ("tmap:odd.npy:bax=4,4", "'bax' is not understood; allowed: box"),
         ):

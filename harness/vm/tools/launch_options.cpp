@@ -23,6 +23,7 @@ T parse_number(const std::string& what, std::string_view text, T low) {
 
 /// "64", "64,2" or "64,2,1".
 Dim3 parse_dim3(const std::string& what, std::string_view text) {
+  const std::string whole(text);
   Dim3 dim;
   uint32_t* const parts[] = {&dim.x, &dim.y, &dim.z};
   for (uint32_t* part : parts) {
@@ -31,7 +32,7 @@ Dim3 parse_dim3(const std::string& what, std::string_view text) {
     if (comma == std::string_view::npos) return dim;
     text.remove_prefix(comma + 1);
   }
-  throw UsageError(what + " takes at most three extents");
+  throw UsageError(what + " '" + whole + "': at most three extents are allowed");
 }
 
 VariableWords parse_variable(const std::string& word) {

@@ -29,7 +29,10 @@ std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whol
     if (error != std::errc() || extent == 0) {
       throw InputError("'" + whole + "': an extent is not a whole number above 0");
     }
-    if (extent > kMaxBytes / product) throw InputError("'" + whole + "' is too large");
+    if (extent > kMaxBytes / product) {
+      throw InputError("'" + whole + "' is too large; at most " + std::to_string(kMaxBytes) +
+                       " elements are allowed");
+    }
     product *= extent;
     shape.push_back(extent);
     text.remove_prefix(static_cast<size_t>(end - text.data()));

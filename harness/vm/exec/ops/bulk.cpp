@@ -273,8 +273,8 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
     const auto map = decode_tensor_map({request.host[lane], kTensorMapBytes});
     if (!map) invalid(i, lane, "there is no tensor map at this address");
     // The host's maps are good; one that the kernel has edited may lack something.
-    if (const char* problem = problem_of(*map)) {
-      invalid(i, lane, std::string("the tensor map cannot be used: ") + problem);
+    if (const std::string problem = problem_of(*map); !problem.empty()) {
+      invalid(i, lane, "the tensor map cannot be used: " + problem);
     }
     if (map->rank != dimensions) {
       invalid(i, lane,
@@ -471,6 +471,13 @@ Step wait(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+// The value is opaque: a cache hint has no effect here.
+Step make_policy(Warp& w, const Op& op) {
+  uint64_t* d = w.at<uint64_t>(op.r[0]);
+  for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
+  return Step::kNext;
+}
+
 Step nothing(Warp&, const Op&) {
   return Step::kNext;
 }
@@ -568,13 +575,6 @@ Bound bulk_wait(Modifiers& m) {
 Bound prefetch_tensormap(Modifiers& m) {
   m.choice({"const", "param"});
   return code(nothing);
-}
-
-// The value is opaque: a cache hint has no effect here.
-static Step make_policy(Warp& w, const Op& op) {
-  uint64_t* d = w.at<uint64_t>(op.r[0]);
-  for_lanes(w.mask, [&](int lane) { d[lane] = uint64_t{1} << 60; });
-  return Step::kNext;
 }
 
 Bound createpolicy(Modifiers& m) {
