@@ -34,6 +34,7 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
   exact_ = std::move(reference.exact);
   spread_ = std::move(reference.spread);
   element_spread_ = std::move(reference.element_spread);
+  largest_score_ = std::move(reference.largest_score);
   lse_ = std::move(reference.lse_exact);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const auto straightforward = static_cast<double>(reference.lse_straightforward[r]);
@@ -51,11 +52,12 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
 }
 
 double Verifier::tolerance(std::size_t element, double* floor) const {
-  const double spread = spread_[element / static_cast<std::size_t>(problem_.head_dim)];
-  const double magnitude = std::abs(exact_[element]);
-  const double least = problem_.dtype == Dtype::f16
-                           ? 0x1p-10 * std::max(spread, element_spread_[element])
-                           : 0x1p-24 * (16 * spread + 4 * magnitude);
+  const std::size_t row = element / static_cast<std::size_t>(problem_.head_dim);
+  const double spread = spread_[row], magnitude = std::abs(exact_[element]);
+  const double of_scores = 0x1p-24 * largest_score_[row] * spread;
+  const double least = of_scores + (problem_.dtype == Dtype::f16
+                                        ? 0x1p-10 * std::max(spread, element_spread_[element])
+                                        : 0x1p-24 * (16 * spread + 4 * magnitude));
   const double before_rounding = 2 * relative_error_ * spread + least;
   // The kernel's value may lie just across a power of two, where the ulp doubles.
   const double rounding = half_ulp(problem_.dtype, magnitude + before_rounding);

@@ -53,7 +53,8 @@ struct VerifierOptions {
 ///             escapes and nobody needs twice), plus for f16 2 * 2^-11 max(s_i, s_ic) with s_ic the
 ///             ReferenceRows::element_spread (P's own rounding: the straightforward computation has
 ///             the largest P of a row exactly 1, a kernel whose reference is not the maximum has
-///             not), for f32 2^-24 (16 s_i + 4 |exact_ic|) (approximate exp2 and reciprocal).
+///             not), for f32 2^-24 (16 s_i + 4 |exact_ic|) (approximate exp2 and reciprocal), and
+///             for both 2^-24 s_i times the largest |score| of the row (one more rounding of it).
 class Verifier {
  public:
   /// Computes the reference; multi-threaded. The inputs are not needed afterwards.
@@ -80,9 +81,10 @@ class Verifier {
   std::vector<double> exact_;   // rows x head_dim
   std::vector<double> spread_;  // per row
   std::vector<double> element_spread_;
-  std::vector<double> lse_;    // per row
-  double lse_error_ = 0;       // largest error of the straightforward LSE
-  double relative_error_ = 0;  // E
+  std::vector<double> largest_score_;  // per row
+  std::vector<double> lse_;            // per row
+  double lse_error_ = 0;               // largest error of the straightforward LSE
+  double relative_error_ = 0;          // E
 };
 
 }  // namespace fa

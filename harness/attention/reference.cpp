@@ -62,16 +62,17 @@ class RowGroup {
         p_(rows.size() * idx(stride_)) {}
 
   void run(double* exact, float* straightforward, double* spread, double* element_spread,
-           double* lse_exact, float* lse_straightforward) {
+           double* largest_score, double* lse_exact, float* lse_straightforward) {
     std::fill_n(exact, std::ssize(rows_) * d_, 0.0);
     std::fill_n(straightforward, std::ssize(rows_) * d_, 0.0f);
     std::fill_n(spread, std::ssize(rows_), 0.0);
     std::fill_n(element_spread, std::ssize(rows_) * d_, 0.0);
+    std::fill_n(largest_score, std::ssize(rows_), 0.0);
     std::fill_n(lse_exact, std::ssize(rows_), -std::numeric_limits<double>::infinity());
     std::fill_n(lse_straightforward, std::ssize(rows_), -std::numeric_limits<float>::infinity());
     if (keys_ == 0) return;
     scores();
-    for (std::int64_t r = 0; r < std::ssize(rows_); ++r) softmax(r);
+    for (std::int64_t r = 0; r < std::ssize(rows_); ++r) largest_score[r] = softmax(r);
     weighted_sum(exact, straightforward, element_spread);
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
       const double sum = exact_sum_[r];
@@ -173,7 +174,8 @@ class RowGroup {
     std::copy_n(exact, kKeys, s_exact);
   }
 
-  void softmax(std::int64_t r) {
+  // Returns the largest magnitude of a score.
+  double softmax(std::int64_t r) {
     const std::int64_t visible = visible_keys(problem_, rows_[idx(r)].row, head_);
     float* p = &p_[idx(r * stride_)];
     double* exact = &p_exact_[idx(r * stride_)];
@@ -181,10 +183,11 @@ class RowGroup {
     const double scale = problem_.scale();
     const auto scale_float = static_cast<float>(scale);
     float max = -std::numeric_limits<float>::infinity();
-    double max_exact = -std::numeric_limits<double>::infinity();
+    double max_exact = -std::numeric_limits<double>::infinity(), largest = 0;
     for (std::int64_t j = 0; j < visible; ++j) {
       max = std::max(max, p[j] *= scale_float);
       max_exact = std::max(max_exact, exact[j] *= scale);
+      largest = std::max(largest, std::abs(exact[j]));
     }
     float sum = 0;
     double sum_exact = 0;
@@ -201,6 +204,7 @@ class RowGroup {
     sum_[r] = sum;
     exact_max_[r] = max_exact;
     exact_sum_[r] = sum_exact;
+    return largest;
   }
 
   void weighted_sum(double* exact, float* straightforward, double* squares) {
@@ -352,6 +356,7 @@ ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
   result.straightforward.resize(rows.size() * idx(d));
   result.spread.resize(rows.size());
   result.element_spread.resize(rows.size() * idx(d));
+  result.largest_score.resize(rows.size());
   result.lse_exact.resize(rows.size());
   result.lse_straightforward.resize(rows.size());
 
@@ -370,7 +375,8 @@ ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
       RowGroup group(problem, inputs, std::span(rows).subspan(idx(first), idx(last - first)));
       group.run(&result.exact[idx(first * d)], &result.straightforward[idx(first * d)],
                 &result.spread[idx(first)], &result.element_spread[idx(first * d)],
-                &result.lse_exact[idx(first)], &result.lse_straightforward[idx(first)]);
+                &result.largest_score[idx(first)], &result.lse_exact[idx(first)],
+                &result.lse_straightforward[idx(first)]);
     }
   });
   return result;

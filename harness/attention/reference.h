@@ -51,6 +51,8 @@ struct ReferenceRows {
   /// The same per element, root of sum_j p_j^2 v_jc^2: where few keys decide a row, its columns
   /// differ. Like O, head_dim values a row.
   std::vector<double> element_spread;
+  /// Per row, the largest magnitude of a scaled score that the row sees.
+  std::vector<double> largest_score;
   /// Log-sum-exp of the scaled scores, natural logarithm: FP64, and as the straightforward
   /// computation has it (the maximum plus the logarithm of the FP32 row sum). -infinity for a row
   /// without a visible key.

@@ -92,6 +92,8 @@ class Collector {
     add(2, 2, {2 * q(), 5 * kv()}, {Distribution::needle});
     add(1, 2, {4 * q(), kv()}, {Distribution::normal});
     if (causal_) add(1, 2, {q(), 5 * kv()}, {Distribution::needle});
+    // Repairs are unrolled: spikes in every column of a thread's fragment.
+    if (!causal_) add(1, 2, {8 * q(), 2 * kv()}, {Distribution::spike});
     if (!can(Capabilities::ragged)) return;
     add_grouped(2, 6, {130, 321}, 2, {Distribution::needle, Distribution::spike});
     for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
@@ -104,8 +106,6 @@ class Collector {
     // Copies are unrolled, a few rows each: the last row and the last key in every one of them.
     for (std::int64_t row = 8; row < 128 && !causal_; row += 8)
       add(1, 1, {row + 1, (row * 3) % 128 + 1}, {Distribution::normal});
-    // So are repairs: spikes in every column of a thread's fragment.
-    if (!causal_) add(1, 2, {8 * q(), 2 * kv()}, {Distribution::spike});
   }
 
   void full() {

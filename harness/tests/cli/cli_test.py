@@ -250,7 +250,6 @@ class BadProblems(CliCase):
 
     def test_tile(self) -> None:
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
-        self.refused("run", "01", "--tile", "", says="--tile.*a tile is expected, such as 64x32w2")
 
     def test_words(self) -> None:
         allowed = "allowed: normal, uniform, large, needle, rising, spike, low, high"
