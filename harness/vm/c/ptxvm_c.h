@@ -87,8 +87,7 @@ typedef struct ptxvm_launch_config {
   uint32_t cluster[3];          /* offset 24: blocks */
   uint32_t shared_bytes;        /* offset 36: dynamic shared memory of a block */
   int32_t threads;              /* offset 40: of the host; 0: all cores */
-  int32_t reversed;             /* offset 44: warps, and as many blocks as the card holds, take their
-                                   turns last to first */
+  int32_t reversed;             /* offset 44: warps and resident blocks take turns last to first */
   int32_t checkers;             /* offset 48: watch for races, copies never waited for, ... */
   int32_t traced;               /* offset 52: number of blocks in the trace */
   const uint32_t* trace_blocks; /* offset 56: their linear indices */
