@@ -29,7 +29,8 @@ BUILD_PTX = FA.parent / "ptx"
 class Run(CliCase):
     def test_options(self) -> None:
         texts = set()
-        for options in ((), ("--threads", 1), ("--reversed",), ("--max-steps", 1 << 40), ("--no-checkers",)):
+        more = ("--max-steps", 1 << 40)
+        for options in ((), ("--threads", 1), ("--reversed",), ("--no-checkers",), more):
             out = self.fa("run", "06", *SMALL, *options, code=OK, out=r".*correct.*", err=ON_VM)
             texts.add(out)
         self.assertEqual(len(texts), 1, "the result depends on how the machine runs")

@@ -339,6 +339,10 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
       "allowed");
   problem = cache(1, 4, 2, 100, 128);
   CHECK(refusal("08", problem)
+            .starts_with("08_causal takes no heads of K and V that query heads share, writes no "
+                         "log-sum-exp; 09, 31, 33"));
+  problem.lse = false;
+  CHECK(refusal("08", problem)
             .starts_with("08_causal takes no heads of K and V that query heads share; 09, 31, 33"));
   problem.seq_q = problem.seq_kv;
   problem.lengths = {100};

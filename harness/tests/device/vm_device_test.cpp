@@ -201,7 +201,7 @@ TEST_CASE("a kernel that never ends is stopped, and says where") {
           "probe: the launch has executed more than 100000 instructions, which is the limit; "
           "--max-steps allows more");
     CHECK(contains(text_of(fault.findings), "kernel probe, block (0, 0, 0), warp 0"));
-    CHECK(contains(text_of(fault.findings), "warp 0 is at line 8, bra"));
+    CHECK(contains(text_of(fault.findings), "warp 0 is at line 10, bra"));
   }
 }
 
@@ -219,8 +219,9 @@ TEST_CASE("an interrupt says what was running") {
 TEST_CASE("no committed launch comes near the limit of steps") {
   for (const char* file : {"counts.json", "counts_decode.json"}) {
     std::ifstream in(fs::path(FA_COUNTS) / file);
+    const Json document = Json::parse(in);
     std::size_t counted = 0;
-    for (const Json& each : Json::parse(in).at("rows")) {
+    for (const Json& each : document.at("rows")) {
       const Row row = row_from_json(each);
       if (!row.counts) continue;
       const auto executed = std::find_if(row.counts->begin(), row.counts->end(),
@@ -231,7 +232,7 @@ TEST_CASE("no committed launch comes near the limit of steps") {
             100 * static_cast<std::uint64_t>(executed->second));
       ++counted;
     }
-    CHECK(counted > 50);
+    CHECK(counted > 30);
   }
 }
 

@@ -71,6 +71,7 @@ class OwnRungTest(PageTest):
         self.assertEqual(self.run_command("build/fa check my --device vm").returncode, 1)
         self.more_kernels()
         self.an_exercise()
+        self.mistakes()
         self.a_taken_id()
 
     def more_kernels(self) -> None:
@@ -126,6 +127,31 @@ class OwnRungTest(PageTest):
         self.assertIn("does not compile; checked with build/own/fa_ex12_descriptor\n", said)
         self.assertIn("\nsolved", said)
         file.unlink()
+
+    def mistakes(self) -> None:
+        """Those of a planner are wrong verdicts of its rung; a mangled name is recognised."""
+        first = (self.own / "my_first.cu").read_text(encoding="utf-8")
+        empty = first.replace("my_first", "empty_grid").replace(
+            "  launch.grid = {", "  if (problem.heads > 1) throw 42;\n  launch.grid = {0 * "
+        )
+        (self.own / "empty_grid.cu").write_text(empty, encoding="utf-8")
+        mangled = first.replace("my_first", "mangled_one").replace('extern "C" ', "")
+        (self.own / "mangled_one.cu").write_text(mangled, encoding="utf-8")
+        self.succeed("cmake --build build --target fa")
+        said = self.run_command("build/fa check empty --device vm")
+        self.assertEqual(said.returncode, 1, said.stdout)
+        for line in (
+            r"wrong: .*: fa_empty_grid: a grid extent of 0 is not between 1 and \d+",
+            r"wrong: .*: the planner of empty_grid threw what is no std::exception",
+            r"empty_grid 64x1w2 d64 +0 passed +\d+ wrong +0 refused  no output to compare  wrong",
+        ):
+            self.assertRegex(said.stdout, rf"(?m)^{line}$")
+        said = self.run_command("build/fa run mangled --device vm --dim 64 --seq 64")
+        self.assertEqual(said.returncode, 3, said.stdout)
+        says = r'mangled_one.ptx has fa_mangled_one\(float const\*, .*: declare it extern "C"'
+        self.assertRegex(said.stdout, says)
+        for name in ("empty_grid", "mangled_one"):
+            (self.own / f"{name}.cu").unlink()
 
     def a_taken_id(self) -> None:
         first = (self.own / "my_first.cu").read_text(encoding="utf-8")
