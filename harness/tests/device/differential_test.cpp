@@ -51,7 +51,7 @@ Shown run(const LaunchPlan& plan, const Problem& problem, const Inputs& inputs, 
     device.launch(plan);
     shown.counts = device.total_counts();
   } catch (const KernelFault& fault) {
-    shown.findings = fault.details;
+    shown.findings = fault.what() + ("\n" + text_of(fault.findings));
   }
   shown.output = device.download_output().bytes;
   if (problem.lse) shown.lse = device.download_lse().bytes;
