@@ -13,7 +13,6 @@ Three checks; the exit status is 1 where one fails.
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -8,8 +8,8 @@
 
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/inputs.h"
-#include "kernels/problem.h"
 #include "harness/attention/reference.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/types.h"
 #include "harness/attention/inputs.h"
 #include "kernels/problem.h"
+#include "kernels/types.h"
 
 namespace fa {
 

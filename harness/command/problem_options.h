@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "kernels/problem.h"
 #include "kernels/catalogue.h"
+#include "kernels/problem.h"
 
 namespace fa::cli {
 

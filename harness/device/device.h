@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "kernels/problem.h"
 #include "harness/device/stopwatch.h"
 #include "kernels/launch_plan.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

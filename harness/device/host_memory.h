@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "kernels/problem.h"
 #include "harness/io/memory.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

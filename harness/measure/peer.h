@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/problem.h"
 #include "harness/device/gpu.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

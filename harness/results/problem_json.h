@@ -2,8 +2,8 @@
 // Problems as result files, plans and the pages hold them.
 #pragma once
 
-#include "kernels/problem.h"
 #include "harness/results/json.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

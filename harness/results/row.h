@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "harness/attention/inputs.h"
-#include "kernels/problem.h"
 #include "harness/environment/occupancy.h"
 #include "harness/results/json.h"
 #include "harness/results/problem_json.h"
+#include "kernels/problem.h"
 
 namespace fa {
 

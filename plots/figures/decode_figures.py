@@ -522,7 +522,7 @@ def even_shares() -> list[range]:
 
 def blocks_of(begins: int, ends: int, tiles: int) -> range:
     """The blocks that a head's first and last tile belong to, as the kernel finds them."""
-    require_formula("46", "((tile + int64_t{1}) * gridDim.x - 1) / all")
+    require_formula("46", "((tile + int64_t{1}) * shares_of(all) - 1) / all")
     first, final = ((begins + 1) * BLOCKS - 1) // tiles, (ends * BLOCKS - 1) // tiles
     found = [i for i, share in enumerate(even_shares()) if set(share) & set(range(begins, ends))]
     assert found == list(range(first, final + 1))

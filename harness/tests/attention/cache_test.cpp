@@ -6,12 +6,12 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/types.h"
 #include "harness/attention/inputs.h"
 #include "harness/attention/metamorphic.h"
 #include "harness/attention/mutants.h"
 #include "harness/attention/reference.h"
 #include "harness/tests/catch.h"
+#include "kernels/types.h"
 
 using namespace fa;
 
