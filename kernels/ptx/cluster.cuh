@@ -26,11 +26,12 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t shared, int rank) {
   return address;
 }
 
-/// Arrives at the barrier of block `rank`, in the default scope, .cta: with .release.cluster the
-/// thread would first wait for all its accesses to global memory. That is enough where what follows
-/// there overwrites what was read here, and the arrival depends on the values that were read: by a
-/// branch on them, or by the wait for the products that read them. A read cannot see what is
-/// written only because it has ended. PTX ISA: "mbarrier.arrive", "No-Thin-Air".
+/// Arrives at the barrier of block `rank` with the default scope, .cta. With .release.cluster the
+/// thread would first wait for all its accesses to global memory. The narrow scope suffices where
+/// block `rank` waits there only to overwrite what this thread has read, and the arrival depends on
+/// the values read, by a branch on them or by a wait for the wgmma that use them: then the store
+/// depends on the read, which so cannot return its value. PTX ISA: "mbarrier.arrive",
+/// "No-Thin-Air".
 __device__ __forceinline__ void cluster_arrive(uint32_t barrier, int rank) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address(barrier, rank))
                : "memory");

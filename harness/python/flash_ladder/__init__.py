@@ -92,8 +92,8 @@ def attention(
     scores.
 
     On a GPU the rung is enqueued on the current stream, and nothing waits for it, nor looks at the
-    values of page_table and kv_scales: a page that is out of range reads what is no key. There is no
-    gradient yet.
+    values of page_table and kv_scales: a page that is out of range reads what is no key. There is
+    no gradient yet.
     Raises Refused (a ValueError) for a problem that the rung does not take.
     """
     # A call takes microseconds, of which an import that finds its module takes one.
