@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Everything that can be tested on this machine: set-up, build, tests, formatting, clang-tidy.
 #   scripts/test.sh [options of ctest]
+#   scripts/test.sh --only TEST        in a built tree: builds what this test runs, and runs it
 # Tests that need a GPU are reported as skipped where there is none.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -28,10 +29,43 @@ check_options() {
   done
 }
 
+# built_by TEST: the files of the build that its command names, one a line; exit 2 where there is no
+# such test.
+built_by() {
+  ctest --test-dir "$BUILD_DIR" --show-only=json-v1 | python3 -c '
+import difflib, json, subprocess, sys
+build, name = sys.argv[1:]
+tests = {test["name"]: test.get("command", []) for test in json.load(sys.stdin)["tests"]}
+if name not in tests:
+    near = ", ".join(difflib.get_close_matches(name, tests, n=3)) or "ctest -N lists them"
+    sys.exit(f"test.sh: there is no test \"{name}\"; the nearest: {near}")
+listed = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], capture_output=True, text=True)
+outputs = {line.partition(": ")[0] for line in listed.stdout.splitlines()}
+words = {word.removeprefix(f"{build}/") for word in tests[name]}
+print("\n".join(sorted(words & outputs)))' "$BUILD_DIR" "$1" || return 2
+}
+
+run_only() {
+  local files targets=()
+  [[ -f $BUILD_DIR/build.ninja ]] || set_up_and_build "python web" fa
+  files="$(built_by "$1")" || exit 2
+  [[ -z $files ]] || mapfile -t targets <<<"$files"
+  if [[ ${#targets[@]} -gt 0 ]]; then
+    run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" --target "${targets[@]}" >&2 ||
+      die "the build failed; see above" 1
+  fi
+  run_group ctest --test-dir "$BUILD_DIR" --output-on-failure -R "^${1//./\\.}\$"
+}
+
 main() {
   if [[ ${1:-} == -h || ${1:-} == --help ]]; then
     show_usage
     return 0
+  fi
+  if [[ ${1:-} == --only ]]; then
+    [[ $# -eq 2 && -n $2 ]] || die "--only needs the name of one test, and nothing behind it"
+    run_only "$2"
+    return
   fi
   check_options "$@"
   set_up_and_build "python web"

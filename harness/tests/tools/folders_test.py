@@ -70,6 +70,8 @@ class FoldersTest(support.FolderTest):
             ("test.sh --frob", "unknown option '--frob'; allowed: -R --tests-regex "),
             ("test.sh -R vm frob", "unknown option 'frob'; allowed: -R"),
             ("test.sh -VV -R", "-R needs a value"),
+            ("test.sh --only", "--only needs the name of one test"),
+            ("test.sh --only a b", "--only needs the name of one test"),
             ("docs.sh site frob", "unknown word 'frob'; allowed: serve, check, or one folder"),
             ("docs.sh serve frob", "unknown word 'frob'; allowed: serve, check, or one folder"),
             ("docs.sh --frob", "unknown option '--frob'; allowed: serve, check, or a folder"),
@@ -87,6 +89,18 @@ class FoldersTest(support.FolderTest):
                 self.assertIn(f"{script}: error: {message}", done.stderr)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertFalse(log.exists())
+
+    def test_one_test_is_built_and_run(self) -> None:
+        build = os.environ.get("FA_BUILD_DIR", str(support.REPOSITORY / "build"))
+        if not Path(build, "build.ninja").is_file():
+            self.skipTest("not built by ninja")
+        command = f"'{support.REPOSITORY}/scripts/test.sh' --only"
+        done = self.bash(f"{command} vm.layout_test", FA_BUILD_DIR=build)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("100% tests passed, 0 tests failed out of 1", done.stdout)
+        done = self.bash(f"{command} vm.layout", FA_BUILD_DIR=build)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('no test "vm.layout"; the nearest: vm.layout_test', done.stderr)
 
     def test_a_site_where_nothing_can_be_written(self) -> None:
         file = self.folder / "file"
