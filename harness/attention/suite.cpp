@@ -32,6 +32,7 @@ class Collector {
     add_cached({.heads = 16, .seq_kv = 130, .own_kv_heads = 1}, {Distribution::needle});
     add_cached({.heads = 8, .seq_kv = 200, .own_kv_heads = 2}, shifted());
     many_entries();
+    ends();
     // An empty entry, a single key, whole blocks and a key beyond.
     add_cached({.batch = 6,
                 .heads = 6,
@@ -74,6 +75,29 @@ class Collector {
     }
     add_cached({.batch = 70, .heads = 2, .seq_kv = 100, .lengths = random_lengths(70, 100, 2)},
                {Distribution::needle}, 1);
+    // Lengths are added up four at a time where a lane has that many.
+    for (const std::int64_t batch : {100, 130}) {
+      add_single({.batch = batch, .heads = 1, .seq_kv = 140});
+      add_single(
+          {.batch = batch, .heads = 1, .seq_kv = 140, .lengths = random_lengths(batch, 140, 3)});
+    }
+    // Heads of a single tile, so that the second tile of a share is another head's.
+    for (const int sms : {1, 3, 7}) {
+      add_single({.batch = 40, .heads = 4, .seq_kv = 50}, sms);
+      add_single({.batch = 40, .heads = 4, .seq_kv = 50, .lengths = random_lengths(40, 50, 4)},
+                 sms);
+    }
+  }
+
+  // Where loops over a tile, over heads and over lengths end.
+  void ends() {
+    for (const std::int64_t n : {60, 120, 170}) add_single({.heads = 2, .seq_kv = n});
+    for (const std::int64_t n : {40, 300, 600})
+      add_single({.heads = 8, .seq_kv = n, .own_kv_heads = 1});
+    add_single({.batch = 2, .heads = 2, .seq_kv = 5, .lengths = {5, 0}});
+    add_single({.batch = 3, .heads = 1, .seq_kv = 9, .lengths = {5, 9, 0}});
+    add_single({.batch = 6, .heads = 4, .seq_kv = 256, .lengths = {256, 64, 128, 256, 128, 64}}, 1);
+    add_single({.batch = 6, .heads = 2, .seq_kv = 80, .page = 16}, 1);
   }
 
   void quick() {
@@ -103,9 +127,10 @@ class Collector {
     add(1, 2, {130, 128}, {Distribution::normal});
     add(1, 2, {128, 129}, {Distribution::normal});
     add(1, 2, {65, 321}, {Distribution::spike});
-    // Copies are unrolled, a few rows each: the last row and the last key in every one of them.
+    // Copies are unrolled, a few rows each: the last row and the last key in every one of them, at
+    // the beginning of a copy and in its middle.
     for (std::int64_t row = 8; row < 128 && !causal_; row += 8)
-      add(1, 1, {row + 1, (row * 3) % 128 + 1}, {Distribution::normal});
+      add(1, 1, {row + (row % 16 == 0 ? 4 : 1), (row * 3) % 128 + 1}, {Distribution::normal});
   }
 
   void full() {
@@ -176,17 +201,29 @@ class Collector {
     add_case(problem, kinds);
   }
 
-  // A problem with a cache: for each number of new queries that the rung takes, and in pages. The
-  // quick suite has one size of pages, or none, for each number of queries; the other sizes with
-  // one query, and further queries, with the last of the kinds.
-  void add_cached(Problem problem, const std::vector<InputKind>& kinds, int sms = 0) {
+  // Gives the problem the rung's types; false where the rung does not take it.
+  bool takes(Problem& problem) const {
     problem.head_dim = dim_.head_dim;
     problem.dtype = rung_.dtype;
     problem.e4m3 = can(Capabilities::e4m3);
     problem.lse = can(Capabilities::lse);
     problem.causal = causal_;
-    if (!problem.lengths.empty() && !can(Capabilities::lengths)) return;
-    if (problem.group() > 1 && !can(Capabilities::grouped)) return;
+    return (problem.lengths.empty() || can(Capabilities::lengths)) &&
+           (problem.group() == 1 || can(Capabilities::grouped)) &&
+           (problem.page == 0 || can(Capabilities::paged));
+  }
+
+  // A problem with a cache for one query, which the mask does not change.
+  void add_single(Problem problem, int sms = 0) {
+    problem.seq_q = 1;
+    if (!causal_ && takes(problem)) add_case(problem, {Distribution::needle}, sms);
+  }
+
+  // A problem with a cache: for each number of new queries that the rung takes, and in pages. The
+  // quick suite has one size of pages, or none, for each number of queries; the other sizes with
+  // one query, and further queries, with the last of the kinds.
+  void add_cached(Problem problem, const std::vector<InputKind>& kinds, int sms = 0) {
+    if (!takes(problem)) return;
     constexpr std::array<std::array<std::int64_t, 2>, 4> kPaired{
         {{1, 0}, {2, 16}, {5, 64}, {16, 0}}};
     for (const auto [queries, own_page] : kPaired) {
