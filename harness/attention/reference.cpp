@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <span>
 
@@ -112,7 +111,6 @@ class RowGroup {
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
       load(inputs_.q, (head_ * problem_.seq_q + rows_[idx(r)].row) * d_, d_, q.data() + r * d_);
     }
-    const std::vector<std::int64_t> columns = falling_products(q);
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
       load_keys(inputs_.k, inputs_.k_scale(problem_, head_), first, count, tile.data());
@@ -124,54 +122,26 @@ class RowGroup {
         }
       }
       for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
-        dots(columns, q.data() + r * d_, k.data(), k_exact.data(), &p_[idx(r * stride_ + first)],
+        dots(q.data() + r * d_, k.data(), k_exact.data(), &p_[idx(r * stride_ + first)],
              &p_exact_[idx(r * stride_ + first)]);
       }
     }
   }
 
-  // The columns, those with the largest products q_c k_c first (over these rows, and over keys from
-  // all parts of the sequence).
-  std::vector<std::int64_t> falling_products(const std::vector<float>& q) const {
-    std::vector<float> key(idx(d_)), most_q(idx(d_)), most_k(idx(d_));
-    const auto raise = [this](std::vector<float>& most, const float* values) {
-      for (std::int64_t c = 0; c < d_; ++c)
-        most[idx(c)] = std::max(most[idx(c)], std::abs(values[c]));
-    };
-    for (std::int64_t r = 0; r < std::ssize(rows_); ++r) raise(most_q, q.data() + r * d_);
-    for (std::int64_t i = 0; i < kKeys; ++i) {
-      load_keys(inputs_.k, 1, i * (keys_ - 1) / (kKeys - 1), 1, key.data());
-      raise(most_k, key.data());
-    }
-    std::vector<std::int64_t> columns(idx(d_));
-    std::iota(columns.begin(), columns.end(), 0);
-    std::stable_sort(columns.begin(), columns.end(), [&](std::int64_t a, std::int64_t b) {
-      return most_q[idx(a)] * most_k[idx(a)] > most_q[idx(b)] * most_k[idx(b)];
-    });
-    return columns;
-  }
-
-  // Each score in FP32 is the sum in one of two orders, that of the columns or the given one, which
-  // has the larger error.
-  void dots(const std::vector<std::int64_t>& columns, const float* q, const float* k,
-            const double* k_exact, float* s, double* s_exact) const {
-    float sum[kKeys] = {}, other[kKeys] = {};
-    double exact[kKeys] = {};
+  void dots(const float* q, const float* k, const double* k_exact, float* s,
+            double* s_exact) const {
+    float sum[kKeys] = {};
+    double sum_exact[kKeys] = {};
     for (std::int64_t c = 0; c < d_; ++c) {
-      const std::int64_t o = columns[idx(c)];
+      const float qc = q[c];
+      const auto qc_exact = static_cast<double>(qc);
       for (std::int64_t j = 0; j < kKeys; ++j) {
-        sum[j] += q[c] * k[c * kKeys + j];
-        other[j] += q[o] * k[o * kKeys + j];
-        exact[j] += static_cast<double>(q[c]) * k_exact[c * kKeys + j];
+        sum[j] += qc * k[c * kKeys + j];
+        sum_exact[j] += qc_exact * k_exact[c * kKeys + j];
       }
     }
-    for (std::int64_t j = 0; j < kKeys; ++j) {
-      const auto error = [&](float rounded) {
-        return std::abs(static_cast<double>(rounded) - exact[j]);
-      };
-      s[j] = error(other[j]) > error(sum[j]) ? other[j] : sum[j];
-    }
-    std::copy_n(exact, kKeys, s_exact);
+    std::copy_n(sum, kKeys, s);
+    std::copy_n(sum_exact, kKeys, s_exact);
   }
 
   // Returns the largest magnitude of a score.

@@ -42,8 +42,6 @@ struct ReferenceRows {
   ///        P V in an FP32 accumulator that truncates after each 8 keys, as tensor cores do
   ///        (Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores").
   ///   f32: FP32 throughout, each sum in sequence.
-  /// A score is summed in the order of the columns and with its largest products first, where each
-  /// later addition rounds at the size of the whole sum; the order with the larger error counts.
   std::vector<float> straightforward;
   /// Per row, root of sum_j p_j^2 mean_c(v_jc^2): what independent relative errors of the p_j
   /// amount to in O, per unit of error.

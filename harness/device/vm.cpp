@@ -165,9 +165,11 @@ std::vector<std::string> VmDevice::nonzero_scratch() {
   for (const HeldScratch& held : scratch_) {
     if (!held.zeroed) continue;
     const std::span<std::byte> bytes = memory_->bytes(held.address);
-    if (std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; })) continue;
+    if (std::all_of(bytes.begin(), bytes.end(),
+                    [](std::byte byte) { return byte == std::byte{0}; }))
+      continue;
     nonzero.emplace_back(held.name);
-    std::ranges::fill(bytes, std::byte{0});
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
   }
   return nonzero;
 }

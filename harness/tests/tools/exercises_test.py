@@ -103,9 +103,9 @@ class ShippedTest(unittest.TestCase):
         """Each failure that is shown has this finding."""
         head, *failures = self.unsolved(number)
         self.assertRegex(head, r"wrong  results: [1-9]\d* cases of fa check ex\d+ fail")
-        self.assertEqual(len(failures), 4)  # three of them and "..."
-        for failure in failures[:3]:
-            self.assertRegex(failure, finding)
+        self.assertTrue(failures)  # a finding is shown for the first case that has it
+        for failure in failures:
+            self.assertRegex(failure, rf"{finding}|^ *\.\.\.$")
 
     def excess(self, line: str) -> tuple[int, int]:
         """What was found and what is needed."""
@@ -114,7 +114,7 @@ class ShippedTest(unittest.TestCase):
         return int(found[1]), int(found[2])
 
     def test_any_length_reads_outside(self) -> None:
-        self.finds_in_all_cases(4, r"global read of 4 bytes out of bounds: at \+\d+ of buffer 'Q'")
+        self.finds_in_all_cases(4, r"global read of 4 bytes out of bounds: at \+\d+ of buffer '[QKV]'")
 
     def test_sectors_are_wasted(self) -> None:
         results, sectors = self.unsolved(5)
