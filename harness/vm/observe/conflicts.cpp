@@ -2,9 +2,11 @@
 #include "observe/conflicts.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "exec/fault.h"
 
@@ -37,11 +39,14 @@ template <class T>
 std::string number(const std::byte* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
-  char text[32];
-  if constexpr (sizeof value == 1) {
+  if constexpr (std::is_integral_v<T>) {
     return std::to_string(value);
-  } else {
-    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+  } else {  // the fewest digits that are this number; not every library's to_chars has floats
+    char text[32];
+    for (int digits = 6;; ++digits) {
+      std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
+      if (digits == 17 || !(static_cast<T>(std::strtod(text, nullptr)) != value)) return text;
+    }
   }
 }
 
