@@ -75,9 +75,10 @@ DeviceDescription device_for(const Case& asked, DeviceDescription device) {
   return device;
 }
 
-/// Whether a case for few SMs would repeat what the whole device does with it.
+/// Whether a case for few SMs would repeat what the whole device does with it. A planner that fails
+/// is judged with the case.
 bool is_the_same_on_few_sms(const Subject& subject, const Case& asked,
-                            const DeviceDescription& device) {
+                            const DeviceDescription& device) try {
   if (asked.sms == 0) return false;
   const auto grid = [&](const DeviceDescription& each) {
     const Item item =
@@ -85,6 +86,8 @@ bool is_the_same_on_few_sms(const Subject& subject, const Case& asked,
     return item.refused.empty() ? item.plan.launches.front().grid : Dim3{};
   };
   return grid(device) == grid(device_for(asked, device));
+} catch (const KernelFault&) {
+  return false;
 }
 
 /// The union of the subjects' suites, small problems first, so that each reference is computed
