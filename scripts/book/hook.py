@@ -70,6 +70,17 @@ def find_image(files: Files, url: str) -> Path | None:
     return Path(file.abs_src_path) if file and file.abs_src_path else None
 
 
+# Markers of scripts/docs.py are for whoever writes the page; the site has no use for them. What stands
+# in a code block stays, and so does the place of a widget (scripts/docs_hooks/web.py).
+MARKERS = re.compile(
+    r"(?P<kept>^```.*?^```$)|^<!-- (?!/?widget).*? -->\n|<!-- (?!/?widget).*? -->", re.M | re.S
+)
+
+
+def without_markers(markdown: str) -> str:
+    return MARKERS.sub(lambda match: match["kept"] or "", markdown)
+
+
 # --- events ---------------------------------------------------------------------------------------
 
 
@@ -97,7 +108,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             markdown = code.with_difference(markdown, root_of(config), rung, parent)
     except BookError as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
-    return figures.with_folded_tables(markdown)
+    return figures.with_folded_tables(without_markers(markdown))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -165,7 +165,7 @@ class ChapterTest(unittest.TestCase):
 
     def test_no_marker_and_no_mathematics_is_left_over(self) -> None:
         for page in pages():
-            for left in ("<!-- code:", "<!-- change:", 'class="arithmatex"'):
+            for left in ("<!-- code:", "<!-- change:", " tflops -->", 'class="arithmatex"'):
                 self.assertFalse(left in page.html, f"{page.path}: {left}")
 
 
