@@ -142,7 +142,7 @@ LseReport Verifier::check_lse(const HostTensor& lse) const {
     const auto got = static_cast<double>(lse.at(index));
     if (got == exact) continue;  // also -infinity
     const double magnitude = std::isfinite(exact) ? std::abs(exact) : 0;
-    const double floor = problem_.dtype == Dtype::f16 ? 0x1p-11 : 0x1p-22 * (magnitude + 4);
+    const double floor = 0x1p-22 * magnitude + (problem_.dtype == Dtype::f16 ? 0x1p-11 : 0x1p-20);
     const double allowed = 2 * lse_error_ + floor;
     double error = std::abs(got - exact);
     if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();

@@ -192,6 +192,36 @@ TEST_CASE("the right log-sum-exp passes") {
   }
 }
 
+TEST_CASE("a log-sum-exp far from 0 may have the roundings of a kernel that works in base 2") {
+  const Problem p{.heads = 4, .seq_q = 8, .seq_kv = 200, .head_dim = 64, .lse = true};
+  const Inputs inputs = make_inputs(p, {Distribution::low, 40}, 1);
+  const float factor = static_cast<float>(p.scale()) * 1.44269504f;
+  HostTensor lse = make_tensor(Dtype::f32, lse_shape(p), 0.0f), coarse = lse;
+  for (std::int64_t i = 0; i < lse.size(); ++i) {
+    float top = -kInfinity, sum = 0;
+    std::vector<float> scores;
+    for (std::int64_t j = 0; j < p.seq_kv; ++j) {
+      double score = 0;
+      for (std::int64_t c = 0; c < p.head_dim; ++c) {
+        score += static_cast<double>(inputs.q.at(i * p.head_dim + c)) *
+                 static_cast<double>(inputs.k.at((i / p.seq_q * p.seq_kv + j) * p.head_dim + c));
+      }
+      scores.push_back(static_cast<float>(score));
+      top = std::max(top, scores.back());
+    }
+    const float max = top * factor;
+    for (const float score : scores) sum += std::exp2(std::fmaf(score, factor, -max));
+    lse.set(i, (max + std::log2(sum)) * 0.693147181f);
+    coarse.set(i, lse.at(i) * (1 + 0x1p-19f));
+  }
+  const Verifier verifier(p, inputs);
+  const LseReport right = verifier.check_lse(lse);
+  CAPTURE(right.reason, lse.at(0));
+  CHECK(right.ok);
+  CHECK(lse.at(0) < -1000);
+  CHECK(!verifier.check_lse(coarse).ok);
+}
+
 TEST_CASE("a wrong log-sum-exp is rejected and named") {
   for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
     // The first 20 rows of each head see no key.
