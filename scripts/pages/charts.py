@@ -24,7 +24,7 @@ from pages.site import (
     Site,
 )
 
-PROVENANCE = re.compile(r"<dc:description>(.*?)</dc:description>", re.S)
+PROVENANCE = re.compile(r"<metadata>(.*?)</metadata>", re.S)
 
 
 

@@ -198,13 +198,20 @@ class ThemeTest(support.FolderTest):
         style.save(figure, self.folder / "chart", results, catalogue)
         return (self.folder / "chart.svg").read_text(encoding="utf-8"), catalogue
 
-    def test_every_colour_is_a_variable_with_two_values(self) -> None:
-        svg, _ = self.saved()
+    def test_every_colour_is_an_attribute_with_a_rule_for_the_dark(self) -> None:
+        svg, catalogue = self.saved()
         body = svg[svg.index("</style>") :]
-        self.assertEqual(re.findall(r'style="[^"]*#[0-9a-f]{6}', body), [])
-        light, dark = re.findall(r"svg\{([^}]*)\}", svg)
-        self.assertEqual(re.findall(r"--c\d+", light), re.findall(r"--c\d+", dark))
-        self.assertEqual(set(re.findall(r"--c\d+", body)), set(re.findall(r"--c\d+", light)))
+        self.assertNotIn("style=", body)
+        dark = themes.dark_colours(catalogue)
+        for name, colour in set(re.findall(r' (fill|stroke)="(#[0-9a-f]{6})"', body)):
+            if colour in dark:
+                self.assertIn(f'[{name}="{colour}"]{{{name}:{dark[colour]}}}', svg)
+
+    def test_no_group_and_no_name_is_without_a_use(self) -> None:
+        svg, _ = self.saved()
+        self.assertNotIn("<g>", svg)
+        for name in re.findall(r' id="([^"]*)"', svg):
+            self.assertRegex(svg, rf"#{name}\b")
 
     def test_the_dark_form_can_be_read(self) -> None:
         _, catalogue = self.saved()

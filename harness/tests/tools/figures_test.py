@@ -79,7 +79,7 @@ class FilesTest(unittest.TestCase):
                 self.assertGreater(len(root.findtext(f"{SVG}title") or ""), 8)
                 self.assertGreater(len(root.findtext(f"{SVG}desc") or ""), 40)
                 self.assertIn("prefers-color-scheme:dark", text)
-                self.assertNotRegex(text, r"href|url\(|@import|<script|<image")
+                self.assertNotRegex(text, r"href|url\(|var\(|@import|<script|<image")
                 self.assertLess(len(text), LARGEST)
 
     def test_letters_are_large_enough_for_a_phone(self) -> None:
