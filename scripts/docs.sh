@@ -39,7 +39,7 @@ build_live() {
       say "docs.sh: nvcc was not found (scripts/setup.sh cuda): the pages have no live parts"
       return 0
     fi
-    configure_and_build fa
+    configure_and_build fa fa_exercises
   elif ! fa_binary >/dev/null; then
     say "docs.sh: fa is not built: the pages have no live parts"
     return 0

@@ -7,6 +7,20 @@
 
 Everything is checked on the virtual machine. Exit 0 solved, 1 not yet, 2 usage, 3 fa is not there.
 FA_BUILD_DIR names the build folder; FA_OWN_DIR what CMake's FA_OWN_DIR names, if not kernels/own.
+
+An exercise is a section of docs/exercises.md, the file that it names, and beside that the same name
+with .toml, whose entries are:
+
+  trials             problems, {seq, seq_kv, causal, spread}, of two heads; the rules hold for the last
+  rules              {what, count, most or exactly}: a count of the machine, and a number or another count
+  page_rules         those that hold only for the page's version of the gap
+  background_copies  true where the copies must be in flight while the warp multiplies
+  gaps               of the page: {function, shipped, answer, says}, each a formula of the reader's
+  code               of the page: what calls them, in place of each gap of the file
+  unsolved           regular expressions of the findings for the file as it ships
+  cases              one of each failed case among these findings
+  wrong              solutions that are not right: {instruction, finding} that lacks an instruction,
+                     {text, instead, finding} with a mistake
 """
 
 from __future__ import annotations
@@ -16,13 +30,12 @@ import importlib.util
 import json
 import math
 import os
-import random
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +69,34 @@ class Exercise:
     number: int
     title: str
     file: str
-    check: Callable[[Path, Path], Iterator[Finding]]  # of the program and the reader's file
+    data: dict[str, Any]  # of the .toml
 
     @property
     def id(self) -> str:
         return f"ex{self.number}"
+
+
+SECTION = re.compile(r"^## (\d+)\. (.+)\n\n\[`\S+`\]\(exercises/(\S+?)\)", re.M)
+GAP = re.compile(r"[ \t]*(?://|#) Your code: begin.*?Your code: end[^\n]*\n", re.S)
+
+
+def read_exercises() -> Iterator[Exercise]:
+    for number, title, file in SECTION.findall(EXERCISES.with_suffix(".md").read_text("utf-8")):
+        data = (EXERCISES / file).with_suffix(".toml").read_text(encoding="utf-8")
+        yield Exercise(int(number), title, file, tomllib.loads(data))
+
+
+ALL = tuple(read_exercises())
+
+
+def fill(file: str | Path, code: list[str]) -> str:
+    """A file of docs/exercises with this code in place of its gaps."""
+    text = (EXERCISES / file).read_text(encoding="utf-8")
+    count = len(GAP.findall(text))
+    if not code or count != len(code):
+        sys.exit(f"error: {file} has {count} gaps, and {len(code)} are filled")
+    rest = iter(code)
+    return GAP.sub(lambda _: next(rest), text)
 
 
 # --- running fa -----------------------------------------------------------------------------------
@@ -93,174 +129,59 @@ def check_results(fa: Path, id: str) -> Finding:
     return Finding(False, text + ("\n         ..." if len(wrong) > SHOWN else ""))
 
 
-def count(fa: Path, id: str, *options: str, dim: int = 32) -> Counts:
-    """What fa explain counts for two heads."""
-    done = run([fa, "explain", id, "--dim", f"{dim}", *options, "--json"])
+def ask(fa: Path, command: str, id: str, *options: str) -> dict[str, Any]:
+    """What a command of fa says in JSON."""
+    done = run([fa, command, id, *options, "--json"])
     if done.returncode != 0:
-        raise Missing(f"fa explain {id} failed: {done.stderr.strip()}")
-    return dict(json.loads(done.stdout)["rows"][0]["counts"])
+        raise Missing(f"fa {command} {id} failed: {done.stderr.strip()}")
+    return dict(json.loads(done.stdout))
 
 
-def at_most(what: str, found: int, most: int) -> Finding:
-    if found <= most:
-        return Finding(True, f"{what}: {found}, allowed are {most}")
-    return Finding(False, f"{what}: {found}, more than the {most} that are needed")
-
-
-def exactly(what: str, found: int, wanted: int) -> Finding:
-    if found == wanted:
-        return Finding(True, f"{what}: {found}, as many as there must be")
-    return Finding(False, f"{what}: {found}, and there must be {wanted}")
+def count(fa: Path, id: str, *options: str) -> Counts:
+    """What fa explain counts for two heads."""
+    return dict(ask(fa, "explain", id, *options)["rows"][0]["counts"])
 
 
 # --- the kernels ----------------------------------------------------------------------------------
 
 
-def write_npy(path: Path, values: list[float], shape: tuple[int, ...]) -> None:
-    """A float32 .npy file (version 1.0), without NumPy."""
-    header = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
-    header += b" " * (-(len(header) + 11) % 64) + b"\n"
-    data = struct.pack(f"<{len(values)}f", *values)
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+def options_of(fa: Path, exercise: Exercise) -> list[list[str]]:
+    """The problem of each trial on fa's command line, at the head_dim that the kernel has."""
+    rungs = ask(fa, "list", exercise.id)["rungs"]
+    dim = next(max(rung["head_dims"]) for rung in rungs if rung["id"] == exercise.id)
+
+    def options(seq: int, seq_kv: int = 0, causal: bool = False, spread: int = 1) -> list[str]:
+        words = ["--seq", f"{seq}", "--seq-kv", f"{seq_kv or seq}", "--dim", f"{dim}"]
+        return words + ["--causal"] * causal + ["--spread", f"{spread}"] * (spread > 1)
+
+    return [options(**trial) for trial in exercise.data["trials"]]
 
 
-def check_large_scores(fa: Path, id: str) -> Finding:
-    """One head whose scores have a deviation of 50: e^s is infinite for many of them."""
-    random_numbers = random.Random(1)
-    shape = (1, 1, 64, 32)
-    with tempfile.TemporaryDirectory() as folder:
-        words: list[str | Path] = [fa, "run", id, "--device", "vm"]
-        for name, deviation in (("q", 50.0), ("k", 1.0), ("v", 1.0)):
-            values = [random_numbers.gauss(0, deviation) for _ in range(math.prod(shape))]
-            write_npy(Path(folder, f"{name}.npy"), values, shape)
-            words += [f"--{name}", Path(folder, f"{name}.npy")]
-        done = run(words)
+def check_spread(fa: Path, id: str, options: list[str]) -> Finding:
+    """Scores with a large deviation: e^s is infinite for many of them."""
+    text = f"results for scores with a deviation of {options[-1]}"
+    done = run([fa, "run", id, "--device", "vm", *options])
     if done.returncode == 0:
-        return Finding(True, "scores beyond 88, where e^s overflows")
+        return Finding(True, text)
     lines = (done.stdout or done.stderr).strip().splitlines()
     reasons = [line for line in lines if line.startswith("wrong: ")] or lines
-    return Finding(False, f"scores beyond 88, where e^s overflows: {reasons[0]}")
+    return Finding(False, f"{text}: {reasons[0]}")
 
 
-def check_online_softmax(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex1")
-    yield result
-    if not result.good:
-        return
-    large = check_large_scores(fa, "ex1")
-    yield large
-    if not large.good:
-        return
-    seq, dim, heads = 128, 32, 2
-    warps = heads * seq // 32
-    counts = count(fa, "ex1", "--seq", f"{seq}")
-    yield at_most("warp loads (every row of K and V is read once)", counts["global_load_requests"],
-                  warps * (dim + seq * 2 * dim))  # fmt: skip
-    yield at_most("exponentials (two a key)", counts["exp"], warps * seq * 2)
-
-
-def check_causal(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex2")
-    yield result
-    if not result.good:
-        return
-    seq, dim, heads, rows, keys = 256, 32, 2, 64, 32
-    tiles = sum(math.ceil(end / keys) for end in range(rows, seq + 1, rows))
-    counts = count(fa, "ex2", "--seq", f"{seq}", "--causal")
-    yield at_most(f"bytes loaded ({tiles} of {seq // rows * seq // keys} tiles are seen)",
-                  counts["global_load_bytes"], heads * (seq + tiles * 2 * keys) * dim * 4)  # fmt: skip
-
-
-def check_conflict(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex3")
-    yield result
-    if not result.good:
-        return
-    seq, heads, rows, keys = 128, 2, 4, 32
-    counts = count(fa, "ex3", "--seq", f"{seq}")
-    for kind, what in (("load", "reads"), ("store", "writes")):
-        ideal = counts.get(f"shared_{kind}_ideal", 0)
-        wavefronts = counts.get(f"shared_{kind}_wavefronts", 0)
-        if ideal == 0:
-            yield Finding(False, f"no {what} of shared memory: the tiles belong there")
-        else:
-            yield at_most(f"wavefronts of shared-memory {what}", wavefronts, ideal)
-    blocks = heads * seq // rows
-    yield at_most("warp loads (every tile is read once a block)", counts["global_load_requests"],
-                  blocks * (rows + seq // keys * 2 * keys))  # fmt: skip
-
-
-def check_any_length(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex4")
-    yield result
-    if not result.good:
-        return
-    queries, keys, dim, heads, rows = 100, 77, 32, 2, 64
-    counts = count(fa, "ex4", "--seq", f"{queries}", "--seq-kv", f"{keys}")
-    blocks = math.ceil(queries / rows)
-    yield at_most("bytes loaded (rows that exist, K and V once for each thread block)",
-                  counts["global_load_bytes"], heads * (queries + blocks * 2 * keys) * dim * 4)  # fmt: skip
-
-
-def check_sectors(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex5")
-    yield result
-    if not result.good:
-        return
-    seq, dim, heads, rows, sector = 128, 32, 2, 64, 32
-    counts = count(fa, "ex5", "--seq", f"{seq}")
-    floats = heads * seq // rows * (rows + 2 * seq) * dim
-    yield at_most("sectors of 32 bytes loaded", counts["global_load_sectors"], floats * 4 // sector)
-
-
-# --- the kernels on tensor cores: 64 columns, 16 query rows a warp, steps of 32 keys --------------
-
-SEQ, HEADS, HEAD_DIM = 128, 2, 64
-WARP_STEPS = HEADS * SEQ // 16 * SEQ // 32
-LDMATRIX = WARP_STEPS * (4 + 8 + 8)  # Q, K, V
-
-
-def tensor_counts(fa: Path, id: str, dim: int = HEAD_DIM) -> Counts:
-    return count(fa, id, "--seq", f"{SEQ}", dim=dim)
-
-
-def check_fragments(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex6")
-    yield result
-    if not result.good:
-        return
-    products = HEADS * SEQ // 16 * SEQ // 8 * HEAD_DIM // 16 * 2
-    yield exactly("products on tensor cores", tensor_counts(fa, "ex6").get("tensor", 0), products)
-
-
-def check_registers(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex7")
-    yield result
-    if not result.good:
-        return
-    counts = tensor_counts(fa, "ex7")
-    yield at_most("stores to shared memory", counts.get("shared_store_requests", 0), 0)
-    yield at_most("ldmatrix (of Q, K and V)", counts["ldmatrix_requests"], LDMATRIX)
-    yield at_most("shuffles (of maxima and sums)", counts["shuffle"], WARP_STEPS * 4 + WARP_STEPS)
-
-
-def check_ldmatrix(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex8")
-    yield result
-    if not result.good:
-        return
-    counts = tensor_counts(fa, "ex8")
-    yield exactly("ldmatrix", counts["ldmatrix_requests"], LDMATRIX)
-    yield at_most("wavefronts of ldmatrix", counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
-
-
-def check_swizzle(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex9")
-    yield result
-    if not result.good:
-        return
-    counts = tensor_counts(fa, "ex9")
-    yield at_most("wavefronts of ldmatrix", counts["ldmatrix_wavefronts"], counts["ldmatrix_ideal"])
+def check_rule(rule: dict[str, Any], counts: Counts) -> Finding:
+    what, found = rule["what"], counts.get(rule["count"], 0)
+    if "exactly" in rule:
+        if found == rule["exactly"]:
+            return Finding(True, f"{what}: {found}, as many as there must be")
+        return Finding(False, f"{what}: {found}, and there must be {rule['exactly']}")
+    most = rule["most"]
+    if isinstance(most, str):
+        most = counts.get(most, 0)
+        if most == 0:
+            return Finding(False, f"{what}: none, and there must be some")
+    if found <= most:
+        return Finding(True, f"{what}: {found}, allowed are {most}")
+    return Finding(False, f"{what}: {found}, more than the {most} that are needed")
 
 
 def copies_of_warp_0(trace: list[dict[str, Any]]) -> tuple[int, int]:
@@ -275,50 +196,34 @@ def copies_of_warp_0(trace: list[dict[str, Any]]) -> tuple[int, int]:
     return len(begin), len(covered)
 
 
-def check_pipeline(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex10")
-    yield result
-    if not result.good:
-        return
+def check_copies(fa: Path, id: str, options: list[str]) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.json")
-        done = run([fa, "run", "ex10", "--device", "vm", "--heads", "1", "--seq", "256",
-                    "--dim", f"{HEAD_DIM}", "--trace", trace])  # fmt: skip
+        done = run([fa, "run", id, "--device", "vm", *options, "--trace", trace])
         if done.returncode != 0:
-            raise Missing(f"fa run ex10 --trace failed: {done.stderr.strip()}")
+            raise Missing(f"fa run {id} --trace failed: {done.stderr.strip()}")
         groups, covered = copies_of_warp_0(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"])
     text = f"groups of copies in flight while warp 0 multiplies: {covered} of {groups}"
-    yield Finding(groups > 1 and covered >= groups - 1, f"{text}; only the first need not be")
+    return Finding(groups > 1 and covered >= groups - 1, f"{text}; only the first need not be")
 
 
-def check_ring(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex11")
-    yield result
-    if not result.good:
+def check_kernel(fa: Path, exercise: Exercise) -> Iterator[Finding]:
+    """What comes after a wrong result would not help."""
+    finding = check_results(fa, exercise.id)
+    yield finding
+    if not finding.good:
         return
-    counts, blocks, warps, slots = tensor_counts(fa, "ex11"), HEADS * SEQ // 64, 3, 2 * SEQ // 32
-    yield exactly("TMA copies", counts["bulk_copy"], blocks * (1 + slots))
-    yield at_most("barriers (__syncthreads for the set-up, __syncwarp for each slot that a warp releases)",
-                  counts["barrier"], blocks * (warps + 2 * slots))  # fmt: skip
-
-
-def check_descriptor(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex12")
-    yield result
-    if not result.good:
-        return
-    products = HEADS * SEQ // 16 * SEQ // 64 * (8 + 4)
-    yield exactly("wgmma, counted for each warp", tensor_counts(fa, "ex12", 128)["wgmma"], products)
-
-
-def check_wait(fa: Path, _: Path) -> Iterator[Finding]:
-    result = check_results(fa, "ex13")
-    yield result
-    if not result.good:
-        return
-    steps = HEADS * SEQ // 16 * SEQ // 64
-    yield at_most("fences, commits and waits, for each warp", tensor_counts(fa, "ex13", 128)["wgmma_sync"],
-                  steps * 2 * 3)  # fmt: skip
+    trials = options_of(fa, exercise)
+    for options in trials:
+        if "--spread" in options:
+            finding = check_spread(fa, exercise.id, options)
+            yield finding
+            if not finding.good:
+                return
+    counts = count(fa, exercise.id, *trials[-1])
+    yield from (check_rule(rule, counts) for rule in exercise.data["rules"])
+    if exercise.data.get("background_copies"):
+        yield check_copies(fa, exercise.id, trials[-1])
 
 
 # --- the benchmark --------------------------------------------------------------------------------
@@ -404,7 +309,7 @@ def check_bytes_written(module: ModuleType, fa: Path) -> Finding:
     for seq, heads in ((128, 1), (192, 3)):
         problem = {"batch": 1, "heads": heads, "seq_q": seq, "seq_kv": seq, "head_dim": 32}
         found = module.bytes_written({**problem, "causal": False})
-        counts = count(fa, "a0", "--seq", f"{seq}", "--heads", f"{heads}")
+        counts = count(fa, "a0", "--dim", "32", "--seq", f"{seq}", "--heads", f"{heads}")
         wanted = counts["global_store_bytes"]
         if found != wanted:
             return Finding(False, f"bytes_written: {found} for N={seq}, H={heads}, d=32; "
@@ -431,24 +336,6 @@ def check_benchmark(fa: Path, file: Path) -> Iterator[Finding]:
             yield Finding(False, f"{gap}: not written yet")
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
             yield Finding(False, f"{file.name} fails: {error!r}")
-
-
-ALL = (
-    Exercise(1, "online softmax from the recurrence", "ex1_online_softmax.cu", check_online_softmax),
-    Exercise(2, "a causal mask for a kernel without one", "ex2_causal.cu", check_causal),
-    Exercise(3, "break a bank conflict", "ex3_conflict.cu", check_conflict),
-    Exercise(4, "any number of queries and keys", "ex4_any_length.cu", check_any_length),
-    Exercise(5, "loads that use every byte of a sector", "ex5_sectors.cu", check_sectors),
-    Exercise(6, "tensor-core fragments", "ex6_fragments.cu", check_fragments),
-    Exercise(7, "P stays in registers", "ex7_registers.cu", check_registers),
-    Exercise(8, "the addresses of ldmatrix", "ex8_ldmatrix.cu", check_ldmatrix),
-    Exercise(9, "a swizzle", "ex9_swizzle.cu", check_swizzle),
-    Exercise(10, "copies in the background", "ex10_pipeline.cu", check_pipeline),
-    Exercise(11, "a ring of mbarriers", "hopper/ex11_ring.cu", check_ring),
-    Exercise(12, "the descriptor of a wgmma operand", "hopper/ex12_descriptor.cu", check_descriptor),
-    Exercise(13, "fence, commit, wait", "hopper/ex13_wait.cu", check_wait),
-    Exercise(14, "benchmark flash against standard", "ex14_benchmark.py", check_benchmark),
-)
 
 
 # --- command line ---------------------------------------------------------------------------------
@@ -500,9 +387,10 @@ def build(exercise: Exercise) -> Path | None:
 
 
 def report(exercise: Exercise, fa: Path, file: Path) -> bool:
-    print(f"exercise {exercise.number}, {exercise.title}: {shown(file)}")
+    print(f"exercise {exercise.number}. {exercise.title}: {shown(file)}")
     good = True
-    for finding in exercise.check(fa, file):
+    kernel = exercise.file.endswith(".cu")
+    for finding in check_kernel(fa, exercise) if kernel else check_benchmark(fa, file):
         print(f"  {'ok   ' if finding.good else 'wrong'}  {finding.text}")
         good &= finding.good
     print("solved" if good else "not solved yet")

@@ -85,8 +85,12 @@ class ExerciseWidget {
     return this.data.rules.map((rule) => this.rule(rule, counts)).every(Boolean);
   }
 
-  rule({ what, count, most }, counts) {
+  rule({ what, count, exactly, most }, counts) {
     const found = counts[count] ?? 0;
+    if (exactly !== undefined) {
+      const good = found === exactly;
+      return this.say(good, `${what}: ${number(found)}, ${good ? "as many as there must be" : `and there must be ${number(exactly)}`}`);
+    }
     const bound = typeof most === "number" ? most : counts[most];
     const good = found <= bound;
     return this.say(good, `${what}: ${number(found)}, ${good ? `allowed are ${number(bound)}` : `more than the ${number(bound)} that are needed`}`);
