@@ -124,24 +124,40 @@ def lines_of(path: Path) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-def redundant_sites() -> dict[str, list[Json]]:
-    """Synchronisation that a rung does not need, by rung: {key, reason}."""
-    sites: dict[str, list[Json]] = {}
-    for line in lines_of(REDUNDANT):
-        key, reason = line.rsplit(" | ", 1)
-        rung, opcode, copy, source = key.split(" | ", 3)
-        sites.setdefault(rung, []).append(
-            {"opcode": opcode, "copy": copy, "source": source, "reason": reason}
-        )
-    return sites
+def is_among(rung: str, words: str, ids: list[str]) -> bool:
+    """Whether a list such as `a1-a7 10` names a rung; `ids` are those of the ladder, in its order."""
+    ends = (word.partition("-")[::2] for word in words.split())
+    ranges = ((ids.index(first), ids.index(last or first)) for first, last in ends)
+    return any(first <= ids.index(rung) <= last for first, last in ranges)
 
 
-def faults_of(source: str) -> list[Json]:
-    """The faults whose source line a kernel has."""
-    own = {line.strip() for line in source.splitlines()}
-    names = ("title", "opcode", "change", "words", "source")
-    faults = [dict(zip(names, line.split(" | ", 4), strict=True)) for line in lines_of(FAULTS)]
-    return [fault for fault in faults if fault["source"] in own]
+def numbers_of(words: str) -> list[int] | None:
+    """The numbers of a list such as `1-3,5`; None for *, all."""
+    if words == "*":
+        return None
+    ends = (word.partition("-")[::2] for word in words.split(","))
+    return [n for first, last in ends for n in range(int(first), int(last or first) + 1)]
+
+
+def redundant_sites(rung: str, ids: list[str]) -> list[Json]:
+    """Synchronisation that a rung does not need: {opcode, numbers, reason}."""
+    rows = (line.split(" | ") for line in lines_of(REDUNDANT))
+    return [
+        {"opcode": opcode, "numbers": numbers_of(which), "reason": reason}
+        for rungs, opcode, which, reason in rows
+        if is_among(rung, rungs, ids)
+    ]
+
+
+def faults_of(rung: str, ids: list[str]) -> list[Json]:
+    """The faults that a rung can have."""
+    names = ("title", "opcode", "place", "change", "words", "rungs")
+    faults = [dict(zip(names, line.split(" | "), strict=True)) for line in lines_of(FAULTS)]
+    return [
+        {**fault, "place": int(fault["place"])}
+        for fault in faults
+        if is_among(rung, fault["rungs"], ids)
+    ]
 
 
 def break_inputs(rung: Json) -> list[str]:
@@ -240,7 +256,7 @@ def counts_of(fa: Fa, rung: Json, plans: list[Json]) -> Json:
 
 
 def write_rung(
-    fa: Fa, build: Path, rung: Json, plans: list[Json], redundant: list[Json], out: Path
+    fa: Fa, build: Path, rung: Json, plans: list[Json], ids: list[str], out: Path
 ) -> None:
     write_ptx(rung["name"], build / "ptx", entries_of(plans), out / "ptx")
     source = (ROOT / rung["file"]).read_text(encoding="utf-8")
@@ -250,8 +266,8 @@ def write_rung(
         "plans": plans,
         "expected": counts_of(fa, rung, plans),
         "break": {"plan": break_plan(fa, rung), "inputs": break_inputs(rung)},
-        "redundant": redundant,
-        "faults": faults_of(source),
+        "redundant": redundant_sites(rung["id"], ids),
+        "faults": faults_of(rung["id"], ids),
     }
     text = json.dumps(document, separators=(",", ":"))
     (out / "rungs" / f"{rung['name']}.json").write_text(text, encoding="utf-8")
@@ -343,10 +359,10 @@ def main(words: list[str]) -> int:
     listed = fa.json("list")
     write_chart(listed, out)
     rungs = [rung for rung in listed["rungs"] if rung["family"] != "own"]
-    redundant, plans = redundant_sites(), plans_by_rung(fa, rungs)
+    ids, plans = [rung["id"] for rung in rungs], plans_by_rung(fa, rungs)
     for rung in rungs:
         name = rung["name"]
-        write_rung(fa, options.build, rung, plans[name], redundant.get(name, []), out)
+        write_rung(fa, options.build, rung, plans[name], ids, out)
     (out / "rungs.json").write_text(json.dumps(catalogue(rungs)), encoding="utf-8")
     exercises = write_exercises(options.build, out, options.machine / "exercises")
     print(

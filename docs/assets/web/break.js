@@ -111,9 +111,9 @@ class BreakWidget {
 
   /** Where a fault is, and what becomes of the first of its instructions. */
   example(fault) {
-    const [{ begin, end, put, sourceLine }, ...others] = this.edits.get(fault);
+    const [{ begin, end, put, source, sourceLine }, ...others] = this.edits.get(fault);
     const more = others.length > 0 ? `, and so on ${others.length + 1} times` : "";
-    return [`line ${sourceLine}: `, h("code", {}, fault.source), h("br"),
+    return [`line ${sourceLine}: `, h("code", {}, source), h("br"),
       h("code", {}, this.text.slice(begin, end).replace(/\s+/g, " ")), " becomes ", h("code", {}, put), more];
   }
 

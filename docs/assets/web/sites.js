@@ -19,8 +19,8 @@ function place(text, lineStart, opcode, nth) {
   return { begin: guard >= 0 ? before + 1 + guard : at, end };
 }
 
-/** Every instruction of a run's launches: its opcode, its lines, and where it stands in the text. */
-function instructionsOf(text, source, launches, isWanted) {
+/** The instructions of a run's launches whose opcodes begin so: opcode, lines, and where they stand in the text. */
+function instructionsOf(text, source, launches, prefixes) {
   const starts = [0];
   for (let i = text.indexOf("\n"); i >= 0; i = text.indexOf("\n", i + 1)) starts.push(i + 1);
   const sourceLines = source.split("\n");
@@ -28,8 +28,8 @@ function instructionsOf(text, source, launches, isWanted) {
   const found = [];
   for (const row of launches.flatMap(({ instructions }) => instructions)) {
     const opcode = row[OPCODE];
+    if (!prefixes.some((prefix) => opcode.startsWith(prefix))) continue;
     const sourceText = (sourceLines[row[SOURCE] - 1] ?? "").trim();
-    if (!isWanted(opcode, sourceText)) continue;
     const here = `${row[PTX]} ${opcode}`;
     const nth = onLine.get(here) ?? 0;
     onLine.set(here, nth + 1);
@@ -38,32 +38,39 @@ function instructionsOf(text, source, launches, isWanted) {
   return found;
 }
 
+/** Counts `key` in a map, and returns how often it has been seen. */
+function count(seen, key) {
+  seen.set(key, (seen.get(key) ?? 0) + 1);
+  return seen.get(key);
+}
+
 /**
- * All sites of a run's launches: {opcode, line (of the PTX), sourceLine, source, copy, begin, end,
- * redundant}. `redundant` is why the kernel does not need it, where the tests have a reason.
+ * All sites of a run's launches: {opcode, line (of the PTX), sourceLine, source, copy, copies, begin, end,
+ * redundant}. A copy is one of several on a source line. `redundant` is why the kernel does not need the
+ * site, where the tests have a reason.
  */
 export function findSites(text, source, launches, redundant) {
-  const copies = new Map();
-  const reason = (site) => redundant.find(({ opcode, copy, source: line }) =>
-    opcode === site.opcode && line === site.source && (copy === "*" || Number(copy) === site.copy))?.reason;
-  const sites = instructionsOf(text, source, launches, (opcode) => OPCODES.some((prefix) => opcode.startsWith(prefix)));
+  const numbers = new Map(), copies = new Map();
+  const lineOf = (site) => `${site.opcode} ${site.sourceLine}`;
+  const sites = instructionsOf(text, source, launches, OPCODES);
   for (const site of sites) {
-    const copy = `${site.opcode} ${site.source}`;
-    copies.set(copy, (copies.get(copy) ?? 0) + 1);
-    site.copy = copies.get(copy);
-    site.redundant = reason(site);
+    const number = count(numbers, site.opcode);
+    site.copy = count(copies, lineOf(site));
+    site.redundant = redundant.find(({ opcode, numbers }) => opcode === site.opcode && (numbers?.includes(number) ?? true))?.reason;
   }
-  for (const site of sites) site.copies = copies.get(`${site.opcode} ${site.source}`);
+  for (const site of sites) site.copies = copies.get(lineOf(site));
   return sites;
 }
 
-/** The edits {begin, end, put, sourceLine} of a fault {opcode, change, source}; none where no instruction has the line. */
+/** The edits {begin, end, put, source, sourceLine} of a fault {opcode, place, change}; none where there is no such place. */
 export function editsOf(fault, text, source, launches) {
-  const isWanted = (opcode, line) => opcode.startsWith(fault.opcode) && line === fault.source;
-  return instructionsOf(text, source, launches, isWanted).map(({ begin, end, opcode, sourceLine }) => {
+  const all = instructionsOf(text, source, launches, [fault.opcode]);
+  const lines = [...new Set(all.map(({ sourceLine }) => sourceLine))].sort((a, b) => a - b);
+  const here = all.filter(({ sourceLine }) => sourceLine === lines[fault.place - 1]);
+  return here.map(({ begin, end, opcode, ...at }) => {
     const guard = text.slice(begin, text.indexOf(opcode, begin));
     const operands = text.slice(begin + guard.length + opcode.length, end - 1).split(",").map((each) => each.trim());
-    return { begin, end, sourceLine, put: `${guard}${fault.change.replace(/\$(\d)/g, (_, nth) => operands[nth - 1])};` };
+    return { ...at, begin, end, put: `${guard}${fault.change.replace(/\$(\d)/g, (_, nth) => operands[nth - 1])};` };
   });
 }
 

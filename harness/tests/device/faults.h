@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the tests say of faults: faults.txt and sync_findings.txt.
+// What the tests say of faults: redundant_sync_sites.txt, faults.txt and sync_findings.txt.
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "harness/vm/tests/sync_sites.h"
+#include "kernels/catalogue.h"
 
 namespace fa_test {
 
@@ -42,6 +45,72 @@ inline std::vector<std::vector<std::string>> read_list(const std::string& path, 
   }
   return rows;
 }
+
+/// Ids of a list such as `a1-a7 10`, in which a1-a7 is all rungs from one to the other.
+inline std::vector<std::string> rungs_of(const std::string& list) {
+  std::vector<std::string> ids;
+  for (const std::string& word : split(list, " ")) {
+    const std::vector<std::string> ends = split(word, "-");
+    const fa::Rung* last = fa::find_rung(ends.back());
+    const fa::Rung* first = fa::find_rung(ends.front());
+    if (!first || !last || first > last) throw std::runtime_error("no rungs: " + word);
+    for (; first <= last; ++first) ids.emplace_back(first->id);
+  }
+  return ids;
+}
+
+/// redundant_sync_sites.txt: the sites that can go, and why.
+class RedundantSites {
+ public:
+  explicit RedundantSites(const std::string& path) {
+    for (const auto& row : read_list(path, 4)) {
+      Entry entry{row[1], row[3], {}, {}};
+      if (row[2] != "*") {
+        for (const std::string& number : split(row[2], ",")) {
+          const std::vector<std::string> ends = split(number, "-");
+          for (int i = std::stoi(ends.front()); i <= std::stoi(ends.back()); ++i) {
+            entry.numbers.push_back(i);
+          }
+        }
+      }
+      for (std::string& id : rungs_of(row[0])) entry.used[id] = 0;
+      entries_.push_back(std::move(entry));
+    }
+  }
+
+  /// Why a rung does not need a site, or null; remembers which sites there are.
+  const std::string* find(std::string_view rung, const ptxvm_test::SyncSite& site) {
+    for (Entry& e : entries_) {
+      const auto used = e.used.find(rung);
+      if (used == e.used.end() || e.opcode != site.opcode) continue;
+      if (!e.numbers.empty() && std::ranges::find(e.numbers, site.number) == e.numbers.end())
+        continue;
+      ++used->second;
+      return &e.reason;
+    }
+    return nullptr;
+  }
+
+  /// Entries of which a rung does not have every site.
+  std::vector<std::string> unused() const {
+    std::vector<std::string> out;
+    for (const Entry& e : entries_) {
+      for (const auto& [rung, used] : e.used) {
+        if (e.numbers.empty() ? used == 0 : used != e.numbers.size())
+          out.push_back(rung + " | " + e.opcode + " | " + e.reason);
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct Entry {
+    std::string opcode, reason;
+    std::vector<int> numbers;                              ///< None: all.
+    std::map<std::string, std::size_t, std::less<>> used;  ///< Sites, by rung.
+  };
+  std::vector<Entry> entries_;
+};
 
 /// What the machine may say where an instruction is taken out, by opcode.
 class ExpectedFindings {
@@ -80,14 +149,15 @@ class ExpectedFindings {
 
 /// A line of faults.txt.
 struct Fault {
-  std::string title, opcode, change, words, source;
-  bool is_used = false;
+  std::string title, opcode, change, words;
+  std::size_t place = 0;  ///< Of the source lines with such an instruction, from 1.
+  std::vector<std::string> rungs;
 };
 
 inline std::vector<Fault> read_faults(const std::string& path) {
   std::vector<Fault> faults;
-  for (const auto& row : read_list(path, 5)) {
-    faults.push_back({row[0], row[1], row[2], row[3], row[4]});
+  for (const auto& row : read_list(path, 6)) {
+    faults.push_back({row[0], row[1], row[3], row[4], std::stoul(row[2]), rungs_of(row[5])});
   }
   return faults;
 }
@@ -106,16 +176,20 @@ inline std::string changed(std::string change, std::string_view instruction) {
   return change + ";";
 }
 
-/// The text of a kernel with a fault, or an empty one where no entry has such a line.
-inline std::string with_fault(const std::string& text, const ptxvm::Module& module,
-                              const std::vector<std::string>& entries, const std::string& file,
+/// The instructions that a fault changes.
+inline std::vector<ptxvm_test::SyncSite> sites_of(const Fault& fault,
+                                                  std::vector<ptxvm_test::SyncSite> sites) {
+  std::set<int> lines;
+  for (const auto& site : sites) lines.insert(site.source_line);
+  if (fault.place > lines.size()) return {};
+  const int line = *std::next(lines.begin(), static_cast<std::ptrdiff_t>(fault.place) - 1);
+  std::erase_if(sites, [&](const auto& site) { return site.source_line != line; });
+  return sites;
+}
+
+/// The text of a kernel with a fault at these sites, or an empty one where there are none.
+inline std::string with_fault(const std::string& text, std::vector<ptxvm_test::SyncSite> sites,
                               const Fault& fault) {
-  std::vector<ptxvm_test::SyncSite> sites;
-  for (const std::string& entry : entries) {
-    for (auto& site : ptxvm_test::find_sites(module, text, entry, file, {fault.opcode})) {
-      if (site.source == fault.source) sites.push_back(std::move(site));
-    }
-  }
   std::ranges::sort(sites, std::ranges::greater{}, &ptxvm_test::SyncSite::begin);
   std::string out = sites.empty() ? std::string() : text;
   for (const auto& site : sites) {

@@ -35,8 +35,8 @@ std::string ptx_of(const Rung& rung) {
 /// Votes "does any lane need it?" of an entry, in order.
 std::vector<Site> votes(const Rung& rung, const std::string& text, std::string_view entry) {
   const std::string name = std::string(rung.name);
-  return ptxvm_test::find_sites(ptxvm::Module::parse(text, name + ".ptx"), text, entry,
-                                name + ".cu", {"vote.sync.any"});
+  return ptxvm_test::find_sites(ptxvm::Module::parse(text, name + ".ptx"), text,
+                                {std::string(entry)}, name + ".cu", {"vote.sync.any"});
 }
 
 /// The text in which the vote always says no: its result becomes a comparison that is false.

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
 
 #include "harness/attention/parallel.h"
 #include "harness/device/gate.h"
@@ -139,24 +141,48 @@ const std::vector<std::string> kOpcodes{
     "fence.",       "membar.",    "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence",
     "wgmma.commit", "wgmma.wait", "cp.async.bulk.wait"};
 
+/// A rung's PTX, and its sites of some opcodes.
+struct Code {
+  Code(const Subject& s, std::string ptx)
+      : name(s.rung->name), text(std::move(ptx)), module(ptxvm::Module::parse(text, name)) {
+    for (const Launch& launch : s.plan.launches) entries.emplace_back(launch.entry);
+  }
+  explicit Code(const Subject& s)
+      : Code(s, ptxvm_test::read_text(fmt::format("{}/{}.ptx", FA_PTX_DIR, s.rung->name))) {}
+
+  std::vector<ptxvm_test::SyncSite> sites(const std::vector<std::string>& opcodes) const {
+    return ptxvm_test::find_sites(module, text, entries, name + ".cu", opcodes);
+  }
+
+  std::string name, text;
+  ptxvm::Module module;
+  std::vector<std::string> entries;
+};
+
 struct Mutant {
   ptxvm_test::SyncSite site;
+  const std::string* reason;  ///< Why the rung does not need the site, or null.
   std::string noticed;
 };
 
-/// Of a line whose copies are all redundant only the first is tried.
-std::vector<Mutant> run_mutants(const Subject& s, const ptxvm_test::RedundantSites& redundant) {
-  const std::string file = std::string(s.rung->name) + ".ptx";
-  const std::string text = ptxvm_test::read_text(std::string(FA_PTX_DIR) + "/" + file);
-  const ptxvm::Module module = ptxvm::Module::parse(text, file);
+/// Of a source line that unrolling has copied, and of which all copies are redundant, only the
+/// first is tried.
+std::vector<Mutant> mutants_of(const Subject& s, const Code& code, RedundantSites& redundant) {
   std::vector<Mutant> mutants;
-  for (const Launch& launch : s.plan.launches) {
-    for (auto& site : ptxvm_test::find_sites(module, text, launch.entry,
-                                             std::string(s.rung->name) + ".cu", kOpcodes)) {
-      if (site.copy == 1 || !redundant.holds_all(std::string(s.rung->name), site))
-        mutants.push_back({std::move(site), {}});
-    }
+  std::map<std::string, std::pair<int, const std::string*>> before;  // by opcode
+  for (const ptxvm_test::SyncSite& site : code.sites(kOpcodes)) {
+    const std::string* reason = redundant.find(s.rung->id, site);
+    auto& last = before[site.opcode];
+    const std::pair now(site.source_line, reason);
+    if (!reason || last != now) mutants.push_back({site, reason, {}});
+    last = now;
   }
+  return mutants;
+}
+
+std::vector<Mutant> run_mutants(const Subject& s, RedundantSites& redundant) {
+  const Code code(s);
+  std::vector<Mutant> mutants = mutants_of(s, code, redundant);
   const VmOptions own{.ptx = kernels()};
   const std::array<Outputs, 3> expected{run(s, 0, own), run(s, 1, own), run(s, 2, own)};
   const fs::path root = fs::temp_directory_path() / fmt::format("fa_sync_mutants_{}", getpid());
@@ -165,7 +191,7 @@ std::vector<Mutant> run_mutants(const Subject& s, const ptxvm_test::RedundantSit
       const fs::path folder = root / std::to_string(i);
       fs::create_directories(folder);
       Mutant& mutant = mutants[static_cast<std::size_t>(i)];
-      std::ofstream(folder / file) << ptxvm_test::without(text, mutant.site);
+      std::ofstream(folder / (code.name + ".ptx")) << ptxvm_test::without(code.text, mutant.site);
       mutant.noticed = notice(s, expected, folder);
     }
   });
@@ -192,25 +218,25 @@ std::string said(const Subject& s, const fs::path& folder) {
   return {};
 }
 
-/// What is said of each of these faults, empty also of those that a rung's kernel has no line for;
-/// marks the faults that it has.
-std::vector<std::string> say_faults(const Subject& s, std::vector<Fault>& faults,
+/// What is said of each of these faults; empty of those that the rung does not have.
+std::vector<std::string> say_faults(const Subject& s, const std::vector<Fault>& faults,
                                     const fs::path& root) {
-  const std::string name(s.rung->name), file = name + ".ptx";
-  const std::string text = ptxvm_test::read_text(std::string(FA_PTX_DIR) + "/" + file);
-  const ptxvm::Module module = ptxvm::Module::parse(text, file);
-  std::vector<std::string> entries;
-  for (const Launch& launch : s.plan.launches) entries.emplace_back(launch.entry);
+  const Code code(s);
   std::vector<std::string> messages(faults.size());
   parallel_for(std::ssize(faults), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto index = static_cast<std::size_t>(i);
-      const std::string changed = with_fault(text, module, entries, name + ".cu", faults[index]);
-      if (changed.empty()) continue;
-      faults[index].is_used = true;
+      const Fault& fault = faults[index];
+      if (std::ranges::find(fault.rungs, s.rung->id) == fault.rungs.end()) continue;
+      const std::string changed =
+          with_fault(code.text, sites_of(fault, code.sites({fault.opcode})), fault);
+      if (changed.empty()) {
+        messages[index] = "no place";
+        continue;
+      }
       const fs::path folder = root / std::to_string(i);
       fs::create_directories(folder);
-      std::ofstream(folder / file) << changed;
+      std::ofstream(folder / (code.name + ".ptx")) << changed;
       messages[index] = said(s, folder);
       if (messages[index].empty()) messages[index] = "nothing";
     }
@@ -219,25 +245,67 @@ std::vector<std::string> say_faults(const Subject& s, std::vector<Fault>& faults
   return messages;
 }
 
+/// The text as of a kernel with `lines` lines in place of each of its own.
+std::string reformatted(const std::string& text, int lines) {
+  static const std::regex location(R"((\.loc\s+\d+|inlined_at \d+) (\d+))");
+  std::string out;
+  auto rest = text.cbegin();
+  for (std::sregex_iterator it(text.begin(), text.end(), location), end; it != end; ++it) {
+    out.append(rest, (*it)[0].first);
+    out += fmt::format("{} {}", (*it)[1].str(), std::stoi((*it)[2].str()) * lines);
+    rest = (*it)[0].second;
+  }
+  return out.append(rest, text.cend());
+}
+
+/// All that the lists say of a rung's instructions: which are redundant, and which a fault changes.
+std::vector<std::string> all_said(const Subject& s, const Code& code,
+                                  const std::vector<Fault>& faults) {
+  RedundantSites redundant(FA_REDUNDANT_SITES);
+  std::vector<std::string> out;
+  for (const Mutant& mutant : mutants_of(s, code, redundant)) {
+    if (mutant.reason)
+      out.push_back(fmt::format("{} {}: {}", mutant.site.key(), mutant.site.line, *mutant.reason));
+  }
+  for (const Fault& fault : faults) {
+    for (const auto& site : sites_of(fault, code.sites({fault.opcode}))) {
+      out.push_back(fmt::format("{} {}: {}", site.key(), site.line, fault.title));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
+TEST_CASE("the lists mean the same instructions of a kernel that is formatted otherwise") {
+  const std::vector<Fault> faults = read_faults(FA_FAULTS);
+  for (const char* id : {"01", "14", "31", "40", "45"}) {
+    const Subject s = subject_of(*find_rung(id));
+    const Code code(s);
+    const Code other(s, reformatted(code.text, 3));
+    REQUIRE(other.text != code.text);
+    const std::vector<std::string> said = all_said(s, code, faults);
+    CAPTURE(id);
+    CHECK(!said.empty());
+    CHECK(all_said(s, other, faults) == said);
+  }
+}
+
 TEST_CASE("no synchronisation of a rung can be taken out unnoticed") {
-  ptxvm_test::RedundantSites redundant(FA_REDUNDANT_SITES);
+  RedundantSites redundant(FA_REDUNDANT_SITES);
   ExpectedFindings expected(FA_SYNC_FINDINGS);
   int sites = 0, noticed = 0;
   for (const Rung& rung : catalogue()) {
     const std::vector<Mutant> mutants = run_mutants(subject_of(rung), redundant);
     CHECK(mutants.empty() == (rung.id == "40"));  // its lanes meet in shuffles alone
-    for (const auto& [site, what] : mutants) {
-      const std::string* reason = redundant.find(std::string(rung.name), site);
+    for (const auto& [site, reason, what] : mutants) {
       ++sites;
       noticed += !what.empty();
-      std::printf("%-16s %-34.34s %5d  %-60.60s %.60s\n", std::string(rung.name).c_str(),
-                  site.opcode.c_str(), site.source_line,
+      std::printf("%-16s %-34.34s %3d %5d  %.60s\n", std::string(rung.name).c_str(),
+                  site.opcode.c_str(), site.number, site.source_line,
                   !what.empty() ? what.substr(what.find(": ") + 1).c_str()
                   : reason      ? " redundant"
-                                : " NOTHING",
-                  site.source.c_str());
+                                : " NOTHING");
       INFO(rung.name << " | " << site.key() << "\n" << what);
       CHECK(what.empty() == (reason != nullptr));
       CHECK((what.empty() || expected.allows(site.opcode, what)));
@@ -256,7 +324,7 @@ TEST_CASE("no synchronisation of a rung can be taken out unnoticed") {
 }
 
 TEST_CASE("what is said of a fault is what the list says", "[faults]") {
-  std::vector<Fault> faults = read_faults(FA_FAULTS);
+  const std::vector<Fault> faults = read_faults(FA_FAULTS);
   const fs::path root = fs::temp_directory_path() / fmt::format("fa_faults_{}", getpid());
   for (const Rung& rung : catalogue()) {
     const std::vector<std::string> messages = say_faults(subject_of(rung), faults, root);
@@ -272,9 +340,5 @@ TEST_CASE("what is said of a fault is what the list says", "[faults]") {
     INFO(rung.name);
     // 40 has nothing to synchronise that could go instead; a0 has no online softmax.
     CHECK(found >= (rung.id == "40" ? 3 : rung.id == "a0" ? 0 : 1));
-  }
-  for (const Fault& fault : faults) {
-    INFO("faults.txt: " << fault.source);
-    CHECK(fault.is_used);
   }
 }

@@ -92,5 +92,23 @@ class HarnessTest(unittest.TestCase):
         self.assertEqual({end for begin, end in found if begin == "kernels"}, set())
 
 
+class ReadmeTest(unittest.TestCase):
+    """Each folder says in at most ten lines what is there, what it depends on and where to start."""
+
+    def test_folders(self) -> None:
+        root = support.REPOSITORY
+        folders = [root / name for name in ("harness", "kernels", "plots", "scripts")]
+        folders += [path for path in (root / "harness").iterdir() if any(path.glob("*.*"))]
+        for folder in folders:
+            with self.subTest(folder.name):
+                text = (folder / "README.md").read_text(encoding="utf-8")
+                if folder.name == "vm":  # a product of its own, with a longer one
+                    continue
+                self.assertLessEqual(len(text.splitlines()), 10)
+                self.assertRegex(text, r"(?s)Here: .*\n\nDepends on .*\n\nStart ")
+                for name in re.findall(r"`([\w./]+\.(?:h|cpp|py|sh|def|md|cu))`", text):
+                    self.assertTrue((folder / name).is_file() or (root / name).is_file(), name)
+
+
 if __name__ == "__main__":
     unittest.main()

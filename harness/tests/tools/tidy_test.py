@@ -97,6 +97,13 @@ class FindingsTest(support.FolderTest):
         self.assertEqual(self.tidy(files), (0, "clang-tidy: 2 of 2 files are clean\n"))
         self.assertEqual(len(self.bundles()), 1)
 
+    def test_the_rules_of_the_repository_find_a_function_above_120_lines(self) -> None:
+        shutil.copy(support.REPOSITORY / ".clang-tidy", self.root)
+        for lines in (119, 122):
+            text = "void count(int& x) {\n" + "  ++x;\n" * (lines - 2) + "}\n"
+            code, said = self.tidy({"harness/a.cpp": text})
+            self.assertEqual((code, "readability-function-size" in said), (lines > 120, lines > 120))
+
     def test_each_folder_has_its_rules(self) -> None:
         names = ("harness/a.cpp", "harness/b.cpp", "harness/vm/c.cpp", "harness/vm/d.cpp")
         files = {name: CAST.format(name=Path(name).stem) for name in names}

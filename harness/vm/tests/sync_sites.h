@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "ptxvm/module.h"
@@ -17,20 +17,16 @@ namespace ptxvm_test {
 
 using namespace ptxvm;
 
-/// One instruction that can be taken out. It is known by what it is and by the text of its source
-/// line, not by line numbers, which change with every edit.
+/// One instruction that can be taken out. It is known by its place in the program, which no other
+/// formatting and no other name changes.
 struct SyncSite {
   std::string opcode;
-  std::string source;  ///< The line of the kernel's own file, without indentation.
-  int copy = 1;        ///< Of several with the same opcode and source line, e.g. unrolled ones.
-  int line = 0;        ///< In the PTX.
+  int number = 1;  ///< Of the instructions with this opcode, in the order of the PTX.
+  int line = 0;    ///< In the PTX.
   int source_line = 0;
   size_t begin = 0, end = 0;  ///< In the PTX text: guard, instruction and semicolon.
 
-  std::string key() const { return key_of(std::to_string(copy)); }
-  std::string key_of(const std::string& copies) const {
-    return opcode + " | " + copies + " | " + source;
-  }
+  std::string key() const { return opcode + " | " + std::to_string(number); }
 };
 
 inline std::string read_text(const std::string& path) {
@@ -46,51 +42,43 @@ inline std::string trimmed(std::string_view s) {
   return std::string(s.substr(first, s.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-inline std::string line_of_file(const std::string& path, int line) {
-  std::ifstream in(path);
-  std::string text;
-  for (int i = 0; i < line && std::getline(in, text); ++i) {
-  }
-  return trimmed(text);
-}
-
-/// Sites of an entry whose opcode begins with one of `opcodes`. `file` is the name of the kernel's
-/// source file.
+/// Sites of these entries whose opcode begins with one of `opcodes`. `file` is the name of the
+/// kernel's source file.
 inline std::vector<SyncSite> find_sites(const Module& module, const std::string& text,
-                                        std::string_view entry, const std::string& file,
+                                        const std::vector<std::string>& entries,
+                                        const std::string& file,
                                         const std::vector<std::string>& opcodes) {
   std::vector<size_t> starts{0};
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\n') starts.push_back(i + 1);
   }
   std::vector<SyncSite> sites;
-  std::map<std::tuple<std::string, std::string, int>, int> copies;
-  const Kernel& kernel = module.kernel(entry);
-  const auto instructions = kernel.instructions();
-  for (uint32_t i = 0; i < instructions.size(); ++i) {
-    const InstructionInfo& info = instructions[i];
-    bool wanted = false;
-    for (const std::string& o : opcodes) wanted |= info.opcode.starts_with(o);
-    if (!wanted) continue;
-    SyncSite s;
-    s.opcode = std::string(info.opcode);
-    s.line = info.line;
-    for (const SourceLocation& at : kernel.source(i)) {
-      if (!at.file.ends_with(file)) continue;
-      s.source = line_of_file(at.file, at.line);
-      s.source_line = at.line;
-      // The line that calls a wrapper of inline assembly says more than the wrapper.
-      if (!s.source.starts_with("asm") && !s.source.starts_with('"')) break;
-    }
-    const size_t line = starts[static_cast<size_t>(info.line - 1)];
-    const size_t at = line + static_cast<size_t>(info.column - 1);
+  std::map<std::string, int, std::less<>> numbers;
+  const auto add = [&](const InstructionInfo& info, std::span<const SourceLocation> chain) {
+    SyncSite s{.opcode = std::string(info.opcode), .line = info.line};
+    s.number = ++numbers[s.opcode];
+    const auto own = std::ranges::find_if(
+        chain, [&](const SourceLocation& at) { return at.file.ends_with(file); });
+    if (own != chain.end()) s.source_line = own->line;
+    const size_t at =
+        starts[static_cast<size_t>(info.line - 1)] + static_cast<size_t>(info.column - 1);
     s.end = text.find(';', at) + 1;
     // A guard stands between the instruction before and this one.
     const size_t before = text.find_last_of(";{}:\n", at == 0 ? 0 : at - 1);
     const size_t guard = text.find('@', before == std::string::npos ? 0 : before);
     s.begin = guard < at ? guard : at;
-    s.copy = ++copies[{s.opcode, s.source, 0}];
     sites.push_back(std::move(s));
+  };
+  for (const std::string& entry : entries) {
+    const Kernel& kernel = module.kernel(entry);
+    const auto instructions = kernel.instructions();
+    for (uint32_t i = 0; i < instructions.size(); ++i) {
+      if (std::ranges::any_of(opcodes, [&](const std::string& opcode) {
+            return instructions[i].opcode.starts_with(opcode);
+          })) {
+        add(instructions[i], kernel.source(i));
+      }
+    }
   }
   return sites;
 }
@@ -102,60 +90,5 @@ inline std::string without(std::string text, const SyncSite& site) {
   }
   return text;
 }
-
-/// A committed list of sites that can go: lines `kernel | opcode | copy | source line | reason`.
-/// The copy * stands for all of a site's copies. Empty lines and those that begin with # say
-/// nothing.
-class RedundantSites {
- public:
-  explicit RedundantSites(const std::string& path) {
-    std::istringstream in(read_text(path));
-    for (std::string line; std::getline(in, line);) {
-      if (trimmed(line).empty() || line[0] == '#') continue;
-      // The source line may hold the separator: the reason is what follows the last one.
-      const size_t reason = line.rfind(" | ");
-      entries_.push_back({trimmed(line.substr(0, reason)),
-                          reason == std::string::npos ? "" : trimmed(line.substr(reason + 3)), 0});
-    }
-  }
-
-  /// Reason of an entry, or null; remembers that it was used.
-  const std::string* find(const std::string& kernel, const SyncSite& site) {
-    for (Entry& e : entries_) {
-      const std::string head = kernel + " | ";
-      if (e.key == head + site.key()) {
-        ++e.used;
-      } else if (e.key == head + site.key_of("*")) {
-        e.used = 1;
-      } else {
-        continue;
-      }
-      return &e.reason;
-    }
-    return nullptr;
-  }
-
-  /// Whether an entry stands for all copies of the site, as unrolling makes them of a line.
-  bool holds_all(const std::string& kernel, const SyncSite& site) const {
-    const std::string key = kernel + " | " + site.key_of("*");
-    return std::any_of(entries_.begin(), entries_.end(),
-                       [&](const Entry& e) { return e.key == key; });
-  }
-
-  std::vector<std::string> unused() const {
-    std::vector<std::string> out;
-    for (const Entry& e : entries_) {
-      if (e.used != 1) out.push_back(e.key + " (used " + std::to_string(e.used) + " times)");
-    }
-    return out;
-  }
-
- private:
-  struct Entry {
-    std::string key, reason;
-    int used = 0;
-  };
-  std::vector<Entry> entries_;
-};
 
 }  // namespace ptxvm_test
