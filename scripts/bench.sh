@@ -78,7 +78,7 @@ bench_with_peers() {
     afresh=("${OVERWRITE[@]}")
     STARTED+="$json "
   fi
-  FA_BUILD_DIR="$BUILD_DIR" PYTHONPATH="$ROOT/harness/python${PYTHONPATH:+:$PYTHONPATH}" \
+  FA_BUILD_DIR="$BUILD_DIR" PYTHONPATH="$ROOT/harness/python:$ROOT/harness/vm/python${PYTHONPATH:+:$PYTHONPATH}" \
     run_child python3 "$ROOT/scripts/peers.py" "$@" --json "$json" \
     ${afresh[@]+"${afresh[@]}"} || code=$?
   case "$code" in

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Times the rungs beside other people's kernels: `fa bench` with PyTorch in the same process.
 
-  PYTHONPATH=harness/python python3 scripts/peers.py --seqs 512,8192 --json runs/ladder.json
+  PYTHONPATH=harness/python:harness/vm/python python3 scripts/peers.py --seqs 512,8192 --json runs/ladder.json
 
 The arguments are those of `fa bench` (see `fa bench --help`). Rungs and peers share device buffers,
 timing policy, interleaved rounds and result file; libfa.so does all of it and calls back here only
@@ -53,7 +53,7 @@ try:
         write_message,
     )
 except ModuleNotFoundError as missing:
-    advice = "run pip install . or set PYTHONPATH=harness/python"
+    advice = "run pip install . or set PYTHONPATH=harness/python:harness/vm/python"
     print(f"peers.py: error: {missing}; {advice}", file=sys.stderr)
     sys.exit(2)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FACTS = HERE / "machine.json"
-sys.path.insert(0, str(HERE.parent.parent / "harness" / "python"))
+sys.path.insert(0, str(HERE.parent.parent / "harness" / "vm" / "python"))
 
 import numpy as np  # noqa: E402
 import ptxvm  # noqa: E402

@@ -136,7 +136,8 @@ def test_bench_passes_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def program(*words: str, build: Path, repository: Path) -> subprocess.Popen[bytes]:
     """The command `fa` of the package."""
     environment = os.environ | {"FA_BUILD_DIR": str(build)}
-    environment["PYTHONPATH"] = str(repository / "harness" / "python")
+    packages = ("harness/python", "harness/vm/python")
+    environment["PYTHONPATH"] = ":".join(str(repository / each) for each in packages)
     return subprocess.Popen(
         [sys.executable, "-m", "flash_ladder", *words],
         stdout=subprocess.PIPE,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The operator on an NVIDIA GPU: FlashAttention's own shapes, a model, graphs, streams, overhead.
 
-Where pytest is not installed:  PYTHONPATH=harness/python python3 harness/python/tests/test_gpu.py
+Where pytest is not installed:
+  PYTHONPATH=harness/python:harness/vm/python python3 harness/python/tests/test_gpu.py
 """
 
 from __future__ import annotations

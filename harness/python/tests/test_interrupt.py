@@ -66,7 +66,8 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("program", [ENDLESS, LONG], ids=["launch", "attention"])
 def test_ctrl_c_ends_a_run(program: str, build: Path, repository: Path) -> None:
     environment = {**os.environ, "FA_BUILD_DIR": str(build), "CUDA_VISIBLE_DEVICES": ""}
-    environment["PYTHONPATH"] = str(repository / "harness/python")
+    packages = ("harness/python", "harness/vm/python")
+    environment["PYTHONPATH"] = ":".join(str(repository / each) for each in packages)
     process = subprocess.Popen(
         [sys.executable, "-c", program + REST],
         stdout=subprocess.PIPE,

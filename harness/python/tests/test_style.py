@@ -15,7 +15,7 @@ import pytest
     "words",
     [
         ["ruff", "check", "--no-cache", "."],
-        ["ruff", "format", "--no-cache", "--check", "harness/python"],
+        ["ruff", "format", "--no-cache", "--check", "harness/python", "harness/vm/python"],
         ["mypy"],
     ],
     ids=" ".join,

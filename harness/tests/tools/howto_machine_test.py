@@ -15,7 +15,7 @@ from page import BUILD, PageTest
 
 support.need("numpy")
 
-FOREIGN = BUILD / "foreign-venv/bin/python"  # scripts/foreign.py --install makes it
+FOREIGN = BUILD / "foreign-venv/bin/python"  # harness/vm/foreign/run.py --install makes it
 
 
 def has(python: Path, modules: str) -> bool:
@@ -31,7 +31,7 @@ class MachinePages(PageTest):
             self.skipTest("ptxvm is not built")
         first = [str(BUILD), *map(str, folders), str(python.parent)]
         path = os.pathsep.join([*first, os.environ.get("PATH", "")])
-        package = str(support.REPOSITORY / "harness/python")
+        package = str(support.REPOSITORY / "harness/vm/python")
         self.environment = {
             **os.environ,
             **{"PATH": path, "LC_ALL": "C.UTF-8", "PYTHONPATH": package},
@@ -57,7 +57,7 @@ class MachinePages(PageTest):
     def test_triton(self) -> None:
         python = next((p for p in (Path(sys.executable), FOREIGN) if has(p, "triton, numpy")), None)
         if python is None:
-            self.skipTest("Triton is not installed; scripts/foreign.py --install fetches it")
+            self.skipTest("Triton is not installed; harness/vm/foreign/run.py --install fetches it")
         self.follow_page("howto_triton.md", python)
 
 

@@ -23,7 +23,7 @@ class HowToTest(PageTest):
             self.skipTest("ptxvm is not built")
         first = [str(BUILD), str(nvcc.parent), str(Path(sys.executable).parent)]
         path = os.pathsep.join([*first, os.environ.get("PATH", "")])
-        package = str(support.REPOSITORY / "harness/python")
+        package = str(support.REPOSITORY / "harness/vm/python")
         self.environment = {**os.environ, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONPATH": package}
 
         def write_code(code: str) -> None:

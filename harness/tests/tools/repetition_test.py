@@ -18,7 +18,7 @@ COMMENTS = ("//", "# ", "#include", "import ", "from ")  # two files may use the
 # What stands twice on purpose, and where that is said.
 OPERATOR = "harness/python/flash_ladder/_torch.py"
 WORDS = "harness/vm/tests/tool_words_test.py"
-PACKAGE = "harness/python/tests"
+PACKAGE = "harness/vm/python/tests"
 STATED = {
     frozenset({OPERATOR}): "the parameters of one operator, on two devices",
     frozenset({WORDS, f"{PACKAGE}/test_ptxvm.py"}): "the machine's tests stand alone",

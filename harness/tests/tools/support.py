@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-for folder in ("scripts", "plots", "harness/python", "harness/tests/tools"):
+for folder in ("scripts", "plots", "harness/python", "harness/vm/python", "harness/tests/tools"):
     sys.path.insert(0, str(REPOSITORY / folder))
 
 

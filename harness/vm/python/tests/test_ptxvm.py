@@ -10,7 +10,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import flash_ladder
 import numpy as np
 import ptxvm
 import pytest
@@ -310,24 +309,3 @@ def test_tensor_maps_that_are_none(options: Any, message: str) -> None:
             ptxvm.TensorMap(array, (8, 8))
     with pytest.raises(ValueError, match="strides"):
         ptxvm.TensorMap(np.zeros((8, 8), np.float16).T, (8, 8))
-
-
-def test_a_rung_by_hand_with_tensor_maps(case: Any, build: Path) -> None:
-    """21_wgmma as its planner launches it: the same bits as through the package."""
-    given = case((1, 2, 128, 64))
-    module = ptxvm.Module.load(build / "ptx" / "21_wgmma.ptx")
-    row = next(rung for rung in flash_ladder.rungs() if rung.id == "21")
-    kernel = module.kernel(f"fa_{row.name}_d64")
-
-    def panels(array: Any, rows: int) -> ptxvm.TensorMap:
-        heads = array.reshape(2, 128, 1, 64).swapaxes(1, 2)
-        return ptxvm.TensorMap(heads, (1, 1, rows, 64), swizzle=128)
-
-    o = np.full_like(given.q, np.nan)
-    threads, keys = kernel.max_threads[0], 128
-    rows = threads // 128 * 64
-    maps = [panels(given.q, 64), panels(given.k, keys), panels(given.v, keys), panels(o, 16)]
-    scale_log2 = 64**-0.5 * np.log2(np.e)
-    values = (*maps, o, 0, given.k, 0, 2, 1, 1, 128, 128, 0, float(scale_log2))
-    kernel.launch(*values, grid=(128 // rows, 2, 1), block=threads, shared=200 * 1024)
-    assert (o == flash_ladder.attention(given.q, given.k, given.v, rung="21")).all()

@@ -11,7 +11,7 @@
   git clone https://github.com/bitsandbytes-foundation/bitsandbytes FOLDER/bitsandbytes
   git clone https://github.com/HazyResearch/ThunderKittens FOLDER/ThunderKittens
   git clone --recursive https://github.com/deepseek-ai/DeepGEMM FOLDER/DeepGEMM
-  scripts/foreign.py --cuda FOLDER --recipes scripts/foreign/recipes.py
+  harness/vm/foreign/run.py --cuda FOLDER --recipes harness/vm/foreign/recipes.py
 
 Nothing of those repositories is here but names; their files are compiled as they are. A repository
 that is not in FOLDER is left out.

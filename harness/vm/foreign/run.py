@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: MIT
 """A table of kernels that this project did not write, run on the machine.
 
-  scripts/foreign.py                      Triton's and Numba's kernels, where the packages are, and
+  harness/vm/foreign/run.py               Triton's and Numba's kernels, where the packages are, and
                                           some with the libraries of the toolkit, where nvcc is
-  scripts/foreign.py --install            ... installed from PyPI first, into build/foreign-venv
-  scripts/foreign.py --tutorials FOLDER   the kernels of Triton's tutorials alone, out of the
+  harness/vm/foreign/run.py --install     ... installed from PyPI first, into build/foreign-venv
+  harness/vm/foreign/run.py --tutorials FOLDER
+                                          the kernels of Triton's tutorials alone, out of the
                                           folder python/tutorials of a clone of Triton
-  scripts/foreign.py --cuda FOLDER        every kernel of the .cu files below a folder: does it
+  harness/vm/foreign/run.py --cuda FOLDER every kernel of the .cu files below a folder: does it
                                           compile, and would it run?
-  scripts/foreign.py --cuda FOLDER --recipes FILE.py
+  harness/vm/foreign/run.py --cuda FOLDER --recipes FILE.py
                                           ... and run: FILE.py says how, and what is right
 
-  scripts/foreign.py --differential       ... each launch on one host thread and on two, forward and
+  harness/vm/foreign/run.py --differential
+                                          ... each launch on one host thread and on two, forward and
                                           reversed: results, counts and findings must be the same
 
 Kernels are compiled as they are, for sm_80 and sm_90, and compared with numpy. No GPU is needed.
@@ -23,18 +25,19 @@ Exit codes: 0 all ran and are right (--cuda alone: all compiled kernels would ru
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ptxas_report import document_text, require_writable, write_atomically
-
 SKIPPED = 77
-REPOSITORY = Path(__file__).resolve().parent.parent
+MACHINE = Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "triton", "numba", "numba-cuda[cu12]")
 MODULES = {"triton": "triton", "numba": "numba_cuda"}
 SOURCES = {"triton": ("triton_cases",), "numba": ("numba_cases", "numba_examples")}
@@ -45,13 +48,21 @@ def has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
+def require_writable(path: Path) -> None:
+    """OSError unless the file can be written: found out before anything runs for long."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=path.parent).close()
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--install", action="store_true", help="Triton and Numba from PyPI")
     parser.add_argument(
-        "--venv", type=Path, default=REPOSITORY / "build/foreign-venv", help="where to"
+        "--venv", type=Path, default=Path("build/foreign-venv"), help="where to"
     )
     parser.add_argument(
         "--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels"
@@ -75,7 +86,7 @@ def parse() -> argparse.Namespace:
         try:
             require_writable(path)
         except OSError as error:
-            parser.exit(3, f"foreign.py: error: cannot write {path}: {error.strerror}\n")
+            parser.exit(3, f"run.py: error: cannot write {path}: {error.strerror}\n")
     return options
 
 
@@ -148,7 +159,7 @@ def cases(options: argparse.Namespace) -> Iterator:
 
 
 def run(options: argparse.Namespace) -> int:
-    sys.path[:0] = [str(REPOSITORY / "scripts"), str(REPOSITORY / "harness/python")]
+    sys.path[:0] = [str(MACHINE), str(MACHINE / "python")]
     from foreign.case import Outcome, table, try_case
 
     outcomes: list[Outcome] = []
@@ -170,12 +181,13 @@ def run(options: argparse.Namespace) -> int:
 
 def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
     if options.output:
-        write_atomically(options.output, text + "\n")
+        options.output.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
     if options.json:
-        rows = [asdict(each) for each in outcomes]
-        write_atomically(options.json, document_text({"schema": 1, "rows": rows}))
+        rows = ",\n  ".join(json.dumps(asdict(each), ensure_ascii=False) for each in outcomes)
+        text = f'{{\n "schema": 1,\n "rows": [\n  {rows}\n ]\n}}\n'
+        options.json.write_text(text, encoding="utf-8")
 
 
 def main() -> int:

@@ -139,7 +139,7 @@ def find() -> Path:
     """Beside this file in an installed package; else in the build folder of the source tree."""
     here = Path(__file__).resolve().parent
     installed = here / "libptxvm_c.so"
-    build = Path(os.environ.get("FA_BUILD_DIR") or here.parents[2] / "build")
+    build = Path(os.environ.get("FA_BUILD_DIR") or here.parents[3] / "build")
     return installed if installed.is_file() else build / "libptxvm_c.so"
 
 
