@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "harness/cli/count_table.h"
-#include "harness/command/table.h"
-#include "harness/limits/committed.h"
+#include "harness/cli/table.h"
+#include "harness/measure/limits/committed.h"
 
 namespace fa::cli {
 namespace {
