@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// What one card was measured to do at best: the committed limits.json, as the program was built.
+// What one card was measured to do at best: a limits.json, read when it is first asked for. The
+// variable FA_LIMITS names it; else it is that of the H200, from where the program is installed or
+// from the source tree. All throw io::FileError where it cannot be read.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace fa::limits {
 
 /// "NVIDIA H200".
-std::string_view committed_card();
-int committed_sms();
+const std::string& card_name();
+int card_sms();
 
-/// FLOP, exponentials or bytes of an SM in a clock, as the loop with this id reached them. A loop
-/// that the file does not have is an error of the caller.
-double committed_per_clock(std::string_view loop);
+/// FLOP, exponentials or bytes of an SM in a clock, as the loop with this id reached them.
+double card_per_clock(std::string_view loop);
 
 }  // namespace fa::limits
