@@ -4,10 +4,12 @@ harness/: what stands lower includes nothing that stands higher."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
 import unittest
+from pathlib import Path
 
 import support
 
@@ -92,6 +94,52 @@ class HarnessTest(unittest.TestCase):
         layers = ["kernels", "docs", "harness/attention", "harness"]
         found, _ = arrows.draw(support.REPOSITORY, [support.REPOSITORY], layers)
         self.assertEqual({end for begin, end in found if begin == "kernels"}, set())
+
+
+PRODUCT = ("scripts", "plots", "harness/python/flash_ladder", "harness/vm/python/ptxvm")
+
+
+def modules(folder: Path) -> dict[str, Path]:
+    """The Python modules that a folder on the path brings, by their first name."""
+    return {path.stem: path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+
+
+def imported(file: Path) -> set[str]:
+    """First names of what a file imports, at whatever place."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+class PythonTest(unittest.TestCase):
+    def test_the_machine_imports_nothing_of_the_ladder(self) -> None:
+        others: set[str] = set()
+        for folder in ("scripts", "plots", "harness/python", "harness/tests/tools"):
+            others |= set(modules(support.REPOSITORY / folder))
+        self.assertTrue({"flash_ladder", "ptxas_report", "style", "support"} <= others)
+        own = {path.stem for path in (HARNESS / "vm").rglob("*.py")}
+        files = sorted((HARNESS / "vm").rglob("*.py"))
+        wrong = {path.name: imported(path) & (others - own) for path in files}
+        self.assertEqual({name: found for name, found in wrong.items() if found}, {})
+
+    def test_no_product_imports_a_test(self) -> None:
+        tests = set(modules(HARNESS / "tests/tools")) | set(modules(HARNESS / "python/tests"))
+        for folder in PRODUCT:
+            own = {path.stem for path in (support.REPOSITORY / folder).rglob("*.py")}
+            for path in sorted((support.REPOSITORY / folder).rglob("*.py")):
+                self.assertEqual(imported(path) & (tests - own), set(), str(path))
+
+    def test_no_circle_between_files_of_the_charts_and_scripts(self) -> None:
+        for folder in ("plots", "plots/figures", "scripts"):
+            own = modules(support.REPOSITORY / folder)
+            files = {name: path for name, path in own.items() if path.is_file()}
+            found = {(name, to): [] for name, path in files.items() for to in imported(path) & set(files)}
+            self.assertEqual(arrows.cycles(found), [], folder)
+            self.assertTrue(found, folder)
 
 
 if __name__ == "__main__":
