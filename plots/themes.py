@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-import style
+import colours
 from ladder import Catalogue
 from matplotlib.colors import to_hex, to_rgb
 
 # Light -> dark, of all that is no rung's.
 FIXED = {
-    style.INK: "#e4e6ec",
-    style.MUTED: "#9ba3b0",
-    style.HAIRLINE: "#363b47",
-    style.BACKGROUND: style.DARK_BACKGROUND,
+    colours.INK: "#e4e6ec",
+    colours.MUTED: "#9ba3b0",
+    colours.HAIRLINE: "#363b47",
+    colours.BACKGROUND: colours.DARK_BACKGROUND,
     "#ffffff": "#12141a",  # words on a bar: bars are lighter in the dark
     "#000000": "#e4e6ec",
 }
@@ -38,10 +38,10 @@ ElementTree.register_namespace("xlink", XLINK)
 def dark_colours(catalogue: Catalogue) -> dict[str, str]:
     """Every light colour of a chart, in hex, with its dark one."""
     pairs = dict(FIXED)
-    light, dark = style.rung_colours(catalogue), style.rung_colours(catalogue, dark=True)
+    light, dark = colours.rung_colours(catalogue), colours.rung_colours(catalogue, dark=True)
     for id, colour in light.items():
         pairs[to_hex(colour)] = to_hex(dark[id])
-        pairs[to_hex(style.pale(colour))] = to_hex(style.pale(dark[id], style.DARK_BACKGROUND))
+        pairs[to_hex(colours.pale(colour))] = to_hex(colours.pale(dark[id], colours.DARK_BACKGROUND))
     return pairs
 
 
@@ -59,7 +59,7 @@ def contrast(colour: str, other: str) -> float:
 
 def is_pale(colour: str, catalogue: Catalogue) -> bool:
     """Of a rung that is no step up: a fill behind words, inside an outline of the full colour."""
-    return colour in {to_hex(style.pale(own)) for own in style.rung_colours(catalogue).values()}
+    return colour in {to_hex(colours.pale(own)) for own in colours.rung_colours(catalogue).values()}
 
 
 def attributes_of(element: Element, kept: set[str]) -> dict[str, str]:

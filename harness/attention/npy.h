@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/inputs.h"
@@ -18,9 +17,6 @@ namespace fa {
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-
-/// What every .npy file begins with.
-inline constexpr std::string_view kNpyMagic{"\x93NUMPY", 6};
 
 /// Reads an array of rank 4, '<f2' or '<f4', C order; header versions 1.0, 2.0 and 3.0
 /// (numpy.lib.format). Throws InputError.

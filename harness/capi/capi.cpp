@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/bench/bench_command.h"
-#include "harness/command/terminal.h"
+#include "harness/cli/bench_command.h"
+#include "harness/cli/terminal.h"
 
 static_assert(sizeof(fa_peer_problem) == 80);
 static_assert(offsetof(fa_peer_problem, head_dim) == 32);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "harness/cli/app.h"
 
-#include "harness/bench/bench_command.h"
+#include "harness/cli/bench_command.h"
 
 namespace fa::cli {
 

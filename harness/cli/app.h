@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/command/command.h"
+#include "harness/cli/command.h"
 
 namespace fa::cli {
 

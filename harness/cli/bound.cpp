@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "harness/cli/count_table.h"
-#include "harness/command/table.h"
-#include "harness/limits/committed.h"
+#include "harness/cli/table.h"
+#include "harness/measure/limits/card.h"
 
 namespace fa::cli {
 namespace {
@@ -32,7 +32,7 @@ constexpr std::string_view kWgmma = "wgmma.mma_async";
 
 /// Clocks of an SM's share, at the rate of a loop.
 double clocks(double work, std::string_view loop) {
-  return work / limits::committed_sms() / limits::committed_per_clock(loop);
+  return work / limits::card_sms() / limits::card_per_clock(loop);
 }
 
 double warp_instructions(const Counts& counts, std::initializer_list<CountClass> classes) {
@@ -109,7 +109,7 @@ RowLaunchBound launch_bound(const LaunchCounts& counted, const Launch& launch, c
                  clocks(multiply_adds * kLanes * 2, "fma"),
                  clocks(shared_wavefronts(counts) * kWavefrontBytes, "shared_load"),
                  clocks(requested, "l2_read"), clocks(once, "memory_read"),
-                 issued / limits::committed_sms() / kSchedulers}};
+                 issued / limits::card_sms() / kSchedulers}};
   const auto* const most = std::max_element(bound.clocks.begin(), bound.clocks.end());
   bound.resource = static_cast<Resource>(most - bound.clocks.begin());
   return bound;
@@ -185,7 +185,7 @@ double tensor_flops(std::string_view opcode) {
 
 RowBound bound_of(const Counted& counted) {
   RowBound bound;
-  bound.card = limits::committed_card();
+  bound.card = limits::card_name();
   for (std::size_t i = 0; i < counted.launches.size(); ++i) {
     const Launch& launch = counted.item.plan.launches.at(i);
     bound.launches.push_back(launch_bound(counted.launches[i], launch, counted.item));
@@ -199,7 +199,7 @@ RowBound bound_of(const Counted& counted) {
 }
 
 std::string to_string(const RowBound& bound, const LaunchPlan& plan, std::string_view name) {
-  const int sms = limits::committed_sms();
+  const int sms = limits::card_sms();
   const bool single = bound.launches.size() == 1;
   const std::string by =
       single ? std::string(words(bound.resource)) + ":"

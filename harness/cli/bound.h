@@ -14,8 +14,8 @@ namespace fa::cli {
 double tensor_flops(std::string_view opcode);
 
 /// The clocks of each SM that every resource needs for what was counted, at the rate that its bare
-/// loop reaches on the card of the committed limits; the largest is the bound. Everything is
-/// spread evenly over the SMs, and each resource works as if it were alone.
+/// loop reaches on the card of the limits (limits::card_name()); the largest is the bound.
+/// Everything is spread evenly over the SMs, and each resource works as if it were alone.
 /// - Tensor cores: FLOP of mma.sync and of wgmma, each at its own rate.
 /// - Exponentials: ex2, rcp and the like. FP32: a multiply-add for each instruction.
 /// - Shared memory: wavefronts of 128 bytes; of cp.async one for each instruction, as hardware

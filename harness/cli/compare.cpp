@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "harness/cli/app.h"
+#include "harness/cli/arguments.h"
 #include "harness/cli/bound.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
-#include "harness/command/arguments.h"
-#include "harness/command/problem_options.h"
-#include "harness/command/table.h"
+#include "harness/cli/problem_options.h"
+#include "harness/cli/table.h"
 #include "harness/environment/build.h"
 #include "harness/io/file.h"
 #include "harness/results/comparison.h"

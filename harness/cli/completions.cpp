@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // fa completions: a script that lets a shell complete the command line.
-#include "harness/command/completions.h"
-
 #include <fmt/format.h>
 
 #include "harness/cli/app.h"
-#include "harness/command/arguments.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/completion_scripts.h"
 
 namespace fa::cli {
 namespace {

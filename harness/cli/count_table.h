@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/command/table.h"
+#include "harness/cli/table.h"
 #include "ptxvm/report.h"
 
 namespace fa::cli {

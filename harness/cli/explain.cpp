@@ -10,14 +10,14 @@
 #include <utility>
 
 #include "harness/cli/app.h"
+#include "harness/cli/arguments.h"
 #include "harness/cli/bound.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
 #include "harness/cli/margin.h"
-#include "harness/command/arguments.h"
-#include "harness/command/problem_options.h"
-#include "harness/command/table.h"
-#include "harness/command/terminal.h"
+#include "harness/cli/problem_options.h"
+#include "harness/cli/table.h"
+#include "harness/cli/terminal.h"
 #include "harness/io/interrupt.h"
 #include "harness/measure/identity.h"
 #include "harness/results/counts.h"

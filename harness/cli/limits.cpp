@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // fa limits: what the card can do, by bare loops.
-#include "harness/limits/limits.h"
+#include "harness/measure/limits/limits.h"
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <filesystem>
 
-#include "harness/bench/measure.h"
 #include "harness/cli/app.h"
-#include "harness/command/arguments.h"
-#include "harness/command/table.h"
-#include "harness/command/terminal.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/measure.h"
+#include "harness/cli/table.h"
+#include "harness/cli/terminal.h"
 #include "harness/device/gpu.h"
 #include "harness/device/make_device.h"
 #include "harness/environment/build.h"

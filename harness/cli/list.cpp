@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "harness/cli/app.h"
-#include "harness/command/arguments.h"
-#include "harness/command/table.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/table.h"
 #include "harness/results/json.h"
 #include "harness/results/json_file.h"
 #include "kernels/catalogue.h"

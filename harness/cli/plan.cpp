@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "harness/cli/app.h"
-#include "harness/command/arguments.h"
-#include "harness/command/problem_options.h"
-#include "harness/command/table.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/problem_options.h"
+#include "harness/cli/table.h"
 #include "harness/device/vm.h"
 #include "harness/results/json.h"
 #include "harness/results/row.h"

@@ -12,9 +12,9 @@
 
 #include "harness/attention/npy.h"
 #include "harness/cli/app.h"
-#include "harness/command/arguments.h"
-#include "harness/command/problem_options.h"
-#include "harness/command/terminal.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/problem_options.h"
+#include "harness/cli/terminal.h"
 #include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
 #include "harness/environment/nvml.h"

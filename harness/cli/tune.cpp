@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <tuple>
 
-#include "harness/bench/measure.h"
 #include "harness/cli/app.h"
-#include "harness/command/arguments.h"
-#include "harness/command/problem_options.h"
-#include "harness/command/table.h"
-#include "harness/command/terminal.h"
+#include "harness/cli/arguments.h"
+#include "harness/cli/measure.h"
+#include "harness/cli/problem_options.h"
+#include "harness/cli/table.h"
+#include "harness/cli/terminal.h"
 #include "harness/device/vm.h"
 #include "harness/environment/occupancy.h"
 #include "harness/environment/ptxas.h"

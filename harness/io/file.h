@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Part of the machine's project, which stands alone.
 #pragma once
+
 #include "harness/vm/io/file.h"
+
+namespace fa::io {
+using namespace ptxvm::io;
+}

@@ -13,8 +13,8 @@
 #include "harness/device/gpu.h"
 #include "harness/measure/item.h"
 #include "harness/measure/peer.h"
+#include "harness/measure/timing/rounds.h"
 #include "harness/results/results.h"
-#include "harness/timing/rounds.h"
 #include "kernels/catalogue.h"
 
 namespace fa {

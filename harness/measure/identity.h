@@ -9,8 +9,8 @@
 
 #include "harness/device/device.h"
 #include "harness/environment/build.h"
+#include "harness/measure/timing/rounds.h"
 #include "harness/results/results.h"
-#include "harness/timing/rounds.h"
 
 namespace fa {
 

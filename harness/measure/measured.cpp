@@ -9,7 +9,7 @@
 #include <ctime>
 #include <utility>
 
-#include "harness/timing/statistics.h"
+#include "harness/measure/timing/statistics.h"
 
 namespace fa {
 namespace {

@@ -12,7 +12,7 @@
 #include "harness/environment/nvml.h"
 #include "harness/environment/ptxas.h"
 #include "harness/measure/item.h"
-#include "harness/timing/rounds.h"
+#include "harness/measure/timing/rounds.h"
 
 namespace fa {
 

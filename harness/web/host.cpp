@@ -35,10 +35,6 @@ const ptxvm::Module& PtxLibrary::find(const std::string& entry) {
 
 namespace io {
 
-std::optional<std::uint64_t> available_memory(const std::filesystem::path& /*root*/) {
-  return std::nullopt;
-}
-
 // The page stops a run by ending its worker.
 const std::atomic<bool>& interrupt_flag() {
   static const std::atomic<bool> never{false};
@@ -49,3 +45,7 @@ void stop_if_interrupted() {}
 
 }  // namespace io
 }  // namespace fa
+
+std::optional<std::uint64_t> ptxvm::io::available_memory(const std::filesystem::path& /*root*/) {
+  return std::nullopt;
+}

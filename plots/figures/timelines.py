@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Timelines of a few rungs: as measured on the card by clock stamps, and the machine's order.
 
-plots/results/h200/timeline.json is what fa_timeline record wrote (harness/timeline). Where it is
+plots/results/h200/timeline.json is what fa_timeline record wrote (harness/measure/timeline). Where it is
 missing, a figure shows the machine's order alone and says so.
 """
 

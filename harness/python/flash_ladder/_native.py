@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C interface of libfa.so to one forward pass (harness/python/native/attention.h)."""
+"""The C interface of libfa.so to one forward pass (harness/capi/attention.h)."""
 
 from __future__ import annotations
 

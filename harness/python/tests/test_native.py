@@ -28,7 +28,7 @@ CASES = [
 
 @pytest.mark.parametrize(("structure", "header", "name", "size"), CASES)
 def test_layout(repository: Path, structure: Any, header: str, name: str, size: int) -> None:
-    folder = "vm/c" if structure.__module__.startswith("ptxvm") else "python/native"
+    folder = "vm/c" if structure.__module__.startswith("ptxvm") else "capi"
     text = (repository / "harness" / folder / header).read_text(encoding="utf-8")
     end = text.index(f"}} {name};")
     body = text[text.rindex("typedef struct", 0, end) : end]

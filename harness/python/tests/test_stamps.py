@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kernels with clock stamps (harness/timeline) compute what the kernels without them do."""
+"""The kernels with clock stamps (harness/measure/timeline) compute what those without them do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_same_bits(rung: str, producers: int, case: Any, build: Path, tmp_pa
     ptx = tmp_path / "stamped.ptx"
     words = [nvcc(build), "-ptx", "-std=c++20", "-O3", "-DNDEBUG", "-arch=compute_90a"]
     words += [f"-I{REPOSITORY}", f"-DFA_PRODUCER_THREADS={producers}"]
-    words += ["-include", "harness/timeline/stamps.cuh", f"kernels/hopper/{name}.cu"]
+    words += ["-include", "harness/measure/timeline/stamps.cuh", f"kernels/hopper/{name}.cu"]
     subprocess.run([*words, "-o", str(ptx)], check=True, cwd=REPOSITORY, capture_output=True)
     assert ptx.read_text().count("%clock") > 20
 

@@ -2,10 +2,10 @@
 // Rows that are no measurement of a rung: occupancy without a card, and clock stamps.
 #include <vector>
 
+#include "harness/measure/timeline/row.h"
 #include "harness/results/occupancy_row.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
-#include "harness/timeline/row.h"
 
 namespace fa {
 namespace {

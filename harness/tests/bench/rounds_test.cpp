@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The timing policy on a stopwatch of our own: no GPU, no real time.
-#include "harness/timing/rounds.h"
+#include "harness/measure/timing/rounds.h"
 
 #include <algorithm>
 #include <csignal>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "harness/timing/statistics.h"
+#include "harness/measure/timing/statistics.h"
 
 #include "harness/tests/catch.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "harness/command/arguments.h"
+#include "harness/cli/arguments.h"
 
-#include "harness/command/exit_code.h"
+#include "harness/cli/exit_code.h"
 #include "harness/tests/catch.h"
 
 namespace fa::cli {

@@ -520,7 +520,7 @@ class Library(CliCase):
         if done.returncode != 0:
             self.skipTest("nm is not installed")
         names = {line.split()[-1] for line in done.stdout.splitlines()}
-        header = SOURCE / "harness/python/native/attention.h"
+        header = SOURCE / "harness/capi/attention.h"
         declared = re.findall(r"FA_ATTENTION_API .*?(fa_\w+)\(", header.read_text(encoding="utf-8"))
         self.assertEqual(names, {"fa_api_version", "fa_bench", *declared})
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "harness/command/table.h"
+#include "harness/cli/table.h"
 
-#include "harness/command/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/tests/catch.h"
 
 namespace fa::cli {

@@ -253,6 +253,23 @@ class Explain(CliCase):
                 self.assertAlmostEqual(bound["clocks"] / sum(most), 1, 4)
                 self.assertIn(bound["resource"], launches)
 
+    def test_the_limits_are_read_when_they_are_asked_for(self) -> None:
+        words = ("01", "--seq", 64, "--dim", 64)
+        limits = json.loads((SOURCE / "plots/results/h200/limits.json").read_text())
+        limits["device"] |= {"name": "Another Card", "sms": 2 * limits["device"]["sms"]}
+        (before,) = document(self, *words)["rows"]
+        chosen = self.folder / "limits.json"
+        chosen.write_text(json.dumps(limits))
+        self.environment = {"FA_LIMITS": str(chosen)}
+        (after,) = document(self, *words)["rows"]
+        self.assertEqual(after["bound"]["card"], "Another Card")
+        self.assertAlmostEqual(before["bound"]["clocks"] / after["bound"]["clocks"], 2, 3)
+        for text in ("{}", "no JSON"):
+            chosen.write_text(text)
+            says = r"limits.json: holds no limits of a card [^\n]*set FA_LIMITS to a file"
+            err = rf"{ON_VM}fa: error: [^\n]*{says}[^\n]*\n"
+            self.fa("explain", *words, code=ENVIRONMENT, err=err)
+
     def test_clocks_are_counts_at_the_committed_limits(self) -> None:
         limits = json.loads((SOURCE / "plots/results/h200/limits.json").read_text())
         per_clock = {row["id"]: row["per_clock_sm"] for row in limits["rows"]}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The loops of fa limits in the virtual machine: their results are right, wrong ones are refused,
 // and an iteration executes exactly the work that its rate is computed from.
-#include "harness/limits/limits.h"
+#include "harness/measure/limits/limits.h"
 
 #include <cstring>
 #include <fstream>
 
-#include "harness/limits/loops.h"
+#include "harness/measure/limits/loops.h"
 #include "harness/tests/catch.h"
 #include "ptxvm/launch.h"
 #include "ptxvm/report.h"

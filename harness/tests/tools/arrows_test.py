@@ -4,10 +4,12 @@ harness/: what stands lower includes nothing that stands higher."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
 import unittest
+from pathlib import Path
 
 import support
 
@@ -70,16 +72,18 @@ class HarnessTest(unittest.TestCase):
 
     def setUp(self) -> None:
         text = (HARNESS / "CMakeLists.txt").read_text(encoding="utf-8")
-        self.layers = re.findall(r"^ *add_subdirectory\((\w+)\)", text, re.MULTILINE)
+        self.layers = re.findall(r"^ *add_subdirectory\(([\w/]+)\)", text, re.MULTILINE)
 
     def test_every_folder_has_its_place_and_no_include_runs_upwards(self) -> None:
         drawing, wrong = arrows.check(HARNESS, [support.REPOSITORY], [[layer] for layer in self.layers])
         self.assertEqual(wrong, [])
-        self.assertRegex(drawing, r"(?m)^capi .*\bbench\b")  # the drawing is not empty
+        self.assertRegex(drawing, r"(?m)^capi .*\bcli\b")  # the drawing is not empty
 
     def test_the_library_stands_beside_the_program(self) -> None:
+        """libfa.so has fa bench, and not the other commands."""
         found, _ = arrows.draw(HARNESS, [support.REPOSITORY], self.layers)
-        self.assertLessEqual({begin for begin, end in found if end == "cli"}, {"tests"})
+        used = {line.partition(" includes ")[2] for line in found["capi", "cli"]}
+        self.assertEqual(used, {"cli/bench_command.h", "cli/terminal.h"})
 
     def test_the_machine_includes_nothing_of_the_project(self) -> None:
         layers = ["harness/vm", "harness", "kernels", "docs"]
@@ -108,6 +112,52 @@ class ReadmeTest(unittest.TestCase):
                 self.assertRegex(text, r"(?s)Here: .*\n\nDepends on .*\n\nStart ")
                 for name in re.findall(r"`([\w./]+\.(?:h|cpp|py|sh|def|md|cu))`", text):
                     self.assertTrue((folder / name).is_file() or (root / name).is_file(), name)
+
+
+PRODUCT = ("scripts", "plots", "harness/python/flash_ladder", "harness/vm/python/ptxvm")
+
+
+def modules(folder: Path) -> dict[str, Path]:
+    """The Python modules that a folder on the path brings, by their first name."""
+    return {path.stem: path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+
+
+def imported(file: Path) -> set[str]:
+    """First names of what a file imports, at whatever place."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+class PythonTest(unittest.TestCase):
+    def test_the_machine_imports_nothing_of_the_ladder(self) -> None:
+        others: set[str] = set()
+        for folder in ("scripts", "plots", "harness/python", "harness/tests/tools"):
+            others |= set(modules(support.REPOSITORY / folder))
+        self.assertTrue({"flash_ladder", "ptxas_report", "style", "support"} <= others)
+        own = {path.stem for path in (HARNESS / "vm").rglob("*.py")}
+        files = sorted((HARNESS / "vm").rglob("*.py"))
+        wrong = {path.name: imported(path) & (others - own) for path in files}
+        self.assertEqual({name: found for name, found in wrong.items() if found}, {})
+
+    def test_no_product_imports_a_test(self) -> None:
+        tests = set(modules(HARNESS / "tests/tools")) | set(modules(HARNESS / "python/tests"))
+        for folder in PRODUCT:
+            own = {path.stem for path in (support.REPOSITORY / folder).rglob("*.py")}
+            for path in sorted((support.REPOSITORY / folder).rglob("*.py")):
+                self.assertEqual(imported(path) & (tests - own), set(), str(path))
+
+    def test_no_circle_between_files_of_the_charts_and_scripts(self) -> None:
+        for folder in ("plots", "plots/figures", "scripts"):
+            own = modules(support.REPOSITORY / folder)
+            files = {name: path for name, path in own.items() if path.is_file()}
+            found = {(name, to): [] for name, path in files.items() for to in imported(path) & set(files)}
+            self.assertEqual(arrows.cycles(found), [], folder)
+            self.assertTrue(found, folder)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import unittest
+from pathlib import Path
 
 import support
 
 HARNESS = support.REPOSITORY / "harness"
-COMMAND = HARNESS / "command"
+SHARED = ("arguments", "command", "problem_options", "table", "terminal")  # by all commands
 DECLARATION = re.compile(r'\badd_\w+(?:<[^>]*>)?\(\s*(?:\w+,\s*)?"(--[a-z-]+)"')
 
 
@@ -28,8 +29,8 @@ class OnceTest(unittest.TestCase):
         return found
 
     def test_options_that_commands_share_are_declared_once(self) -> None:
-        texts = self.sources("cli", "command", "bench", "capi")
-        shared = [name for name in texts if name.startswith("command/")]
+        texts = self.sources("cli", "capi")
+        shared = [name for name in texts if Path(name).stem in SHARED]
         flags = declared(*(texts.pop(name) for name in shared))
         self.assertTrue({"--batch", "--seq", "--dim", "--causal", "--device", "--tile"} <= flags)
         twice = {name: declared(text) & flags for name, text in texts.items()}

@@ -24,9 +24,9 @@ SCHEMAS = {
     "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
     "ncu": support.REPOSITORY / "scripts" / "profile.schema.json",
     "sass": support.REPOSITORY / "scripts" / "sass.schema.json",
-    "limits": support.REPOSITORY / "harness" / "limits" / "limits.schema.json",
+    "limits": support.REPOSITORY / "harness/measure/limits/limits.schema.json",
     "occupancy": support.REPOSITORY / "harness" / "results" / "occupancy.schema.json",
-    "timeline": support.REPOSITORY / "harness" / "timeline" / "timeline.schema.json",
+    "timeline": support.REPOSITORY / "harness/measure/timeline/timeline.schema.json",
 }
 COMMITTED = support.REPOSITORY / "plots" / "results"
 

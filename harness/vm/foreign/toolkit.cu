@@ -201,8 +201,8 @@ extern "C" __global__ void complex_numbers(const double* in, double* out) {
   const cuda::std::mdspan<double, cuda::std::extents<int, 32, 2>> results(out);
   const int i = threadIdx.x;
   const Complex z(pairs(i, 0), pairs(i, 1));
-  const Complex w = cuda::std::exp(z) * cuda::std::sqrt(z) / (z + Complex(1, 2)) +
-                    cuda::std::polar(1.0, 0.3);
+  const Complex w =
+      cuda::std::exp(z) * cuda::std::sqrt(z) / (z + Complex(1, 2)) + cuda::std::polar(1.0, 0.3);
   results(i, 0) = w.real();
   results(i, 1) = w.imag();
 }

@@ -14,7 +14,8 @@ using Wide = unsigned __int128;
 // Words: high and low of a, of b; then of six results.
 extern "C" __global__ void wide_integers(const unsigned long long* in, unsigned long long* out) {
   const int i = threadIdx.x;
-  const Wide a = Wide(in[4 * i]) << 64 | in[4 * i + 1], b = Wide(in[4 * i + 2]) << 64 | in[4 * i + 3];
+  const Wide a = Wide(in[4 * i]) << 64 | in[4 * i + 1],
+             b = Wide(in[4 * i + 2]) << 64 | in[4 * i + 3];
   const auto negative = static_cast<__int128>(a);
   const Wide results[6] = {a * b,
                            a / b,
@@ -82,7 +83,8 @@ struct Sides {
   double weights[2];
   char name;
 };
-__constant__ Sides sides[3] = {{1.5f, 2, {3, 4}, 'a'}, {2.5f, 1, {5, 6}, 'b'}, {4, .5f, {7, 8}, 'c'}};
+__constant__ Sides sides[3] = {
+    {1.5f, 2, {3, 4}, 'a'}, {2.5f, 1, {5, 6}, 'b'}, {4, .5f, {7, 8}, 'c'}};
 
 struct Shape {
   __device__ virtual ~Shape() {}

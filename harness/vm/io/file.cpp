@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace fa::io {
+namespace ptxvm::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -292,4 +292,4 @@ void prepare_process() {
   }
 }
 
-}  // namespace fa::io
+}  // namespace ptxvm::io

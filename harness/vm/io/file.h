@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace fa::io {
+namespace ptxvm::io {
 
 /// A name that no file may be written to, because of what it is or what is there. Exit code 2.
 struct RefusedFile : std::runtime_error {
@@ -73,4 +73,4 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit);
 /// beyond the limit of the process is an error of the write, not its end.
 void prepare_process();
 
-}  // namespace fa::io
+}  // namespace ptxvm::io

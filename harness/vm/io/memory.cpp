@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace fa::io {
+namespace ptxvm::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ std::optional<std::uint64_t> available_memory(const fs::path& root) {
   return least;
 }
 
-}  // namespace fa::io
+}  // namespace ptxvm::io

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace fa::io {
+namespace ptxvm::io {
 
 /// Bytes that the kernel can still give to this process without ending one: what is available, and
 /// what the process's own limits (`ulimit -v` and `-d`) and the memory limits of its control groups
@@ -14,4 +14,4 @@ namespace fa::io {
 /// Nothing where the system does not say. `root` is the folder that /proc and /sys are in.
 std::optional<std::uint64_t> available_memory(const std::filesystem::path& root = "/");
 
-}  // namespace fa::io
+}  // namespace ptxvm::io

@@ -178,16 +178,18 @@ class Words(ToolCase):
     def test_files(self) -> None:
         run = ("run", PTX / "transpose.ptx", "--entry", "transpose_plain", "--block", "32,8")
         self.refused("list", "none.ptx", code=ENVIRONMENT, says="none.ptx: cannot be read")
-        self.refused(*run, "--arg", "none.npy", code=ENVIRONMENT, says="none.npy: cannot be read")
+        self.refused(*run, "--arg", "none.npy", code=ENVIRONMENT, says="none.npy: no such file")
         out = ("--arg", "out:none/B.npy:float32[2]")
         self.refused(*run, *out, code=ENVIRONMENT, says="cannot write 'none/B.npy'")
         (self.folder / "text.npy").write_text("hello, this is no array")
         self.refused(*run, "--arg", "text.npy", says="not a .npy file")
         write_npy(self.folder / "short.npy", [1.0, 2.0], (3,))
-        self.refused(*run, "--arg", "short.npy", says="holds 8 bytes of data, its header says 12")
+        self.refused(*run, "--arg", "short.npy", says="needs more than the 8 bytes after the header")
         raw = (self.folder / "short.npy").read_bytes()
         (self.folder / "odd.npy").write_bytes(raw.replace(b"<f4", b"<c8"))
         self.refused(*run, "--arg", "odd.npy", says="allowed: float16, bfloat16, float32")
+        (self.folder / "key.npy").write_bytes(raw.replace(b"shape", b"shapE"))
+        self.refused(*run, "--arg", "key.npy", says="malformed .npy header: key 'shapE'")
         (self.folder / "fortran.npy").write_bytes(raw.replace(b"False", b"True "))
         self.refused(*run, "--arg", "fortran.npy", says="Fortran order")
         # What never ends, and what is too long, is refused unread.
@@ -200,7 +202,7 @@ class Words(ToolCase):
         self.refused(
             *("run", PTX / "transpose.ptx", "--entry", "transpose_plain", "--block", "32,8"),
             *("--arg", "zeros.npy"),
-            says="zeros.npy: is not a regular file",
+            says="zeros.npy: not a regular file",
         )
         with (self.folder / "long.ptx").open("wb") as long:
             long.truncate(1 << 40)
@@ -245,7 +247,7 @@ class Words(ToolCase):
         self.refused(*run, *out("pipe"), code=ENVIRONMENT, says="not a regular file")
         self.refused(*run, *out("/dev/full"), code=ENVIRONMENT, says="not a regular file")
         self.refused("run", ptx, "--entry", "transpose_plain", "--block", 1, "--arg", "pipe.npy",
-                     code=ENVIRONMENT, says="cannot be read")  # fmt: skip
+                     code=ENVIRONMENT, says="no such file")  # fmt: skip
         self.assertEqual((self.folder / "notes").read_text(), "my notes")
         (self.folder / "link.npy").symlink_to("B.npy")
         self.tool(*run, *out("link.npy"))

@@ -32,7 +32,7 @@ std::vector<const BufferArgument*> all_buffers(const LaunchOptions& wanted) {
 }
 
 void require_outputs(const LaunchOptions& wanted) {
-  std::vector<fa::io::NamedFile> read{{"the PTX", wanted.file}}, written;
+  std::vector<io::NamedFile> read{{"the PTX", wanted.file}}, written;
   for (const BufferArgument* buffer : all_buffers(wanted)) {
     if (buffer->written) {
       written.push_back({buffer->reads_file() ? "--arg inout:" : "--arg out:", buffer->name});
@@ -40,10 +40,10 @@ void require_outputs(const LaunchOptions& wanted) {
       read.push_back({"--arg", buffer->name});
     }
   }
-  fa::io::require_distinct(written, read);
-  for (const fa::io::NamedFile& file : written) {
-    fa::io::require_writable(file.path);
-    if (!wanted.overwrite) fa::io::require_replaceable(file.path, kNpyMagic);
+  io::require_distinct(written, read);
+  for (const io::NamedFile& file : written) {
+    io::require_writable(file.path);
+    if (!wanted.overwrite) io::require_replaceable(file.path, io::kNpyMagic);
   }
 }
 
@@ -58,7 +58,7 @@ void require_memory(const LaunchOptions& wanted) {
     if (buffer->reads_file()) largest_file = std::max(largest_file, bytes);
   }
   const double needed = buffers + largest_file;
-  const std::optional<uint64_t> available = fa::io::available_memory();
+  const std::optional<uint64_t> available = io::available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   std::array<char, 128> text{};
   std::snprintf(text.data(), text.size(),

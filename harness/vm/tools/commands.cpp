@@ -91,7 +91,7 @@ int run(const std::vector<std::string>& arguments) {
     return fail(ExitCode::kRefused, e.what());
   } catch (const InputError& e) {
     return fail(ExitCode::kRefused, e.what());
-  } catch (const fa::io::RefusedFile& e) {
+  } catch (const io::RefusedFile& e) {
     return fail(ExitCode::kRefused, e.what());
   } catch (const MemoryError& e) {
     return fail(ExitCode::kEnvironment, e.what());

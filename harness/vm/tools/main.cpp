@@ -4,6 +4,6 @@
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
-  fa::io::prepare_process();
+  ptxvm::io::prepare_process();
   return ptxvm::tools::run({argv + 1, argv + argc});
 }

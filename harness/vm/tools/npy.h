@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arrays in .npy files (NumPy format 1.0 and 2.0, little-endian, C order).
+// Arrays of the types that an argument may have, in .npy files.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/file.h"
+#include "io/npy.h"
 #include "tools/element.h"
 
 namespace ptxvm::tools {
@@ -25,20 +26,13 @@ struct ArrayType {
 };
 
 /// The input is not accepted; one line.
-struct InputError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-using fa::io::FileError;
-
-/// What every .npy file begins with.
-inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
+using InputError = io::NpyError;
+using io::FileError;
 
 /// Reads "float16[1,2,512,128]" or "f16[1,2,512,128]". Throws InputError.
 ArrayType parse_type(std::string_view text);
-/// Reads "1,2,512", in the header of a file also "" and "512,"; `whole` is named in messages.
-/// Throws InputError.
-std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole,
-                                  bool header = false);
+/// Reads "1,2,512"; `whole` is named in messages. Throws InputError.
+std::vector<uint64_t> parse_shape(std::string_view text, const std::string& whole);
 
 struct Array {
   ArrayType type;
