@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs one test file for CTest: run.py FILE. Exit 77 when all of it was skipped.
+"""Runs one file of Python tests: run.py PATH. Exit 77 when all of it was skipped, for CTest.
 
 Files that need torch run under the python3 that has it, where this one has not.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 SKIPPED = 77
-HERE = Path(__file__).resolve().parent
+PACKAGES = Path(__file__).resolve().parents[1] / "python"
 NEED_TORCH = ("test_gpu.py", "test_torch.py")
 
 
@@ -33,21 +33,19 @@ def has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def run_elsewhere(file: str) -> int:
+def run_elsewhere(file: Path) -> int:
     """Under the system's python3, without pytest if need be (test_gpu.py is a unittest)."""
-    words = ["python3", str(HERE / (file if file == "test_gpu.py" else "run.py"))]
-    if file != "test_gpu.py":
-        words.append(file)
+    words = [] if file.name == "test_gpu.py" else [__file__]
     probe = subprocess.run(["python3", "-c", "import torch, numpy"], capture_output=True)
     if probe.returncode or os.environ.get("FA_TESTS_ELSEWHERE"):
         print("skipped: torch is not installed")
         return SKIPPED
-    environment = {**os.environ, "FA_TESTS_ELSEWHERE": "1", "PYTHONPATH": str(HERE.parent)}
-    return subprocess.run(words, env=environment, check=False).returncode
+    environment = {**os.environ, "FA_TESTS_ELSEWHERE": "1", "PYTHONPATH": str(PACKAGES)}
+    return subprocess.run(["python3", *words, file], env=environment, check=False).returncode
 
 
-def main(file: str) -> int:
-    if file in NEED_TORCH and not has("torch"):
+def main(file: Path) -> int:
+    if file.name in NEED_TORCH and not has("torch"):
         return run_elsewhere(file)
     if not has("pytest"):
         print("skipped: pytest is not installed (scripts/setup.sh)")
@@ -55,9 +53,9 @@ def main(file: str) -> int:
     import pytest
 
     outcomes = Outcomes()
-    code = int(pytest.main(["-rs", str(HERE / file)], plugins=[outcomes]))
+    code = int(pytest.main(["-rs", str(file)], plugins=[outcomes]))
     return SKIPPED if code in (0, 5) and outcomes.ran == 0 else code
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(Path(sys.argv[1])))
