@@ -411,6 +411,11 @@ class Catalogue:
     def find(self, id: str) -> Rung | None:
         return next((rung for rung in self.rungs if rung.id == id), None)
 
+    def of(self, results: Results) -> Catalogue:
+        """The rungs that a file has rows of: a rung that is added changes no chart of the others."""
+        ids = {row.id for row in results.rows if row.kind == "rung"}
+        return Catalogue(tuple(rung for rung in self.rungs if rung.id in ids))
+
     @property
     def sha256(self) -> str:
         """Of what charts show of the list: one made from another list is out of date."""

@@ -82,6 +82,7 @@ def charts_of(results: Results) -> list[Chart]:
 def render(results: Results, catalogue: Catalogue, out: Path, note: str) -> list[str]:
     """Draws what the file has data for; returns why charts were left out."""
     left_out = []
+    catalogue = catalogue.of(results)
     if not charts_of(results):
         raise LadderError(f"{results.name} has no rows")
     for chart in charts_of(results):

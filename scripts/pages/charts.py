@@ -44,7 +44,7 @@ def chart_problem(site: Site, chart: Path) -> str:
         return f"{name} was drawn from another version of {made_from['results']}"
     if made_from.get("limits_sha256") != ladder.limits_sha256(results):
         return f"{name} was drawn with other limits than those beside {made_from['results']}"
-    if made_from.get("catalogue_sha256") != site.catalogue.sha256:
+    if made_from.get("catalogue_sha256") != site.catalogue.of(results).sha256:
         return f"{name} was drawn from another catalogue"
     return ""
 

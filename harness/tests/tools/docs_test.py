@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -13,9 +15,13 @@ from unittest import mock
 import support
 import synthetic
 
+import diff_budget
 import docs
+import ladder
 import profile_kernels
+from book import source
 from pages import prose
+from page import BUILD, PASSED_ON, cache_entry
 
 README = """\
 # Synthetic
@@ -857,15 +863,99 @@ class ChartTest(DocsTest):
         self.assertEqual(code, 1)
         self.assertIn("progression.svg was drawn from another version of plots/results/h200", text)
 
-    def test_a_new_rung_makes_charts_out_of_date(self) -> None:
+    def test_charts_are_made_of_what_they_draw(self) -> None:
+        """Neither another idea nor a rung that their results do not have; but the names."""
         self.docs("--write")
         self.put_ladder(4)
+        listing = json.loads(self.read("catalogue.json"))
+        listing["rungs"][0]["idea"] = "another sentence"
+        self.put("catalogue.json", json.dumps(listing))
+        self.assertNotIn("was drawn", self.docs("--check")[1])
+        listing["rungs"][0]["name"] += "_renamed"
+        self.put("catalogue.json", json.dumps(listing))
         self.assertIn("was drawn from another catalogue", self.docs("--check")[1])
 
     def test_a_drawing_is_not_a_chart(self) -> None:
         self.docs("--write")
         self.put("docs/assets/banks.svg", "<svg/>")
         self.assertEqual(self.docs("--check"), (0, ""))
+
+
+class NewRungTest(unittest.TestCase):
+    """A rung is its file, its chapter and a line of the ladder: nothing else of the tree is edited."""
+
+    PARENT, NAME = "53_early", "54_throwaway"
+    COPIED = ("CMakeLists.txt", "README.md", "mkdocs.yml", "cmake", "docs", "harness", "kernels")
+    folder: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        for name in (*cls.COPIED, "plots", "scripts"):
+            source, target = support.REPOSITORY / name, cls.folder / name
+            if source.is_dir():
+                ignored = shutil.ignore_patterns("own", "data", "__pycache__")
+                shutil.copytree(source, target, ignore=ignored)
+            else:
+                shutil.copy(source, target)
+        cls.add_rung()
+
+    @classmethod
+    def add_rung(cls) -> None:
+        id, short = cls.NAME.split("_")
+        kernel = cls.folder / f"kernels/decode/{cls.PARENT}.cu"
+        text = kernel.read_text(encoding="utf-8").replace(cls.PARENT, cls.NAME)
+        row = re.compile(rf'(FA_RUNG\({cls.NAME}, )"\w+"')
+        text = row.sub(rf'\1"{cls.PARENT[:2]}"', text)
+        kernel.with_stem(cls.NAME).write_text(text, encoding="utf-8")
+        chapter = cls.folder / f"docs/{cls.NAME}.md"
+        chapter.write_text(f"# {id} {short}\n", encoding="utf-8")
+        with (cls.folder / "kernels/ladder.def").open("a", encoding="utf-8") as lines:
+            lines.write(f"RUNG(decode, {cls.NAME})\n")
+
+    def list_rungs(self) -> Path:
+        """As fa of this tree lists them; the row of the new rung, but for its name, is the parent's."""
+        listing = json.loads(ladder.run_fa("list", "--json"))
+        known = {rung["name"]: rung for rung in listing["rungs"]}
+        rungs = []
+        for rung in source.rungs_of(self.folder):
+            names = {"id": rung.id, "name": rung.name, "parent": rung.parent.partition("_")[0]}
+            files = {"file": rung.file, "chapter": f"docs/{rung.chapter}"}
+            rungs.append((known.get(rung.name) or known[rung.parent]) | names | files)
+        path = self.folder / "catalogue.json"
+        path.write_text(json.dumps(listing | {"rungs": rungs}), encoding="utf-8")
+        return path
+
+    def test_pages_and_charts(self) -> None:
+        site = docs.Site(
+            self.folder, ladder.Catalogue.load(self.list_rungs()), BUILD / "mutants.md"
+        )
+        if not site.mutants.is_file():
+            self.skipTest("attention_test has not written mutants.md")
+        self.assertIsNotNone(site.catalogue.find(self.NAME[:2]))
+        with mock.patch.multiple(docs, render_charts=mock.DEFAULT, draw_figures=mock.DEFAULT):
+            written = support.run_main(lambda _: docs.write(site, None))
+        self.assertIn("mkdocs.yml", written[1])
+        self.assertEqual(support.run_main(lambda _: docs.check(site)), (0, "", ""))
+        self.assertEqual(site.errors, [])
+
+    def test_size_of_the_difference(self) -> None:
+        words = ("--catalogue", str(self.list_rungs()), "--root", str(self.folder))
+        code, out, err = support.run_main(lambda _: diff_budget.main([*words]))
+        self.assertIn(self.NAME, out)
+        self.assertEqual((code, err), (0, ""))
+
+    def test_configure(self) -> None:
+        if not cache_entry("CMAKE_CUDA_COMPILER"):
+            self.skipTest("this build has no CUDA compiler")
+        entries = {name: cache_entry(name) for name in PASSED_ON}
+        command = ["cmake", "-S", self.folder, "-B", self.folder / "build"]
+        command += ["-G", entries.pop("CMAKE_GENERATOR")]
+        command += [f"-D{name}={value}" for name, value in entries.items() if value]
+        done = subprocess.run([*command, "-DBUILD_TESTING=OFF"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        commands = (self.folder / "build/compile_commands.json").read_text(encoding="utf-8")
+        self.assertIn(f"/kernels/decode/{self.NAME}.cu", commands)
 
 
 if __name__ == "__main__":

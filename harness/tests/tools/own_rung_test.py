@@ -13,12 +13,11 @@ import unittest
 from pathlib import Path
 
 import support
-from page import BUILD, PageTest, cache_entry
+from page import BUILD, PASSED_ON, PageTest, cache_entry
 
 LIBRARIES = BUILD / "exercises/libraries.cmake"
 SOLUTIONS = BUILD / "solutions/source"
 PROJECT = support.REPOSITORY / "harness/tests/exercises/project"
-PASSED_ON = ("CMAKE_GENERATOR", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_HOST_COMPILER")
 
 
 class OwnRungTest(PageTest):

@@ -19,6 +19,9 @@ BLOCK = re.compile(r"(```(bash|console|cuda|python)\n)(.*?)(```)", re.S)
 RELEASE = "13.0"  # of nvcc: another one makes other PTX, with other counts and lines
 BUILD = Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build")
 
+# What another build folder takes from the real one.
+PASSED_ON = ("CMAKE_GENERATOR", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_HOST_COMPILER")
+
 
 def cache_entry(name: str) -> str:
     """A value of the real build's cache, empty when it has none."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs one test file for CTest: run.py FILE. Exit 77 when all of it was skipped.
+"""Runs one file of Python tests: run.py PATH. Exit 77 when all of it was skipped, for CTest.
 
 Files that need torch run under the python3 that has it, where this one has not.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 SKIPPED = 77
-HARNESS = Path(__file__).resolve().parents[2]
+HARNESS = Path(__file__).resolve().parents[1]
 NEED_TORCH = ("test_gpu.py", "test_torch.py")
 
 
@@ -35,16 +35,14 @@ def has(module: str) -> bool:
 
 def run_elsewhere(file: Path) -> int:
     """Under the system's python3, without pytest if need be (test_gpu.py is a unittest)."""
-    words = ["python3", str(file)]
-    if file.name != "test_gpu.py":
-        words.insert(1, __file__)
+    words = [] if file.name == "test_gpu.py" else [__file__]
     probe = subprocess.run(["python3", "-c", "import torch, numpy"], capture_output=True)
     if probe.returncode or os.environ.get("FA_TESTS_ELSEWHERE"):
         print("skipped: torch is not installed")
         return SKIPPED
     packages = f"{HARNESS / 'python'}:{HARNESS / 'vm/python'}"
     environment = {**os.environ, "FA_TESTS_ELSEWHERE": "1", "PYTHONPATH": packages}
-    return subprocess.run(words, env=environment, check=False).returncode
+    return subprocess.run(["python3", *words, file], env=environment, check=False).returncode
 
 
 def main(file: Path) -> int:
