@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
-from exercise import GAP, fill  # noqa: E402
+from exercise import GAP, fill
 
 solutions, out = map(Path, sys.argv[1:])
 for solution in sorted(solutions.rglob("*.txt")):
