@@ -52,8 +52,14 @@ TEST_CASE("short sources are filled with zeros") {
   CHECK(read_after("cp.async.cg.shared.global [%r1], [%in], 16, 8; cp.async.wait_all;", 3, 1) ==
         13);
   CHECK(read_after("cp.async.cg.shared.global [%r1], [%in], 16, 8; cp.async.wait_all;", 3, 2) == 0);
-  // A source of no bytes is not read: its address may be anything.
+  // A source of no bytes is not read: its address may be any multiple of 8.
   CHECK(read_after("cp.async.ca.shared.global [%r1], [0], 8, 0; cp.async.wait_all;", 3, 1) == 0);
+  const Run odd = run(
+      kernel(std::string(kSetUp) + "cp.async.cg.shared.global [%r1], [%in+2], 16, 0;"), numbers());
+  REQUIRE(odd.result.fault);
+  CHECK(odd.result.fault->kind == FaultKind::kMisaligned);
+  CHECK(odd.result.fault->message.find("a multiple of 16 also where nothing is read") !=
+        std::string::npos);
   const std::string mixed =
       "and.b32 %r3, %lane, 1; shl.b32 %r3, %r3, 2; "
       "cp.async.ca.shared.global [%r1], [%in], 8, %r3; cp.async.wait_all;";

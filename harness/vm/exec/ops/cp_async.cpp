@@ -26,6 +26,19 @@ void report_async(const Warp& w, uint32_t instruction, AsyncAction action, uint3
   notify(w, [&](Probe& p) { p.async(e); });
 }
 
+// Also an address that is not read must be a multiple of the copy's size.
+void require_aligned_sources(Warp& w, const Op& op, uint32_t lanes, uint32_t bytes,
+                             const Request& request) {
+  for_lanes(lanes, [&](int i) {
+    const uint64_t address = request.wide[static_cast<size_t>(i)];
+    if (address % bytes == 0) return;
+    raise(w, op, FaultKind::kMisaligned, i,
+          "misaligned source of a copy, at " + std::to_string(address) +
+              ": the address must be a multiple of " + std::to_string(bytes) +
+              " also where nothing is read");
+  });
+}
+
 // Op::aux: 1 where the last operand is not the size of the source but whether it is ignored.
 template <bool kObserved>
 Step issue(Warp& w, const Op& op) {
@@ -45,7 +58,7 @@ Step issue(Warp& w, const Op& op) {
 
   Request request;
   lane_addresses(w, op.r[2], op.r[3], request.wide);
-  // Lanes that copy nothing read nothing: their source may be anywhere.
+  // Lanes that copy nothing read nothing: their source may be at any multiple of the size.
   uint32_t reading = w.mask;
   if (sizes) {
     for_lanes(w.mask, [&](int i) {
@@ -64,6 +77,7 @@ Step issue(Warp& w, const Op& op) {
     reading &= ~w.predicate(op.r[5]);
     for_lanes(w.mask & ~reading, [&](int i) { copy.source_bytes[static_cast<size_t>(i)] = 0; });
   }
+  require_aligned_sources(w, op, w.mask & ~reading, bytes, request);
   // Sizes may differ between lanes; each size is checked as one request.
   for (uint32_t rest = reading; rest != 0;) {
     const uint32_t size = copy.source_bytes[static_cast<size_t>(__builtin_ctz(rest))];
