@@ -27,7 +27,9 @@ uint32_t most_registers(const Program& program) {
     if (program.actions[i] != Action::kInstruction) continue;
     const Op& op = program.plain[i];
     const isa::Spelling* spelling = program.spellings[op.instruction];
-    if (spelling && spelling->tokens[0].text == "setmaxnreg") most = std::max(most, op.r[0]);
+    if (spelling && spelling->traits().polls == isa::Polls::kRegisters) {
+      most = std::max(most, op.r[0]);
+    }
   }
   return most;
 }
@@ -52,33 +54,22 @@ void begin_async(Cta& cta) {
   a.free_registers = 0;
 }
 
-std::string describe_poll(const Cta& cta, const Warp& w) {
-  const Op& op = w.code[w.pc];
-  const isa::Spelling* spelling = cta.launch->program->spellings[op.instruction];
-  if (!spelling) return {};
-  const std::string_view base = spelling->tokens[0].text;
-  if (base == "setmaxnreg") {
-    return ", for " + std::to_string((op.r[0] - w.registers) * 32) +
-           " registers: " + std::to_string(cta.async.free_registers) + " are free";
-  }
-  if (base == "wgmma") {
-    const Warpgroup& g = cta.async.warpgroups[w.index / 4u];
-    return ", for its warpgroup: only warps " + list_warps(w.index / 4u * 4u, g.arrived) +
-           " have arrived";
-  }
-  if (base == "barrier") {
-    size_t live = 0, arrived = 0;
-    for (const Cta& block : cta.cluster->blocks) {
-      for (const Warp& other : block.warps) {
-        if (other.status == WarpStatus::kExited) continue;
-        ++live;
-        arrived += other.cluster_arrived && other.cluster_phase == cta.cluster->phase;
-      }
+namespace {
+
+std::string describe_cluster(const Cluster& cluster) {
+  size_t live = 0, arrived = 0;
+  for (const Cta& block : cluster.blocks) {
+    for (const Warp& w : block.warps) {
+      if (w.status == WarpStatus::kExited) continue;
+      ++live;
+      arrived += w.cluster_arrived && w.cluster_phase == cluster.phase;
     }
-    return ", for the cluster: " + std::to_string(arrived) + " of " + std::to_string(live) +
-           " warps have arrived";
   }
-  if (base != "mbarrier") return {};
+  return ", for the cluster: " + std::to_string(arrived) + " of " + std::to_string(live) +
+         " warps have arrived";
+}
+
+std::string describe_mbarrier(const Cta& cta, const Warp& w, const Op& op) {
   const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(w.mask ? w.mask : w.active));
   const uint64_t address = (op.r[1] & kRefWide ? w.at<uint64_t>(op.r[1])[lane] & 0xffffffffu
                                                : w.at<uint32_t>(op.r[1])[lane]) +
@@ -91,6 +82,29 @@ std::string describe_poll(const Cta& cta, const Warp& w) {
                      " of " + std::to_string(b.expected) + " arrivals";
   if (b.bytes != 0) text += " and " + std::to_string(b.bytes) + " bytes";
   return text;
+}
+
+}  // namespace
+
+std::string describe_poll(const Cta& cta, const Warp& w) {
+  const Op& op = w.code[w.pc];
+  const isa::Spelling* spelling = cta.launch->program->spellings[op.instruction];
+  switch (spelling ? spelling->traits().polls : isa::Polls::kNo) {
+    case isa::Polls::kRegisters:
+      return ", for " + std::to_string((op.r[0] - w.registers) * 32) +
+             " registers: " + std::to_string(cta.async.free_registers) + " are free";
+    case isa::Polls::kWarpgroup:
+      return ", for its warpgroup: only warps " +
+             list_warps(w.index / 4u * 4u, cta.async.warpgroups[w.index / 4u].arrived) +
+             " have arrived";
+    case isa::Polls::kCluster:
+      return describe_cluster(*cta.cluster);
+    case isa::Polls::kMbarrier:
+      return describe_mbarrier(cta, w, op);
+    case isa::Polls::kNo:
+      break;
+  }
+  return {};
 }
 
 uint32_t accumulator_use(const Op& op, uint32_t sums) {

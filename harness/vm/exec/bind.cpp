@@ -7,8 +7,8 @@
 namespace ptxvm {
 namespace ops {
 
-#define OP(binder, pattern, operands, sm, lanes, check, count) Bound binder(Modifiers&);
-#define OPA(binder, pattern, operands, sm, lanes, check, count) Bound binder(Modifiers&);
+#define OP(binder, ...) Bound binder(Modifiers&);
+#define OPA(binder, ...) Bound binder(Modifiers&);
 #define NO(pattern, reason)
 #include "isa/isa.def"
 #undef OP
@@ -22,8 +22,8 @@ namespace {
 using Binder = Bound (*)(Modifiers&);
 
 constexpr Binder kBinders[] = {
-#define OP(binder, pattern, operands, sm, lanes, check, count) &ops::binder,
-#define OPA(binder, pattern, operands, sm, lanes, check, count) &ops::binder,
+#define OP(binder, ...) &ops::binder,
+#define OPA(binder, ...) &ops::binder,
 #define NO(pattern, reason) nullptr,
 #include "isa/isa.def"
 #undef OP

@@ -100,9 +100,10 @@ Bound bind(const isa::Spelling& spelling);
 /// elements are joined, taken apart or copied. `shape` is a PackShape.
 Bound bind_pack(uint64_t shape);
 
-/// Operations that the lowering adds: enter a block, go on elsewhere, refresh a moving register.
+/// Operations that the lowering adds: enter a block, go on elsewhere, end, refresh a slot.
 Bound bind_block_marker();
 Bound bind_jump();
+Bound bind_exit();
 Bound bind_refresh(isa::Special special);
 
 /// call, and ret in a function.

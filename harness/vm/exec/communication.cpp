@@ -12,12 +12,6 @@ namespace {
 // A loop that only waits is short.
 constexpr uint64_t kPollSteps = 256;
 
-bool has(const isa::Spelling& s, std::initializer_list<std::string_view> words) {
-  return std::any_of(s.tokens.begin() + 1, s.tokens.end(), [&](const isa::Token& t) {
-    return std::find(words.begin(), words.end(), t.text) != words.end();
-  });
-}
-
 // Registers that some instruction reads, guards included.
 std::unordered_set<Ref> read_registers(const Program& program) {
   std::unordered_set<Ref> out;
@@ -40,13 +34,12 @@ bool communicates(const Program& program) {
     if (program.actions[i] != Action::kInstruction) continue;
     const Op& op = program.plain[i];
     const isa::Spelling& s = *program.spellings[op.instruction];
-    const std::string_view base = s.tokens[0].text;
-    if (has(s, {"shared", "shared::cta", "shared::cluster", "local", "param", "const"})) continue;
-    if (base == "ld" && has(s, {"volatile", "relaxed", "acquire", "cv"})) return true;
-    if (base != "atom" && base != "red") continue;
+    if (s.space != Space::kGlobal && s.space != Space::kGeneric) continue;
+    if (s.traits().load && s.refetches) return true;
+    if (!s.traits().atomic) continue;
     // Sums of floats depend on their order; what cas and exch leave behind does too.
-    if (has(s, {"cas", "exch", "f32", "f64", "f16", "f16x2", "bf16", "bf16x2"})) return true;
-    if (base == "red") continue;
+    if (s.compares || s.exchanges || kind(s.type) == TypeKind::kFloat) return true;
+    if (s.operands[0].role != isa::Role::kWrite) continue;  // no result
     if (read.empty()) read = read_registers(program);
     if (read.contains(op.list[0] & ~kRefFlags)) return true;
   }

@@ -17,7 +17,7 @@ Bound code_of(const Program& program, Action action, const Op& op) {
     case Action::kJump:
       return bind_jump();
     case Action::kExit:
-      return bind(*isa::find("exit"));
+      return bind_exit();
     case Action::kCall:
       return bind_call();
     case Action::kReturn:

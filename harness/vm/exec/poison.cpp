@@ -78,37 +78,29 @@ uint32_t lanes_where(const Warp& w, Ref ref, Test test) {
 // Operands that leave nothing of another one: what selp does not take, and a false or true beside
 // and and or. Lanes of the result that do not depend on what is undefined.
 uint32_t decided(const Warp& w, const Op& op, const isa::Spelling& s) {
+  if (!s.traits().decides) return 0;
   const auto clean = [&](Ref ref) { return ~poison_of(w, ref).all(); };
-  const auto has = [&](std::string_view word) {
-    return std::any_of(s.tokens.begin() + 1, s.tokens.end(),
-                       [&](const isa::Token& t) { return t.text == word; });
-  };
-  const std::string_view base = s.tokens[0].text;
-  if (base == "selp") {
+  const bool both = s.combine == isa::Combine::kAnd, either = s.combine == isa::Combine::kOr;
+  if (s.combine == isa::Combine::kNone) {  // a predicate selects
     const uint32_t chosen = w.predicate(op.r[3]);
     return clean(op.r[3]) & ((clean(op.r[1]) & chosen) | (clean(op.r[2]) & ~chosen));
   }
-  if ((base == "setp" || base == "set") && s.operands.size() == 4) {  // a further predicate
+  if (s.operands.size() == 4) {  // a further predicate
     const Ref ref = op.r[s.operands[0].pair ? 4 : 3];
     const uint32_t further = w.predicate(ref);
-    return clean(ref) & (has("and") ? ~further : has("or") ? further : 0);
+    return clean(ref) & (both ? ~further : either ? further : 0);
   }
-  if (base != "and" && base != "or") return 0;
   uint32_t out = 0;
   for (const Ref ref : {op.r[1], op.r[2]}) {
     uint32_t decides = 0;
-    if (has("pred")) {
-      decides = base == "and" ? ~w.predicate(ref) : w.predicate(ref);
-    } else if (base == "and") {
+    if (s.type == Type::kPred) {
+      decides = both ? ~w.predicate(ref) : w.predicate(ref);
+    } else if (both) {
       decides = lanes_where(w, ref, [](uint64_t v) { return v == 0; });
     }
     out |= clean(ref) & decides;
   }
   return out;
-}
-
-bool is_wmma(const isa::Spelling& s, std::string_view what) {
-  return s.tokens[0].text == "wmma" && s.tokens[1].text == what;
 }
 
 // mma.sync: a row of A and a column of B reach the sums of that row and that column. Lane l of an
@@ -182,14 +174,13 @@ void follow_poison(Warp& w, const Op& op) {
   }
   if (path == Path::kShuffle) return;
   const isa::Spelling& spelling = *program.spellings[op.instruction];
-  if (action == Action::kInstruction && is_wmma(spelling, "mma")) return;  // follows its own
-  if (path == Path::kWarp && spelling.tokens[0].text == "mma") {
-    return follow_product(w, op, spelling);
+  if (spelling.count == CountClass::kTensor) {
+    if (!spelling.traits().fragments) follow_product(w, op, spelling);
+    return;  // one of fragments follows its own
   }
   // What a call passes goes through memory.
   const bool ends = path == Path::kUse || action == Action::kFrameAccess;
-  const std::string_view base = spelling.tokens[0].text;
-  const bool stores = ends && (base == "st" || base == "stmatrix" || is_wmma(spelling, "store"));
+  const bool stores = ends && spelling.traits().store;
   const Ref address = op.list[0] & kRefPool ? kNoRef : op.list[0] & ~kRefFlags;
   bool first = true;
   for_registers(program, op, action, [&](Ref ref, bool written) {

@@ -22,12 +22,10 @@ void for_registers(const Program& program, const Op& op, Action action, F f) {
     for (uint32_t i = 0; i < end; ++i) visit(op.list[i], i < written);
     return;
   }
-  // What a call names are places in tables.
-  const isa::Spelling& spelling = *program.spellings[op.instruction];
-  if (spelling.tokens[0].text == "call") return;
   const uint32_t* at = op.list;
-  for (const isa::OperandSpec& spec : spelling.operands) {
-    if (spec.kind == isa::OperandKind::kTargets) return;  // comes last
+  for (const isa::OperandSpec& spec : program.spellings[op.instruction]->operands) {
+    // These name places in tables, and come last.
+    if (spec.kind == isa::OperandKind::kTargets || spec.kind == isa::OperandKind::kFunction) return;
     if (spec.kind == isa::OperandKind::kImmediate || spec.kind == isa::OperandKind::kLabel) {
       ++at;
     } else if (spec.kind == isa::OperandKind::kMemory) {

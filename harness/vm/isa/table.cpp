@@ -17,13 +17,16 @@ constexpr Check ULP(int n) {
 }
 
 constexpr Row kRows[] = {
-#define OP(binder, pattern, operands, sm, lanes, check, count) \
-  {#binder, pattern, operands, sm, false, Lanes::lanes, check, CountClass::count, {}},
-#define OPA(binder, pattern, operands, sm, lanes, check, count) \
-  {#binder, pattern, operands, sm, true, Lanes::lanes, check, CountClass::count, {}},
+#define ROW(binder, pattern, operands, sm, arch, lanes, check, count, ...) \
+  {#binder, pattern, operands, sm, arch, Lanes::lanes, check, CountClass::count, {}, {__VA_ARGS__}},
+#define OP(binder, pattern, operands, sm, ...) \
+  ROW(binder, pattern, operands, sm, false, __VA_ARGS__)
+#define OPA(binder, pattern, operands, sm, ...) \
+  ROW(binder, pattern, operands, sm, true, __VA_ARGS__)
 #define NO(pattern, reason) \
-  {{}, pattern, {}, 0, false, Lanes::kAny, EFFECT, CountClass::kControl, reason},
+  {{}, pattern, {}, 0, false, Lanes::kAny, EFFECT, CountClass::kControl, reason, {}},
 #include "isa/isa.def"
+#undef ROW
 #undef OP
 #undef OPA
 #undef NO
@@ -255,28 +258,63 @@ std::string join(const std::vector<Token>& tokens) {
   return text;
 }
 
+std::optional<Space> parse_space(std::string_view text) {
+  constexpr std::pair<std::string_view, Space> kSpaces[] = {
+      {"global", Space::kGlobal},      {"shared", Space::kShared},
+      {"shared::cta", Space::kShared}, {"shared::cluster", Space::kSharedCluster},
+      {"local", Space::kLocal},        {"const", Space::kConst},
+      {"param", Space::kParam},        {"param::entry", Space::kParam}};
+  for (const auto& [name, space] : kSpaces) {
+    if (name == text) return space;
+  }
+  return std::nullopt;
+}
+
 // What a spelling is counted as: ld and st by the space that they name.
-CountClass count_of(const Row& row, const std::vector<Token>& tokens) {
-  struct BySpace {
-    std::string_view space;
-    CountClass load, store;
-  };
-  constexpr BySpace kBySpace[] = {
-      {"global", CountClass::kLoadGlobal, CountClass::kStoreGlobal},
-      {"shared", CountClass::kLoadShared, CountClass::kStoreShared},
-      {"shared::cta", CountClass::kLoadShared, CountClass::kStoreShared},
-      {"shared::cluster", CountClass::kLoadShared, CountClass::kStoreShared},
-      {"local", CountClass::kLoadLocal, CountClass::kStoreLocal},
-      {"param", CountClass::kLoadParam, CountClass::kStoreGeneric},
-      {"const", CountClass::kLoadConst, CountClass::kStoreGeneric}};
+CountClass count_of(const Row& row, Space space) {
   const bool load = row.binder == "ld";
   if (!load && row.binder != "st") return row.count;
-  for (const Token& token : tokens) {
-    for (const BySpace& each : kBySpace) {
-      if (token.text == each.space) return load ? each.load : each.store;
-    }
+  switch (space) {
+    case Space::kGlobal:
+      return load ? CountClass::kLoadGlobal : CountClass::kStoreGlobal;
+    case Space::kShared:
+    case Space::kSharedCluster:
+      return load ? CountClass::kLoadShared : CountClass::kStoreShared;
+    case Space::kLocal:
+      return load ? CountClass::kLoadLocal : CountClass::kStoreLocal;
+    case Space::kParam:
+      return load ? CountClass::kLoadParam : CountClass::kStoreGeneric;
+    case Space::kConst:
+      return load ? CountClass::kLoadConst : CountClass::kStoreGeneric;
+    case Space::kGeneric:
+      break;
   }
   return row.count;
+}
+
+// What the modifiers say that is not of one instruction alone.
+void read_modifiers(Spelling& s) {
+  const auto has = [&](std::string_view word) {
+    return std::any_of(s.tokens.begin(), s.tokens.end(),
+                       [&](const Token& t) { return t.text == word; });
+  };
+  for (auto t = s.tokens.rbegin(); t != s.tokens.rend(); ++t) {
+    s.space = parse_space(t->text).value_or(s.space);
+  }
+  s.type = parse_type(s.tokens.back().text).value_or(Type::kNone);
+  s.ordering.acquire = has("acq_rel") || has("acquire");
+  s.ordering.release = has("acq_rel") || has("release");
+  s.ordering.strong = s.ordering.acquire || s.ordering.release || has("volatile") ||
+                      has("relaxed") || s.traits().atomic;
+  s.ordering.block_scope = has("cta");
+  s.combine = has("and")   ? Combine::kAnd
+              : has("or")  ? Combine::kOr
+              : has("xor") ? Combine::kXor
+                           : Combine::kNone;
+  s.exchanges = has("exch");
+  s.compares = has("cas");
+  s.refetches = s.ordering.strong || has("cv");
+  s.count = count_of(*s.row, s.space);
 }
 
 // Whether a vector or a predicate stands where the other spelling has none, which tells their
@@ -307,8 +345,8 @@ struct Table {
         s.row = &row;
         s.row_index = r;
         s.index = static_cast<uint32_t>(spellings.size());
-        s.count = count_of(row, tokens);
         s.tokens = std::move(tokens);
+        read_modifiers(s);
         s.operands = parse_operands(row, s.tokens);
         spellings.push_back(std::move(s));
       }
@@ -357,6 +395,14 @@ std::span<const Spelling> spellings() {
 const Spelling* find(std::string_view mnemonic) {
   auto it = table().by_text.find(mnemonic);
   return it == table().by_text.end() ? nullptr : it->second;
+}
+
+const Spelling* in_local_memory(const Spelling& spelling) {
+  std::vector<Token> tokens = spelling.tokens;
+  for (Token& t : tokens) {
+    if (parse_space(t.text)) t.text = "local";
+  }
+  return find(join(tokens));
 }
 
 const Row* find_family(std::string_view mnemonic) {

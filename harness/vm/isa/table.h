@@ -10,6 +10,7 @@
 
 #include "isa/types.h"
 #include "ptxvm/module.h"
+#include "ptxvm/observer.h"
 
 namespace ptxvm::isa {
 
@@ -67,6 +68,30 @@ struct OperandSpec {
   int64_t step = 1;                ///< Only lo, lo + step, ...
 };
 
+/// For what a warp tries an instruction again at each of its turns.
+enum class Polls : uint8_t { kNo, kRegisters, kWarpgroup, kCluster, kMbarrier };
+
+/// What the machine has to know of an instruction to lower, follow and judge it. Whatever depends
+/// on modifiers is in Spelling.
+struct Traits {
+  bool branch = false;   ///< Goes on at a label.
+  bool ends = false;     ///< Without a guard, never goes on to the next statement.
+  bool returns = false;  ///< In a function, goes back to the caller.
+  bool call = false;
+  bool load = false;              ///< Reads memory into registers.
+  bool store = false;             ///< Writes registers to memory.
+  bool atomic = false;            ///< Reads memory, and writes it in the same step.
+  bool copy = false;              ///< Moves values that it does not look at.
+  bool joins = false;             ///< May put a value together from parts of others.
+  bool decides = false;           ///< One operand may decide the result, whatever the others are.
+  bool fragments = false;         ///< The registers of a warp hold a matrix in an unnamed order.
+  bool orders_registers = false;  ///< Of wgmma: what was done with them comes before what follows.
+  bool waits = false;             ///< For copies of this thread.
+  bool allocates = false;         ///< On the stack.
+  Polls polls = Polls::kNo;
+  bool vectors_pending = false;  ///< No hardware has been asked for its results yet.
+};
+
 /// A row of isa.def.
 struct Row {
   std::string_view binder;   ///< Name of the function that turns a spelling into code.
@@ -78,6 +103,7 @@ struct Row {
   Check check;
   CountClass count = CountClass::kControl;  ///< For ld and st in a named space, that space's.
   std::string_view reason;                  ///< Why it does not run here; empty for rows that run.
+  Traits traits;
 };
 
 /// A modifier of a spelling and whether the row leaves a choice there.
@@ -85,6 +111,16 @@ struct Token {
   std::string_view text;
   bool chosen = false;
 };
+
+/// How an access or a fence orders memory, by its modifiers.
+struct Ordering {
+  bool strong = false;  ///< Atomic, volatile or ordered: not in conflict with others of its kind.
+  bool acquire = false, release = false;
+  bool block_scope = false;  ///< Only for threads of the same block.
+};
+
+/// Two truths joined, as setp joins its result with a predicate.
+enum class Combine : uint8_t { kNone, kAnd, kOr, kXor };
 
 /// One exact mnemonic. Storage lives as long as the program.
 struct Spelling {
@@ -99,7 +135,16 @@ struct Spelling {
   /// be a descriptor or registers; cp.async, which may end in a size or a predicate).
   const Spelling* overload = nullptr;
 
+  Space space = Space::kGeneric;  ///< The first that the modifiers name.
+  Type type = Type::kNone;        ///< Where the mnemonic ends in one.
+  Ordering ordering;
+  Combine combine = Combine::kNone;
+  bool exchanges = false;  ///< An atomic that writes whatever stood there (exch).
+  bool compares = false;   ///< An atomic that writes where it finds what it expects (cas).
+  bool refetches = false;  ///< A load that sees what others have written since the last one.
+
   bool runs() const { return row->reason.empty(); }
+  const Traits& traits() const { return row->traits; }
 };
 
 /// All rows in file order, and all spellings in row order (rows that run and rows that do not).
@@ -108,6 +153,9 @@ std::span<const Spelling> spellings();
 
 /// The first spelling of that exact text; null when there is none.
 const Spelling* find(std::string_view mnemonic);
+
+/// The same access in local memory; null when there is none.
+const Spelling* in_local_memory(const Spelling& spelling);
 
 /// The reason why a whole family (`NO` row that ends in `.*`) is not run; null when the mnemonic
 /// belongs to none.

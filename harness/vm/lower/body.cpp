@@ -13,19 +13,6 @@ namespace {
 
 constexpr uint32_t kNone = 0xffffffffu;
 
-bool is_base(const isa::Spelling* s, std::string_view base) {
-  return s->tokens[0].text == base;
-}
-
-// The spelling with .local in place of .param.
-const isa::Spelling* in_local(const isa::Spelling& s) {
-  std::string text;
-  for (const isa::Token& t : s.tokens) {
-    text += (text.empty() ? "" : ".") + std::string(t.text == "param" ? "local" : t.text);
-  }
-  return isa::find(text);
-}
-
 }  // namespace
 
 BodyLowering::BodyLowering(ProgramContext& context, const text::Entry& body, Function* function)
@@ -93,9 +80,9 @@ text::Statement BodyLowering::with_elements(const text::Statement& s) const {
     o.name = name;
     o.element = element;
   };
-  const std::string_view base = s.opcode.substr(0, s.opcode.find('.'));
-  const bool whole =
-      base == "ld" || base == "st" || base == "mov" || base == "ldmatrix" || base == "stmatrix";
+  const isa::Spelling* const spelling = isa::decode(s.opcode).spelling;
+  const isa::Traits traits = spelling ? spelling->traits() : isa::Traits{};
+  const bool whole = traits.copy || ((traits.load || traits.store) && !traits.fragments);
   text::Statement out;
   out.guard = s.guard;
   out.opcode = s.opcode;
@@ -144,11 +131,12 @@ void BodyLowering::statement(uint32_t index, const text::Statement& s) {
     return;
   }
   program_.spellings.back() = spelling;
-  context_.wgmma |= is_base(spelling, "wgmma");
+  const isa::Traits& traits = row.traits;
+  context_.wgmma |= row.count == CountClass::kWgmma || row.count == CountClass::kWgmmaSync;
+  context_.allocates |= traits.allocates;
   Lowered& out = lowered_[index];
   if (s.guard) out.guard = operands_.guard(*s.guard, s.scope);
-  const bool packs = is_base(spelling, "mov") &&
-                     spelling->operands[0].kind != isa::OperandKind::kVector &&
+  const bool packs = traits.copy && spelling->operands[0].kind != isa::OperandKind::kVector &&
                      std::any_of(s.operands.begin(), s.operands.end(),
                                  [](auto& o) { return o.kind == text::Operand::Kind::kVector; });
   if (s.call) {
@@ -159,16 +147,14 @@ void BodyLowering::statement(uint32_t index, const text::Statement& s) {
     out.operands = operands_.lower(s, *spelling, decoded.policy, data.sm);
     if (operands_.frame) {
       out.action = Action::kFrameAccess;
-      program_.spellings.back() = in_local(*spelling);
+      program_.spellings.back() = isa::in_local_memory(*spelling);
     }
   }
   out.labels = operands_.label_positions;
   out.moving = operands_.moving;
-  out.branch = is_base(spelling, "bra") || is_base(spelling, "brx");
-  const bool returns = is_base(spelling, "ret");
-  if (returns && function_) out.action = Action::kReturn;
-  out.ends =
-      !s.guard && (out.branch || returns || is_base(spelling, "exit") || is_base(spelling, "trap"));
+  out.branch = traits.branch;
+  if (traits.returns && function_) out.action = Action::kReturn;
+  out.ends = !s.guard && traits.ends;
   program_.instructions.back().count_class = spelling->count;
 }
 
@@ -305,8 +291,7 @@ void BodyLowering::find_touches() {
   for (size_t i = 0; i < lowered_.size(); ++i) {
     const Lowered& l = lowered_[i];
     const isa::Spelling* spelling = program_.spellings[first_ + i];
-    const bool mma = is_base(spelling, "wgmma") && !l.operands.empty() &&
-                     spelling->operands[0].kind == isa::OperandKind::kVector;
+    const bool mma = spelling->count == CountClass::kWgmma;
     if (mma) {
       const auto sums = static_cast<size_t>(spelling->operands[0].count);
       const bool registers = spelling->operands[1].kind == isa::OperandKind::kVector;

@@ -26,6 +26,7 @@ struct ProgramContext {
   std::unordered_map<std::string_view, uint32_t> functions;
   std::vector<size_t> list_begin;  ///< Of each operation: its operands in Program::operands.
   bool wgmma = false;              ///< There are warpgroup matrix instructions.
+  bool allocates = false;          ///< There are allocations on the stack.
 };
 
 class BodyLowering {

@@ -143,8 +143,7 @@ class ProgramLowering {
   // but for what alloca takes.
   void lay_out_frames() {
     constexpr uint32_t kAlign = 16;
-    bool grows = allocates(entry_);
-    for (const Reached& f : reached_) grows |= allocates(*f.body);
+    bool grows = context_.allocates;
     if (program_.functions.empty() && !grows) return;
     program_.local_bytes = program_.frame_bytes = align_up(program_.local_bytes, kAlign);
     for (Function& f : program_.functions) {
@@ -154,11 +153,6 @@ class ProgramLowering {
       if (!f.recursive) f.registers.clear();
     }
     if (grows) program_.local_bytes += kStackBytes;
-  }
-
-  static bool allocates(const text::Entry& body) {
-    return std::any_of(body.statements.begin(), body.statements.end(),
-                       [](const text::Statement& s) { return s.opcode.starts_with("alloca."); });
   }
 
   void link_operands() {

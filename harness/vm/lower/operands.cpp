@@ -33,11 +33,6 @@ bool is_number(const Operand& o) {
   return o.kind == Operand::Kind::kInteger || o.kind == Operand::Kind::kFloat;
 }
 
-bool names_param(const isa::Spelling& spelling) {
-  return std::any_of(spelling.tokens.begin(), spelling.tokens.end(),
-                     [](const isa::Token& t) { return t.text == "param"; });
-}
-
 }  // namespace
 
 void OperandLowering::fail(text::Span span, std::string message) {
@@ -335,16 +330,10 @@ Ref OperandLowering::reserved_shared(const Operand& o, const isa::OperandSpec& s
 
 void OperandLowering::check_space(const Operand& o, const Symbol& symbol,
                                   const isa::Spelling& spelling) {
-  const std::string_view base = spelling.tokens[0].text;
-  if (base != "ld" && base != "st" && base != "atom" && base != "red") return;
-  std::string_view space = "generic";
-  for (const isa::Token& t : spelling.tokens) {
-    if (t.text == "global" || t.text == "shared" || t.text == "local" || t.text == "const" ||
-        t.text == "param") {
-      space = t.text;
-    }
-    if (t.text == "shared::cta" || t.text == "shared::cluster") space = "shared";
-  }
+  const isa::Traits& traits = spelling.traits();
+  const bool by_lane = spelling.row->lanes == isa::Lanes::kAny;
+  if (!by_lane || !(traits.load || traits.store || traits.atomic)) return;
+  const std::string_view space = name(spelling.space);
   // A global address is its own generic address.
   if (symbol.space == "frame" && space == "param") {
     frame = true;
@@ -370,7 +359,7 @@ void OperandLowering::address(const Operand& o, const isa::OperandSpec& spec,
     }
     ref = reg->ref;
     // LLVM takes the address of a parameter first. A function's lie in its frame.
-    frame |= symbols_.in_function() && names_param(spelling);
+    frame |= symbols_.in_function() && spelling.space == Space::kParam;
   } else if (auto symbol = symbols_.find_variable(base.name, scope_)) {
     check_space(o, *symbol, spelling);
     ref = symbol->slot != kNoRef      ? symbol->slot

@@ -14,13 +14,7 @@ void append(Ref ref, bool written, std::vector<uint32_t>& out) {
 }
 
 bool is_mma(const Program& program, uint32_t instruction) {
-  const isa::Spelling* s = program.spellings[instruction];
-  return s->tokens[0].text == "wgmma" && s->tokens[1].text == "mma_async";
-}
-
-bool is_fence(const Program& program, uint32_t instruction) {
-  const isa::Spelling* s = program.spellings[instruction];
-  return s->tokens[0].text == "wgmma" && s->tokens[1].text == "fence";
+  return program.spellings[instruction]->count == CountClass::kWgmma;
 }
 
 }  // namespace
@@ -84,7 +78,9 @@ std::vector<bool> find_unfenced(const Program& program, uint32_t first,
     Set used = before[b];
     const uint32_t end = b + 1 < begins.size() ? begins[b + 1] : count;
     for (uint32_t i = begins[b]; i < end; ++i) {
-      if (is_fence(program, first + i)) used.assign(number.size(), false);
+      if (program.spellings[first + i]->traits().orders_registers) {
+        used.assign(number.size(), false);
+      }
       const bool mma = is_mma(program, first + i);
       for (uint32_t t : touches[i]) {
         auto it = number.find(t / 2);

@@ -89,8 +89,8 @@ void RaceProbe::load_bulk(const BulkEvent& e) {
   const uint32_t w = warp(e.warp), at = place(e.home, e.mbarrier);
   const Mbarrier& m = mbarriers_[at];
   // st.async and red.async are none of the async proxy's: the barrier of the cluster is enough.
-  const std::string_view opcode = kernel_.instructions()[e.instruction].opcode;
-  if (m.known && !m.fenced && opcode.starts_with("cp.")) {
+  const CountClass count = kernel_.instructions()[e.instruction].count_class;
+  if (m.known && !m.fenced && count == CountClass::kBulkCopy) {
     Example x;
     x.address = offset(e.mbarrier);
     x.block = block_number(e.home);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "memory/spaces.h"
-#include "observe/ordering.h"
+#include "observe/instruction.h"
 
 namespace ptxvm::observe {
 RaceProbe::RaceProbe(const LaunchInfo& info)
@@ -12,14 +12,7 @@ RaceProbe::RaceProbe(const LaunchInfo& info)
       shadow_(*this),
       handed_on_(info.kernel.program()),
       fresh_(info),
-      carried_(info.kernel.program()) {
-  for (const InstructionInfo& i : kernel_.instructions()) {
-    strong_.push_back(ordering_of(i.opcode).strong);
-    vector_.push_back(i.opcode.find(".v2") != i.opcode.npos ||
-                      i.opcode.find(".v4") != i.opcode.npos);
-    sets_.push_back(i.opcode.find(".exch") != i.opcode.npos);
-  }
-}
+      carried_(info.kernel.program()) {}
 
 void RaceProbe::cta_begin(const CtaEvent& e) {
   if (e.rank != 0) {
@@ -242,7 +235,7 @@ void RaceProbe::use_local(const UnwrittenUseEvent& e) {
 }
 
 void RaceProbe::access(const AccessEvent& e) {
-  fresh_.access(e, sets_[e.instruction], ctas_[e.warp.cta_rank]);
+  fresh_.access(e, spelling_of(kernel_, e.instruction).exchanges, ctas_[e.warp.cta_rank]);
   if (e.space == Space::kShared) {
     access_ = &e;
     access_shared(e);
@@ -257,7 +250,8 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   log_.next_request();
   request_bytes_ = e.bytes;
   const uint32_t w = warp(e.warp);
-  const bool strong = strong_[e.instruction], writes = is_write(e.kind);
+  const bool strong = spelling_of(kernel_, e.instruction).ordering.strong,
+             writes = is_write(e.kind);
   Places at;
   places(e, at);
   places_ = &at;
@@ -266,7 +260,7 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   Actor actor = warp_actor(w);
   actor.strong = strong;
   actor.updates = e.kind == AccessKind::kAtomic;
-  actor.sets = sets_[e.instruction];
+  actor.sets = spelling_of(kernel_, e.instruction).exchanges;
   if (e.kind == AccessKind::kCopyWrite) {
     actor.agent = clocks_.copies(w);
     actor.stamp = Clocks::kNever;
@@ -392,7 +386,8 @@ bool RaceProbe::is_padding(const AccessEvent& e, const std::vector<bool>& writte
                            size_t lane_begin, size_t address) const {
   constexpr size_t kAlignment = 8;
   constexpr uint32_t kNarrow = 2;
-  if (vector_[e.instruction]) return false;
+  if (spelling_of(kernel_, e.instruction).operands[0].kind == isa::OperandKind::kVector)
+    return false;
   size_t first = address, end = address + e.bytes;
   if (e.bytes <= kNarrow) {
     first = address / kAlignment * kAlignment;
@@ -548,7 +543,7 @@ void RaceProbe::fence(const FenceEvent& e) {
   const uint32_t w = warp(e.warp);
   if (e.kind == FenceKind::kProxyAsync) clocks_.publish(w);
   if (blocks() > 1 && e.kind == FenceKind::kMemory &&
-      !ordering_of(kernel_.instructions()[e.instruction].opcode).block_scope) {
+      !spelling_of(kernel_, e.instruction).ordering.block_scope) {
     clocks_.release(w, cluster_known_[w].fenced);
   }
   if (blocks() > 1 && e.kind == FenceKind::kMbarrierInit) {

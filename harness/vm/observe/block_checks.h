@@ -126,9 +126,6 @@ class RaceProbe : public Probe, private ConflictSink {
   void load_bulk(const BulkEvent& e);
 
   const Kernel kernel_;
-  std::vector<bool> strong_;  // by instruction
-  std::vector<bool> vector_;  // By instruction: .v2 or .v4.
-  std::vector<bool> sets_;    // By instruction: an atomic that writes whatever is there.
   FindingLog log_;
   uint32_t request_bytes_ = 16;          // of each lane; a power of two
   const AccessEvent* access_ = nullptr;  // that is being looked at

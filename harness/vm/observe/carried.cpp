@@ -2,7 +2,6 @@
 #include "observe/carried.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "exec/registers.h"
@@ -18,10 +17,6 @@ struct Fate {
 };
 
 using Fates = std::unordered_map<Ref, Fate>;
-
-bool is_copy(std::string_view base) {
-  return base == "mov" || base == "and" || base == "or" || base == "bfi" || base == "prmt";
-}
 
 void read_store(const Program& program, const Op& op, Action action, Fates& fates) {
   bool address = true;  // comes first
@@ -57,9 +52,11 @@ void read_op(const Program& program, const Op& op, Action action, Fates& fates) 
     return;
   }
   if (action != Action::kInstruction && action != Action::kFrameAccess) return;
-  const std::string_view base = program.spellings[op.instruction]->tokens[0].text;
-  if (base == "st") return read_store(program, op, action, fates);
-  if (is_copy(base)) return read_copy(program, op, action, fates);
+  const isa::Row& row = *program.spellings[op.instruction]->row;
+  if (row.traits.store && row.lanes == isa::Lanes::kAny) {
+    return read_store(program, op, action, fates);
+  }
+  if (row.traits.copy || row.traits.joins) return read_copy(program, op, action, fates);
   for_registers(program, op, action, [&](Ref ref, bool writes) {
     if (!writes) fates[ref].used = true;
   });
@@ -109,7 +106,8 @@ Carried::Carried(const Program& program) {
   for (size_t i = 0; i < program.observed.size(); ++i) {
     const Op& op = program.observed[i];
     if (program.actions[i] != Action::kInstruction || op.guard == kAddedOp) continue;
-    if (program.spellings[op.instruction]->tokens[0].text != "ld") continue;
+    const isa::Row& row = *program.spellings[op.instruction]->row;
+    if (!row.traits.load || row.lanes != isa::Lanes::kAny) continue;
     std::vector<Ref> loaded;
     for_registers(program, op, Action::kInstruction, [&](Ref ref, bool writes) {
       if (writes) loaded.push_back(ref);

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <type_traits>
 
 #include "exec/fault.h"
+#include "observe/instruction.h"
 
 namespace ptxvm {
 
@@ -51,7 +51,7 @@ std::string number(const std::byte* at) {
 }
 
 struct Format {
-  std::string_view type;
+  Type type;
   uint32_t bytes;
   std::string (*text)(const std::byte*);
 };
@@ -64,20 +64,22 @@ std::string bits(const std::byte* at) {
 }
 
 constexpr Format kFormats[] = {
-    {".f32", 4, number<float>},    {".f64", 8, number<double>},   {".u8", 1, number<uint8_t>},
-    {".u16", 2, number<uint16_t>}, {".u32", 4, number<uint32_t>}, {".u64", 8, number<uint64_t>},
-    {".s8", 1, number<int8_t>},    {".s16", 2, number<int16_t>},  {".s32", 4, number<int32_t>},
-    {".s64", 8, number<int64_t>},  {".b8", 1, bits<uint8_t>},     {".b16", 2, bits<uint16_t>},
-    {".b64", 8, bits<uint64_t>},
+    {Type::kF32, 4, number<float>},    {Type::kF64, 8, number<double>},
+    {Type::kU8, 1, number<uint8_t>},   {Type::kU16, 2, number<uint16_t>},
+    {Type::kU32, 4, number<uint32_t>}, {Type::kU64, 8, number<uint64_t>},
+    {Type::kS8, 1, number<int8_t>},    {Type::kS16, 2, number<int16_t>},
+    {Type::kS32, 4, number<int32_t>},  {Type::kS64, 8, number<int64_t>},
+    {Type::kB8, 1, bits<uint8_t>},     {Type::kB16, 2, bits<uint16_t>},
+    {Type::kB64, 8, bits<uint64_t>},
 };
-constexpr Format kWords = {"", 4, bits<uint32_t>};
+constexpr Format kWords = {Type::kNone, 4, bits<uint32_t>};
 
 // As the type of the instruction says; the first elements of a vector, and rows as words.
-std::string show(const Value& v, std::string_view opcode) {
+std::string show(const Value& v, Type type) {
   constexpr uint32_t kMostElements = 4;
   Format format = kWords;
   for (const Format& each : kFormats) {
-    if (opcode.ends_with(each.type) && v.count / each.bytes <= kMostElements) format = each;
+    if (type == each.type && v.count / each.bytes <= kMostElements) format = each;
   }
   if (v.count < format.bytes) return {};
   const uint32_t count = std::min(v.count / format.bytes, kMostElements);
@@ -267,8 +269,8 @@ class Writer {
   // What was read and what was written. An engine may not have written yet, or read.
   std::string values(const FindingKey& key, const Example& e) const {
     if (e.before.count == 0) return {};
-    const std::string_view opcode = kernel_.instructions()[key.instruction].opcode;
-    const std::string before = show(e.before, opcode), after = show(e.after, opcode);
+    const Type type = spelling_of(kernel_, key.instruction).type;
+    const std::string before = show(e.before, type), after = show(e.after, type);
     const bool in_flight = e.there.kind != AgentKind::kWarp;
     std::string text = "; " + before;
     if (key.hazard == Hazard::kReadAfterWrite) {

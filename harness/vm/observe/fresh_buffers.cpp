@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "observe/fresh_buffers.h"
 
-#include "observe/ordering.h"
+#include "observe/instruction.h"
 
 namespace ptxvm::observe {
 namespace {

@@ -7,9 +7,6 @@
 namespace ptxvm::observe {
 
 GlobalChecks::GlobalChecks(const LaunchInfo& info) : kernel_(info.kernel), memory_(*info.memory) {
-  for (const InstructionInfo& i : kernel_.instructions()) {
-    orderings_.push_back(ordering_of(i.opcode));
-  }
   for (const auto& buffer : memory_.buffers()) {
     if (buffer->fresh) fresh_.insert(buffer.get());
   }
@@ -33,14 +30,14 @@ void GlobalChecks::end(const CtaEvent& e) {
 void GlobalChecks::access(const AccessEvent& e) {
   if (e.space == Space::kGlobal) {
     access_global(e);
-  } else if (e.space == Space::kShared && orderings_[e.instruction].strong) {
+  } else if (e.space == Space::kShared && spelling_of(kernel_, e.instruction).ordering.strong) {
     access_shared(e);
   }
 }
 
 void GlobalChecks::access_global(const AccessEvent& e) {
   log_.next_request();
-  const Ordering& o = orderings_[e.instruction];
+  const isa::Ordering& o = spelling_of(kernel_, e.instruction).ordering;
   const bool writes = is_write(e.kind), reads = !writes || e.kind == AccessKind::kAtomic;
   auto for_addresses = [&](auto f) {
     for (uint32_t rest = e.mask; rest != 0; rest &= rest - 1) f(e.wide[__builtin_ctz(rest)]);
@@ -192,7 +189,7 @@ void GlobalChecks::cluster(const ClusterEvent& e) {
 
 void GlobalChecks::fence(const FenceEvent& e) {
   if (e.kind == FenceKind::kMemory) {
-    clocks_.fence(e.warp, orderings_[e.instruction].block_scope);
+    clocks_.fence(e.warp, spelling_of(kernel_, e.instruction).ordering.block_scope);
   }
 }
 

@@ -11,7 +11,7 @@
 #include "observe/conflicts.h"
 #include "observe/global_clocks.h"
 #include "observe/global_shadow.h"
-#include "observe/ordering.h"
+#include "observe/instruction.h"
 #include "observe/store_groups.h"
 #include "ptxvm/launch.h"
 
@@ -62,7 +62,6 @@ class GlobalChecks {
 
   const Kernel kernel_;
   const Memory& memory_;
-  std::vector<Ordering> orderings_;  // by instruction
   std::set<const Buffer*> fresh_;
   GridClocks clocks_;
   GlobalShadow shadow_;

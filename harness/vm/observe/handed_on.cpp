@@ -44,7 +44,9 @@ bool HandedOn::find_out(uint32_t load, uint32_t store) const {
       if (op.instruction == store && most == kShuffled) return true;
       if (op.instruction == load) most = std::max(most, kOwn);
       if (most == kNot) continue;
-      if (program_.spellings[op.instruction]->tokens[0].text == "shfl") most = kShuffled;
+      if (program_.instructions[op.instruction].count_class == CountClass::kShuffle) {
+        most = kShuffled;
+      }
       for_registers(program_, op, program_.actions[i], [&](Ref ref, bool written) {
         if (!written || reach[ref] >= most) return;
         reach[ref] = most;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "observe/instruction.h"
+
 namespace ptxvm::observe {
 namespace {
 
@@ -24,8 +26,8 @@ bool lasts(Activity a) {
 
 }  // namespace
 
-Activity activity_of(const InstructionInfo& instruction) {
-  switch (instruction.count_class) {
+Activity activity_of(CountClass count, bool waits) {
+  switch (count) {
     case CountClass::kTensor:
     case CountClass::kWgmma:
     case CountClass::kWgmmaSync:
@@ -58,8 +60,7 @@ Activity activity_of(const InstructionInfo& instruction) {
     case CountClass::kBulkCopy:
       return Activity::kCopy;
     case CountClass::kCpAsyncGroup:
-      return instruction.opcode.find("wait") == std::string_view::npos ? Activity::kCopy
-                                                                       : Activity::kSync;
+      return waits ? Activity::kSync : Activity::kCopy;
     case CountClass::kMbarrier:
     case CountClass::kBarrier:
     case CountClass::kFence:
@@ -120,7 +121,8 @@ void Timeline::flush(uint32_t warp) {
 void Timeline::step(uint32_t warp, uint32_t instruction) {
   WarpLine& w = warps_[warp];
   const uint64_t at = w.now++;
-  Activity a = activity_of(kernel_.instructions()[instruction]);
+  Activity a = activity_of(kernel_.instructions()[instruction].count_class,
+                           spelling_of(kernel_, instruction).traits().waits);
   if (w.open.activity == Activity::kNone) {
     w.open = {a, at, instruction};
     return;

@@ -23,7 +23,7 @@ enum class Activity : uint8_t {
   kSync,  ///< Barriers, fences and waits, while they are executed.
 };
 
-Activity activity_of(const InstructionInfo& instruction);
+Activity activity_of(CountClass count, bool waits);
 
 /// Events of one block, as the lines of a JSON array.
 class Timeline {

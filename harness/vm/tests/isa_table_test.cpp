@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "catch.h"
 #include "exec/bind.h"
@@ -19,6 +24,16 @@ std::vector<std::string> texts(std::string_view pattern) {
     out.push_back(text);
   }
   return out;
+}
+
+bool has_operand(const isa::Spelling& s, isa::OperandKind kind) {
+  return std::any_of(s.operands.begin(), s.operands.end(),
+                     [&](const isa::OperandSpec& o) { return o.kind == kind; });
+}
+
+// The first operand that a spelling writes is a register, and one of the others is memory.
+bool reads_memory(const isa::Spelling& s) {
+  return has_operand(s, isa::OperandKind::kMemory) && s.operands[0].role == isa::Role::kWrite;
 }
 
 }  // namespace
@@ -77,6 +92,70 @@ TEST_CASE("every spelling parses and lowers from its sample statement") {
     CHECK(m.kernel("k").instructions().size() == count + 2);  // one ret here, one in the function
     CHECK(m.kernel("k").unsupported().empty());
   }
+}
+
+// Another place that knew an instruction by its name would have to be found and changed with it.
+TEST_CASE("no code but the table and the binders knows an instruction by its name") {
+  std::set<std::string, std::less<>> names;
+  for (const isa::Spelling& s : isa::spellings()) names.emplace(s.tokens[0].text);
+  const std::regex compared(
+      R"re((?:[!=]= |starts_with\(|ends_with\(|find\()"([a-z0-9_]+)(\.[a-z0-9_.:]*)?")re");
+  const std::regex looked_at(R"((\.|->)tokens\b|opcode(\.find|\.starts_with|\.ends_with| [!=]=))");
+  const std::filesystem::path root = PTXVM_SOURCES;
+  size_t files = 0;
+  for (const char* folder :
+       {"c", "exec", "io", "lower", "memory", "num", "observe", "program", "text", "tools"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+      const std::filesystem::path path = std::filesystem::relative(entry.path(), root);
+      const bool binds = path.parent_path() == "exec/ops" || path == "exec/bind.h";
+      if (!entry.is_regular_file() || binds || path == "exec/bind.cpp") continue;
+      std::ifstream file(entry.path());
+      ++files;
+      int number = 0;
+      for (std::string line; std::getline(file, line);) {
+        INFO(path.string() << ":" << ++number << ": " << line);
+        std::smatch m;
+        const bool names_one = std::regex_search(line, m, compared) && names.contains(m[1].str());
+        CHECK(!names_one);
+        CHECK(!std::regex_search(line, looked_at));
+      }
+    }
+  }
+  CHECK(files > 100);
+}
+
+TEST_CASE("the traits of a row fit its operands") {
+  using isa::OperandKind;
+  for (const isa::Spelling& s : isa::spellings()) {
+    if (!s.runs()) continue;
+    INFO(s.text);
+    const isa::Traits& t = s.traits();
+    CHECK(t.branch ==
+          (has_operand(s, OperandKind::kLabel) || has_operand(s, OperandKind::kTargets)));
+    CHECK(t.call == has_operand(s, OperandKind::kFunction));
+    if (t.load) CHECK(reads_memory(s));
+    if (t.store) CHECK(s.operands[0].kind == OperandKind::kMemory);
+    if (t.atomic) CHECK(has_operand(s, OperandKind::kMemory));
+    CHECK(t.load + t.store + t.atomic + t.copy + t.joins + t.branch + t.call <= 1);
+    if (t.ends && !t.branch) CHECK(s.operands.empty());
+    if (t.copy || t.joins || t.decides) CHECK(s.operands[0].role == isa::Role::kWrite);
+    if (t.vectors_pending) CHECK(s.row->check.kind != isa::CheckKind::kEffect);
+  }
+}
+
+TEST_CASE("modifiers are read once, for all who ask about them") {
+  const auto get = [](std::string_view text) { return *isa::find(text); };
+  CHECK(get("ld.acquire.cta.shared::cta.u32").space == Space::kShared);
+  CHECK(get("ld.acquire.cta.shared::cta.u32").ordering.block_scope);
+  CHECK(get("ld.acquire.gpu.global.u32").ordering.acquire);
+  CHECK(!get("ld.acquire.gpu.global.u32").ordering.block_scope);
+  CHECK(get("red.global.add.f32").ordering.strong);
+  CHECK(!get("st.global.f32").ordering.strong);
+  CHECK(get("st.global.f32").type == Type::kF32);
+  CHECK(get("ld.global.cv.u32").refetches);
+  CHECK(get("atom.global.exch.b32").exchanges);
+  CHECK(get("and.pred").combine == isa::Combine::kAnd);
+  CHECK(isa::in_local_memory(get("ld.param.u64")) == isa::find("ld.local.u64"));
 }
 
 TEST_CASE("what is wrong with a mnemonic") {

@@ -2,6 +2,7 @@
 // Function bodies: declarations, labels, statements.
 #include <algorithm>
 
+#include "isa/table.h"
 #include "text/cursor.h"
 
 namespace ptxvm::text {
@@ -147,7 +148,8 @@ class BodyParser {
     while (c_.is_any_dot()) c_.advance();
     s.opcode_span = c_.since(opcode);
     s.opcode = c_.slice(s.opcode_span);
-    if (s.opcode == "call" || s.opcode == "call.uni") {
+    const isa::Spelling* const spelling = isa::find(s.opcode);
+    if (spelling && spelling->traits().call) {
       s.call = std::make_unique<Call>();
       call(*s.call);
     } else if (!c_.is(';')) {

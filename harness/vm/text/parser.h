@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text to syntax tree (PTX ISA 4 to 6, 11). Knows no opcode.
+// Text to syntax tree (PTX ISA 4 to 6, 11). Asks the instruction table alone what calls.
 #pragma once
 
 #include "text/ast.h"

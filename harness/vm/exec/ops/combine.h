@@ -6,10 +6,11 @@
 
 namespace ptxvm::ops {
 
-enum class Combine : uint64_t { kNone, kAnd, kOr, kXor };
+using isa::Combine;
 
 inline Combine combine_of(Modifiers& m) {
-  return static_cast<Combine>(m.choice({"and", "or", "xor"}) + 1);
+  m.choice({"and", "or", "xor"});
+  return m.spelling().combine;
 }
 
 /// Of all lanes at once.

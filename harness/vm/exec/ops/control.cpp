@@ -120,6 +120,10 @@ Bound bind_jump() {
   return {jump, jump, 0};
 }
 
+Bound bind_exit() {
+  return ops::code(leave);
+}
+
 Bound bind_refresh(isa::Special special) {
   const bool high = special == isa::Special::kClockHi || special == isa::Special::kGlobaltimerHi;
   return high ? ops::code(refresh_clock<true>) : ops::code(refresh_clock<false>);

@@ -140,10 +140,9 @@ std::string_view not_recorded(const isa::Row& row) {
   if (row.count == CountClass::kMbarrier && row.pattern.find("shared::cluster") != row.pattern.npos)
     return "of another block; judged by cluster kernels";
   if (row.binder == "elect") return "any lane may be elected";
-  const bool combined = row.pattern.find(".{and|or|xor}") != row.pattern.npos &&
-                        (row.binder == "set_any" || row.binder == "setp_half");
-  if (combined || row.binder == "mad_sat" || row.binder == "lop3_predicate")
-    return "no card has been asked yet; spelling_test has what the PTX ISA says";
+  if (row.traits.vectors_pending) {
+    return "pending: no hardware has been asked yet; spelling_test has what the PTX ISA says";
+  }
   if (row.binder == "isspacep" && row.pattern.find("::") != row.pattern.npos)
     return "another name of .shared or .param, or differs from it in a cluster; judged by kernels";
   return {};
