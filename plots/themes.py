@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 
 import colours
 from ladder import Catalogue
+from matplotlib import rcParams
 from matplotlib.colors import to_hex, to_rgb
 
 # Light -> dark, of all that is no rung's.
@@ -119,7 +120,7 @@ def with_both(svg: str, catalogue: Catalogue) -> str:
     kept = set(REFERENCE.findall(svg)) - set(COLOUR.findall(svg))
     (root,) = flattened(root, kept)
     root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt"}
-    family = ", ".join(f"'{name}'" for name in style.FONT["font.sans-serif"])
+    family = ", ".join(f"'{name}'" for name in rcParams["font.sans-serif"])
     head = Element(f"{{{SVG}}}metadata"), Element(f"{{{SVG}}}style")
     head[0].text = description
     head[1].text = (

@@ -65,10 +65,10 @@ class Verifier {
 
   /// Judges an LSE, float32 [B, H, Nq, 1], on the verified rows; a NaN anywhere is wrong. A row
   /// without a visible key must be exactly -infinity. The tolerance of the others is twice the
-  /// largest error of the straightforward computation, plus 2^-22 |LSE| (a kernel that works in base 2
-  /// rounds its factor, the maximum times it, the sum and the product with ln 2, each by 2^-24 of the
-  /// result), plus for f16 2^-11 (a row sum may be that of the rounded P), else 2^-20 (approximate
-  /// exp2 and logarithm).
+  /// largest error of the straightforward computation, plus 2^-22 |LSE| (a kernel that works in
+  /// base 2 rounds its factor, the maximum times it, the sum and the product with ln 2, each by
+  /// 2^-24 of the result), plus for f16 2^-11 (a row sum may be that of the rounded P), else 2^-20
+  /// (approximate exp2 and logarithm).
   LseReport check_lse(const HostTensor& lse) const;
 
   const Problem& problem() const { return problem_; }
