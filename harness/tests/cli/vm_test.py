@@ -267,7 +267,7 @@ class Explain(CliCase):
         for text in ("{}", "no JSON"):
             chosen.write_text(text)
             says = r"limits.json: holds no limits of a card [^\n]*set FA_LIMITS to a file"
-            err = rf"{ON_VM}fa: error: [^\n]*{says}[^\n]*\n"
+            err = rf"fa: error: [^\n]*{says}[^\n]*\n"
             self.fa("explain", *words, code=ENVIRONMENT, err=err)
 
     def test_clocks_are_counts_at_the_committed_limits(self) -> None:
