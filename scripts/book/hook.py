@@ -70,8 +70,8 @@ def find_image(files: Files, url: str) -> Path | None:
     return Path(file.abs_src_path) if file and file.abs_src_path else None
 
 
-# Markers of scripts/docs.py are for whoever writes the page; the site has no use for them. What stands
-# in a code block stays, and so does the place of a widget (scripts/docs_hooks/web.py).
+# Markers of scripts/docs.py serve whoever writes a page, and the site has no use for them. Comments in
+# code blocks are kept, and so are those that place a widget (scripts/docs_hooks/web.py).
 MARKERS = re.compile(
     r"(?P<kept>^```.*?^```$)|^<!-- (?!/?widget).*? -->\n|<!-- (?!/?widget).*? -->", re.M | re.S
 )

@@ -71,8 +71,8 @@ struct OperandSpec {
 /// For what a warp tries an instruction again at each of its turns.
 enum class Polls : uint8_t { kNo, kRegisters, kWarpgroup, kCluster, kMbarrier };
 
-/// What the machine has to know of an instruction to lower, follow and judge it. Whatever depends
-/// on modifiers is in Spelling.
+/// What the machine needs of an instruction to lower, follow and judge it. What depends on its
+/// modifiers is in Spelling.
 struct Traits {
   bool branch = false;   ///< Goes on at a label.
   bool ends = false;     ///< Without a guard, never goes on to the next statement.
@@ -85,7 +85,7 @@ struct Traits {
   bool joins = false;             ///< May put a value together from parts of others.
   bool decides = false;           ///< One operand may decide the result, whatever the others are.
   bool fragments = false;         ///< The registers of a warp hold a matrix in an unnamed order.
-  bool orders_registers = false;  ///< Of wgmma: what was done with them comes before what follows.
+  bool orders_registers = false;  ///< wgmma.fence: what wrote registers before it is done.
   bool waits = false;             ///< For copies of this thread.
   bool allocates = false;         ///< On the stack.
   Polls polls = Polls::kNo;

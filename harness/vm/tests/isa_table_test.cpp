@@ -95,7 +95,7 @@ TEST_CASE("every spelling parses and lowers from its sample statement") {
 }
 
 // Another place that knew an instruction by its name would have to be found and changed with it.
-TEST_CASE("no code but the table and the binders knows an instruction by its name") {
+TEST_CASE("only the table and the binders compare names of instructions") {
   std::set<std::string, std::less<>> names;
   for (const isa::Spelling& s : isa::spellings()) names.emplace(s.tokens[0].text);
   const std::regex compared(
