@@ -102,6 +102,9 @@ class Device {
   /// Enqueues the plan; errors of the launch itself are thrown here. Scratch buffers are made when
   /// a plan first needs them and are kept for the next.
   virtual void launch(const LaunchPlan& plan) = 0;
+  /// Whether warps and blocks of the next launches take their turns in the opposite order, where
+  /// the device decides the order: a result must not depend on it.
+  virtual void set_reversed(bool /*reversed*/) {}
   /// Waits, checks for errors, copies O to the host.
   virtual HostTensor download_output() = 0;
   /// The same for the LSE, float32 [B, H, Nq, 1]. The problem must have asked for it.

@@ -7,6 +7,21 @@
 #include <utility>
 
 namespace fa {
+namespace {
+
+// Launches in its scope are reversed.
+class Turned {
+ public:
+  Turned(Device& device, bool reversed) : device_(device) { device_.set_reversed(reversed); }
+  ~Turned() { device_.set_reversed(false); }
+  Turned(const Turned&) = delete;
+  Turned& operator=(const Turned&) = delete;
+
+ private:
+  Device& device_;
+};
+
+}  // namespace
 
 std::string Leftovers::reason() const {
   if (!damaged.empty())
@@ -27,8 +42,9 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
   struct Output {
     HostTensor o, lse;
   };
-  const auto run = [&] {
+  const auto run = [&](bool reversed) {
     device.poison_output();
+    const Turned turned(device, reversed);
     launch();
     Output result{device.download_output(), {}};
     if (with_lse) result.lse = device.download_lse();
@@ -39,10 +55,10 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
   Output first;
   Output second;
   try {
-    first = run();
+    first = run(false);
     verdict.check = verifier.check(first.o);
     if (with_lse) verdict.lse = verifier.check_lse(first.lse);
-    second = run();
+    second = run(true);
   } catch (const KernelFault& fault) {
     verdict.reason = fault.what();
     verdict.findings = fault.findings;

@@ -244,7 +244,7 @@ void VmDevice::run(const Launch& step) {
   options.max_steps = options_.max_steps > 0 ? options_.max_steps : default_max_steps(problem_);
   options.max_warp_steps = options_.max_warp_steps;
   options.stop = options_.stop ? options_.stop : &io::interrupt_flag();
-  if (options_.reversed) {
+  if (options_.reversed != reversed_) {
     options.warp_order = ptxvm::Order::kReversed;
     options.cta_order = ptxvm::Order::kReversed;
   }

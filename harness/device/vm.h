@@ -64,6 +64,7 @@ class VmDevice final : public Device {
   void load(const Problem& problem, const Inputs& inputs) override;
   void poison_output() override;
   void launch(const LaunchPlan& plan) override;
+  void set_reversed(bool reversed) override { reversed_ = reversed; }
   HostTensor download_output() override;
   HostTensor download_lse() override;
   /// Always empty: an access outside a buffer stops the kernel.
@@ -96,6 +97,7 @@ class VmDevice final : public Device {
   };
   std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any
   std::vector<LaunchCounts> counts_;
+  bool reversed_ = false;  ///< turns round the order of the options
 };
 
 }  // namespace fa
