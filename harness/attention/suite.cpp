@@ -75,6 +75,19 @@ class Collector {
     }
     add_cached({.batch = 70, .heads = 2, .seq_kv = 100, .lengths = random_lengths(70, 100, 2)},
                {Distribution::needle}, 1);
+    // Every number of parts from 2 to 17: each place of a round of the merge is once the last.
+    for (const std::int64_t first : {2, 10}) {
+      Problem parts{.batch = 8, .heads = 1, .seq_kv = (first + 7) * kv()};
+      for (std::int64_t n = first; n < first + 8; ++n) parts.lengths.push_back(n * kv());
+      add_single(parts);
+    }
+    // The last entry is the first for which the sum over lanes needs one more round, and most
+    // shares begin within it. Without pages the heads of two entries are one run of memory.
+    for (const std::int64_t batch : {9, 17})
+      for (const std::int64_t page : {0, 16})
+        add_single({.batch = batch, .heads = 8, .seq_kv = 50, .page = page}, 16);
+    // Lengths behind the second 32 entries, several shares of several heads.
+    add_single({.batch = 100, .heads = 2, .seq_kv = 40, .lengths = random_lengths(100, 40, 5)}, 16);
     // Lengths are added up four at a time where a lane has that many.
     for (const std::int64_t batch : {100, 130}) {
       add_single({.batch = batch, .heads = 1, .seq_kv = 140});
@@ -96,6 +109,10 @@ class Collector {
       add_single({.heads = 8, .seq_kv = n, .own_kv_heads = 1});
     add_single({.batch = 2, .heads = 2, .seq_kv = 5, .lengths = {5, 0}});
     add_single({.batch = 3, .heads = 1, .seq_kv = 9, .lengths = {5, 9, 0}});
+    // The last entry is empty and has as many heads as a thread block has threads.
+    add_single({.batch = 2, .heads = 256, .seq_kv = 5, .own_kv_heads = 32, .lengths = {5, 0}});
+    // The cache ends in the second tile of a share.
+    add_single({.heads = 2, .seq_kv = 120}, 1);
     add_single({.batch = 6, .heads = 4, .seq_kv = 256, .lengths = {256, 64, 128, 256, 128, 64}}, 1);
     add_single({.batch = 6, .heads = 2, .seq_kv = 80, .page = 16}, 1);
   }
@@ -127,6 +144,10 @@ class Collector {
     add(1, 2, {130, 128}, {Distribution::normal});
     add(1, 2, {128, 129}, {Distribution::normal});
     add(1, 2, {65, 321}, {Distribution::spike});
+    // One key that a row does not see, in a whole block of keys.
+    if (causal_) add(1, 1, {2, kv()}, {Distribution::normal});
+    // Repairs in masked iterations, of P that are infinite or nearly so; two tiles for a cluster.
+    if (causal_) add(1, 2, {256, 300}, {{Distribution::rising, 8}}, 2);
     // Copies are unrolled, a few rows each: the last row and the last key in every one of them, at
     // the beginning of a copy and in its middle.
     for (std::int64_t row = 8; row < 128 && !causal_; row += 8)

@@ -332,20 +332,22 @@ class CheckRun {
   using Relate =
       std::function<Relation(const Problem& problem, const Inputs& inputs, const Forward& forward)>;
 
-  void add_relation(std::size_t i, const Problem& problem, const char* what, Relate relate) {
-    tasks_.push_back({i, cost_of(problem), [this, i, problem, what, relate](Worker& worker) {
-                        return check_relation(subjects_[i], problem, what, relate, worker);
+  void add_relation(std::size_t i, const Problem& problem, const char* what, Relate relate,
+                    int sms = 0) {
+    tasks_.push_back({i, cost_of(problem), [this, i, problem, what, relate, sms](Worker& worker) {
+                        return check_relation(subjects_[i], problem, what, relate, sms, worker);
                       }});
   }
 
   Outcome check_relation(const Subject& subject, const Problem& problem, const char* what,
-                         const Relate& relate, Worker& worker) {
+                         const Relate& relate, int sms, Worker& worker) {
     worker.loaded = nullptr;
     Outcome outcome{.where = fmt::format("{} {}", to_string(problem), what)};
     progress_.show(fmt::format("{}: {}", outcome.where, subject.name));
+    const DeviceDescription device =
+        device_for({.problem = problem, .sms = sms}, worker.device.description());
     const Forward forward = [&](const Problem& asked, const Inputs& inputs) {
-      const Item item =
-          rung_item(*subject.rung, *subject.instance, asked, worker.device.description());
+      const Item item = rung_item(*subject.rung, *subject.instance, asked, device);
       if (!item.refused.empty()) throw UsageError(item.refused);
       worker.device.load(asked, inputs);
       worker.device.launch(item.plan);
@@ -387,7 +389,8 @@ class CheckRun {
       part.batch = std::ssize(part.lengths);
       part.heads = 8, part.own_kv_heads = 2, part.seq_kv = 300;
       if (has(subject.rung->capabilities, Capabilities::paged)) part.page = 16;
-      add_relation(i, part, "unused memory", unused_memory);
+      // On 4 SMs a thread block has several tiles, so that all its copies are looked at.
+      add_relation(i, part, "unused memory", unused_memory, 4);
     }
     if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;

@@ -20,27 +20,29 @@ inline void check_replays(Device& device, const Rung& rung) {
                   .heads = 4,
                   .seq_q = std::min<std::int64_t>(4, rung.most_queries()),
                   .seq_kv = 700,
-                  .head_dim = 64,
                   .causal = has(rung.capabilities, Capabilities::causal),
                   .lse = true,
                   .own_kv_heads = 2};
   if (has(rung.capabilities, Capabilities::paged)) problem.page = 16;
   set_types(rung, problem);
-  for (const auto& planned : {lengths[0], lengths[3]}) {
-    problem.lengths = planned;
-    const auto plan = std::get<LaunchPlan>(make_plan(rung, problem, device.description()));
-    for (const auto& replayed : lengths) {
-      Problem loaded = problem;
-      loaded.lengths = replayed;
-      Problem made = loaded;  // inputs are not made for no key at all
-      if (made.keys() == 0) made.lengths.back() = 1;
-      loaded.own_pages = made.pages();
-      const Inputs inputs = make_inputs(made, Distribution::normal, 1);
-      device.load(loaded, inputs);
-      const Verdict verdict = pass_gate(
-          device, [&] { device.launch(plan); }, Verifier(loaded, inputs));
-      CAPTURE(rung.name, planned, replayed);
-      CHECK(verdict.reason == "");
+  for (const int head_dim : {64, 128}) {
+    problem.head_dim = head_dim;
+    for (const auto& planned : {lengths[0], lengths[3]}) {
+      problem.lengths = planned;
+      const auto plan = std::get<LaunchPlan>(make_plan(rung, problem, device.description()));
+      for (const auto& replayed : lengths) {
+        Problem loaded = problem;
+        loaded.lengths = replayed;
+        Problem made = loaded;  // inputs are not made for no key at all
+        if (made.keys() == 0) made.lengths.back() = 1;
+        loaded.own_pages = made.pages();
+        const Inputs inputs = make_inputs(made, Distribution::normal, 1);
+        device.load(loaded, inputs);
+        const Verdict verdict = pass_gate(
+            device, [&] { device.launch(plan); }, Verifier(loaded, inputs));
+        CAPTURE(rung.name, head_dim, planned, replayed);
+        CHECK(verdict.reason == "");
+      }
     }
   }
 }
