@@ -47,6 +47,12 @@ ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dty
   return converted;
 }
 
+bool uses_scratch(const Launch& launch) {
+  return std::any_of(
+      launch.arguments.begin(), launch.arguments.end(),
+      [](const Argument& each) { return std::holds_alternative<ScratchRef>(each); });
+}
+
 std::string without_error(std::string text) {
   constexpr std::string_view kError = "error: ";
   if (text.starts_with(kError)) text.erase(0, kError.size());
@@ -249,7 +255,10 @@ void VmDevice::run(const Launch& step) {
     options.cta_order = ptxvm::Order::kReversed;
   }
   ptxvm::Races races;
+  ptxvm::GlobalRaces global;
   if (options_.checkers) options.observers.push_back(&races);
+  // Thread blocks hand results to each other through scratch memory alone.
+  if (options_.checkers && uses_scratch(step)) options.observers.push_back(&global);
   ptxvm::Counters counters;
   if (options_.counters) options.observers.push_back(&counters);
   ptxvm::LaunchResult result;
