@@ -48,9 +48,8 @@ ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dty
 }
 
 bool uses_scratch(const Launch& launch) {
-  return std::any_of(
-      launch.arguments.begin(), launch.arguments.end(),
-      [](const Argument& each) { return std::holds_alternative<ScratchRef>(each); });
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                     [](const Argument& each) { return std::holds_alternative<ScratchRef>(each); });
 }
 
 std::string without_error(std::string text) {
