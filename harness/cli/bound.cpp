@@ -25,7 +25,6 @@ namespace {
 using ptxvm::CountClass;
 using ptxvm::Counts;
 
-constexpr std::size_t kColumns = 100;
 constexpr double kLanes = 32, kWavefrontBytes = 128, kSectorBytes = 32;
 constexpr double kSchedulers = 4;  ///< of an SM, each of which issues an instruction in a clock
 constexpr std::string_view kWgmma = "wgmma.mma_async";
