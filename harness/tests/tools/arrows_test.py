@@ -151,6 +151,12 @@ class PythonTest(unittest.TestCase):
             for path in sorted((support.REPOSITORY / folder).rglob("*.py")):
                 self.assertEqual(imported(path) & (tests - own), set(), str(path))
 
+    def test_no_product_reads_a_file_of_tests(self) -> None:
+        files = [path for folder in PRODUCT for path in (support.REPOSITORY / folder).rglob("*.*")]
+        code = [path for path in files if path.suffix in (".py", ".sh")]
+        named = {path.name for path in code if "harness/tests" in path.read_text(encoding="utf-8")}
+        self.assertEqual(named, {"spdx.py"})  # which says what files need no line of the licence
+
     def test_no_circle_between_files_of_the_charts_and_scripts(self) -> None:
         for folder in ("plots", "plots/figures", "scripts"):
             own = modules(support.REPOSITORY / folder)
