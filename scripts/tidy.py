@@ -108,11 +108,11 @@ def main() -> int:
     beside = Path(sys.executable).with_name("clang-tidy")  # that of scripts/requirements.txt
     tool = shutil.which(os.environ.get("CLANG_TIDY") or beside)
     if tool is None or shutil.which("ninja") is None:
-        print(
-            "tidy.py: skipped, there is no clang-tidy or no ninja; scripts/setup.sh installs both"
-        )
+        print("tidy.py: skipped, no clang-tidy or no ninja; scripts/setup.sh installs both")
         return 77
     build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build").resolve()
+    if not (build / "compile_commands.json").is_file():
+        sys.exit(f"tidy.py: error: {build} has no compile_commands.json; configure first")
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
@@ -122,7 +122,8 @@ def main() -> int:
         together = "\n".join(source.read_text(encoding="utf-8") for source in each.sources)
         if not file.is_file() or file.read_text(encoding="utf-8") != together:
             file.write_text(together, encoding="utf-8")
-        read = listed(*each.sources, *each.rules, *sorted(each.read))
+        known = sorted({file if os.path.exists(file) else "always" for file in each.read})
+        read = listed(*each.sources, *each.rules, *known)
         text += f"build {listed(file)}.ok: tidy {listed(file)} | {read}\n"
         text += f"  files = {shell(*each.sources)}\n  first = {shell(each.sources[0])}\n"
         text += f"  flags = {shell(*each.flags)}\n"
