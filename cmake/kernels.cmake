@@ -107,3 +107,17 @@ function(fa_add_own_programs main folder)
     add_dependencies(fa_${name} fa_own_${name}_ptx)
   endforeach()
 endfunction()
+
+# fa_add_exercises(KIND FOLDER): build/KIND/fa, a program like fa with the kernels of FOLDER in its
+# catalogue. They run on the virtual machine alone, so ptxas has nothing to do: half of the time to
+# compile.
+function(fa_add_exercises kind folder)
+  set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
+  set(FA_HOPPER_ARCHITECTURES 90a-virtual)
+  set(fa_ptx_files)
+  fa_add_own(fa_${kind}_own ${PROJECT_BINARY_DIR}/${kind}/ptx ${folder})
+  add_executable(fa_${kind} ${fa_root}/harness/cli/main.cpp)
+  set_target_properties(fa_${kind} PROPERTIES
+    OUTPUT_NAME fa RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${kind})
+  target_link_libraries(fa_${kind} PRIVATE fa_cli fa_${kind}_own)
+endfunction()

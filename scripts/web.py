@@ -36,8 +36,8 @@ from ladder import Catalogue, Results, Row  # noqa: E402
 from limits import Limits, share_of  # noqa: E402
 from web_exercises import write_exercises  # noqa: E402
 
-REDUNDANT = ROOT / "harness/tests/device/redundant_sync_sites.txt"
-FAULTS = ROOT / "harness/tests/device/faults.txt"
+REDUNDANT = ROOT / "kernels/redundant_sync_sites.txt"
+FAULTS = ROOT / "kernels/faults.txt"
 SEQS = (128, 256, 300, 384, 512, 1024)
 SMALLEST = 256  # what the pages begin with
 MASKS = {"full": (), "causal": ("--causal",)}

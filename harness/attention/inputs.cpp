@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "harness/attention/parallel.h"
-#include "harness/attention/reference.h"
 
 namespace fa {
 namespace {
@@ -332,6 +331,12 @@ std::string to_string(const InputKind& kind) {
   char number[32];
   std::snprintf(number, sizeof number, ", spread %g", kind.spread);
   return text + number;
+}
+
+std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head) {
+  const std::int64_t length = problem.length(head / problem.heads);
+  if (!problem.causal) return length;
+  return std::clamp<std::int64_t>(row + 1 + length - problem.seq_q, 0, length);
 }
 
 std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,

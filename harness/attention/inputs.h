@@ -111,6 +111,11 @@ void fill_unused(const Problem& problem, Inputs& inputs, float k, float v);
 /// out of range.
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 
+/// Keys that a row sees: all, or with the causal mask (bottom-right aligned)
+/// row + 1 + length - seq_q, at least 0 and at most the length. `head` counts over batch * heads:
+/// it says whose length.
+std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head = 0);
+
 /// The key that dominates a row of the needle inputs, -1 when the row sees no key. `head` counts
 /// over batch * heads. Low-discrepancy over the visible keys, so that all tiles get their share.
 std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,

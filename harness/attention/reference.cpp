@@ -257,12 +257,6 @@ class RowGroup {
 
 }  // namespace
 
-std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head) {
-  const std::int64_t length = problem.length(head / problem.heads);
-  if (!problem.causal) return length;
-  return std::clamp<std::int64_t>(row + 1 + length - problem.seq_q, 0, length);
-}
-
 std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std::uint64_t seed) {
   const std::int64_t heads = problem.batch * problem.heads, n = problem.seq_q;
   // Rows with few keys still cost their share of memory.

@@ -20,11 +20,6 @@ struct RowId {
   }
 };
 
-/// Keys that a row sees: all, or with the causal mask (bottom-right aligned)
-/// row + 1 + length - seq_q, at least 0 and at most the length. `head` counts over batch * heads:
-/// it says whose length.
-std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head = 0);
-
 /// Rows to verify, sorted, without repeats. `budget` counts multiply-adds of Q K^T.
 ///
 /// All rows when they fit. Otherwise at least one random row of every head if half the budget

@@ -18,6 +18,7 @@
 #include "harness/cli/count_table.h"
 #include "harness/cli/table.h"
 #include "harness/measure/limits/card.h"
+#include "harness/results/counts.h"
 
 namespace fa::cli {
 namespace {
@@ -25,7 +26,6 @@ namespace {
 using ptxvm::CountClass;
 using ptxvm::Counts;
 
-constexpr std::size_t kColumns = 100;
 constexpr double kLanes = 32, kWavefrontBytes = 128, kSectorBytes = 32;
 constexpr double kSchedulers = 4;  ///< of an SM, each of which issues an instruction in a clock
 constexpr std::string_view kWgmma = "wgmma.mma_async";
@@ -225,6 +225,17 @@ std::string to_string(const RowLaunchBound& launch) {
   return folded(fmt::format("{}, {} clocks; {}", words(launch.resource),
                             round_clocks(launch.most()), busy_meanwhile(launch)),
                 kColumns, "  ");
+}
+
+Row counted_row(const Counted& counted, const std::string& run) {
+  Row row = empty_row(counted.item, run);
+  if (!counted.item.refused.empty()) return row;
+  put_verdict(row, counted.verdict);
+  if (counted.verdict.ok) {
+    row.bound = bound_of(counted);
+    row.counts = row_counts(counted.total);
+  }
+  return row;
 }
 
 }  // namespace fa::cli

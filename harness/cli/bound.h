@@ -26,6 +26,9 @@ double tensor_flops(std::string_view opcode);
 /// clock.
 RowBound bound_of(const Counted& counted);
 
+/// The result row: status, check, counts.
+Row counted_row(const Counted& counted, const std::string& run);
+
 /// A sentence or two for people: "bound by ...", after a name if there is one.
 std::string to_string(const RowBound& bound, const LaunchPlan& plan, std::string_view name = {});
 /// A line for each launch of a plan with several.

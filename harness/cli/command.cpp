@@ -109,7 +109,7 @@ void refuse_separator(const std::vector<std::string>& words) {
 
 /// What CLI11 writes, in lines of 100 columns: descriptions stay in theirs.
 std::string folded_help(const std::string& help) {
-  constexpr std::size_t kColumns = 100, kNames = 30;
+  constexpr std::size_t kNames = 30;
   std::string text;
   for (std::size_t at = 0; at < help.size();) {
     const std::size_t end = std::min(help.find('\n', at), help.size());

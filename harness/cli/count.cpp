@@ -3,9 +3,6 @@
 
 #include <utility>
 
-#include "harness/cli/bound.h"
-#include "harness/results/counts.h"
-
 namespace fa::cli {
 
 Counting::Counting(VmOptions options, const InputKind& inputs)
@@ -30,17 +27,6 @@ Counted Counting::count(Item item) {
   counted.launches = device_.counts();
   counted.total = device_.total_counts();
   return counted;
-}
-
-Row counted_row(const Counted& counted, const std::string& run) {
-  Row row = empty_row(counted.item, run);
-  if (!counted.item.refused.empty()) return row;
-  put_verdict(row, counted.verdict);
-  if (counted.verdict.ok) {
-    row.bound = bound_of(counted);
-    row.counts = row_counts(counted.total);
-  }
-  return row;
 }
 
 }  // namespace fa::cli

@@ -38,7 +38,4 @@ class Counting {
   std::unique_ptr<Verifier> verifier_;
 };
 
-/// The result row: status, check, counts.
-Row counted_row(const Counted& counted, const std::string& run);
-
 }  // namespace fa::cli

@@ -124,8 +124,6 @@ Table global_table(const Counts& counts) {
   return table;
 }
 
-constexpr std::size_t kColumns = 100;
-
 /// How far from equal: twice as many is as far as half as many.
 double change(const Pair& pair) {
   if (pair.first == 0 || pair.second == 0) return std::numeric_limits<double>::infinity();

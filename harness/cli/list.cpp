@@ -59,8 +59,6 @@ std::string properties(const Rung& rung) {
   return text;
 }
 
-constexpr std::size_t kColumns = 100;
-
 bool contains(std::string_view text, std::string_view word) {
   const auto same = [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) ==

@@ -38,6 +38,8 @@ class Table {
 
 /// The table with its columns aligned.
 std::string text_table(const Table& table);
+/// How wide what the commands print is, where it is folded.
+inline constexpr std::size_t kColumns = 100;
 /// The text in lines of at most so many columns, broken between words, each after `indent`.
 std::string folded(std::string_view text, std::size_t columns, std::string_view indent);
 /// A line a row, quoted as RFC 4180 says; without colours, and digits without spaces between them.

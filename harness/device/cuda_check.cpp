@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/device/gpu.h"
+#include "harness/device/device.h"
 
 namespace fa {
 namespace {

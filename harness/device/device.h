@@ -22,6 +22,12 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The context is gone (a kernel made an illegal access, a hardware fault): nothing more can run in
+/// this process. Exit code 3.
+struct DeviceLost : DeviceError {
+  using DeviceError::DeviceError;
+};
+
 /// The problem does not fit; the message names bytes needed and bytes free. Exit code 3.
 struct OutOfMemory : DeviceError {
   using DeviceError::DeviceError;

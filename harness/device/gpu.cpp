@@ -12,7 +12,6 @@
 
 #include "harness/device/cuda_check.h"
 #include "harness/device/gpu_launch.h"
-#include "harness/device/gpu_stopwatch.h"
 #include "harness/device/host_memory.h"
 
 namespace fa {
@@ -180,10 +179,6 @@ DeviceFacts GpuDevice::facts() const {
           .l2 = properties_.l2,
           .cuda_driver = properties_.cuda_driver,
           .pci_bus_id = properties_.pci_bus_id};
-}
-
-std::unique_ptr<Stopwatch> GpuDevice::make_stopwatch(L2Policy l2) {
-  return std::make_unique<GpuStopwatch>(*this, l2);
 }
 
 void GpuDevice::require_memory(const Problem& problem) {

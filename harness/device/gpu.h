@@ -18,12 +18,6 @@ namespace fa {
 
 using GpuStream = CUstream_st*;
 
-/// The context is gone (a kernel made an illegal access, a hardware fault): nothing more can run in
-/// this process. Exit code 3.
-struct DeviceLost : DeviceError {
-  using DeviceError::DeviceError;
-};
-
 /// What the runtime says about the card.
 struct GpuProperties {
   int ordinal = 0;

@@ -69,6 +69,10 @@ const char* to_string(L2Policy policy) {
   return policy == L2Policy::flush ? "flush" : "warm";
 }
 
+std::unique_ptr<Stopwatch> GpuDevice::make_stopwatch(L2Policy l2) {
+  return std::make_unique<GpuStopwatch>(*this, l2);
+}
+
 GpuStopwatch::GpuStopwatch(GpuDevice& device, L2Policy l2)
     : device_(device), state_(std::make_unique<State>()) {
   void* words = nullptr;

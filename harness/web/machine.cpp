@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The machine, the inputs and the check behind one function that a page calls: JSON in, JSON out.
+// The function that a page calls: what the machine answers, and a rung on the inputs and through
+// the check.
 #include <emscripten.h>
 
 #include <cstdlib>
@@ -13,11 +14,9 @@
 #include "harness/device/gate.h"
 #include "harness/device/vm.h"
 #include "harness/results/problem_json.h"
-#include "harness/web/launch.h"
-#include "harness/web/observers.h"
+#include "harness/vm/web/answer.h"
+#include "harness/vm/web/observers.h"
 #include "harness/web/plan.h"
-#include "harness/web/report.h"
-#include "harness/web/texts.h"
 #include "ptxvm/trace.h"
 
 // NOLINTNEXTLINE(cppcoreguidelines-macro-usage): the body is JavaScript.
@@ -68,29 +67,38 @@ std::string digest(const HostTensor& output, const HostTensor& lse) {
   return std::to_string(hash);
 }
 
-/// {text, name}: reads a PTX text, whose entries replace those of the same names.
-Json load(const Json& request) {
-  const auto module = ptxvm::Module::parse(request.at("text"), request.at("name"));
-  Json entries = Json::array();
-  for (const ptxvm::Kernel& kernel : module.kernels()) {
-    modules().insert_or_assign(kernel.name(), module);
-    entries.push_back(entry_json(kernel));
-  }
-  return {{"target", module.target()}, {"entries", std::move(entries)}};
+Json verdict_json(const Verdict& verdict) {
+  const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
+  const CheckReport& check = verdict.check;
+  return {{"ok", verdict.ok},
+          {"reason", verdict.reason},
+          {"details", text_of(verdict.findings)},
+          {"repeatable", verdict.repeatable},
+          {"rows_checked", check.rows_checked},
+          {"rows_total", check.rows_total},
+          {"max_error", finite(check.max_error)},
+          {"tolerance", finite(check.tolerance)}};
 }
 
-/// {problem, plan, inputs, spread, checkers, reversed, max_steps, trace, requests, source}: a rung
-/// through the gate. `source` is the name of its file, to whose lines instructions are attributed.
+void report_progress(std::uint64_t done, std::uint64_t of) {
+  page_progress(static_cast<double>(done), static_cast<double>(of));
+}
+
+/// {do: run, problem, plan, inputs, spread, checkers, reversed, max_steps, trace, requests,
+/// source}: a rung through the gate. `source` is the name of its file, to whose lines instructions
+/// are attributed.
 Json run(const Json& request) {
+  const std::string what = request.at("do");
+  if (what != "run") {
+    throw std::invalid_argument("'" + what + "' is not something that can be done");
+  }
   const Problem problem = problem_from_json(request.at("problem"));
   const HeldPlan held = read_plan(request.at("plan"));
   const Prepared& prepared = prepare(problem, kind_of(request));
 
-  Progress progress([](std::uint64_t done, std::uint64_t of) {
-    page_progress(static_cast<double>(done), static_cast<double>(of));
-  });
+  ptxvm::web::Progress progress(report_progress);
   ptxvm::Trace trace;
-  Requests requests(request.value("requests", 0));
+  ptxvm::web::Requests requests(request.value("requests", 0));
   VmOptions options{.threads = 1,
                     .reversed = request.value("reversed", false),
                     .checkers = request.value("checkers", true),
@@ -110,36 +118,15 @@ Json run(const Json& request) {
   if (problem.lse) lse = device.download_lse();
   Json answer{{"verdict", verdict_json(verdict)}, {"output", digest(output, lse)}};
   if (!device.counts().empty()) {
-    answer["counts"] = counts_json(device.total_counts());
-    answer["launches"] = launches_json(device.counts(), request.value("source", ""));
+    answer["counts"] = ptxvm::web::counts_json(device.total_counts());
+    for (const LaunchCounts& each : device.counts()) {
+      answer["launches"].push_back(
+          ptxvm::web::launch_json(each.entry, each.report, request.value("source", "")));
+    }
   }
   if (request.value("trace", false)) answer["trace"] = Json::parse(trace.json(), nullptr, false);
   if (request.value("requests", 0) > 0) answer["requests"] = requests.json();
   return answer;
-}
-
-Json answer(const Json& request) {
-  const std::string what = request.at("do");
-  if (what == "load") return load(request);
-  if (what == "run") return run(request);
-  if (what == "launch") {
-    return launch_any(request, [](std::uint64_t done, std::uint64_t of) {
-      page_progress(static_cast<double>(done), static_cast<double>(of));
-    });
-  }
-  throw std::invalid_argument("'" + what + "' is not something that can be done");
-}
-
-Json guarded(const char* request) {
-  try {
-    return answer(Json::parse(request));
-  } catch (const ptxvm::Error& error) {
-    return {{"error", error.what()}, {"diagnostics", diagnostics_json(error.diagnostics())}};
-  } catch (const std::bad_alloc&) {
-    return {{"error", "the page has no memory left for this"}};
-  } catch (const std::exception& error) {
-    return {{"error", error.what()}};
-  }
 }
 
 }  // namespace
@@ -147,7 +134,5 @@ Json guarded(const char* request) {
 
 /// The answer to a request; the caller frees it.
 extern "C" EMSCRIPTEN_KEEPALIVE char* fa_call(const char* request) {
-  using Text = nlohmann::detail::error_handler_t;
-  const std::string text = fa::web::guarded(request).dump(-1, ' ', false, Text::replace);
-  return strdup(text.c_str());
+  return strdup(ptxvm::web::answer(request, fa::web::report_progress, fa::web::run).c_str());
 }

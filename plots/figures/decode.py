@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,32 +22,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 FACTS = HERE / "decode.json"
 REPOSITORY = HERE.parent.parent
-KERNELS = REPOSITORY / "kernels" / "decode"
-PLANNED = ("41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52")
+PLANNED = ("41", "42", "43", "44", "44e", "45", "45e", "45f", "46", "47", "51", "51d", "52")
 LONG = ("--batch", "1", "--heads", "32", "--kv-heads", "8", "--seq", "1", "--seq-kv", "8192")
 COUNTED = ("40", "41")
 SHORT = ("--batch", "1", "--heads", "8", "--kv-heads", "2", "--seq", "1", "--seq-kv", "1024")
-
-
-def constant(rung: str, name: str) -> int:
-    """A `static constexpr int` of a kernel that is a plain number."""
-    found = re.search(rf"\b{name} = (\d+)[;,]", source(rung))
-    if found is None:
-        raise SystemExit(f"{rung} has no constant {name}")
-    return int(found[1])
-
-
-def tile_keys(rung: str, dim: int = 128) -> int:
-    """Keys of a tile, from the list of instances."""
-    found = re.search(rf"_d{dim}, Decode<(\d+), {dim}>", source(rung))
-    if found is None:
-        raise SystemExit(f"{rung} has no instance for head_dim {dim}")
-    return int(found[1])
-
-
-def source(rung: str) -> str:
-    (path,) = KERNELS.glob(f"{rung}_*.cu")
-    return path.read_text(encoding="utf-8")
 
 
 def fa(*words: str) -> dict[str, Any]:
@@ -65,7 +42,9 @@ def launches(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def text() -> str:
-    plans = {plan["rung"][:2]: launches(plan) for plan in fa("plan", *PLANNED, *LONG)["plans"]}
+    plans = {
+        plan["rung"].split("_")[0]: launches(plan) for plan in fa("plan", *PLANNED, *LONG)["plans"]
+    }
     kinds = ("global_load_bytes", "global_copy_bytes")
     reads = {
         row["id"]: {kind: row["counts"].get(kind, 0) for kind in kinds}

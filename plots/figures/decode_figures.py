@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
 """New queries against a cache: who reads what, how the keys are shared out, and what is in flight.
 
-Plans and counted bytes are in decode.json (see decode.py); sizes of tiles and rings are read from
-the kernels, and shares are computed with the kernels' own formulas.
+Plans and counted bytes are in decode.json (see decode.py); tiles and the depth of rings are those
+that the machine counted (counts_decode.json). Shares are computed as the kernels compute them.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import decode
 from attention_figures import SCORES, VALUES, direct
 from canvas import HUES, SMALL, Canvas, begin
-from ladder import read_json
+from ladder import Results, Row, read_json
 from layouts import SHOWN_LANE, facts, pairs_of_accumulator
-from memory_figures import card
+from memory_figures import RESULTS, card
 
 KB = 1024
 DIM = 128
@@ -29,18 +30,45 @@ def decode_facts() -> dict[str, Any]:
     return read_json(decode.FACTS, "what decode.py writes", dict)
 
 
-def require_formula(rung: str, formula: str) -> None:
-    """What a figure computes in Python must still stand in the kernel."""
-    if formula not in decode.source(rung):
-        raise SystemExit(f"decode_figures.py: {rung} no longer has '{formula}'")
+@functools.cache
+def counted() -> dict[str, Row]:
+    return {row.id: row for row in Results.load(RESULTS / "vm" / "counts_decode.json").rows}
+
+
+def counts(rung: str) -> dict[str, int]:
+    return dict(counted()[rung].data["counts"])
+
+
+def tile_of(rung: str) -> tuple[int, int, int]:
+    """Its rows of Q, its keys and the warps that compute it."""
+    rows, keys, warps = re.split("[xw]", counted()[rung].variant)
+    return int(rows), int(keys), int(warps)
+
+
+def tile_keys(rung: str) -> int:
+    return tile_of(rung)[1]
+
+
+def tiles_of(rung: str) -> int:
+    """How many tiles of K and V the machine has counted."""
+    problem = counted()[rung].problem
+    return problem.batch * problem.kv_heads * problem.seq_kv // tile_keys(rung)
+
+
+def stages(rung: str) -> int:
+    """Of its ring. A warp commits the copies of all stages but one before its first tile; for each
+    tile it commits those of another and waits once. Each block that was counted has one tile."""
+    found, (launch,) = counts(rung), decode_facts()["plans"][rung]
+    assert found["global_atomic_requests"] == tiles_of(rung)
+    return found["cp_async_group"] * 32 // (tiles_of(rung) * launch["block"]) - 2 + 1
 
 
 # --- 40, 41: who reads what -----------------------------------------------------------------------
 
 
 def lanes() -> Canvas:
-    lanes_of_row = DIM // 8
-    require_formula("40", "kChunks = D / 8;")
+    found = counts("40")
+    lanes_of_row = round(32 * DIM * 2 * found["global_load_requests"] / found["global_load_bytes"])
     canvas, y = begin(
         "40: one load instruction brings two rows",
         "Two rows of K, 256 bytes each, as 16 cells of 16 bytes. Lanes 0 to 15 load key j, lanes "
@@ -135,7 +163,6 @@ def reads() -> Canvas:
 
 def shares(tiles: int, splits: int) -> list[range]:
     """Tiles of each part, as 42 to 45 compute them."""
-    require_formula("42", "static_cast<int>(tiles * blockIdx.x / in.splits) * Bc")
     return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
 
 
@@ -198,7 +225,7 @@ def grids() -> Canvas:
     for rung in ("41", "42"):
         grid = plans[rung][0]["grid"]
         blocks = math.prod(grid)
-        tiles = 8192 // decode.tile_keys(rung)
+        tiles = 8192 // tile_keys(rung)
         each = math.ceil(tiles / grid[0])
         text = f"{blocks} thread blocks, {each} tiles each"
         canvas.text(14, y + 6, rung, bold=True)
@@ -222,7 +249,6 @@ def atomic_inc(value: int, limit: int) -> int:
 
 
 def last() -> Canvas:
-    require_formula("43", "atomicInc(in.counter + entry * gridDim.y + blockIdx.y, in.splits - 1)")
     splits, order = 3, (1, 0, 2)  # which block ends first is not determined
     canvas, y = begin(
         "43: the block that counts last merges",
@@ -276,8 +302,7 @@ LATENCY_S = 1e-6  # of a load under load: the chapter's assumption
 
 
 def ring() -> Canvas:
-    stages, steps = decode.constant("44", "kStages"), 7
-    require_formula("44", "load_step(j + (kStages - 1) * Bc);")
+    depth, steps = stages("44"), 7
     canvas, y = begin(
         "44: three tiles on their way, one computed",
         "Four stages over seven steps. In each step one stage is computed, the load of the tile "
@@ -292,15 +317,15 @@ def ring() -> Canvas:
             left + (step + 0.5) * width, y + 4, f"step {step}", "muted", size=BRIEF, anchor="middle"
         )
     y += 14
-    for stage in range(stages):
+    for stage in range(depth):
         canvas.text(14, y + 13, f"stage {stage}", size=SMALL)
         for step in range(steps):
-            # The tiles step to step + stages - 1 are in the ring; the first is computed.
-            tile = next(t for t in range(step, step + stages) if t % stages == stage)
+            # The tiles step to step + depth - 1 are in the ring; the first is computed.
+            tile = next(t for t in range(step, step + depth) if t % depth == stage)
             if tile == step:
                 fill, ink = "green", "paper"
             else:
-                starts = tile == step + stages - 1
+                starts = tile == step + depth - 1
                 fill, ink = ("blue", "paper") if starts else ("blue-soft", "ink")
             canvas.rect(left + step * width, y, width, 26, fill, "paper")
             middle = left + (step + 0.5) * width
@@ -325,7 +350,7 @@ def in_flight(canvas: Canvas, y: float) -> Canvas:
         (launch,) = plans[rung]
         on_sm = round(math.prod(launch["grid"]) / sms)
         found[rung] = on_sm, launch["dynamic_shared"] / KB
-    stages = decode.constant("44", "kStages")
+    depth = stages("44")
     canvas.text(14, y, "Bytes on their way on an SM", size=SMALL, bold=True)
     y += 16
     blocks, bytes_of = found["43"]
@@ -339,8 +364,8 @@ def in_flight(canvas: Canvas, y: float) -> Canvas:
         ),
     ]
     blocks, bytes_of = found["44"]
-    always = blocks * bytes_of * (stages - 1) / stages
-    rows.append(("44", always, "blue", f"{always:.0f} KB: {blocks} blocks x {stages - 1} tiles"))
+    always = blocks * bytes_of * (depth - 1) / depth
+    rows.append(("44", always, "blue", f"{always:.0f} KB: {blocks} blocks x {depth - 1} tiles"))
     most = max(value for _, value, _, _ in rows)
     for name, value, fill, text in rows:
         canvas.text(14, y + 9, name, size=SMALL, bold=True)
@@ -451,8 +476,7 @@ def transposed() -> Canvas:
 
 
 def warps() -> Canvas:
-    require_formula("44c", "const int i = warp * kKeys;")
-    keys, heads, width = tile_sixteenths("44c"), 4, 74.0
+    (_, _, keys), heads, width = tile_of("44c"), 4, 74.0
     canvas, y = begin(
         "44c: the warps divide the keys",
         "Four query heads by 64 keys, divided among four warps. In 44b a warp has one head and all "
@@ -474,13 +498,7 @@ def warps() -> Canvas:
     return canvas
 
 
-def tile_sixteenths(rung: str) -> int:
-    """Warps that compute 16 keys of a tile each."""
-    return decode.tile_keys(rung) // decode.constant(rung, "kKeys")
-
-
 def scores() -> Canvas:
-    require_formula("44h", "const int key = i * kTogether + threadIdx.x % 32 / kChunks")
     held = lanes_of(pairs_of_accumulator(facts()["mma"]["c"]), 0, swapped=False)
     canvas, y = begin(
         "44h: where P is computed, where it is needed",
@@ -515,14 +533,12 @@ HEAD_TILES, BLOCKS = (9, 2, 5, 1), 6
 
 
 def even_shares() -> list[range]:
-    require_formula("46", "all / shares * share + all % shares * share / shares")
     tiles = sum(HEAD_TILES)
     return [range(tiles * i // BLOCKS, tiles * (i + 1) // BLOCKS) for i in range(BLOCKS)]
 
 
 def blocks_of(begins: int, ends: int, tiles: int) -> range:
     """The blocks that a head's first and last tile belong to, as the kernel finds them."""
-    require_formula("46", "((tile + int64_t{1}) * shares_of(all) - 1) / all")
     first, final = ((begins + 1) * BLOCKS - 1) // tiles, (ends * BLOCKS - 1) // tiles
     found = [i for i, share in enumerate(even_shares()) if set(share) & set(range(begins, ends))]
     assert found == list(range(first, final + 1))
@@ -554,7 +570,6 @@ def draw_blocks(
 
 
 def even() -> Canvas:
-    require_formula("45i", "return (in.seq_kv + Bc - 1) / Bc;")
     tiles, room = sum(HEAD_TILES), max(HEAD_TILES)
     head_of = [head for head, count in enumerate(HEAD_TILES) for _ in range(count)]
     canvas, y = begin(
@@ -618,7 +633,6 @@ def strip(
 
 
 def whole() -> Canvas:
-    require_formula("45b", "const bool whole = in.splits == 1;")
     canvas, y = begin(
         "45b: a head in one part is stored at once",
         "A head that one thread block computes. In 45 it writes O and the log-sum-exp as a part, "
@@ -637,9 +651,7 @@ def whole() -> Canvas:
 
 
 def row() -> Canvas:
-    require_formula("45f", "ring + (tile - begin) % kStages * 2 * kTileBytes")
-    require_formula("45f", "at.key = (tile - at.begin) * Bc;")
-    heads, tiles, stages = 4, 5, decode.constant("45f", "kStages")
+    heads, tiles, depth = 4, 5, stages("45f")
     canvas, y = begin(
         "45f: a number of a tile is a position",
         "Four heads of five tiles stand in one row. Thread block 0 has the tiles 0 to 9, block 1 the "
@@ -656,7 +668,7 @@ def row() -> Canvas:
         canvas.text(
             x + unit / 2,
             y + 38,
-            str((tile - begin_of) % stages),
+            str((tile - begin_of) % depth),
             "muted",
             size=BRIEF,
             anchor="middle",
@@ -666,14 +678,13 @@ def row() -> Canvas:
         canvas.line([(x, y - 5), (x, y + 29)], "red", thick=1.8)
     y += 56
     canvas.text(14, y, "Below each tile: its stage.", "muted", size=SMALL)
-    keys = decode.tile_keys("45f")
-    told = f"Tile {chosen}: head {chosen // tiles}, key {chosen % tiles * keys}, stage {(chosen - 10) % stages}"
+    keys = tile_keys("45f")
+    told = f"Tile {chosen}: head {chosen // tiles}, key {chosen % tiles * keys}, stage {(chosen - 10) % depth}"
     canvas.text(14, y + 22, told, size=SMALL)
     return canvas
 
 
 def places() -> Canvas:
-    require_formula("45g", "kPart = D + 32;")
     canvas, y = begin(
         "45g: where parts lie",
         "Parts of two heads, each split in three, for one query head of each. In 45f O of all parts "
@@ -701,7 +712,6 @@ def places() -> Canvas:
 
 
 def cut() -> Canvas:
-    require_formula("45h", "all / shares * share + all % shares * share / shares")
     heads, tiles = 8, 3
     canvas, y = begin(
         "45h: heads are cut where shares end",
@@ -728,7 +738,6 @@ def cut() -> Canvas:
 
 
 def later() -> Canvas:
-    require_formula("45i", "const Position at = i == 0 ? front : back;")
     canvas, y = begin(
         "45i: what is cut is merged at the end of a share",
         "A share with the end of head 3 and the begin of head 4. 45h stores the part of head 3, counts it, "
@@ -761,8 +770,6 @@ LENGTHS = (75, 40)
 
 
 def pages() -> Canvas:
-    require_formula("47", "in.page_table[table + (key >> in.page_bits)]")
-    require_formula("47", "((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D")
     canvas, y = begin(
         "47: the page table says where a key lies",
         "Two sequences of 75 and 40 keys in pages of 16. A table row for each sequence names its "
@@ -802,8 +809,8 @@ def pages() -> Canvas:
     page, row = TABLE[0][key // PAGE], key % PAGE
     told = (
         f"Key {key} of sequence 0: table[{key} / {PAGE}] = table[{key // PAGE}] = page {page},",
-        f"row {key} mod {PAGE} = {row} of it. A tile of {decode.tile_keys('47')} keys lies in "
-        f"{decode.tile_keys('47') // PAGE} pages.",
+        f"row {key} mod {PAGE} = {row} of it. A tile of {tile_keys('47')} keys lies in "
+        f"{tile_keys('47') // PAGE} pages.",
         "Empty: rows of a last page that no key has yet, free pages.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
@@ -816,9 +823,7 @@ GROUP, QUERIES, LAST_KEYS = 4, 4, 8
 
 
 def queries() -> Canvas:
-    require_formula("48", "(head + threadIdx.x % 4 * 2 + i % 2) % in.seq_q")
-    require_formula("48", "rows - in.causal * (in.seq_q - 1 - query)")
-    columns, sets = GROUP * QUERIES, decode.constant("48", "kSets")
+    columns, sets = GROUP * QUERIES, tile_of("48")[0] // 8
     canvas, y = begin(
         "48: a new query is one more column",
         "The last 8 keys of a cache and 16 columns: 4 heads of a group with 4 new queries each. The "
@@ -873,9 +878,7 @@ def queries() -> Canvas:
 
 
 def columns() -> Canvas:
-    require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
-    require_formula("49", "int i = warp % kKeyWarps * 16; i < Bc; i += kKeyWarps * 16")
-    warps, own = decode.constant("49", "kWarps"), 8 * decode.constant("49", "kSets")
+    own, _, warps = tile_of("49")
     canvas, y = begin(
         "49: four warps divide the keys, or the columns",
         "Four warps and a tile of 64 keys. On the left they divide the keys: each warp has 16 keys "
@@ -907,11 +910,8 @@ def columns() -> Canvas:
 
 
 def rows() -> Canvas:
-    require_formula("50", "threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4")
-    require_formula("50", "const int first = threadIdx.x / 128 * kKeys;")
-    require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
-    warps, half = decode.constant("49", "kWarps"), decode.constant("50", "kKeys")
-    groups = decode.tile_keys("50") // half
+    warps = tile_of("49")[2]
+    groups = tile_of("50")[2] // warps
     canvas, y = begin(
         "50: 64 rows need no swap",
         "Scores of 64 rows of Q and a tile of keys. 49 has keys down and rows of Q across; each of "
@@ -945,7 +945,7 @@ def rows() -> Canvas:
 def one() -> Canvas:
     plans = decode_facts()["plans"]
     many, few = (plans[rung][0]["grid"][0] for rung in ("47", "51"))
-    keys = {rung: decode.tile_keys(rung) for rung in ("47", "51")}
+    keys = {rung: tile_keys(rung) for rung in ("47", "51")}
     canvas, y = begin(
         "51: half as many shares",
         f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} parts a head, in "
@@ -977,7 +977,6 @@ def one() -> Canvas:
 
 
 def bits() -> Canvas:
-    require_formula("51b", "(four & 0x80008000) | (four >> 1 & 0x3f803f80)")
     canvas, y = begin(
         "51b: an e4m3 moves into a half",
         "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes that of the "
@@ -1018,8 +1017,6 @@ def bytes_in(canvas: Canvas, y: float, text: str, cells: Sequence[tuple[int, int
 
 def bytes_of_k() -> Canvas:
     """Which column of K stands where, from the machine's fragments and the kernel's widen()."""
-    require_formula("51c", "widen(a[0], a[2], k8[2 * i]);")
-    require_formula("51c", "odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);\n    four <<= 8;")
     even_odd = {0: (0, 2), 1: (1, 3)}  # bytes of four in the register of widen()
     a = facts()["mma"]["a"]
     canvas, y = begin(
@@ -1045,8 +1042,6 @@ def bytes_of_k() -> Canvas:
 
 def bytes_of_v() -> Canvas:
     """The same of V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys."""
-    require_formula("51d", "widen(a[0], a[1], v8[2 * i]);")
-    require_formula("51d", "i / 2 * 16 + row * 2 + i % 2]")
     a = facts()["mma"]["a"]
     canvas, y = begin(
         "51d: V: any order, if O is put right",
@@ -1070,19 +1065,16 @@ def bytes_of_v() -> Canvas:
 
 def two() -> Canvas:
     """The ring of 51d and of 52 with the keys of each warp."""
-    require_formula("51d", "kStages = 768 / D;")
-    require_formula("52", "kStages = 384 / D;")
-    require_formula("52", "i = warp * 16; i < Bc; i += kWarps * 16")
-    warps, stages = 8, {"51d": 768 // DIM, "52": 384 // DIM}
-    keys_of = {rung: decode.tile_keys(rung) for rung in stages}
+    warps, depth = tile_of("52")[2], {rung: stages(rung) for rung in ("51d", "52")}
+    keys_of = {rung: tile_keys(rung) for rung in depth}
     canvas, y = begin(
         "52: half as many stages of twice the keys",
-        f"The ring in shared memory. 51d has {stages['51d']} stages of {keys_of['51d']} keys, of which "
-        f"each of {warps} warps computes 16. 52 has {stages['52']} stages of {keys_of['52']} keys, of "
+        f"The ring in shared memory. 51d has {depth['51d']} stages of {keys_of['51d']} keys, of which "
+        f"each of {warps} warps computes 16. 52 has {depth['52']} stages of {keys_of['52']} keys, of "
         "which each warp computes two times 16.",
         note="768 keys in shared memory. Colour: warps 0 to 3, 4 to 7.",
     )
-    for rung, count in stages.items():
+    for rung, count in depth.items():
         keys = keys_of[rung]
         text = f"{rung}: {count} stages of {keys} keys, a barrier behind each"
         canvas.text(14, y + 6, text, size=SMALL, bold=True)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import decode
 from canvas import HUES, SMALL, Canvas, begin
-from decode_figures import BRIEF, DIM, KB, decode_facts, require_formula, strip, tile_sixteenths
-from memory_figures import card
+from decode_figures import BRIEF, DIM, KB, counts, decode_facts, stages, strip, tile_of
 from orders import EXP, PV, QK, STORE, WAIT, Bar, Row, chart
 
 CHUNK = 16  # bytes
@@ -19,9 +17,8 @@ PASS_KEYS = 16  # that a warp computes at a time
 
 def merge() -> Canvas:
     """The waits of the last thread block of a head, one sequence of 8192 keys."""
-    require_formula("44", "#pragma unroll 4\n    for (int i = 0; i < in.splits; ++i) {")
     (launch,) = decode_facts()["plans"]["44"]
-    parts, merged = launch["grid"][0], decode.constant("44b", "kMerged")
+    parts, merged = launch["grid"][0], 16  # that 44b loads together
     canvas, y = begin(
         "44b: sixteen parts in one wait",
         "The merge of a head of 49 parts. 44 waits once for the log-sum-exps and thirteen times for "
@@ -44,7 +41,6 @@ def merge() -> Canvas:
 
 def group() -> Canvas:
     """What a warp loads of K for 16 keys and a group of four."""
-    require_formula("44d", "load_shared_halves(k, K + (i * 32 + threadIdx.x % 32) * 8);")
     rows, heads = 32 * CHUNK // (DIM * 2), 4  # of one load; of the group
     loads = PASS_KEYS // rows
     wavefronts = loads * 32 * CHUNK // 128
@@ -94,10 +90,8 @@ def group() -> Canvas:
 
 
 def states() -> Canvas:
-    require_formula("44e", "share_state(shared + i * kPitch, statistics + i * 2, row[head]);")
-    warps = tile_sixteenths("44e")
-    sms = card().document["device"]["sms"]
-    blocks = sms * decode.constant("44e", "kBlocksPerSm") // 8
+    (launch,), (_, _, warps) = decode_facts()["plans"]["44e"], tile_of("44e")
+    blocks = launch["grid"][0]
     canvas, y = begin(
         "44e: four states become one part",
         "One thread block and one query head. In 44d each of four warps writes its own part to "
@@ -141,7 +135,6 @@ def states() -> Canvas:
 
 def place_of(row: int, chunk: int, swizzled: bool) -> int:
     """The 16-byte place in which a chunk of a row lies, modulo the eight that the banks have."""
-    require_formula("44g", "row * D * 2 + ((chunk ^ (row & 7)) << 4)")
     return (chunk ^ (row & 7) if swizzled else chunk) % 8
 
 
@@ -175,6 +168,9 @@ def banks() -> Canvas:
                 middle = at[0] + size / 2, at[1] + size / 2
                 canvas.text(*middle, str(chunk), ink, size=BRIEF, anchor="middle")
         most = max(taken.count(place) for place in taken)
+        if "ldmatrix" in name:
+            found = counts(name[:3])
+            assert most == found["ldmatrix_wavefronts"] / found["ldmatrix_ideal"]
         text = f"{most} wavefront{'s' if most > 1 else ''}"
         ink = "red" if most > 1 else "green"
         canvas.text(left, y + 20 + 8 * size + 14, text, ink, size=SMALL, bold=True)
@@ -187,7 +183,6 @@ def banks() -> Canvas:
 
 def vote() -> Canvas:
     """44h against 44i, four passes of which the second has a score that is too large."""
-    require_formula("44i", "if (__any_sync(0xffffffff, fmaxf(above[0], above[1]) > kSlack)) raise(")
     old: list[Bar] = []
     new: list[Bar] = []
     at = 0.0
@@ -221,7 +216,6 @@ def vote() -> Canvas:
 
 
 def halves() -> Canvas:
-    require_formula("44j", "for (int head = 0; head < kHeads; head += 2) {")
     canvas, y = begin(
         "44j: one shuffle for two heads",
         "P of key 1 and heads 2 and 3, both in lane 5. In 44i each is a float in a register of its own "
@@ -280,7 +274,6 @@ def draw_places(canvas: Canvas, y: float, name: str, heads: Sequence[Sequence[in
 
 
 def queue() -> Canvas:
-    require_formula("45c", "part < parts; part += gridDim.x")
     free: list[list[int]] = [[] for _ in range(PLACES)]
     for head in range(len(HEAD_TILES)):
         free.sort(key=lambda mine: sum(HEAD_TILES[each] for each in mine))
@@ -304,7 +297,7 @@ TILES_OF_HEAD, HEADS_OF_BLOCK = 4, 2
 
 def slots(rung: str) -> list[tuple[str, int]]:
     """What a thread block does, and how many tiles are on their way meanwhile."""
-    ahead = decode.constant("45e", "kStages") - 1
+    ahead = stages("45e") - 1
     tiles, shown = TILES_OF_HEAD * HEADS_OF_BLOCK, []
     for tile in range(tiles):
         head_end = (tile // TILES_OF_HEAD + 1) * TILES_OF_HEAD
@@ -333,7 +326,6 @@ def draw_slots(canvas: Canvas, y: float, rung: str) -> float:
 
 
 def early() -> Canvas:
-    require_formula("45d", "for (int i = 0; i < kStages - 1; ++i) load_step(at.key + i * Bc);")
     canvas, y = begin(
         "45d: copies start before the store",
         "A thread block with two heads of four tiles, and below each step the number of tiles on their "
@@ -344,8 +336,9 @@ def early() -> Canvas:
     )
     for rung in ("45c", "45d"):
         y = draw_slots(canvas, y, rung)
-    ring = decode.constant("45d", "kStages") * 2 * decode.tile_keys("45d") * DIM * 2 // KB
-    states = decode_facts()["plans"]["46"][0]["dynamic_shared"] / KB - ring
+    plans = decode_facts()["plans"]
+    ring = plans["45"][0]["dynamic_shared"] // KB
+    states = plans["46"][0]["dynamic_shared"] / KB - ring
     canvas.text(14, y + 8, "Shared memory of a thread block", size=SMALL, bold=True)
     y += 22
     for rung, inside in (("45c", True), ("45d", False)):
@@ -360,7 +353,6 @@ def early() -> Canvas:
 
 
 def ahead() -> Canvas:
-    require_formula("45e", "load_step(tile + kStages - 1);")
     canvas, y = begin(
         "45e: the ring runs on",
         "A thread block with two heads of four tiles, and below each step the number of tiles on their "
@@ -373,7 +365,7 @@ def ahead() -> Canvas:
         y = draw_slots(canvas, y, rung)
     canvas.text(14, y + 6, "45e, two positions", size=SMALL, bold=True)
     y += 20
-    tiles, far = TILES_OF_HEAD * HEADS_OF_BLOCK, decode.constant("45e", "kStages") - 1
+    tiles, far = TILES_OF_HEAD * HEADS_OF_BLOCK, stages("45e") - 1
     hues = ("blue-soft", "green-soft")
     for name, first in (("products", 0), ("copies", far)):
         canvas.text(14, y + 12, name, size=SMALL)
@@ -399,7 +391,6 @@ LENGTHS, KV_HEADS, WANTED = (500, 60, 0, 900, 130, 64), 2, 20
 
 def launches() -> Canvas:
     """Two launches back to back, with and without an early begin."""
-    require_formula("53", "launch_next();\n    wait_for_last();")
     start, tiles, merged = 2.4, 6.0, 2.6
     end = start + tiles + merged
 
@@ -431,9 +422,7 @@ def launches() -> Canvas:
 
 
 def search() -> Canvas:
-    require_formula("46", "return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);")
-    require_formula("46", "at.head = (tile - before) / tiles;")
-    keys = 64
+    keys = tile_of("46")[1]
     each = [-(-length // keys) for length in LENGTHS]
     tiles = [count * KV_HEADS for count in each]
     upto = [sum(tiles[: lane + 1]) for lane in range(len(tiles))]

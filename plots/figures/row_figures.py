@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: MIT
 """From 49 to 50: 64 rows of Q against a cache, from swapped operands on mma.sync to wgmma.
 
-Sizes are read from the kernels, layouts are those that the machine answers (facts).
+Tiles and wavefronts are those that the machine counted, layouts those that it answers (facts).
 """
 
 from __future__ import annotations
 
-import decode
 from canvas import HUES, SMALL, Canvas, begin
-from decode_figures import BRIEF, DIM, lanes_of, require_formula, strip
+from decode_figures import BRIEF, DIM, counts, lanes_of, strip, tile_of, tile_keys, tiles_of
 from layouts import facts
 
 ROWS = 64
 
 
 def four_rows() -> Canvas:
-    require_formula("49b", "kLanes = D / 4;")
-    require_formula("49c", "kLanes = D / 16;")
-    warps = decode.constant("49c", "kWarps")
+    warps = tile_of("49c")[2]
     lanes = {"49b": DIM // 4, "49c": DIM // 16}
     canvas, y = begin(
         "49c: four rows on their way at a time",
@@ -55,7 +52,6 @@ def four_rows() -> Canvas:
 
 
 def same_registers() -> Canvas:
-    require_formula("49d", "P[2 * i + n] = movmatrix_trans(")
     mma = facts()["mma"]
     for half in range(2):  # of 16 keys
         second = lanes_of(mma["b"], half, swapped=False)  # (row of the set, key)
@@ -89,7 +85,6 @@ def same_registers() -> Canvas:
 
 
 def straight() -> Canvas:
-    require_formula("49f", "store_row(in, O, r, state.max[r], sum, query + row,")
     canvas, y = begin(
         "49f: what stands between the last tile and O",
         "The end of a head. In 49e a set of 8 rows goes to shared memory, a barrier, then each "
@@ -108,8 +103,7 @@ def straight() -> Canvas:
 
 
 def chains() -> Canvas:
-    require_formula("49g", "const int d = i / (kKeys / 16), keys = i % (kKeys / 16) * 16;")
-    keys, depth = decode.tile_keys("49g"), DIM // 16
+    keys, depth = tile_keys("49g"), DIM // 16
     blocks = keys // 16
     orders = {
         "49f": [(2 * b + n, d) for b in range(blocks) for d in range(depth) for n in range(2)],
@@ -143,8 +137,8 @@ def chains() -> Canvas:
 
 
 def two_groups() -> Canvas:
-    half, keys = decode.constant("49h", "kKeys"), decode.tile_keys("49h")
-    require_formula("49h", "first = threadIdx.x / 128 * kKeys;")
+    _, keys, warps = tile_of("49h")
+    half = keys * 4 // warps
     canvas, y = begin(
         "49h: two halves of a tile, one state at the end",
         f"A tile of {keys} keys and 64 rows of Q. Warps 0 to 3 compute the first {half} keys, "
@@ -179,13 +173,15 @@ def two_groups() -> Canvas:
 
 
 def tensor_reads() -> Canvas:
-    keys, half = decode.tile_keys("50"), decode.constant("50", "kKeys")
-    once = half * DIM * 2 // 128  # wavefronts of half a tile of K or V
-    groups, warps = keys // half, 4
+    keys = tile_keys("50")
+
+    def each(rung: str, kind: str) -> int:  # of a tile
+        return counts(rung)[f"{kind}_wavefronts"] // tiles_of(rung)
+
     reads = {
-        "49i": (groups * warps * once, groups * warps * once),
-        "49j": (groups * once, groups * warps * once),
-        "50": (groups * once, groups * once),
+        "49i": (each("49i", "ldmatrix") // 2,) * 2,  # K and V are as large
+        "49j": (each("49j", "wgmma"), each("49j", "ldmatrix")),
+        "50": (each("50", "wgmma") // 2,) * 2,
     }
     canvas, y = begin(
         "49j: who reads K and V from shared memory",

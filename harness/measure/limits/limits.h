@@ -19,9 +19,6 @@ namespace fa::limits {
 /// The timing policy: as `fa bench`, shorter. Buffers are as the launch before left them.
 TimingPolicy limits_policy();
 
-/// How long a launch is made by choosing its iterations.
-inline constexpr double kLaunchMs = 10;
-
 /// Iterations for launches of `wanted_ms`, from a launch that took `ms`; at least 1, at most
 /// kMostIterations.
 int iterations_for(double wanted_ms, double ms, int iterations);

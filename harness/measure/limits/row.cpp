@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "harness/measure/limits/limits.h"
 #include "harness/measure/measured.h"
 
 namespace fa::limits {

@@ -14,6 +14,9 @@
 
 namespace fa::limits {
 
+/// How long a launch is made by choosing its iterations.
+inline constexpr double kLaunchMs = 10;
+
 /// What a loop reached. What was not measured is nothing.
 struct LimitRow {
   std::string id, what, entry;

@@ -90,6 +90,19 @@ class HarnessTest(unittest.TestCase):
         found, _ = arrows.draw(support.REPOSITORY, [support.REPOSITORY], layers)
         self.assertEqual({end for begin, end in found if begin == "harness/vm"}, set())
 
+    def test_no_circle_between_files(self) -> None:
+        """A header and its source are one."""
+        root = support.REPOSITORY
+        roots = [root, HARNESS / "vm", HARNESS / "vm/include"]
+        files = [path for folder in ("harness", "kernels") for path in (root / folder).rglob("*.*")]
+        found: arrows.Arrows = {}
+        for path in files:
+            here = path.relative_to(root).with_suffix("")
+            for _, target in arrows.includes_of(path, root, roots) if path.suffix in arrows.CODE else ():
+                found[str(here), str(target.with_suffix(""))] = []
+        self.assertEqual(arrows.cycles({ends: [] for ends in found if ends[0] != ends[1]}), [])
+        self.assertIn(("harness/vm/exec/async", "harness/vm/exec/fault"), found)
+
     def test_kernels_include_nothing_of_the_harness(self) -> None:
         layers = ["kernels", "docs", "harness/attention", "harness"]
         found, _ = arrows.draw(support.REPOSITORY, [support.REPOSITORY], layers)
@@ -150,6 +163,12 @@ class PythonTest(unittest.TestCase):
             own = {path.stem for path in (support.REPOSITORY / folder).rglob("*.py")}
             for path in sorted((support.REPOSITORY / folder).rglob("*.py")):
                 self.assertEqual(imported(path) & (tests - own), set(), str(path))
+
+    def test_no_product_reads_a_file_of_tests(self) -> None:
+        files = [path for folder in PRODUCT for path in (support.REPOSITORY / folder).rglob("*.*")]
+        code = [path for path in files if path.suffix in (".py", ".sh")]
+        named = {path.name for path in code if "harness/tests" in path.read_text(encoding="utf-8")}
+        self.assertEqual(named, {"spdx.py"})  # which says what files need no line of the licence
 
     def test_no_circle_between_files_of_the_charts_and_scripts(self) -> None:
         for folder in ("plots", "plots/figures", "scripts"):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "exec/interpreter.h"
 
+#include "exec/async.h"
 #include "exec/fault.h"
 #include "exec/poison.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "exec/async.h"
 #include "exec/communication.h"
 #include "exec/grid.h"
 

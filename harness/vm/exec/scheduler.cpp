@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "exec/async.h"
 #include "exec/barrier.h"
 #include "exec/fault.h"
 #include "exec/interpreter.h"

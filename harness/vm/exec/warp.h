@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "exec/async.h"
+#include "exec/async_state.h"
 #include "exec/calls.h"
 #include "memory/spaces.h"
 #include "num/kernels.h"

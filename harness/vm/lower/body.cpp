@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lower/calls.h"
-#include "lower/lower.h"
+#include "lower/locations.h"
 #include "lower/wgmma.h"
 
 namespace ptxvm {

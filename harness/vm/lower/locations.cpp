@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Source lines through inlining (.loc with inlined_at, PTX ISA 11.5).
+#include "lower/locations.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
-
-#include "lower/lower.h"
 
 namespace ptxvm {
 namespace {

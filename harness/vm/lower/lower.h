@@ -31,8 +31,4 @@ struct ModuleIndex {
 void lower_entry(const text::ModuleText& module, const text::Entry& entry, ModuleIndex& index,
                  const ModuleData& data, Program& program);
 
-/// For each .loc the places it stands for, innermost first.
-std::vector<std::vector<SourceLocation>> inline_chains(const text::ModuleText& module,
-                                                       const text::Entry& entry);
-
 }  // namespace ptxvm

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "exec/access.h"
+#include "exec/async.h"
 #include "exec/ops/lanes.h"
 #include "exec/ops/update.h"
 #include "memory/tensor_copy.h"

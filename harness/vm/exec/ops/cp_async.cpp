@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "exec/access.h"
+#include "exec/async.h"
 #include "exec/ops/lanes.h"
 
 namespace ptxvm::ops {

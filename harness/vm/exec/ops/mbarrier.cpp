@@ -2,6 +2,7 @@
 // mbarrier (PTX ISA 9.7.13.15). The counts live beside shared memory; the object in shared memory
 // holds an image of them, so that a barrier that was overwritten is found when it is next used.
 #include "exec/access.h"
+#include "exec/async.h"
 #include "exec/ops/lanes.h"
 
 namespace ptxvm {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "exec/access.h"
+#include "exec/async.h"
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
 #include "exec/ops/tensor_kind.h"

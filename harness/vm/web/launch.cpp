@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT
-#include "harness/web/launch.h"
+#include "web/launch.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "harness/attention/half.h"
-#include "harness/attention/inputs.h"
-#include "harness/web/observers.h"
-#include "harness/web/report.h"
-#include "harness/web/texts.h"
+#include "num/half.h"
 #include "ptxvm/launch.h"
 #include "ptxvm/races.h"
 #include "ptxvm/report.h"
+#include "web/observers.h"
+#include "web/texts.h"
 
-namespace fa::web {
+namespace ptxvm::web {
 namespace {
 
-constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 26;
-constexpr std::uint64_t kShown = 64;
+constexpr uint64_t kMaxElements = uint64_t{1} << 26;
+constexpr uint64_t kShown = 64;
 
 /// Elements of a buffer as numbers.
 class Elements {
@@ -32,23 +31,22 @@ class Elements {
     if (type == "f16")
       return {2,
               [](const std::byte* p) {
-                return static_cast<double>(half_to_float(as<std::uint16_t>(p)));
+                return static_cast<double>(num::half_to_float(as<uint16_t>(p)));
               },
-              [](std::byte* p, double v) { put(p, float_to_half(static_cast<float>(v))); }};
+              [](std::byte* p, double v) { put(p, num::float_to_half(static_cast<float>(v))); }};
     if (type == "f32") return plain<float>();
     if (type == "f64") return plain<double>();
-    if (type == "i32") return plain<std::int32_t>();
-    if (type == "u32") return plain<std::uint32_t>();
+    if (type == "i32") return plain<int32_t>();
+    if (type == "u32") return plain<uint32_t>();
     throw std::invalid_argument("'" + type + "' is not f16, f32, f64, i32 or u32");
   }
 
-  std::size_t size;
+  size_t size;
   double (*read)(const std::byte*);
   void (*write)(std::byte*, double);
 
  private:
-  Elements(std::size_t bytes, double (*reader)(const std::byte*),
-           void (*writer)(std::byte*, double))
+  Elements(size_t bytes, double (*reader)(const std::byte*), void (*writer)(std::byte*, double))
       : size(bytes), read(reader), write(writer) {}
 
   template <class T>
@@ -70,62 +68,50 @@ class Elements {
 
 struct Buffer {
   std::string name, type;
-  ptxvm::Address address;
+  Address address;
 };
 
 void fill(std::span<std::byte> bytes, const Elements& elements, const std::string& how,
-          std::uint64_t seed) {
+          uint64_t seed) {
   if (how == "zero" || how == "poison") return;
-  const std::uint64_t count = bytes.size() / elements.size;
-  if (how == "index") {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      elements.write(&bytes[i * elements.size], static_cast<double>(i));
-    }
-    return;
-  }
-  if (how != "normal") {
+  if (how != "index" && how != "normal") {
     throw std::invalid_argument("'" + how + "' is not zero, poison, index or normal");
   }
-  // Q of a problem with that many elements.
-  Problem problem;
-  problem.heads = problem.seq_kv = problem.head_dim = 1;
-  problem.seq_q = static_cast<std::int64_t>(count);
-  problem.dtype = Dtype::f32;
-  const Inputs inputs = make_inputs(problem, Distribution::normal, seed);
-  for (std::uint64_t i = 0; i < count; ++i) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  for (uint64_t i = 0; i < bytes.size() / elements.size; ++i) {
     elements.write(&bytes[i * elements.size],
-                   static_cast<double>(inputs.q.at(static_cast<std::int64_t>(i))));
+                   how == "index" ? static_cast<double>(i) : normal(random));
   }
 }
 
 /// Makes the buffers and remembers them.
 class Arguments {
  public:
-  explicit Arguments(ptxvm::Memory& memory) : memory_(memory) {}
+  explicit Arguments(Memory& memory) : memory_(memory) {}
 
-  ptxvm::Argument operator()(const Json& json) {
-    using ptxvm::Argument;
+  Argument operator()(const Json& json) {
     if (json.contains("buffer")) return buffer(json);
     const std::string kind = json.begin().key();
     const Json& value = json.begin().value();
-    if (kind == "i32") return Argument::scalar(value.get<std::int32_t>());
-    if (kind == "u32") return Argument::scalar(value.get<std::uint32_t>());
-    if (kind == "i64") return Argument::scalar(value.get<std::int64_t>());
-    if (kind == "u64") return Argument::scalar(value.get<std::uint64_t>());
+    if (kind == "i32") return Argument::scalar(value.get<int32_t>());
+    if (kind == "u32") return Argument::scalar(value.get<uint32_t>());
+    if (kind == "i64") return Argument::scalar(value.get<int64_t>());
+    if (kind == "u64") return Argument::scalar(value.get<uint64_t>());
     if (kind == "f32") return Argument::scalar(value.get<float>());
     if (kind == "f64") return Argument::scalar(value.get<double>());
     throw std::invalid_argument("'" + kind + "' is not a kind of argument");
   }
 
   /// The first `shown` elements of each.
-  Json contents(std::uint64_t shown) const {
+  Json contents(uint64_t shown) const {
     Json json = Json::array();
     for (const Buffer& each : buffers_) {
       const Elements elements = Elements::of(each.type);
       const std::span<const std::byte> bytes = memory_.bytes(each.address);
-      const std::uint64_t count = bytes.size() / elements.size;
+      const uint64_t count = bytes.size() / elements.size;
       Json values = Json::array();
-      for (std::uint64_t i = 0; i < std::min(count, shown); ++i) {
+      for (uint64_t i = 0; i < std::min(count, shown); ++i) {
         const double value = elements.read(&bytes[i * elements.size]);
         values.push_back(std::isfinite(value) ? Json(value) : Json(std::to_string(value)));
       }
@@ -135,53 +121,53 @@ class Arguments {
   }
 
  private:
-  ptxvm::Argument buffer(const Json& json) {
+  Argument buffer(const Json& json) {
     const std::string name = json.at("buffer"), type = json.at("type"), how = json.at("fill");
-    const std::uint64_t count = json.at("count");
+    const uint64_t count = json.at("count");
     if (count == 0 || count > kMaxElements) {
       throw std::invalid_argument("buffer '" + name + "' has " + std::to_string(count) +
                                   " elements; from 1 to " + std::to_string(kMaxElements) +
                                   " are allowed");
     }
     const Elements elements = Elements::of(type);
-    const auto wanted = how == "poison" ? ptxvm::Fill::kPoison : ptxvm::Fill::kZero;
-    const ptxvm::Address address =
-        memory_.allocate(name, static_cast<std::size_t>(count) * elements.size, wanted);
+    const auto wanted = how == "poison" ? Fill::kPoison : Fill::kZero;
+    const Address address =
+        memory_.allocate(name, static_cast<size_t>(count) * elements.size, wanted);
     fill(memory_.bytes(address), elements, how, buffers_.size() + 1);
     buffers_.push_back({name, type, address});
-    return ptxvm::Argument::pointer(address);
+    return Argument::pointer(address);
   }
 
-  ptxvm::Memory& memory_;
+  Memory& memory_;
   std::vector<Buffer> buffers_;
 };
 
-ptxvm::Dim3 dim3_of(const Json& json) {
+Dim3 dim3_of(const Json& json) {
   return {json.at(0), json.at(1), json.at(2)};
 }
 
 }  // namespace
 
-Json launch_any(const Json& request, std::function<void(std::uint64_t, std::uint64_t)> progress) {
+Json launch_any(const Json& request, std::function<void(uint64_t, uint64_t)> progress) {
   const std::string entry = request.at("entry");
-  const ptxvm::Module& module = module_of(entry);
-  ptxvm::Memory memory;
+  const Module& module = module_of(entry);
+  Memory memory;
   Arguments arguments(memory);
-  ptxvm::LaunchConfig config;
+  LaunchConfig config;
   config.grid = dim3_of(request.at("grid"));
   config.block = dim3_of(request.at("block"));
   config.cluster = dim3_of(request.at("cluster"));
   config.dynamic_shared_bytes = request.at("shared");
   for (const Json& each : request.at("arguments")) config.arguments.push_back(arguments(each));
 
-  ptxvm::Counters counters;
-  ptxvm::Races races;
+  Counters counters;
+  Races races;
   Progress watched(std::move(progress));
-  ptxvm::Options options;
+  Options options;
   options.threads = 1;
   options.max_warp_steps = request.value("max_steps", options.max_warp_steps);
   options.observers = {&counters, &races, &watched};
-  const ptxvm::LaunchResult result = ptxvm::launch(module, entry, config, memory, options);
+  const LaunchResult result = launch(module, entry, config, memory, options);
 
   Json answer{{"counts", counts_json(counters.report().total)},
               {"launches", Json::array({launch_json(entry, counters.report(), "")})},
@@ -190,10 +176,10 @@ Json launch_any(const Json& request, std::function<void(std::uint64_t, std::uint
   if (result.fault) {
     answer["fault"] = diagnostics_json(std::span(&result.fault->where, 1)).front();
   }
-  for (const ptxvm::Finding& finding : result.findings) {
-    answer["findings"].push_back(finding_text(finding));
+  for (const Finding& finding : result.findings) {
+    answer["findings"].push_back(format(finding));
   }
   return answer;
 }
 
-}  // namespace fa::web
+}  // namespace ptxvm::web

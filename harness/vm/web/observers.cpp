@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-#include "harness/web/observers.h"
+#include "web/observers.h"
 
 #include <utility>
 
-#include "harness/vm/memory/banks.h"
+#include "memory/banks.h"
 
-namespace fa::web {
+namespace ptxvm::web {
 namespace {
 
-class BlockCounter : public ptxvm::Probe {
+class BlockCounter : public Probe {
  public:
   explicit BlockCounter(std::function<void()> ended) : ended_(std::move(ended)) {}
-  void cta_end(const ptxvm::CtaEvent&) override { ended_(); }
+  void cta_end(const CtaEvent&) override { ended_(); }
 
  private:
   std::function<void()> ended_;
@@ -19,22 +19,22 @@ class BlockCounter : public ptxvm::Probe {
 
 }  // namespace
 
-void Progress::begin(const ptxvm::LaunchInfo& info) {
+void Progress::begin(const LaunchInfo& info) {
   done_ = 0;
   blocks_ = info.grid.count();
 }
 
-std::unique_ptr<ptxvm::Probe> Progress::make_probe() {
+std::unique_ptr<Probe> Progress::make_probe() {
   return std::make_unique<BlockCounter>([this] { report_(++done_, blocks_); });
 }
 
-class Requests::Recorder : public ptxvm::Probe {
+class Requests::Recorder : public Probe {
  public:
   explicit Recorder(Requests& owner) : owner_(owner) {}
 
-  void access(const ptxvm::AccessEvent& e) override {
-    using enum ptxvm::AccessKind;
-    if (e.warp.cta != 0 || e.space != ptxvm::Space::kShared || e.mask == 0) return;
+  void access(const AccessEvent& e) override {
+    using enum AccessKind;
+    if (e.warp.cta != 0 || e.space != Space::kShared || e.mask == 0) return;
     auto [found, is_new] = places_.try_emplace(e.instruction, owner_.json_.size());
     if (is_new) {
       const auto& info = owner_.kernel_.instructions()[e.instruction];
@@ -50,10 +50,10 @@ class Requests::Recorder : public ptxvm::Probe {
     for (int lane = 0; lane < 32; ++lane) {
       addresses.push_back((e.mask >> lane & 1) != 0 ? Json(e.narrow[lane]) : Json());
     }
-    const auto wavefronts = ptxvm::shared_wavefronts(e.mask, e.narrow, e.bytes, is_load);
+    const auto wavefronts = shared_wavefronts(e.mask, e.narrow, e.bytes, is_load);
     requests.push_back({{"warp", e.warp.warp},
                         {"step", e.warp.step},
-                        {"kind", std::string(ptxvm::name(e.kind))},
+                        {"kind", std::string(name(e.kind))},
                         {"load", is_load},
                         {"bytes", e.bytes},
                         {"wavefronts", wavefronts.actual},
@@ -63,15 +63,15 @@ class Requests::Recorder : public ptxvm::Probe {
 
  private:
   Requests& owner_;
-  std::map<std::uint32_t, std::size_t> places_;
+  std::map<uint32_t, size_t> places_;
 };
 
-void Requests::begin(const ptxvm::LaunchInfo& info) {
+void Requests::begin(const LaunchInfo& info) {
   kernel_ = info.kernel;
 }
 
-std::unique_ptr<ptxvm::Probe> Requests::make_probe() {
+std::unique_ptr<Probe> Requests::make_probe() {
   return std::make_unique<Recorder>(*this);
 }
 
-}  // namespace fa::web
+}  // namespace ptxvm::web
