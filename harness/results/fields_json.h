@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -92,7 +93,10 @@ struct JsonForm<std::vector<Value>> {
   }
   static void read(const Json& json, std::vector<Value>& values, const FieldFacts& facts) {
     if (!json.is_array()) refuse_value(json, facts);
-    for (const Json& each : json) JsonForm<Value>::read(each, values.emplace_back(), facts);
+    // How small an element may be, the struct says, in a message with the range.
+    FieldFacts any = facts;
+    any.least = std::numeric_limits<std::int64_t>::min();
+    for (const Json& each : json) JsonForm<Value>::read(each, values.emplace_back(), any);
   }
   static Json schema(const FieldFacts& facts) {
     return {{"type", "array"}, {"minItems", 1}, {"items", JsonForm<Value>::schema(facts)}};
