@@ -9,37 +9,58 @@
 #include <string>
 #include <vector>
 
+#include "kernels/fields.h"
 #include "kernels/types.h"
 
 namespace fa {
 
+/// Queries or keys that a command takes, at most.
+inline constexpr std::int64_t kMostKeys = std::int64_t{1} << 30;
+
 /// One forward pass O = softmax(Q K^T * scale) V. Q and O are contiguous [B, H, N, D]; K and V are
 /// [B, kv_heads, seq_kv, D], or pages of them.
 struct Problem {
-  std::int64_t batch = 1;
-  std::int64_t heads = 2;
-  std::int64_t seq_q = 512;
-  std::int64_t seq_kv = 512;
-  int head_dim = 128;
-  bool causal = false;  ///< bottom-right aligned: query i sees keys j <= i + seq_kv - seq_q
-  Dtype dtype = Dtype::f16;
-  bool lse = false;  ///< also asks for the log-sum-exp of every row of scaled scores, natural log
-
-  /// Above 0; empty: 1/sqrt(head_dim).
-  std::optional<double> own_scale = {};
-
-  /// Heads of K and V where they are fewer than those of Q, a divisor of `heads`; 0: as many. Query
-  /// head h reads K and V head h / group().
-  std::int64_t own_kv_heads = 0;
-  /// Keys of each batch entry, from 0 to seq_kv; empty: all have seq_kv.
-  std::vector<std::int64_t> lengths = {};
-  /// Keys of a page of the cache; 0: K and V are not paged. Paged, they are [pages, kv_heads, page,
-  /// D], and a table says where the pages of a batch entry lie.
-  std::int64_t page = 0;
-  /// Pages that are stored; 0: those of all batch entries and one that no table names.
-  std::int64_t own_pages = 0;
-  /// K and V are e4m3; each head of a batch entry has a scale for K and one for V.
-  bool e4m3 = false;
+  FA_FIELDS(Problem);
+  FA_FIELD(std::int64_t, batch, 1, "", .least = 1, .most = 65535, .option = "--batch",
+           .help = "Batch");
+  FA_FIELD(std::int64_t, heads, 2, "", .least = 1, .most = 65535, .option = "--heads",
+           .help = "Heads");
+  FA_FIELD(std::int64_t, seq_q, 512, "", .least = 1, .most = kMostKeys, .option = "--seq",
+           .help = "Queries and keys");
+  FA_FIELD(std::int64_t, seq_kv, 512, "", .least = 1, .most = kMostKeys, .option = "--seq-kv",
+           .help = "Keys, where other than --seq");
+  FA_FIELD(int, head_dim, 128, "", .least = 1, .most = 1024, .option = "--dim", .help = "head_dim");
+  FA_FIELD(bool, causal, false, "Bottom-right aligned: query i sees keys j <= i + seq_kv - seq_q.",
+           .option = "--causal", .help = "Query i sees keys j <= i + seq_kv - seq_q only");
+  FA_FIELD(Dtype, dtype, Dtype::f16, "");
+  FA_FIELD(bool, lse, false,
+           "Also asks for the log-sum-exp of every row of scaled scores, natural log.",
+           .if_set = true, .option = "--lse",
+           .help = "Ask for the log-sum-exp of every row too, and check it");
+  FA_FIELD(std::optional<double>, own_scale, {}, "On Q K^T; absent: 1/sqrt(head_dim).",
+           .key = "scale", .if_set = true, .exact = true, .rules = kPositive);
+  FA_FIELD(std::int64_t, own_kv_heads, 0,
+           "Heads of K and V, a divisor of heads: query head h reads K and V head h / group(). "
+           "Absent, or 0: as many as heads.",
+           .key = "kv_heads", .if_set = true, .most = 65535, .option = "--kv-heads",
+           .help = "Heads of K and V, which query heads share (default as many as --heads)");
+  FA_FIELD(std::vector<std::int64_t>, lengths, {},
+           "Keys of each batch entry, from 0 to seq_kv; absent: all have seq_kv.", .if_set = true,
+           .most = kMostKeys, .option = "--lengths",
+           .help = "Keys of each batch entry: 300,0,17, or random from 1 to all (default all)");
+  FA_FIELD(std::int64_t, page, 0,
+           "Keys of a page of the cache, K and V being [pages, kv_heads, page, head_dim], and a "
+           "table says where the pages of a batch entry lie. Absent, or 0: they are not paged.",
+           .if_set = true, .most = kMostKeys, .option = "--page",
+           .help = "Keys of a page of the cache (default not paged)");
+  FA_FIELD(std::int64_t, own_pages, 0,
+           "Pages that are stored; absent, or 0: those of all batch entries and one that no table "
+           "names.",
+           .key = "pages", .if_set = true);
+  FA_FIELD(bool, e4m3, false,
+           "Type of K and V, each head of a batch entry with a scale for K and one for V; absent: "
+           "that of Q.",
+           .key = "cache", .if_set = true, .yes = to_string(Dtype::e4m3));
 
   Dtype kv_dtype() const { return e4m3 ? Dtype::e4m3 : dtype; }
   std::int64_t kv_heads() const { return own_kv_heads > 0 ? own_kv_heads : heads; }
@@ -102,8 +123,6 @@ struct Problem {
   double bytes() const {
     return static_cast<double>(size_of(dtype)) * head_dim * rows() + kv_bytes() + output_bytes();
   }
-
-  bool operator==(const Problem&) const = default;
 };
 
 /// "B=1 H=2 Nq=512 Nkv=512 D=128 float16", "B=16 H=32/8 Nq=1 Nkv=8192 D=128 float16, lengths 1 to

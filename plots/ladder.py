@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the charts and the documentation read: a result file and the catalogue of rungs.
 
-Results are the JSON files that `fa bench` writes (harness/results/results.schema.json), the catalogue
+Results are the JSON files that `fa bench` writes (harness/results/row.h), the catalogue
 is the output of `fa list --json`. Nothing here knows a rung by name.
 """
 
@@ -162,7 +162,6 @@ class Problem:
         return replace(self, inputs="normal", spread=1.0)
 
 
-
 def numbers_of(text: str) -> tuple[int, int]:
     """ "32/8" -> (32, 8), "16" -> (16, 16)."""
     first, _, second = text.partition("/")
@@ -198,7 +197,10 @@ class Row:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Row:
         if data["status"] == "ok" and data.get("tflops") is not None:
-            numbers = [data["tflops"], *(data["time_ms"][name] for name in ("median", "p10", "p90"))]
+            numbers = [
+                data["tflops"],
+                *(data["time_ms"][name] for name in ("median", "p10", "p90")),
+            ]
             if not all(math.isfinite(each) for each in numbers):
                 raise ValueError(f"the times of {data['id']} are not finite")
         return Row(

@@ -49,6 +49,7 @@ try:
         PeerStruct,
         SupportsCallback,
         load_library,
+        peer_problem,
         run_bench,
         write_message,
     )
@@ -104,7 +105,7 @@ class Peer:
 
 
 def require_plain_cache(problem: PeerProblem) -> None:
-    if problem.page > 0 or problem.lengths > 0:
+    if problem.page > 0 or problem.lengths:
         raise Unsupported("timed without pages and without lengths only")
 
 
@@ -163,7 +164,7 @@ def sdpa_peer(
                     tensors.q,
                     tensors.k,
                     tensors.v,
-                    is_causal=bool(problem.causal),
+                    is_causal=problem.causal,
                     scale=problem.scale,
                     enable_gqa=problem.kv_heads != problem.heads,
                 )
@@ -306,7 +307,7 @@ def triton_peer(torch: Any) -> Peer:
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
         with torch.no_grad():
-            return attention(tensors.q, tensors.k, tensors.v, bool(problem.causal), problem.scale)
+            return attention(tensors.q, tensors.k, tensors.v, problem.causal, problem.scale)
 
     def check(problem: PeerProblem) -> None:
         require_half_square_causal(problem)
@@ -346,7 +347,7 @@ def fa3_peer(torch: Any) -> Peer:
 
     def run(problem: PeerProblem, tensors: Tensors, num_splits: int) -> Any:
         q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
-        options = {"softmax_scale": problem.scale, "is_causal": bool(problem.causal)}
+        options = {"softmax_scale": problem.scale, "is_causal": problem.causal}
         with torch.no_grad():
             out, *_ = attention(q, k, v, num_splits=num_splits, **options)
         return out.transpose(1, 2)
@@ -455,7 +456,7 @@ def flashinfer_calls(
     def prefill(backend: str) -> Callable[[], Any]:
         wrapper = package.BatchPrefillWithRaggedKVCacheWrapper(workspace, "NHD", backend=backend)
         offsets = (upto((count + 1) * step, step) for step in (queries, keys))
-        wrapper.plan(*offsets, group, 1, dim, causal=bool(problem.causal), **options)
+        wrapper.plan(*offsets, group, 1, dim, causal=problem.causal, **options)
         return lambda: wrapper.run(q, *ragged)
 
     calls = [prefill("fa2")]
@@ -533,7 +534,7 @@ def make_peer(torch: Any, id: str) -> Peer:
 class DeviceArray:
     """A raw device pointer in the form that torch.as_tensor takes without a copy."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: int) -> None:
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: str) -> None:
         self.__cuda_array_interface__ = {
             "data": (address, False),
             "shape": shape,
@@ -641,14 +642,14 @@ def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
     launcher = Launcher(torch, peer)
     memory_errors = out_of_memory_types(torch)
 
-    def supports(_user: int, problem: Any, message: int, size: int) -> int:
-        code, text = guarded(lambda: launcher.supports(problem.contents))
+    def supports(_user: int, problem: bytes, message: int, size: int) -> int:
+        code, text = guarded(lambda: launcher.supports(peer_problem(problem)))
         write_message(message, size, text)
         return code
 
     def launch(
         _user: int,
-        problem: Any,
+        problem: bytes,
         q: int,
         k: int,
         v: int,
@@ -658,7 +659,7 @@ def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
         size: int,
     ) -> int:
         code, text = guarded(
-            lambda: launcher.launch(problem.contents, q, k, v, o, stream or 0), memory_errors
+            lambda: launcher.launch(peer_problem(problem), q, k, v, o, stream or 0), memory_errors
         )
         write_message(message, size, text)
         return code

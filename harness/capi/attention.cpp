@@ -26,10 +26,9 @@
 #include "harness/device/host_memory.h"
 #include "harness/device/vm.h"
 #include "harness/io/interrupt.h"
+#include "harness/results/problem_json.h"
 #include "kernels/catalogue.h"
 
-static_assert(sizeof(fa_attention_problem) == 96);
-static_assert(offsetof(fa_attention_problem, e4m3) == 88);
 static_assert(sizeof(fa_attention_tensors) == 64);
 
 struct fa_attention_plan {
@@ -45,23 +44,15 @@ struct Refused : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-fa::Problem to_problem(const fa_attention_problem& given) {
-  fa::Problem problem;
-  problem.batch = given.batch;
-  problem.heads = given.heads;
-  problem.seq_q = given.seq_q;
-  problem.seq_kv = given.seq_kv;
-  problem.head_dim = given.head_dim;
-  problem.causal = given.causal != 0;
-  problem.dtype = given.dtype == 0 ? fa::Dtype::f16 : fa::Dtype::f32;
-  problem.lse = given.lse != 0;
-  problem.own_scale = given.scale;
-  problem.own_kv_heads = given.kv_heads == given.heads ? 0 : given.kv_heads;
-  problem.page = given.page;
-  problem.own_pages = given.pages;
-  problem.e4m3 = given.e4m3 != 0;
-  if (given.lengths) problem.lengths.assign(given.lengths, given.lengths + given.batch);
-  return problem;
+fa::Problem to_problem(const char* text) {
+  try {
+    const fa::Json json = fa::Json::parse(text);
+    const fa::Json unknown = fa::unknown_of(json, fa::schema_of<fa::Problem>()["properties"]);
+    if (!unknown.is_null()) throw Refused("a problem has no " + unknown.dump());
+    return fa::problem_from_json(json);
+  } catch (const std::exception& error) {
+    throw Refused(error.what());
+  }
 }
 
 std::string rung_ids() {
@@ -77,10 +68,8 @@ const fa::Rung& rung_of(const std::string& word) {
                 "; allowed: best, or an id or name that flash_ladder.rungs() has");
 }
 
-fa::LaunchPlan plan_or_refuse(const fa_attention_problem& given, const char* word,
+fa::LaunchPlan plan_or_refuse(const fa::Problem& problem, const char* word,
                               const fa::DeviceDescription& device) {
-  const fa::Problem problem = to_problem(given);
-  if (const std::string error = fa::cache_error(problem); !error.empty()) throw Refused(error);
   fa::PlanResult result = fa::make_plan(rung_of(word), problem, device);
   if (const auto* unsupported = std::get_if<fa::Unsupported>(&result))
     throw Refused(unsupported->reason);
@@ -231,13 +220,13 @@ const char* fa_attention_rungs(void) {
   return ids.c_str();
 }
 
-int32_t fa_attention_plan_make(const fa_attention_problem* problem, const char* rung,
-                               int32_t device, fa_attention_plan** plan, char* message,
-                               int32_t size) {
+int32_t fa_attention_plan_make(const char* problem, const char* rung, int32_t device,
+                               fa_attention_plan** plan, char* message, int32_t size) {
   return guarded(message, size, [&] {
     fa::check_cuda(cudaSetDevice(device), "choosing the GPU");
-    fa_attention_plan made{plan_or_refuse(*problem, rung, fa::gpu_description()),
-                           to_problem(*problem).dtype, device};
+    const fa::Problem wanted = to_problem(problem);
+    fa_attention_plan made{plan_or_refuse(wanted, rung, fa::gpu_description()), wanted.dtype,
+                           device};
     for (const fa::Launch& step : made.launches.launches) {
       fa::raise_shared_limit(step);
       // Loads the code now, and not under the first launch, where a graph may be captured.
@@ -282,20 +271,22 @@ int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_te
   });
 }
 
-int32_t fa_attention_run_on_machine(const fa_attention_problem* problem, const char* rung,
-                                    const char* ptx_folder, const fa_attention_tensors* tensors,
-                                    const uint8_t* stop, char* message, int32_t size) {
+int32_t fa_attention_run_on_machine(const char* problem, const char* rung, const char* ptx_folder,
+                                    const fa_attention_tensors* tensors, const uint8_t* stop,
+                                    char* message, int32_t size) {
   return guarded(message, size, [&] {
-    run_on_machine(to_problem(*problem), plan_or_refuse(*problem, rung, fa::vm_description()),
-                   ptx_folder, *tensors, stop);
+    const fa::Problem wanted = to_problem(problem);
+    run_on_machine(wanted, plan_or_refuse(wanted, rung, fa::vm_description()), ptx_folder, *tensors,
+                   stop);
   });
 }
 
-int32_t fa_attention_machine_takes(const fa_attention_problem* problem, const char* rung,
-                                   char* message, int32_t size) {
+int32_t fa_attention_machine_takes(const char* problem, const char* rung, char* message,
+                                   int32_t size) {
   return guarded(message, size, [&] {
-    plan_or_refuse(*problem, rung, fa::vm_description());
-    require_memory(to_problem(*problem));
+    const fa::Problem wanted = to_problem(problem);
+    plan_or_refuse(wanted, rung, fa::vm_description());
+    require_memory(wanted);
   });
 }
 

@@ -2,9 +2,10 @@
 /* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
  *
  * All tensors are contiguous in memory of the caller's: q and o [batch, heads, seq_q, head_dim], k
- * and v [batch, kv_heads, seq_kv, head_dim], or pages of them. Nothing here allocates device
- * memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its message
- * is stored NUL-terminated in `size` bytes at `message`.
+ * and v [batch, kv_heads, seq_kv, head_dim], or pages of them. A problem is JSON with the keys that
+ * it has in a result file; one that the library does not know is refused. Nothing here allocates
+ * device memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its
+ * message is stored NUL-terminated in `size` bytes at `message`.
  */
 #ifndef FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
 #define FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
@@ -20,7 +21,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 4
+#define FA_ATTENTION_VERSION 5
 
 /* The exit codes of fa. */
 enum {
@@ -29,24 +30,6 @@ enum {
   FA_STATUS_REFUSED = 2,     /* the rung does not take this problem, or there is no such rung */
   FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
 };
-
-/* One problem. A causal query i sees keys j <= i + keys - seq_q. 96 bytes. */
-typedef struct fa_attention_problem {
-  int64_t batch;    /* offset 0 */
-  int64_t heads;    /* offset 8 */
-  int64_t seq_q;    /* offset 16 */
-  int64_t seq_kv;   /* offset 24 */
-  int32_t head_dim; /* offset 32 */
-  int32_t causal;   /* offset 36: 0 or 1 */
-  int32_t dtype;    /* offset 40: 0 float16, 1 float32 */
-  int32_t lse;      /* offset 44: 1: the log-sum-exp of every row as well */
-  double scale;     /* offset 48: the factor on Q K^T, above 0 */
-  int64_t kv_heads; /* offset 56: a divisor of heads; query head h reads h / (heads / kv_heads) */
-  int64_t page;     /* offset 64: above 0: k and v are [pages, kv_heads, page, head_dim] */
-  int64_t pages;    /* offset 72: pages that are stored */
-  const int32_t* lengths; /* offset 80: keys of each batch entry, on the host; NULL: seq_kv */
-  int32_t e4m3;           /* offset 88: 1: k and v are float8_e4m3fn */
-} fa_attention_problem;
 
 /* Where a problem's tensors are. What it does not have is NULL. 64 bytes. */
 typedef struct fa_attention_tensors {
@@ -72,10 +55,9 @@ FA_ATTENTION_API const char* fa_attention_rungs(void);
 
 /* Plans `rung` ("06", "6", "06_batched", "batched") on the GPU with this ordinal, loads its code
  * and stores the plan in *plan. */
-FA_ATTENTION_API int32_t fa_attention_plan_make(const fa_attention_problem* problem,
-                                                const char* rung, int32_t device,
-                                                fa_attention_plan** plan, char* message,
-                                                int32_t size);
+FA_ATTENTION_API int32_t fa_attention_plan_make(const char* problem, const char* rung,
+                                                int32_t device, fa_attention_plan** plan,
+                                                char* message, int32_t size);
 FA_ATTENTION_API void fa_attention_plan_free(fa_attention_plan* plan);
 
 /* Device memory that each launch needs besides its tensors: the number of scratch buffers, and of
@@ -100,16 +82,16 @@ FA_ATTENTION_API int32_t fa_attention_launch(const fa_attention_plan* plan,
  * looked at the values of page_table. `ptx_folder` holds the PTX of the rungs; NULL:
  * FA_PTX_DIR, else the folder of the build. Returns when the result is there, or soon after another
  * thread has written 1 to *stop, with FA_STATUS_ENVIRONMENT; NULL: nobody does. */
-FA_ATTENTION_API int32_t fa_attention_run_on_machine(const fa_attention_problem* problem,
-                                                     const char* rung, const char* ptx_folder,
+FA_ATTENTION_API int32_t fa_attention_run_on_machine(const char* problem, const char* rung,
+                                                     const char* ptx_folder,
                                                      const fa_attention_tensors* tensors,
                                                      const uint8_t* stop, char* message,
                                                      int32_t size);
 
 /* Whether the machine takes the problem with this rung, as fa_attention_run_on_machine would, and
  * whether there is memory for it. */
-FA_ATTENTION_API int32_t fa_attention_machine_takes(const fa_attention_problem* problem,
-                                                    const char* rung, char* message, int32_t size);
+FA_ATTENTION_API int32_t fa_attention_machine_takes(const char* problem, const char* rung,
+                                                    char* message, int32_t size);
 
 #ifdef __cplusplus
 }

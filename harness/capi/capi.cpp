@@ -12,16 +12,8 @@
 
 #include "harness/cli/bench_command.h"
 #include "harness/cli/terminal.h"
+#include "harness/results/problem_json.h"
 
-static_assert(sizeof(fa_peer_problem) == 80);
-static_assert(offsetof(fa_peer_problem, head_dim) == 32);
-static_assert(offsetof(fa_peer_problem, causal) == 36);
-static_assert(offsetof(fa_peer_problem, scale) == 40);
-static_assert(offsetof(fa_peer_problem, dtype) == 48);
-static_assert(offsetof(fa_peer_problem, device) == 52);
-static_assert(offsetof(fa_peer_problem, kv_heads) == 56);
-static_assert(offsetof(fa_peer_problem, page) == 64);
-static_assert(offsetof(fa_peer_problem, lengths) == 72);
 static_assert(sizeof(fa_peer) == 88);
 static_assert(offsetof(fa_peer, unavailable_reason) == 16);
 static_assert(offsetof(fa_peer, supports) == 24);
@@ -35,19 +27,11 @@ namespace {
 
 using Message = std::array<char, 512>;
 
-fa_peer_problem to_c(const fa::Problem& problem) {
-  return {.batch = problem.batch,
-          .heads = problem.heads,
-          .seq_q = problem.seq_q,
-          .seq_kv = problem.seq_kv,
-          .head_dim = problem.head_dim,
-          .causal = problem.causal ? 1 : 0,
-          .scale = problem.scale(),
-          .dtype = problem.dtype == fa::Dtype::f16 ? FA_FLOAT16 : FA_FLOAT32,
-          .device = fa::current_gpu(),
-          .kv_heads = problem.kv_heads(),
-          .page = problem.page,
-          .lengths = std::ssize(problem.lengths)};
+std::string text_of(fa::Problem problem) {
+  problem.own_scale = problem.scale();
+  fa::Json json = fa::to_json(problem);
+  json["device"] = fa::current_gpu();
+  return json.dump();
 }
 
 std::string text_of(const Message& message, const char* otherwise) {
@@ -58,10 +42,9 @@ std::string text_of(const Message& message, const char* otherwise) {
 /// Calls the peer and turns its code into an exception.
 void launch_peer(const fa_peer& peer, const fa::Problem& problem, const void* q, const void* k,
                  const void* v, void* o, fa::GpuStream stream) {
-  const fa_peer_problem c_problem = to_c(problem);
   Message message{};
-  const int code = peer.launch(peer.user, &c_problem, q, k, v, o, stream, message.data(),
-                               static_cast<std::int32_t>(message.size()));
+  const int code = peer.launch(peer.user, text_of(problem).c_str(), q, k, v, o, stream,
+                               message.data(), static_cast<std::int32_t>(message.size()));
   if (code == FA_PEER_OK) return;
   const std::string text = text_of(message, "the peer gave no reason");
   if (code == FA_PEER_UNSUPPORTED) throw fa::PeerUnsupported(text);
@@ -71,9 +54,8 @@ void launch_peer(const fa_peer& peer, const fa::Problem& problem, const void* q,
 
 std::string unsupported_by_peer(const fa_peer& peer, const fa::Problem& problem) {
   if (problem.e4m3) return "timed with K and V of float16 only";
-  const fa_peer_problem c_problem = to_c(problem);
   Message message{};
-  const int code = peer.supports(peer.user, &c_problem, message.data(),
+  const int code = peer.supports(peer.user, text_of(problem).c_str(), message.data(),
                                  static_cast<std::int32_t>(message.size()));
   return code == FA_PEER_OK ? "" : text_of(message, "the peer gave no reason");
 }

@@ -23,10 +23,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_api_version() must return it. */
-#define FA_API_VERSION 3
-
-/* Element types, as in fa_peer_problem.dtype. */
-enum { FA_FLOAT16 = 0, FA_FLOAT32 = 1 };
+#define FA_API_VERSION 4
 
 /* Result of a callback. Any other value counts as FA_PEER_ERROR. */
 enum {
@@ -36,30 +33,16 @@ enum {
   FA_PEER_ERROR = 3          /* message says what failed */
 };
 
-/* The problem to run. Tensors are contiguous [batch, heads, seq, head_dim]: q and o have seq_q
- * rows, k and v have kv_heads heads and seq_kv rows. A causal query i sees keys
- * j <= i + seq_kv - seq_q. With a page, k and v are [pages, kv_heads, page, head_dim]; with
- * lengths, batch entries have fewer keys than seq_kv. A peer has no page table and no lengths yet,
- * so it refuses both. 80 bytes. */
-typedef struct fa_peer_problem {
-  int64_t batch;    /* offset 0 */
-  int64_t heads;    /* offset 8 */
-  int64_t seq_q;    /* offset 16 */
-  int64_t seq_kv;   /* offset 24 */
-  int32_t head_dim; /* offset 32 */
-  int32_t causal;   /* offset 36: 0 or 1 */
-  double scale;     /* offset 40: 1/sqrt(head_dim), the factor on Q K^T */
-  int32_t dtype;    /* offset 48: FA_FLOAT16 or FA_FLOAT32 */
-  int32_t device;   /* offset 52: CUDA device ordinal that holds the buffers */
-  int64_t kv_heads; /* offset 56: a divisor of heads; query head h reads h / (heads / kv_heads) */
-  int64_t page;     /* offset 64: keys of a page; 0: k and v are not paged */
-  int64_t lengths;  /* offset 72: number of lengths, 0 or batch */
-} fa_peer_problem;
+/* A problem is JSON with the keys that it has in a result file; `scale`, the factor on Q K^T, is
+ * always there, and `device` is the ordinal of the CUDA device that holds the buffers. Tensors are
+ * contiguous [batch, heads, seq, head_dim]: q and o have seq_q rows, k and v have kv_heads heads
+ * and seq_kv rows. A causal query i sees keys j <= i + seq_kv - seq_q. With a page, k and v are
+ * [pages, kv_heads, page, head_dim]; with lengths, batch entries have fewer keys than seq_kv. A
+ * peer has no page table and no lengths yet, so it refuses both. */
 
 /* Says whether the peer takes this problem, without touching the GPU: FA_PEER_OK or
  * FA_PEER_UNSUPPORTED. A reason is written to `message`, NUL-terminated, at most `size` bytes. */
-typedef int (*fa_peer_supports)(void* user, const fa_peer_problem* problem, char* message,
-                                int32_t size);
+typedef int (*fa_peer_supports)(void* user, const char* problem, char* message, int32_t size);
 
 /* Enqueues one forward pass on `stream` (a cudaStream_t) and returns without waiting for it.
  *
@@ -74,9 +57,8 @@ typedef int (*fa_peer_supports)(void* user, const fa_peer_problem* problem, char
  * status error. The callback is first called several times without a hold; compile and autotune
  * there. An exception must not leave the callback: return FA_PEER_ERROR and put its text into
  * `message` (NUL-terminated, at most `size` bytes). */
-typedef int (*fa_peer_launch)(void* user, const fa_peer_problem* problem, const void* q,
-                              const void* k, const void* v, void* o, void* stream, char* message,
-                              int32_t size);
+typedef int (*fa_peer_launch)(void* user, const char* problem, const void* q, const void* k,
+                              const void* v, void* o, void* stream, char* message, int32_t size);
 
 /* One peer. 88 bytes. */
 typedef struct fa_peer {

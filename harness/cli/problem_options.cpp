@@ -5,19 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <concepts>
+#include <string_view>
 #include <utility>
 
 #include "harness/cli/arguments.h"
 
 namespace fa::cli {
-namespace {
-
-// Largest extents that are taken from the command line; a rung may take less.
-constexpr std::int64_t kMaxBatchOrHeads = 65535;
-constexpr std::int64_t kMaxSequence = std::int64_t{1} << 30;
-constexpr std::int64_t kMaxHeadDim = 1024;
-
-}  // namespace
 
 ProblemOptions::ProblemOptions(ProblemUse use)
     : use_(std::move(use)), shape_(use_.shape), seqs_(use_.seqs), dims_{use_.shape.head_dim} {
@@ -25,63 +19,64 @@ ProblemOptions::ProblemOptions(ProblemUse use)
 }
 
 void ProblemOptions::declare(CLI::App& app) {
-  decided_by_files_ = {add_integer(app, "--batch", shape_.batch, 1, kMaxBatchOrHeads,
-                                   fmt::format("Batch (default {})", shape_.batch)),
-                       add_integer(app, "--heads", shape_.heads, 1, kMaxBatchOrHeads,
-                                   fmt::format("Heads (default {})", shape_.heads))};
-  declare_seq(app);
-  declare_dim(app);
-  app.add_flag("--causal", shape_.causal,
-               use_.seq_kv ? "Query i sees keys j <= i + seq_kv - seq_q only"
-                           : "Query i sees keys j <= i only");
-  if (use_.lse) {
-    app.add_flag("--lse", shape_.lse, "Ask for the log-sum-exp of every row too, and check it");
-  }
-  if (use_.cache) declare_cache(app);
+  each_field<Problem>([&](const auto& field) {
+    auto& value = shape_.*field.member;
+    if constexpr (requires { declare(app, field, value); }) {
+      if (field.option) declare(app, field, value);
+    }
+  });
   declare_inputs(app);
   if (use_.seed) decided_by_files_.push_back(add_seed(app, seed_));
 }
 
-void ProblemOptions::declare_seq(CLI::App& app) {
-  if (!use_.seqs.empty()) {
-    add_integers(app, "--seqs", seqs_, 1, kMaxSequence,
-                 fmt::format("Sequence lengths (default {})", fmt::join(seqs_, ",")));
-    return;
-  }
-  decided_by_files_.push_back(
-      add_integer(app, "--seq", seqs_.front(), 1, kMaxSequence,
-                  fmt::format("Queries and keys (default {})", seqs_.front())));
-  if (!use_.seq_kv) return;
-  decided_by_files_.push_back(
-      add_integer(app, "--seq-kv", seq_kv_, 1, kMaxSequence, "Keys, where other than --seq"));
+void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, bool& value) {
+  const std::string_view name = field.name;
+  if (field.if_set && !(name == "lse" ? use_.lse : use_.cache)) return;
+  const bool square = name == "causal" && !use_.seq_kv;
+  app.add_flag(field.option, value, square ? "Query i sees keys j <= i only" : field.help);
 }
 
-void ProblemOptions::declare_dim(CLI::App& app) {
-  const std::string otherwise =
-      use_.dim_default.empty() ? fmt::format("{}", shape_.head_dim) : use_.dim_default;
-  dim_ = use_.dims
-             ? add_integers(app, "--dim", dims_, 1, kMaxHeadDim,
-                            fmt::format("head_dim, or a list: 128,64 (default {})", otherwise))
-             : add_integer(app, "--dim", dims_.front(), 1, kMaxHeadDim,
-                           fmt::format("head_dim (default {})", otherwise));
-  decided_by_files_.push_back(dim_);
+template <std::integral Integer>
+void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Integer& value) {
+  const std::string_view name = field.name;
+  const auto add = [&](auto& of, const std::string& help) {
+    return add_integer(app, field.option, of, 1, field.most, help);
+  };
+  const auto with_default = [&](const std::string& help, const auto& otherwise) {
+    return fmt::format("{} (default {})", help, otherwise);
+  };
+  if (name == "seq_q" && !use_.seqs.empty()) {
+    add_integers(app, "--seqs", seqs_, 1, field.most,
+                 with_default("Sequence lengths", fmt::format("{}", fmt::join(seqs_, ","))));
+  } else if (name == "seq_q") {
+    decided_by_files_.push_back(add(seqs_.front(), with_default(field.help, seqs_.front())));
+  } else if (name == "seq_kv") {
+    if (use_.seq_kv && use_.seqs.empty()) decided_by_files_.push_back(add(seq_kv_, field.help));
+  } else if (name == "head_dim") {
+    const std::string otherwise =
+        use_.dim_default.empty() ? fmt::format("{}", value) : use_.dim_default;
+    dim_ = use_.dims ? add_integers(app, field.option, dims_, 1, field.most,
+                                    with_default("head_dim, or a list: 128,64", otherwise))
+                     : add(dims_.front(), with_default(field.help, otherwise));
+    decided_by_files_.push_back(dim_);
+  } else if (!field.if_set) {
+    decided_by_files_.push_back(add(value, with_default(field.help, value)));
+  } else if (use_.cache) {
+    if (name == "own_kv_heads" && !use_.seqs.empty()) {
+      add_integer(app, "--queries", queries_, 1, kMostKeys,
+                  "New queries against a cache of --seqs keys (default as many as keys)");
+    }
+    decided_by_files_.push_back(add(value, field.help));
+  }
 }
 
-void ProblemOptions::declare_cache(CLI::App& app) {
-  if (!use_.seqs.empty()) {
-    add_integer(app, "--queries", queries_, 1, kMaxSequence,
-                "New queries against a cache of --seqs keys (default as many as keys)");
-  }
-  decided_by_files_.push_back(
-      add_integer(app, "--kv-heads", shape_.own_kv_heads, 1, kMaxBatchOrHeads,
-                  "Heads of K and V, which query heads share (default as many as --heads)"));
+void ProblemOptions::declare(CLI::App& app, const FieldFacts& field,
+                             std::vector<std::int64_t>& /*lengths*/) {
+  if (!use_.cache) return;
   decided_by_files_.push_back(
       app.add_option_function<std::string>(
-             "--lengths", [this](const std::string& text) { take_lengths(text); },
-             "Keys of each batch entry: 300,0,17, or random from 1 to all (default all)")
+             field.option, [this](const std::string& text) { take_lengths(text); }, field.help)
           ->type_name("N,N,...|random"));
-  decided_by_files_.push_back(add_integer(app, "--page", shape_.page, 1, kMaxSequence,
-                                          "Keys of a page of the cache (default not paged)"));
 }
 
 void ProblemOptions::take_lengths(const std::string& text) {
@@ -92,7 +87,7 @@ void ProblemOptions::take_lengths(const std::string& text) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string entry = text.substr(begin, end - begin);
     try {
-      shape_.lengths.push_back(parse_integer("--lengths", entry, 0, kMaxSequence));
+      shape_.lengths.push_back(parse_integer("--lengths", entry, 0, kMostKeys));
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{}, nor is all of it random", error.what()));
     }

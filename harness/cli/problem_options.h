@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,10 +46,12 @@ class ProblemOptions {
   const CLI::Option* given_shape() const;
 
  private:
-  void declare_seq(CLI::App& app);
-  void declare_dim(CLI::App& app);
+  // The option of one field. Fields that a command leaves as they are have none.
+  void declare(CLI::App& app, const FieldFacts& field, bool& value);
+  template <std::integral Integer>
+  void declare(CLI::App& app, const FieldFacts& field, Integer& value);
+  void declare(CLI::App& app, const FieldFacts& field, std::vector<std::int64_t>& lengths);
   void declare_inputs(CLI::App& app);
-  void declare_cache(CLI::App& app);
   void take_lengths(const std::string& text);
 
   ProblemUse use_;

@@ -42,7 +42,7 @@ std::string kib(std::size_t bytes) {
 
 std::string joined(const std::vector<Limit>& limits) {
   std::vector<const char*> names;
-  for (const Limit limit : limits) names.push_back(to_string(limit));
+  for (const Limit limit : limits) names.push_back(name_of(limit));
   return names.empty() ? "-" : fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -259,20 +259,28 @@ class TuneCommand final : public Command {
       for (const Launch& launch : item.plan.launches) {
         const auto compiled = ptxas_entry(launch.entry, limits.sm);
         if (!compiled) continue;
-        OccupancyRow row;
-        row.id = item.key.id;
-        row.variant = item.key.variant;
-        row.entry = launch.entry;
-        row.ablation = item.ablation;
-        row.head_dim = item.problem().head_dim;
-        row.sm = limits.sm;
-        row.needs = {
+        const BlockNeeds needs{
             .threads = launch.block,
             .registers = compiled->registers,
             .shared = launch.dynamic_shared + static_cast<std::size_t>(compiled->static_shared)};
-        row.spill_bytes = compiled->spill_bytes();
-        row.allowed = occupancy(limits, row.needs);
-        rows.push_back({std::move(row), item.plan.launches.size() > 1});
+        const Occupancy found = occupancy(limits, needs);
+        const OccupancyRow row{.id = item.key.id,
+                               .variant = item.key.variant,
+                               .entry = launch.entry,
+                               .ablation = item.ablation,
+                               .head_dim = item.problem().head_dim,
+                               .sm = limits.sm,
+                               .threads = needs.threads,
+                               .registers = needs.registers,
+                               .spill_bytes = compiled->spill_bytes(),
+                               .shared_bytes = needs.shared,
+                               .blocks_allowed = {.registers = found.by_registers,
+                                                  .shared_memory = found.by_shared_memory,
+                                                  .warps = found.by_warps,
+                                                  .blocks = found.by_blocks},
+                               .blocks_per_sm = found.blocks,
+                               .limited_by = found.limits};
+        rows.push_back({row, item.plan.launches.size() > 1});
       }
     }
     return rows;
@@ -292,14 +300,13 @@ class TuneCommand final : public Command {
                  {"warps/SM"},
                  {"limited by", left}});
     for (const auto& [row, several] : rows) {
-      const Occupancy& found = row.allowed;
-      table.add({fmt::format("{}", row.head_dim), row.variant,
-                 fmt::format("{}", row.needs.registers), fmt::format("{}", row.spill_bytes),
-                 kib(row.needs.shared), fmt::format("{}", found.by_registers),
-                 fmt::format("{}", found.by_shared_memory), fmt::format("{}", found.by_warps),
-                 fmt::format("{}", found.blocks),
-                 fmt::format("{}", found.blocks * row.needs.threads / 32),
-                 joined(found.limits) + (row.ablation ? "" : "; the rung's own") +
+      const BlocksAllowed& allowed = row.blocks_allowed;
+      table.add({fmt::format("{}", row.head_dim), row.variant, fmt::format("{}", row.registers),
+                 fmt::format("{}", row.spill_bytes), kib(row.shared_bytes),
+                 fmt::format("{}", allowed.registers), fmt::format("{}", allowed.shared_memory),
+                 fmt::format("{}", allowed.warps), fmt::format("{}", row.blocks_per_sm),
+                 fmt::format("{}", row.blocks_per_sm * row.threads / 32),
+                 joined(row.limited_by) + (row.ablation ? "" : "; the rung's own") +
                      (several ? fmt::format("; {}", row.entry) : "")});
     }
     printer_.say("\n");

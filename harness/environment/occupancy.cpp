@@ -27,9 +27,6 @@ constexpr std::array kLimits{
     SmLimits{90, 65536, 64, 32, kib(228), kib(227)},
 };
 
-// In the order of Limit.
-constexpr std::array<const char*, 4> kLimitNames{"registers", "shared memory", "warps", "blocks"};
-
 template <typename Integer>
 constexpr Integer round_up(Integer value, Integer unit) {
   return (value + unit - 1) / unit * unit;
@@ -58,16 +55,6 @@ const SmLimits* sm_limits(int sm) {
   const auto* const found =
       std::find_if(kLimits.begin(), kLimits.end(), [&](const SmLimits& l) { return l.sm == sm; });
   return found == kLimits.end() ? nullptr : found;
-}
-
-const char* to_string(Limit limit) {
-  return kLimitNames[static_cast<std::size_t>(limit)];
-}
-
-std::optional<Limit> parse_limit(std::string_view name) {
-  const auto* const found = std::find(kLimitNames.begin(), kLimitNames.end(), name);
-  if (found == kLimitNames.end()) return std::nullopt;
-  return static_cast<Limit>(found - kLimitNames.begin());
 }
 
 int allocated_registers(int registers_per_thread) {

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace fa {
@@ -35,11 +33,6 @@ struct BlockNeeds {
 };
 
 enum class Limit { registers, shared_memory, warps, blocks };
-
-/// "registers", "shared memory", "warps", "blocks".
-const char* to_string(Limit limit);
-/// Nothing for any other text.
-std::optional<Limit> parse_limit(std::string_view name);
 
 /// Blocks that each resource alone would allow, and what follows.
 struct Occupancy {

@@ -41,4 +41,9 @@ std::optional<Enum> named(std::string_view name) {
 /// what is not finite.
 Json rounded(double value);
 
+/// The keys of `whole`, at any depth, that `known` has not; null where it has all of them.
+Json unknown_of(const Json& whole, const Json& known);
+/// Adds to `known` what unknown_of() found beside it.
+void add_unknown(Json& known, const Json& unknown);
+
 }  // namespace fa

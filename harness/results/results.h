@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The result file, schema version 1 (results.schema.json beside this file).
+// The result file, schema version 1 (build/fa_schema results prints its JSON schema).
 #pragma once
 
 #include <filesystem>

@@ -28,7 +28,7 @@ struct LimitsReport {
   std::function<void(const std::string& text)> progress;
 };
 
-/// What is in limits.json (limits.schema.json beside this file).
+/// What is in limits.json.
 struct Limits {
   FileIdentity identity;
   std::vector<LimitRow> rows;

@@ -14,15 +14,6 @@ double in_unit(const std::string& unit, double per_second) {
   return per_second / (unit == "TFLOPS" ? 1e12 : 1e9);
 }
 
-Json rounded_or_null(const std::optional<double>& value) {
-  return value ? rounded(*value) : Json();
-}
-
-template <typename Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
 }  // namespace
 
 LimitRow empty_row(const Loop& loop, int blocks, std::int64_t count) {
@@ -66,27 +57,6 @@ void put_times(LimitRow& row, const Loop& loop, int iterations, std::int64_t cou
   }
   if (clock.power_w) row.power_w = std::round(*clock.power_w * 10) / 10;
   row.settle(Status::ok, "");
-}
-
-Json to_json(const LimitRow& row) {
-  return {{"id", row.id},
-          {"what", row.what},
-          {"entry", row.entry},
-          {"status", name_of(row.status)},
-          {"reason", row.reason},
-          {"unit", row.unit},
-          {"threads", row.threads},
-          {"blocks", row.blocks},
-          {"shared_bytes", row.shared_bytes},
-          {"buffer_bytes", or_null(row.buffer_bytes)},
-          {"iterations", or_null(row.iterations)},
-          {"work", or_null(row.work)},
-          {"time_ms", row.time_ms ? fa::to_json(*row.time_ms) : Json()},
-          {"rate", rounded_or_null(row.rate)},
-          {"rate_back_to_back", rounded_or_null(row.rate_back_to_back)},
-          {"per_clock_sm", rounded_or_null(row.per_clock_sm)},
-          {"clock_mhz", or_null(row.clock_mhz)},
-          {"power_w", or_null(row.power_w)}};
 }
 
 }  // namespace fa::limits

@@ -19,19 +19,29 @@ inline constexpr double kLaunchMs = 10;
 
 /// What a loop reached. What was not measured is nothing.
 struct LimitRow {
-  std::string id, what, entry;
-  Status status = Status::error;
-  std::string reason;  ///< empty when ok
-  std::string unit;
-  int threads = 0;  ///< of a thread block
-  int blocks = 0;   ///< of a launch
-  std::size_t shared_bytes = 0;
-  std::optional<std::int64_t> buffer_bytes;  ///< nothing: it reads operands
-  std::optional<int> iterations;             ///< of a launch
-  std::optional<double> work;                ///< FLOP, exponentials or bytes of a launch
-  std::optional<RowTimes> time_ms;
-  std::optional<double> rate, rate_back_to_back;  ///< in `unit`
-  std::optional<double> per_clock_sm, clock_mhz, power_w;
+  FA_FIELDS(LimitRow);
+  FA_FIELD(std::string, id, {}, "", .rules = R"({"pattern": "^[a-z0-9_]+$"})");
+  FA_FIELD(std::string, what, {}, "", .rules = kSomeText);
+  FA_FIELD(std::string, entry, {}, "", .rules = R"({"pattern": "^limit_"})");
+  FA_FIELD(Status, status, Status::error, "");
+  FA_FIELD(std::string, reason, {}, "Empty when ok.");
+  FA_FIELD(std::string, unit, {}, "Of rate.", .rules = R"({"enum": ["TFLOPS", "Gexp/s", "GB/s"]})");
+  FA_FIELD(int, threads, 0, "Of a thread block.", .least = 32);
+  FA_FIELD(int, blocks, 0, "Thread blocks of a launch.", .least = 1);
+  FA_FIELD(std::size_t, shared_bytes, 0, "Of a thread block.");
+  FA_FIELD(std::optional<std::int64_t>, buffer_bytes, {},
+           "What every iteration reads; null: operands.", .least = 1);
+  FA_FIELD(std::optional<int>, iterations, {}, "Of a launch.", .least = 1);
+  FA_FIELD(std::optional<double>, work, {}, "FLOP, exponentials or bytes of a launch.",
+           .exact = true, .rules = kPositive);
+  FA_FIELD(std::optional<RowTimes>, time_ms, {}, "");
+  FA_FIELD(std::optional<double>, rate, {}, "Of spaced launches.", .rules = kPositive);
+  FA_FIELD(std::optional<double>, rate_back_to_back, {}, "", .rules = kPositive);
+  FA_FIELD(std::optional<double>, per_clock_sm, {},
+           "FLOP, exponentials or bytes a clock and SM, of launches back to back.",
+           .rules = kPositive);
+  FA_FIELD(std::optional<double>, clock_mhz, {}, "Back to back.", .rules = kPositive);
+  FA_FIELD(std::optional<double>, power_w, {}, "Back to back.", .rules = kPositive);
 
   void settle(Status to, std::string why) { status = to, reason = std::move(why); }
 };
@@ -43,7 +53,5 @@ LimitRow empty_row(const Loop& loop, int blocks, std::int64_t count);
 /// cannot be those of the work.
 void put_times(LimitRow& row, const Loop& loop, int iterations, std::int64_t count,
                const ItemTimes& times, const ClockReading& clock, int sms);
-
-Json to_json(const LimitRow& row);
 
 }  // namespace fa::limits

@@ -2,10 +2,21 @@
 #include "harness/measure/timeline/row.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
-namespace fa::timeline {
+namespace fa {
+
+Json JsonForm<timeline::Event>::write(const timeline::Event& event, const FieldFacts& /*facts*/) {
+  return {event.clock, static_cast<std::uint32_t>(event.kind), event.detail};
+}
+
+Json JsonForm<timeline::Event>::schema(const FieldFacts& facts) {
+  return JsonForm<std::array<std::uint32_t, 3>>::schema(facts);
+}
+
+namespace timeline {
 namespace {
 
 std::span<const Stamp> of_warp(std::span<const Stamp> stamps, std::size_t warp) {
@@ -24,14 +35,6 @@ std::uint32_t first_clock(std::span<const Stamp> stamps) {
     if (!first || static_cast<std::int32_t>(clock - *first) < 0) first = clock;
   }
   return first.value_or(0);
-}
-
-Json to_json(const WarpEvents& warp) {
-  Json events = Json::array();
-  for (const Event& event : warp.events) {
-    events.push_back({event.clock, static_cast<std::uint32_t>(event.kind), event.detail});
-  }
-  return {{"warp", warp.warp}, {"complete", warp.complete}, {"events", std::move(events)}};
 }
 
 }  // namespace
@@ -55,21 +58,6 @@ std::vector<WarpEvents> warp_events(std::span<const Stamp> stamps) {
   return warps;
 }
 
-Json to_json(const TimelineRow& row) {
-  Json warps = Json::array();
-  for (const WarpEvents& warp : row.warps) warps.push_back(to_json(warp));
-  return {{"id", row.id},
-          {"variant", row.variant},
-          {"entry", row.entry},
-          {"problem", fa::to_json(row.problem, RowInputs())},
-          {"threads", row.threads},
-          {"blocks", row.blocks},
-          {"block", row.block},
-          {"plain_ms", fa::to_json(row.plain_ms)},
-          {"stamped_ms", fa::to_json(row.stamped_ms)},
-          {"warps", std::move(warps)}};
-}
-
 Json timeline_document(const Timeline& timeline) {
   Json rows = Json::array();
   for (const TimelineRow& row : timeline.rows) rows.push_back(to_json(row));
@@ -82,4 +70,5 @@ Json timeline_document(const Timeline& timeline) {
           {"rows", std::move(rows)}};
 }
 
-}  // namespace fa::timeline
+}  // namespace timeline
+}  // namespace fa

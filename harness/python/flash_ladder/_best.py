@@ -8,11 +8,11 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flash_ladder import _native, _paths
 from flash_ladder._errors import Refused
-from flash_ladder._problem import FEW_QUERIES, Problem, check_rung
+from flash_ladder._problem import FEW_QUERIES, Problem, check_rung, problem_of
 
 BEST = "best"
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def kind_of(problem: Problem) -> Kind:
     few = problem.seq_q <= FEW_QUERIES
     return Kind(
         dtype=problem.dtype,
-        e4m3=problem.e4m3,
+        e4m3=problem.cache is not None,
         few=few,
         head_dim=problem.head_dim,
         causal=problem.causal and problem.seq_q > 1,
@@ -59,24 +59,6 @@ def kind_of(problem: Problem) -> Kind:
         rows=problem.heads // problem.kv_heads * problem.seq_q if few else 1,
         seq=problem.seq_kv if few else math.sqrt(problem.seq_q * problem.seq_kv),
         heads=problem.batch * (problem.kv_heads if few else problem.heads),
-    )
-
-
-def kind_of_row(row: Mapping[str, Any]) -> Kind:
-    problem = row["problem"]
-    shape = {name: problem[name] for name in ("batch", "heads", "seq_q", "seq_kv", "head_dim")}
-    return kind_of(
-        Problem(
-            **shape,
-            causal=problem["causal"],
-            dtype=problem["dtype"],
-            lse=False,
-            scale=1,
-            kv_heads=problem.get("kv_heads", problem["heads"]),
-            page=problem.get("page", 0),
-            lengths=() if "lengths" in problem else None,
-            e4m3="cache" in problem,
-        )
     )
 
 
@@ -90,7 +72,9 @@ def measured() -> Mapping[Kind, tuple[str, ...]]:
             plain = problem.get("inputs", "normal") == "normal" and problem.get("spread", 1) == 1
             if row["kind"] != "rung" or row["status"] != "ok" or row["ablation"] or not plain:
                 continue
-            times.setdefault(kind_of_row(row), {})[row["id"]] = row["time_ms"]["median"]
+            times.setdefault(kind_of(problem_of(problem, Problem)), {})[row["id"]] = row["time_ms"][
+                "median"
+            ]
     return {kind: tuple(sorted(of, key=lambda rung: of[rung])) for kind, of in times.items()}
 
 

@@ -101,7 +101,7 @@ def choose(problem: Problem, rung: str) -> str:
     """The rung, or the best one. Refused where it does not take the problem, EnvironmentFailure
     where there is no memory for it: nothing has been taken yet."""
     library, message = _native.library(), _native.Message()
-    given = _native.c_problem(problem)
+    given = _native.problem_text(problem)
 
     def takes(candidate: str) -> str:
         word = candidate.encode()
@@ -117,7 +117,7 @@ def run(problem: Problem, rung: str, addresses: dict[str, int]) -> None:
     """Runs the rung on the tensors at these addresses; Ctrl-C ends it."""
     message = _native.Message()
     library = _native.library()
-    given = _native.c_problem(problem)
+    given = _native.problem_text(problem)
     folder = os.fsencode(_paths.ptx_folder())
     tensors = _native.CTensors(**addresses)
     status = interruptible(

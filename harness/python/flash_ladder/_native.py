@@ -4,37 +4,18 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
-from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint8, c_void_p
+import json
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_void_p
 from pathlib import Path
 
 from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
-from flash_ladder._problem import DTYPES, Problem
+from flash_ladder._problem import Problem
 
-VERSION = 4
+VERSION = 5
 MESSAGE_BYTES = 4096
-
-
-class CProblem(ctypes.Structure):
-    """fa_attention_problem."""
-
-    _fields_ = [
-        ("batch", c_int64),
-        ("heads", c_int64),
-        ("seq_q", c_int64),
-        ("seq_kv", c_int64),
-        ("head_dim", c_int32),
-        ("causal", c_int32),
-        ("dtype", c_int32),
-        ("lse", c_int32),
-        ("scale", c_double),
-        ("kv_heads", c_int64),
-        ("page", c_int64),
-        ("pages", c_int64),
-        ("lengths", POINTER(c_int32)),
-        ("e4m3", c_int32),
-    ]
 
 
 class CTensors(ctypes.Structure):
@@ -58,7 +39,7 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fa_attention_rungs": (c_char_p, []),
     "fa_attention_plan_make": (
         c_int32,
-        [POINTER(CProblem), c_char_p, c_int32, POINTER(c_void_p), *FAILURE],
+        [c_char_p, c_char_p, c_int32, POINTER(c_void_p), *FAILURE],
     ),
     "fa_attention_plan_free": (None, [c_void_p]),
     "fa_attention_scratch_count": (c_int32, [c_void_p]),
@@ -69,9 +50,9 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     ),
     "fa_attention_run_on_machine": (
         c_int32,
-        [POINTER(CProblem), c_char_p, c_char_p, POINTER(CTensors), POINTER(c_uint8), *FAILURE],
+        [c_char_p, c_char_p, c_char_p, POINTER(CTensors), POINTER(c_uint8), *FAILURE],
     ),
-    "fa_attention_machine_takes": (c_int32, [POINTER(CProblem), c_char_p, *FAILURE]),
+    "fa_attention_machine_takes": (c_int32, [c_char_p, c_char_p, *FAILURE]),
 }
 
 
@@ -106,24 +87,9 @@ def rung_ids() -> tuple[str, ...]:
     return tuple(library().fa_attention_rungs().decode().split(","))
 
 
-def c_problem(problem: Problem) -> CProblem:
-    lengths = problem.lengths
-    return CProblem(
-        problem.batch,
-        problem.heads,
-        problem.seq_q,
-        problem.seq_kv,
-        problem.head_dim,
-        problem.causal,
-        DTYPES.index(problem.dtype),
-        problem.lse,
-        problem.scale,
-        problem.kv_heads,
-        problem.page,
-        problem.pages,
-        None if lengths is None else (c_int32 * len(lengths))(*lengths),
-        problem.e4m3,
-    )
+def problem_text(problem: Problem) -> bytes:
+    """The problem as the library reads it."""
+    return json.dumps(dataclasses.asdict(problem)).encode()
 
 
 class Message:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 from flash_ladder._errors import Refused
 
 Shape = tuple[int, ...]
 Described = tuple[Sequence[int], str]  # shape and dtype
 LONGEST_NAME = 80
-DTYPES = ("float16", "float32")  # as the C interface numbers them
+DTYPES = ("float16", "float32")
 E4M3 = ("float8_e4m3fn", "uint8")  # of k and v; uint8 holds its bits, for numpy has no such type
 MOST_DIM = 65536
 FEW_QUERIES = 16  # new queries that a rung against a cache takes at most
@@ -23,7 +24,8 @@ LEAST_SCALE, GREATEST_SCALE = 2.0**-126, 2.0**13
 
 @dataclass(frozen=True)
 class Problem:
-    """One forward pass. Query i of a causal one sees keys j <= i + keys - seq_q."""
+    """One forward pass, with the names that the C interface and result files have. Query i of a
+    causal one sees keys j <= i + keys - seq_q."""
 
     batch: int
     heads: int
@@ -38,7 +40,17 @@ class Problem:
     page: int = 0  # keys of a page; 0: k and v are not paged
     pages: int = 0  # that are stored
     lengths: tuple[int, ...] | None = None  # keys of each batch entry; None: seq_kv
-    e4m3: bool = False  # k and v, with scales
+    cache: str | None = None  # type of k and v where they have scales
+
+
+P = TypeVar("P", bound=Problem)
+
+
+def problem_of(given: Mapping[str, Any], kind: type[P]) -> P:
+    """The problem that a row of a result file, or the library, names."""
+    known = {each.name: given[each.name] for each in fields(kind) if each.name in given}
+    absent = {"lse": False, "scale": given["head_dim"] ** -0.5, "kv_heads": given["heads"]}
+    return kind(**absent | known)
 
 
 def make_problem(
@@ -88,7 +100,7 @@ def make_problem(
         page=page,
         pages=pages,
         lengths=None if lengths is None else tuple(lengths),
-        e4m3=e4m3,
+        cache="float8_e4m3" if e4m3 else None,
     )
 
 

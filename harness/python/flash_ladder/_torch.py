@@ -117,7 +117,7 @@ class Plan:
 
     def __init__(self, problem: Problem, rung: str, device: int) -> None:
         library, message = _native.library(), _native.Message()
-        handle, given = ctypes.c_void_p(), _native.c_problem(problem)
+        handle, given = ctypes.c_void_p(), _native.problem_text(problem)
         message.check(
             library.fa_attention_plan_make(
                 given, rung.encode(), device, handle, message.buffer, _native.MESSAGE_BYTES

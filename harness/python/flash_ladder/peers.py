@@ -5,33 +5,25 @@ beside the rungs, such as scripts/peers.py. Needs neither numpy nor torch."""
 from __future__ import annotations
 
 import ctypes
+import functools
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from flash_ladder._errors import Refused
+from flash_ladder._problem import DTYPES, Problem, problem_of
 
-API_VERSION = 3
+API_VERSION = 4
 OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
-FLOAT16, FLOAT32 = range(2)
+FLOAT16, FLOAT32 = DTYPES
 
 
-class PeerProblem(ctypes.Structure):
-    """fa_peer_problem."""
+@dataclass(frozen=True)
+class PeerProblem(Problem):
+    """What a callback is asked about."""
 
-    _fields_ = [
-        ("batch", ctypes.c_int64),
-        ("heads", ctypes.c_int64),
-        ("seq_q", ctypes.c_int64),
-        ("seq_kv", ctypes.c_int64),
-        ("head_dim", ctypes.c_int32),
-        ("causal", ctypes.c_int32),
-        ("scale", ctypes.c_double),
-        ("dtype", ctypes.c_int32),
-        ("device", ctypes.c_int32),
-        ("kv_heads", ctypes.c_int64),
-        ("page", ctypes.c_int64),
-        ("lengths", ctypes.c_int64),
-    ]
+    device: int = 0  # the ordinal of the GPU that holds the tensors
 
     @property
     def q_shape(self) -> tuple[int, int, int, int]:
@@ -42,14 +34,19 @@ class PeerProblem(ctypes.Structure):
         return (self.batch, self.kv_heads, self.seq_kv, self.head_dim)
 
 
-ProblemPointer = ctypes.POINTER(PeerProblem)
+@functools.lru_cache
+def peer_problem(text: bytes) -> PeerProblem:
+    """The problem that a callback is given."""
+    return problem_of(json.loads(text), PeerProblem)
+
+
 SupportsCallback = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ProblemPointer, ctypes.c_void_p, ctypes.c_int32
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int32
 )
 LaunchCallback = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,  # user
-    ProblemPointer,
+    ctypes.c_char_p,
     ctypes.c_void_p,  # q
     ctypes.c_void_p,  # k
     ctypes.c_void_p,  # v

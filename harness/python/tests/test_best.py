@@ -90,7 +90,8 @@ def test_the_committed_measurements_are_read() -> None:
 @pytest.mark.parametrize("e4m3", [False, True])
 def test_few_queries_take_a_rung_for_a_cache(changes: dict[str, Any], e4m3: bool) -> None:
     shape = {"batch": 2, "heads": 32, "kv_heads": 8, "seq_q": 1, "seq_kv": 8192, "head_dim": 128}
-    plain = {"causal": False, "dtype": "float16", "lse": False, "scale": 0.1, "e4m3": e4m3}
+    plain = {"causal": False, "dtype": "float16", "lse": False, "scale": 0.1}
+    plain["cache"] = "float8_e4m3" if e4m3 else None
     first = next(_best.candidates(Problem(**shape | plain | changes)))
     reads_e4m3 = e4m3 and "seq_q" not in changes
     assert first in {"51d", "52"} if reads_e4m3 else "40" <= first <= "53"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from flash_ladder import _paths
 from ptxvm import _native as machine
 
 CASES = [
-    (attention.CProblem, "attention.h", "fa_attention_problem", 96),
     (attention.CTensors, "attention.h", "fa_attention_tensors", 64),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 120),
@@ -35,6 +35,25 @@ def test_layout(repository: Path, structure: Any, header: str, name: str, size: 
     offsets = [int(number) for number in re.findall(r"offset (\d+)", body)]
     assert offsets == [getattr(structure, field[0]).offset for field in structure._fields_]
     assert ctypes.sizeof(structure) == size
+
+
+def test_a_problem_is_read_strictly() -> None:
+    shape = {"batch": 1, "heads": 1, "seq_q": 128, "seq_kv": 128, "head_dim": 64}
+    whole = shape | {"causal": False, "dtype": "float16"}
+    takes = attention.library().fa_attention_machine_takes
+
+    def answer(problem: dict[str, Any]) -> str:
+        message = attention.Message()
+        text = json.dumps(problem).encode()
+        status = takes(text, b"06", message.buffer, attention.MESSAGE_BYTES)
+        assert status == (2 if message.buffer.value else 0)
+        return message.buffer.value.decode()
+
+    assert answer(whole) == ""
+    assert answer(shape | {"causal": False}).endswith("key 'dtype' not found")
+    for name, value in (("batch", 0), ("heads", 1.5), ("dtype", "int8"), ("causal", 1)):
+        assert answer(whole | {name: value}) != "", name
+    assert answer(whole | {"softcap": 30}) == 'a problem has no {"softcap":30}'
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:

@@ -104,13 +104,6 @@ TEST_CASE("a card that is not known has no limits") {
         std::vector{Limit::shared_memory});
 }
 
-TEST_CASE("names of limits lead back to them") {
-  for (const Limit limit : {Limit::registers, Limit::shared_memory, Limit::warps, Limit::blocks}) {
-    CHECK(parse_limit(to_string(limit)) == limit);
-  }
-  CHECK_FALSE(parse_limit("luck"));
-}
-
 #ifdef FA_HAS_CALCULATOR
 /// A card as the runtime would describe it.
 cudaOccDeviceProp described(const SmLimits& limits) {

@@ -17,9 +17,13 @@ TEST_CASE("a row of computed occupancy is what is in the file") {
   row.entry = "fa_06_batched_d128";
   row.head_dim = 128;
   row.sm = 90;
-  row.needs = {.threads = 128, .registers = 255, .shared = 65536};
+  row.threads = 128;
+  row.registers = 255;
+  row.shared_bytes = 65536;
   row.spill_bytes = 8;
-  row.allowed = occupancy(*sm_limits(90), row.needs);
+  row.blocks_allowed.shared_memory = 3;
+  row.blocks_per_sm = 2;
+  row.limited_by = {Limit::registers};
   const Json json = to_json(row);
   CHECK(json["sm"] == 90);
   CHECK(json["ablation"] == false);

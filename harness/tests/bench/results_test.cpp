@@ -10,6 +10,8 @@
 
 #include "harness/environment/build.h"
 #include "harness/io/file.h"
+#include "harness/measure/limits/row.h"
+#include "harness/results/occupancy_row.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 
@@ -112,6 +114,7 @@ TEST_CASE("a problem survives the way through JSON") {
 TEST_CASE("names of kinds and states lead back to them, and nothing else does") {
   for (const auto& [value, name] : kNamesOf<Status>) CHECK(named<Status>(name) == value);
   for (const auto& [value, name] : kNamesOf<RowKind>) CHECK(named<RowKind>(name) == value);
+  for (const auto& [value, name] : kNamesOf<Limit>) CHECK(named<Limit>(name) == value);
   CHECK_FALSE(named<Status>("OK"));
   CHECK_FALSE(named<Status>(""));
   CHECK(std::size(kNamesOf<Status>) == static_cast<std::size_t>(Status::error) + 1);
@@ -142,10 +145,69 @@ TEST_CASE("every committed row is read and written without a change") {
   }
 }
 
-TEST_CASE("a key of a row that this program does not know is kept") {
-  Json json = to_json(row("01", 512));
+template <typename AnyRow>
+void check_rows_of(const char* file) {
+  const Json document = Json::parse(slurp(source_path(file)));
+  for (const Json& row : document["rows"]) REQUIRE(to_json(from_json<AnyRow>(row)) == row);
+}
+
+TEST_CASE("so is every committed row of limits and of computed occupancy") {
+  check_rows_of<limits::LimitRow>("plots/results/h100/limits.json");
+  check_rows_of<limits::LimitRow>("plots/results/h200/limits.json");
+  check_rows_of<OccupancyRow>("plots/results/occupancy.json");
+}
+
+TEST_CASE("a key of a row that this program does not know is kept at any depth") {
+  Row timed = row("01", 512);
+  timed.time_ms = RowTimes{.median = 1, .p10 = 1, .p90 = 1, .min = 1, .n = 3};
+  timed.launches = {{.entry = "first", .time_ms = timed.time_ms}, {.entry = "second"}};
+  Json json = to_json(timed);
   json["of_tomorrow"] = {1, 2};
+  json["problem"]["softcap"] = 30;
+  json["time_ms"]["p99"] = 2;
+  json["launches"][1]["resources"]["barriers"] = 4;
+  CHECK(row_from_json(json).key == timed.key);
   CHECK(to_json(row_from_json(json)).dump() == json.dump());
+}
+
+/// A row of tomorrow: a line each is all that its new columns take.
+struct WiderProblem {
+  FA_FIELDS(WiderProblem);
+  FA_FIELD(double, softcap, 0, "Scores stay below.", .if_set = true, .rules = kPositive);
+};
+struct WiderRow {
+  FA_FIELDS(WiderRow);
+  FA_FIELD(Row, today, {}, "", .key = "");
+  FA_FIELD(WiderProblem, problem, {}, "", .key = "problem");
+  FA_FIELD(std::optional<double>, joules, {}, "Of a launch.", .rules = kPositive);
+};
+
+TEST_CASE("a line in a struct is a column of its file, of the reader and of the schema") {
+  WiderRow wide{.today = row("01", 512)};
+  Json json = to_json(wide.today);
+  json["joules"] = nullptr;
+  CHECK(to_json(wide) == json);
+  CHECK(from_json<WiderRow>(json) == wide);
+
+  wide.joules = 0.5, wide.problem.softcap = 30;
+  json["joules"] = 0.5, json["problem"]["softcap"] = 30.0;
+  CHECK(to_json(wide) == json);
+  CHECK(from_json<WiderRow>(json) == wide);
+  json["joules"] = "much";
+  CHECK_THROWS(from_json<WiderRow>(json));
+
+  Json schema = schema_of<Row>();
+  schema["required"].push_back("joules");
+  schema["properties"]["joules"] = {{"type", {"number", "null"}},
+                                    {"minimum", 0},
+                                    {"description", "Of a launch."},
+                                    {"exclusiveMinimum", 0}};
+  schema["properties"]["problem"]["properties"]["softcap"] = {{"type", "number"},
+                                                              {"minimum", 0},
+                                                              {"description", "Scores stay below."},
+                                                              {"not", {{"const", 0.0}}},
+                                                              {"exclusiveMinimum", 0}};
+  CHECK(schema_of<WiderRow>() == schema);
 }
 
 TEST_CASE("a damaged row is an error, not a row") {

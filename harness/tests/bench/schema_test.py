@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""schema_test.py SCHEMA FILE: the file that the C++ tests wrote is valid, and damaged copies are not."""
+"""schema_test.py FA_SCHEMA FILE: the file that the C++ tests wrote is valid, and damaged copies are not."""
 
 import copy
 import json
+import subprocess
 import sys
 from typing import Any
 
@@ -15,8 +16,7 @@ except ImportError:
 
 
 def main() -> int:
-    with open(sys.argv[1], encoding="utf-8") as file:
-        schema = json.load(file)
+    schema = json.loads(subprocess.check_output([sys.argv[1], "results"]))
     with open(sys.argv[2], encoding="utf-8") as file:
         sample = json.load(file)
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -37,8 +37,23 @@ def rungs() -> list[dict]:
 
 class Basics(CliCase):
     def test_help(self) -> None:
-        self.fa("--help", code=OK, out=r".*list.*run.*check.*explain.*compare.*plan.*bench.*tune.*limits.*completions.*Exit codes.*")
-        for command in ("list", "run", "check", "explain", "compare", "plan", "bench", "tune", "limits", "completions"):
+        self.fa(
+            "--help",
+            code=OK,
+            out=r".*list.*run.*check.*explain.*compare.*plan.*bench.*tune.*limits.*completions.*Exit codes.*",
+        )
+        for command in (
+            "list",
+            "run",
+            "check",
+            "explain",
+            "compare",
+            "plan",
+            "bench",
+            "tune",
+            "limits",
+            "completions",
+        ):
             out = self.fa(command, "--help", code=OK, out=rf".*{command}.*")
             self.assertLessEqual(max(map(len, out.splitlines())), 100, command)
             self.assertNotIn("{", out)
@@ -52,11 +67,15 @@ class Basics(CliCase):
     def test_help_of_a_command(self) -> None:
         self.assertEqual(self.fa("help", code=OK, out=r".+"), self.fa("--help", code=OK, out=r".+"))
         self.refused("help", "bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
-        self.assertEqual(self.fa("help", "help", code=OK, out=r".+"), self.fa("help", code=OK, out=r".+"))
+        self.assertEqual(
+            self.fa("help", "help", code=OK, out=r".+"), self.fa("help", code=OK, out=r".+")
+        )
         self.refused("help", "run", "06", says="help takes one command, not 2")
 
     def test_no_command(self) -> None:
-        self.refused(says="no command given; allowed: list, run, check, explain, compare, plan, bench, tune, limits")
+        self.refused(
+            says="no command given; allowed: list, run, check, explain, compare, plan, bench, tune, limits"
+        )
 
     def test_unknown_command(self) -> None:
         self.refused("bnech", says=r"command 'bnech' is unknown \(did you mean 'bench'\?\)")
@@ -75,7 +94,11 @@ class Basics(CliCase):
     def test_no_word_is_ignored(self) -> None:
         for words in (("run", "06", "--", "--seq", "5"), ("run", "06", "--"), ("--", "run", "06")):
             self.refused(*words, says="'--' is not understood")
-        for words in (("run", "06", "--causal=false"), ("run", "09", "--lse=3"), ("list", "--json=no")):
+        for words in (
+            ("run", "06", "--causal=false"),
+            ("run", "09", "--lse=3"),
+            ("list", "--json=no"),
+        ):
             says = rf"{words[-1].partition('=')[0]} takes no value; see fa {words[0]} --help"
             self.refused(*words, says=says)
 
@@ -104,12 +127,17 @@ class List(CliCase):
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
     def listed(self, *words: str) -> list[str]:
-        return [row["id"] for row in json.loads(self.fa("list", *words, "--json", code=OK, out=r".+"))["rungs"]]
+        return [
+            row["id"]
+            for row in json.loads(self.fa("list", *words, "--json", code=OK, out=r".+"))["rungs"]
+        ]
 
     def test_pattern(self) -> None:
         all_rungs = rungs()
         self.assertEqual(self.listed("6"), ["06"])
-        self.assertEqual(self.listed("hopper"), [r["id"] for r in all_rungs if r["family"] == "hopper"])
+        self.assertEqual(
+            self.listed("hopper"), [r["id"] for r in all_rungs if r["family"] == "hopper"]
+        )
         ragged = [r["id"] for r in all_rungs if r["ragged"] and r["family"] == "ampere"]
         self.assertEqual(self.listed("ragged", "ampere"), ragged)
         causal = [r["id"] for r in all_rungs if r["causal"]]
@@ -129,7 +157,9 @@ class List(CliCase):
         self.assertEqual([row["idea"] for row in rows], [rung["idea"] for rung in rungs()])
         text = self.fa("list", "06", "--format", "markdown", code=OK, out=r".+")
         self.assertRegex(text, r"\| rung \|[^\n]*\|\n\|---\|[^\n]*\n\| 06_batched \|")
-        self.refused("list", "--format", "html", says="'html' is unknown; allowed: text, csv, markdown")
+        self.refused(
+            "list", "--format", "html", says="'html' is unknown; allowed: text, csv, markdown"
+        )
 
     def test_json_names_files_that_exist(self) -> None:
         ids = [rung["id"] for rung in rungs()]
@@ -149,25 +179,47 @@ class Plan(CliCase):
     def test_the_launches_of_a_rung(self) -> None:
         self.fa("plan", "06", "--seq", "256", code=OK, out=r"06_batched on B=1 H=2 Nq=256 .*\n"
                 r"  fa_06_batched_d128: grid 2 x 2 x 1, 128 threads, \d+ bytes of dynamic shared memory\n")  # fmt: skip
-        self.fa("plan", "a0", "--seq", "256", code=OK, out=r".*\n( .*\n){3}  scratch: S and P, 524288 bytes\n")
+        self.fa(
+            "plan",
+            "a0",
+            "--seq",
+            "256",
+            code=OK,
+            out=r".*\n( .*\n){3}  scratch: S and P, 524288 bytes\n",
+        )
 
     def test_nothing_to_plan(self) -> None:
         for words in (("06",), ("06", "--json"), ("06", "05", "--seq", "64")):
             self.refused("plan", *words, "--dim", "7", says="head_dim 7 is not one of 64, 128")
-        self.refused("plan", "47", says="seq_q 512 is above 1, .*; --seq 1 --seq-kv 512 are one query")
+        self.refused(
+            "plan", "47", says="seq_q 512 is above 1, .*; --seq 1 --seq-kv 512 are one query"
+        )
         self.fa("plan", "06", "--dim", "7,64", code=OK, out=r".*unsupported: .*\n.*grid.*")
 
     def test_json_has_every_argument_and_every_refusal(self) -> None:
         text = self.fa("plan", "31", "06", "--seq", "300", "--json", code=OK, out=r".+")
         self.assertRegex(json.loads(text)["plans"][0]["refused"], "300 is not a multiple")
-        text = self.fa("plan", "33", "--seq", "256", "--dim", "64,128", "--causal", "--json", code=OK, out=r".+")
+        text = self.fa(
+            "plan",
+            "33",
+            "--seq",
+            "256",
+            "--dim",
+            "64,128",
+            "--causal",
+            "--json",
+            code=OK,
+            out=r".+",
+        )
         plans = json.loads(text)["plans"]
         self.assertEqual([plan["problem"]["head_dim"] for plan in plans], [64, 128])
         launch = plans[1]["launches"][0]
         self.assertEqual(launch["arguments"][0]["map"]["tensor"], "q")
         self.assertEqual(launch["arguments"][0]["map"]["extents"][:4], [64, 256, 2, 2])
         self.assertIn({"scratch": 0}, launch["arguments"])
-        self.assertEqual(plans[1]["scratch"], [{"name": "tile counter", "bytes": 8, "zeroed": True}])
+        self.assertEqual(
+            plans[1]["scratch"], [{"name": "tile counter", "bytes": 8, "zeroed": True}]
+        )
 
     def test_a_cache_on_a_card_of_any_size(self) -> None:
         cache = ("--batch", "2", "--heads", "8", "--kv-heads", "2", "--seq", "1", "--seq-kv", "640")
@@ -179,7 +231,9 @@ class Plan(CliCase):
         self.assertEqual(arguments[5:7], [{"tensor": "lengths"}, {"tensor": "page_table"}])
         blocks = {}
         for sms in ("1", "132"):
-            plans = json.loads(self.fa("plan", "46", *cache, "--sms", sms, "--json", code=OK, out=r".+"))["plans"]
+            plans = json.loads(
+                self.fa("plan", "46", *cache, "--sms", sms, "--json", code=OK, out=r".+")
+            )["plans"]
             blocks[sms] = plans[0]["launches"][0]["grid"][0]
         self.assertEqual(blocks, {"1": 2, "132": 40})  # two an SM; 10 tiles of 64 keys for 4 heads
         self.fa("plan", "46", "--sms", "0", code=USAGE, err=r".*--sms.*")
@@ -187,7 +241,11 @@ class Plan(CliCase):
 
 class RungWords(CliCase):
     def test_unknown_rung(self) -> None:
-        self.refused("run", "99", says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: .*\(fp32, ampere, hopper, decode")
+        self.refused(
+            "run",
+            "99",
+            says=r"rung '99' is unknown \(did you mean '09'\?\); allowed: .*\(fp32, ampere, hopper, decode",
+        )
         self.refused("run", "batchd", says=r"rung 'batchd' is unknown \(did you mean 'batched'\?\)")
         self.refused("run", "06_Batched", says=r"is unknown \(did you mean '06_batched'\?\)")
         self.refused("check", "06x", says="rung '06x' is unknown")
@@ -195,12 +253,27 @@ class RungWords(CliCase):
 
     def test_empty_words(self) -> None:
         for command in ("run", "explain"):
-            self.refused(command, "06", "--tile", "", says="--tile '' is not a tile, such as 64x32w2; fa list")
+            self.refused(
+                command,
+                "06",
+                "--tile",
+                "",
+                says="--tile '' is not a tile, such as 64x32w2; fa list",
+            )
         self.refused("compare", "05@", "06", says="rung '05@': tile '' is not a tile, such as")
         self.refused("list", "", says="pattern '' means no rung")
         for command in ("run", "check", "plan", "explain", "tune"):
             self.refused(command, "", says="rung '' is unknown")
-        for option in ("--seq", "--dim", "--batch", "--device", "--inputs", "--spread", "--threads", "--lengths"):
+        for option in (
+            "--seq",
+            "--dim",
+            "--batch",
+            "--device",
+            "--inputs",
+            "--spread",
+            "--threads",
+            "--lengths",
+        ):
             self.refused("run", "06", option, "", says=f"{option} '' is ")
 
     def test_run_takes_one(self) -> None:
@@ -261,12 +334,19 @@ class BadProblems(CliCase):
         self.refused("check", "--suite", "big", says="'big' is unknown; allowed: quick, full")
         self.refused("bench", "--l2", "cold", says="'cold' is unknown; allowed: flush, warm")
         self.refused("bench", "none", says="nothing to measure")
-        self.refused("check", "fp32", "--mutants", says="--mutants checks no rung, and 'fp32' is one")
+        self.refused(
+            "check", "fp32", "--mutants", says="--mutants checks no rung, and 'fp32' is one"
+        )
 
 
 class NoGpu(CliCase):
     def test_what_needs_one_says_so(self) -> None:
-        for words in (("run", "06", "--device", "gpu"), ("check", "--device", "gpu"), ("bench",), ("limits",)):
+        for words in (
+            ("run", "06", "--device", "gpu"),
+            ("check", "--device", "gpu"),
+            ("bench",),
+            ("limits",),
+        ):
             self.refused(*words, code=ENVIRONMENT, says=NO_GPU)
 
     def test_the_file_is_not_created(self) -> None:
@@ -295,7 +375,9 @@ class Tune(CliCase):
         self.refused("tune", "all", says="'all' means")
         self.refused("tune", "06", "07", says="unexpected argument '07'")
         self.refused("tune", "06", "--tiles", "1x2w3", says="tile 1x2w3 is not one of 128x64w4, ")
-        self.refused("tune", "06", "--tiles", "128x64w4,", says="--tiles '128x64w4,' has an empty entry")
+        self.refused(
+            "tune", "06", "--tiles", "128x64w4,", says="--tiles '128x64w4,' has an empty entry"
+        )
         self.refused("tune", "06", "--tiles", "128x64w4,128x64w4", says="names 128x64w4 twice")
         self.refused("tune", "06", "--dim", "96", says="head_dim 96 is not one of 64, 128")
         self.refused("tune", "06", "--seq", "500", says="500 is not a multiple")
@@ -329,7 +411,9 @@ class Tune(CliCase):
             least = [name for name in self.LIMITS if allowed[name] == row["blocks_per_sm"]]
             self.assertEqual(row["limited_by"], least)
             self.assertNotIn("time_ms", row)
-        self.fa(*words, code=USAGE, err=r"(fa: [^\n]*\n)?fa: error: [^\n]*--overwrite replaces it\n")
+        self.fa(
+            *words, code=USAGE, err=r"(fa: [^\n]*\n)?fa: error: [^\n]*--overwrite replaces it\n"
+        )
         self.fa(*words, "--overwrite", code=OK, out=r".+", err=r"(fa: [^\n]*\n)?")
 
     def test_every_launch_of_a_plan_has_its_row(self) -> None:
@@ -347,7 +431,9 @@ class Files(CliCase):
         path.write_bytes(data)
         return path
 
-    def run_with(self, q: Path, k: Path, v: Path, *more: object, code: int = USAGE, says: str) -> None:
+    def run_with(
+        self, q: Path, k: Path, v: Path, *more: object, code: int = USAGE, says: str
+    ) -> None:
         self.refused("run", "06", "--q", q, "--k", k, "--v", v, *more, code=code, says=says)
 
     def test_good_files_reach_the_device(self) -> None:
@@ -368,7 +454,18 @@ class Files(CliCase):
         query = self.write("query.npy", npy_bytes((1, 4, 1, 64)))
         cache = self.write("cache.npy", npy_bytes((1, 2, 128, 64)))
         self.fa(
-            *("run", "52", "--q", query, "--k", cache, "--v", cache, "--json", self.folder / "e.json"),
+            *(
+                "run",
+                "52",
+                "--q",
+                query,
+                "--k",
+                cache,
+                "--v",
+                cache,
+                "--json",
+                self.folder / "e.json",
+            ),
             code=OK,
             out="52_e4m3 " + CORRECT,
             err=rf"fa: [^\n]*takes float16, K and V float8_e4m3: converted\n{ON_VM}",
@@ -484,7 +581,13 @@ class Completions(CliCase):
 
     def test_zsh_names_every_option(self) -> None:
         script = self.fa("completions", "zsh", code=OK, out=r"#compdef fa\n.+")
-        for words in ("'--seq-kv[", "'--device[", ":value:(auto gpu vm)", ":file:_files", "'bench:"):
+        for words in (
+            "'--seq-kv[",
+            "'--device[",
+            ":value:(auto gpu vm)",
+            ":file:_files",
+            "'bench:",
+        ):
             self.assertIn(words, script)
         if zsh := shutil.which("zsh"):
             subprocess.run([zsh, "-n", "-c", script], check=True)
@@ -506,7 +609,7 @@ class Library(CliCase):
         return self.library.fa_bench(len(words), argv, None, 0)
 
     def test_version(self) -> None:
-        self.assertEqual(self.library.fa_api_version(), 3)
+        self.assertEqual(self.library.fa_api_version(), 4)
 
     def test_codes(self) -> None:
         self.assertEqual(self.bench("--seqs", "12abc"), USAGE)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import itertools
+import json
 import re
 import unittest
 from contextlib import nullcontext
@@ -14,6 +16,7 @@ from unittest import mock
 import support
 
 import peers
+from flash_ladder._problem import problem_of
 from flash_ladder.peers import API_VERSION
 
 HEADER = support.REPOSITORY / "harness" / "capi" / "capi.h"
@@ -21,8 +24,12 @@ HEADER = support.REPOSITORY / "harness" / "capi" / "capi.h"
 
 def problem(**changes: Any) -> peers.PeerProblem:
     values = {"batch": 2, "heads": 3, "seq_q": 64, "seq_kv": 128, "head_dim": 32, "scale": 0.25}
-    values |= {"kv_heads": changes.get("heads", 3)}
-    return peers.PeerProblem(**(values | {"dtype": peers.FLOAT16, "device": 0} | changes))
+    values |= {"causal": False, "dtype": peers.FLOAT16}
+    return problem_of(values | changes, peers.PeerProblem)
+
+
+def text_of(shape: peers.PeerProblem) -> bytes:
+    return json.dumps(dataclasses.asdict(shape)).encode()
 
 
 class FakeTensor:
@@ -70,25 +77,23 @@ class Callbacks:
 
     def supports(self, shape: peers.PeerProblem) -> int:
         address = ctypes.addressof(self.buffer)
-        return self.struct.supports(None, ctypes.byref(shape), address, len(self.buffer))
+        return self.struct.supports(None, text_of(shape), address, len(self.buffer))
 
     def launch(self, shape: peers.PeerProblem, o: int | None) -> int:
         address, size = ctypes.addressof(self.buffer), len(self.buffer)
         where = (0x1000, 0x2000, 0x3000, o, 0x99)
-        return self.struct.launch(None, ctypes.byref(shape), *where, address, size)
+        return self.struct.launch(None, text_of(shape), *where, address, size)
 
 
 class LayoutTest(unittest.TestCase):
-    def test_structures_match_the_header(self) -> None:
+    def test_the_structure_matches_the_header(self) -> None:
         text = HEADER.read_text(encoding="utf-8")
         self.assertIn(f"#define FA_API_VERSION {API_VERSION}\n", text)
-        for struct, name in ((peers.PeerProblem, "fa_peer_problem"), (peers.PeerStruct, "fa_peer")):
-            end = text.index(f"}} {name};")
-            body = text[text.rindex("typedef struct", 0, end) : end]
-            offsets = [int(number) for number in re.findall(r"offset (\d+)", body)]
-            fields = [getattr(struct, field[0]).offset for field in struct._fields_]
-            self.assertEqual(offsets, fields, name)
-        self.assertEqual(ctypes.sizeof(peers.PeerProblem), 80)
+        end = text.index("} fa_peer;")
+        body = text[text.rindex("typedef struct", 0, end) : end]
+        offsets = [int(number) for number in re.findall(r"offset (\d+)", body)]
+        fields = [getattr(peers.PeerStruct, field[0]).offset for field in peers.PeerStruct._fields_]
+        self.assertEqual(offsets, fields)
         self.assertEqual(ctypes.sizeof(peers.PeerStruct), 88)
 
     def test_message_is_cut_at_a_character(self) -> None:
@@ -145,7 +150,7 @@ class LaunchTest(unittest.TestCase):
 
     def test_a_copy_gets_no_tensors_either(self) -> None:
         calls = Callbacks(peers.Peer("c", forward=mock.Mock(), copy_bytes=64))
-        self.assertEqual(calls.supports(problem(causal=1)), peers.OK)
+        self.assertEqual(calls.supports(problem(causal=True)), peers.OK)
         self.assertEqual(calls.launch(problem(), 0x4000), peers.OK)
         self.assertEqual(calls.torch.made, [])
         self.assertEqual((calls.struct.copy_bytes, list(calls.struct.matmul)), (64, [0, 0, 0]))
@@ -197,8 +202,8 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(calls.supports(problem()), peers.OK)
         self.assertEqual(calls.supports(problem(dtype=peers.FLOAT32)), peers.UNSUPPORTED)
         self.assertEqual(calls.message, "timed in float16 only")
-        self.assertEqual(calls.supports(problem(causal=1)), peers.UNSUPPORTED)
-        self.assertEqual(calls.supports(problem(causal=1, seq_kv=64)), peers.OK)
+        self.assertEqual(calls.supports(problem(causal=True)), peers.UNSUPPORTED)
+        self.assertEqual(calls.supports(problem(causal=True, seq_kv=64)), peers.OK)
 
 
 class Array:
@@ -272,12 +277,12 @@ class StandardTest(unittest.TestCase):
         self.check(problem(seq_q=5, seq_kv=7))
 
     def test_the_mask_is_aligned_bottom_right_and_follows_the_problem(self) -> None:
-        self.check(problem(seq_q=5, seq_kv=7, causal=1))
-        self.check(problem(seq_q=6, seq_kv=6, causal=1))
+        self.check(problem(seq_q=5, seq_kv=7, causal=True))
+        self.check(problem(seq_q=6, seq_kv=6, causal=True))
 
     def test_a_row_without_a_key_is_refused(self) -> None:
         with self.assertRaisesRegex(peers.Unsupported, "without a visible key"):
-            self.peer.check(problem(seq_q=8, seq_kv=7, causal=1))
+            self.peer.check(problem(seq_q=8, seq_kv=7, causal=True))
         self.peer.check(problem(seq_q=8, seq_kv=7))
 
 
@@ -302,7 +307,7 @@ class FlashInfer:
         shape = problem(
             batch=1, heads=len(q.values), kv_heads=len(k.values), seq_q=1, scale=sm_scale
         )
-        shape.seq_kv = k.values.shape[1]
+        shape = dataclasses.replace(shape, seq_kv=k.values.shape[1])
         self.numpy.testing.assert_equal(group, shape.heads // shape.kv_heads)
         q = q.values[None, :, None]
         out = attention(self.numpy, shape, q, k.values[None], v.values[None])
@@ -350,8 +355,11 @@ class FlashInferWrapper:
         assert q.values.shape == (offsets[-1], heads, dim)
         out = numpy.empty_like(q.values)
         for (k, v), at, end in zip(requests, offsets, offsets[1:], strict=False):
-            shape = problem(batch=1, heads=heads, kv_heads=1, seq_q=end - at, seq_kv=len(k))
-            shape.scale, shape.causal = self.scale, causal
+            shape = problem(
+                **{"batch": 1, "heads": heads, "kv_heads": 1, "seq_q": end - at, "seq_kv": len(k)},
+                scale=self.scale,
+                causal=causal,
+            )
             rows = q.values[at:end].swapaxes(0, 1)[None]
             done = attention(numpy, shape, rows, k[None, None], v[None, None])
             out[at:end] = done[0].swapaxes(0, 1)
@@ -372,7 +380,7 @@ class FlashInferTest(unittest.TestCase):
 
     def kernels(self, **changes: Any) -> list[str]:
         """What ran for a problem; each is right."""
-        shape = problem(**{"causal": 1, "seq_kv": 24, "head_dim": 64, **changes})
+        shape = problem(**{"causal": True, "seq_kv": 24, "head_dim": 64, **changes})
         q, k, v = inputs_of(self.numpy, shape)
         tensors = peers.Tensors(Array(q), Array(k), Array(v))
         expected = attention(self.numpy, shape, q, k, v)
@@ -389,8 +397,8 @@ class FlashInferTest(unittest.TestCase):
         self.assertEqual(self.kernels(**one, batch=1), [*prefill, *cores, "single HND"])
         self.assertEqual(self.kernels(**one | {"heads": 10}), prefill + cores[:1])
         self.assertEqual(self.kernels(seq_q=4, heads=8, kv_heads=2), prefill + cores[:1])
-        self.assertEqual(self.kernels(seq_q=4, causal=0), prefill)
-        self.assertEqual(self.kernels(seq_q=1, seq_kv=7, causal=0), prefill + cores)
+        self.assertEqual(self.kernels(seq_q=4, causal=False), prefill)
+        self.assertEqual(self.kernels(seq_q=1, seq_kv=7, causal=False), prefill + cores)
         self.torch.cuda.get_device_capability.return_value = (8, 0)
         self.assertEqual(self.kernels(seq_q=3), [prefill[0], cores[0]])
 
@@ -414,7 +422,7 @@ class FlashInferTest(unittest.TestCase):
         for changes, text in (
             ({"dtype": peers.FLOAT32}, "timed in float16 only"),
             ({"seq_q": 17}, "timed with at most 16 queries only"),
-            ({"seq_q": 2, "seq_kv": 1, "causal": 1}, "no more queries than keys"),
+            ({"seq_q": 2, "seq_kv": 1, "causal": True}, "no more queries than keys"),
             ({"head_dim": 32}, "takes head_dim 64, 128, 256 only"),
         ):
             with self.assertRaisesRegex(peers.Unsupported, text):
@@ -480,7 +488,7 @@ class AvailabilityTest(unittest.TestCase):
         ):
             peer = peers.fa3_peer(torch)
         self.assertEqual(peer.variant, "xformers 0.0.34")
-        out = peer.forward(problem(causal=1), tensors)
+        out = peer.forward(problem(causal=True), tensors)
         self.assertIs(out, tensors.out.transpose(1, 2))
         (q, _, _), options = torch.ops.flash_attn_3.fwd.call_args
         self.assertIs(q, tensors.q.transpose(1, 2))

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
 import hashlib
 import json
 import subprocess
@@ -15,24 +17,32 @@ from typing import Any
 import support
 import synthetic
 from page import BUILD
+from flash_ladder._problem import Problem
 from ptxas_report import document_text
 
 jsonschema = support.need("jsonschema")
 
+COLUMNS = ("results", "limits", "occupancy", "timeline")  # what build/fa_schema knows
 SCHEMAS = {
-    "results": support.REPOSITORY / "harness" / "results" / "results.schema.json",
     "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
     "ncu": support.REPOSITORY / "scripts" / "profile.schema.json",
     "sass": support.REPOSITORY / "scripts" / "sass.schema.json",
-    "limits": support.REPOSITORY / "harness/measure/limits/limits.schema.json",
-    "occupancy": support.REPOSITORY / "harness" / "results" / "occupancy.schema.json",
-    "timeline": support.REPOSITORY / "harness/measure/timeline/timeline.schema.json",
 }
 COMMITTED = support.REPOSITORY / "plots" / "results"
 
 
+@functools.cache
+def schema(kind: str) -> Any:
+    if kind in SCHEMAS:
+        return json.loads(SCHEMAS[kind].read_text(encoding="utf-8"))
+    program = BUILD / "fa_schema"
+    if not program.is_file():
+        raise unittest.SkipTest(f"{program} is not built")
+    return json.loads(subprocess.check_output([program, kind]))
+
+
 def validator(kind: str) -> Any:
-    return jsonschema.Draft202012Validator(json.loads(SCHEMAS[kind].read_text(encoding="utf-8")))
+    return jsonschema.Draft202012Validator(schema(kind))
 
 
 def errors(kind: str, document: Any) -> list[str]:
@@ -51,7 +61,7 @@ def lines(text: str) -> list[Any]:
 
 class SchemaTest(unittest.TestCase):
     def test_schemas_are_schemas(self) -> None:
-        for kind in SCHEMAS:
+        for kind in (*SCHEMAS, *COLUMNS):
             jsonschema.Draft202012Validator.check_schema(validator(kind).schema)
 
     def test_synthetic_results_are_valid(self) -> None:
@@ -62,6 +72,13 @@ class SchemaTest(unittest.TestCase):
             text = path.read_text(encoding="utf-8")
             with self.subTest(path.name):
                 self.assertEqual(len(lines(text)), len(lines(document_text(json.loads(text)))))
+
+
+class ProblemTest(unittest.TestCase):
+    def test_python_has_the_fields_of_a_problem(self) -> None:
+        names = {each.name for each in dataclasses.fields(Problem)}
+        row = schema("results")["$defs"]["row"]["properties"]
+        self.assertEqual(names | {"inputs", "spread"}, set(row["problem"]["properties"]))
 
 
 class ProgramTest(unittest.TestCase):
@@ -197,7 +214,7 @@ class CommittedTest(unittest.TestCase):
             with self.subTest(path=path.name):
                 document = json.loads(path.read_text(encoding="utf-8"))
                 kind = document.get("kind", "results")
-                self.assertIn(kind, SCHEMAS)
+                self.assertIn(kind, (*SCHEMAS, *COLUMNS))
                 self.assertEqual(errors(kind, document), [])
                 self.assert_measured_what_a_commit_has(document["generator"])
                 self.assertNotEqual(document["generator"]["git_sha"], "unknown")

@@ -16,7 +16,8 @@ SPEEDS = (45, 290, 291, 288, 303, 310, 297, 305, 312, 330, 352)
 
 MEASURED = "check time_ms tflops tflops_back_to_back gbs clock_mhz power_w".split()
 MEASURED += ["resources", "peak_bytes"]
-CHECK = {"max_error": 1e-4, "tolerance": 1e-3, "ratio": 0.1, "rows_checked": 1, "rows_total": 1}
+CHECK = {"max_error": 1e-4, "reference_error": 0, "tolerance": 1e-3, "floor": 0, "ratio": 0.1}
+CHECK |= {"rows_checked": 1, "rows_total": 1}
 CHECK |= {"finite": True, "repeatable": True, "red_zones_intact": True}
 POLICY = {"rounds": 5, "l2": "flush", "seed": 1, "flops": "4*B*H*Nq*Nkv*D"}
 
@@ -240,7 +241,8 @@ def counted() -> dict[str, Any]:
     counts = {
         "a0": {"instructions": 27_000_000, "float": 9_000_000},
         "20": common | {"instructions": 4 * products, "tensor": products, "ldmatrix": 81920},
-        "21": common | {"instructions": 2 * products, "wgmma": 22528, "mbarrier": 2560}
+        "21": common
+        | {"instructions": 2 * products, "wgmma": 22528, "mbarrier": 2560}
         | {"wgmma_wavefronts": products // 2},
     }
     rows = []
@@ -276,10 +278,15 @@ def limits() -> dict[str, Any]:
         row |= {"blocks": 132, "shared_bytes": 0, "buffer_bytes": None, "iterations": 1000}
         row |= {"work": rate * 1e10, "rate": rate, "rate_back_to_back": 0.9 * rate}
         times = {"median": 10.0, "p10": 9.9, "p90": 10.1, "min": 9.8, "n": 24, "back_to_back": 11.1}
-        rows.append(row | {"time_ms": times, "per_clock_sm": 1.0, "clock_mhz": 1700, "power_w": 690})
+        rows.append(
+            row | {"time_ms": times, "per_clock_sm": 1.0, "clock_mhz": 1700, "power_w": 690}
+        )
     whole = document(rows)
     timing = {"rounds": 3, "gap_ms": [3, 25], "lead_ms": 60, "back_to_back_ms": 240, "l2": "warm"}
-    return whole | {"kind": "limits", "policy": timing | {"inputs": "normal", "seed": 1, "launch_ms": 10}}
+    return whole | {
+        "kind": "limits",
+        "policy": timing | {"inputs": "normal", "seed": 1, "launch_ms": 10},
+    }
 
 
 def sweep() -> dict[str, Any]:
