@@ -39,6 +39,8 @@ class BodyLowering {
   void read();
   /// Finds basic blocks, once no body has errors.
   void find_blocks();
+  /// Registers that it may read before it sets them.
+  void find_unset();
   /// Registers by instruction, for wgmma.
   void find_touches();
   /// Appends the operations. Functions come before their callers and the entry last: lanes in a
@@ -75,6 +77,7 @@ class BodyLowering {
   void refuse(const text::Statement& s, std::string what, std::string reason);
   bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s);
   isa::Decoded decode(const text::Statement& s);
+  Op operation(uint32_t index) const;
   void emit_block(uint32_t block, uint32_t next, std::vector<uint32_t>& position);
   void add(const Added& added, const std::vector<uint32_t>& operands);
 

@@ -148,6 +148,15 @@ struct CallSite {
   std::vector<Passed> arguments, returns;
 };
 
+/// A register that may be read before an instruction has set it.
+struct UnsetRegister {
+  static constexpr uint32_t kEntry = 0xffffffffu;
+
+  Ref place = kNoRef;
+  std::string name;
+  uint32_t function = kEntry;  ///< Index into Program::functions.
+};
+
 struct Program {
   std::string name;
   const text::Source* source = nullptr;
@@ -176,6 +185,7 @@ struct Program {
   uint32_t register_bytes = 0;
   uint32_t register_slots = 0;
   std::vector<SpecialSlot> specials;
+  std::vector<UnsetRegister> unset;
 
   // Only in kernels with wgmma:
   uint32_t wgmma_lines = 0;       ///< Registers, in lines of kRegisterLine bytes.

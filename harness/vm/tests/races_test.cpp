@@ -75,7 +75,7 @@ TEST_CASE("a missing barrier between warps") {
         "nothing orders them\n"
         "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:25 what warp 1 read at :24; "
         "nothing orders them\n");
-  CHECK(findings("st.shared.u32 [area], 1;\n@%p1 bra $end;\n$end:\n") ==
+  CHECK(findings("st.shared.u32 [area], 1;\n") ==
         "race: shared +0, 4 bytes: warp 1 overwrites at test.ptx:21 what warp 0 wrote at "
         ":21; nothing orders them, and both write the same value\n");
 }
@@ -551,6 +551,90 @@ TEST_CASE("what nobody has written is an error once it is used") {
       "ld.shared.v2.u32 {%r6, %r7}, [area+256]; st.global.u32 [%out], ";
   CHECK(found(halves + "%r6;") == 0);
   CHECK(found(halves + "%r7;") == 1);
+}
+
+TEST_CASE("a register that nothing has set is an error once it is used") {
+  const auto found = [](const std::string& body) { return findings(body, 32); };
+  const auto uses = [](const std::string& name, int line) {
+    return "uninitialised: register " + name +
+           ": warp 0 uses its value at test.ptx:" + std::to_string(line) +
+           ", and nothing has set it\n";
+  };
+  const std::string store = "st.global.u32 [%out], %r5;\n";
+  CHECK(found(store) == uses("%r5", 21));
+  CHECK(found("ld.shared.u32 %r6, [%r5];\n").find(uses("%r5", 21)) != std::string::npos);
+  CHECK(found("@%p1 bra $end;\n$end:\n") == uses("%p1", 21));
+  CHECK(found("@!%p1 st.global.u32 [%out], 1;\n") == uses("%p1", 21));
+  CHECK(found(".reg .v2 .u32 %v;\nmov.u32 %v.x, 1;\nst.global.v2.u32 [%out], %v;\n") ==
+        uses("%v.y", 23));
+  // Through arithmetic, shared memory, where a bulk copy uses it too, and local memory.
+  CHECK(found("add.u32 %r6, %r5, 1;\nst.global.u32 [%out], %r6;\n") == uses("%r5", 22));
+  CHECK(found("st.shared.u32 [%r1], %r5;\n") == "");
+  CHECK(found("st.shared.u32 [%r1], %r5;\nld.shared.u32 %r6, [%r1];\n"
+              "st.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  CHECK(found("st.shared.u32 [%r1], %r5; fence.proxy.async.shared::cta; bar.sync 0;\n"
+              "setp.eq.u32 %p1, %lane, 0;\n"
+              "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16;\n"
+              "@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group.read 0;\n") ==
+        "uninitialised: register %r5: a bulk store of warp 0 uses its value at test.ptx:23, and "
+        "nothing has set it\n");
+  CHECK(found(".local .align 4 .b8 own[4];\nst.local.u32 [own], %r5; ld.local.u32 %r6, [own];\n"
+              "st.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  // Never used, or not chosen.
+  CHECK(found("add.u32 %r6, %r5, 1;") == "");
+  const std::string chosen = "selp.u32 %r5, %r5, 1, %p1;\n" + store;
+  CHECK(found("setp.lt.u32 %p1, %lane, 0;\n" + chosen) == "");
+  CHECK(found("setp.lt.u32 %p1, %lane, 1;\n" + chosen) == uses("%r5", 23));
+  // Set in some lanes, on some paths, in a loop before its use.
+  const std::string half = "setp.lt.u32 %p1, %lane, 16;\n@%p1 mov.u32 %r5, 1;\n";
+  CHECK(found(half + store) == uses("%r5", 23));
+  CHECK(found(half + "@%p1 " + store) == "");
+  CHECK(found(half + "@!%p1 mov.u32 %r5, 2;\n" + store) == "");
+  CHECK(found("setp.lt.u32 %p1, %lane, 16;\n@%p1 bra $skip;\nmov.u32 %r5, 1;\n$skip:\n" + store) ==
+        uses("%r5", 25));
+  CHECK(found("mov.u32 %r4, 0;\n$again:\nmov.u32 %r5, %r4;\nadd.u32 %r4, %r4, 1;\n"
+              "setp.lt.u32 %p1, %r4, 3;\n@%p1 bra $again;\n" +
+              store) == "");
+  CHECK(found("mov.u32 %r4, 0;\n$again:\nadd.u32 %r5, %r5, 1;\nadd.u32 %r4, %r4, 1;\n"
+              "setp.lt.u32 %p1, %r4, 3;\n@%p1 bra $again;\n" +
+              store) == uses("%r5", 27));
+}
+
+TEST_CASE("registers of a function that nothing has set, in every call") {
+  // The second call finds what the first has left there. A recursive call keeps the caller's.
+  const std::string function = R"(
+.func (.param .b32 result) once(.param .b32 x)
+{
+  .reg .b32 %r<4>; .reg .pred %p;
+  ld.param.b32 %r1, [x]; setp.eq.u32 %p, %r1, 1; @%p mov.u32 %r2, 7;
+  setp.lt.u32 %p, %r1, 3; @%p bra $out;
+  mov.u32 %r3, 5; sub.u32 %r1, %r1, 2;
+  { .param .b32 y; .param .b32 z; st.param.b32 [y], %r1; call (z), once, (y); }
+  mov.u32 %r2, %r3;
+$out:
+  st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  const auto found = [&](const std::string& arguments) {
+    Races races;
+    Options options;
+    options.observers = {&races};
+    std::string text = ".reg .b32 %once;\n";
+    for (const char argument : arguments) {
+      text += std::string("{ .param .b32 x; .param .b32 result; st.param.b32 [x], ") + argument +
+              "; call (result), once, (x); ld.param.b32 %once, [result]; }\n";
+    }
+    text += "st.global.u32 [%out], %once;\n";
+    return show(run(kernel(text, "sm_90a", function), {}, 32, 0, options).result);
+  };
+  CHECK(found("1") == "");
+  CHECK(found("21") == "");
+  CHECK(found("3") == "");
+  CHECK(found("4") == "");
+  const std::string message = "uninitialised: register %r2: warp 0 uses its value at test.ptx:";
+  CHECK(found("2").find(message) == 0);
+  CHECK(found("12").find(message) == 0);
 }
 
 TEST_CASE("what nobody has written is that after a copy, too") {
