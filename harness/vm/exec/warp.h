@@ -102,6 +102,10 @@ class PendingWork {
  public:
   virtual ~PendingWork() = default;
   virtual void finish(Cta& cta) = 0;
+  /// Whether it is a bulk store of this lane, in a group before that of number `end`.
+  virtual bool is_store(uint32_t /*warp*/, uint32_t /*lane*/, uint64_t /*end*/) const {
+    return false;
+  }
 };
 
 /// Checks of registers before each operation, in Warp::checks.

@@ -173,12 +173,10 @@ void BodyLowering::pack(const text::Statement& s, const isa::Spelling& spelling,
   }
   if (bits(spelling.operands[0].type) == 128) return;  // halves are copied, whatever holds them
   const size_t elements = std::max(destinations, sources);
-  out.packed = std::max<size_t>(1, destinations);
   out.action = Action::kPack;
-  out.aux = PackShape{static_cast<uint32_t>(bits(spelling.operands[0].type)) /
-                          static_cast<uint32_t>(elements),
-                      static_cast<uint32_t>(destinations), static_cast<uint32_t>(sources)}
-                .as_aux();
+  const auto all = static_cast<size_t>(bits(spelling.operands[0].type));
+  out.aux = PackShape{static_cast<uint8_t>(all / elements), static_cast<uint8_t>(destinations),
+                      static_cast<uint8_t>(sources)};
 }
 
 CallSite::Passed BodyLowering::passed(const text::Operand& o, uint32_t scope) {
@@ -340,9 +338,8 @@ void BodyLowering::find_touches() {
         append_touch(l.operands[k], k < sums, touches[i]);
       }
     } else {
-      for_register_operands(
-          program_, operation(i), l.action,
-          [&](Ref ref, bool written) { append_touch(ref, written, touches[i]); });
+      for_register_operands(program_, operation(i), l.action,
+                            [&](Ref ref, bool written) { append_touch(ref, written, touches[i]); });
     }
     program_.touch_begin.push_back(static_cast<uint32_t>(program_.touches.size()));
     if (!mma) {
@@ -387,8 +384,7 @@ void BodyLowering::emit_block(uint32_t b, uint32_t next, std::vector<uint32_t>& 
     program_.instructions[instruction].unreachable = false;
     for (isa::Special special : l.moving) {
       const Ref slot = symbols_.special(isa::row_of(special));
-      add({Action::kRefresh, kAddedOp, instruction, static_cast<uint64_t>(special)},
-          {slot, i - begin});
+      add({Action::kRefresh, kAddedOp, instruction, special}, {slot, i - begin});
     }
     for (size_t label : l.labels) {
       patches_.push_back({program_.plain.size(), label, block_of_[l.operands[label]]});

@@ -51,12 +51,11 @@ class BodyLowering {
   // What a statement became, before blocks are laid out.
   struct Lowered {
     Action action = Action::kInstruction;
-    uint64_t aux = 0;
+    Aux aux = {};
     Ref guard = kNoRef;
     std::vector<uint32_t> operands;
     std::vector<size_t> labels;
     std::vector<isa::Special> moving;
-    size_t packed = 0;                  // mov with a vector: elements that it writes
     bool branch = false, ends = false;  // jumps; never goes on to the next statement
     bool calls = false;
   };
@@ -64,7 +63,7 @@ class BodyLowering {
     Action action;
     Ref guard;
     uint32_t instruction;
-    uint64_t aux = 0;
+    Aux aux = {};
   };
 
   void statement(uint32_t index, const text::Statement& s);

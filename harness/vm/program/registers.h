@@ -9,17 +9,18 @@
 
 namespace ptxvm {
 
-/// Calls f(operand, written) for the registers among the operands of an operation of an instruction.
+/// Calls f(operand, written) for the registers among the operands of an operation of an
+/// instruction.
 template <class F>
 void for_register_operands(const Program& program, const Op& op, Action action, F f) {
   auto visit = [&](uint32_t ref, bool written) {
     if (ref < kNoRef && !(ref & kRefPool)) f(ref, written);
   };
   if (action == Action::kPack) {
-    const PackShape shape = PackShape::from_aux(op.aux);
-    const uint32_t written = std::max(shape.destinations, 1u);
-    const uint32_t end = written + std::max(shape.sources, 1u);
-    for (uint32_t i = 0; i < end; ++i) visit(op.list[i], i < written);
+    const auto shape = op.aux.as<PackShape>();
+    const int written = std::max<int>(shape.destinations, 1);
+    const int end = written + std::max<int>(shape.sources, 1);
+    for (int i = 0; i < end; ++i) visit(op.list[i], i < written);
     return;
   }
   const uint32_t* at = op.list;
