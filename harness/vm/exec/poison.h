@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Values that a shuffle took from lanes that did not take part, a load from memory that nobody has
-// written, or a register that nothing has set. They are undefined, which harms nobody as long as nobody uses them: arithmetic
-// carries them on. A store, an address, a branch or any other use with an effect is a fault for
-// those of a shuffle; of the others the probes are told, once.
+// written, or a register that nothing has set. They are undefined, which harms nobody as long as
+// nobody uses them: arithmetic carries them on. A store, an address, a branch or any other use with
+// an effect is a fault for those of a shuffle; of the others the probes are told, once.
 #pragma once
 
 #include <span>

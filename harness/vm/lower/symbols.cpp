@@ -180,7 +180,8 @@ std::unordered_map<Ref, std::string> Symbols::register_names() const {
     const text::Declaration& d = *place.first;
     const auto elements = static_cast<uint32_t>(std::max(d.vector, 1));
     std::string name(d.name);
-    if (d.kind == text::Declaration::Kind::kRegisterRange) name += std::to_string(place.second / elements);
+    if (d.kind == text::Declaration::Kind::kRegisterRange)
+      name += std::to_string(place.second / elements);
     if (elements > 1) name += {'.', "xyzw"[place.second % elements]};
     names.emplace(ref & ~kRefFlags, std::move(name));
   }

@@ -90,9 +90,9 @@ struct AccessEvent {
   uint64_t address(int lane) const { return wide ? wide[lane] : narrow[lane]; }
 };
 
-/// What `AccessEvent::unwritten` named, or a register that nothing has set, is about to be stored in global memory, or decides about an
-/// address, a branch or anything else that others see. Arithmetic carries it on, and so do stores
-/// to shared and local memory: they are no use.
+/// What `AccessEvent::unwritten` named, or a register that nothing has set, is about to be stored
+/// in global memory, or decides about an address, a branch or anything else that others see.
+/// Arithmetic carries it on, and so do stores to shared and local memory: they are no use.
 struct UnwrittenUseEvent {
   WarpId warp;
   uint32_t instruction = 0;  ///< That uses it.
