@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstring>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -77,12 +76,6 @@ inline Run run(const std::string& text, const std::vector<std::byte>& input = {}
   r.out.assign(bytes.begin(), bytes.begin() + 65536);
   r.counts = counters.report();
   return r;
-}
-
-/// A race's message up to the values that it shows.
-inline std::string without_values(const std::string& message) {
-  static const std::regex values("; [^;]*(is read|is written|was read|was written|was there)$");
-  return std::regex_replace(message, values, "");
 }
 
 template <class T>
