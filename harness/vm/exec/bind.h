@@ -89,7 +89,7 @@ class Modifiers {
 struct Bound {
   ExecFn plain = nullptr;
   ExecFn observed = nullptr;
-  uint64_t aux = 0;
+  Aux aux = {};
 };
 
 /// The code of a spelling that runs. Throws std::logic_error when the binder leaves a modifier
@@ -97,8 +97,8 @@ struct Bound {
 Bound bind(const isa::Spelling& spelling);
 
 /// mov with a vector on one side or both, which the mnemonic does not show (PTX ISA 9.7.9.2):
-/// elements are joined, taken apart or copied. `shape` is a PackShape.
-Bound bind_pack(uint64_t shape);
+/// elements are joined, taken apart or copied.
+Bound bind_pack(PackShape shape);
 
 /// Operations that the lowering adds: enter a block, go on elsewhere, end, refresh a slot.
 Bound bind_block_marker();

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "exec/registers.h"
+#include "program/registers.h"
 
 namespace ptxvm {
 namespace {

@@ -11,7 +11,7 @@ Bound code_of(const Program& program, Action action, const Op& op) {
     case Action::kInstruction:
       return bind(*program.spellings[op.instruction]);
     case Action::kPack:
-      return bind_pack(op.aux);
+      return bind_pack(op.aux.as<PackShape>());
     case Action::kEnterBlock:
       return bind_block_marker();
     case Action::kJump:
@@ -25,7 +25,7 @@ Bound code_of(const Program& program, Action action, const Op& op) {
     case Action::kFrameAccess:
       return bind_frame_access(*program.spellings[op.instruction]);
     case Action::kRefresh:
-      return bind_refresh(static_cast<isa::Special>(op.aux));
+      return bind_refresh(op.aux.as<isa::Special>());
   }
   return {};
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/fault.h"
-#include "exec/registers.h"
+#include "program/registers.h"
 
 namespace ptxvm {
 namespace {
@@ -141,6 +141,12 @@ void follow_product(Warp& w, const Op& op, const isa::Spelling& s) {
   }
 }
 
+// The sums of a wgmma come first among its registers. Where scale-d is false they are not read.
+int sums_unread(const Warp& w, const Op& op, const isa::Spelling& s) {
+  const int sums = s.operands[0].count, scale = sums + s.operands[1].count + 1;
+  return (w.predicate(op.list[scale]) & w.mask) == 0 ? sums : 0;
+}
+
 }  // namespace
 
 Poison poison_of(const Warp& w, Ref ref) {
@@ -157,6 +163,15 @@ void set_poison(Warp& w, Ref ref, uint32_t lanes, const Poison& p) {
   old.add(p);
   if (old.all() == 0) w.poison.erase(ref);
   note_checks(w);
+}
+
+void poison_unset(Warp& w, uint32_t function, uint32_t lanes) {
+  const Program& program = *w.cta->launch->program;
+  const auto first = static_cast<uint32_t>(program.instructions.size());
+  for (uint32_t i = 0; i < program.unset.size(); ++i) {
+    const UnsetRegister& r = program.unset[i];
+    if (r.function == function) set_poison(w, r.place, lanes, {0, 0, lanes, first + i});
+  }
 }
 
 void follow_poison(Warp& w, const Op& op) {
@@ -183,8 +198,9 @@ void follow_poison(Warp& w, const Op& op) {
   const bool stores = ends && spelling.traits().store;
   const Ref address = op.list[0] & kRefPool ? kNoRef : op.list[0] & ~kRefFlags;
   bool first = true;
+  int unread = spelling.count == CountClass::kWgmma ? sums_unread(w, op, spelling) : 0;
   for_registers(program, op, action, [&](Ref ref, bool written) {
-    if (written) return;
+    if (written || --unread >= 0) return;
     const bool is_stored = stores && !(std::exchange(first, false) && ref == address);
     Poison p = poison_of(w, ref).within(w.mask);
     if (p.all() == 0) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Values that a shuffle took from lanes that did not take part, or a load from memory that nobody
-// has written. They are undefined, which harms nobody as long as nobody uses them: arithmetic
-// carries them on. A store, an address, a branch or any other use with an effect is a fault for
-// those of a shuffle; of those of a load the probes are told, once.
+// Values that a shuffle took from lanes that did not take part, a load from memory that nobody has
+// written, or a register that nothing has set. They are undefined, which harms nobody as long as
+// nobody uses them: arithmetic carries them on. A store, an address, a branch or any other use with
+// an effect is a fault for those of a shuffle; of the others the probes are told, once.
 #pragma once
 
 #include <span>
@@ -18,6 +18,9 @@ Poison poison_of(const Warp& w, Ref ref);
 
 /// Of some lanes of a register: that and no other.
 void set_poison(Warp& w, Ref ref, uint32_t lanes, const Poison& p);
+
+/// Registers of a function, or of the entry (UnsetRegister::kEntry), that nothing has set yet.
+void poison_unset(Warp& w, uint32_t function, uint32_t lanes);
 
 /// Carries poison from the sources of an operation, which is about to execute, to its destinations.
 /// Raises a fault where it is used.

@@ -10,6 +10,7 @@
 #include "exec/barrier.h"
 #include "exec/fault.h"
 #include "exec/interpreter.h"
+#include "exec/poison.h"
 #include "exec/specials.h"
 
 namespace ptxvm {
@@ -135,6 +136,7 @@ void ClusterRunner::begin(Warp& w, Cta& cta, uint16_t index) {
   w.step_limit = launch_.options->max_warp_steps;
   w.busy.assign(launch_.program->wgmma_lines, 0);
   fill_specials(w);
+  if (launch_.observed) poison_unset(w, UnsetRegister::kEntry, w.live);
 }
 
 void ClusterRunner::begin(uint64_t index, uint64_t position) {

@@ -102,6 +102,10 @@ class PendingWork {
  public:
   virtual ~PendingWork() = default;
   virtual void finish(Cta& cta) = 0;
+  /// Whether it is a bulk store of this lane, in a group before that of number `end`.
+  virtual bool is_store(uint32_t /*warp*/, uint32_t /*lane*/, uint64_t /*end*/) const {
+    return false;
+  }
 };
 
 /// Checks of registers before each operation, in Warp::checks.
@@ -111,7 +115,7 @@ inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison, or local memo
 /// Lanes of a register whose value came from nowhere, and the instruction that they owe it to.
 struct Poison {
   uint32_t lanes = 0, instruction = 0;  ///< A shuffle.
-  uint32_t unwritten = 0, load = 0;     ///< A load of memory that nobody has written.
+  uint32_t unwritten = 0, load = 0;     ///< As Unwritten::load says.
 
   uint32_t all() const { return lanes | unwritten; }
   /// No more than those lanes.
@@ -164,8 +168,8 @@ struct Warp {
   std::vector<uint32_t> busy;              ///< Uses by wgmma in flight, by register line.
   uint8_t checks = 0;                      ///< Which of the following checks are to be made.
   std::unordered_map<Ref, Poison> poison;  ///< By place of the register.
-  /// Bytes of local memory that hold what a load of unwritten memory gave: that load. By lane (in
-  /// the upper half) and address.
+  /// Bytes of local memory that hold what nobody has written: Poison::load. By lane (in the upper
+  /// half) and address.
   std::unordered_map<uint64_t, uint32_t> poisoned_local;
   bool waiting = false;              ///< At wgmma.wait_group.
   uint32_t registers = 0;            ///< Of each thread, for setmaxnreg.

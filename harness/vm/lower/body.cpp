@@ -6,7 +6,9 @@
 
 #include "lower/calls.h"
 #include "lower/locations.h"
+#include "lower/unset.h"
 #include "lower/wgmma.h"
+#include "program/registers.h"
 
 namespace ptxvm {
 namespace {
@@ -171,12 +173,10 @@ void BodyLowering::pack(const text::Statement& s, const isa::Spelling& spelling,
   }
   if (bits(spelling.operands[0].type) == 128) return;  // halves are copied, whatever holds them
   const size_t elements = std::max(destinations, sources);
-  out.packed = std::max<size_t>(1, destinations);
   out.action = Action::kPack;
-  out.aux = PackShape{static_cast<uint32_t>(bits(spelling.operands[0].type)) /
-                          static_cast<uint32_t>(elements),
-                      static_cast<uint32_t>(destinations), static_cast<uint32_t>(sources)}
-                .as_aux();
+  const auto all = static_cast<size_t>(bits(spelling.operands[0].type));
+  out.aux = PackShape{static_cast<uint8_t>(all / elements), static_cast<uint8_t>(destinations),
+                      static_cast<uint8_t>(sources)};
 }
 
 CallSite::Passed BodyLowering::passed(const text::Operand& o, uint32_t scope) {
@@ -285,20 +285,61 @@ void BodyLowering::find_blocks() {
   }
 }
 
+Op BodyLowering::operation(uint32_t index) const {
+  Op op;
+  op.guard = lowered_[index].guard;
+  op.instruction = first_ + index;
+  op.list = lowered_[index].operands.data();
+  op.aux = lowered_[index].aux;
+  return op;
+}
+
+void BodyLowering::find_unset() {
+  std::vector<BlockReads> blocks(begins_.size());
+  for (uint32_t b = 0; b + 1 < begins_.size(); ++b) {
+    std::unordered_set<Ref>& sets = blocks[b].sets;
+    const auto read = [&](Ref place) {
+      if (!sets.contains(place)) blocks[b].reads.push_back(place);
+    };
+    for (uint32_t i = begins_[b]; i < begins_[b + 1]; ++i) {
+      const Op op = operation(i);
+      const Action action = lowered_[i].action;
+      if (op.guard < kNoRef) read(op.guard & ~kRefFlags);
+      for_registers(program_, op, action, [&](Ref place, bool written) {
+        if (!written) read(place);
+      });
+      if (op.guard < kNoRef) continue;  // it may leave them as they are
+      for_registers(program_, op, action, [&](Ref place, bool written) {
+        if (written) sets.insert(place);
+      });
+    }
+  }
+  const auto names = symbols_.register_names();
+  const auto function = function_ ? static_cast<uint32_t>(function_ - program_.functions.data())
+                                  : UnsetRegister::kEntry;
+  for (const Ref place : read_before_set(graph_, blocks)) {
+    const auto name = names.find(place);
+    // The machine sets the others.
+    if (name != names.end()) program_.unset.push_back({place, name->second, function});
+  }
+}
+
 // A wgmma checks its own registers when it is issued, so its part of Program::touches is empty.
 void BodyLowering::find_touches() {
   std::vector<std::vector<uint32_t>> touches(lowered_.size());
-  for (size_t i = 0; i < lowered_.size(); ++i) {
+  for (uint32_t i = 0; i < lowered_.size(); ++i) {
     const Lowered& l = lowered_[i];
     const isa::Spelling* spelling = program_.spellings[first_ + i];
     const bool mma = spelling->count == CountClass::kWgmma;
-    if (mma) {
+    if (mma) {  // its descriptors are not in use behind it
       const auto sums = static_cast<size_t>(spelling->operands[0].count);
-      const bool registers = spelling->operands[1].kind == isa::OperandKind::kVector;
-      append_touches(nullptr, {l.operands.data(), l.operands.data() + sums + (registers ? 4 : 0)},
-                     sums, touches[i]);
-    } else if (!l.calls) {
-      append_touches(l.packed != 0 ? nullptr : spelling, l.operands, l.packed, touches[i]);
+      const bool vector = spelling->operands[1].kind == isa::OperandKind::kVector;
+      for (size_t k = 0; k < sums + (vector ? 4 : 0); ++k) {
+        append_touch(l.operands[k], k < sums, touches[i]);
+      }
+    } else {
+      for_register_operands(program_, operation(i), l.action,
+                            [&](Ref ref, bool written) { append_touch(ref, written, touches[i]); });
     }
     program_.touch_begin.push_back(static_cast<uint32_t>(program_.touches.size()));
     if (!mma) {
@@ -343,8 +384,7 @@ void BodyLowering::emit_block(uint32_t b, uint32_t next, std::vector<uint32_t>& 
     program_.instructions[instruction].unreachable = false;
     for (isa::Special special : l.moving) {
       const Ref slot = symbols_.special(isa::row_of(special));
-      add({Action::kRefresh, kAddedOp, instruction, static_cast<uint64_t>(special)},
-          {slot, i - begin});
+      add({Action::kRefresh, kAddedOp, instruction, special}, {slot, i - begin});
     }
     for (size_t label : l.labels) {
       patches_.push_back({program_.plain.size(), label, block_of_[l.operands[label]]});

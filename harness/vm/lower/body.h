@@ -39,6 +39,8 @@ class BodyLowering {
   void read();
   /// Finds basic blocks, once no body has errors.
   void find_blocks();
+  /// Registers that it may read before it sets them.
+  void find_unset();
   /// Registers by instruction, for wgmma.
   void find_touches();
   /// Appends the operations. Functions come before their callers and the entry last: lanes in a
@@ -49,12 +51,11 @@ class BodyLowering {
   // What a statement became, before blocks are laid out.
   struct Lowered {
     Action action = Action::kInstruction;
-    uint64_t aux = 0;
+    Aux aux = {};
     Ref guard = kNoRef;
     std::vector<uint32_t> operands;
     std::vector<size_t> labels;
     std::vector<isa::Special> moving;
-    size_t packed = 0;                  // mov with a vector: elements that it writes
     bool branch = false, ends = false;  // jumps; never goes on to the next statement
     bool calls = false;
   };
@@ -62,7 +63,7 @@ class BodyLowering {
     Action action;
     Ref guard;
     uint32_t instruction;
-    uint64_t aux = 0;
+    Aux aux = {};
   };
 
   void statement(uint32_t index, const text::Statement& s);
@@ -75,6 +76,7 @@ class BodyLowering {
   void refuse(const text::Statement& s, std::string what, std::string reason);
   bool shapes_fit(const isa::Spelling& spelling, const text::Statement& s);
   isa::Decoded decode(const text::Statement& s);
+  Op operation(uint32_t index) const;
   void emit_block(uint32_t block, uint32_t next, std::vector<uint32_t>& position);
   void add(const Added& added, const std::vector<uint32_t>& operands);
 

@@ -61,7 +61,10 @@ class ProgramLowering {
     program_.errors = errors_.take();
     if (!program_.errors.empty() || !program_.unsupported.empty()) return;
     lay_out_frames();
-    for (BodyLowering& body : bodies_) body.find_blocks();
+    for (BodyLowering& body : bodies_) {
+      body.find_blocks();
+      body.find_unset();
+    }
     if (context_.wgmma) {
       for (BodyLowering& body : bodies_) body.find_touches();
       program_.touch_begin.push_back(static_cast<uint32_t>(program_.touches.size()));

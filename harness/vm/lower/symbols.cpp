@@ -174,6 +174,20 @@ std::optional<RegisterName> Symbols::find_register(std::string_view name, uint32
   return RegisterName{type, slot->second};
 }
 
+std::unordered_map<Ref, std::string> Symbols::register_names() const {
+  std::unordered_map<Ref, std::string> names;
+  for (const auto& [place, ref] : slots_) {
+    const text::Declaration& d = *place.first;
+    const auto elements = static_cast<uint32_t>(std::max(d.vector, 1));
+    std::string name(d.name);
+    if (d.kind == text::Declaration::Kind::kRegisterRange)
+      name += std::to_string(place.second / elements);
+    if (elements > 1) name += {'.', "xyzw"[place.second % elements]};
+    names.emplace(ref & ~kRefFlags, std::move(name));
+  }
+  return names;
+}
+
 int Symbols::vector_of(std::string_view name, uint32_t scope) const {
   const Declared found = find_declared(name, scope);
   return found.declaration && found.declaration->vector > 1 ? found.declaration->vector : 0;

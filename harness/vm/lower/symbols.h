@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -65,6 +66,8 @@ class Symbols {
   /// A vector register has one for each element, and none as a whole.
   std::optional<RegisterName> find_register(std::string_view name, uint32_t scope,
                                             int element = -1);
+  /// Of all registers that the body names, by their places.
+  std::unordered_map<Ref, std::string> register_names() const;
   /// Elements of a vector register; 0 where the name is none.
   int vector_of(std::string_view name, uint32_t scope) const;
   bool has_vectors() const { return has_vectors_; }

@@ -6,53 +6,17 @@
 namespace ptxvm {
 namespace {
 
-void append(Ref ref, bool written, std::vector<uint32_t>& out) {
-  if (ref >= kNoRef || (ref & kRefPool)) return;
-  const uint32_t line = ref / kRegisterLine;
-  out.push_back(line * 2 + (written ? 1 : 0));
-  if (ref & kRefWide) out.push_back((line + 1) * 2 + (written ? 1 : 0));
-}
-
 bool is_mma(const Program& program, uint32_t instruction) {
   return program.spellings[instruction]->count == CountClass::kWgmma;
 }
 
 }  // namespace
 
-void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& operands,
-                    size_t written, std::vector<uint32_t>& out) {
-  if (!spelling) {
-    for (size_t i = 0; i < operands.size(); ++i) append(operands[i], i < written, out);
-    return;
-  }
-  size_t at = 0;
-  for (const isa::OperandSpec& spec : spelling->operands) {
-    switch (spec.kind) {
-      case isa::OperandKind::kValue:
-      case isa::OperandKind::kVector: {
-        const size_t count = static_cast<size_t>(spec.count) + (spec.pair ? 1 : 0);
-        for (size_t i = 0; i < count; ++i, ++at) {
-          if (spec.role != isa::Role::kWrite) append(operands[at], false, out);
-          if (spec.role != isa::Role::kRead) append(operands[at], true, out);
-        }
-        if (spec.parts != 0) ++at;
-        break;
-      }
-      case isa::OperandKind::kMemory:
-        append(operands[at], false, out);
-        at += 2;
-        for (int i = 0; i < spec.coordinates && at < operands.size(); ++i) {
-          append(operands[at++], false, out);
-        }
-        break;
-      case isa::OperandKind::kImmediate:
-      case isa::OperandKind::kLabel:
-      case isa::OperandKind::kTargets:
-      case isa::OperandKind::kFunction:
-        ++at;
-        break;
-    }
-  }
+void append_touch(Ref ref, bool written, std::vector<uint32_t>& out) {
+  if (ref >= kNoRef || (ref & kRefPool)) return;
+  const uint32_t line = ref / kRegisterLine;
+  out.push_back(line * 2 + (written ? 1 : 0));
+  if (ref & kRefWide) out.push_back((line + 1) * 2 + (written ? 1 : 0));
 }
 
 std::vector<bool> find_unfenced(const Program& program, uint32_t first,

@@ -9,11 +9,8 @@
 
 namespace ptxvm {
 
-/// Appends the register lines that operands use: times 2, plus 1 when written. `spelling` says what
-/// the entries of `operands` are; null for mov with vectors, where the first `written` entries are
-/// written and all are registers or constants.
-void append_touches(const isa::Spelling* spelling, const std::vector<uint32_t>& operands,
-                    size_t written, std::vector<uint32_t>& out);
+/// Appends the lines of an operand that is a register: times 2, plus 1 when it is written.
+void append_touch(Ref ref, bool written, std::vector<uint32_t>& out);
 
 /// Finds mma_async instructions that a path reaches on which their registers were used by other
 /// instructions after the last wgmma.fence, or without any fence. `touches` holds the registers of

@@ -40,6 +40,13 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   copies_.assign(warps, {});
   unwritten_shared_.clear();
   stored_unwritten_.clear();
+  const auto& unset = kernel_.program().unset;
+  const auto first = static_cast<uint32_t>(kernel_.instructions().size());
+  for (uint32_t i = 0; i < unset.size(); ++i) {
+    Example example;
+    example.unset = unset[i].name;
+    for (uint32_t w = 0; w < warps; ++w) unwritten_shared_[{w, first + i}] = {{}, example};
+  }
   last_wgmma_.assign(warps, 0);
   shuffles_.assign(warps, {});
   const size_t local = size_t{32} * kernel_.local_bytes();
@@ -146,11 +153,7 @@ void RaceProbe::conflict(const Conflict& c) {
   if (c.hazard == Hazard::kUnwritten) {
     if (access_ && access_->unwritten) return note_unwritten(c, e);
     // Engines use what they read.
-    if (const auto* stored = origin(c)) {
-      Example example = stored->second;
-      example.used = Place::instruction(c.place);
-      return add(Problem::kUnwritten, stored->first, {}, example);
-    }
+    if (const Origin* stored = origin(c)) return add_use(*stored, party(c.agent, c.place));
   }
   if (const uint32_t lanes = lanes_at(c); lanes != 0) e.show(*access_, __builtin_ctz(lanes));
   const Problem problem = c.hazard == Hazard::kUnwritten ? Problem::kUnwritten
@@ -163,7 +166,7 @@ void RaceProbe::conflict(const Conflict& c) {
 }
 
 // Where somebody has stored what nobody has written: the read that it comes from.
-const std::pair<Party, Example>* RaceProbe::origin(const Conflict& c) const {
+const RaceProbe::Origin* RaceProbe::origin(const Conflict& c) const {
   if (clocks_.kind(c.other) != AgentKind::kWarp) return nullptr;
   const auto found =
       stored_unwritten_.find({clocks_.number(c.other), Place::instruction(c.other_place)});
@@ -174,7 +177,7 @@ void RaceProbe::note_unwritten(const Conflict& c, const Example& example) {
   ptxvm::Unwritten& out = *access_->unwritten;
   if (out.lanes == 0) {
     auto& here = unwritten_shared_[{warp(access_->warp), access_->instruction}];
-    if (const auto* stored = origin(c)) {
+    if (const Origin* stored = origin(c)) {
       here = *stored;
     } else {
       here = {party(c.agent, c.place), example};
@@ -218,9 +221,14 @@ void RaceProbe::unwritten_use(const UnwrittenUseEvent& e) {
   const auto found = unwritten_shared_.find({warp(e.warp), e.load});
   if (found == unwritten_shared_.end()) return use_local(e);
   log_.next_request();
-  Example example = found->second.second;
-  example.used = e.instruction;
-  add(Problem::kUnwritten, found->second.first, {}, example);
+  add_use(found->second, warp_party(warp(e.warp), e.instruction));
+}
+
+void RaceProbe::add_use(const Origin& origin, const Party& user) {
+  Example example = origin.second;
+  if (!example.unset.empty()) return add(Problem::kUnset, user, {}, example);
+  example.used = user.instruction;
+  add(Problem::kUnwritten, origin.first, {}, example);
 }
 
 // A shuffle may have brought the value from another lane.

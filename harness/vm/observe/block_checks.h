@@ -66,6 +66,9 @@ class RaceProbe : public Probe, private ConflictSink {
     bool known = false, fenced = false;
   };
 
+  // Where a value comes from that nobody has written, or its register.
+  using Origin = std::pair<Party, Example>;
+
   // The last use of a block's shared memory by an agent of another block.
   struct Remote {
     Clock clock = 0;
@@ -100,7 +103,8 @@ class RaceProbe : public Probe, private ConflictSink {
   bool writes_the_same(const Conflict& c) const;
   bool handed_on(const Conflict& c);
   void note_unwritten(const Conflict& c, const Example& example);
-  const std::pair<Party, Example>* origin(const Conflict& c) const;
+  const Origin* origin(const Conflict& c) const;
+  void add_use(const Origin& origin, const Party& user);
   void keep_unwritten(const AccessEvent& e, const Places& places);
   Party party(Agent a, uint32_t place) const;
   Party warp_party(uint32_t w, uint32_t instruction) const;
@@ -152,9 +156,9 @@ class RaceProbe : public Probe, private ConflictSink {
   std::map<uint32_t, Mbarrier> mbarriers_;                          // by place
   std::vector<StoreGroups> stores_;                                 // by warp
   std::vector<Copies> copies_;                                      // by warp
-  // Reads of what nobody has written, an error once the value is used: by warp and load, and by
-  // warp and store of what has been read so, or update.
-  using Origins = std::map<std::pair<uint32_t, uint32_t>, std::pair<Party, Example>>;
+  // Reads of what nobody has written, an error once the value is used: by warp and load (see
+  // ptxvm::Unwritten), and by warp and store of what has been read so, or update.
+  using Origins = std::map<std::pair<uint32_t, uint32_t>, Origin>;
   Origins unwritten_shared_, stored_unwritten_;
   std::vector<uint32_t> last_wgmma_;  // by warp
   // What lanes have given each other lately.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/registers.h"
+#include "program/registers.h"
 
 namespace ptxvm::observe {
 namespace {

@@ -150,6 +150,7 @@ class Writer {
       case Problem::kUnwritten:
       case Problem::kGlobalUnwritten:
       case Problem::kUnwrittenLocal:
+      case Problem::kUnset:
         return "uninitialised";
       case Problem::kProxy:
         return "proxy";
@@ -300,6 +301,9 @@ class Writer {
       case Problem::kUnwrittenLocal:
         return memory(e, "local") + acts(e.here, key.instruction, true, true, "reads") +
                " what it has not written";
+      case Problem::kUnset:
+        return "register " + e.unset + ": " + who(e.here, false) + " uses its value" + at +
+               ", and nothing has set it";
       case Problem::kProxy:
         return memory(e, "shared") + acts(e.here, key.instruction, false, true, "reads") +
                " what " +

@@ -26,6 +26,7 @@ enum class Problem : uint8_t {
   kHandedOn,  ///< Of lanes: a store depends on what it overwrites, by way of a shuffle.
   kUnwritten,
   kUnwrittenLocal,
+  kUnset,
   kProxy,
   kCopyNotWaited,
   kCopyNotCommitted,
@@ -69,6 +70,7 @@ struct Example {
   int block = -1;      ///< Whose shared memory: rank in the cluster, -1 where that is one block.
   Party here, there;
   bool there_copied = false;
+  std::string unset;             ///< Name of a register.
   std::optional<uint32_t> used;  ///< Of what nobody has written: the instruction that uses it.
   Hazard hazard = Hazard::kReadAfterWrite;
   Value before, after;  ///< The access of `here`.

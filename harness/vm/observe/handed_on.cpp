@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "exec/registers.h"
+#include "program/registers.h"
 
 namespace ptxvm::observe {
 namespace {

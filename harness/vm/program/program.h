@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "isa/special_registers.h"
@@ -66,17 +68,31 @@ enum class Action : uint8_t {
                  ///< slot, the reader's place in the block.
 };
 
+/// What the action or the code of an operation wants to know: a small struct of their own, or a
+/// number. Only they know its type.
+class Aux {
+ public:
+  Aux() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): binders name their fields and nothing else.
+  template <class T>
+  Aux(const T& fields) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof bits_);
+    std::memcpy(&bits_, &fields, sizeof fields);
+  }
+  template <class T>
+  T as() const {
+    T fields;
+    std::memcpy(static_cast<void*>(&fields), &bits_, sizeof fields);
+    return fields;
+  }
+
+ private:
+  uint64_t bits_ = 0;
+};
+
 /// Bits of one element of a mov with vectors, and elements on either side; 0 where a whole stands.
 struct PackShape {
-  uint32_t element_bits = 0, destinations = 0, sources = 0;
-
-  uint64_t as_aux() const {
-    return element_bits | uint64_t{destinations} << 8 | uint64_t{sources} << 16;
-  }
-  static PackShape from_aux(uint64_t aux) {
-    return {static_cast<uint32_t>(aux & 0xff), static_cast<uint32_t>(aux >> 8 & 0xff),
-            static_cast<uint32_t>(aux >> 16 & 0xff)};
-  }
+  uint8_t element_bits = 0, destinations = 0, sources = 0;
 };
 
 /// One operation. Operands are flattened in the order of the text: a vector gives its elements, an
@@ -89,7 +105,7 @@ struct alignas(64) Op {
   uint32_t instruction = 0;        ///< Index into Program::instructions.
   uint32_t r[8] = {};              ///< The first eight operands.
   const uint32_t* list = nullptr;  ///< All of them.
-  uint64_t aux = 0;                ///< What the action or its code wants to know.
+  Aux aux;
 };
 static_assert(sizeof(Op) == 64);
 
@@ -148,6 +164,15 @@ struct CallSite {
   std::vector<Passed> arguments, returns;
 };
 
+/// A register that may be read before an instruction has set it.
+struct UnsetRegister {
+  static constexpr uint32_t kEntry = 0xffffffffu;
+
+  Ref place = kNoRef;
+  std::string name;
+  uint32_t function = kEntry;  ///< Index into Program::functions.
+};
+
 struct Program {
   std::string name;
   const text::Source* source = nullptr;
@@ -176,6 +201,7 @@ struct Program {
   uint32_t register_bytes = 0;
   uint32_t register_slots = 0;
   std::vector<SpecialSlot> specials;
+  std::vector<UnsetRegister> unset;
 
   // Only in kernels with wgmma:
   uint32_t wgmma_lines = 0;       ///< Registers, in lines of kRegisterLine bytes.

@@ -10,23 +10,17 @@ using namespace ptxvm_test;
 
 namespace {
 
-std::string show(const LaunchResult& r) {
-  std::string text = r.fault ? r.fault->format() + "\n" : "";
-  for (const Finding& f : r.findings) text += f.checker + ": " + without_values(f.message) + "\n";
-  return text;
-}
-
-LaunchResult check(const std::string& body, uint32_t threads, Order order = Order::kForward) {
+Run check(const std::string& body, uint32_t threads, Order order = Order::kForward) {
   Races races;
   Options options;
   options.warp_order = order;
   options.observers = {&races};
-  return run(kernel(body, "sm_90a"), {}, threads, 0, options).result;
+  return run(kernel(body, "sm_90a"), {}, threads, 0, options);
 }
 
 void check_clean(const std::string& body, uint32_t threads = 64) {
   for (Order order : {Order::kForward, Order::kReversed}) {
-    CHECK(show(check(body, threads, order)).empty());
+    CHECK(check(body, threads, order).found.empty());
   }
 }
 
@@ -71,12 +65,10 @@ TEST_CASE("cp.async.mbarrier.arrive orders the copies before those who wait for 
       "mbarrier.arrive.shared.b64 _, [%r20];\nmbarrier.arrive.shared.b64 _, [%r20+8];\n";
   check_clean(increments + arrive + kLeave + wait(0) + read(0) + wait(8) + read(512));
   // Nobody waits.
-  CHECK(show(check(begin + read(0), 64)).find("reads at") != std::string::npos);
+  CHECK_THAT(check(begin + read(0), 64).found, Catch::Contains("race 28/34"));
   // The other barrier is of the copies after this one's.
   const std::string early = begin + wait(0) + read(512) + wait(8);
-  CHECK(show(check(early, 64)) ==
-        "race: shared +512, 4 bytes: warp 1 reads at test.ptx:37 what a cp.async of warp 0, "
-        "issued at :30, is still writing; nothing orders them\n");
+  CHECK(check(early, 64).found == "race 37/30\n");
   // The second covers the first copies as well.
   check_clean(begin + wait(8) + read(0) + read(512) + wait(0));
 }
@@ -85,9 +77,7 @@ TEST_CASE("an arrival says nothing about ordinary writes, or to the warp that do
   // Warp 0 also writes before its arrivals: cp.async.mbarrier.arrive releases nothing.
   std::string own = std::string(kBegin) + kCopies + read(0);
   const std::string reader = kLeave + wait(0) + wait(8);
-  CHECK(show(check(own + reader, 64)) ==
-        "race: shared +0, 4 bytes: warp 0 reads at test.ptx:32 what a cp.async of warp 0, issued "
-        "at :28, is still writing; no wait comes between\n");
+  CHECK(check(own + reader, 64).found == "race 32/28\n");
   // Its own wait for the barrier, or for the group, is enough.
   const std::string mine =
       "$mine:\nmbarrier.try_wait.parity.shared.b64 %p4, [%r20], 0;\n@!%p4 bra $mine;\n";
@@ -98,26 +88,22 @@ TEST_CASE("an arrival says nothing about ordinary writes, or to the warp that do
   const std::string released = std::string(kBegin) +
                                ".shared .align 4 .b8 word[4];\n@%p1 st.shared.u32 [word], 1;\n" +
                                kCopies + reader + "ld.shared.u32 %r5, [word];\n";
-  CHECK(
-      show(check(released, 64)) ==
-      "race: shared +1040, 4 bytes: warp 1 reads at test.ptx:42 what warp 0 wrote at :29; nothing "
-      "orders them\n");
+  CHECK(check(released, 64).found == "race 42/29\n");
 }
 
 TEST_CASE("a copy that is tracked by an mbarrier need not be waited for by its warp") {
   const std::string end = "ret;\n$reader:\n" + wait(0) + wait(8);
   check_clean(std::string(kBegin) + kCopies + end);
   // One more copy, after the last arrival.
-  CHECK(show(check(std::string(kBegin) + kCopies + "cp.async.cg.shared.global [%r1], [%in], 16;\n" +
-                       end,
-                   64))
-            .find("neither committed nor waited for") != std::string::npos);
+  const std::string more = "cp.async.cg.shared.global [%r1], [%in], 16;\n";
+  CHECK_THAT(check(std::string(kBegin) + kCopies + more + end, 64).found,
+             Catch::Contains("copy 32"));
 }
 
 namespace {
 
 // Stores a box of 32 x 8 halves to a tensor of 24 x 4, after `fill` has written shared memory.
-LaunchResult store_box(const std::string& fill, Swizzle swizzle) {
+std::string store_box(const std::string& fill, Swizzle swizzle) {
   Memory memory;
   TensorMap map;
   map.base = memory.allocate("tensor", 1024);
@@ -144,7 +130,8 @@ LaunchResult store_box(const std::string& fill, Swizzle swizzle) {
   Races races;
   Options options;
   options.observers = {&races};
-  return launch(Module::parse(text, "store.ptx"), "k", config, memory, options);
+  const Module module = Module::parse(text, "store.ptx");
+  return found(launch(module, "k", config, memory, options), module.kernel("k"));
 }
 
 }  // namespace
@@ -154,18 +141,16 @@ TEST_CASE("a tensor store reads what the tensor has of its box, and no more") {
   const std::string rows[] = {"@%p2 st.shared.u32 [%r5], 1;\n", "@%p2 st.shared.u32 [%r5+64], 1;\n",
                               "@%p2 st.shared.u32 [%r5+128], 1;\n",
                               "@%p2 st.shared.u32 [%r5+192], 1;\n"};
-  CHECK(show(store_box(rows[0] + rows[1] + rows[2] + rows[3], Swizzle::kNone)).empty());
-  CHECK(show(store_box(rows[0] + rows[1] + rows[3], Swizzle::kNone)) ==
-        "uninitialised: shared +128, 16 bytes: a bulk store of warp 0, issued at store.ptx:19, "
-        "reads what nobody has written\n");
+  CHECK(store_box(rows[0] + rows[1] + rows[2] + rows[3], Swizzle::kNone).empty());
+  CHECK(store_box(rows[0] + rows[1] + rows[3], Swizzle::kNone) == "uninitialised 19\n");
   // With the swizzle of 64 bytes, chunks of rows 2 and 3 change places: 0 and 1, 2 and 3.
   const std::string swapped =
       "  setp.lt.u32 %p3, %r4, 8;\n  xor.b32 %r6, %r5, 16;\n  add.u32 %r7, %r5, 16;\n"
       "  @%p3 st.shared.u32 [%r6+128], 1;\n  @%p3 st.shared.u32 [%r6+192], 1;\n"
       "  setp.ge.u32 %p3, %r4, 8; and.pred %p3, %p3, %p2;\n"
       "  @%p3 st.shared.u32 [%r7+128], 1;\n  @%p3 st.shared.u32 [%r7+192], 1;\n";
-  CHECK(show(store_box(rows[0] + rows[1] + swapped, Swizzle::k64B)).empty());
-  CHECK(!show(store_box(rows[0] + rows[1] + rows[2] + rows[3], Swizzle::k64B)).empty());
+  CHECK(store_box(rows[0] + rows[1] + swapped, Swizzle::k64B).empty());
+  CHECK(!store_box(rows[0] + rows[1] + rows[2] + rows[3], Swizzle::k64B).empty());
 }
 
 TEST_CASE("a missing fence.mbarrier_init is advice, and does not fail the kernel") {
@@ -181,13 +166,13 @@ $again:
 mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 0;
 @!%p2 bra $again;
 )";
-  const LaunchResult r = check(load, 64);
+  const LaunchResult r = check(load, 64).result;
   REQUIRE(r.findings.size() == 1);
   CHECK(r.findings[0].checker == "mbarrier");
   CHECK(r.findings[0].severity == Severity::kAdvice);
   CHECK(name(r.findings[0].severity) == "advice");
   CHECK(r.ok());
-  const LaunchResult race = check(load + "st.shared.u32 [area], %lane;\n", 64);
+  const LaunchResult race = check(load + "st.shared.u32 [area], %lane;\n", 64).result;
   REQUIRE(race.findings.size() == 2);
   CHECK(race.findings[0].severity == Severity::kError);
   CHECK_FALSE(race.ok());

@@ -4,6 +4,7 @@
 #include "catch.h"
 #include "memory/matrix_descriptor.h"
 #include "num/half.h"
+#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -235,6 +236,23 @@ TEST_CASE("wgmma equals a matrix product for every swizzle, major and kind of A"
         CHECK(wrong_elements(s) == 0);
       }
     }
+  }
+}
+
+TEST_CASE("sums that nothing has set are used only where scale-d is true") {
+  for (const bool accumulate : {false, true}) {
+    Setup s;
+    s.accumulate = accumulate;
+    std::string unset = text(s);
+    unset.erase(unset.find("  mov.f32 %acc5, "), std::strlen("  mov.f32 %acc5, 0f40400000;\n"));
+    Races races;
+    Options options;
+    options.observers = {&races};
+    const Run r = run(unset, Product(s).image, 128, 49152, options);
+    REQUIRE(r.result.findings.size() == (accumulate ? 1u : 0u));
+    if (!accumulate) continue;
+    CHECK(r.result.findings[0].checker == "uninitialised");
+    CHECK(r.result.findings[0].message.find("%acc5") != std::string::npos);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whole messages, with the line and the caret.
 #include "catch.h"
-#include "run_ptx.h"
+#include "grid_kernels.h"
+#include "ptxvm/races.h"
 
 using namespace ptxvm;
 using namespace ptxvm_test;
@@ -20,6 +21,35 @@ std::string error_of(const std::string& statement, const std::string& target = "
     return e.what();
   }
   return "accepted";
+}
+
+// What a checker says, one finding a line. %r1: the thread's own word of `area`; %r2: its start.
+std::string said(const std::string& body, uint32_t threads = 64) {
+  Races races;
+  Options options;
+  options.observers = {&races};
+  const std::string set_up =
+      ".shared .align 16 .b8 area[4096];\n"
+      "shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2; shr.u32 %r3, %lane, 5;\n";
+  std::string text;
+  for (const Finding& f :
+       run(kernel(set_up + body, "sm_90a"), {}, threads, 0, options).result.findings) {
+    text += f.message + "\n";
+  }
+  return text;
+}
+
+// The same of blocks that race for global memory.
+std::string said_of_blocks(const std::string& body, Fill fill = Fill::kZero) {
+  Memory memory;
+  LaunchConfig config = grid_of(2);
+  config.arguments = {Argument::pointer(memory.allocate("data", 65536, fill))};
+  GlobalRaces races;
+  Options options;
+  options.observers = {&races};
+  const Module module = Module::parse(grid_kernel(body), "grid.ptx");
+  const LaunchResult r = launch(module, "k", config, memory, options);
+  return r.findings.empty() ? "" : r.findings[0].message;
 }
 
 }  // namespace
@@ -208,4 +238,76 @@ TEST_CASE("arguments that do not fit") {
   CHECK(message() == "error: 'k': a block of (2048, 1, 1) threads; from 1 to 1024 are allowed");
   CHECK_THROWS_WITH(launch(m, "nope", config, memory),
                     "error: k.ptx: there is no entry 'nope'; there are: k");
+}
+
+TEST_CASE("races in shared memory") {
+  const std::string write = "st.shared.u32 [%r1], %lane;\n";
+  CHECK(said(write + "bar.warp.sync -1;\nld.shared.u32 %r5, [area];\n") ==
+        "shared +0, 4 bytes: warp 1 reads at test.ptx:22 what warp 0 wrote at :20; nothing orders "
+        "them; 0 was written and is read\n");
+  CHECK(said("st.shared.u32 [area], 1;\n") ==
+        "shared +0, 4 bytes: warp 1 overwrites at test.ptx:20 what warp 0 wrote at :20; nothing "
+        "orders them, and both write the same value; 1 was written, 1 is written\n");
+  const std::string neighbour = "xor.b32 %r4, %r1, 4;\nld.shared.u32 %r5, [%r4];\n";
+  CHECK(said(write + neighbour, 32) ==
+        "shared +4, 4 bytes: lane 0 of warp 0 reads at test.ptx:22 what lane 1 of warp 0 wrote at "
+        ":20; no bar.warp.sync comes between; 1 was written and is read\n");
+  CHECK(said(write + "bar.warp.sync -1;\n" + neighbour +
+                 "shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1;\nst.shared.u32 [%r1], %r6;\n",
+             32) ==
+        "shared +0, 4 bytes: lane 0 of warp 0 overwrites at test.ptx:25 what lane 1 of warp 0 read "
+        "at :23; a shfl.sync hands on what was read, and orders no memory; 0 was read, 0 is "
+        "written\n");
+  const std::string copy = "cp.async.ca.shared.global [%r1], [%in], 4;\n";
+  CHECK(said(copy + "ld.shared.u32 %r5, [%r1];\ncp.async.wait_all;\n", 32) ==
+        "shared +0, 4 bytes: warp 0 reads at test.ptx:21 what a cp.async of warp 0, issued at :20, "
+        "is still writing; no wait comes between; 4294967295 is read\n");
+}
+
+TEST_CASE("copies, barriers and proxies") {
+  const std::string copy = "cp.async.ca.shared.global [%r1], [%in], 4;\n";
+  CHECK(said(copy + "cp.async.commit_group;\n", 32) ==
+        "warp 0 exits, and nothing has waited for its copies at test.ptx:20\n");
+  CHECK(said(copy, 32) ==
+        "warp 0 exits, and its copies at test.ptx:20 were neither committed nor waited for\n");
+  const std::string store =
+      "setp.eq.u32 %p1, %lane, 0;\nst.shared.u32 [%r1], %lane;\nbar.sync 0;\n"
+      "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16;\n";
+  CHECK(said(store + "@%p1 cp.async.bulk.commit_group;\n", 32) ==
+        "shared +0, 16 bytes: a bulk store of warp 0, issued at test.ptx:23, reads what warp 0 "
+        "wrote at :21; no fence.proxy.async comes between\n"
+        "warp 0 exits, and nothing has waited for its bulk stores at test.ptx:23\n");
+  CHECK(said("bar.arrive 4, 64;\n", 32) ==
+        "barrier 4: warp 0 arrives at test.ptx:20, and the phase is never complete\n");
+  const std::string init =
+      ".shared .align 8 .b8 bar[8];\nmov.u32 %r8, bar; setp.eq.u32 %p1, %lane, 0;\n"
+      "@%p1 mbarrier.init.shared::cta.b64 [%r8], 1;\n";
+  CHECK(said(init + "mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r8], 0;\n") ==
+        "mbarrier at shared +4096: warp 1 uses it at test.ptx:23; nothing orders this after the "
+        "init by warp 0 at :22\n");
+  CHECK(said(init + "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r8], 16;\n"
+                    "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], "
+                    "[%in], 16, [%r8];\n",
+             32) ==
+        "mbarrier at shared +4096: a bulk copy uses it at test.ptx:24; no fence.mbarrier_init or "
+        "fence.proxy.async follows the init at :22\n");
+}
+
+TEST_CASE("values that nobody has written") {
+  const std::string use = "st.global.u32 [%out], %r4;\n";
+  CHECK(said("ld.shared.u32 %r4, [area+64];\n" + use, 32) ==
+        "shared +64, 4 bytes: warp 0 reads at test.ptx:20 what nobody has written\n");
+  CHECK(said(".local .align 4 .b8 own[4];\nld.local.u32 %r4, [own];\n" + use, 32) ==
+        "local +0, 1 byte: lane 0 of warp 0 reads at test.ptx:21 what it has not written\n");
+  CHECK(said(use, 32) ==
+        "register %r4: warp 0 uses its value at test.ptx:20, and nothing has set it\n");
+  CHECK(said_of_blocks("ld.global.u32 %r1, [%base+64];", Fill::kPoison) ==
+        "global 'data' +64, 4 bytes: warp 0 of block 0 reads at grid.ptx:11 what nobody has "
+        "written");
+}
+
+TEST_CASE("races of blocks") {
+  CHECK(said_of_blocks("st.global.u32 [%base], %lane;") ==
+        "global 'data' +0, 4 bytes: warp 0 of block 1 overwrites at grid.ptx:11 what warp 0 of "
+        "block 0 wrote at :11; nothing orders them; 31 was written, 0 is written");
 }

@@ -20,24 +20,19 @@ const char* const kSetUp = R"(
 shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2; shr.u32 %r3, %lane, 5;
 )";
 
-std::string show(const LaunchResult& r) {
-  std::string text = r.fault ? r.fault->format() + "\n" : "";
-  for (const Finding& f : r.findings) {
-    text += f.checker + ": " + without_values(f.message);
-    if (f.count > 1) text += "   x" + std::to_string(f.count);
-    text += "\n";
-  }
-  return text;
-}
-
-// Findings, one a line; in one order of the warps.
-std::string findings(const std::string& body, uint32_t threads = 64,
-                     Order order = Order::kForward) {
+// Under the checker; in one order of the warps.
+Run check(const std::string& body, uint32_t threads = 64, Order order = Order::kForward,
+          const std::string& before = "") {
   Races races;
   Options options;
   options.warp_order = order;
   options.observers = {&races};
-  return show(run(kernel(kSetUp + body, "sm_90a"), {}, threads, 0, options).result);
+  return run(kernel(kSetUp + body, "sm_90a", before), {}, threads, 0, options);
+}
+
+std::string findings(const std::string& body, uint32_t threads = 64,
+                     Order order = Order::kForward) {
+  return check(body, threads, order).found;
 }
 
 // Nothing in either order.
@@ -56,28 +51,11 @@ TEST_CASE("a missing barrier between warps") {
       "xor.b32 %r4, %r1, 128;\n"
       "ld.shared.u32 %r5, [%r4]; st.global.u32 [%out], %r5;\n";
   check_clean(write + "bar.sync 0;\n" + read);
-  CHECK(findings(write + read) ==
-        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:23 what warp 0 wrote at :21; "
-        "nothing orders them\n"
-        "race: shared +128, 4 bytes: warp 1 overwrites at test.ptx:21 what warp 0 read at "
-        ":23; nothing orders them\n"
-        "uninitialised: shared +128, 4 bytes: warp 0 reads at test.ptx:23 what nobody has "
-        "written\n");
+  CHECK(findings(write + read) == "race 23/21\nrace 21/23\nuninitialised 23\n");
   CHECK(findings(write + read, 64, Order::kReversed) ==
-        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:23 what warp 1 wrote at :21; "
-        "nothing orders them\n"
-        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:21 what warp 1 read at :23; "
-        "nothing orders them\n"
-        "uninitialised: shared +0, 4 bytes: warp 1 reads at test.ptx:23 what nobody has "
-        "written\n");
-  CHECK(findings(write + "bar.sync 0;\n" + read + write) ==
-        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:24 what warp 1 wrote at :25; "
-        "nothing orders them\n"
-        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:25 what warp 1 read at :24; "
-        "nothing orders them\n");
-  CHECK(findings("st.shared.u32 [area], 1;\n@%p1 bra $end;\n$end:\n") ==
-        "race: shared +0, 4 bytes: warp 1 overwrites at test.ptx:21 what warp 0 wrote at "
-        ":21; nothing orders them, and both write the same value\n");
+        "race 23/21\nrace 21/23\nuninitialised 23\n");
+  CHECK(findings(write + "bar.sync 0;\n" + read + write) == "race 24/25\nrace 25/24\n");
+  CHECK(findings("st.shared.u32 [area], 1;\n") == "race (advice) 21/21\n");
 }
 
 TEST_CASE("lanes of a warp") {
@@ -87,12 +65,8 @@ TEST_CASE("lanes of a warp") {
       "ld.shared.u32 %r5, [%r4];\n";
   check_clean(write + "bar.warp.sync -1;\n" + read);
   check_clean(write + "ld.shared.u32 %r5, [%r1];\n" + write);
-  CHECK(findings(write + read) ==
-        "race: shared +4, 4 bytes: lane 0 of warp 0 reads at test.ptx:23 what lane 1 of warp "
-        "0 wrote at :21; no bar.warp.sync comes between   x2\n");
-  CHECK(findings(write + "bar.warp.sync -1;\n" + read + write) ==
-        "race: shared +0, 4 bytes: lane 0 of warp 0 overwrites at test.ptx:25 what lane 1 of "
-        "warp 0 read at :24; no bar.warp.sync comes between   x2\n");
+  CHECK(findings(write + read) == "race 23/21 x2\n");
+  CHECK(findings(write + "bar.warp.sync -1;\n" + read + write) == "race 25/24 x2\n");
 }
 
 TEST_CASE("a store that depends on what it overwrites, by way of a shuffle") {
@@ -103,24 +77,14 @@ TEST_CASE("a store that depends on what it overwrites, by way of a shuffle") {
     return "shfl.sync.bfly.b32 %r6, " + what + ", " + by + ", 31, -1;\nadd.u32 %r7, %r6, 100;\n";
   };
   const std::string store = "st.shared.u32 [%r1], %r7;\n";
-  const auto check = [](const std::string& body) {
-    Races races;
-    Options options;
-    options.observers = {&races};
-    return run(kernel(kSetUp + body, "sm_90a"), {}, 32, 0, options).result;
-  };
-  const LaunchResult handed_on = check(read + shuffle("%r5", "1") + store);
-  REQUIRE(handed_on.findings.size() == 1);
-  CHECK(handed_on.findings[0].message ==
-        "shared +0, 4 bytes: lane 0 of warp 0 overwrites at test.ptx:27 what lane 1 of warp 0 read "
-        "at :24; a shfl.sync hands on what was read, and orders no memory; 0 was read, 100 is "
-        "written");
-  CHECK(handed_on.ok());
+  const Run handed_on = check(read + shuffle("%r5", "1") + store, 32);
+  CHECK(handed_on.found == "race (advice) 27/24\n");
+  CHECK(handed_on.result.ok());
   // From another lane; stored is what no shuffle has handed on; the shuffle comes first.
   for (const std::string& body : {read + shuffle("%r5", "2") + store,
                                   read + shuffle("%r5", "1") + "st.shared.u32 [%r1], %r5;\n",
                                   shuffle("%lane", "1") + read + store}) {
-    CHECK_THAT(show(check(body)), Catch::Contains("no bar.warp.sync comes between"));
+    CHECK_THAT(findings(body, 32), Catch::StartsWith("race 2"));
   }
 }
 
@@ -157,7 +121,7 @@ TEST_CASE("a race shows its values") {
 }
 
 TEST_CASE("a buffer that nobody has written is reported by default") {
-  const auto found = [](const std::string& body, Fill fill, Order order, int threads) {
+  const auto reported = [](const std::string& body, Fill fill, Order order, int threads) {
     const Module module = Module::parse(kernel(body, "sm_90a"), "test.ptx");
     Memory memory;
     LaunchConfig config;
@@ -169,22 +133,22 @@ TEST_CASE("a buffer that nobody has written is reported by default") {
     options.threads = threads;
     options.cta_order = options.warp_order = order;
     options.observers = {&races};
-    return show(launch(module, "k", config, memory, options));
+    return found(launch(module, "k", config, memory, options), module.kernel("k"));
   };
   const std::string read = "ld.global.u32 %r1, [%in];\n";
   const std::string first = "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 0;\n";
-  const std::string message =
-      "uninitialised: global 'buffer' +65536, 4 bytes: warp 0 of block 0 reads at test.ptx:18 what "
-      "nobody has written   x3\n";
+  const std::string message = "uninitialised 18 x3\n";
   for (const Order order : {Order::kForward, Order::kReversed}) {
     for (const int threads : {1, 2}) {
-      CHECK(found(read, Fill::kPoison, order, threads) == message);
-      CHECK(found("red.global.add.u32 [%in], 1;\n", Fill::kPoison, order, threads) == message);
-      CHECK(found(read, Fill::kZero, order, threads).empty());
-      CHECK(found("atom.global.exch.b32 %r1, [%in], 1;\n", Fill::kPoison, order, threads).empty());
+      CHECK(reported(read, Fill::kPoison, order, threads) == message);
+      CHECK(reported("red.global.add.u32 [%in], 1;\n", Fill::kPoison, order, threads) == message);
+      CHECK(reported(read, Fill::kZero, order, threads).empty());
+      CHECK(
+          reported("atom.global.exch.b32 %r1, [%in], 1;\n", Fill::kPoison, order, threads).empty());
       // One block writes something.
-      CHECK(found(first + "@%p1 st.global.u32 [%out], 1;\n" + read, Fill::kPoison, order, threads)
-                .empty());
+      CHECK(
+          reported(first + "@%p1 st.global.u32 [%out], 1;\n" + read, Fill::kPoison, order, threads)
+              .empty());
     }
   }
 }
@@ -194,49 +158,29 @@ TEST_CASE("copies that nobody waits for") {
   const std::string read = "ld.shared.u32 %r5, [%r1];\n";
   check_clean(copy + "cp.async.commit_group;\ncp.async.wait_group 0;\n" + read);
   check_clean(copy + "cp.async.wait_all;\n" + read);
-  CHECK(findings(copy + read + "cp.async.wait_all;\n") ==
-        "race: shared +0, 4 bytes: warp 0 reads at test.ptx:22 what a cp.async of warp 0, "
-        "issued at :21, is still writing; no wait comes between   x2\n");
-  CHECK(findings(copy + "cp.async.commit_group;\n") ==
-        "copy: warp 0 exits, and nothing has waited for its copies at test.ptx:21   x2\n");
-  CHECK(findings(copy + "cp.async.wait_group 0;\n") ==
-        "copy: warp 0 exits, and its copies at test.ptx:21 were neither committed nor waited "
-        "for   x2\n");
+  CHECK(findings(copy + read + "cp.async.wait_all;\n") == "race 22/21 x2\n");
+  CHECK(findings(copy + "cp.async.commit_group;\n") == "copy 21 x2\n");
+  CHECK(findings(copy + "cp.async.wait_group 0;\n") == "copy 21 x2\n");
   // The wait of one warp says nothing to another one.
   const std::string other =
       "xor.b32 %r4, %r1, 128;\nld.shared.u32 %r5, [%r4]; st.global.u32 [%out], %r5;\n";
   check_clean(copy + "cp.async.wait_all;\nbar.sync 0;\n" + other);
   CHECK(findings(copy + "cp.async.wait_all;\n" + other) ==
-        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what warp 0 copied at :21; "
-        "nothing orders them\n"
-        "race: shared +128, 4 bytes: a cp.async of warp 1, issued at test.ptx:21, overwrites "
-        "what warp 0 read at :24; nothing orders them\n"
-        "uninitialised: shared +128, 4 bytes: warp 0 reads at test.ptx:24 what nobody has "
-        "written\n");
+        "race 24/21\nrace 21/24\nuninitialised 24\n");
   CHECK(findings(copy + "bar.sync 0;\n" + other + "cp.async.wait_all;\n") ==
-        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:24 what warp 1 copied at :21; "
-        "nothing orders them\n"
-        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what a cp.async of warp 0, "
-        "issued at :21, is still writing; nothing orders them\n");
+        "race 24/21\nrace 24/21\n");
   // A buffer that is still read.
   const std::string whole = copy + "cp.async.wait_all;\nbar.sync 0;\n";
   check_clean(whole + other + "bar.sync 0;\n" + copy + "cp.async.wait_all;\n");
-  CHECK(findings(whole + other + copy + "cp.async.wait_all;\n") ==
-        "race: shared +128, 4 bytes: warp 0 reads at test.ptx:25 what warp 1 copied at :26; "
-        "nothing orders them\n"
-        "race: shared +0, 4 bytes: a cp.async of warp 0, issued at test.ptx:26, overwrites "
-        "what warp 1 read at :25; nothing orders them\n");
+  CHECK(findings(whole + other + copy + "cp.async.wait_all;\n") == "race 25/26\nrace 26/25\n");
 }
 
 TEST_CASE("memory that was never written") {
   CHECK(findings("ld.shared.u32 %r4, [area+64]; st.global.u32 [%out], %r4;\n") ==
-        "uninitialised: shared +64, 4 bytes: warp 0 reads at test.ptx:21 what nobody has "
-        "written   x2\n");
+        "uninitialised 21 x2\n");
   CHECK(findings(".local .align 4 .b8 own[16];\nst.local.u32 [own], 1;\n"
                  "ld.local.v2.u32 {%r4, %r5}, [own];\nst.global.u32 [%out], %r5;\n",
-                 32) ==
-        "uninitialised: local +4, 1 byte: lane 0 of warp 0 reads at test.ptx:23 what it has "
-        "not written\n");
+                 32) == "uninitialised 23\n");
   // A result that is loaded before it is selected, where the call has given none.
   const auto selected = [](const std::string& less_than) {
     return findings(
@@ -247,9 +191,7 @@ TEST_CASE("memory that was never written") {
         32);
   };
   CHECK(selected("16").empty());
-  CHECK(selected("18") ==
-        "uninitialised: local +0, 1 byte: lane 16 of warp 0 reads at test.ptx:24 what it has "
-        "not written\n");
+  CHECK(selected("18") == "uninitialised 24\n");
 }
 
 TEST_CASE("named barriers") {
@@ -261,9 +203,7 @@ TEST_CASE("named barriers") {
   check_clean(branch + consume + "bar.arrive 3, 64;\n$end:\n");
   CHECK(findings(branch + "bar.sync 3, 32;\nld.shared.u32 %r4, [area];\nbra.uni $end;\n$produce:\n"
                           "st.shared.u32 [area], 42;\nbar.arrive 4, 64;\n$end:\n") ==
-        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:24 what warp 0 wrote at :27; "
-        "nothing orders them\n"
-        "barrier: barrier 4: warp 0 arrives at test.ptx:28, and the phase is never complete\n");
+        "race 24/27\nbarrier 28\n");
 }
 
 TEST_CASE("halves of a word and atomics are no race") {
@@ -279,9 +219,7 @@ TEST_CASE("halves of a word and atomics are no race") {
   check_clean(first +
               "add.u32 %r4, %r2, %r3;\n@%p1 st.shared.u8 [%r4], %h1;\nbar.sync 0;\n"
               "ld.shared.u16 %h2, [%r2];\n");
-  CHECK(findings(first + "@%p1 st.shared.u8 [%r2], %h1;\n") ==
-        "race: shared +0, 1 byte: warp 1 overwrites at test.ptx:24 what warp 0 wrote at :24; "
-        "nothing orders them\n");
+  CHECK(findings(first + "@%p1 st.shared.u8 [%r2], %h1;\n") == "race 24/24\n");
   // A lane reads the byte of its neighbour.
   CHECK(findings("add.u32 %r4, %r2, %lane;\nst.shared.u8 [%r4], %h1;\nxor.b32 %r5, %r4, 1;\n"
                  "ld.shared.u8 %h2, [%r5];\n",
@@ -293,9 +231,7 @@ TEST_CASE("halves of a word and atomics are no race") {
   const std::string zero = "st.shared.u32 [%r1], 0;\nbar.sync 0;\n";
   const std::string add = "atom.shared.add.u32 %r4, [area], 1;\n";
   check_clean(zero + add + add + "bar.sync 0;\nld.shared.u32 %r6, [area];\n");
-  CHECK(findings(zero + add + "ld.shared.u32 %r6, [area];\n") ==
-        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:23 what warp 1 read at :24; "
-        "nothing orders them\n");
+  CHECK(findings(zero + add + "ld.shared.u32 %r6, [area];\n") == "race 23/24\n");
 }
 
 TEST_CASE("bulk copies, mbarriers and the async proxy") {
@@ -312,19 +248,10 @@ TEST_CASE("bulk copies, mbarriers and the async proxy") {
       "$again:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 0;\n@!%p2 bra $again;\n";
   const std::string read = "ld.shared.u32 %r5, [%r1]; st.global.u32 [%out], %r5;\n";
   check_clean(init + fence + meet + load + wait + read);
-  CHECK(findings(init + meet + load + wait + read) ==
-        "mbarrier: mbarrier at shared +4096: a bulk copy uses it at test.ptx:26; no "
-        "fence.mbarrier_init or fence.proxy.async follows the init at :23\n");
-  CHECK(findings(init + fence + load + wait + read) ==
-        "mbarrier: mbarrier at shared +4096: warp 1 uses it at test.ptx:28; nothing orders "
-        "this after the init by warp 0 at :23\n");
+  CHECK(findings(init + meet + load + wait + read) == "mbarrier (advice) 26/23\n");
+  CHECK(findings(init + fence + load + wait + read) == "mbarrier 28/23\n");
   CHECK(findings(init + fence + meet + load + read + wait) ==
-        "race: shared +0, 4 bytes: warp 0 reads at test.ptx:28 what a bulk copy, issued at "
-        ":27, is still writing; nothing orders them\n"
-        "race: shared +128, 16 bytes: a bulk copy, issued at test.ptx:27, overwrites what "
-        "warp 1 read at :28; nothing orders them\n"
-        "uninitialised: shared +128, 4 bytes: warp 1 reads at test.ptx:28 what nobody has "
-        "written\n");
+        "race 28/27\nrace 27/28\nuninitialised 28\n");
 
   const std::string write = "st.shared.u32 [%r1], %lane;\n";
   const std::string proxy = "fence.proxy.async.shared::cta;\n";
@@ -334,23 +261,11 @@ TEST_CASE("bulk copies, mbarriers and the async proxy") {
   const std::string done =
       "@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group.read 0;\n";
   check_clean(leader + write + proxy + meet + store + done);
-  CHECK(findings(leader + write + meet + store + done) ==
-        "proxy: shared +0, 16 bytes: a bulk store of warp 0, issued at test.ptx:24, reads "
-        "what warp 0 wrote at :22; no fence.proxy.async comes between\n"
-        "proxy: shared +128, 16 bytes: a bulk store of warp 0, issued at test.ptx:24, reads "
-        "what warp 1 wrote at :22; no fence.proxy.async comes between\n");
-  CHECK(findings(leader + write + proxy + store + done) ==
-        "race: shared +128, 4 bytes: warp 1 overwrites at test.ptx:22 what a bulk store of "
-        "warp 0, issued at :24, is still reading; nothing orders them\n"
-        "uninitialised: shared +128, 16 bytes: a bulk store of warp 0, issued at "
-        "test.ptx:24, reads what nobody has written\n");
+  CHECK(findings(leader + write + meet + store + done) == "proxy 24/22\nproxy 24/22\n");
+  CHECK(findings(leader + write + proxy + store + done) == "race 22/24\nuninitialised 24\n");
   CHECK(findings(leader + write + proxy + meet + store + write + done) ==
-        "race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:26 what a bulk store of "
-        "warp 0, issued at :25, is still reading; no wait comes between\n"
-        "race: shared +128, 16 bytes: a bulk store of warp 0, issued at test.ptx:25, reads "
-        "what warp 1 wrote at :26; nothing orders them\n");
-  CHECK(findings(leader + write + proxy + meet + store) ==
-        "copy: warp 0 exits, and nothing has waited for its bulk stores at test.ptx:25\n");
+        "race 26/25\nrace 25/26\n");
+  CHECK(findings(leader + write + proxy + meet + store) == "copy (advice) 25\n");
   Races races;
   Options options;
   options.observers = {&races};
@@ -370,16 +285,13 @@ TEST_CASE("groups of bulk stores are a thread's: each lane commits and waits for
   const std::string wait = "cp.async.bulk.wait_group.read 0;\n";
   check_clean(head + store + "@%p1 " + commit + store + commit + wait, 32);
   check_clean(head + store + commit + "@%p2 " + commit + wait, 32);
-  CHECK(findings(head + store + commit + "@%p2 " + wait, 32) ==
-        "copy: warp 0 exits, and nothing has waited for its bulk stores at test.ptx:26\n");
-  CHECK(findings(head + store + "@%p2 " + commit + wait, 32) ==
-        "copy: warp 0 exits, and nothing has waited for its bulk stores at test.ptx:26\n");
+  CHECK(findings(head + store + commit + "@%p2 " + wait, 32) == "copy (advice) 26\n");
+  CHECK(findings(head + store + "@%p2 " + commit + wait, 32) == "copy (advice) 26\n");
   // What lane 1 waits for says nothing about lane 0's.
   CHECK(findings(head + store + commit + "@%p2 " + wait + "bar.warp.sync -1;\n" +
                      "st.shared.u32 [%r1], %lane;\n" + wait,
                  32)
-            .starts_with("race: shared +0, 4 bytes: warp 0 overwrites at test.ptx:30 what a bulk "
-                         "store of warp 0, issued at :26, is still reading"));
+            .starts_with("race 30/26"));
 }
 
 TEST_CASE("a finding in full") {
@@ -416,7 +328,7 @@ TEST_CASE("ordinary kernels are clean: a transposition through shared memory, a 
       Options options;
       options.warp_order = order;
       options.observers = {&races};
-      CHECK(show(launch(m, entry, config, memory, options)).empty());
+      CHECK(found(launch(m, entry, config, memory, options), m.kernel(entry)).empty());
     }
   };
   check("transpose", "transpose_plain", {n / 32, n / 32, 1}, {32, 8, 1});
@@ -437,7 +349,7 @@ TEST_CASE("the ladder is clean, whatever the order, and its results are the same
       options.warp_order = variant / 2 ? Order::kReversed : Order::kForward;
       options.observers = {&races};
       const RungRun checked = run_rung(module, rung, problem, options);
-      CHECK(show(checked.result).empty());
+      CHECK(found(checked.result, module.kernel(rung.entry)).empty());
       CHECK(checked.output == plain.output);
       CHECK(checked.result.steps == plain.result.steps);
     }
@@ -459,10 +371,12 @@ TEST_CASE("findings do not depend on the number of host threads", "[ladder]") {
     Options options;
     options.threads = threads;
     options.observers = {&races};
-    const std::string found = show(run_rung(module, rung, problem, options).result);
-    CHECK(!found.empty());
-    if (first.empty()) first = found;
-    CHECK(found == first);
+    std::string text;
+    for (const Finding& f : run_rung(module, rung, problem, options).result.findings)
+      text += format(f);
+    CHECK(!text.empty());
+    if (first.empty()) first = text;
+    CHECK(text == first);
   }
 }
 
@@ -499,8 +413,6 @@ TEST_CASE("two stores of the same value are advice") {
       "add.u32 %r5, %r5, %r2; st.shared.u32 [%r5], ";
   CHECK(severities(clamped + "%r4;") == advice);
   CHECK(severities(clamped + "%lane;") == error);
-  CHECK(findings("st.shared.u32 [%r2], 7;").find("and both write the same value") !=
-        std::string::npos);
 }
 
 TEST_CASE("what nobody has written is an error once it is used") {
@@ -553,11 +465,94 @@ TEST_CASE("what nobody has written is an error once it is used") {
   CHECK(found(halves + "%r7;") == 1);
 }
 
+TEST_CASE("a register that nothing has set is an error once it is used") {
+  // With the register that the message names.
+  const auto found = [](const std::string& body) {
+    const Run r = check(body, 32);
+    if (r.result.findings.empty()) return r.found;
+    const std::string& message = r.result.findings[0].message;
+    const size_t at = message.find('%');
+    return message.substr(at, message.find(':', at) - at) + " " + r.found;
+  };
+  const auto uses = [](const std::string& name, int line) {
+    return name + " uninitialised " + std::to_string(line) + "\n";
+  };
+  const std::string store = "st.global.u32 [%out], %r5;\n";
+  CHECK(found(store) == uses("%r5", 21));
+  CHECK(check("ld.shared.u32 %r6, [%r5];\n").found.ends_with("uninitialised 21\n"));
+  CHECK(found("@%p1 bra $end;\n$end:\n") == uses("%p1", 21));
+  CHECK(found("@!%p1 st.global.u32 [%out], 1;\n") == uses("%p1", 21));
+  CHECK(found(".reg .v2 .u32 %v;\nmov.u32 %v.x, 1;\nst.global.v2.u32 [%out], %v;\n") ==
+        uses("%v.y", 23));
+  // Through arithmetic, shared memory, where a bulk copy uses it too, and local memory.
+  CHECK(found("add.u32 %r6, %r5, 1;\nst.global.u32 [%out], %r6;\n") == uses("%r5", 22));
+  CHECK(found("st.shared.u32 [%r1], %r5;\n") == "");
+  CHECK(found("st.shared.u32 [%r1], %r5;\nld.shared.u32 %r6, [%r1];\n"
+              "st.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  CHECK(found("st.shared.u32 [%r1], %r5; fence.proxy.async.shared::cta; bar.sync 0;\n"
+              "setp.eq.u32 %p1, %lane, 0;\n"
+              "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16;\n"
+              "@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group.read 0;\n") ==
+        uses("%r5", 23));
+  CHECK(found(".local .align 4 .b8 own[4];\nst.local.u32 [own], %r5; ld.local.u32 %r6, [own];\n"
+              "st.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  // Never used, or not chosen.
+  CHECK(found("add.u32 %r6, %r5, 1;") == "");
+  const std::string chosen = "selp.u32 %r5, %r5, 1, %p1;\n" + store;
+  CHECK(found("setp.lt.u32 %p1, %lane, 0;\n" + chosen) == "");
+  CHECK(found("setp.lt.u32 %p1, %lane, 1;\n" + chosen) == uses("%r5", 23));
+  // Set in some lanes, on some paths, in a loop before its use.
+  const std::string half = "setp.lt.u32 %p1, %lane, 16;\n@%p1 mov.u32 %r5, 1;\n";
+  CHECK(found(half + store) == uses("%r5", 23));
+  CHECK(found(half + "@%p1 " + store) == "");
+  CHECK(found(half + "@!%p1 mov.u32 %r5, 2;\n" + store) == "");
+  CHECK(found("setp.lt.u32 %p1, %lane, 16;\n@%p1 bra $skip;\nmov.u32 %r5, 1;\n$skip:\n" + store) ==
+        uses("%r5", 25));
+  CHECK(found("mov.u32 %r4, 0;\n$again:\nmov.u32 %r5, %r4;\nadd.u32 %r4, %r4, 1;\n"
+              "setp.lt.u32 %p1, %r4, 3;\n@%p1 bra $again;\n" +
+              store) == "");
+  CHECK(found("mov.u32 %r4, 0;\n$again:\nadd.u32 %r5, %r5, 1;\nadd.u32 %r4, %r4, 1;\n"
+              "setp.lt.u32 %p1, %r4, 3;\n@%p1 bra $again;\n" +
+              store) == uses("%r5", 27));
+}
+
+TEST_CASE("registers of a function that nothing has set, in every call") {
+  // The second call finds what the first has left there. A recursive call keeps the caller's.
+  const std::string function = R"(
+.func (.param .b32 result) once(.param .b32 x)
+{
+  .reg .b32 %r<4>; .reg .pred %p;
+  ld.param.b32 %r1, [x]; setp.eq.u32 %p, %r1, 1; @%p mov.u32 %r2, 7;
+  setp.lt.u32 %p, %r1, 3; @%p bra $out;
+  mov.u32 %r3, 5; sub.u32 %r1, %r1, 2;
+  { .param .b32 y; .param .b32 z; st.param.b32 [y], %r1; call (z), once, (y); }
+  mov.u32 %r2, %r3;
+$out:
+  st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  const auto found = [&](const std::string& arguments) {
+    std::string text = ".reg .b32 %once;\n";
+    for (const char argument : arguments) {
+      text += std::string("{ .param .b32 x; .param .b32 result; st.param.b32 [x], ") + argument +
+              "; call (result), once, (x); ld.param.b32 %once, [result]; }\n";
+    }
+    text += "st.global.u32 [%out], %once;\n";
+    return check(text, 32, Order::kForward, function).found;
+  };
+  CHECK(found("1") == "");
+  CHECK(found("21") == "");
+  CHECK(found("3") == "");
+  CHECK(found("4") == "");
+  CHECK_THAT(found("2"), Catch::StartsWith("uninitialised"));
+  CHECK_THAT(found("12"), Catch::StartsWith("uninitialised"));
+}
+
 TEST_CASE("what nobody has written is that after a copy, too") {
   const std::string load = "ld.shared.u32 %r5, [%r1+1024];\n";
   const std::string use = "st.global.u32 [%out], %r6;\n";
-  const std::string message =
-      "uninitialised: shared +1024, 4 bytes: warp 0 reads at test.ptx:21 what nobody has written\n";
+  const std::string message = "uninitialised 21\n";
   const auto found = [&](const std::string& body) { return findings(load + body, 32); };
   // Through shared memory, and a second time; what is written over it has a value.
   const std::string again = "ld.shared.u32 %r6, [%r1];\n";
@@ -597,12 +592,10 @@ TEST_CASE("what nobody has written is that after a copy, too") {
   CHECK(findings("setp.lt.u32 %p1, %r3, 1;\n@%p1 ld.shared.u32 %r5, [%r1+1024];\n"
                  "@%p1 st.shared.u32 [%r1], %r5;\nbar.sync 0;\n@%p1 bra $end;\n"
                  "ld.shared.u32 %r6, [%r1+-128];\n" +
-                 use + "$end:\n") ==
-        "uninitialised: shared +1024, 4 bytes: warp 0 reads at test.ptx:22 what nobody has "
-        "written\n");
+                 use + "$end:\n") == "uninitialised 22\n");
   // A race is one still.
   CHECK(findings(load + "xor.b32 %r4, %r1, 128; st.shared.u32 [%r4], %r5;\n" + again)
-            .find("race: shared +0") != std::string::npos);
+            .starts_with("race 23/22"));
   // Through local memory.
   const std::string local = ".local .align 8 .b8 place[8]; st.local.u32 [place], %r5;\n";
   CHECK(found(local + "ld.local.u32 %r6, [place];") == "");
@@ -631,7 +624,7 @@ TEST_CASE("a block has nothing of the block before it on the same host thread") 
   Options options;
   options.threads = 1;
   options.observers = {&races};
-  CHECK(show(launch(module, "k", config, memory, options)).empty());
+  CHECK(found(launch(module, "k", config, memory, options), module.kernel("k")).empty());
 }
 
 TEST_CASE("an update of what nobody has written gives it no value") {
@@ -639,8 +632,7 @@ TEST_CASE("an update of what nobody has written gives it no value") {
   const std::string load = "ld.shared.u32 %r6, [%r1];\n";
   const std::string use = "st.global.u32 [%out], %r6;\n";
   const auto found = [](const std::string& body) { return findings(body, 32); };
-  const std::string message =
-      "uninitialised: shared +0, 4 bytes: warp 0 reads at test.ptx:21 what nobody has written\n";
+  const std::string message = "uninitialised 21\n";
   for (const std::string update :
        {"red.shared.add.u32 [%r1], 1;\n", "atom.shared.add.u32 %r5, [%r1], 1;\n",
         "atom.shared.cas.b32 %r5, [%r1], 1, 2;\n", "red.relaxed.cta.shared.max.u32 [%r1], 1;\n"}) {
@@ -692,20 +684,14 @@ TEST_CASE("what a call passes and gives back has as little value as before") {
 }
 )";
   const auto found = [&](const std::string& body) {
-    Races races;
-    Options options;
-    options.observers = {&races};
-    const std::string text =
-        kSetUp +
-        std::string(
-            "ld.shared.u32 %r5, [%r1];\n{\n.param .b32 x; .param .b32 result;\n"
-            "st.param.b32 [x], %r5; call (result), same, (x);\n"
-            "ld.param.b32 %r6, [result];\n}\n") +
-        body;
-    return show(run(kernel(text, "sm_90a", function), {}, 32, 0, options).result);
+    const std::string call =
+        "ld.shared.u32 %r5, [%r1];\n{\n.param .b32 x; .param .b32 result;\n"
+        "st.param.b32 [x], %r5; call (result), same, (x);\n"
+        "ld.param.b32 %r6, [result];\n}\n";
+    return check(call + body, 32, Order::kForward, function).found;
   };
   CHECK(found("") == "");
-  CHECK(found("st.global.u32 [%out], %r6;").find("uninitialised: shared +0") == 0);
+  CHECK_THAT(found("st.global.u32 [%out], %r6;"), Catch::StartsWith("uninitialised"));
 }
 
 TEST_CASE("products of ragged sizes have findings only where a row beyond the end is stored") {
@@ -735,7 +721,7 @@ TEST_CASE("products of ragged sizes have findings only where a row beyond the en
       std::memcpy(sums, memory.bytes(d).data(), sizeof sums);
       for (const float x : sums) CHECK(x == 16);
       if (past == 0) {
-        CHECK(show(result) == "");
+        CHECK(found(result, m.kernel(entry)) == "");
       } else {
         REQUIRE(!result.findings.empty());
         CHECK(result.findings[0].checker == "uninitialised");

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstring>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -28,8 +27,24 @@ inline std::string kernel(const std::string& body, const std::string& target = "
          body + "\n  ret;\n}\n";
 }
 
+/// A fault, and findings, one a line: the checker, the line of the instruction and of the other
+/// one, and how often. Their words are a matter of message_test.
+inline std::string found(const LaunchResult& r, const Kernel& kernel) {
+  std::string text = r.fault ? r.fault->format() + "\n" : "";
+  const auto line = [&](uint32_t i) { return std::to_string(kernel.instructions()[i].line); };
+  for (const Finding& f : r.findings) {
+    text +=
+        f.checker + (f.severity == Severity::kAdvice ? " (advice) " : " ") + line(f.instruction);
+    if (f.other) text += "/" + line(*f.other);
+    if (f.count > 1) text += " x" + std::to_string(f.count);
+    text += "\n";
+  }
+  return text;
+}
+
 struct Run {
   LaunchResult result;
+  std::string found;  ///< By the observers.
   std::vector<std::byte> out;
   CountReport counts;
 
@@ -56,16 +71,11 @@ inline Run run(const std::string& text, const std::vector<std::byte>& input = {}
   options.observers.push_back(&counters);
   Run r;
   r.result = launch(module, "k", config, memory, options);
+  r.found = found(r.result, module.kernel("k"));
   const auto bytes = memory.bytes(buffer);
   r.out.assign(bytes.begin(), bytes.begin() + 65536);
   r.counts = counters.report();
   return r;
-}
-
-/// A race's message up to the values that it shows.
-inline std::string without_values(const std::string& message) {
-  static const std::regex values("; [^;]*(is read|is written|was read|was written|was there)$");
-  return std::regex_replace(message, values, "");
 }
 
 template <class T>

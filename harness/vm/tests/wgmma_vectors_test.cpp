@@ -57,8 +57,7 @@ TEST_CASE(
     CHECK(machine.file.records[i].columns == exact_product(cases[i], matrices));
   }
   for (const isa::Spelling& s : isa::spellings()) {
-    const bool multiplies = s.runs() && !s.traits().vectors_pending &&
-                            (s.row->binder == "wgmma_any_ss" || s.row->binder == "wgmma_any_rs");
+    const bool multiplies = s.runs() && !s.traits().vectors_pending && s.row->binder == "wgmma_any";
     INFO(s.text);
     CHECK(multiplies == (covered.count(&s) == 1));
   }
@@ -125,8 +124,7 @@ TEST_CASE("every spelling of wgmma.mma_async has a case, and every case a reason
     CHECK(names.insert(key(c)).second);
   }
   for (const isa::Spelling& s : isa::spellings()) {
-    const bool multiplies = s.runs() && !s.traits().vectors_pending &&
-                            (s.row->binder == "wgmma_ss" || s.row->binder == "wgmma_rs");
+    const bool multiplies = s.runs() && !s.traits().vectors_pending && s.row->binder == "wgmma";
     INFO(s.text);
     CHECK(multiplies == (covered.count(&s) == 1));
   }

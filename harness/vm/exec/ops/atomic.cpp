@@ -17,7 +17,7 @@ Step read_modify_write(Warp& w, const Op& op) {
   const T* a = w.at<T>(op.r[first + 2]);
   Request request;
   lane_addresses(w, op.r[first], op.r[first + 1], request.wide);
-  for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+  for_spaces(op.aux.as<Space>(), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, sizeof(T), sizeof(T), true, request);
     if constexpr (kObserved) {
       report_update(w, op, space, lanes, sizeof(T), request, kReturns ? op.r[0] : kNoRef);
@@ -37,7 +37,7 @@ Step compare_and_swap(Warp& w, const Op& op) {
   using W = Word<T>;
   Request request;
   lane_addresses(w, op.r[1], op.r[2], request.wide);
-  for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+  for_spaces(op.aux.as<Space>(), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, sizeof(T), sizeof(T), true, request);
     if constexpr (kObserved) {
       report_update(w, op, space, lanes, sizeof(T), request, op.r[0]);
@@ -72,11 +72,10 @@ Space space_of_atomic(Modifiers& m) {
 
 template <class T, auto F>
 Bound access_code(bool returns, Space space) {
-  const auto aux = static_cast<uint64_t>(space);
   if (returns) {
-    return {read_modify_write<false, true, T, F>, read_modify_write<true, true, T, F>, aux};
+    return {read_modify_write<false, true, T, F>, read_modify_write<true, true, T, F>, space};
   }
-  return {read_modify_write<false, false, T, F>, read_modify_write<true, false, T, F>, aux};
+  return {read_modify_write<false, false, T, F>, read_modify_write<true, false, T, F>, space};
 }
 
 // 16-bit operands stand in words: the lane array has a stride of four bytes.
@@ -86,7 +85,7 @@ Step update_short(Warp& w, const Op& op) {
   const uint32_t* a = w.at<uint32_t>(op.r[first + 2]);
   Request request;
   lane_addresses(w, op.r[first], op.r[first + 1], request.wide);
-  for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+  for_spaces(op.aux.as<Space>(), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, 2, 2, true, request);
     if constexpr (kObserved) {
       report_update(w, op, space, lanes, 2, request, kReturns ? op.r[0] : kNoRef);
@@ -103,9 +102,8 @@ Step update_short(Warp& w, const Op& op) {
 
 template <auto F>
 Bound short_code(bool returns, Space space) {
-  const auto aux = static_cast<uint64_t>(space);
-  if (returns) return {update_short<false, true, F>, update_short<true, true, F>, aux};
-  return {update_short<false, false, F>, update_short<true, false, F>, aux};
+  if (returns) return {update_short<false, true, F>, update_short<true, true, F>, space};
+  return {update_short<false, false, F>, update_short<true, false, F>, space};
 }
 
 // Hosts need not have atomic accesses of 16 bytes: one at a time.
@@ -121,7 +119,7 @@ Step exchange_wide(Warp& w, const Op& op) {
   };
   Request request;
   lane_addresses(w, op.r[2], op.r[3], request.wide);
-  for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+  for_spaces(op.aux.as<Space>(), w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(w, op, space, lanes, sizeof(Pair), sizeof(Pair), true, request);
     if constexpr (kObserved) {
       report_access(w, op, space, AccessKind::kAtomic, lanes, sizeof(Pair), request);
@@ -146,17 +144,23 @@ Bound integer_code(Update what, bool returns, Space space) {
 }
 
 // Vectors are updated element by element: the whole is no single atomic access. Operands: the
-// elements that stood there (atom), the address, the elements to combine. Op::aux: space, update,
-// type, elements, eight bits each.
+// elements that stood there (atom), the address, the elements to combine.
+struct VectorUpdate {
+  Space space;
+  Update what;
+  Type type;
+  uint8_t count;
+};
+
 template <bool kObserved, bool kReturns>
 Step update_vector(Warp& w, const Op& op) {
-  const ElementUpdate each = element_update(static_cast<Update>(op.aux >> 8 & 0xff),
-                                            static_cast<Type>(op.aux >> 16 & 0xff));
-  const auto count = static_cast<uint32_t>(op.aux >> 24);
+  const auto vector = op.aux.as<VectorUpdate>();
+  const ElementUpdate each = element_update(vector.what, vector.type);
+  const uint32_t count = vector.count;
   const uint32_t bytes = count * each.bytes, at = kReturns ? count : 0;
   Request request;
   lane_addresses(w, op.list[at], op.list[at + 1], request.wide);
-  for_spaces(static_cast<Space>(op.aux & 0xff), w.mask, request, [&](Space space, uint32_t lanes) {
+  for_spaces(vector.space, w.mask, request, [&](Space space, uint32_t lanes) {
     if (space != Space::kGlobal) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "an atomic access to a vector must be one to global memory");
@@ -210,13 +214,13 @@ Bound atomic_code(Modifiers& m, bool returns) {
 }
 
 Bound vector_code(Modifiers& m, bool returns) {
-  const Space space = space_of_atomic(m);
-  const Update what = update_of(m);
-  const auto count = static_cast<uint64_t>(m.vector());
-  const uint64_t aux = static_cast<uint64_t>(space) | static_cast<uint64_t>(what) << 8 |
-                       static_cast<uint64_t>(m.type()) << 16 | count << 24;
-  if (returns) return {update_vector<false, true>, update_vector<true, true>, aux};
-  return {update_vector<false, false>, update_vector<true, false>, aux};
+  VectorUpdate vector;
+  vector.space = space_of_atomic(m);
+  vector.what = update_of(m);
+  vector.count = static_cast<uint8_t>(m.vector());
+  vector.type = m.type();
+  if (returns) return {update_vector<false, true>, update_vector<true, true>, vector};
+  return {update_vector<false, false>, update_vector<true, false>, vector};
 }
 
 }  // namespace
@@ -236,22 +240,22 @@ Bound red_vector(Modifiers& m) {
 }
 
 Bound atom_wide(Modifiers& m) {
-  const auto aux = static_cast<uint64_t>(space_of_atomic(m));
+  const Space space = space_of_atomic(m);
   const bool compares = m.spelling().operands.size() == 4;
   m.type();
-  return compares ? Bound{exchange_wide<false, true>, exchange_wide<true, true>, aux}
-                  : Bound{exchange_wide<false, false>, exchange_wide<true, false>, aux};
+  return compares ? Bound{exchange_wide<false, true>, exchange_wide<true, true>, space}
+                  : Bound{exchange_wide<false, false>, exchange_wide<true, false>, space};
 }
 
 Bound atom_cas(Modifiers& m) {
-  const auto aux = static_cast<uint64_t>(space_of_atomic(m));
+  const Space space = space_of_atomic(m);
   switch (bits(m.type())) {
     case 16:
-      return {compare_and_swap<false, uint16_t>, compare_and_swap<true, uint16_t>, aux};
+      return {compare_and_swap<false, uint16_t>, compare_and_swap<true, uint16_t>, space};
     case 32:
-      return {compare_and_swap<false, uint32_t>, compare_and_swap<true, uint32_t>, aux};
+      return {compare_and_swap<false, uint32_t>, compare_and_swap<true, uint32_t>, space};
     case 64:
-      return {compare_and_swap<false, uint64_t>, compare_and_swap<true, uint64_t>, aux};
+      return {compare_and_swap<false, uint64_t>, compare_and_swap<true, uint64_t>, space};
     default:
       return {};
   }

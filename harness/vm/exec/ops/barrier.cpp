@@ -11,7 +11,7 @@ namespace ptxvm {
 namespace {
 
 // What the warp does at the barrier.
-enum class Arrival { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };
+enum class Arrival : uint8_t { kSync, kArrive, kReduceAnd, kReduceOr, kReducePopc };
 
 bool complete(const Cta& cta, const Barrier& b) {
   if (b.warps.empty()) return false;
@@ -25,7 +25,7 @@ bool complete(const Cta& cta, const Barrier& b) {
 void write_result(Warp& w, const Op& op, const Barrier& b) {
   const uint32_t saved = w.mask;
   w.mask = w.live;
-  switch (static_cast<Arrival>(op.aux)) {
+  switch (op.aux.as<Arrival>()) {
     case Arrival::kReduceAnd:
       w.set_predicate(op.r[0], b.votes == b.voters ? kAllLanes : 0);
       break;
@@ -142,9 +142,8 @@ Step arrive(Warp& w, const Op& op) {
 
 template <Arrival kArrival>
 Bound arrival_code(bool aligned) {
-  const auto aux = static_cast<uint64_t>(kArrival);
-  if (aligned) return {arrive<false, kArrival, true>, arrive<true, kArrival, true>, aux};
-  return {arrive<false, kArrival, false>, arrive<true, kArrival, false>, aux};
+  if (aligned) return {arrive<false, kArrival, true>, arrive<true, kArrival, true>, kArrival};
+  return {arrive<false, kArrival, false>, arrive<true, kArrival, false>, kArrival};
 }
 
 // `bar` is always aligned, `barrier` when it says so.
@@ -153,19 +152,23 @@ bool aligned(Modifiers& m) {
   return m.flag("aligned") || m.base() == "bar";
 }
 
+struct Fence {
+  FenceKind kind;
+  Space space;
+};
+
 template <bool kObserved>
 Step pass_fence(Warp& w, const Op& op) {
   if constexpr (kObserved) {
-    const FenceEvent e{id_of(w), op.instruction, w.mask, static_cast<FenceKind>(op.aux & 0xff),
-                       static_cast<Space>(op.aux >> 8)};
+    const auto fence = op.aux.as<Fence>();
+    const FenceEvent e{id_of(w), op.instruction, w.mask, fence.kind, fence.space};
     notify(w, [&](Probe& p) { p.fence(e); });
   }
   return Step::kNext;
 }
 
 Bound fence_code(FenceKind kind, Space space) {
-  return {pass_fence<false>, pass_fence<true>,
-          static_cast<uint64_t>(kind) | static_cast<uint64_t>(space) << 8};
+  return {pass_fence<false>, pass_fence<true>, Fence{kind, space}};
 }
 
 }  // namespace

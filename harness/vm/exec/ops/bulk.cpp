@@ -51,6 +51,10 @@ class BulkCopy : public PendingWork {
     }
   }
 
+  bool is_store(uint32_t of_warp, uint32_t of_lane, uint64_t end) const override {
+    return kind == BulkKind::kStore && warp.warp == of_warp && lane == of_lane && group < end;
+  }
+
   void report(const Cta& cta, BulkAction action) const {
     if (!cta.launch->observed) return;
     BulkEvent e;
@@ -141,11 +145,21 @@ class BulkCopy : public PendingWork {
   }
 };
 
+struct Form {
+  BulkKind kind = BulkKind::kLoad;
+  uint8_t count = 1;      // dimensions of a tensor, elements of st.async
+  uint8_t multicast = 0;  // where its mask stands in the list
+  bool reduces = false;
+  ops::Update update = {};   // of a reduction
+  Type type = Type::kNone;   // of a reduction or st.async
+  bool from_shared = false;  // the source of a load
+};
+
 // What the lanes of one request have in common.
 struct Issue {
   Warp& w;
   const Op& op;
-  BulkKind kind;
+  Form form;
   bool tensor;
 };
 
@@ -157,7 +171,7 @@ struct Issue {
 void shared_addresses(const Issue& i, size_t position, uint32_t alignment, Request& request,
                       uint32_t bytes = 8) {
   lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
-  const Space space = i.kind == BulkKind::kLoad ? Space::kSharedCluster : Space::kShared;
+  const Space space = i.form.kind == BulkKind::kLoad ? Space::kSharedCluster : Space::kShared;
   resolve(i.w, i.op, space, i.w.mask, bytes, alignment, true, request);
 }
 
@@ -178,32 +192,19 @@ std::unique_ptr<BulkCopy> start(const Issue& i, int lane) {
   copy->warp = id_of(i.w);
   copy->instruction = i.op.instruction;
   copy->lane = static_cast<uint32_t>(lane);
-  copy->kind = i.kind;
+  copy->kind = i.form.kind;
   copy->home = i.w.cta->rank;
   copy->tensor = i.tensor;
-  if (i.kind != BulkKind::kPrefetch) copy->number = i.w.cta->async.copies++;
+  if (i.form.kind != BulkKind::kPrefetch) copy->number = i.w.cta->async.copies++;
   copy->group = i.w.bulk_groups[static_cast<size_t>(lane)];
   return copy;
 }
 
 void launch(const Issue& i, std::unique_ptr<BulkCopy> copy) {
   copy->report(*i.w.cta, BulkAction::kIssue);
-  if (i.kind == BulkKind::kPrefetch) return;
+  if (i.form.kind == BulkKind::kPrefetch) return;
   Cta& home = i.w.cta->cluster->blocks[copy->home];
   home.pending.push_back(std::move(copy));
-}
-
-// Op::aux, above the kind, eight bits each: the dimensions (of a tensor) or elements (of st.async);
-// where the mask of a multicast stands in the list; the operation of a reduction, from 1 on; its
-// type, or that of st.async; whether the source is in shared memory.
-constexpr int kDimensions = 8, kMulticast = 16, kUpdate = 24, kType = 32, kPeer = 40;
-
-uint32_t part_of(const Op& op, int shift) {
-  return static_cast<uint32_t>(op.aux >> shift & 0xff);
-}
-
-ops::ElementUpdate update_of(const Op& op, Type type) {
-  return ops::element_update(static_cast<ops::Update>(part_of(op, kUpdate) - 1), type);
 }
 
 // Where a load goes: to one block, which also holds the barrier, or to the same place in several.
@@ -220,8 +221,8 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
             "the copy goes to block " + std::to_string(home) +
                 " of the cluster, its mbarrier is in another one");
   }
-  if (const uint32_t at = part_of(i.op, kMulticast); at != 0) {
-    mask = w.at<uint32_t>(i.op.list[at])[lane] & 0xffff;
+  if (i.form.multicast != 0) {
+    mask = w.at<uint32_t>(i.op.list[i.form.multicast])[lane] & 0xffff;
     if (mask == 0 || mask >> blocks.size() != 0) {
       invalid(i, lane,
               "a multicast to the blocks " + hex(mask, 4) + " of a cluster of " +
@@ -306,13 +307,12 @@ ops::ElementUpdate update_of_tensor(const Issue& i, int lane, const TensorMap& m
   const auto element = static_cast<size_t>(map.element);
   Type type = element < std::size(kTypes) ? kTypes[element] : Type::kNone;
   if (map.element == MapElement::kUnknown) {
-    const auto update = static_cast<ops::Update>(part_of(i.op, kUpdate) - 1);
-    if (update > ops::Update::kXor) {
+    if (i.form.update > ops::Update::kXor) {
       invalid(i, lane, "the tensor map does not say the type of its elements, which this needs");
     }
     type = map.element_bytes == 8 ? Type::kB64 : Type::kB32;
   }
-  const ops::ElementUpdate update = update_of(i.op, type);
+  const ops::ElementUpdate update = ops::element_update(i.form.update, type);
   if (!update.combine || update.bytes != map.element_bytes) {
     invalid(i, lane, "there is no such reduction of elements of the tensor map's type");
   }
@@ -322,13 +322,13 @@ ops::ElementUpdate update_of_tensor(const Issue& i, int lane, const TensorMap& m
 // Operands: [shared], [map, {d coordinates}], [mbarrier] for a load; [map, ...], [shared] for a
 // store; [map, ...] for a prefetch.
 Step tensor(Warp& w, const Op& op) {
-  const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), true};
-  const uint32_t dimensions = part_of(op, kDimensions);
-  const bool load = i.kind == BulkKind::kLoad;
+  const Issue i{w, op, op.aux.as<Form>(), true};
+  const uint32_t dimensions = i.form.count;
+  const bool load = i.form.kind == BulkKind::kLoad;
   auto boxes = std::make_unique<std::array<BoxCopy, 32>>();
   Request map, shared, barrier;
   read_map(i, load ? 2 : 0, map, dimensions, *boxes);
-  if (i.kind != BulkKind::kPrefetch) {
+  if (i.form.kind != BulkKind::kPrefetch) {
     shared_addresses(i, load ? 0 : 2 + dimensions, kTensorAlignment, shared);
   }
   if (load) shared_addresses(i, 4 + dimensions, 8, barrier);
@@ -336,12 +336,12 @@ Step tensor(Warp& w, const Op& op) {
     auto copy = start(i, lane);
     copy->box = (*boxes)[static_cast<size_t>(lane)];
     copy->total = static_cast<uint32_t>(copy->box.bytes());
-    if (i.kind != BulkKind::kPrefetch) {
+    if (i.form.kind != BulkKind::kPrefetch) {
       copy->shared = shared.narrow[lane];
       check_shared(i, lane, copy->shared, copy->total);
     }
     resolve_tensor(i, lane, *copy);
-    if (part_of(op, kUpdate) != 0) copy->update = update_of_tensor(i, lane, copy->box.map);
+    if (i.form.reduces) copy->update = update_of_tensor(i, lane, copy->box.map);
     if (load) {
       launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
     } else {
@@ -362,9 +362,9 @@ void plain_box(BulkCopy& copy, uint32_t bytes) {
 // Operands: [shared], [global], size, [mbarrier] for a load; [global], [shared], size for a store;
 // [global], size for a prefetch. The source of a load may be shared memory too.
 Step plain(Warp& w, const Op& op) {
-  const Issue i{w, op, static_cast<BulkKind>(op.aux & 0xff), false};
-  const bool load = i.kind == BulkKind::kLoad, prefetch = i.kind == BulkKind::kPrefetch;
-  const bool peer = part_of(op, kPeer) != 0;
+  const Issue i{w, op, op.aux.as<Form>(), false};
+  const bool load = i.form.kind == BulkKind::kLoad, prefetch = i.form.kind == BulkKind::kPrefetch;
+  const bool peer = i.form.from_shared;
   const uint32_t* sizes = w.at<uint32_t>(op.list[prefetch ? 2 : 4]);
   Request shared, barrier;
   if (!prefetch) shared_addresses(i, load ? 0 : 2, 16, shared);
@@ -378,16 +378,14 @@ Step plain(Warp& w, const Op& op) {
     Request other;
     lane_addresses(w, op.list[load ? 2 : 0], op.list[load ? 3 : 1], other.wide);
     resolve(w, op, peer ? Space::kShared : Space::kGlobal, 1u << lane, bytes, 16,
-            i.kind == BulkKind::kStore, other);
+            i.form.kind == BulkKind::kStore, other);
     auto copy = start(i, lane);
     plain_box(*copy, bytes);
     copy->global = other.host[lane];
     copy->apart = peer;
     if (peer) copy->source = {other.narrow[lane], bytes};
     copy->box.map.base = other.wide[lane];
-    if (part_of(op, kUpdate) != 0) {
-      copy->update = update_of(op, static_cast<Type>(part_of(op, kType)));
-    }
+    if (i.form.reduces) copy->update = ops::element_update(i.form.update, i.form.type);
     if (!prefetch) {
       copy->shared = shared.narrow[lane];
       check_shared(i, lane, copy->shared, bytes);
@@ -403,10 +401,9 @@ Step plain(Warp& w, const Op& op) {
 
 // st.async and red.async: [shared], the elements, [mbarrier].
 Step elements(Warp& w, const Op& op) {
-  const Issue i{w, op, BulkKind::kLoad, false};
-  const uint32_t count = part_of(op, kDimensions);
-  const auto type = static_cast<Type>(part_of(op, kType));
-  const auto each = static_cast<uint32_t>(bits(type) / 8), bytes = each * count;
+  const Issue i{w, op, op.aux.as<Form>(), false};
+  const uint32_t count = i.form.count;
+  const auto each = static_cast<uint32_t>(bits(i.form.type) / 8), bytes = each * count;
   Request shared, barrier;
   shared_addresses(i, 0, bytes, shared, bytes);
   shared_addresses(i, 2 + count, 8, barrier);
@@ -420,7 +417,7 @@ Step elements(Warp& w, const Op& op) {
           ref & kRefWide ? w.at<uint64_t>(ref)[lane] : uint64_t{w.at<uint32_t>(ref)[lane]};
       std::memcpy(copy->value.data() + k * each, &value, each);
     }
-    if (part_of(op, kUpdate) != 0) copy->update = update_of(op, type);
+    if (i.form.reduces) copy->update = ops::element_update(i.form.update, i.form.type);
     launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
   });
   return Step::kNext;
@@ -454,10 +451,9 @@ Step wait(Warp& w, const Op& op) {
   const uint64_t allowed = op.r[0];
   for_lanes(w.mask, [&](int lane) {
     const uint64_t committed = w.bulk_groups[static_cast<size_t>(lane)];
+    const uint64_t end = committed - std::min(committed, allowed);
     for (size_t k = 0; k < cta.pending.size();) {
-      auto* copy = dynamic_cast<BulkCopy*>(cta.pending[k].get());
-      if (!copy || copy->kind != BulkKind::kStore || copy->warp.warp != w.index ||
-          copy->lane != static_cast<uint32_t>(lane) || copy->group + allowed >= committed) {
+      if (!cta.pending[k]->is_store(w.index, static_cast<uint32_t>(lane), end)) {
         ++k;
         continue;
       }
@@ -466,7 +462,7 @@ Step wait(Warp& w, const Op& op) {
       work->finish(cta);
     }
     if constexpr (kObserved) {
-      report_group(w, op, lane, BulkAction::kWait, allowed, op.aux != 0);
+      report_group(w, op, lane, BulkAction::kWait, allowed, op.aux.as<bool>());
     }
   });
   return Step::kNext;
@@ -489,88 +485,88 @@ void read_space(Modifiers& m) {
   m.ignore_cache_hints();
 }
 
-Bound tensor_code(Modifiers& m, BulkKind kind) {
+Bound tensor_code(Modifiers& m, Form form) {
   read_space(m);
-  const auto d = static_cast<uint64_t>(m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1);
-  const uint64_t mask = m.flag("multicast::cluster") ? d + 6 : 0;
-  return ops::code(tensor, static_cast<uint64_t>(kind) | d << kDimensions | mask << kMulticast);
+  const int dimensions = m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1;
+  form.count = static_cast<uint8_t>(dimensions);
+  if (m.flag("multicast::cluster")) form.multicast = static_cast<uint8_t>(dimensions + 6);
+  return ops::code(tensor, form);
 }
 
-Bound plain_code(Modifiers& m, BulkKind kind, uint64_t more = 0) {
+Bound plain_code(Modifiers& m, Form form) {
   read_space(m);
-  const uint64_t mask = m.flag("multicast::cluster") ? 7 : 0;
-  return ops::code(plain, static_cast<uint64_t>(kind) | mask << kMulticast | more);
+  if (m.flag("multicast::cluster")) form.multicast = 7;
+  return ops::code(plain, form);
 }
 
-uint64_t update_part(Modifiers& m) {
-  return (static_cast<uint64_t>(ops::update_of(m)) + 1) << kUpdate;
+Form reduction(Modifiers& m, BulkKind kind) {
+  Form form{kind};
+  form.reduces = true;
+  form.update = ops::update_of(m);
+  form.type = m.type();
+  return form;
 }
-
-uint64_t reduction_part(Modifiers& m) {
-  const uint64_t update = update_part(m);
-  return update | static_cast<uint64_t>(m.type()) << kType;
-}
-
-constexpr uint64_t kFromShared = uint64_t{1} << kPeer;
 
 }  // namespace
 
 namespace ops {
 
 Bound tensor_load(Modifiers& m) {
-  return tensor_code(m, BulkKind::kLoad);
+  return tensor_code(m, {BulkKind::kLoad});
 }
 Bound tensor_store(Modifiers& m) {
-  return tensor_code(m, BulkKind::kStore);
+  return tensor_code(m, {BulkKind::kStore});
 }
 Bound tensor_prefetch(Modifiers& m) {
-  return tensor_code(m, BulkKind::kPrefetch);
+  return tensor_code(m, {BulkKind::kPrefetch});
 }
 Bound bulk_load(Modifiers& m) {
-  return plain_code(m, BulkKind::kLoad);
+  return plain_code(m, {BulkKind::kLoad});
 }
 Bound bulk_store(Modifiers& m) {
-  return plain_code(m, BulkKind::kStore);
+  return plain_code(m, {BulkKind::kStore});
 }
 Bound bulk_prefetch(Modifiers& m) {
-  return plain_code(m, BulkKind::kPrefetch);
+  return plain_code(m, {BulkKind::kPrefetch});
 }
 
 // Between the shared memories of two blocks.
 Bound bulk_peer(Modifiers& m) {
-  return plain_code(m, BulkKind::kLoad, kFromShared);
+  Form form;
+  form.from_shared = true;
+  return plain_code(m, form);
 }
 Bound bulk_reduce(Modifiers& m) {
-  const uint64_t reduction = reduction_part(m);
-  return plain_code(m, BulkKind::kStore, reduction);
+  return plain_code(m, reduction(m, BulkKind::kStore));
 }
 Bound bulk_reduce_peer(Modifiers& m) {
-  const uint64_t reduction = reduction_part(m);
-  return plain_code(m, BulkKind::kLoad, reduction | kFromShared);
+  Form form = reduction(m, BulkKind::kLoad);
+  form.from_shared = true;
+  return plain_code(m, form);
 }
+// The tensor map says the type.
 Bound tensor_reduce(Modifiers& m) {
-  const uint64_t update = update_part(m);
-  Bound bound = tensor_code(m, BulkKind::kStore);
-  bound.aux |= update;
-  return bound;
+  return tensor_code(m, reduction(m, BulkKind::kStore));
 }
 
 Bound store_async(Modifiers& m) {
   m.flag("weak");
   m.flag("shared::cluster");
-  const auto count = static_cast<uint64_t>(m.vector());
-  return code(elements, count << kDimensions | static_cast<uint64_t>(m.type()) << kType);
+  Form form;
+  form.count = static_cast<uint8_t>(m.vector());
+  form.type = m.type();
+  return code(elements, form);
 }
 Bound reduce_async(Modifiers& m) {
   m.flag("shared::cluster");
-  return code(elements, uint64_t{1} << kDimensions | reduction_part(m));
+  return code(elements, reduction(m, BulkKind::kLoad));
 }
 
 Bound bulk_commit(Modifiers&) {
-  return {commit<false>, commit<true>, 0};
+  return {commit<false>, commit<true>};
 }
 Bound bulk_wait(Modifiers& m) {
-  return {wait<false>, wait<true>, m.flag("read") ? 1u : 0u};
+  return {wait<false>, wait<true>, m.flag("read")};
 }
 
 Bound prefetch_tensormap(Modifiers& m) {

@@ -133,7 +133,10 @@ Step call(Warp& w, const Op& op) {
       same |= 1u << lane;
     });
     lanes &= ~same;
-    if (w.cta->launch->observed) report_passed(w, op, f, same);
+    if (w.cta->launch->observed) {
+      report_passed(w, op, f, same);
+      poison_unset(w, callee, same);
+    }
     w.fragments.push_back({f.first, same, false});
   }
   w.active = 0;
@@ -151,6 +154,7 @@ uint32_t leave(Warp& w, int lane) {
   const Function& f = program.functions[frame.function];
   for (size_t i = 0; i < f.registers.size(); ++i) {
     write_register(w, f.registers[i], lane, frame.saved[i]);
+    set_poison(w, f.registers[i], 1u << lane, {});  // of the activation that has ended
   }
   std::byte* local = local_memory(w, lane);
   const CallSite& site = program.calls[frame.site];

@@ -9,8 +9,6 @@
 namespace ptxvm {
 namespace {
 
-constexpr uint64_t kGeneric = 1, kRelaxed = 2;
-
 void report(const Warp& w, uint32_t instruction, ClusterAction action, bool ordered) {
   const ClusterEvent e{id_of(w), instruction, action, ordered};
   notify(w, [&](Probe& p) { p.cluster(e); });
@@ -50,7 +48,7 @@ Step arrive(Warp& w, const Op& op) {
   w.cluster_arrived = true;
   w.cluster_phase = w.cta->cluster->phase;
   if constexpr (kObserved) {
-    report(w, op.instruction, ClusterAction::kArrive, (op.aux & kRelaxed) == 0);
+    report(w, op.instruction, ClusterAction::kArrive, op.aux.as<bool>());
   }
   settle(*w.cta, w, op.instruction);
   return Step::kNext;
@@ -69,13 +67,18 @@ Step wait(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+// Where the window of addresses begins.
+uint64_t base_of(Modifiers& m) {
+  return m.flag("shared::cluster") ? 0 : window_base(Space::kShared);
+}
+
 // Operands: destination, address in the own block, rank.
 template <class T>
 Step map_address(Warp& w, const Op& op) {
   const T* address = w.at<T>(op.r[1]);
   const uint32_t* rank = w.at<uint32_t>(op.r[2]);
   T* d = w.at<T>(op.r[0]);
-  const uint64_t base = op.aux & kGeneric ? window_base(Space::kShared) : 0;
+  const auto base = op.aux.as<uint64_t>();
   for_lanes(w.mask, [&](int lane) {
     const uint64_t local = uint64_t{address[lane]} - base;
     if (local > kInBlock) {
@@ -96,7 +99,7 @@ template <class T>
 Step block_rank(Warp& w, const Op& op) {
   const T* address = w.at<T>(op.r[1]);
   uint32_t* d = w.at<uint32_t>(op.r[0]);
-  const uint64_t base = op.aux & kGeneric ? window_base(Space::kShared) : 0;
+  const auto base = op.aux.as<uint64_t>();
   for_lanes(w.mask, [&](int lane) {
     d[lane] = rank_of(static_cast<uint32_t>(uint64_t{address[lane]} - base), w.cta->rank);
   });
@@ -112,25 +115,25 @@ void recheck_cluster_barrier(Cta& cta, const Warp& exited) {
 namespace ops {
 
 Bound cluster_arrive(Modifiers& m) {
-  const uint64_t aux = m.choice({"release", "relaxed"}) == 1 ? kRelaxed : 0;
-  if (m.flag("aligned")) return {arrive<false, true>, arrive<true, true>, aux};
-  return {arrive<false, false>, arrive<true, false>, aux};
+  const bool ordered = m.choice({"release", "relaxed"}) != 1;
+  if (m.flag("aligned")) return {arrive<false, true>, arrive<true, true>, ordered};
+  return {arrive<false, false>, arrive<true, false>, ordered};
 }
 
 Bound cluster_wait(Modifiers& m) {
   m.flag("acquire");
-  if (m.flag("aligned")) return {wait<false, true>, wait<true, true>, 0};
-  return {wait<false, false>, wait<true, false>, 0};
+  if (m.flag("aligned")) return {wait<false, true>, wait<true, true>};
+  return {wait<false, false>, wait<true, false>};
 }
 
 Bound mapa(Modifiers& m) {
-  const uint64_t aux = m.flag("shared::cluster") ? 0 : kGeneric;
-  return code(m.type() == Type::kU64 ? map_address<uint64_t> : map_address<uint32_t>, aux);
+  const uint64_t base = base_of(m);
+  return code(m.type() == Type::kU64 ? map_address<uint64_t> : map_address<uint32_t>, base);
 }
 
 Bound getctarank(Modifiers& m) {
-  const uint64_t aux = m.flag("shared::cluster") ? 0 : kGeneric;
-  return code(m.type() == Type::kU64 ? block_rank<uint64_t> : block_rank<uint32_t>, aux);
+  const uint64_t base = base_of(m);
+  return code(m.type() == Type::kU64 ? block_rank<uint64_t> : block_rank<uint32_t>, base);
 }
 
 }  // namespace ops

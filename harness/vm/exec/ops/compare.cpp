@@ -103,7 +103,7 @@ struct Plain {
 
 // p takes the result, q its complement, each combined with the operand.
 void write_pair(Warp& w, const Op& op, uint32_t result, uint32_t result_q) {
-  const auto how = static_cast<Combine>(op.aux);
+  const auto how = op.aux.as<Combine>();
   const uint32_t other = how == Combine::kNone ? 0 : w.predicate(op.r[4]);
   w.set_predicate(op.r[0], combine(how, result, other));
   w.set_predicate(op.r[1], combine(how, result_q, other));
@@ -135,7 +135,7 @@ Bound with_comparable(Type t, F f) {
 
 Bound setp(Modifiers& m) {
   const Compare c = compare_of(m);
-  const auto how = static_cast<uint64_t>(combine_of(m));
+  const Combine how = combine_of(m);
   const bool ftz = m.flag("ftz");
   return with_comparable(m.type(), [&]<class T>(Tag<T>) {
     return with_compare(c, [&]<Compare C>() {
@@ -172,7 +172,7 @@ Step set_half(Warp& w, const Op& op) {
     low |= test(0);
     if constexpr (kPacked) high |= test(16);
   }
-  const auto how = static_cast<Combine>(op.aux);
+  const auto how = op.aux.as<Combine>();
   const uint32_t other = how == Combine::kNone ? 0 : w.predicate(op.r[sources + 2]);
   w.set_predicate(op.r[0], combine(how, low, other));
   if constexpr (kPacked) w.set_predicate(op.r[1], combine(how, high, other));
@@ -183,7 +183,7 @@ Step set_half(Warp& w, const Op& op) {
 
 Bound setp_half(Modifiers& m) {
   const Compare c = compare_of(m);
-  const auto how = static_cast<uint64_t>(combine_of(m));
+  const Combine how = combine_of(m);
   const bool ftz = m.flag("ftz");
   const Type t = m.type();
   const bool bfloat = t == Type::kBf16 || t == Type::kBf16x2;

@@ -114,7 +114,7 @@ Step refresh_clock(Warp& w, const Op& op) {
 }  // namespace
 
 Bound bind_block_marker() {
-  return {enter_block<false>, enter_block<true>, 0};
+  return {enter_block<false>, enter_block<true>};
 }
 Bound bind_jump() {
   return {jump, jump, 0};

@@ -89,34 +89,16 @@ D to_integer(double x, Rounding mode, bool from_double) {
   return static_cast<D>(r);
 }
 
-// Packed into Op::aux for the conversions that are not worth an instantiation each.
+// For the conversions that are not worth an instantiation each.
 struct Plan {
   Type to = Type::kNone, from = Type::kNone;
   Rounding rounding = Rounding::kNearest;
   bool ftz = false, sat = false, relu = false, integral = false;
 };
 
-uint64_t pack(const Plan& p) {
-  return static_cast<uint64_t>(p.to) | static_cast<uint64_t>(p.from) << 8 |
-         static_cast<uint64_t>(p.rounding) << 16 | uint64_t{p.ftz} << 24 | uint64_t{p.sat} << 25 |
-         uint64_t{p.relu} << 26 | uint64_t{p.integral} << 27;
-}
-
-Plan unpack(uint64_t aux) {
-  Plan p;
-  p.to = static_cast<Type>(aux & 0xff);
-  p.from = static_cast<Type>(aux >> 8 & 0xff);
-  p.rounding = static_cast<Rounding>(aux >> 16 & 0xff);
-  p.ftz = aux >> 24 & 1;
-  p.sat = aux >> 25 & 1;
-  p.relu = aux >> 26 & 1;
-  p.integral = aux >> 27 & 1;
-  return p;
-}
-
 template <class D>
 Step float_to_integer(Warp& w, const Op& op) {
-  const Plan p = unpack(op.aux);
+  const auto p = op.aux.as<Plan>();
   for_lanes(w.mask, [&](int i) {
     double x = read_float(w, op.r[1], i, p.from);
     if (p.ftz && std::fabs(x) < 0x1p-126) x = 0;
@@ -200,7 +182,7 @@ uint64_t read_bits(Warp& w, Ref ref, int lane, Type type) {
 }
 
 Step float_to_float(Warp& w, const Op& op) {
-  const Plan p = unpack(op.aux);
+  const auto p = op.aux.as<Plan>();
   for_lanes(w.mask, [&](int i) {
     const uint64_t result =
         convert_float(read_bits(w, op.r[1], i, p.from), read_float(w, op.r[1], i, p.from), p);
@@ -237,7 +219,7 @@ Step singles_to_bfloats(Warp& w, const Op& op) {
 }
 
 Step pack_floats(Warp& w, const Op& op) {
-  const Plan p = unpack(op.aux);
+  const auto p = op.aux.as<Plan>();
   const float* high = w.at<float>(op.r[1]);
   const float* low = w.at<float>(op.r[2]);
   uint32_t* d = w.at<uint32_t>(op.r[0]);
@@ -250,7 +232,7 @@ Step pack_floats(Warp& w, const Op& op) {
 
 template <class S>
 Step integer_to_float(Warp& w, const Op& op) {
-  const Plan p = unpack(op.aux);
+  const auto p = op.aux.as<Plan>();
   using Wide = std::conditional_t<std::is_signed_v<S>, int64_t, uint64_t>;
   for_lanes(w.mask, [&](int i) {
     const auto v = static_cast<Wide>(load_integer<S>(w, op.r[1], i));
@@ -299,8 +281,7 @@ Bound cvt_from_int(Modifiers& m) {
   p.sat = m.flag("sat");
   p.to = m.type();
   p.from = m.type();
-  return with_integer<true>(p.from,
-                            [&]<class S>(Tag<S>) { return code(integer_to_float<S>, pack(p)); });
+  return with_integer<true>(p.from, [&]<class S>(Tag<S>) { return code(integer_to_float<S>, p); });
 }
 
 Bound cvt_to_int(Modifiers& m) {
@@ -311,8 +292,7 @@ Bound cvt_to_int(Modifiers& m) {
   m.flag("sat");  // out-of-range values clamp in any case
   p.to = m.type();
   p.from = m.type();
-  return with_integer<true>(p.to,
-                            [&]<class D>(Tag<D>) { return code(float_to_integer<D>, pack(p)); });
+  return with_integer<true>(p.to, [&]<class D>(Tag<D>) { return code(float_to_integer<D>, p); });
 }
 
 Bound cvt_float(Modifiers& m) {
@@ -326,7 +306,7 @@ Bound cvt_float(Modifiers& m) {
   const bool plain = !p.ftz && !p.sat && !p.relu && p.rounding == Rounding::kNearest;
   if (plain && p.to == Type::kF32 && p.from == Type::kF16) return code(half_to_single);
   if (plain && p.to == Type::kF16 && p.from == Type::kF32) return code(single_to_half);
-  return code(float_to_float, pack(p));
+  return code(float_to_float, p);
 }
 
 Bound cvt_round(Modifiers& m) {
@@ -336,7 +316,7 @@ Bound cvt_round(Modifiers& m) {
   p.sat = m.flag("sat");
   p.to = m.type();
   p.from = m.type();
-  return code(float_to_float, pack(p));
+  return code(float_to_float, p);
 }
 
 Bound cvt_pack(Modifiers& m) {
@@ -349,7 +329,7 @@ Bound cvt_pack(Modifiers& m) {
   if (!p.relu && p.rounding == Rounding::kNearest) {
     return code(to == Type::kF16x2 ? singles_to_halves : singles_to_bfloats);
   }
-  return code(pack_floats, pack(p));
+  return code(pack_floats, p);
 }
 
 }  // namespace ptxvm::ops

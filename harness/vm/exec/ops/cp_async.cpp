@@ -40,7 +40,6 @@ void require_aligned_sources(Warp& w, const Op& op, uint32_t lanes, uint32_t byt
   });
 }
 
-// Op::aux: 1 where the last operand is not the size of the source but whether it is ignored.
 template <bool kObserved>
 Step issue(Warp& w, const Op& op) {
   const uint32_t bytes = op.r[4];
@@ -54,7 +53,8 @@ Step issue(Warp& w, const Op& op) {
   copy.instruction = op.instruction;
   copy.mask = w.mask;
   copy.bytes = bytes;
-  const bool ignores = op.aux != 0;
+  // Whether the last operand is not the size of the source but whether it is ignored.
+  const auto ignores = op.aux.as<bool>();
   const uint32_t* sizes = ignores || op.r[5] == kNoRef ? nullptr : w.at<uint32_t>(op.r[5]);
 
   Request request;
@@ -179,11 +179,10 @@ void ptxvm::land_copies(Warp& w, uint32_t lanes, uint64_t end, bool observed) {
 namespace ptxvm::ops {
 namespace {
 
-// Op::aux: 1 for wait_all, which also waits for copies of the open group.
 template <bool kObserved>
 Step wait(Warp& w, const Op& op) {
   CopyQueue& q = w.copies;
-  const bool all = op.aux != 0;
+  const auto all = op.aux.as<bool>();  // also copies of the open group
   const uint64_t allowed = all ? 0 : op.r[0];
   size_t kept = 0;
   for (size_t i = 0; i < q.pending.size(); ++i) {
@@ -219,15 +218,15 @@ Step wait(Warp& w, const Op& op) {
 
 Bound cp_async(Modifiers& m) {
   m.ignore_cache_hints();
-  return {issue<false>, issue<true>, m.spelling().operands[3].type == Type::kPred ? 1u : 0u};
+  return {issue<false>, issue<true>, m.spelling().operands[3].type == Type::kPred};
 }
 
 Bound cp_async_commit(Modifiers&) {
-  return {commit<false>, commit<true>, 0};
+  return {commit<false>, commit<true>};
 }
 
 Bound cp_async_wait(Modifiers& m) {
-  return {wait<false>, wait<true>, m.flag("wait_all") ? 1u : 0u};
+  return {wait<false>, wait<true>, m.flag("wait_all")};
 }
 
 }  // namespace ptxvm::ops

@@ -115,7 +115,7 @@ Bound with_flags(bool a, bool b, F f) {
 }
 
 /// A bound operation without events.
-inline Bound code(ExecFn fn, uint64_t aux = 0) {
+inline Bound code(ExecFn fn, Aux aux = {}) {
   return {fn, fn, aux};
 }
 

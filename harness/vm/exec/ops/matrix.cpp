@@ -20,7 +20,7 @@ Step load_matrices(Warp& w, const Op& op) {
   constexpr uint32_t kAddressing = kCount == 4 ? kAllLanes : (1u << (8 * kCount)) - 1;
   Request request;
   lane_addresses(w, op.r[kCount], op.r[kCount + 1], request.wide);
-  for_spaces(static_cast<Space>(op.aux), kAddressing, request, [&](Space space, uint32_t lanes) {
+  for_spaces(op.aux.as<Space>(), kAddressing, request, [&](Space space, uint32_t lanes) {
     if (space != Space::kShared && space != Space::kSharedCluster) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "the address is not in shared memory");
@@ -63,7 +63,7 @@ Step store_matrices(Warp& w, const Op& op) {
   constexpr uint32_t kAddressing = kCount == 4 ? kAllLanes : (1u << (8 * kCount)) - 1;
   Request request;
   lane_addresses(w, op.r[0], op.r[1], request.wide);
-  for_spaces(static_cast<Space>(op.aux), kAddressing, request, [&](Space space, uint32_t lanes) {
+  for_spaces(op.aux.as<Space>(), kAddressing, request, [&](Space space, uint32_t lanes) {
     if (space != Space::kShared && space != Space::kSharedCluster) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "the address is not in shared memory");
@@ -145,15 +145,15 @@ Space matrix_space(Modifiers& m) {
 Bound ldmatrix(Modifiers& m) {
   const int count = m.choice({"x1", "x2", "x4"});
   const bool transposed = m.flag("trans");
-  const auto aux = static_cast<uint64_t>(matrix_space(m));
+  const Space space = matrix_space(m);
   return with_flag(transposed, [&]<bool T>() -> Bound {
     switch (count) {
       case 0:
-        return {load_matrices<false, 1, T>, load_matrices<true, 1, T>, aux};
+        return {load_matrices<false, 1, T>, load_matrices<true, 1, T>, space};
       case 1:
-        return {load_matrices<false, 2, T>, load_matrices<true, 2, T>, aux};
+        return {load_matrices<false, 2, T>, load_matrices<true, 2, T>, space};
       default:
-        return {load_matrices<false, 4, T>, load_matrices<true, 4, T>, aux};
+        return {load_matrices<false, 4, T>, load_matrices<true, 4, T>, space};
     }
   });
 }
@@ -161,15 +161,15 @@ Bound ldmatrix(Modifiers& m) {
 Bound stmatrix(Modifiers& m) {
   const int count = m.choice({"x1", "x2", "x4"});
   const bool transposed = m.flag("trans");
-  const auto aux = static_cast<uint64_t>(matrix_space(m));
+  const Space space = matrix_space(m);
   return with_flag(transposed, [&]<bool T>() -> Bound {
     switch (count) {
       case 0:
-        return {store_matrices<false, 1, T>, store_matrices<true, 1, T>, aux};
+        return {store_matrices<false, 1, T>, store_matrices<true, 1, T>, space};
       case 1:
-        return {store_matrices<false, 2, T>, store_matrices<true, 2, T>, aux};
+        return {store_matrices<false, 2, T>, store_matrices<true, 2, T>, space};
       default:
-        return {store_matrices<false, 4, T>, store_matrices<true, 4, T>, aux};
+        return {store_matrices<false, 4, T>, store_matrices<true, 4, T>, space};
     }
   });
 }

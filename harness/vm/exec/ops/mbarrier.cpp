@@ -73,11 +73,32 @@ Home find_home(Warp& w, uint32_t instruction, int lane, uint32_t address) {
   return {cta, local, find(w, cta, instruction, lane, local)};
 }
 
+// What the modifiers of an operation say.
+struct Use {
+  Space space = Space::kGeneric;
+  bool ordered = true;
+  bool no_complete = false, drop = false;  // of an arrival
+  bool parity = false;                     // of a wait: for a parity, not for a state
+  bool complete = false;                   // of a transaction: bytes come instead of being expected
+  bool no_increment = false;               // of the arrival of copies
+};
+
+Use read_use(Modifiers& m) {
+  Use use;
+  if (m.flag("shared::cluster")) {
+    use.space = Space::kSharedCluster;
+  } else if (m.choice({"shared", "shared::cta"}) >= 0) {
+    use.space = Space::kShared;
+  }
+  use.ordered = m.choice({"acquire", "release", "relaxed"}) != 2;
+  m.choice({"cta", "cluster"});
+  return use;
+}
+
 // Shared addresses of the lanes; of other blocks only where `anywhere`.
-void addresses(Warp& w, const Op& op, size_t position, Space space, Request& request,
-               bool anywhere = false) {
+void addresses(Warp& w, const Op& op, size_t position, Request& request, bool anywhere = false) {
   lane_addresses(w, op.r[position], op.r[position + 1], request.wide);
-  for_spaces(space, w.mask, request, [&](Space s, uint32_t lanes) {
+  for_spaces(op.aux.as<Use>().space, w.mask, request, [&](Space s, uint32_t lanes) {
     if (s != Space::kShared && s != Space::kSharedCluster) {
       raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
             "the address of an mbarrier is not in shared memory");
@@ -87,29 +108,10 @@ void addresses(Warp& w, const Op& op, size_t position, Space space, Request& req
   });
 }
 
-Space space_of_op(const Op& op) {
-  return static_cast<Space>(op.aux & 0xff);
-}
-
-constexpr uint64_t kUnordered = 0x100, kNoComplete = 0x200, kDrop = 0x400, kParity = 0x800,
-                   kComplete = 0x1000, kNoIncrement = 0x2000;
-
-uint64_t read_space(Modifiers& m) {
-  if (m.flag("shared::cluster")) return static_cast<uint64_t>(Space::kSharedCluster);
-  return static_cast<uint64_t>(m.choice({"shared", "shared::cta"}) >= 0 ? Space::kShared
-                                                                        : Space::kGeneric);
-}
-
-uint64_t read_order(Modifiers& m) {
-  const bool relaxed = m.choice({"acquire", "release", "relaxed"}) == 2;
-  m.choice({"cta", "cluster"});
-  return relaxed ? kUnordered : 0;
-}
-
 template <bool kObserved>
 Step init(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 0, space_of_op(op), request);
+  addresses(w, op, 0, request);
   const uint32_t* counts = w.at<uint32_t>(op.r[2]);
   Cta& cta = *w.cta;
   for_lanes(w.mask, [&](int lane) {
@@ -142,7 +144,7 @@ Step init(Warp& w, const Op& op) {
 template <bool kObserved>
 Step inval(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 0, space_of_op(op), request);
+  addresses(w, op, 0, request);
   Cta& cta = *w.cta;
   for_lanes(w.mask, [&](int lane) {
     const uint32_t address = request.narrow[lane];
@@ -176,12 +178,12 @@ void expect(Warp& w, const Op& op, int lane, const Home& home, uint32_t bytes) {
                    home.barrier);
     e.mask = 1u << lane;
     e.bytes = bytes;
-    e.ordered = (op.aux & kUnordered) == 0;
+    e.ordered = op.aux.as<Use>().ordered;
     report(*w.cta, e);
   }
 }
 
-void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, const Home& home,
+void arrive(Warp& w, uint32_t instruction, const Use& use, int lane, const Home& home,
             uint32_t count, bool by_copy) {
   Mbarrier& b = home.barrier;
   const uint32_t address = home.address;
@@ -191,7 +193,7 @@ void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, const Home&
               at(address) + ", of which phase " + std::to_string(b.phase) + " misses " +
               std::to_string(b.pending));
   }
-  if ((flags & kDrop) && count > b.expected) {
+  if (use.drop && count > b.expected) {
     raise(w, instruction, FaultKind::kInvalid, lane,
           "the mbarrier " + at(address) + " has fewer arrivals to drop");
   }
@@ -199,13 +201,13 @@ void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, const Home&
     auto e = event(id_of(w), instruction, MbarrierAction::kArrive, home.cta, address, b);
     e.mask = 1u << lane;
     e.count = count;
-    e.ordered = (flags & kUnordered) == 0;
+    e.ordered = use.ordered;
     e.by_copy = by_copy;
     report(*w.cta, e);
   }
   b.pending -= count;
-  if (flags & kDrop) b.expected -= count;
-  if ((flags & kNoComplete) && b.complete()) {
+  if (use.drop) b.expected -= count;
+  if (use.no_complete && b.complete()) {
     raise(w, instruction, FaultKind::kInvalid, lane,
           "a .noComplete arrival completes the phase of the mbarrier " + at(address));
   }
@@ -215,14 +217,15 @@ void arrive(Warp& w, uint32_t instruction, uint64_t flags, int lane, const Home&
 template <bool kObserved, bool kExpects>
 Step arrive_op(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 1, space_of_op(op), request, true);
+  addresses(w, op, 1, request, true);
   const uint32_t* values = op.r[3] == kNoRef ? nullptr : w.at<uint32_t>(op.r[3]);
+  const auto use = op.aux.as<Use>();
   uint64_t states[32];
   for_lanes(w.mask, [&](int lane) {
     const Home home = find_home(w, op.instruction, lane, request.narrow[lane]);
     states[lane] = home.barrier.state();
     if constexpr (kExpects) expect<kObserved>(w, op, lane, home, values[lane]);
-    arrive(w, op.instruction, op.aux, lane, home, kExpects || !values ? 1 : values[lane], false);
+    arrive(w, op.instruction, use, lane, home, kExpects || !values ? 1 : values[lane], false);
   });
   uint64_t* d = w.at<uint64_t>(op.r[0]);
   for_lanes(w.mask, [&](int lane) { d[lane] = states[lane]; });
@@ -232,11 +235,11 @@ Step arrive_op(Warp& w, const Op& op) {
 template <bool kObserved>
 Step transact(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 0, space_of_op(op), request, true);
+  addresses(w, op, 0, request, true);
   const uint32_t* values = w.at<uint32_t>(op.r[2]);
   for_lanes(w.mask, [&](int lane) {
     const Home home = find_home(w, op.instruction, lane, request.narrow[lane]);
-    if (op.aux & kComplete) {
+    if (op.aux.as<Use>().complete) {
       complete_transaction(home.cta, id_of(w), op.instruction, home.address, values[lane]);
       return;
     }
@@ -249,7 +252,7 @@ Step transact(Warp& w, const Op& op) {
 // Whether the phase that lane waits for is complete. Only the current phase and the one before it
 // can be asked for.
 bool is_complete(Warp& w, const Op& op, int lane, const Mbarrier& b, Ref wanted) {
-  if (op.aux & kParity) {
+  if (op.aux.as<Use>().parity) {
     const uint32_t parity = w.at<uint32_t>(wanted)[lane];
     if (parity > 1) {
       raise(w, op, FaultKind::kInvalid, lane, "a parity is 0 or 1, not " + std::to_string(parity));
@@ -267,7 +270,7 @@ bool is_complete(Warp& w, const Op& op, int lane, const Mbarrier& b, Ref wanted)
 template <bool kObserved, bool kBlocks>
 Step wait(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 1, space_of_op(op), request);
+  addresses(w, op, 1, request);
   uint32_t done = 0;
   for_lanes(w.mask, [&](int lane) {
     const Mbarrier& b = find(w, *w.cta, op.instruction, lane, request.narrow[lane]);
@@ -291,7 +294,7 @@ Step wait(Warp& w, const Op& op) {
                      address, b);
       if (e.action == MbarrierAction::kWait) --e.phase;
       e.mask = same;
-      e.ordered = (op.aux & kUnordered) == 0;
+      e.ordered = op.aux.as<Use>().ordered;
       report(*w.cta, e);
       rest &= ~same;
     }
@@ -317,7 +320,9 @@ class CopyArrival : public PendingWork {
     Warp& w = cta.warps[warp_];
     land_copies(w, 1u << lane_, end_, cta.launch->observed);
     const int lane = static_cast<int>(lane_);
-    arrive(w, instruction_, kUnordered, lane, find_home(w, instruction_, lane, address_), 1, true);
+    Use use;
+    use.ordered = false;
+    arrive(w, instruction_, use, lane, find_home(w, instruction_, lane, address_), 1, true);
   }
 
  private:
@@ -328,13 +333,13 @@ class CopyArrival : public PendingWork {
 
 Step copy_arrive(Warp& w, const Op& op) {
   Request request;
-  addresses(w, op, 0, space_of_op(op), request);
+  addresses(w, op, 0, request);
   Cta& cta = *w.cta;
   for_lanes(w.mask, [&](int lane) {
     const uint32_t address = request.narrow[lane];
     Mbarrier& b = find(w, cta, op.instruction, lane, address);
     // Without .noinc the arrival is one more than the barrier was made for.
-    if (!(op.aux & kNoIncrement)) {
+    if (!op.aux.as<Use>().no_increment) {
       ++b.pending;
       store_word(cta, address, b.word());
     }
@@ -374,36 +379,36 @@ void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint
 namespace ops {
 
 Bound mbarrier_init(Modifiers& m) {
-  return {init<false>, init<true>, read_space(m)};
+  return {init<false>, init<true>, read_use(m)};
 }
 Bound mbarrier_inval(Modifiers& m) {
-  return {inval<false>, inval<true>, read_space(m)};
+  return {inval<false>, inval<true>, read_use(m)};
 }
 
 Bound mbarrier_arrive(Modifiers& m) {
-  uint64_t aux = read_space(m) | read_order(m);
-  if (m.flag("noComplete")) aux |= kNoComplete;
-  if (m.choice({"arrive", "arrive_drop"}) == 1) aux |= kDrop;
-  return {arrive_op<false, false>, arrive_op<true, false>, aux};
+  Use use = read_use(m);
+  use.no_complete = m.flag("noComplete");
+  use.drop = m.choice({"arrive", "arrive_drop"}) == 1;
+  return {arrive_op<false, false>, arrive_op<true, false>, use};
 }
 
 Bound mbarrier_arrive_tx(Modifiers& m) {
-  uint64_t aux = read_space(m) | read_order(m);
-  if (m.choice({"arrive", "arrive_drop"}) == 1) aux |= kDrop;
-  return {arrive_op<false, true>, arrive_op<true, true>, aux};
+  Use use = read_use(m);
+  use.drop = m.choice({"arrive", "arrive_drop"}) == 1;
+  return {arrive_op<false, true>, arrive_op<true, true>, use};
 }
 
 Bound mbarrier_tx(Modifiers& m) {
-  uint64_t aux = read_space(m) | read_order(m);
-  if (m.choice({"expect_tx", "complete_tx"}) == 1) aux |= kComplete;
-  return {transact<false>, transact<true>, aux};
+  Use use = read_use(m);
+  use.complete = m.choice({"expect_tx", "complete_tx"}) == 1;
+  return {transact<false>, transact<true>, use};
 }
 
 Bound mbarrier_wait(Modifiers& m) {
-  uint64_t aux = read_space(m) | read_order(m);
-  if (m.flag("parity")) aux |= kParity;
-  if (m.flag("try_wait")) return {wait<false, true>, wait<true, true>, aux};
-  return {wait<false, false>, wait<true, false>, aux};
+  Use use = read_use(m);
+  use.parity = m.flag("parity");
+  if (m.flag("try_wait")) return {wait<false, true>, wait<true, true>, use};
+  return {wait<false, false>, wait<true, false>, use};
 }
 
 Bound mbarrier_pending(Modifiers&) {
@@ -411,8 +416,9 @@ Bound mbarrier_pending(Modifiers&) {
 }
 
 Bound cp_async_mbarrier(Modifiers& m) {
-  const uint64_t aux = read_space(m) | (m.flag("noinc") ? kNoIncrement : 0);
-  return code(copy_arrive, aux);
+  Use use = read_use(m);
+  use.no_increment = m.flag("noinc");
+  return code(copy_arrive, use);
 }
 
 }  // namespace ops

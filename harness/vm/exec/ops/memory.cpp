@@ -8,23 +8,12 @@
 namespace ptxvm::ops {
 namespace {
 
-// Op::aux: elements, bytes of an element, sign extension, space.
 struct Shape {
-  uint32_t count, bytes;
+  uint8_t count, bytes;  // elements, bytes of one
   bool is_signed;
   Space space;
   bool polls;  // it may be how a warp waits for another one
 };
-
-uint64_t pack(const Shape& s) {
-  return s.count | uint64_t{s.bytes} << 8 | uint64_t{s.is_signed} << 16 |
-         static_cast<uint64_t>(s.space) << 24 | uint64_t{s.polls} << 32;
-}
-
-Shape unpack(uint64_t aux) {
-  return {static_cast<uint32_t>(aux & 0xff), static_cast<uint32_t>(aux >> 8 & 0xff),
-          (aux >> 16 & 1) != 0, static_cast<Space>(aux >> 24 & 0xff), (aux >> 32 & 1) != 0};
-}
 
 template <class T, class W>
 void load_into(W* d, std::byte* const* host, uint32_t mask, size_t at) {
@@ -94,8 +83,8 @@ void write_store(const void* given, int lane, std::byte* out) {
 
 template <bool kObserved>
 Step load(Warp& w, const Op& op) {
-  const Shape shape = unpack(op.aux);
-  const uint32_t total = shape.count * shape.bytes;
+  const auto shape = op.aux.as<Shape>();
+  const uint32_t total = uint32_t{shape.count} * shape.bytes;
   Request request;
   lane_addresses(w, op.r[shape.count], op.r[shape.count + 1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
@@ -125,8 +114,8 @@ Step load(Warp& w, const Op& op) {
 
 template <bool kObserved>
 Step store(Warp& w, const Op& op) {
-  const Shape shape = unpack(op.aux);
-  const uint32_t total = shape.count * shape.bytes;
+  const auto shape = op.aux.as<Shape>();
+  const uint32_t total = uint32_t{shape.count} * shape.bytes;
   Request request;
   lane_addresses(w, op.r[0], op.r[1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
@@ -182,7 +171,7 @@ Shape shape_of(Modifiers& m) {
   const int vector = m.choice({"v2", "v4"});
   s.count = vector == 0 ? 2 : vector == 1 ? 4 : 1;
   const Type t = m.type();
-  s.bytes = static_cast<uint32_t>(bits(t) / 8);
+  s.bytes = static_cast<uint8_t>(bits(t) / 8);
   s.is_signed = kind(t) == TypeKind::kSigned;
   if (t == Type::kB128) {  // two registers
     s.count = 2;
@@ -195,7 +184,7 @@ Shape shape_of(Modifiers& m) {
 
 Bound ld(Modifiers& m) {
   const Shape s = shape_of(m);
-  return {load<false>, load<true>, pack(s)};
+  return {load<false>, load<true>, s};
 }
 
 // What is discarded has no value until it is written again: all ones, which show as NaN.
@@ -205,7 +194,7 @@ Bound discard(Modifiers& m) {
       [](Warp& w, const Op& op) {
         Request request;
         lane_addresses(w, op.r[0], op.r[1], request.wide);
-        for_spaces(static_cast<Space>(op.aux), w.mask, request, [&](Space space, uint32_t lanes) {
+        for_spaces(op.aux.as<Space>(), w.mask, request, [&](Space space, uint32_t lanes) {
           if (space != Space::kGlobal) {
             raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
                   "the address is not in global memory");
@@ -216,12 +205,12 @@ Bound discard(Modifiers& m) {
         });
         return Step::kNext;
       },
-      static_cast<uint64_t>(space_of_access(m)));
+      space_of_access(m));
 }
 
 Bound st(Modifiers& m) {
   const Shape s = shape_of(m);
-  return {store<false>, store<true>, pack(s)};
+  return {store<false>, store<true>, s};
 }
 
 }  // namespace ptxvm::ops

@@ -10,14 +10,16 @@
 namespace ptxvm::ops {
 namespace {
 
-constexpr int kShapeShift = 48;
+struct Product {
+  num::TensorKind kind;
+  uint8_t halves, steps;  // rows / 8, of 16 bytes of k
+};
 
-// Op::aux: the kind; above it rows / 8, and steps of 16 bytes of k.
 Step multiply_any(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
-  const num::TensorKind kind = as_tensor_kind(op.aux & ((uint64_t{1} << kShapeShift) - 1));
-  const int halves = static_cast<int>(op.aux >> kShapeShift & 0xff);
-  const int steps = static_cast<int>(op.aux >> (kShapeShift + 8));
+  const auto product = op.aux.as<Product>();
+  const num::TensorKind kind = product.kind;
+  const int halves = product.halves, steps = product.steps;
   const int sums = kind.sum == num::Sum::kF16 ? halves : 2 * halves;
   uint32_t* reg[4 + 4 + 2 + 4];
   const int count = 2 * sums + steps * (halves + 1);
@@ -63,10 +65,10 @@ Step multiply_double(Warp& w, const Op& op) {
 Bound mma_any(Modifiers& m) {
   const num::TensorKind kind = tensor_kind_of(m);
   const auto& operands = m.spelling().operands;
-  const auto steps = static_cast<uint64_t>(operands[2].count);
-  const auto halves = static_cast<uint64_t>(operands[1].count) / steps;
+  const int steps = operands[2].count, halves = operands[1].count / steps;
   m.choice({"m16n8k16", "m16n8k32"});
-  return code(multiply_any, as_bits(kind) | halves << kShapeShift | steps << (kShapeShift + 8));
+  return code(multiply_any,
+              Product{kind, static_cast<uint8_t>(halves), static_cast<uint8_t>(steps)});
 }
 
 Bound mma_f64(Modifiers& m) {

@@ -18,20 +18,21 @@ Step copy_lanes(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// Op::aux: elements. A destination may be one of the sources.
+// A destination may be one of the sources.
 template <class W>
 Step copy_vectors(Warp& w, const Op& op) {
+  const auto elements = op.aux.as<int>();
   for_lanes(w.mask, [&](int i) {
     W values[4] = {};
-    for (uint64_t e = 0; e < op.aux; ++e) values[e] = w.at<W>(op.r[op.aux + e])[i];
-    for (uint64_t e = 0; e < op.aux; ++e) w.at<W>(op.r[e])[i] = values[e];
+    for (int e = 0; e < elements; ++e) values[e] = w.at<W>(op.r[elements + e])[i];
+    for (int e = 0; e < elements; ++e) w.at<W>(op.r[e])[i] = values[e];
   });
   return Step::kNext;
 }
 
 // Elements are joined from the least significant end.
 Step pack_lanes(Warp& w, const Op& op) {
-  const PackShape s = PackShape::from_aux(op.aux);
+  const auto s = op.aux.as<PackShape>();
   auto read = [&](Ref ref, int i) {
     return ref & kRefWide ? w.at<uint64_t>(ref)[i] : uint64_t{w.at<uint32_t>(ref)[i]};
   };
@@ -44,7 +45,7 @@ Step pack_lanes(Warp& w, const Op& op) {
   };
   const uint64_t element_mask = (uint64_t{1} << s.element_bits) - 1;
   const Ref* to = op.r;
-  const Ref* from = op.r + std::max(s.destinations, 1u);
+  const Ref* from = op.r + std::max<int>(s.destinations, 1);
   for_lanes(w.mask, [&](int i) {
     uint64_t whole = 0;
     if (s.sources == 0) {
@@ -65,11 +66,12 @@ Step pack_lanes(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// The window's base is kept in aux.
+// To or from a window: its base, or the negative of it.
 Step add_base(Warp& w, const Op& op) {
   uint64_t* d = w.at<uint64_t>(op.r[0]);
   const uint64_t* a = w.at<uint64_t>(op.r[1]);
-  for_lanes(w.mask, [&](int i) { d[i] = a[i] + op.aux; });
+  const auto base = op.aux.as<uint64_t>();
+  for_lanes(w.mask, [&](int i) { d[i] = a[i] + base; });
   return Step::kNext;
 }
 
@@ -95,7 +97,7 @@ bool lies_in(Space wanted, const Cta& cta, uint64_t address) {
 
 }  // namespace
 
-Bound bind_pack(uint64_t shape) {
+Bound bind_pack(PackShape shape) {
   return {pack_lanes, pack_lanes, shape};
 }
 
@@ -106,7 +108,7 @@ Bound mov(Modifiers& m) {
 }
 
 Bound mov_vector(Modifiers& m) {
-  const auto elements = static_cast<uint64_t>(m.vector());
+  const int elements = m.vector();
   return bits(m.type()) == 64 ? code(copy_vectors<uint64_t>, elements)
                               : code(copy_vectors<uint32_t>, elements);
 }
@@ -143,14 +145,15 @@ Bound isspacep(Modifiers& m) {
   return code(
       [](Warp& w, const Op& op) {
         const uint64_t* a = w.at<uint64_t>(op.r[1]);
+        const auto wanted = op.aux.as<Space>();
         uint32_t result = 0;
         for (int i = 0; i < 32; ++i) {
-          result |= uint32_t{lies_in(static_cast<Space>(op.aux), *w.cta, a[i])} << i;
+          result |= uint32_t{lies_in(wanted, *w.cta, a[i])} << i;
         }
         w.set_predicate(op.r[0], result);
         return Step::kNext;
       },
-      static_cast<uint64_t>(space_named(m)));
+      space_named(m));
 }
 
 }  // namespace ops

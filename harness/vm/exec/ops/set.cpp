@@ -10,46 +10,36 @@ namespace ptxvm::ops {
 namespace {
 
 // Comparisons as sets of the outcomes for which they hold.
-enum Outcome : uint32_t { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
+enum Outcome : uint8_t { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
 
-uint32_t outcomes_of(Modifiers& m) {
-  constexpr uint32_t kSets[] = {kEqual,                          // eq
-                                kLess | kGreater,                // ne
-                                kLess,                           // lt
-                                kLess | kEqual,                  // le
-                                kGreater,                        // gt
-                                kGreater | kEqual,               // ge
-                                kEqual | kUnordered,             // equ
-                                kLess | kGreater | kUnordered,   // neu
-                                kLess | kUnordered,              // ltu
-                                kLess | kEqual | kUnordered,     // leu
-                                kGreater | kUnordered,           // gtu
-                                kGreater | kEqual | kUnordered,  // geu
-                                kLess | kEqual | kGreater,       // num
-                                kUnordered,                      // nan
-                                kLess,                           // lo
-                                kLess | kEqual,                  // ls
-                                kGreater,                        // hi
-                                kGreater | kEqual};              // hs
+uint8_t outcomes_of(Modifiers& m) {
+  constexpr uint8_t kSets[] = {kEqual,                          // eq
+                               kLess | kGreater,                // ne
+                               kLess,                           // lt
+                               kLess | kEqual,                  // le
+                               kGreater,                        // gt
+                               kGreater | kEqual,               // ge
+                               kEqual | kUnordered,             // equ
+                               kLess | kGreater | kUnordered,   // neu
+                               kLess | kUnordered,              // ltu
+                               kLess | kEqual | kUnordered,     // leu
+                               kGreater | kUnordered,           // gtu
+                               kGreater | kEqual | kUnordered,  // geu
+                               kLess | kEqual | kGreater,       // num
+                               kUnordered,                      // nan
+                               kLess,                           // lo
+                               kLess | kEqual,                  // ls
+                               kGreater,                        // hi
+                               kGreater | kEqual};              // hs
   return kSets[m.choice({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu",
                          "geu", "num", "nan", "lo", "ls", "hi", "hs"})];
 }
 
 struct Plan {
-  uint32_t outcomes = 0;
+  uint8_t outcomes = 0;
   Type to = Type::kNone, from = Type::kNone;
   bool ftz = false;
   Combine how = Combine::kNone;
-
-  uint64_t as_aux() const {
-    return outcomes | static_cast<uint64_t>(to) << 8 | static_cast<uint64_t>(from) << 16 |
-           uint64_t{ftz} << 24 | static_cast<uint64_t>(how) << 25;
-  }
-  static Plan from_aux(uint64_t aux) {
-    return {static_cast<uint32_t>(aux & 0xff), static_cast<Type>(aux >> 8 & 0xff),
-            static_cast<Type>(aux >> 16 & 0xff), (aux >> 24 & 1) != 0,
-            static_cast<Combine>(aux >> 25)};
-  }
 };
 
 template <class T>
@@ -119,7 +109,7 @@ uint32_t result(uint64_t a, uint64_t b, const Plan& p, uint32_t other) {
 }
 
 Step set_words(Warp& w, const Op& op) {
-  const Plan p = Plan::from_aux(op.aux);
+  const auto p = op.aux.as<Plan>();
   uint32_t* d = w.at<uint32_t>(op.r[0]);
   const bool wide = bits(p.from) == 64;
   const auto read = [&](Ref ref, int i) {
@@ -142,7 +132,7 @@ Bound set_any(Modifiers& m) {
   p.ftz = m.flag("ftz");
   p.to = m.type();
   p.from = m.type();
-  return code(set_words, p.as_aux());
+  return code(set_words, p);
 }
 
 }  // namespace ptxvm::ops

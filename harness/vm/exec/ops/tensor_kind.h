@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What a matrix instruction multiplies, read from its modifiers and kept in Op::aux.
+// What a matrix instruction multiplies, read from its modifiers.
 #pragma once
-
-#include <cstring>
 
 #include "exec/bind.h"
 #include "num/tensor.h"
 
 namespace ptxvm::ops {
-
-static_assert(sizeof(num::TensorKind) <= 5);
 
 /// From the types that follow that of the sums: `f32.e4m3.e5m2.f32`.
 inline num::TensorKind tensor_kind_of(Modifiers& m) {
@@ -27,18 +23,6 @@ inline num::TensorKind tensor_kind_of(Modifiers& m) {
   m.flag("and");
   kind.sum = m.flag("s32") ? num::Sum::kS32 : m.flag("f16") ? num::Sum::kF16 : num::Sum::kF32;
   m.flag("f32");
-  return kind;
-}
-
-inline uint64_t as_bits(const num::TensorKind& kind) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &kind, sizeof kind);
-  return bits;
-}
-
-inline num::TensorKind as_tensor_kind(uint64_t bits) {
-  num::TensorKind kind;
-  std::memcpy(static_cast<void*>(&kind), &bits, sizeof kind);
   return kind;
 }
 

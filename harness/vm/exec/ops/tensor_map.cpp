@@ -9,28 +9,31 @@
 namespace ptxvm {
 namespace {
 
-// Op::aux of a replacement: the field, the space, whether there is an ordinal, and what the value
-// is: a constant, or a register of 32 or of 64 bits.
-constexpr int kSpace = 8, kOrdinal = 16, kConstant = 17;
+struct Replacement {
+  MapField field;
+  Space space;
+  bool ordinal;   // there is one
+  bool constant;  // the value; else a register of 32 or of 64 bits
+};
 
 template <bool kObserved>
 Step replace(Warp& w, const Op& op) {
-  const auto field = static_cast<MapField>(op.aux & 0xff);
-  const uint32_t ordinal = op.aux >> kOrdinal & 1 ? op.r[2] : 0;
-  const Ref value = op.r[op.aux >> kOrdinal & 1 ? 3 : 2];
+  const auto what = op.aux.as<Replacement>();
+  const uint32_t ordinal = what.ordinal ? op.r[2] : 0;
+  const Ref value = op.r[what.ordinal ? 3 : 2];
   Request request;
   lane_addresses(w, op.r[0], op.r[1], request.wide);
-  const auto space = static_cast<Space>(op.aux >> kSpace & 0xff);
-  for_spaces(space, w.mask, request, [&](Space where, uint32_t lanes) {
+  for_spaces(what.space, w.mask, request, [&](Space where, uint32_t lanes) {
     resolve(w, op, where, lanes, kTensorMapBytes, kTensorMapAlignment, true, request);
     if constexpr (kObserved) {
       report_access(w, op, where, AccessKind::kStore, lanes, kTensorMapBytes, request);
     }
     for_lanes(lanes, [&](int lane) {
-      const uint64_t v = op.aux >> kConstant & 1 ? value
-                         : value & kRefWide      ? w.at<uint64_t>(value)[lane]
-                                                 : w.at<uint32_t>(value)[lane];
-      const char* wrong = replace_field({request.host[lane], kTensorMapBytes}, field, ordinal, v);
+      const uint64_t v = what.constant      ? value
+                         : value & kRefWide ? w.at<uint64_t>(value)[lane]
+                                            : w.at<uint32_t>(value)[lane];
+      const char* wrong =
+          replace_field({request.host[lane], kTensorMapBytes}, what.field, ordinal, v);
       if (wrong) raise(w, op, FaultKind::kInvalid, lane, wrong);
     });
   });
@@ -76,14 +79,12 @@ Bound tensormap_replace(Modifiers& m) {
   const bool ordinal = named >= MapField::kBox && named <= MapField::kElementStride;
   const bool constant = named >= MapField::kElement;
   const Space where = space < 0 ? Space::kGeneric : space == 0 ? Space::kGlobal : Space::kShared;
-  return {replace<false>, replace<true>,
-          static_cast<uint64_t>(field) | static_cast<uint64_t>(where) << kSpace |
-              uint64_t{ordinal} << kOrdinal | uint64_t{constant} << kConstant};
+  return {replace<false>, replace<true>, Replacement{named, where, ordinal, constant}};
 }
 
 Bound tensormap_copy(Modifiers& m) {
   m.choice({"cta", "cluster", "gpu", "sys"});
-  return {copy<false>, copy<true>, 0};
+  return {copy<false>, copy<true>};
 }
 
 }  // namespace ops

@@ -12,25 +12,9 @@ enum class VideoOp : uint8_t { kAdd, kSub, kAverage, kDifference, kMin, kMax, kC
 
 struct Video {
   VideoOp op = VideoOp::kAdd;
-  int comparison = 0;  // eq, ne, lt, le, gt, ge
+  int8_t comparison = 0;  // eq, ne, lt, le, gt, ge
   bool signed_result = false, signed_a = false, signed_b = false;
   bool saturates = false, accumulates = false;
-
-  uint64_t as_aux() const {
-    return static_cast<uint64_t>(op) | static_cast<uint64_t>(comparison) << 8 |
-           uint64_t{signed_result} << 16 | uint64_t{signed_a} << 17 | uint64_t{signed_b} << 18 |
-           uint64_t{saturates} << 19 | uint64_t{accumulates} << 20;
-  }
-  static Video from_aux(uint64_t aux) {
-    const auto bit = [&](int n) { return (aux >> n & 1) != 0; };
-    return {static_cast<VideoOp>(aux & 0xff),
-            static_cast<int>(aux >> 8 & 0xff),
-            bit(16),
-            bit(17),
-            bit(18),
-            bit(19),
-            bit(20)};
-  }
 };
 
 int32_t compute(const Video& v, int32_t a, int32_t b) {
@@ -67,7 +51,7 @@ template <int kParts>
 Step video_lanes(Warp& w, const Op& op) {
   constexpr int kBits = 32 / kParts;
   constexpr uint32_t kOrder = kParts == 2 ? 0x10 : 0x3210, kNext = kParts == 2 ? 0x22 : 0x4444;
-  const Video v = Video::from_aux(op.aux);
+  const auto v = op.aux.as<Video>();
   const uint32_t taken = op.r[1];
   const uint32_t a_parts = op.r[3] == kAllParts ? kOrder : op.r[3];
   const uint32_t b_parts = op.r[5] == kAllParts ? kOrder + kNext : op.r[5];
@@ -105,7 +89,7 @@ Bound video(Modifiers& m) {
   Video v;
   v.op = static_cast<VideoOp>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
   if (v.op == VideoOp::kCompare) {
-    v.comparison = m.choice({"eq", "ne", "lt", "le", "gt", "ge"});
+    v.comparison = static_cast<int8_t>(m.choice({"eq", "ne", "lt", "le", "gt", "ge"}));
   } else {
     v.signed_result = m.type() == Type::kS32;
   }
@@ -113,7 +97,7 @@ Bound video(Modifiers& m) {
   v.signed_b = m.type() == Type::kS32;
   v.saturates = m.flag("sat");
   v.accumulates = m.flag("add");
-  return code(base.back() == '2' ? video_lanes<2> : video_lanes<4>, v.as_aux());
+  return code(base.back() == '2' ? video_lanes<2> : video_lanes<4>, v);
 }
 
 }  // namespace ptxvm::ops

@@ -255,7 +255,7 @@ Bound activemask(Modifiers&) {
 }
 
 Bound bar_warp_sync(Modifiers&) {
-  return {sync_warp<false>, sync_warp<true>, 0};
+  return {sync_warp<false>, sync_warp<true>};
 }
 
 }  // namespace ptxvm::ops

@@ -14,10 +14,14 @@
 namespace ptxvm {
 namespace {
 
-// Op::aux: N, and flags; of operands that are not 16 bits wide the kind.
-constexpr uint64_t kColumns = 0x1ff, kBfloat = 0x200, kHalfSums = 0x400, kRegistersA = 0x800;
-constexpr uint64_t kOther = 0x1000, kUnscaled = 0x2000;
-constexpr int kKindShift = 16;
+struct Product {
+  uint8_t tiles = 0;  // of 8 columns
+  bool bfloat : 1 = false, a_in_registers : 1 = false;
+  bool other : 1 = false;  // operands are not 16 bits wide: `kind` says what they are
+  num::TensorKind kind;
+
+  bool half_sums() const { return kind.sum == num::Sum::kF16; }
+};
 
 // Where operands stand in the list.
 struct Layout {
@@ -25,16 +29,18 @@ struct Layout {
   bool a_in_registers;
   Major a_major, b_major;
 
-  explicit Layout(const Op& op) : columns(static_cast<uint32_t>(op.aux & kColumns)) {
-    sums = columns / (op.aux & kHalfSums ? 4 : 2);
-    a_in_registers = op.aux & kRegistersA;
+  explicit Layout(const Op& op) {
+    const auto product = op.aux.as<Product>();
+    columns = product.tiles * 8u;
+    sums = columns / (product.half_sums() ? 4 : 2);
+    a_in_registers = product.a_in_registers;
     b = sums + (a_in_registers ? 4 : 1);
     predicate = b + 1;
     scale_a = b + 2;
     scale_b = b + 3;
     // Only 16-bit operands may be transposed.
     auto major = [&](uint32_t at) {
-      if (op.aux & kOther) return Major::kK;
+      if (product.other) return Major::kK;
       return op.list[at] != 0 ? Major::kMn : Major::kK;
     };
     a_major = a_in_registers ? Major::kK : major(b + 4);
@@ -129,19 +135,16 @@ void load_tile(const std::byte* origin, const MatrixFootprint& f, Major major, u
   std::memcpy(out, rows, sizeof rows);
 }
 
-void negate(const Op& op, uint32_t* registers, size_t count) {
+void negate(const Product& product, uint32_t* registers, size_t count) {
   uint32_t signs = 0x80008000u;
-  if (op.aux & kOther) {
-    const bool tf32 = ops::as_tensor_kind(op.aux >> kKindShift).a == num::Element::kTf32;
-    signs = tf32 ? 0x80000000u : 0x80808080u;
-  }
+  if (product.other) signs = product.kind.a == num::Element::kTf32 ? 0x80000000u : 0x80808080u;
   for (size_t i = 0; i < count; ++i) registers[i] ^= signs;
 }
 
 // The same with operands that are not 16 bits wide.
 void multiply_other(const Op& op, bool accumulate, Warp& w, uint32_t tile, const uint32_t* const* a,
                     const uint32_t* const* b) {
-  const num::TensorKind kind = ops::as_tensor_kind(op.aux >> kKindShift);
+  const num::TensorKind kind = op.aux.as<Product>().kind;
   const uint32_t words = kind.sum == num::Sum::kF16 ? 2 : 4;
   uint32_t* d[4] = {};
   for (uint32_t i = 0; i < words; ++i) d[i] = w.at<uint32_t>(op.list[words * tile + i]);
@@ -153,10 +156,11 @@ void multiply_other(const Op& op, bool accumulate, Warp& w, uint32_t tile, const
 // One 16x8 tile of the result, in the registers of one warp.
 void multiply(const num::Kernels& kernels, const Op& op, bool accumulate, Warp& w, uint32_t tile,
               const uint32_t* const* a, const uint32_t* const* b) {
-  if (op.aux & kOther) return multiply_other(op, accumulate, w, tile, a, b);
+  const auto product = op.aux.as<Product>();
+  if (product.other) return multiply_other(op, accumulate, w, tile, a, b);
   alignas(64) uint32_t wide[4][32] = {};
   uint32_t* sums[4] = {wide[0], wide[1], wide[2], wide[3]};
-  if (op.aux & kHalfSums) {
+  if (product.half_sums()) {
     uint32_t* d[2] = {w.at<uint32_t>(op.list[2 * tile]), w.at<uint32_t>(op.list[2 * tile + 1])};
     if (accumulate) {
       for (int i = 0; i < 64; ++i) {
@@ -177,7 +181,7 @@ void multiply(const num::Kernels& kernels, const Op& op, bool accumulate, Warp& 
   }
   uint32_t* d[4];
   for (uint32_t i = 0; i < 4; ++i) d[i] = w.at<uint32_t>(op.list[4 * tile + i]);
-  (op.aux & kBfloat ? kernels.mma_bf16 : kernels.mma_f16)(d, a, b, accumulate ? d : sums, 2);
+  (product.bfloat ? kernels.mma_bf16 : kernels.mma_f16)(d, a, b, accumulate ? d : sums, 2);
 }
 
 void execute(Cta& cta, uint32_t first_warp, PendingMma& mma) {
@@ -192,9 +196,10 @@ void execute(Cta& cta, uint32_t first_warp, PendingMma& mma) {
       load_tile(shared + origin(mma.descriptor[1]), fb, l.b_major, t, half, b[t][half]);
     }
   }
-  const bool scaled = (op.aux & kUnscaled) == 0;
+  const auto product = op.aux.as<Product>();
+  const bool scaled = product.kind.sum != num::Sum::kS32;
   if (scaled && static_cast<int32_t>(op.list[l.scale_b]) < 0)
-    negate(op, b[0][0], size_t{tiles} * 64);
+    negate(product, b[0][0], size_t{tiles} * 64);
   for (uint32_t i = 0; i < 4; ++i) {
     auto& a = mma.a[i];
     if (!l.a_in_registers) {
@@ -204,7 +209,7 @@ void execute(Cta& cta, uint32_t first_warp, PendingMma& mma) {
                   a[r].data());
       }
     }
-    if (scaled && static_cast<int32_t>(op.list[l.scale_a]) < 0) negate(op, a[0].data(), 128);
+    if (scaled && static_cast<int32_t>(op.list[l.scale_a]) < 0) negate(product, a[0].data(), 128);
     const uint32_t* const fragments[4] = {a[0].data(), a[1].data(), a[2].data(), a[3].data()};
     Warp& w = cta.warps[first_warp + i];
     for (uint32_t t = 0; t < tiles; ++t) {
@@ -353,55 +358,42 @@ Step wait(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-uint64_t columns(Modifiers& m) {
-  for (uint64_t n = 8; n <= 256; n += 8) {
+Product product_of(Modifiers& m) {
+  Product p;
+  for (int tiles = 1; tiles <= 32; ++tiles) {
     for (const char* depth : {"k16", "k8", "k32"}) {
-      if (m.flag("m64n" + std::to_string(n) + depth)) return n;
+      if (m.flag("m64n" + std::to_string(8 * tiles) + depth)) p.tiles = static_cast<uint8_t>(tiles);
     }
   }
-  return 0;
-}
-
-Bound other_multiplication(Modifiers& m, uint64_t flags) {
-  uint64_t aux = columns(m) | flags | kOther;
-  const num::TensorKind kind = ops::tensor_kind_of(m);
-  if (kind.sum == num::Sum::kF16) aux |= kHalfSums;
-  if (kind.sum == num::Sum::kS32) aux |= kUnscaled;
-  return {issue<false>, issue<true>, aux | ops::as_bits(kind) << kKindShift};
-}
-
-Bound multiplication(Modifiers& m, uint64_t flags) {
-  uint64_t aux = columns(m) | flags;
-  if (m.spelling().tokens[5].text == "f16") aux |= kHalfSums;
-  m.flag("f16");
-  if (m.flag("bf16")) aux |= kBfloat;
-  return {issue<false>, issue<true>, aux};
+  p.a_in_registers = m.spelling().operands[1].kind == isa::OperandKind::kVector;
+  return p;
 }
 
 }  // namespace
 
 namespace ops {
 
-Bound wgmma_ss(Modifiers& m) {
-  return multiplication(m, 0);
+Bound wgmma(Modifiers& m) {
+  Product p = product_of(m);
+  if (m.spelling().tokens[5].text == "f16") p.kind.sum = num::Sum::kF16;
+  m.flag("f16");
+  p.bfloat = m.flag("bf16");
+  return {issue<false>, issue<true>, p};
 }
-Bound wgmma_rs(Modifiers& m) {
-  return multiplication(m, kRegistersA);
-}
-Bound wgmma_any_ss(Modifiers& m) {
-  return other_multiplication(m, 0);
-}
-Bound wgmma_any_rs(Modifiers& m) {
-  return other_multiplication(m, kRegistersA);
+Bound wgmma_any(Modifiers& m) {
+  Product p = product_of(m);
+  p.other = true;
+  p.kind = tensor_kind_of(m);
+  return {issue<false>, issue<true>, p};
 }
 Bound wgmma_fence(Modifiers&) {
-  return {fence<false>, fence<true>, 0};
+  return {fence<false>, fence<true>};
 }
 Bound wgmma_commit(Modifiers&) {
-  return {commit<false>, commit<true>, 0};
+  return {commit<false>, commit<true>};
 }
 Bound wgmma_wait(Modifiers&) {
-  return {wait<false>, wait<true>, 0};
+  return {wait<false>, wait<true>};
 }
 
 }  // namespace ops

@@ -88,26 +88,11 @@ void write_bits(Warp& w, const Op& op, int first, const Fragment& f, int lane, i
   word = (word & keep) | static_cast<uint32_t>(bits) << shift;
 }
 
-// Op::aux of load and store.
 struct Access {
   Fragment fragment;
   bool column_major = false;
   Space space = Space::kGeneric;
 };
-static_assert(sizeof(Access) <= 8);
-
-template <class T>
-uint64_t as_aux(const T& value) {
-  uint64_t aux = 0;
-  std::memcpy(&aux, &value, sizeof value);
-  return aux;
-}
-template <class T>
-T from_aux(uint64_t aux) {
-  T value;
-  std::memcpy(static_cast<void*>(&value), &aux, sizeof value);
-  return value;
-}
 
 uint32_t element_bytes(Type t) {
   return t == Type::kTf32 ? 4 : static_cast<uint32_t>(bits(t) / 8);
@@ -116,7 +101,7 @@ uint32_t element_bytes(Type t) {
 template <bool kObserved, bool kStore>
 Step move_matrix(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
-  const auto access = from_aux<Access>(op.aux);
+  const auto access = op.aux.as<Access>();
   const Fragment& f = access.fragment;
   const int address = kStore ? 0 : f.registers, stride = kStore ? 2 + f.registers : address + 2;
   const int first = kStore ? 2 : 0;
@@ -163,13 +148,11 @@ Step move_matrix(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// Op::aux of mma.
 struct Product {
   Shape shape;
   Type a = Type::kNone, b = Type::kNone, c = Type::kNone, d = Type::kNone;
   bool saturate = false;
 };
-static_assert(sizeof(Product) <= 8);
 
 uint64_t sum_bits(double sum, const Product& p) {
   if (p.d == Type::kF64) return std::bit_cast<uint64_t>(sum);
@@ -225,7 +208,7 @@ void follow_product(Warp& w, const Op& op, const Fragment& fd, const Fragment& f
 
 Step multiply_matrices(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
-  const auto p = from_aux<Product>(op.aux);
+  const auto p = op.aux.as<Product>();
   const isa::Spelling& s = *w.cta->launch->program->spellings[op.instruction];
   const auto fragment = [&](Type t, bool sum, uint8_t rows, uint8_t columns, size_t operand) {
     const auto registers = static_cast<uint8_t>(s.operands[operand].count);
@@ -264,19 +247,23 @@ Step multiply_matrices(Warp& w, const Op& op) {
 
 // Operands of 4 bits and 1 bit: a lane has the word that the fragment of mma.sync gives it. Strides
 // count elements.
+struct BitsAccess {
+  Space space;
+  uint8_t element_bits;
+};
+
 template <bool kObserved>
 Step load_bits(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
-  const auto space = static_cast<Space>(op.aux & 0xff);
-  const uint64_t element_bits = op.aux >> 8;
+  const auto access = op.aux.as<BitsAccess>();
   const uint32_t* strides = op.r[3] == kNoRef ? nullptr : w.at<uint32_t>(op.r[3]);
   Request request;
   lane_addresses(w, op.r[1], op.r[2], request.wide);
   for (uint64_t lane = 0; lane < 32; ++lane) {
-    const uint64_t pitch = strides ? strides[lane] * element_bits / 8 : 16;
+    const uint64_t pitch = strides ? uint64_t{strides[lane]} * access.element_bits / 8 : 16;
     request.wide[lane] += lane / 4 * pitch + lane % 4 * 4;
   }
-  for_spaces(space, kAllLanes, request, [&](Space each, uint32_t lanes) {
+  for_spaces(access.space, kAllLanes, request, [&](Space each, uint32_t lanes) {
     resolve(w, op, each, lanes, 4, 4, false, request);
     if constexpr (kObserved) {
       Unwritten unwritten;
@@ -337,19 +324,19 @@ Access access_of(Modifiers& m, const isa::OperandSpec& registers) {
 }  // namespace
 
 Bound wmma_load(Modifiers& m) {
-  const uint64_t aux = as_aux(access_of(m, m.spelling().operands[0]));
-  return {move_matrix<false, false>, move_matrix<true, false>, aux};
+  const Access access = access_of(m, m.spelling().operands[0]);
+  return {move_matrix<false, false>, move_matrix<true, false>, access};
 }
 
 Bound wmma_load_bits(Modifiers& m) {
-  const uint64_t bits = m.flag("b1") ? 1 : 4;
+  const uint8_t bits = m.flag("b1") ? 1 : 4;
   m.choice({"s4", "u4"});
-  return {load_bits<false>, load_bits<true>, static_cast<uint64_t>(space_of_matrix(m)) | bits << 8};
+  return {load_bits<false>, load_bits<true>, BitsAccess{space_of_matrix(m), bits}};
 }
 
 Bound wmma_store(Modifiers& m) {
-  const uint64_t aux = as_aux(access_of(m, m.spelling().operands[1]));
-  return {move_matrix<false, true>, move_matrix<true, true>, aux};
+  const Access access = access_of(m, m.spelling().operands[1]);
+  return {move_matrix<false, true>, move_matrix<true, true>, access};
 }
 
 Bound wmma_mma(Modifiers& m) {
@@ -371,7 +358,7 @@ Bound wmma_mma(Modifiers& m) {
     p.c = p.d;
     m.type();
   }
-  return code(multiply_matrices, as_aux(p));
+  return code(multiply_matrices, p);
 }
 
 }  // namespace ptxvm::ops

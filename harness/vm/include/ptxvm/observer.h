@@ -52,7 +52,9 @@ std::string_view name(AccessKind kind);
 // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): bytes are read of lanes that are set.
 struct Unwritten {
   uint32_t lanes = 0;
-  uint32_t load = 0;               ///< Of a store: the instruction that has read them.
+  /// Of a store: the instruction that has read them. From the number of instructions on it is a
+  /// register that nothing has set.
+  uint32_t load = 0;
   std::array<uint16_t, 32> bytes;  ///< Of each of these lanes: a bit for each byte.
 };
 
@@ -88,13 +90,13 @@ struct AccessEvent {
   uint64_t address(int lane) const { return wide ? wide[lane] : narrow[lane]; }
 };
 
-/// What `AccessEvent::unwritten` named is about to be stored in global memory, or decides about an
-/// address, a branch or anything else that others see. Arithmetic carries it on, and so do stores
-/// to shared and local memory: they are no use.
+/// What `AccessEvent::unwritten` named, or a register that nothing has set, is about to be stored
+/// in global memory, or decides about an address, a branch or anything else that others see.
+/// Arithmetic carries it on, and so do stores to shared and local memory: they are no use.
 struct UnwrittenUseEvent {
   WarpId warp;
   uint32_t instruction = 0;  ///< That uses it.
-  uint32_t load = 0;         ///< The instruction that has read it.
+  uint32_t load = 0;         ///< See `Unwritten`.
   uint32_t mask = 0;
 };
 

@@ -46,12 +46,17 @@ std::vector<NarrowTypes> narrow_types() {
   return all;
 }
 
+// Whether A is in registers.
+bool has_registers(const isa::Spelling& s) {
+  return s.operands[1].kind == isa::OperandKind::kVector;
+}
+
 const isa::Spelling* find_narrow(const WgmmaCase& c) {
   const std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(c.n) + "k" +
                            std::to_string(c.depth()) + "." + c.sum_type() + "." + c.narrow_a + "." +
                            c.narrow_b + (c.satfinite ? ".satfinite" : "");
   for (const isa::Spelling* s = isa::find(text); s; s = s->overload) {
-    if ((s->row->binder == "wgmma_any_rs") == c.a_registers) return s;
+    if (has_registers(*s) == c.a_registers) return s;
   }
   return nullptr;
 }
@@ -67,7 +72,7 @@ class List {
     const std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16." +
                              (half_sums ? "f16." : "f32.") + in + "." + in;
     for (const isa::Spelling* s = isa::find(text); s; s = s->overload) {
-      if ((s->row->binder == "wgmma_rs") == a_registers) return s;
+      if (has_registers(*s) == a_registers) return s;
     }
     return nullptr;
   }

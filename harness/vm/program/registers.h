@@ -9,17 +9,18 @@
 
 namespace ptxvm {
 
-/// Calls f(place, written) for the registers among the operands of an operation of an instruction.
+/// Calls f(operand, written) for the registers among the operands of an operation of an
+/// instruction.
 template <class F>
-void for_registers(const Program& program, const Op& op, Action action, F f) {
+void for_register_operands(const Program& program, const Op& op, Action action, F f) {
   auto visit = [&](uint32_t ref, bool written) {
-    if (ref < kNoRef && !(ref & kRefPool)) f(ref & ~kRefFlags, written);
+    if (ref < kNoRef && !(ref & kRefPool)) f(ref, written);
   };
   if (action == Action::kPack) {
-    const PackShape shape = PackShape::from_aux(op.aux);
-    const uint32_t written = std::max(shape.destinations, 1u);
-    const uint32_t end = written + std::max(shape.sources, 1u);
-    for (uint32_t i = 0; i < end; ++i) visit(op.list[i], i < written);
+    const auto shape = op.aux.as<PackShape>();
+    const int written = std::max<int>(shape.destinations, 1);
+    const int end = written + std::max<int>(shape.sources, 1);
+    for (int i = 0; i < end; ++i) visit(op.list[i], i < written);
     return;
   }
   const uint32_t* at = op.list;
@@ -40,6 +41,13 @@ void for_registers(const Program& program, const Op& op, Action action, F f) {
       if (spec.parts != 0) ++at;
     }
   }
+}
+
+/// The same with the places of the registers, which tell them apart.
+template <class F>
+void for_registers(const Program& program, const Op& op, Action action, F f) {
+  for_register_operands(program, op, action,
+                        [&](Ref ref, bool written) { f(ref & ~kRefFlags, written); });
 }
 
 }  // namespace ptxvm
