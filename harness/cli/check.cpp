@@ -345,7 +345,7 @@ class CheckRun {
     Outcome outcome{.where = fmt::format("{} {}", to_string(problem), what)};
     progress_.show(fmt::format("{}: {}", outcome.where, subject.name));
     const DeviceDescription device =
-        device_for({.problem = problem, .sms = sms}, worker.device.description());
+        device_for({problem, Distribution::normal, sms}, worker.device.description());
     const Forward forward = [&](const Problem& asked, const Inputs& inputs) {
       const Item item = rung_item(*subject.rung, *subject.instance, asked, device);
       if (!item.refused.empty()) throw UsageError(item.refused);
