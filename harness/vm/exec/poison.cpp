@@ -196,7 +196,8 @@ void follow_poison(Warp& w, const Op& op) {
   // What a call passes goes through memory.
   const bool ends = path == Path::kUse || action == Action::kFrameAccess;
   const bool stores = ends && spelling.traits().store;
-  const Ref address = op.list[0] & kRefPool ? kNoRef : op.list[0] & ~kRefFlags;
+  // Others may have no registers at all.
+  const Ref address = !stores || op.list[0] & kRefPool ? kNoRef : op.list[0] & ~kRefFlags;
   bool first = true;
   int unread = spelling.count == CountClass::kWgmma ? sums_unread(w, op, spelling) : 0;
   for_registers(program, op, action, [&](Ref ref, bool written) {
