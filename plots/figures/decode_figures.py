@@ -869,73 +869,37 @@ def queries() -> Canvas:
     return canvas
 
 
-# --- 49: who has which columns --------------------------------------------------------------------
-
-
-def columns() -> Canvas:
-    require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
-    require_formula("49", "int i = warp % kKeyWarps * 16; i < Bc; i += kKeyWarps * 16")
-    warps, own = decode.constant("49", "kWarps"), 8 * decode.constant("49", "kSets")
-    canvas, y = begin(
-        "49: four warps divide the keys, or the columns",
-        "Four warps and a tile of 64 keys. On the left they divide the keys: each warp has 16 keys "
-        "and all 16 columns. On the right they divide the columns: each has all 64 keys and 16 of "
-        "64 columns.",
-        note="S of a tile: 64 keys down, rows of Q across. Colour: warp.",
-    )
-    top, unit, left = y + 30, 36.0, 62.0
-    canvas.text(left - 8, top + 2 * unit, "keys", "muted", size=BRIEF, anchor="end")
-    for step in range(warps):
-        canvas.cell(
-            left, top + step * unit, unit, unit - 1, f"w{step}", f"{HUES[step]}-soft", size=SMALL
-        )
-    canvas.text(left + unit / 2, top - 12, f"{own}", "muted", size=BRIEF, anchor="middle")
-    wide = 200.0
-    for warp in range(warps):
-        x = wide + warp * (unit + 18)
-        canvas.text(x + (unit + 17) / 2, top - 12, f"{own}", "muted", size=BRIEF, anchor="middle")
-        canvas.cell(
-            x, top, unit + 17, warps * unit - 1, f"w{warp}", f"{HUES[warp]}-soft", size=SMALL
-        )
-    bottom = top + warps * unit + 18
-    canvas.text(14, bottom, "a column: 4 states to merge", size=SMALL)
-    canvas.text(wide, bottom, "a column: 1 state, four reads of K, V", size=SMALL)
-    return canvas
-
-
-# --- 50: rows are rows again ----------------------------------------------------------------------
+# --- 50: rows of Q are rows again ------------------------------------------------------------------
 
 
 def rows() -> Canvas:
     require_formula("50", "threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4")
     require_formula("50", "const int first = threadIdx.x / 128 * kKeys;")
-    require_formula("49", "threadIdx.x / 32 / kKeyWarps * kSets * kHeads")
-    warps, half = decode.constant("49", "kWarps"), decode.constant("50", "kKeys")
-    groups = decode.tile_keys("50") // half
+    keys, half = decode.tile_keys("48"), decode.constant("50", "kKeys")
+    warps, groups = keys // 16, decode.tile_keys("50") // half
     canvas, y = begin(
-        "50: 64 rows need no swap",
-        "Scores of 64 rows of Q and a tile of keys. 49 has keys down and rows of Q across; each of "
-        "four warps has 16 columns and loads all fragments of K and V. 50 has rows of Q down and keys "
-        "across; two groups of four warps have 64 of 128 keys each, each warp has 16 rows of them, and "
-        "the tensor cores read K and V from shared memory once.",
-        note="S of a tile. Colour: the rows or columns of a warp.",
+        "50: 64 rows of Q fill wgmma",
+        f"Scores of a tile. 48 has keys down and up to 16 rows of Q across: each of four warps has "
+        f"{keys // warps} of {keys} keys. 50 has 64 rows of Q down and keys across: two groups of four "
+        f"warps have {half} of {groups * half} keys each, each warp has 16 rows of them, and the tensor "
+        "cores read K and V from shared memory once for each group.",
+        note="S of a tile. A cell: the part of one warp.",
     )
-    top, unit = y + 30, 36.0
+    top, unit, left, right = y + 30, 36.0, 62.0, 250.0
     size = warps * unit
-    canvas.text(54, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
-    canvas.text(62 + size / 2, top - 12, "49: rows of Q", "muted", size=BRIEF, anchor="middle")
-    left = 250.0
-    canvas.text(left - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
-    canvas.text(left + 92, top - 12, "50: keys", "muted", size=BRIEF, anchor="middle")
+    canvas.text(left - 8, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
+    canvas.text(left + unit / 2, top - 12, "48: 16 rows", "muted", size=BRIEF, anchor="middle")
+    canvas.text(right - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
+    canvas.text(right + 92, top - 12, "50: keys", "muted", size=BRIEF, anchor="middle")
     for warp in range(warps):
         at, fill = warp * unit, f"{HUES[warp]}-soft"
-        canvas.cell(62 + at, top, unit - 1, size - 1, f"w{warp}", fill, size=SMALL)
+        canvas.cell(left, top + at, unit - 1, unit - 1, f"w{warp}", fill, size=SMALL)
         for group in range(groups):
             name = f"w{group * warps + warp}"
-            canvas.cell(left + group * 93, top + at, 91, unit - 1, name, fill, size=SMALL)
+            canvas.cell(right + group * 93, top + at, 91, unit - 1, name, fill, size=SMALL)
     bottom = top + size + 18
-    canvas.text(14, bottom, "K and V: ldmatrix in every warp", size=SMALL)
-    canvas.text(224, bottom, "K and V: read by wgmma, once", size=SMALL)
+    canvas.text(14, bottom, "K and V: ldmatrix", size=SMALL)
+    canvas.text(224, bottom, "K and V: read by wgmma", size=SMALL)
     return canvas
 
 
@@ -1124,7 +1088,6 @@ FIGURES = {
     "decode_even": even,
     "decode_pages": pages,
     "decode_queries": queries,
-    "decode_columns": columns,
     "decode_rows": rows,
     "decode_one": one,
     "decode_bits": bits,

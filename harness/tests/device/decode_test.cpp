@@ -140,22 +140,6 @@ TEST_CASE("several queries read the bytes of one") {
   }
 }
 
-TEST_CASE("49 has the bits of 48 where its warps divide the keys") {
-  Problem problem = cache(3, 8, 2, 500, 128);
-  problem.lengths = {500, 3, 129};
-  problem.seq_q = 4;
-  problem.causal = true;
-  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
-  HostTensor outputs[2];
-  for (int i = 0; i < 2; ++i) {
-    VmDevice device({.ptx = kernels()});
-    device.load(problem, inputs);
-    device.launch(plan_of(*find_rung(i == 0 ? "48" : "49"), problem));
-    outputs[i] = device.download_output();
-  }
-  CHECK(bitwise_equal(outputs[0], outputs[1], nullptr));
-}
-
 TEST_CASE("steps from 45b to 45i that move no work, and 53, have the bits of the step before") {
   Problem problem = cache(3, 8, 2, 500, 128);
   problem.lengths = {500, 0, 129};
@@ -175,28 +159,7 @@ TEST_CASE("steps from 45b to 45i that move no work, and 53, have the bits of the
   }
 }
 
-TEST_CASE("steps from 49 to 50 that compute the same in another place have the same bits") {
-  Problem problem = cache(3, 8, 2, 500, 128);
-  problem.lengths = {500, 0, 129};
-  problem.seq_q = 5;  // 20 rows: more than 16, which 49 computes otherwise
-  problem.causal = true;
-  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
-  const auto output = [&](std::string_view id) {
-    VmDevice device({.ptx = kernels()});
-    device.load(problem, inputs);
-    // Shares of 5 and 6 tiles: a head has three parts at most.
-    device.launch(std::get<LaunchPlan>(make_plan(*find_rung(id), problem, card_of(2))));
-    return device.download_output();
-  };
-  const std::pair<std::string_view, std::string_view> pairs[] = {
-      {"49", "49b"}, {"49b", "49c"}, {"49c", "49d"}, {"49e", "49f"}, {"49h", "49i"}};
-  for (const auto& [before, after] : pairs) {
-    CAPTURE(before, after);
-    CHECK(bitwise_equal(output(before), output(after), nullptr));
-  }
-}
-
-TEST_CASE("from 49h on there is one thread block an SM for 64 rows") {
+TEST_CASE("50 has one thread block an SM for 64 rows") {
   for (const int dim : {64, 128}) {
     const auto blocks = [&](std::string_view id, std::int64_t batch) {
       const Problem problem = cache(batch, 32, 8, 8192, dim);
@@ -204,13 +167,11 @@ TEST_CASE("from 49h on there is one thread block an SM for 64 rows") {
           .launches.front()
           .grid.x;
     };
-    for (const std::string_view id : {"49h", "49i", "49j", "50"}) {
-      CAPTURE(id, dim);
-      CHECK(blocks(id, 1) == 128);   // 16 parts a head
-      CHECK(blocks(id, 16) == 128);  // whole heads
-    }
-    CHECK(blocks("49g", 1) == 264);
-    CHECK(blocks("49g", 16) == 256);
+    CAPTURE(dim);
+    CHECK(blocks("50", 1) == 128);   // 16 parts a head
+    CHECK(blocks("50", 16) == 128);  // whole heads
+    CHECK(blocks("48", 1) == 264);
+    CHECK(blocks("48", 16) == 256);
   }
 }
 
@@ -330,13 +291,12 @@ TEST_CASE("what a rung does not take is refused with the value and what is allow
       "48_queries: 4 query heads with 5 queries each share a head of K and V, at most 16 rows are "
       "allowed");
   problem.seq_q = 16;
-  CHECK(refusal("49", problem) == "");
+  CHECK(refusal("50", problem) == "");
   problem = cache(1, 8, 1, 100, 128);
   problem.seq_q = 9;
-  CHECK(
-      refusal("49", problem) ==
-      "49_columns: 8 query heads with 9 queries each share a head of K and V, at most 64 rows are "
-      "allowed");
+  CHECK(refusal("50", problem) ==
+        "50_wgmma: 8 query heads with 9 queries each share a head of K and V, at most 64 rows are "
+        "allowed");
   problem = cache(1, 4, 2, 100, 128);
   CHECK(refusal("08", problem)
             .starts_with("08_causal takes no heads of K and V that query heads share, writes no "
