@@ -370,7 +370,7 @@ def grid_of_product(
 
 def operands() -> Canvas:
     canvas, y = begin(
-        "44f: keys as the rows of an mma",
+        "44g: keys as the rows of an mma",
         "Scores of 16 keys for a group of four and of eight query heads. With queries as rows, two "
         "products of 16 rows and 8 keys are filled to a quarter and a half. With keys as rows, one "
         "product of 16 keys and 8 heads is filled to a half and whole.",
@@ -444,68 +444,6 @@ def transposed() -> Canvas:
         size=SMALL,
         anchor="middle",
     )
-    return canvas
-
-
-# --- 44c to 44h: who computes what -----------------------------------------------------------------
-
-
-def warps() -> Canvas:
-    require_formula("44c", "const int i = warp * kKeys;")
-    keys, heads, width = tile_sixteenths("44c"), 4, 74.0
-    canvas, y = begin(
-        "44c: the warps divide the keys",
-        "Four query heads by 64 keys, divided among four warps. In 44b a warp has one head and all "
-        "keys. In 44c a warp has all heads and 16 keys; a group of one head still has four warps.",
-        note="Rows: query heads of a group. Columns: 64 keys.",
-    )
-    for name, group in (("44b", heads), ("44b", 1), ("44c", heads), ("44c", 1)):
-        text = f"{name}, a group of {'four' if group > 1 else 'one'}"
-        canvas.text(14, y + 6, text, size=SMALL, bold=True)
-        y += 18
-        for head in range(group):
-            canvas.text(66, y + 11, f"head {head}", "muted", size=BRIEF, anchor="end")
-            for part in range(keys):
-                warp = head if name == "44b" else part
-                fill = f"{HUES[warp]}-soft"
-                canvas.cell(74 + part * width, y, width, 22, f"warp {warp}", fill, size=BRIEF)
-            y += 24
-        y += 14
-    return canvas
-
-
-def tile_sixteenths(rung: str) -> int:
-    """Warps that compute 16 keys of a tile each."""
-    return decode.tile_keys(rung) // decode.constant(rung, "kKeys")
-
-
-def scores() -> Canvas:
-    require_formula("44h", "const int key = i * kTogether + threadIdx.x % 32 / kChunks")
-    held = lanes_of(pairs_of_accumulator(facts()["mma"]["c"]), 0, swapped=False)
-    canvas, y = begin(
-        "44h: where P is computed, where it is needed",
-        "An 8 by 8 tile of scores with the lane that holds each: lane 5 has key 1 of heads 2 and 3. "
-        "Beside it the rows of V of the same keys: lanes 0 to 15 load the even rows, lanes 16 to "
-        "31 the odd ones. A shuffle brings P of key 1 and a head to lanes 16 to 31.",
-        note="8 keys down. Number: lane. Lane 5 filled.",
-    )
-    top, size = y + 26, 23.0
-    canvas.text(14, top - 14, "S and P: 8 heads across", size=SMALL, bold=True)
-    canvas.text(262, top - 14, "V: 128 columns", size=SMALL, bold=True)
-    for key in range(8):
-        for head in range(8):
-            lane = held[key, head]
-            mine = lane == SHOWN_LANE
-            fill = "blue" if mine else "blue-soft" if lane % 2 else "grey-soft"
-            canvas.rect(14 + head * size, top + key * 18, size, 18, fill, "paper")
-            middle = 14 + (head + 0.5) * size
-            ink = "paper" if mine else "ink"
-            canvas.text(middle, top + key * 18 + 9, str(lane), ink, size=BRIEF, anchor="middle")
-        rows = DIM // 8 * (key % (256 // DIM))
-        fill = "orange-soft" if key == 1 else "grey-soft"
-        name = f"lanes {rows} to {rows + DIM // 8 - 1}"
-        canvas.cell(262, top + key * 18, 160, 18, name, fill, size=BRIEF)
-    canvas.line([(203, top + 27), (256, top + 27)], "orange", thick=1.6, arrow=True)
     return canvas
 
 
@@ -1076,8 +1014,6 @@ FIGURES = {
     "decode_split": split,
     "decode_last": last,
     "decode_ring": ring,
-    "decode_warps": warps,
-    "decode_scores": scores,
     "decode_operands": operands,
     "decode_transposed": transposed,
     "decode_whole": whole,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The steps from 44 to 45e against a cache: waits of the merge, who loads a row, whose states are
-added up, conflicts, when references move, what a shuffle brings, the ring between two heads, and of
-53 two launches."""
+"""The steps from 44 to 46 against a cache: conflicts, the ring between two heads, whose a tile is;
+and of 53 two launches."""
 
 from __future__ import annotations
 
@@ -9,134 +8,8 @@ from collections.abc import Sequence
 
 import decode
 from canvas import HUES, SMALL, Canvas, begin
-from decode_figures import BRIEF, DIM, KB, decode_facts, require_formula, strip, tile_sixteenths
-from memory_figures import card
-from orders import EXP, PV, QK, STORE, WAIT, Bar, Row, chart
-
-CHUNK = 16  # bytes
-PASS_KEYS = 16  # that a warp computes at a time
-
-
-def merge() -> Canvas:
-    """The waits of the last thread block of a head, one sequence of 8192 keys."""
-    require_formula("44", "#pragma unroll 4\n    for (int i = 0; i < in.splits; ++i) {")
-    (launch,) = decode_facts()["plans"]["44"]
-    parts, merged = launch["grid"][0], decode.constant("44b", "kMerged")
-    canvas, y = begin(
-        "44b: sixteen parts in one wait",
-        "The merge of a head of 49 parts. 44 waits once for the log-sum-exps and thirteen times for "
-        "four parts: fourteen waits. 44b waits four times for sixteen parts and their log-sum-exps.",
-        note=f"Each box: a wait for the L2. A head of {parts} parts.",
-    )
-    for name, before, each in (("44", ["L"], 4), ("44b", [], merged)):
-        counts = [min(each, parts - first) for first in range(0, parts, each)]
-        cells = before + [str(count) for count in counts]
-        canvas.text(14, y + 6, f"{name}: {len(cells)} waits", size=SMALL, bold=True)
-        filled = [(text, "orange-soft" if text == "L" else "blue-soft") for text in cells]
-        y = strip(canvas, y + 18, filled, unit=29) + 10
-    told = (
-        "L: all log-sum-exps, for their maximum. Number: parts that",
-        "are loaded together; in 44b with their log-sum-exps.",
-    )
-    canvas.lines(14, y, told, "muted", size=SMALL)
-    return canvas
-
-
-def group() -> Canvas:
-    """What a warp loads of K for 16 keys and a group of four."""
-    require_formula("44d", "load_shared_halves(k, K + (i * 32 + threadIdx.x % 32) * 8);")
-    rows, heads = 32 * CHUNK // (DIM * 2), 4  # of one load; of the group
-    loads = PASS_KEYS // rows
-    wavefronts = loads * 32 * CHUNK // 128
-    canvas, y = begin(
-        "44d: a row is loaded once for the group",
-        "A warp, 16 keys, four query heads. In 44c each head loads and converts all rows of K: 32 "
-        "loads. In 44d a load and its conversions are followed by the multiply-adds of all four "
-        "heads: 8 loads.",
-        note=f"A warp, {PASS_KEYS} keys of K. Time runs to the right, row by row.",
-    )
-    left, unit = 74.0, 44.0
-    canvas.text(
-        14,
-        y + 6,
-        f"44c: {heads * loads} loads, {heads * wavefronts} wavefronts",
-        size=SMALL,
-        bold=True,
-    )
-    y += 18
-    for head in range(heads):
-        canvas.text(66, y + 11, f"head {head}", "muted", size=BRIEF, anchor="end")
-        for load in range(loads):
-            x = left + load * unit
-            canvas.cell(x, y, 20, 22, "ld", "grey-soft", size=BRIEF)
-            canvas.cell(x + 20, y, 22, 22, str(head), f"{HUES[head]}-soft", size=BRIEF)
-        y += 26
-    y += 14
-    canvas.text(14, y + 6, f"44d: {loads} loads, {wavefronts} wavefronts", size=SMALL, bold=True)
-    y += 18
-    per_row = loads // heads
-    unit = 352 / per_row
-    for first in range(0, loads, per_row):
-        canvas.text(66, y + 11, f"loads {first}, {first + 1}", "muted", size=BRIEF, anchor="end")
-        for load in range(per_row):
-            x = left + load * unit
-            canvas.cell(x, y, 34, 22, "ld", "grey-soft", size=BRIEF)
-            for head in range(heads):
-                fill = f"{HUES[head]}-soft"
-                canvas.cell(x + 35 + head * 34, y, 34, 22, str(head), fill, size=BRIEF)
-        y += 26
-    told = (
-        f"ld: one load and its conversions, {rows} rows of K.",
-        "Number: the multiply-adds of a query head with them.",
-    )
-    canvas.lines(14, y + 14, told, "muted", size=SMALL)
-    return canvas
-
-
-def states() -> Canvas:
-    require_formula("44e", "share_state(shared + i * kPitch, statistics + i * 2, row[head]);")
-    warps = tile_sixteenths("44e")
-    sms = card().document["device"]["sms"]
-    blocks = sms * decode.constant("44e", "kBlocksPerSm") // 8
-    canvas, y = begin(
-        "44e: four states become one part",
-        "One thread block and one query head. In 44d each of four warps writes its own part to "
-        "memory: 132 parts a head. In 44e the warps leave their states in shared memory, one of them "
-        "adds up all four and writes one part: 33 parts a head.",
-        note=f"One query head, one sequence: {blocks} thread blocks of {warps} warps.",
-    )
-    unit = 100.0
-    for name in ("44d", "44e"):
-        canvas.text(14, y + 6, name, size=SMALL, bold=True)
-        for warp in range(warps):
-            x = 30 + warp * unit
-            canvas.cell(x, y + 18, unit - 12, 26, f"warp {warp}", f"{HUES[warp]}-soft", size=BRIEF)
-            middle = x + unit / 2 - 6
-            canvas.line([(middle, y + 44), (middle, y + 62)], "muted", thick=1.4, arrow=True)
-            if name == "44d":
-                canvas.cell(x, y + 64, unit - 12, 26, "part", "orange-soft", size=BRIEF)
-        wide = warps * unit - 12
-        if name == "44e":
-            text = "shared memory: four states, added up by their weights"
-            canvas.cell(30, y + 64, wide, 26, text, "green-soft", size=BRIEF)
-            canvas.line(
-                [(30 + wide / 2, y + 90), (30 + wide / 2, y + 108)], "muted", thick=1.4, arrow=True
-            )
-            canvas.cell(
-                30 + (wide - unit + 12) / 2,
-                y + 110,
-                unit - 12,
-                26,
-                "part",
-                "orange-soft",
-                size=BRIEF,
-            )
-            y += 46
-        each = warps if name == "44d" else 1
-        text = f"parts a head: {blocks} x {each} = {blocks * each}"
-        canvas.text(30, y + 106, text, "orange", size=SMALL)
-        y += 128
-    return canvas
+from decode_figures import BRIEF, DIM, KB, decode_facts, require_formula, strip
+from orders import QK, STORE, WAIT, Bar, Row, chart
 
 
 def place_of(row: int, chunk: int, swizzled: bool) -> int:
@@ -149,14 +22,14 @@ def banks() -> Canvas:
     """Eight rows and the first eight places of each: what one phase of a load reads."""
     rows = range(8)
     phases = (
-        ("44f: ldmatrix, K", False, [(row, 0) for row in rows]),
-        ("44g: ldmatrix, K", True, [(row, 0) for row in rows]),
+        ("K, no swizzle", False, [(row, 0) for row in rows]),
+        ("44g: K, ldmatrix", True, [(row, 0) for row in rows]),
         ("44g: row 5 of V", True, [(5, chunk) for chunk in rows]),
     )
     canvas, y = begin(
         "44g: a column and a row, one wavefront each",
-        "Eight rows by eight places of 16 bytes. In 44f a phase of ldmatrix reads chunk 0 of eight "
-        "rows, all in place 0: eight wavefronts. In 44g they are in eight different places: one "
+        "Eight rows by eight places of 16 bytes. Without the swizzle a phase of ldmatrix reads chunk 0 of "
+        "eight rows, all in place 0: eight wavefronts. With it they are in eight different places: one "
         "wavefront. A row of V takes all eight places, in another order: one wavefront.",
         note="Number: the chunk in the place. Filled: read together.",
     )
@@ -182,75 +55,6 @@ def banks() -> Canvas:
     canvas.text(
         14, y, "A place: four banks. One wavefront serves each place once.", "muted", size=SMALL
     )
-    return canvas
-
-
-def vote() -> Canvas:
-    """44h against 44i, four passes of which the second has a score that is too large."""
-    require_formula("44i", "if (__any_sync(0xffffffff, fmaxf(above[0], above[1]) > kSlack)) raise(")
-    old: list[Bar] = []
-    new: list[Bar] = []
-    at = 0.0
-    for _ in range(3):
-        for name, size, hue in (("S", 0.6, QK), ("max, scale O", 3.0, EXP), ("P V", 1.0, PV)):
-            old.append((at, size, name, hue))
-            at += size
-    end, at = at, 0.0
-    for index in range(3):
-        new.append((at, 0.6, "S", QK))
-        new.append((at + 0.6, 0.35, "", WAIT))
-        at += 0.95
-        if index == 1:
-            new.append((at, 3.0, "max, scale O", EXP))
-            at += 3.0
-        new.append((at, 1.0, "P V", PV))
-        at += 1.0
-    return chart(
-        "44i: a vote decides whether O is rescaled",
-        "Three passes of 16 keys. 44h computes the maxima and rescales O in every pass. 44i compares "
-        "and votes in every pass, and computes maxima and rescales only where a score is too large, "
-        "here in the second.",
-        (Row("44h", old, 14), Row("44i", new)),
-        end,
-        (
-            "Dashed: four comparisons and the vote. In the second pass of 44i",
-            "a score exceeds its reference by more than 8.",
-        ),
-        left=54,
-    )
-
-
-def halves() -> Canvas:
-    require_formula("44j", "for (int head = 0; head < kHeads; head += 2) {")
-    canvas, y = begin(
-        "44j: one shuffle for two heads",
-        "P of key 1 and heads 2 and 3, both in lane 5. In 44i each is a float in a register of its own "
-        "and takes a shuffle. In 44j both are halves of one register, and one shuffle brings them to "
-        "the lanes that have key 1 of V, where they become floats again.",
-        note="Key 1. Left: lane 5. Right: lanes 16 to 31, with its row of V.",
-    )
-    for name, cells in (
-        ("44i", (("head 2 as a float",), ("head 3 as a float",))),
-        ("44j", (("head 2", "head 3"),)),
-    ):
-        canvas.text(
-            14,
-            y + 6,
-            f"{name}: {len(cells)} shuffle{'s' if len(cells) > 1 else ''}",
-            size=SMALL,
-            bold=True,
-        )
-        y += 18
-        for register in cells:
-            for x in (14.0, 282.0):
-                width = 144 / len(register)
-                for place, text in enumerate(register):
-                    fill = f"{HUES[int(text[5])]}-soft"
-                    canvas.cell(x + place * width, y, width, 28, text, fill, size=BRIEF)
-            canvas.line([(166, y + 14), (276, y + 14)], "muted", thick=1.6, arrow=True)
-            y += 34
-        y += 10
-    canvas.text(14, y + 2, "A row: one register of 32 bits.", "muted", size=SMALL)
     return canvas
 
 
@@ -475,12 +279,7 @@ def search() -> Canvas:
 
 FIGURES = {
     "decode_search": search,
-    "decode_merge": merge,
-    "decode_group": group,
-    "decode_states": states,
     "decode_banks": banks,
-    "decode_vote": vote,
-    "decode_halves": halves,
     "decode_queue": queue,
     "decode_early": early,
     "decode_ahead": ahead,
