@@ -492,29 +492,18 @@ def draw_blocks(
 
 
 def even() -> Canvas:
-    require_formula("45i", "return (in.seq_kv + Bc - 1) / Bc;")
-    tiles, room = sum(HEAD_TILES), max(HEAD_TILES)
+    tiles = sum(HEAD_TILES)
     head_of = [head for head, count in enumerate(HEAD_TILES) for _ in range(count)]
     canvas, y = begin(
-        "46: the same number of keys for every block",
-        "Four heads of 9, 2, 5 and 1 tiles, six thread blocks. 45i counts 9 tiles for each head, so "
-        "that a share has 6 of 36, and half of those have no key: one block has 6 tiles with keys "
-        "and two have none. 46 puts the 17 tiles that there are in a row and cuts it evenly: 3 tiles "
-        "at most. Head 0 is cut into the parts of blocks 0 to 3.",
+        "46: the same number of tiles for every block",
+        "Four heads of 9, 2, 5 and 1 tiles, six thread blocks. 45 has a thread block for each head: one "
+        "computes 9 tiles, and two have no work. 46 puts the 17 tiles in a row and cuts it evenly: 3 "
+        "tiles at most. Head 0 is cut into the parts of blocks 0 to 3.",
         note="Number and colour: the head of a tile. Room for 6 blocks.",
     )
-    every = [
-        head if tile < count else None
-        for head, count in enumerate(HEAD_TILES)
-        for tile in range(room)
-    ]
-    counted = [
-        every[len(every) * i // BLOCKS : len(every) * (i + 1) // BLOCKS] for i in range(BLOCKS)
-    ]
-    full = [[head for head in share if head is not None] for share in counted]
-    y = draw_blocks(
-        canvas, y, f"45i: {len(every)} tiles, those without keys left out here", full, 28
-    )
+    whole_heads = [[head] * count for head, count in enumerate(HEAD_TILES)]
+    whole_heads += [[]] * (BLOCKS - len(HEAD_TILES))
+    y = draw_blocks(canvas, y, "45: a thread block for each head", whole_heads, 28)
     canvas.text(14, y + 6, f"46: all {tiles} tiles in a row, cut at T i / n", size=SMALL, bold=True)
     y += 20
     unit = 412 / tiles
@@ -535,159 +524,6 @@ def even() -> Canvas:
     whole = len(HEAD_TILES) - len(told)
     told.append(f"The other {whole} lie within one share: nothing to merge." if whole else "")
     canvas.lines(14, y, told, "muted", size=SMALL)
-    return canvas
-
-
-# --- 45b to 45i: from thread blocks with a part each to even shares ------------------------------
-
-
-def strip(
-    canvas: Canvas,
-    y: float,
-    cells: Sequence[tuple[str, str]],
-    *,
-    unit: float = 40,
-    left: float = 14,
-) -> float:
-    """A row of cells: text and colour of each."""
-    for place, (text, fill) in enumerate(cells):
-        canvas.cell(left + place * unit, y, unit - 2, 24, text, fill, size=BRIEF)
-    return y + 28
-
-
-def whole() -> Canvas:
-    require_formula("45b", "const bool whole = in.splits == 1;")
-    canvas, y = begin(
-        "45b: a head in one part is stored at once",
-        "A head that one thread block computes. In 45 it writes O and the log-sum-exp as a part, "
-        "counts, reads the part again and stores the result. In 45b it stores the result at once. "
-        "A head that is split goes the long way in both.",
-        note="One head, one thread block: what comes after its last tile.",
-    )
-    for name, steps in (
-        ("45", ("store part", "fence", "count", "load part", "store O")),
-        ("45b", ("store O",)),
-    ):
-        canvas.text(14, y + 6, name, size=SMALL, bold=True)
-        cells = [(step, "green-soft" if step == "store O" else "orange-soft") for step in steps]
-        y = strip(canvas, y + 18, cells, unit=82) + 12
-    return canvas
-
-
-def row() -> Canvas:
-    require_formula("45f", "ring + (tile - begin) % kStages * 2 * kTileBytes")
-    require_formula("45f", "at.key = (tile - at.begin) * Bc;")
-    heads, tiles, stages = 4, 5, decode.constant("45f", "kStages")
-    canvas, y = begin(
-        "45f: a number of a tile is a position",
-        "Four heads of five tiles stand in one row. Thread block 0 has the tiles 0 to 9, block 1 the "
-        "tiles 10 to 19. Tile 13 is tile 3 of head 2, its first key is 192, and it lies in stage 0 of "
-        "the ring of block 1.",
-        note="Colour: head of K and V. Red: where a share begins.",
-    )
-    unit, begins, chosen = 20.6, (0, 10), 13
-    for tile in range(heads * tiles):
-        x = 14 + tile * unit
-        fill = f"{HUES[tile // tiles]}-soft"
-        canvas.cell(x, y, unit - 1, 24, str(tile), fill, size=BRIEF)
-        begin_of = max(b for b in begins if b <= tile)
-        canvas.text(
-            x + unit / 2,
-            y + 38,
-            str((tile - begin_of) % stages),
-            "muted",
-            size=BRIEF,
-            anchor="middle",
-        )
-    for tile in begins:
-        x = 13.5 + tile * unit
-        canvas.line([(x, y - 5), (x, y + 29)], "red", thick=1.8)
-    y += 56
-    canvas.text(14, y, "Below each tile: its stage.", "muted", size=SMALL)
-    keys = decode.tile_keys("45f")
-    told = f"Tile {chosen}: head {chosen // tiles}, key {chosen % tiles * keys}, stage {(chosen - 10) % stages}"
-    canvas.text(14, y + 22, told, size=SMALL)
-    return canvas
-
-
-def places() -> Canvas:
-    require_formula("45g", "kPart = D + 32;")
-    canvas, y = begin(
-        "45g: where parts lie",
-        "Parts of two heads, each split in three, for one query head of each. In 45f O of all parts "
-        "comes first, part by part of each head, and behind all of them their log-sum-exps. In 45g "
-        "each thread block has a place: O, and a line of 32 floats for the log-sum-exp.",
-        note="Number: the thread block that writes. Colour: head of K and V.",
-    )
-    canvas.text(14, y + 6, "45f: all O, then all log-sum-exps", size=SMALL, bold=True)
-    cells = [(f"O {i}", f"{HUES[i // 3]}-soft") for i in range(6)]
-    strip(canvas, y + 18, cells, unit=46)
-    y = strip(
-        canvas, y + 18, [(str(i), f"{HUES[i // 3]}-soft") for i in range(6)], unit=22, left=296
-    )
-    y += 14
-    canvas.text(14, y + 6, "45g: a place for each thread block", size=SMALL, bold=True)
-    y += 18
-    for i in range(6):
-        x = 14 + i * 69
-        canvas.cell(x, y, 44, 24, f"O {i}", f"{HUES[i // 3]}-soft", size=BRIEF)
-        canvas.cell(x + 45, y, 21, 24, str(i), f"{HUES[i // 3]}-soft", size=BRIEF)
-    canvas.text(
-        14, y + 42, f"O: {DIM} floats. Log-sum-exp: 1 of a line of 32.", "muted", size=SMALL
-    )
-    return canvas
-
-
-def cut() -> Canvas:
-    require_formula("45h", "all / shares * share + all % shares * share / shares")
-    heads, tiles = 8, 3
-    canvas, y = begin(
-        "45h: heads are cut where shares end",
-        "Eight heads of three tiles and six thread blocks. In 45g two blocks have two heads each and "
-        "four have one: all is done after 6 tiles. In 45h every block has 4 of the 24 tiles.",
-        note="Number and colour: the head of a tile. Room for 6 blocks.",
-    )
-    of_heads = [
-        [
-            head
-            for head in range(heads * i // BLOCKS, heads * (i + 1) // BLOCKS)
-            for _ in range(tiles)
-        ]
-        for i in range(BLOCKS)
-    ]
-    y = draw_blocks(canvas, y, "45g: whole heads, divided evenly", of_heads, 28)
-    every = heads * tiles
-    cuts = [
-        [t // tiles for t in range(every * i // BLOCKS, every * (i + 1) // BLOCKS)]
-        for i in range(BLOCKS)
-    ]
-    draw_blocks(canvas, y, "45h: all tiles in a row, cut evenly", cuts, 28)
-    return canvas
-
-
-def later() -> Canvas:
-    require_formula("45i", "const Position at = i == 0 ? front : back;")
-    canvas, y = begin(
-        "45i: what is cut is merged at the end of a share",
-        "A share with the end of head 3 and the begin of head 4. 45h stores the part of head 3, counts it, "
-        "waits and merges before it goes on with head 4, and does so again. 45i stores both parts, "
-        "then counts both and merges.",
-        note="Red: the thread block waits for memory, and starts no copy.",
-    )
-    tiles = [[("tiles of 3", "blue-soft"), ("store", "grey-soft")],
-             [("tiles of 4", "green-soft"), ("store", "grey-soft")]]  # fmt: skip
-    merge = [("count", "red-soft"), ("merge", "red-soft")]
-    for name, cells in (
-        ("45h", [*tiles[0], *merge, *tiles[1], *merge]),
-        ("45i", [*tiles[0], *tiles[1], ("count", "red-soft"), ("merge", "red-soft")]),
-    ):
-        canvas.text(14, y + 6, name, size=SMALL, bold=True)
-        x, y = 14.0, y + 18
-        for text, fill in cells:
-            wide = 68.0 if text.startswith("tiles") else 44.0
-            canvas.cell(x, y, wide - 2, 24, text, fill, size=BRIEF)
-            x += wide
-        y += 38
     return canvas
 
 
@@ -1016,11 +852,6 @@ FIGURES = {
     "decode_ring": ring,
     "decode_operands": operands,
     "decode_transposed": transposed,
-    "decode_whole": whole,
-    "decode_row": row,
-    "decode_places": places,
-    "decode_cut": cut,
-    "decode_later": later,
     "decode_even": even,
     "decode_pages": pages,
     "decode_queries": queries,
