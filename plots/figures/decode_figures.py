@@ -711,13 +711,13 @@ def one() -> Canvas:
     return canvas
 
 
-# --- 51b to 52: a half from an e4m3 ---------------------------------------------------------------
+# --- 52: a half from an e4m3 ----------------------------------------------------------------------
 
 
 def bits() -> Canvas:
-    require_formula("51b", "(four & 0x80008000) | (four >> 1 & 0x3f803f80)")
+    require_formula("52", "(four & 0x80008000) | (four >> 1 & 0x3f803f80)")
     canvas, y = begin(
-        "51b: an e4m3 moves into a half",
+        "52: an e4m3 moves into a half",
         "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes that of the "
         "half; the other 7 bits move one place to the right, into the lower 4 bits of its exponent and "
         "the upper 3 of its mantissa. The highest bit of the exponent and 7 of the mantissa are 0.",
@@ -756,12 +756,12 @@ def bytes_in(canvas: Canvas, y: float, text: str, cells: Sequence[tuple[int, int
 
 def bytes_of_k() -> Canvas:
     """Which column of K stands where, from the machine's fragments and the kernel's widen()."""
-    require_formula("51c", "widen(a[0], a[2], k8[2 * i]);")
-    require_formula("51c", "odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);\n    four <<= 8;")
+    require_formula("52", "widen(a[0], a[2], k8[2 * i]);")
+    require_formula("52", "odd = (four & 0x80008000) | (four >> 1 & 0x3f803f80);\n    four <<= 8;")
     even_odd = {0: (0, 2), 1: (1, 3)}  # bytes of four in the register of widen()
     a = facts()["mma"]["a"]
     canvas, y = begin(
-        "51c: K: any order, if Q has the same",
+        "52: K: any order, if Q has the same",
         "A row of K: 16 bytes, four for each of four lanes. After widen() register a0 has the first "
         "and third byte of each lane and a2 the second and fourth, so that the places 0 to 15 of the "
         "sum are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15.",
@@ -783,11 +783,11 @@ def bytes_of_k() -> Canvas:
 
 def bytes_of_v() -> Canvas:
     """The same of V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys."""
-    require_formula("51d", "widen(a[0], a[1], v8[2 * i]);")
-    require_formula("51d", "i / 2 * 16 + row * 2 + i % 2]")
+    require_formula("52", "widen(a[0], a[1], v8[2 * i]);")
+    require_formula("52", "i / 2 * 16 + row * 2 + i % 2]")
     a = facts()["mma"]["a"]
     canvas, y = begin(
-        "51d: V: any order, if O is put right",
+        "52: V: any order, if O is put right",
         "A key of V: 16 bytes, two for each of eight lanes. Row g of the result is column 2 g, row "
         "g + 8 is column 2 g + 1: the rows 0 to 15 are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 "
         "13 15.",
@@ -803,43 +803,6 @@ def bytes_of_v() -> Canvas:
     y = bytes_in(canvas, y, text, [(c, c // 2) for c in range(16)])
     text = "rows of the result: 0 to 7 in a0, 8 to 15 in a1"
     bytes_in(canvas, y, text, [rows[r] for r in range(16)])
-    return canvas
-
-
-def two() -> Canvas:
-    """The ring of 51d and of 52 with the keys of each warp."""
-    require_formula("51d", "kStages = 768 / D;")
-    require_formula("52", "kStages = 384 / D;")
-    require_formula("52", "i = warp * 16; i < Bc; i += kWarps * 16")
-    warps, stages = 8, {"51d": 768 // DIM, "52": 384 // DIM}
-    keys_of = {rung: decode.tile_keys(rung) for rung in stages}
-    canvas, y = begin(
-        "52: half as many stages of twice the keys",
-        f"The ring in shared memory. 51d has {stages['51d']} stages of {keys_of['51d']} keys, of which "
-        f"each of {warps} warps computes 16. 52 has {stages['52']} stages of {keys_of['52']} keys, of "
-        "which each warp computes two times 16.",
-        note="768 keys in shared memory. Colour: warps 0 to 3, 4 to 7.",
-    )
-    for rung, count in stages.items():
-        keys = keys_of[rung]
-        text = f"{rung}: {count} stages of {keys} keys, a barrier behind each"
-        canvas.text(14, y + 6, text, size=SMALL, bold=True)
-        y += 18
-        unit = 412 / (count * keys // 16)
-        for sixteen in range(count * keys // 16):
-            hue = HUES[sixteen % warps // 4]
-            own = sixteen % warps == 0
-            fill = hue if own else f"{hue}-soft"
-            canvas.rect(14 + sixteen * unit, y, unit - 1, 24, fill)
-        for stage in range(1, count):
-            x = 14 + stage * keys // 16 * unit - 0.5
-            canvas.line([(x, y - 4), (x, y + 28)], "red", thick=1.6)
-        y += 46
-    told = (
-        "Full colour: the 16 keys of warp 0. In a stage of 52 it has two",
-        "times 16, and no barrier between them.",
-    )
-    canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
 
 
@@ -860,5 +823,4 @@ FIGURES = {
     "decode_bits": bits,
     "decode_bytes_k": bytes_of_k,
     "decode_bytes_v": bytes_of_v,
-    "decode_two": two,
 }
