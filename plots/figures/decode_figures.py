@@ -130,12 +130,12 @@ def reads() -> Canvas:
     return canvas
 
 
-# --- 42, 43: the keys of a head over thread blocks ------------------------------------------------
+# --- 43: the keys of a head over thread blocks ----------------------------------------------------
 
 
 def shares(tiles: int, splits: int) -> list[range]:
-    """Tiles of each part, as 42 to 45 compute them."""
-    require_formula("42", "static_cast<int>(tiles * blockIdx.x / in.splits) * Bc")
+    """Tiles of each part, as 43 to 45 compute them."""
+    require_formula("43", "static_cast<int>(tiles * blockIdx.x / in.splits) * Bc")
     return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
 
 
@@ -143,7 +143,7 @@ def split() -> Canvas:
     scores, values = sum(SCORES, ()), sum(VALUES, ())
     parts = shares(len(scores), 3)
     canvas, y = begin(
-        "42: parts merged by their log-sum-exps",
+        "43: parts merged by their log-sum-exps",
         "Six keys in three parts of two. Each part has its own output O and the base-2 logarithm "
         "L of its sum of exponentials. The parts weigh 2 to the power of L minus the largest L; "
         "the merged output equals that of all six keys at once.",
@@ -185,17 +185,17 @@ def split() -> Canvas:
 
 
 def grids() -> Canvas:
-    """Thread blocks of 41 and 42 on the card, one sequence of 8192 keys."""
+    """Thread blocks of 41 and 43 on the card, one sequence of 8192 keys."""
     plans, sms = decode_facts()["plans"], card().document["device"]["sms"]
     canvas, y = begin(
-        "42: one sequence on all SMs",
+        "43: one sequence on all SMs",
         "A card of 132 SMs as squares. In 41 one sequence with 8 heads of K and V has 8 thread "
-        "blocks: 8 SMs have work. In 42 the keys of each head are split over 66 blocks: 528 "
+        "blocks: 8 SMs have work. In 43 the keys of each head are split over 66 blocks: 528 "
         "blocks, four on every SM.",
         note="One square: an SM. 8192 keys, 8 heads of K and V.",
     )
     across, size = 22, 18.5
-    for rung in ("41", "42"):
+    for rung in ("41", "43"):
         grid = plans[rung][0]["grid"]
         blocks = math.prod(grid)
         tiles = 8192 // decode.tile_keys(rung)

@@ -221,7 +221,7 @@ TEST_CASE("splits fill the card's SMs and are never more than there are tiles") 
     const Dim3 grid = plan.launches.front().grid;
     return grid.x * grid.y * grid.z;
   };
-  for (const std::string_view id : {"42", "43", "44", "44g", "45", "53"}) {
+  for (const std::string_view id : {"43", "44", "44g", "45", "53"}) {
     CAPTURE(id);
     for (const int sms : {60, 132}) {
       const std::int64_t one = blocks(id, cache(1, 32, 8, 131072, 128), sms);
