@@ -4,8 +4,8 @@
 //
 // Tile              up to 16 queries of a group x 64 keys, a warp each
 // Shared memory     K 16 KB + V 16 KB at head_dim 128
-// Expected effect   a single sequence on all SMs; at batch 16 four blocks on an SM, of which three load
-//                   while one computes.
+// Expected effect   a single sequence on all SMs; at batch 16 four blocks on an SM, of which three
+//                   load while one computes.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -199,5 +199,5 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(43_last, "41", sm_80, f16, ragged | lse | grouped | lengths,
-        "the keys of a head are split over thread blocks that fill the SMs; the last to finish merges",
+        "keys of a head are split over thread blocks that fill the SMs; the last block merges",
         kInstances, fa::plan_decode_counted);

@@ -1,5 +1,5 @@
 // 44g_swizzle
-// Idea: S = K Q^T on the tensor cores. Keys are the 16 rows of an mma and the query heads of a group
+// Idea: S = K Q^T on the tensor cores. Keys are the 16 rows of an mma, the query heads of a group
 //       its 8 columns. With the XOR swizzle of 02 an ldmatrix of K has no bank conflict.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
@@ -305,8 +305,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(44g_swizzle, "44", sm_80, f16, ragged | lse | grouped | lengths,
-        "S = K Q^T on the tensor cores: keys are the 16 rows of an mma, query heads its 8 columns",
+        "S = K Q^T on the tensor cores: keys are rows of an mma, query heads its 8 columns",
         kInstances, fa::plan_decode_counted,
         .why_large =
-            "the warps divide the keys instead of the query heads, so that tiles, state, softmax and "
-            "merge change with the product.");
+            "the warps divide the keys instead of the query heads, so that tiles, state, softmax "
+            "and merge change with the product.");

@@ -306,5 +306,5 @@ FA_RUNG(45_mma, "44g", sm_80, f16, ragged | lse | grouped | lengths,
         "the second operand",
         kInstances, fa::plan_decode_counted,
         .why_large =
-            "O and P are transposed, so that the state and the whole softmax move to the lanes that "
-            "have the scores.");
+            "O and P are transposed, so that the state and the softmax move to the lanes that have "
+            "the scores.");

@@ -432,5 +432,5 @@ FA_RUNG(46_even, "45", sm_80, f16, ragged | lse | grouped | lengths,
         "every thread block gets the same number of tiles, counted from the actual lengths",
         kInstances, fa::plan_decode_even,
         .why_large =
-            "a thread block goes through tiles of several heads, so that positions, the ring, places "
-            "of parts and the merge change with the division.");
+            "a thread block goes through tiles of several heads, so that positions, the ring, "
+            "places of parts and the merge change with the division.");

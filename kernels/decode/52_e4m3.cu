@@ -4,7 +4,7 @@
 //
 // Tile              up to 8 queries of a group x 256 keys, 8 warps
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   half the time of the bytes, and 30 instructions a key instead of 19 beside them.
+// Expected effect   half the time of the bytes; 30 instructions a key instead of 19 beside it.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -489,5 +489,5 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(52_e4m3, "51", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
-        "a cache of e4m3: half the bytes, widened in registers, and a scale for each head of K and V",
+        "a cache of e4m3: half the bytes, widened in registers; a scale for each head of K and V",
         kInstances, fa::plan_decode_even);
