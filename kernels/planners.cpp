@@ -255,33 +255,18 @@ PlanResult plan_decode_groups(const Problem& problem, const Instance& instance,
   return LaunchPlan{{std::move(launch)}};
 }
 
-PlanResult plan_decode_splits(const Problem& problem, const Instance& instance,
-                              const DeviceDescription& device, std::span<const Instance> merges,
-                              std::int64_t block_parts) {
+PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
+                               const DeviceDescription& device) {
   if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
   const std::int64_t heads = problem.kv_heads() * problem.batch;
   const std::int64_t splits = splits_of(problem, instance, device);
-  LaunchPlan plan;
-  plan.scratch = {
-      {"parts of O", problem.q_rows() * splits * block_parts * (problem.head_dim + 1) * 4}};
-  DecodeOptions options{.splits = splits, .parts = ScratchRef{0}};
-  if (merges.empty()) {
-    plan.scratch.push_back({"counters of parts", heads * 4, /*zeroed=*/true});
-    options.counter = ScratchRef{1};
-  }
-  const std::vector<Argument> arguments = decode_arguments(problem, options);
-  plan.launches = {launch_of(instance, {splits, problem.kv_heads(), problem.batch}, arguments)};
-  plan.launches.front().block = int32(warps_of(problem, instance.tile) * 32);
-  if (!merges.empty()) {
-    plan.launches.push_back(launch_of(instance_for(merges, problem.head_dim),
-                                      {1, problem.heads, problem.batch}, arguments));
-  }
-  return plan;
-}
-
-PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
-                               const DeviceDescription& device) {
-  return plan_decode_splits(problem, instance, device, {});
+  const DecodeOptions options{.splits = splits, .parts = ScratchRef{0}, .counter = ScratchRef{1}};
+  Launch launch = launch_of(instance, {splits, problem.kv_heads(), problem.batch},
+                            decode_arguments(problem, options));
+  launch.block = int32(warps_of(problem, instance.tile) * 32);
+  return LaunchPlan{{std::move(launch)},
+                    {{"parts of O", problem.q_rows() * splits * (problem.head_dim + 1) * 4},
+                     {"counters of parts", heads * 4, /*zeroed=*/true}}};
 }
 
 PlanResult plan_decode_early(const Problem& problem, const Instance& instance,
@@ -289,23 +274,6 @@ PlanResult plan_decode_early(const Problem& problem, const Instance& instance,
   PlanResult plan = plan_decode_counted(problem, instance, device);
   if (auto* planned = std::get_if<LaunchPlan>(&plan)) planned->launches.front().early = true;
   return plan;
-}
-
-PlanResult plan_decode_persistent(const Problem& problem, const Instance& instance,
-                                  const DeviceDescription& device) {
-  PlanResult result = plan_decode_counted(problem, instance, device);
-  if (auto* plan = std::get_if<LaunchPlan>(&result)) {
-    Dim3& grid = plan->launches.front().grid;
-    const std::int64_t most = device.sms * blocks_per_sm(problem, instance, device);
-    grid = {std::min(grid.x * grid.y * grid.z, most)};
-    plan->scratch.front().bytes = part_bytes(problem, instance.tile.Br, grid.x);
-  }
-  return result;
-}
-
-PlanResult plan_decode_warps(const Problem& problem, const Instance& instance,
-                             const DeviceDescription& device) {
-  return plan_decode_splits(problem, instance, device, {}, instance.tile.warps);
 }
 
 PlanResult plan_decode_even(const Problem& problem, const Instance& instance,

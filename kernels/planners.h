@@ -48,12 +48,6 @@ Dim3 persistent_grid(const Problem& problem, const Tile& tile, const DeviceDescr
 /// The number of query heads whose K and V fill half of the L2, at least one and at most all.
 int heads_in_l2(const Problem& problem, const DeviceDescription& device);
 
-/// The keys of a head of K and V split over as many thread blocks as fill the SMs, then a warp of
-/// one of `merges` for each query head; empty: the thread blocks count themselves, and the last one
-/// merges. A thread block leaves one part of a query head or, with plan_decode_warps, each warp.
-PlanResult plan_decode_splits(const Problem&, const Instance&, const DeviceDescription&,
-                              std::span<const Instance> merges, std::int64_t block_parts = 1);
-
 /// One of several launches: grid.x is `blocks`, heads and batch are grid.y and grid.z.
 struct Step {
   const Instance& instance;

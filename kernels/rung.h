@@ -41,8 +41,8 @@ struct DecodeParameters {
   float* LSE;             ///< [batch, heads, seq_q], or null
   const int* lengths;     ///< keys of each batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
-  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but in 51b to 52
-  float* parts;           ///< O and LSE of each split (42 and up)
+  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but in 52
+  float* parts;           ///< O and LSE of each split (43 and up)
   unsigned* counter;      ///< zeros, and zeros again after the launch (43 and up)
   int batch;
   int heads;  ///< rows of Q of a batch entry: its heads, from 48 on times seq_q
@@ -51,7 +51,7 @@ struct DecodeParameters {
   int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
   int page;          ///< keys of a page (47 and up), seq_kv without pages
   int page_bits;     ///< its logarithm, 31 without pages
-  int splits;        ///< parts of the keys of a head (42 and up)
+  int splits;        ///< parts of the keys of a head (43 and up)
   float scale_log2;  ///< softmax scale times log2(e)
 };
 
@@ -81,17 +81,12 @@ PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescri
 PlanResult plan_decode_heads(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_decode_groups(const Problem&, const Instance&, const DeviceDescription&);
 
-/// plan_decode_splits without a second launch, with a part of a query head from a thread block or
-/// from each of its warps.
+/// The keys of a head of K and V split over as many thread blocks as fill the SMs. Each leaves a
+/// part of each query head and counts itself, and the last one merges.
 PlanResult plan_decode_counted(const Problem&, const Instance&, const DeviceDescription&);
-PlanResult plan_decode_warps(const Problem&, const Instance&, const DeviceDescription&);
 
 /// As plan_decode_counted, in a launch that begins early (Launch::early).
 PlanResult plan_decode_early(const Problem&, const Instance&, const DeviceDescription&);
-
-/// The same parts, with no more thread blocks than run at the same time: each has a place for a
-/// part of each query head.
-PlanResult plan_decode_persistent(const Problem&, const Instance&, const DeviceDescription&);
 
 /// As many thread blocks as run at the same time, each with an even share of the tiles of all
 /// heads: two places for parts, of the heads that its share begins and ends in.

@@ -186,7 +186,7 @@ measure_small() {
 }
 
 # Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well.
-# Steps between two numbers (44b) are timed at the two caches by which plots/status.py tells steps,
+# Steps between two numbers (44g) are timed at the two caches by which plots/status.py tells steps,
 # and at lengths that differ.
 measure_decode() {
   local json="$1/decode.json" every="r['family'] == 'decode'" keys

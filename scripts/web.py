@@ -182,13 +182,9 @@ def break_plan(fa: Fa, rung: Json) -> Json:
         if by_share["launches"][0]["grid"][0] == 1:
             sms = "2"
             by_share = plan(6, queries, 860, "--kv-heads", "3", "--sms", sms)
-        is_persistent = "45c" <= rung["id"] <= "45g"
-        if by_share["launches"][0]["grid"][1] == 1 and not is_persistent:
+        if by_share["launches"][0]["grid"][1] == 1:
             return by_share
-        by_head = plan(4, queries, 860, "--kv-heads", "1", "--sms", sms)
-        if is_persistent and rung["id"] <= "45e":
-            by_head["launches"][0]["grid"][0] = 1
-        return by_head
+        return plan(4, queries, 860, "--kv-heads", "1", "--sms", sms)
     if rung["family"] != "hopper":
         seq = 256 if rung["dtype"] == "float16" else 128
         return plan(2, seq, seq)

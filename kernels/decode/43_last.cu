@@ -1,11 +1,11 @@
 // 43_last
-// Idea: no second launch. A counter for each head of K and V shows a thread block that it is the
-//       last to leave its part, and that one merges all of them.
+// Idea: the keys of a head are split over as many thread blocks as fill the SMs. A counter for each
+//       head of K and V shows a block that it is the last to leave its part, and it merges all.
 //
 // Tile              up to 16 queries of a group x 64 keys, a warp each
 // Shared memory     K 16 KB + V 16 KB at head_dim 128
-// Expected effect   a launch less, 2 to 4 us: much of the time of a short cache, nothing of
-//                   that of a long one.
+// Expected effect   a single sequence on all SMs; at batch 16 four blocks on an SM, of which three
+//                   load while one computes.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -198,6 +198,6 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   X(fa_43_last_d64, Decode<128, 64>)
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(43_last, "42", sm_80, f16, ragged | lse | grouped | lengths,
-        "no second launch: the last thread block of a head to finish merges the parts", kInstances,
-        fa::plan_decode_counted);
+FA_RUNG(43_last, "41", sm_80, f16, ragged | lse | grouped | lengths,
+        "keys of a head are split over thread blocks that fill the SMs; the last block merges",
+        kInstances, fa::plan_decode_counted);

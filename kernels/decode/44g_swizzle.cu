@@ -1,5 +1,6 @@
 // 44g_swizzle
-// Idea: XOR swizzle, as in 02: the eight rows of an ldmatrix phase lie in different banks.
+// Idea: S = K Q^T on the tensor cores. Keys are the 16 rows of an mma, the query heads of a group
+//       its 8 columns. With the XOR swizzle of 02 an ldmatrix of K has no bank conflict.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
@@ -303,6 +304,9 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(44g_swizzle, "44f", sm_80, f16, ragged | lse | grouped | lengths,
-        "XOR swizzle: the eight rows of an ldmatrix phase lie in different banks", kInstances,
-        fa::plan_decode_counted);
+FA_RUNG(44g_swizzle, "44", sm_80, f16, ragged | lse | grouped | lengths,
+        "S = K Q^T on the tensor cores: keys are rows of an mma, query heads its 8 columns",
+        kInstances, fa::plan_decode_counted,
+        .why_large =
+            "the warps divide the keys instead of the query heads, so that tiles, state, softmax "
+            "and merge change with the product.");

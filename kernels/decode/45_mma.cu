@@ -301,7 +301,10 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(45_mma, "44j", sm_80, f16, ragged | lse | grouped | lengths,
+FA_RUNG(45_mma, "44g", sm_80, f16, ragged | lse | grouped | lengths,
         "O = V^T P on the tensor cores too: O is transposed as S is, and movmatrix turns P into "
         "the second operand",
-        kInstances, fa::plan_decode_counted);
+        kInstances, fa::plan_decode_counted,
+        .why_large =
+            "O and P are transposed, so that the state and the softmax move to the lanes that have "
+            "the scores.");

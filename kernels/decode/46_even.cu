@@ -1,13 +1,13 @@
 // 46_even
-// Idea: lengths that differ. Tiles are counted from the lengths of the entries, so that an even
-//       share of them is an even share of the keys that there are.
+// Idea: every thread block gets the same number of tiles, counted from the actual lengths, and
+//       heads are cut wherever a share ends (stream-K).
 //
 // Replays           a recorded launch may find other lengths each time, from 0 to seq_kv; its grid,
 //                   batch, heads and seq_kv are fixed.
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
-// Expected effect   with lengths from 1 to 32768 half of the tiles of 45i have no key, and the
-//                   thread blocks that have the others end last; here all end together.
+// Expected effect   with lengths from 1 to 32768 the longest head of 45 has twice the keys of the
+//                   mean, and its thread block ends last; here all end together.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -428,7 +428,9 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(46_even, "45i", sm_80, f16, ragged | lse | grouped | lengths,
-        "lengths that differ: tiles are counted from the lengths, so that an even share is one of "
-        "the keys that there are",
-        kInstances, fa::plan_decode_even);
+FA_RUNG(46_even, "45", sm_80, f16, ragged | lse | grouped | lengths,
+        "every thread block gets the same number of tiles, counted from the actual lengths",
+        kInstances, fa::plan_decode_even,
+        .why_large =
+            "a thread block goes through tiles of several heads, so that positions, the ring, "
+            "places of parts and the merge change with the division.");

@@ -1,11 +1,10 @@
 // 52_e4m3
-// Idea: a tile of twice the keys, of which a warp computes two times 16. They are independent until
-//       the sum, so that one has products while the other is widened or waits for its softmax, and
-//       a barrier stands behind twice the work.
+// Idea: a cache of e4m3. It has half the bytes, which become halves in registers: ldmatrix moves
+//       pairs of bytes, Q has the order that the columns of K come in, and O that of V.
 //
 // Tile              up to 8 queries of a group x 256 keys, 8 warps
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   as many bytes and instructions; what is left to wait for are the bytes.
+// Expected effect   half the time of the bytes; 30 instructions a key instead of 19 beside it.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -489,7 +488,6 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(52_e4m3, "51d", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
-        "tiles of 256 keys: a warp has two times 16 keys, one in a product while the other is "
-        "widened",
+FA_RUNG(52_e4m3, "51", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
+        "a cache of e4m3: half the bytes, widened in registers; a scale for each head of K and V",
         kInstances, fa::plan_decode_even);

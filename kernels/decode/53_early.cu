@@ -324,7 +324,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(53_early, "45b", sm_90a, f16, ragged | lse | grouped | lengths,
+FA_RUNG(53_early, "45", sm_90a, f16, ragged | lse | grouped | lengths,
         "a launch begins before the one ahead of it has ended, and waits only before it reads "
         "memory",
         kInstances, fa::plan_decode_early);

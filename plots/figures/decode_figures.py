@@ -158,11 +158,11 @@ def reads() -> Canvas:
     return canvas
 
 
-# --- 42, 43: the keys of a head over thread blocks ------------------------------------------------
+# --- 43: the keys of a head over thread blocks ----------------------------------------------------
 
 
 def shares(tiles: int, splits: int) -> list[range]:
-    """Tiles of each part, as 42 to 45 compute them."""
+    """Tiles of each part, as 43 to 45 compute them."""
     return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
 
 
@@ -170,7 +170,7 @@ def split() -> Canvas:
     scores, values = sum(SCORES, ()), sum(VALUES, ())
     parts = shares(len(scores), 3)
     canvas, y = begin(
-        "42: parts merged by their log-sum-exps",
+        "43: parts merged by their log-sum-exps",
         "Six keys in three parts of two. Each part has its own output O and the base-2 logarithm "
         "L of its sum of exponentials. The parts weigh 2 to the power of L minus the largest L; "
         "the merged output equals that of all six keys at once.",
@@ -212,17 +212,17 @@ def split() -> Canvas:
 
 
 def grids() -> Canvas:
-    """Thread blocks of 41 and 42 on the card, one sequence of 8192 keys."""
+    """Thread blocks of 41 and 43 on the card, one sequence of 8192 keys."""
     plans, sms = decode_facts()["plans"], card().document["device"]["sms"]
     canvas, y = begin(
-        "42: one sequence on all SMs",
+        "43: one sequence on all SMs",
         "A card of 132 SMs as squares. In 41 one sequence with 8 heads of K and V has 8 thread "
-        "blocks: 8 SMs have work. In 42 the keys of each head are split over 66 blocks: 528 "
+        "blocks: 8 SMs have work. In 43 the keys of each head are split over 66 blocks: 528 "
         "blocks, four on every SM.",
         note="One square: an SM. 8192 keys, 8 heads of K and V.",
     )
     across, size = 22, 18.5
-    for rung in ("41", "42"):
+    for rung in ("41", "43"):
         grid = plans[rung][0]["grid"]
         blocks = math.prod(grid)
         tiles = 8192 // tile_keys(rung)
@@ -395,7 +395,7 @@ def grid_of_product(
 
 def operands() -> Canvas:
     canvas, y = begin(
-        "44f: keys as the rows of an mma",
+        "44g: keys as the rows of an mma",
         "Scores of 16 keys for a group of four and of eight query heads. With queries as rows, two "
         "products of 16 rows and 8 keys are filled to a quarter and a half. With keys as rows, one "
         "product of 16 keys and 8 heads is filled to a half and whole.",
@@ -472,61 +472,6 @@ def transposed() -> Canvas:
     return canvas
 
 
-# --- 44c to 44h: who computes what -----------------------------------------------------------------
-
-
-def warps() -> Canvas:
-    (_, _, keys), heads, width = tile_of("44c"), 4, 74.0
-    canvas, y = begin(
-        "44c: the warps divide the keys",
-        "Four query heads by 64 keys, divided among four warps. In 44b a warp has one head and all "
-        "keys. In 44c a warp has all heads and 16 keys; a group of one head still has four warps.",
-        note="Rows: query heads of a group. Columns: 64 keys.",
-    )
-    for name, group in (("44b", heads), ("44b", 1), ("44c", heads), ("44c", 1)):
-        text = f"{name}, a group of {'four' if group > 1 else 'one'}"
-        canvas.text(14, y + 6, text, size=SMALL, bold=True)
-        y += 18
-        for head in range(group):
-            canvas.text(66, y + 11, f"head {head}", "muted", size=BRIEF, anchor="end")
-            for part in range(keys):
-                warp = head if name == "44b" else part
-                fill = f"{HUES[warp]}-soft"
-                canvas.cell(74 + part * width, y, width, 22, f"warp {warp}", fill, size=BRIEF)
-            y += 24
-        y += 14
-    return canvas
-
-
-def scores() -> Canvas:
-    held = lanes_of(pairs_of_accumulator(facts()["mma"]["c"]), 0, swapped=False)
-    canvas, y = begin(
-        "44h: where P is computed, where it is needed",
-        "An 8 by 8 tile of scores with the lane that holds each: lane 5 has key 1 of heads 2 and 3. "
-        "Beside it the rows of V of the same keys: lanes 0 to 15 load the even rows, lanes 16 to "
-        "31 the odd ones. A shuffle brings P of key 1 and a head to lanes 16 to 31.",
-        note="8 keys down. Number: lane. Lane 5 filled.",
-    )
-    top, size = y + 26, 23.0
-    canvas.text(14, top - 14, "S and P: 8 heads across", size=SMALL, bold=True)
-    canvas.text(262, top - 14, "V: 128 columns", size=SMALL, bold=True)
-    for key in range(8):
-        for head in range(8):
-            lane = held[key, head]
-            mine = lane == SHOWN_LANE
-            fill = "blue" if mine else "blue-soft" if lane % 2 else "grey-soft"
-            canvas.rect(14 + head * size, top + key * 18, size, 18, fill, "paper")
-            middle = 14 + (head + 0.5) * size
-            ink = "paper" if mine else "ink"
-            canvas.text(middle, top + key * 18 + 9, str(lane), ink, size=BRIEF, anchor="middle")
-        rows = DIM // 8 * (key % (256 // DIM))
-        fill = "orange-soft" if key == 1 else "grey-soft"
-        name = f"lanes {rows} to {rows + DIM // 8 - 1}"
-        canvas.cell(262, top + key * 18, 160, 18, name, fill, size=BRIEF)
-    canvas.line([(203, top + 27), (256, top + 27)], "orange", thick=1.6, arrow=True)
-    return canvas
-
-
 # --- 46: an even share ----------------------------------------------------------------------------
 
 HEAD_TILES, BLOCKS = (9, 2, 5, 1), 6
@@ -570,28 +515,18 @@ def draw_blocks(
 
 
 def even() -> Canvas:
-    tiles, room = sum(HEAD_TILES), max(HEAD_TILES)
+    tiles = sum(HEAD_TILES)
     head_of = [head for head, count in enumerate(HEAD_TILES) for _ in range(count)]
     canvas, y = begin(
-        "46: the same number of keys for every block",
-        "Four heads of 9, 2, 5 and 1 tiles, six thread blocks. 45i counts 9 tiles for each head, so "
-        "that a share has 6 of 36, and half of those have no key: one block has 6 tiles with keys "
-        "and two have none. 46 puts the 17 tiles that there are in a row and cuts it evenly: 3 tiles "
-        "at most. Head 0 is cut into the parts of blocks 0 to 3.",
+        "46: the same number of tiles for every block",
+        "Four heads of 9, 2, 5 and 1 tiles, six thread blocks. 45 has a thread block for each head: one "
+        "computes 9 tiles, and two have no work. 46 puts the 17 tiles in a row and cuts it evenly: 3 "
+        "tiles at most. Head 0 is cut into the parts of blocks 0 to 3.",
         note="Number and colour: the head of a tile. Room for 6 blocks.",
     )
-    every = [
-        head if tile < count else None
-        for head, count in enumerate(HEAD_TILES)
-        for tile in range(room)
-    ]
-    counted = [
-        every[len(every) * i // BLOCKS : len(every) * (i + 1) // BLOCKS] for i in range(BLOCKS)
-    ]
-    full = [[head for head in share if head is not None] for share in counted]
-    y = draw_blocks(
-        canvas, y, f"45i: {len(every)} tiles, those without keys left out here", full, 28
-    )
+    whole_heads = [[head] * count for head, count in enumerate(HEAD_TILES)]
+    whole_heads += [[]] * (BLOCKS - len(HEAD_TILES))
+    y = draw_blocks(canvas, y, "45: a thread block for each head", whole_heads, 28)
     canvas.text(14, y + 6, f"46: all {tiles} tiles in a row, cut at T i / n", size=SMALL, bold=True)
     y += 20
     unit = 412 / tiles
@@ -612,153 +547,6 @@ def even() -> Canvas:
     whole = len(HEAD_TILES) - len(told)
     told.append(f"The other {whole} lie within one share: nothing to merge." if whole else "")
     canvas.lines(14, y, told, "muted", size=SMALL)
-    return canvas
-
-
-# --- 45b to 45i: from thread blocks with a part each to even shares ------------------------------
-
-
-def strip(
-    canvas: Canvas,
-    y: float,
-    cells: Sequence[tuple[str, str]],
-    *,
-    unit: float = 40,
-    left: float = 14,
-) -> float:
-    """A row of cells: text and colour of each."""
-    for place, (text, fill) in enumerate(cells):
-        canvas.cell(left + place * unit, y, unit - 2, 24, text, fill, size=BRIEF)
-    return y + 28
-
-
-def whole() -> Canvas:
-    canvas, y = begin(
-        "45b: a head in one part is stored at once",
-        "A head that one thread block computes. In 45 it writes O and the log-sum-exp as a part, "
-        "counts, reads the part again and stores the result. In 45b it stores the result at once. "
-        "A head that is split goes the long way in both.",
-        note="One head, one thread block: what comes after its last tile.",
-    )
-    for name, steps in (
-        ("45", ("store part", "fence", "count", "load part", "store O")),
-        ("45b", ("store O",)),
-    ):
-        canvas.text(14, y + 6, name, size=SMALL, bold=True)
-        cells = [(step, "green-soft" if step == "store O" else "orange-soft") for step in steps]
-        y = strip(canvas, y + 18, cells, unit=82) + 12
-    return canvas
-
-
-def row() -> Canvas:
-    heads, tiles, depth = 4, 5, stages("45f")
-    canvas, y = begin(
-        "45f: a number of a tile is a position",
-        "Four heads of five tiles stand in one row. Thread block 0 has the tiles 0 to 9, block 1 the "
-        "tiles 10 to 19. Tile 13 is tile 3 of head 2, its first key is 192, and it lies in stage 0 of "
-        "the ring of block 1.",
-        note="Colour: head of K and V. Red: where a share begins.",
-    )
-    unit, begins, chosen = 20.6, (0, 10), 13
-    for tile in range(heads * tiles):
-        x = 14 + tile * unit
-        fill = f"{HUES[tile // tiles]}-soft"
-        canvas.cell(x, y, unit - 1, 24, str(tile), fill, size=BRIEF)
-        begin_of = max(b for b in begins if b <= tile)
-        canvas.text(
-            x + unit / 2,
-            y + 38,
-            str((tile - begin_of) % depth),
-            "muted",
-            size=BRIEF,
-            anchor="middle",
-        )
-    for tile in begins:
-        x = 13.5 + tile * unit
-        canvas.line([(x, y - 5), (x, y + 29)], "red", thick=1.8)
-    y += 56
-    canvas.text(14, y, "Below each tile: its stage.", "muted", size=SMALL)
-    keys = tile_keys("45f")
-    told = f"Tile {chosen}: head {chosen // tiles}, key {chosen % tiles * keys}, stage {(chosen - 10) % depth}"
-    canvas.text(14, y + 22, told, size=SMALL)
-    return canvas
-
-
-def places() -> Canvas:
-    canvas, y = begin(
-        "45g: where parts lie",
-        "Parts of two heads, each split in three, for one query head of each. In 45f O of all parts "
-        "comes first, part by part of each head, and behind all of them their log-sum-exps. In 45g "
-        "each thread block has a place: O, and a line of 32 floats for the log-sum-exp.",
-        note="Number: the thread block that writes. Colour: head of K and V.",
-    )
-    canvas.text(14, y + 6, "45f: all O, then all log-sum-exps", size=SMALL, bold=True)
-    cells = [(f"O {i}", f"{HUES[i // 3]}-soft") for i in range(6)]
-    strip(canvas, y + 18, cells, unit=46)
-    y = strip(
-        canvas, y + 18, [(str(i), f"{HUES[i // 3]}-soft") for i in range(6)], unit=22, left=296
-    )
-    y += 14
-    canvas.text(14, y + 6, "45g: a place for each thread block", size=SMALL, bold=True)
-    y += 18
-    for i in range(6):
-        x = 14 + i * 69
-        canvas.cell(x, y, 44, 24, f"O {i}", f"{HUES[i // 3]}-soft", size=BRIEF)
-        canvas.cell(x + 45, y, 21, 24, str(i), f"{HUES[i // 3]}-soft", size=BRIEF)
-    canvas.text(
-        14, y + 42, f"O: {DIM} floats. Log-sum-exp: 1 of a line of 32.", "muted", size=SMALL
-    )
-    return canvas
-
-
-def cut() -> Canvas:
-    heads, tiles = 8, 3
-    canvas, y = begin(
-        "45h: heads are cut where shares end",
-        "Eight heads of three tiles and six thread blocks. In 45g two blocks have two heads each and "
-        "four have one: all is done after 6 tiles. In 45h every block has 4 of the 24 tiles.",
-        note="Number and colour: the head of a tile. Room for 6 blocks.",
-    )
-    of_heads = [
-        [
-            head
-            for head in range(heads * i // BLOCKS, heads * (i + 1) // BLOCKS)
-            for _ in range(tiles)
-        ]
-        for i in range(BLOCKS)
-    ]
-    y = draw_blocks(canvas, y, "45g: whole heads, divided evenly", of_heads, 28)
-    every = heads * tiles
-    cuts = [
-        [t // tiles for t in range(every * i // BLOCKS, every * (i + 1) // BLOCKS)]
-        for i in range(BLOCKS)
-    ]
-    draw_blocks(canvas, y, "45h: all tiles in a row, cut evenly", cuts, 28)
-    return canvas
-
-
-def later() -> Canvas:
-    canvas, y = begin(
-        "45i: what is cut is merged at the end of a share",
-        "A share with the end of head 3 and the begin of head 4. 45h stores the part of head 3, counts it, "
-        "waits and merges before it goes on with head 4, and does so again. 45i stores both parts, "
-        "then counts both and merges.",
-        note="Red: the thread block waits for memory, and starts no copy.",
-    )
-    tiles = [[("tiles of 3", "blue-soft"), ("store", "grey-soft")],
-             [("tiles of 4", "green-soft"), ("store", "grey-soft")]]  # fmt: skip
-    merge = [("count", "red-soft"), ("merge", "red-soft")]
-    for name, cells in (
-        ("45h", [*tiles[0], *merge, *tiles[1], *merge]),
-        ("45i", [*tiles[0], *tiles[1], ("count", "red-soft"), ("merge", "red-soft")]),
-    ):
-        canvas.text(14, y + 6, name, size=SMALL, bold=True)
-        x, y = 14.0, y + 18
-        for text, fill in cells:
-            wide = 68.0 if text.startswith("tiles") else 44.0
-            canvas.cell(x, y, wide - 2, 24, text, fill, size=BRIEF)
-            x += wide
-        y += 38
     return canvas
 
 
@@ -874,68 +662,35 @@ def queries() -> Canvas:
     return canvas
 
 
-# --- 49: who has which columns --------------------------------------------------------------------
-
-
-def columns() -> Canvas:
-    own, _, warps = tile_of("49")
-    canvas, y = begin(
-        "49: four warps divide the keys, or the columns",
-        "Four warps and a tile of 64 keys. On the left they divide the keys: each warp has 16 keys "
-        "and all 16 columns. On the right they divide the columns: each has all 64 keys and 16 of "
-        "64 columns.",
-        note="S of a tile: 64 keys down, rows of Q across. Colour: warp.",
-    )
-    top, unit, left = y + 30, 36.0, 62.0
-    canvas.text(left - 8, top + 2 * unit, "keys", "muted", size=BRIEF, anchor="end")
-    for step in range(warps):
-        canvas.cell(
-            left, top + step * unit, unit, unit - 1, f"w{step}", f"{HUES[step]}-soft", size=SMALL
-        )
-    canvas.text(left + unit / 2, top - 12, f"{own}", "muted", size=BRIEF, anchor="middle")
-    wide = 200.0
-    for warp in range(warps):
-        x = wide + warp * (unit + 18)
-        canvas.text(x + (unit + 17) / 2, top - 12, f"{own}", "muted", size=BRIEF, anchor="middle")
-        canvas.cell(
-            x, top, unit + 17, warps * unit - 1, f"w{warp}", f"{HUES[warp]}-soft", size=SMALL
-        )
-    bottom = top + warps * unit + 18
-    canvas.text(14, bottom, "a column: 4 states to merge", size=SMALL)
-    canvas.text(wide, bottom, "a column: 1 state, four reads of K, V", size=SMALL)
-    return canvas
-
-
-# --- 50: rows are rows again ----------------------------------------------------------------------
+# --- 50: rows of Q are rows again ------------------------------------------------------------------
 
 
 def rows() -> Canvas:
-    warps = tile_of("49")[2]
-    groups = tile_of("50")[2] // warps
+    keys, groups = tile_keys("48"), tile_of("50")[2] // 4
+    warps, half = keys // 16, tile_keys("50") // groups
     canvas, y = begin(
-        "50: 64 rows need no swap",
-        "Scores of 64 rows of Q and a tile of keys. 49 has keys down and rows of Q across; each of "
-        "four warps has 16 columns and loads all fragments of K and V. 50 has rows of Q down and keys "
-        "across; two groups of four warps have 64 of 128 keys each, each warp has 16 rows of them, and "
-        "the tensor cores read K and V from shared memory once.",
-        note="S of a tile. Colour: the rows or columns of a warp.",
+        "50: 64 rows of Q fill wgmma",
+        f"Scores of a tile. 48 has keys down and up to 16 rows of Q across: each of four warps has "
+        f"{keys // warps} of {keys} keys. 50 has 64 rows of Q down and keys across: two groups of four "
+        f"warps have {half} of {groups * half} keys each, each warp has 16 rows of them, and the tensor "
+        "cores read K and V from shared memory once for each group.",
+        note="S of a tile. A cell: the part of one warp.",
     )
-    top, unit = y + 30, 36.0
+    top, unit, left, right = y + 30, 36.0, 62.0, 250.0
     size = warps * unit
-    canvas.text(54, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
-    canvas.text(62 + size / 2, top - 12, "49: rows of Q", "muted", size=BRIEF, anchor="middle")
-    left = 250.0
-    canvas.text(left - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
-    canvas.text(left + 92, top - 12, "50: keys", "muted", size=BRIEF, anchor="middle")
+    canvas.text(left - 8, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
+    canvas.text(left + unit / 2, top - 12, "48: 16 rows", "muted", size=BRIEF, anchor="middle")
+    canvas.text(right - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
+    canvas.text(right + 92, top - 12, "50: keys", "muted", size=BRIEF, anchor="middle")
     for warp in range(warps):
         at, fill = warp * unit, f"{HUES[warp]}-soft"
-        canvas.cell(62 + at, top, unit - 1, size - 1, f"w{warp}", fill, size=SMALL)
+        canvas.cell(left, top + at, unit - 1, unit - 1, f"w{warp}", fill, size=SMALL)
         for group in range(groups):
             name = f"w{group * warps + warp}"
-            canvas.cell(left + group * 93, top + at, 91, unit - 1, name, fill, size=SMALL)
+            canvas.cell(right + group * 93, top + at, 91, unit - 1, name, fill, size=SMALL)
     bottom = top + size + 18
-    canvas.text(14, bottom, "K and V: ldmatrix in every warp", size=SMALL)
-    canvas.text(224, bottom, "K and V: read by wgmma, once", size=SMALL)
+    canvas.text(14, bottom, "K and V: ldmatrix", size=SMALL)
+    canvas.text(224, bottom, "K and V: read by wgmma", size=SMALL)
     return canvas
 
 
@@ -973,12 +728,12 @@ def one() -> Canvas:
     return canvas
 
 
-# --- 51b to 52: a half from an e4m3 ---------------------------------------------------------------
+# --- 52: a half from an e4m3 ----------------------------------------------------------------------
 
 
 def bits() -> Canvas:
     canvas, y = begin(
-        "51b: an e4m3 moves into a half",
+        "52: an e4m3 moves into a half",
         "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes that of the "
         "half; the other 7 bits move one place to the right, into the lower 4 bits of its exponent and "
         "the upper 3 of its mantissa. The highest bit of the exponent and 7 of the mantissa are 0.",
@@ -1020,7 +775,7 @@ def bytes_of_k() -> Canvas:
     even_odd = {0: (0, 2), 1: (1, 3)}  # bytes of four in the register of widen()
     a = facts()["mma"]["a"]
     canvas, y = begin(
-        "51c: K: any order, if Q has the same",
+        "52: K: any order, if Q has the same",
         "A row of K: 16 bytes, four for each of four lanes. After widen() register a0 has the first "
         "and third byte of each lane and a2 the second and fourth, so that the places 0 to 15 of the "
         "sum are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15.",
@@ -1044,7 +799,7 @@ def bytes_of_v() -> Canvas:
     """The same of V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys."""
     a = facts()["mma"]["a"]
     canvas, y = begin(
-        "51d: V: any order, if O is put right",
+        "52: V: any order, if O is put right",
         "A key of V: 16 bytes, two for each of eight lanes. Row g of the result is column 2 g, row "
         "g + 8 is column 2 g + 1: the rows 0 to 15 are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 "
         "13 15.",
@@ -1063,40 +818,6 @@ def bytes_of_v() -> Canvas:
     return canvas
 
 
-def two() -> Canvas:
-    """The ring of 51d and of 52 with the keys of each warp."""
-    warps, depth = tile_of("52")[2], {rung: stages(rung) for rung in ("51d", "52")}
-    keys_of = {rung: tile_keys(rung) for rung in depth}
-    canvas, y = begin(
-        "52: half as many stages of twice the keys",
-        f"The ring in shared memory. 51d has {depth['51d']} stages of {keys_of['51d']} keys, of which "
-        f"each of {warps} warps computes 16. 52 has {depth['52']} stages of {keys_of['52']} keys, of "
-        "which each warp computes two times 16.",
-        note="768 keys in shared memory. Colour: warps 0 to 3, 4 to 7.",
-    )
-    for rung, count in depth.items():
-        keys = keys_of[rung]
-        text = f"{rung}: {count} stages of {keys} keys, a barrier behind each"
-        canvas.text(14, y + 6, text, size=SMALL, bold=True)
-        y += 18
-        unit = 412 / (count * keys // 16)
-        for sixteen in range(count * keys // 16):
-            hue = HUES[sixteen % warps // 4]
-            own = sixteen % warps == 0
-            fill = hue if own else f"{hue}-soft"
-            canvas.rect(14 + sixteen * unit, y, unit - 1, 24, fill)
-        for stage in range(1, count):
-            x = 14 + stage * keys // 16 * unit - 0.5
-            canvas.line([(x, y - 4), (x, y + 28)], "red", thick=1.6)
-        y += 46
-    told = (
-        "Full colour: the 16 keys of warp 0. In a stage of 52 it has two",
-        "times 16, and no barrier between them.",
-    )
-    canvas.lines(14, y, told, "muted", size=SMALL)
-    return canvas
-
-
 FIGURES = {
     "decode_lanes": lanes,
     "decode_reads": reads,
@@ -1104,23 +825,14 @@ FIGURES = {
     "decode_split": split,
     "decode_last": last,
     "decode_ring": ring,
-    "decode_warps": warps,
-    "decode_scores": scores,
     "decode_operands": operands,
     "decode_transposed": transposed,
-    "decode_whole": whole,
-    "decode_row": row,
-    "decode_places": places,
-    "decode_cut": cut,
-    "decode_later": later,
     "decode_even": even,
     "decode_pages": pages,
     "decode_queries": queries,
-    "decode_columns": columns,
     "decode_rows": rows,
     "decode_one": one,
     "decode_bits": bits,
     "decode_bytes_k": bytes_of_k,
     "decode_bytes_v": bytes_of_v,
-    "decode_two": two,
 }

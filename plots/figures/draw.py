@@ -36,7 +36,6 @@ MODULES = (
     "decode_figures",
     "decode_steps",
     "predictions",
-    "row_figures",
 )
 
 Draw = Callable[[], Canvas]

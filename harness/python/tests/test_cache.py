@@ -79,7 +79,7 @@ def test_a_length_leaves_most_thread_blocks_without_keys() -> None:
                 assert abs(o[b] - alone[0]).max() < HALF
 
 
-@pytest.mark.parametrize("rung", ["47", "49", "50", "best"])
+@pytest.mark.parametrize("rung", ["47", "48", "50", "best"])
 @pytest.mark.parametrize("page", [16, 32])
 def test_pages(rung: str, page: int) -> None:
     cache = Cache(page)
@@ -179,7 +179,7 @@ def with_page(entry: int, column: int, page: int) -> Any:
              rf"kv_scales\[1, 2, 0\] is {text}.*; allowed: finite numbers above 0")
             for scale, text in ((0, "0"), (-1, "-1"), (np.nan, "nan"), (np.inf, "inf"))
         ),
-        (float8(rung="51"), "51_one takes no K and V of float8_e4m3; 51b, 51c, 51d, 52 do"),
+        (float8(rung="51"), "51_one takes no K and V of float8_e4m3; 52 does"),
         (float8(v=Cache().v), "dtypes float16, uint8, float16; allowed: all three"),
         (float8(q=Cache().q.astype(np.float32)), "no rung takes this problem"),
         ({"q": np.zeros((1, 2, 17, 64), np.float16)} | {

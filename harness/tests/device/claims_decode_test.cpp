@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters from 44b to 45, from 49b to 50 and from 51 to 52 say, counted on the machine.
-#include <iterator>
-#include <map>
+// What the chapters from 44 to 45, of 50 and of 52 say, counted on the machine.
 #include <string_view>
 
 #include "harness/tests/catch.h"
@@ -81,83 +79,54 @@ KeyCounts key_of(const std::string& id, int head_dim) {
 
 }  // namespace
 
-TEST_CASE("wavefronts of a key from 51 to 52: its bytes and halves, as often as they are moved") {
+TEST_CASE("wavefronts of a key in 51 and 52: its bytes, copied once and read once") {
   for (const int head_dim : {128, 64}) {
     CAPTURE(head_dim);
     const double bytes = 2 * head_dim / 128.0;  // of K and V in e4m3
-    const auto key = [&](const char* id) { return key_of(id, head_dim); };
-    const KeyCounts k51 = key("51"), k51b = key("51b"), k51c = key("51c"), k51d = key("51d"),
-                    k52 = key("52");
+    const KeyCounts k51 = key_of("51", head_dim), k52 = key_of("52", head_dim);
     CHECK(k51.copies == 2 * bytes);
     CHECK(k51.matrices == 2 * bytes);
     CHECK(k51.wavefronts() == 4 * bytes);
-    // Copied, read, written as halves, read as halves.
-    CHECK(k51b.copies == bytes);
-    CHECK(k51b.loads == bytes);
-    CHECK(k51b.stores == 2 * bytes);
-    CHECK(k51b.matrices == 2 * bytes);
-    // The same for V alone; of K a copy and a read.
-    CHECK(k51c.wavefronts() == 4 * bytes);
-    CHECK(k51c.stores == bytes);
-    CHECK(k51d.wavefronts() == 2 * bytes);
-    CHECK(k51d.matrices == bytes);
+    CHECK(k52.copies == bytes);
+    CHECK(k52.matrices == bytes);
     CHECK(k52.wavefronts() == 2 * bytes);
-    for (const KeyCounts* each : {&k51, &k51b, &k51c, &k51d, &k52}) {
+    for (const KeyCounts* each : {&k51, &k52}) {
       CHECK(each->conflicts == 0);
       CHECK(each->tensor == head_dim / 128.0);
     }
     CHECK(k51.instructions < k52.instructions);
-    CHECK(k52.instructions < k51d.instructions);
-    CHECK(k51d.instructions < k51c.instructions);
-    CHECK(k51c.instructions < k51b.instructions);
   }
 }
 
-TEST_CASE("from 44d on a group loads K and V once, and 44f's conflicts end with 44g") {
+TEST_CASE("44g and 45 load K and V once for a group, without a bank conflict") {
   for (const int head_dim : {128, 64}) {
-    const auto loads = [&](const std::string& id, int group) {
-      return tile_of(id, group, head_dim).loads;
-    };
     const auto once = static_cast<std::uint64_t>(2 * 64 * head_dim * 2 / 128);  // 128 bytes each
     for (const int group : {1, 4, 8}) {
-      CAPTURE(head_dim, group);
-      CHECK(loads("44b", group) == group * once);
-      CHECK(loads("44c", group) == group * once);
-      CHECK(loads("44d", group) == once);
-      CHECK(loads("44e", group) == once);
-      CHECK(loads("44f", group) == once / 2 + 8 * (once / 2));
-      for (const char* id : {"44g", "44h", "44i", "44j", "45"}) CHECK(loads(id, group) == once);
-    }
-    for (const char* id : {"44e", "44g", "44j", "45"}) {
-      CHECK(tile_of(id, 4, head_dim).conflicts == 0);
+      for (const char* id : {"44g", "45"}) {
+        CAPTURE(head_dim, group, id);
+        const TileCounts n = tile_of(id, group, head_dim);
+        CHECK(n.loads == once);
+        CHECK(n.conflicts == 0);
+      }
     }
   }
 }
 
-TEST_CASE("exponentials, shuffles and mma of a tile, as the chapters from 44d to 45 say") {
+TEST_CASE("exponentials, shuffles and mma of a tile, as the chapters from 44 to 45 say") {
   for (const int group : {4, 8}) {
-    std::map<std::string, TileCounts> at;
-    for (const char* id : {"44", "44c", "44d", "44e", "44f", "44g", "44h", "44i", "44j", "45"})
-      at[id] = tile_of(id, group, 128);
     CAPTURE(group);
+    const TileCounts k44 = tile_of("44", group, 128), k44g = tile_of("44g", group, 128),
+                     k45 = tile_of("45", group, 128);
     const auto heads = static_cast<std::uint64_t>(group);
     // A warp has 16 keys: 8 loads of two rows.
-    CHECK(at["44g"].exponentials == 4 * 9 * heads);
-    CHECK(at["44h"].exponentials == 4 * (4 + 2));
-    CHECK(at["44i"].exponentials == 4 * 4);
-    CHECK(at["44e"].shuffles == 4 * heads * (8 * 4 + 5));
-    CHECK(at["44f"].shuffles == 4 * heads * (8 + 5));
-    CHECK(at["44h"].shuffles == 4 * (heads * 8 + 6 + 8));
-    CHECK(at["44i"].shuffles == 4 * heads * 8);
-    CHECK(at["44j"].shuffles == 4 * heads * 4);
-    CHECK(at["45"].shuffles == 0);
-    CHECK(at["44f"].tensor == 4 * 8);
-    CHECK(at["45"].tensor == 4 * 16);
-    CHECK(at["44d"].instructions < at["44c"].instructions);
-    CHECK(at["44f"].instructions < at["44e"].instructions);
-    CHECK(at["44h"].instructions < at["44g"].instructions);
-    CHECK(at["44i"].instructions < at["44h"].instructions);
-    CHECK(at["45"].instructions < at["44j"].instructions);
+    CHECK(k44g.exponentials == 4 * 9 * heads);
+    CHECK(k45.exponentials == 4 * 4);
+    CHECK(k44g.shuffles == 4 * heads * (8 + 5));
+    CHECK(k45.shuffles == 0);
+    CHECK(k44g.tensor == 4 * 8);
+    CHECK(k45.tensor == 4 * 16);
+    CHECK(k44g.instructions < k44.instructions);
+    CHECK(k45.instructions < k44g.instructions);
   }
 }
 
@@ -169,44 +138,24 @@ TEST_CASE("parts of a head on a card of 132 SMs") {
     return plan.scratch.front().bytes / (32 * (128 + 1) * 4);
   };
   CHECK(parts("44") == 49);
-  CHECK(parts("44b") == 49);
-  CHECK(parts("44c") == 4 * 33);
-  CHECK(parts("44d") == 4 * 33);
-  CHECK(parts("44e") == 33);
+  CHECK(parts("44g") == 33);
   CHECK(parts("45") == 33);
 }
 
-TEST_CASE("64 rows of Q: what a tile of 64 keys costs, as the chapters from 49b to 50 say") {
+TEST_CASE(
+    "a tile of 50, whatever the rows of Q: wgmma alone, K and V read once by each of its halves") {
   for (const int head_dim : {128, 64}) {
     const auto dim = static_cast<std::uint64_t>(head_dim);
-    const std::uint64_t once = 2 * 64 * dim * 2 / 128;  // wavefronts of K and V
-    std::map<std::string, TileCounts> at;
-    for (const char* id :
-         {"49", "49b", "49c", "49d", "49e", "49f", "49g", "49h", "49i", "49j", "50"}) {
-      CAPTURE(id, head_dim);
-      const TileCounts& n = at[id] = tile_of(id, 64, head_dim);
-      const bool is_last = std::string_view(id) == "50", is_mixed = std::string_view(id) == "49j";
-      CHECK(n.exponentials == 64 * 64 / 32);
-      CHECK(n.conflicts == 0);
-      CHECK(n.loads == (is_last ? 0 : is_mixed ? 2 * once : 4 * once));
-      CHECK(n.tensor == (is_last ? 0 : is_mixed ? 2 * dim : 4 * dim));
-      CHECK(n.wgmma == 4 * (is_last ? dim / 16 + 4 : is_mixed ? dim / 16 : 0));
-      CHECK(n.wgmma_wavefronts == (is_last ? once : is_mixed ? once / 2 : 0));
-      CHECK(n.movmatrix == (std::string_view(id) < "49e" ? 8 * 8 : 0));
-    }
-    for (const char* before : {"49d", "49f", "49i", "49j"}) {
-      CAPTURE(before, head_dim);
-      CHECK(std::next(at.find(before))->second.instructions < at[before].instructions);
-    }
+    const TileCounts many = tile_of("50", 64, head_dim), few = tile_of("50", 4, head_dim);
+    CAPTURE(head_dim);
+    CHECK(many.exponentials == 64 * 64 / 32);
+    CHECK(many.conflicts == 0);
+    CHECK(many.loads == 0);
+    CHECK(many.tensor == 0);
+    CHECK(many.movmatrix == 0);
+    CHECK(many.wgmma == 4 * (dim / 16 + 4));
+    CHECK(many.wgmma_wavefronts == 2 * 64 * dim * 2 / 128);
+    CHECK(few.instructions == many.instructions);
   }
-}
-
-TEST_CASE("49 has an instance for few rows, and from 49b on few rows cost as much as 64") {
-  const TileCounts narrow = tile_of("49", 4, 128), few = tile_of("49b", 4, 128);
-  const TileCounts many = tile_of("49b", 64, 128);
-  CHECK(narrow.loads == 256);
-  CHECK(narrow.tensor == 128);
-  CHECK(few.loads == 1024);
-  CHECK(few.tensor == many.tensor);
-  CHECK(few.instructions == many.instructions);
+  CHECK(tile_of("50", 64, 128).instructions == 1896);
 }

@@ -55,14 +55,11 @@ Subject cache_subject(const Rung& rung) {
     small.sms = 2;
     s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
   }
-  const bool is_persistent = rung.id >= "45c" && rung.id <= "45g";
-  if (s.plan.launches.front().grid.y > 1 || is_persistent) {
+  if (s.plan.launches.front().grid.y > 1) {
     s.problem.heads = 4;
     s.problem.own_kv_heads = 1;
     s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
   }
-  // Both parts in one block; from 45f on the planner's grid tells which part is whose.
-  if (is_persistent && rung.id <= "45e") s.plan.launches.front().grid.x = 1;
   s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
               make_inputs(s.problem, Distribution::large, 1),
               make_inputs(s.problem, Distribution::needle, 1)};

@@ -302,7 +302,7 @@ class PagesTest(BrowserTest):
             context.close()
             assert not found, "\n".join(found)
 
-        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "51c_keys/", "live/", "playground/")
+        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "52_e4m3/", "live/", "playground/")
         paths += ("background/tensor_cores/", "howto_ci/", "kernels/ptx/mma.cuh/")
         items = [(path, scheme) for path in paths for scheme in ("light", "dark")]
         self.assertEqual(in_parallel(items, None, look), [])
