@@ -173,46 +173,16 @@ def pairs() -> Canvas:
     return canvas
 
 
-def outer_product() -> Canvas:
-    canvas, y = begin(
-        "a5c: 64 products from 16 loads",
-        "A thread holds 8 rows of Q and 8 keys of K and computes all 64 products of them.",
-        note="One thread, four columns of d at a time.",
-    )
-    left, top, cell = 92.0, y + 30, 24.0
-    canvas.text(
-        left + 4 * cell, y + 4, "8 keys of K: 8 loads of float4", size=SMALL, anchor="middle"
-    )
-    for index in range(8):
-        canvas.cell(left + index * cell, top - 14, cell, 14, "", "green-soft")
-        canvas.cell(left - 16, top + index * cell, 14, cell, "", "blue-soft")
-        for column in range(8):
-            canvas.rect(
-                left + column * cell, top + index * cell, cell, cell, "violet-soft", "paper"
-            )
-    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q:", "8 loads"], size=SMALL)
-    canvas.lines(
-        left + 8 * cell + 16,
-        top + 2 * cell,
-        ["64 sums of S", "in registers:", "256 FMA for", "16 loads"],
-        size=SMALL,
-    )
-    canvas.text(
-        14, top + 8 * cell + 16, "a4: one key for a lane, 32 FMA for 9 loads.", "muted", size=SMALL
-    )
-    return canvas
-
-
-def two_keys() -> Canvas:
+def register_tile() -> Canvas:
     rows = 8
     canvas, y = begin(
-        "a5b: 64 multiply-adds for 10 loads",
-        "A lane with one key: 8 rows of Q and 1 key of K, 32 multiply-adds for 9 loads. A lane with two "
-        "keys: 8 rows and 2 keys, 64 multiply-adds for 10 loads.",
-        note="One lane, four columns of d at a time.",
+        "a6: 256 multiply-adds for 16 loads",
+        "A thread of a4: 8 rows of Q and 1 key of K, 32 multiply-adds for 9 loads. A thread of a6: 8 rows "
+        "and 8 keys, 256 multiply-adds for 16 loads.",
+        note="One thread, four columns of d at a time.",
     )
-    cell, top = 22.0, y + 44
-    for left, name, keys in ((92.0, "a4", 1), (286.0, "a5b", 2)):
+    cell, top = 20.0, y + 44
+    for left, name, keys in ((80.0, "a4", 1), (196.0, "a6", 8)):
         canvas.text(
             left, y + 6, f"{name}: {keys} key{'s' if keys > 1 else ''}", size=SMALL, bold=True
         )
@@ -224,34 +194,11 @@ def two_keys() -> Canvas:
                 x = left + key * cell
                 canvas.rect(x, top + row * cell, cell, cell, "violet-soft", "paper")
         told = [f"{rows + keys} loads", "of float4,", f"{4 * rows * keys} FMA"]
-        canvas.lines(left + keys * cell + 12, top + 2.6 * cell, told, size=SMALL)
-    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q:", "8 loads"], size=SMALL)
-    canvas.text(14, top + rows * cell + 16, "Green: a load of K.", "muted", size=SMALL)
-    return canvas
-
-
-def outer_columns() -> Canvas:
-    canvas, y = begin(
-        "a6: 64 products from 2 loads of V",
-        "A thread has 8 rows of P for one key, and two float4 of V. Each element of P is multiplied by "
-        "each of the four columns of a float4, into O.",
-        note="One thread, one key at a time.",
+        canvas.lines(left + keys * cell + 8, top + 2.6 * cell, told, size=SMALL)
+    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q"], size=SMALL)
+    canvas.text(
+        14, top + rows * cell + 16, "Green: a load of K. Blue: a load of Q.", "muted", size=SMALL
     )
-    left, top, cell = 92.0, y + 30, 24.0
-    canvas.text(left + 4 * cell, y + 4, "V: 2 loads of float4", size=SMALL, anchor="middle")
-    for index in range(8):
-        four = "green-soft" if index < 4 else "yellow-soft"
-        canvas.cell(left + index * cell, top - 14, cell, 14, "", four)
-        canvas.cell(left - 16, top + index * cell, 14, cell, "", "blue-soft")
-        for column in range(8):
-            x = left + column * cell
-            canvas.rect(x, top + index * cell, cell, cell, "violet-soft", "paper")
-    canvas.lines(
-        14, top + 2.4 * cell, ["P: 8 rows", "of a key,", "8 loads", "for 4 keys"], size=11.5
-    )
-    told = ["64 sums of O", "in registers:", "4 keys have", "256 FMA for", "16 loads"]
-    canvas.lines(left + 8 * cell + 16, top + 2 * cell, told, size=SMALL)
-    canvas.text(14, top + 8 * cell + 16, "a5c: 40 loads, V float by float.", "muted", size=SMALL)
     return canvas
 
 
@@ -522,9 +469,7 @@ FIGURES = {
     "ragged": ragged,
     "reuse": reuse,
     "pairs": pairs,
-    "two_keys": two_keys,
-    "outer_product": outer_product,
-    "outer_columns": outer_columns,
+    "register_tile": register_tile,
     "transposed_k": transposed_k,
     "back_and_forth": back_and_forth,
     "dynamic": dynamic,
