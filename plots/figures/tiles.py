@@ -408,35 +408,9 @@ def cluster_memory() -> Canvas:
 # --- registers and stores -------------------------------------------------------------------------
 
 
-def registers() -> Canvas:
-    canvas, y = begin(
-        "32: what must fit into a thread's registers",
-        "31: S 64, P 32, O 64, Q 32 of 240. 32: S 40, P 20, O 64 of 160, with Q in shared memory.",
-        note="head_dim 128. The frame: registers that a consumer has.",
-    )
-    for name, keys, budget, query in (
-        ("31", 128, 240, True),
-        ("96 keys", 96, 160, False),
-        ("32", 80, 160, False),
-    ):
-        parts = [("S", keys // 2, "blue"), ("P", keys // 4, "violet"), ("O", 128 // 2, "orange")]
-        parts += [("Q", 128 // 4, "green")] if query else []
-        canvas.text(14, y + 15, name, size=SMALL, bold=True)
-        x, unit = 76.0, 350 / 240
-        for part, size, hue in parts:
-            canvas.cell(x, y, size * unit, 30, f"{part} {size}", f"{hue}-soft", size=11.5)
-            x += size * unit
-        canvas.rect(76, y, budget * unit, 30, "none", "muted", thick=1.6)
-        total = sum(size for _, size, _ in parts)
-        canvas.text(76, y + 41, f"{total} of {budget}", "muted", size=SMALL)
-        y += 58
-    canvas.text(14, y + 2, "The rest is for addresses, limits and sums.", "muted", size=SMALL)
-    return canvas
-
-
 def transpose() -> Canvas:
     canvas, y = begin(
-        "30: four lanes exchange their pieces",
+        "31: four lanes exchange their pieces",
         "Before: lane 0 holds pieces of four column groups, 4 bytes each. After: lane 0 holds "
         "four pieces of one group, 16 bytes.",
         note="One cell: 4 bytes. Colour: the lane it was computed in.",
@@ -475,6 +449,5 @@ FIGURES = {
     "dynamic": dynamic,
     "cluster": cluster,
     "cluster_memory": cluster_memory,
-    "registers": registers,
     "transpose": transpose,
 }

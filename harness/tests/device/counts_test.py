@@ -124,7 +124,7 @@ class HardwareTest(unittest.TestCase):
     def test_wavefronts(self) -> None:
         """Those of loads within four thousandths, of stores equal. Beside wgmma the hardware repeats
         some, as its arbitration has it: less than a hundredth of wgmma's own, or less than a fiftieth
-        of the loads where many run beside it (20b to 20d); and of stores beside stmatrix. In the
+        of the loads where many run beside it (20b); and of stores beside stmatrix. In the
         kernels that decode, from 45c on, ptxas joins two loads of a state into one."""
 
         def examine(own: Counts, measured: Counts) -> None:
