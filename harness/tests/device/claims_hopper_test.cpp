@@ -30,7 +30,6 @@ constexpr Claim kClaims[] = {
     {"25"},
     {"26"},
     {.id = "27", .q_in_registers = true},
-    {.id = "28", .q_in_registers = true, .guarded = true},
     {.id = "28b", .q_in_registers = true, .guarded = true},
     {.id = "29", .q_in_registers = true, .guarded = true},
     {.id = "31", .q_in_registers = true, .guarded = true, .store_bytes = 16},
@@ -212,22 +211,6 @@ TEST_CASE("34 has the bits of 33") {
     INFO("head_dim " << dim << ": " << difference);
     CHECK(same);
   }
-}
-
-TEST_CASE("28b multiplies half of what 28 does in a repair, and repairs later") {
-  const Problem problem{.batch = 1, .heads = 1, .seq_q = 256, .seq_kv = 8192, .head_dim = 64};
-  const auto floats = [&](std::string_view id, double spread) {
-    VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
-    device.load(problem, make_inputs(problem, {Distribution::normal, spread}, 1));
-    device.launch(plan_of(*find_rung(id), problem));
-    return device.total_counts().of(CountClass::kFloat);
-  };
-  CHECK(floats("28b", 1) == floats("28", 1));
-  const Count repairs = floats("28", 16) - floats("28", 1);
-  const Count halves = floats("28b", 16) - floats("28b", 1);
-  INFO(halves << " of " << repairs);
-  CHECK(10 * halves < 6 * repairs);
-  CHECK(10 * halves > 4 * repairs);
 }
 
 static void expect_bits_of_33_and_one_request_for_two(std::string_view id) {
