@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from canvas import HUES, SMALL, Canvas, begin
 from memory_figures import counted_results
@@ -333,7 +331,7 @@ def dynamic() -> Canvas:
 
 def cluster() -> Canvas:
     canvas, y = begin(
-        "35: one copy lands in both thread blocks",
+        "36: one copy lands in both thread blocks",
         "Two thread blocks with a ring of slots each. Block 0 loads the K tiles and block 1 the V "
         "tiles, each into both rings. Four consumers, two in each block, empty a slot. The query "
         "rows go to the blocks in turn, 64 at a time.",
@@ -362,46 +360,6 @@ def cluster() -> Canvas:
         top = y + 12 + strip * 26
         canvas.cell(14, top, 190, 26, f"rows {strip * 64} to {strip * 64 + 63}", f"{hue}-soft")
         canvas.text(214, top + 13, f"block {strip % 2}, consumer {strip // 2}", hue, size=SMALL)
-    return canvas
-
-
-KERNELS = Path(__file__).resolve().parent.parent.parent / "kernels" / "hopper"
-BLOCK_BYTES = 227 * 1024  # of shared memory for a thread block, compute capability 9.0
-
-
-def cluster_memory() -> Canvas:
-    """Shared memory of 35 and 36, from the list of instances of each."""
-    canvas, y = begin(
-        "36: O instead of a slot",
-        "Bars of shared memory. At head_dim 128, 35 has Q and six slots of 32 KB, 36 has Q, O and "
-        "five slots. At head_dim 64 both have twelve slots of 12 KB, and 36 has 24 KB for O as well.",
-        note="Shared memory of a thread block, to scale. Frame: 227 KB.",
-    )
-    width = 412.0
-    for dim in (128, 64):
-        for rung in ("35_cluster", "36_cluster_store"):
-            text = (KERNELS / f"{rung}.cu").read_text(encoding="utf-8")
-            found = re.search(rf"_d{dim}, Attention<(\d+), (\d+), (\d+), {dim}>", text)
-            if found is None:
-                raise SystemExit(f"tiles.py: {rung} has no instance for head_dim {dim}")
-            rows, keys, slots = (int(each) for each in found.groups())
-            tile, slot = rows * dim * 2, keys * dim * 2
-            parts = [("Q", tile, "green")]
-            parts += [("O", tile, "orange")] if rung == "36_cluster_store" else []
-            parts += [("KV"[n % 2], slot, "blue" if n % 2 else "violet") for n in range(slots)]
-            total = sum(size for _, size, _ in parts)
-            if total > BLOCK_BYTES:
-                raise SystemExit(f"tiles.py: {rung} needs {total} bytes")
-            canvas.text(14, y + 6, f"{rung[:2]}, head_dim {dim}", size=SMALL, bold=True)
-            sizes = f"{total // 1024} KB, {slots} slots of {slot // 1024} KB"
-            canvas.text(426, y + 6, sizes, "muted", size=SMALL, anchor="end")
-            x = 14.0
-            for name, size, hue in parts:
-                wide = size * width / BLOCK_BYTES
-                canvas.cell(x, y + 18, wide, 28, name, f"{hue}-soft")
-                x += wide
-            canvas.rect(14, y + 18, width, 28, "none", "muted", thick=1.6)
-            y += 62
     return canvas
 
 
@@ -448,6 +406,5 @@ FIGURES = {
     "back_and_forth": back_and_forth,
     "dynamic": dynamic,
     "cluster": cluster,
-    "cluster_memory": cluster_memory,
     "transpose": transpose,
 }

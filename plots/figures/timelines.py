@@ -38,7 +38,6 @@ TITLES = {
     "23": "23: consumers that take turns",
     "24": "24: two products in flight",
     "34": "34: O leaves through the TMA",
-    "35": "35: two thread blocks share K and V",
     "37": "37: a tile is dealt, not its number",
 }
 

@@ -35,7 +35,6 @@ constexpr Claim kClaims[] = {
     {.id = "31", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "33", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "34", .q_in_registers = true, .guarded = true, .store_bytes = 0},
-    {.id = "35", .q_in_registers = true, .guarded = true, .store_bytes = 16},
     {.id = "36", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "37", .q_in_registers = true, .guarded = true, .store_bytes = 0},
 };
@@ -49,7 +48,7 @@ struct Work {
     const Tile tile = find_rung(id)->find_instance(dim)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
-    sharing = id == "35" || id == "36" || id == "37" ? 2 : 1;
+    sharing = id == "36" || id == "37" ? 2 : 1;
     tiles = kHeads * ((kSeq + sharing * Br - 1) / (sharing * Br)) * sharing;
     steps = (kSeq + Bc - 1) / Bc;
     warps = Br / 16;
@@ -241,6 +240,6 @@ static void expect_bits_of_33_and_one_request_for_two(std::string_view id) {
   }
 }
 
-TEST_CASE("35 to 37 have the bits of 33, whoever loads and stores, and ask once for two tiles") {
-  for (const char* id : {"35", "36", "37"}) expect_bits_of_33_and_one_request_for_two(id);
+TEST_CASE("36 and 37 have the bits of 33, whoever loads and stores, and ask once for two tiles") {
+  for (const char* id : {"36", "37"}) expect_bits_of_33_and_one_request_for_two(id);
 }
