@@ -125,7 +125,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def is_among(rung: str, words: str, ids: list[str]) -> bool:
-    """Whether a list such as `a1-a7 10` names a rung; `ids` are those of the ladder, in its order."""
+    """Whether a list such as `a1-a6 10` names a rung; `ids` are those of the ladder, in its order."""
     ends = (word.partition("-")[::2] for word in words.split())
     ranges = ((ids.index(first), ids.index(last or first)) for first, last in ends)
     return any(first <= ids.index(rung) <= last for first, last in ranges)

@@ -235,9 +235,9 @@ struct Attention {
 
 INSTANCES(FA_TMA_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(21_wgmma, "20d", sm_90a, f16, lse,
+FA_RUNG(21_wgmma, "20b", sm_90a, f16, lse,
         "wgmma for P V: S becomes P in the registers where it is, and they are the first operand",
         kInstances, fa::plan_tma_tiles,
         .why_large =
-            "O and P take the shape of wgmma's registers, so that P V, the softmax and "
-            "the rescaling change.");
+            "O and P take the shape of wgmma's registers, so that P V, the softmax, the "
+            "rescaling and the stores change; K and V get an mbarrier each.");

@@ -397,7 +397,7 @@ def guard() -> Canvas:
             ),
         ),
         (
-            "28 does",
+            "28b does",
             (
                 (low, 15, "green-soft", "nothing"),
                 (15, float_top, "orange-soft", "repair: whole powers of two"),
@@ -428,25 +428,25 @@ def guard() -> Canvas:
     return canvas
 
 
-# A warp's two rows in a step of 28: reference m, scores of four keys, O and l of the blocks before.
+# A warp's two rows in a step of 28b: reference m, scores of four keys.
 LARGEST = 2.0**15  # of a sum that is not repaired
 GUARDED = (("row A", 3.0, (3.0, 2.0, 1.0, 4.0)), ("row B", 3.0, (5.0, 20.0, 1.0, 3.0)))
 
 
 def repair() -> Canvas:
-    """What the warp of 28 does where a row's sum is above 2^15, by numbers."""
+    """What the warp of 28b does where a row's sum is above 2^15, by numbers."""
     canvas, y = begin(
-        "28: a row is repaired in place",
+        "28b: a row is repaired in place",
         "Two rows of one warp, four scores each. Row A has P of at most 2 and a sum of 3.75. Row B "
         "has a P of 2 to the power of 17: its sum is above 2 to the power of 15. The repair "
-        "multiplies P, O and l of row B by 2 to the power of -15 and raises m by 15. Row A is "
+        "multiplies P, O and l of row B by 2 to the power of -17 and raises m by 17. Row A is "
         "multiplied by 1.",
         note="Two rows of one warp, four keys; scores in powers of two.",
     )
     left, cell, gap = 82.0, 41.0, 14.0
     weights = [[2 ** (score - m) for score in scores] for _, m, scores in GUARDED]
     sums = [sum(row) for row in weights]
-    shifts = [int(math.log2(each)) - 2 if each > LARGEST else 0 for each in sums]
+    shifts = [int(math.log2(each)) if each > LARGEST else 0 for each in sums]
     starts = [left + place * (4 * cell + gap) for place in range(2)]
 
     def heading(text: str) -> None:
@@ -513,49 +513,14 @@ def repair() -> Canvas:
         y + 16,
         [
             "Row A keeps its bits: a factor of 1 changes none.",
-            "Row B is exact: 2^-15 changes exponents only, and the",
-            "factor cancels in O / l. Its largest P is now 4: it fits.",
+            "Row B is exact: 2^-17 changes exponents only, and the",
+            "factor cancels in O / l. Its largest P is now 1: it fits.",
         ],
         "muted",
         size=SMALL,
     )
     return canvas
 
-
-def half_repair() -> Canvas:
-    """Which registers a repair multiplies, head_dim 64, when row 3 of a warp's sixteen needs one."""
-    keys, dim, row = 128, 64, 3
-    canvas, y = begin(
-        "28b: half of the warp's rows",
-        "Sixteen rows of a warp. A thread has one of the rows 0 to 7 and the row 8 below it. Row 3 "
-        "has too large a P. In 28 the repair multiplies P and O of all sixteen rows, in 28b of the "
-        "rows 0 to 7 only: half of the registers of each thread.",
-        note="A warp's 16 rows, head_dim 64. Row 3 has a P that is too large.",
-    )
-    top = y + 20
-    for place, (name, halves) in enumerate((("28", (0, 1)), ("28b", (0,)))):
-        left = 88.0 + place * 176
-        canvas.text(left, y + 6, name, size=SMALL, bold=True)
-        for line in range(16):
-            touched = line // 8 in halves
-            fill = "red-soft" if line == row else "orange-soft" if touched else "grey-soft"
-            for x, width, text in ((0, 106, "P"), (108, 52, "O")):
-                canvas.cell(left + x, top + line * 15, width, 14, text if line == row else "", fill)
-        registers = len(halves) * (keys + dim) // 4
-        canvas.text(left, top + 252, f"{registers} products a thread", size=SMALL)
-    for half in range(2):
-        middle = top + half * 120 + 60
-        canvas.text(14, middle - 8, f"r = {half}, rows", size=SMALL)
-        canvas.text(14, middle + 9, f"{8 * half} to {8 * half + 7}", "muted", size=SMALL)
-    y = top + 276
-    for x, hue, text in (
-        (14, "red", "multiplied by 2^-e"),
-        (166, "orange", "multiplied by 1"),
-        (300, "grey", "left alone"),
-    ):
-        canvas.rect(x, y - 6, 12, 12, f"{hue}-soft")
-        canvas.text(x + 18, y, text, size=SMALL)
-    return canvas
 
 
 def power(value: float) -> str:
@@ -574,5 +539,4 @@ FIGURES = {
     "rarely": rarely,
     "guard": guard,
     "repair": repair,
-    "half_repair": half_repair,
 }

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 
 import limits
-from canvas import HUES, SMALL, Canvas, begin
+from canvas import SMALL, Canvas, begin
 from ladder import Results
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -300,41 +299,7 @@ def reads_of_warps() -> Canvas:
     return canvas
 
 
-def half_sectors() -> Canvas:
-    """20c against 20d: how the sectors of a row of O are written."""
-    canvas, y = begin(
-        "20d: four lanes store two columns each",
-        "Through shared memory a lane stores 16 bytes, and two lanes write a sector of 32 bytes at "
-        "once. Straight from registers four lanes store 4 bytes each: half a sector, and the next "
-        "column group is the other half.",
-        note="A row of O, its first 32 bytes: 16 columns of 2 bytes.",
-    )
-    width, left = 24.0, 14.0
-
-    def row(top: float, name: str, lanes: Sequence[int], bytes_each: int) -> float:
-        canvas.text(left, top + 6, name, size=SMALL, bold=True)
-        x = left
-        for lane in lanes:
-            size = bytes_each / 2 * width
-            canvas.cell(x, top + 20, size, 26, f"{lane}", soft_hue(lane))
-            x += size
-        return top + 58
-
-    y = row(y, "20c, one store: lane of each 16 bytes", (0, 1), 16)
-    y = row(y, "20d, first store: lane of each 4 bytes", (0, 1, 2, 3), 4)
-    canvas.rect(left + 8 * width, y - 38, 8 * width, 26, "none", "muted", dashed=True)
-    y = row(y, "20d, after the second store", (0, 1, 2, 3, 0, 1, 2, 3), 4)
-    canvas.line([(left, y + 2), (left + 16 * width, y + 2)], "ink", thick=1.5)
-    canvas.text(left + 8 * width, y + 14, "one sector, 32 bytes", "muted", size=SMALL, anchor="middle")
-    return canvas
-
-
-def soft_hue(index: int) -> str:
-    return f"{HUES[index]}-soft"
-
-
 FIGURES = {
-    "half_sectors": half_sectors,
     "pyramid": pyramid,
     "places": places,
     "traffic": traffic,

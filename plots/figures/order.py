@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ORDER = HERE / "order.json"
 REPOSITORY = HERE.parent.parent
-RUNGS = ("21", "22", "23", "24", "28", "34", "35", "37")
+RUNGS = ("21", "22", "23", "24", "34", "37")
 SHAPE = ("--batch", "1", "--heads", "1", "--seq", "512", "--dim", "128")
 KINDS = {"matrix": "product", "arithmetic": "arithmetic", "copy": "copy"}
 

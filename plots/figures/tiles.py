@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from canvas import HUES, SMALL, Canvas, begin
 from memory_figures import counted_results
@@ -173,46 +171,16 @@ def pairs() -> Canvas:
     return canvas
 
 
-def outer_product() -> Canvas:
-    canvas, y = begin(
-        "a5c: 64 products from 16 loads",
-        "A thread holds 8 rows of Q and 8 keys of K and computes all 64 products of them.",
-        note="One thread, four columns of d at a time.",
-    )
-    left, top, cell = 92.0, y + 30, 24.0
-    canvas.text(
-        left + 4 * cell, y + 4, "8 keys of K: 8 loads of float4", size=SMALL, anchor="middle"
-    )
-    for index in range(8):
-        canvas.cell(left + index * cell, top - 14, cell, 14, "", "green-soft")
-        canvas.cell(left - 16, top + index * cell, 14, cell, "", "blue-soft")
-        for column in range(8):
-            canvas.rect(
-                left + column * cell, top + index * cell, cell, cell, "violet-soft", "paper"
-            )
-    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q:", "8 loads"], size=SMALL)
-    canvas.lines(
-        left + 8 * cell + 16,
-        top + 2 * cell,
-        ["64 sums of S", "in registers:", "256 FMA for", "16 loads"],
-        size=SMALL,
-    )
-    canvas.text(
-        14, top + 8 * cell + 16, "a4: one key for a lane, 32 FMA for 9 loads.", "muted", size=SMALL
-    )
-    return canvas
-
-
-def two_keys() -> Canvas:
+def register_tile() -> Canvas:
     rows = 8
     canvas, y = begin(
-        "a5b: 64 multiply-adds for 10 loads",
-        "A lane with one key: 8 rows of Q and 1 key of K, 32 multiply-adds for 9 loads. A lane with two "
-        "keys: 8 rows and 2 keys, 64 multiply-adds for 10 loads.",
-        note="One lane, four columns of d at a time.",
+        "a6: 256 multiply-adds for 16 loads",
+        "A thread of a4: 8 rows of Q and 1 key of K, 32 multiply-adds for 9 loads. A thread of a6: 8 rows "
+        "and 8 keys, 256 multiply-adds for 16 loads.",
+        note="One thread, four columns of d at a time.",
     )
-    cell, top = 22.0, y + 44
-    for left, name, keys in ((92.0, "a4", 1), (286.0, "a5b", 2)):
+    cell, top = 20.0, y + 44
+    for left, name, keys in ((80.0, "a4", 1), (196.0, "a6", 8)):
         canvas.text(
             left, y + 6, f"{name}: {keys} key{'s' if keys > 1 else ''}", size=SMALL, bold=True
         )
@@ -224,34 +192,11 @@ def two_keys() -> Canvas:
                 x = left + key * cell
                 canvas.rect(x, top + row * cell, cell, cell, "violet-soft", "paper")
         told = [f"{rows + keys} loads", "of float4,", f"{4 * rows * keys} FMA"]
-        canvas.lines(left + keys * cell + 12, top + 2.6 * cell, told, size=SMALL)
-    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q:", "8 loads"], size=SMALL)
-    canvas.text(14, top + rows * cell + 16, "Green: a load of K.", "muted", size=SMALL)
-    return canvas
-
-
-def outer_columns() -> Canvas:
-    canvas, y = begin(
-        "a6: 64 products from 2 loads of V",
-        "A thread has 8 rows of P for one key, and two float4 of V. Each element of P is multiplied by "
-        "each of the four columns of a float4, into O.",
-        note="One thread, one key at a time.",
+        canvas.lines(left + keys * cell + 8, top + 2.6 * cell, told, size=SMALL)
+    canvas.lines(14, top + 3.2 * cell, ["8 rows", "of Q"], size=SMALL)
+    canvas.text(
+        14, top + rows * cell + 16, "Green: a load of K. Blue: a load of Q.", "muted", size=SMALL
     )
-    left, top, cell = 92.0, y + 30, 24.0
-    canvas.text(left + 4 * cell, y + 4, "V: 2 loads of float4", size=SMALL, anchor="middle")
-    for index in range(8):
-        four = "green-soft" if index < 4 else "yellow-soft"
-        canvas.cell(left + index * cell, top - 14, cell, 14, "", four)
-        canvas.cell(left - 16, top + index * cell, 14, cell, "", "blue-soft")
-        for column in range(8):
-            x = left + column * cell
-            canvas.rect(x, top + index * cell, cell, cell, "violet-soft", "paper")
-    canvas.lines(
-        14, top + 2.4 * cell, ["P: 8 rows", "of a key,", "8 loads", "for 4 keys"], size=11.5
-    )
-    told = ["64 sums of O", "in registers:", "4 keys have", "256 FMA for", "16 loads"]
-    canvas.lines(left + 8 * cell + 16, top + 2 * cell, told, size=SMALL)
-    canvas.text(14, top + 8 * cell + 16, "a5c: 40 loads, V float by float.", "muted", size=SMALL)
     return canvas
 
 
@@ -386,7 +331,7 @@ def dynamic() -> Canvas:
 
 def cluster() -> Canvas:
     canvas, y = begin(
-        "35: one copy lands in both thread blocks",
+        "36: one copy lands in both thread blocks",
         "Two thread blocks with a ring of slots each. Block 0 loads the K tiles and block 1 the V "
         "tiles, each into both rings. Four consumers, two in each block, empty a slot. The query "
         "rows go to the blocks in turn, 64 at a time.",
@@ -418,78 +363,12 @@ def cluster() -> Canvas:
     return canvas
 
 
-KERNELS = Path(__file__).resolve().parent.parent.parent / "kernels" / "hopper"
-BLOCK_BYTES = 227 * 1024  # of shared memory for a thread block, compute capability 9.0
-
-
-def cluster_memory() -> Canvas:
-    """Shared memory of 35 and 36, from the list of instances of each."""
-    canvas, y = begin(
-        "36: O instead of a slot",
-        "Bars of shared memory. At head_dim 128, 35 has Q and six slots of 32 KB, 36 has Q, O and "
-        "five slots. At head_dim 64 both have twelve slots of 12 KB, and 36 has 24 KB for O as well.",
-        note="Shared memory of a thread block, to scale. Frame: 227 KB.",
-    )
-    width = 412.0
-    for dim in (128, 64):
-        for rung in ("35_cluster", "36_cluster_store"):
-            text = (KERNELS / f"{rung}.cu").read_text(encoding="utf-8")
-            found = re.search(rf"_d{dim}, Attention<(\d+), (\d+), (\d+), {dim}>", text)
-            if found is None:
-                raise SystemExit(f"tiles.py: {rung} has no instance for head_dim {dim}")
-            rows, keys, slots = (int(each) for each in found.groups())
-            tile, slot = rows * dim * 2, keys * dim * 2
-            parts = [("Q", tile, "green")]
-            parts += [("O", tile, "orange")] if rung == "36_cluster_store" else []
-            parts += [("KV"[n % 2], slot, "blue" if n % 2 else "violet") for n in range(slots)]
-            total = sum(size for _, size, _ in parts)
-            if total > BLOCK_BYTES:
-                raise SystemExit(f"tiles.py: {rung} needs {total} bytes")
-            canvas.text(14, y + 6, f"{rung[:2]}, head_dim {dim}", size=SMALL, bold=True)
-            sizes = f"{total // 1024} KB, {slots} slots of {slot // 1024} KB"
-            canvas.text(426, y + 6, sizes, "muted", size=SMALL, anchor="end")
-            x = 14.0
-            for name, size, hue in parts:
-                wide = size * width / BLOCK_BYTES
-                canvas.cell(x, y + 18, wide, 28, name, f"{hue}-soft")
-                x += wide
-            canvas.rect(14, y + 18, width, 28, "none", "muted", thick=1.6)
-            y += 62
-    return canvas
-
-
 # --- registers and stores -------------------------------------------------------------------------
-
-
-def registers() -> Canvas:
-    canvas, y = begin(
-        "32: what must fit into a thread's registers",
-        "31: S 64, P 32, O 64, Q 32 of 240. 32: S 40, P 20, O 64 of 160, with Q in shared memory.",
-        note="head_dim 128. The frame: registers that a consumer has.",
-    )
-    for name, keys, budget, query in (
-        ("31", 128, 240, True),
-        ("96 keys", 96, 160, False),
-        ("32", 80, 160, False),
-    ):
-        parts = [("S", keys // 2, "blue"), ("P", keys // 4, "violet"), ("O", 128 // 2, "orange")]
-        parts += [("Q", 128 // 4, "green")] if query else []
-        canvas.text(14, y + 15, name, size=SMALL, bold=True)
-        x, unit = 76.0, 350 / 240
-        for part, size, hue in parts:
-            canvas.cell(x, y, size * unit, 30, f"{part} {size}", f"{hue}-soft", size=11.5)
-            x += size * unit
-        canvas.rect(76, y, budget * unit, 30, "none", "muted", thick=1.6)
-        total = sum(size for _, size, _ in parts)
-        canvas.text(76, y + 41, f"{total} of {budget}", "muted", size=SMALL)
-        y += 58
-    canvas.text(14, y + 2, "The rest is for addresses, limits and sums.", "muted", size=SMALL)
-    return canvas
 
 
 def transpose() -> Canvas:
     canvas, y = begin(
-        "30: four lanes exchange their pieces",
+        "31: four lanes exchange their pieces",
         "Before: lane 0 holds pieces of four column groups, 4 bytes each. After: lane 0 holds "
         "four pieces of one group, 16 bytes.",
         note="One cell: 4 bytes. Colour: the lane it was computed in.",
@@ -522,14 +401,10 @@ FIGURES = {
     "ragged": ragged,
     "reuse": reuse,
     "pairs": pairs,
-    "two_keys": two_keys,
-    "outer_product": outer_product,
-    "outer_columns": outer_columns,
+    "register_tile": register_tile,
     "transposed_k": transposed_k,
     "back_and_forth": back_and_forth,
     "dynamic": dynamic,
     "cluster": cluster,
-    "cluster_memory": cluster_memory,
-    "registers": registers,
     "transpose": transpose,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters a0 to a7 say about the kernels, as counts in closed form.
+// What the chapters a0 to a6 say about the kernels, as counts in closed form.
 #include <array>
 #include <string>
 #include <string_view>
@@ -239,7 +239,7 @@ TEST_CASE("a5 transposes K in a launch of its own: one read, one write, no confl
 
 TEST_CASE("all FP32 rungs multiply and add the same two products") {
   for (const int dim : kHeadDims) {
-    for (const char* id : {"a0", "a1", "a2", "a3", "a4", "a5", "a5b", "a5c", "a6", "a7"}) {
+    for (const char* id : {"a0", "a1", "a2", "a3", "a4", "a5", "a6"}) {
       INFO(id << " at head_dim " << dim);
       Count fma = 0;
       for (const LaunchCounts& launch : launches(id, dim)) fma += executed(launch, "fma.rn.f32");
@@ -269,67 +269,26 @@ TEST_CASE("no FP32 rung spills at its own tiles") {
   CHECK(known > 0);
 }
 
-TEST_CASE("the loads of a5b, a5c and a6: what a thread's tile of S and of O needs") {
+TEST_CASE("the loads of a6: what a thread's tile of S and of O needs") {
   for (const int dim : kHeadDims) {
     INFO("head_dim " << dim);
     const Count D = dim_of(dim), tiles = kSeq / 64;  // of keys
+    const Count lanes = dim == 128 ? 16 : 8, columns = D / lanes;
+    const Count warp_tiles = kHeads * kSeq / (8 * kWarp / lanes) * tiles;
+    const Counts counts = attention("a6", dim).report.total;
     // For four columns of D or four keys: those of K or V, and 8 of Q or P.
-    const auto loads = [&](Count lanes, Count v_requests, Count v_wavefronts) {
-      const Count warp_tiles = kHeads * kSeq / (8 * kWarp / lanes) * tiles;
-      ptxvm::SharedTraffic sum;
-      sum.requests = warp_tiles * (D / 4 * (64 / lanes + 8) + 16 * (v_requests + 8));
-      sum.wavefronts = warp_tiles * (D / 4 * (kFloat4 * 64 / lanes + kFloat4Broadcast * 8) +
-                                     16 * (v_wavefronts + kFloat4Broadcast * 8));
-      return sum;
-    };
-    const Count lanes = dim == 128 ? 16 : 8, floats = 4 * D / lanes;  // of V, of four keys
-    const std::pair<const char*, ptxvm::SharedTraffic> expected[] = {
-        {"a5b", loads(kWarp, 4 * D / kWarp, 4 * D / kWarp)},
-        {"a5c", loads(lanes, floats, floats)},
-        {"a6", loads(lanes, floats / 4, kFloat4 * floats / 4)}};
-    for (const auto& [id, sum] : expected) {
-      CAPTURE(id);
-      const Counts counts = attention(id, dim).report.total;
-      CHECK(counts.shared_load.requests == sum.requests);
-      CHECK(counts.shared_load.wavefronts == sum.wavefronts);
-      CHECK(counts.shared_load.conflicts() == 0);
-      CHECK(counts.shared_store.conflicts() == 0);
-      // The maximum of each row in a tile, and its sum at the end.
-      const Count steps = std::string_view(id) == "a5b" ? 5 : lanes == 16 ? 4 : 3;
-      const Count share = std::string_view(id) == "a5b" ? 1 : kWarp / lanes;  // rows at a time
-      CHECK(counts.of(CountClass::kShuffle) == steps * kHeads * kSeq * (tiles + 1) / share);
-    }
-  }
-}
-
-TEST_CASE(
-    "a5c to a7: no shared access has a conflict, and shared memory is idle part of the time") {
-  for (const int dim : kHeadDims) {
-    for (const char* id : {"a5c", "a6", "a7"}) {
-      INFO(id << " at head_dim " << dim);
-      const Counts counts = attention(id, dim).report.total;
-      CHECK(counts.shared_load.conflicts() == 0);
-      CHECK(counts.shared_store.conflicts() == 0);
-      // Four warp instructions with FMA a cycle, one wavefront a cycle.
-      CHECK(counts.shared_load.wavefronts < counts.of(CountClass::kFloat) / 4);
-    }
-  }
-}
-
-TEST_CASE("a7 copies with cp.async what a6 loads, and computes the same") {
-  for (const int dim : kHeadDims) {
-    INFO("head_dim " << dim);
-    const LaunchCounts parent = attention("a6", dim), child = attention("a7", dim);
-    const Counts &a6 = parent.report.total, &a7 = child.report.total;
-    // Q once, K and V for every 128 rows, 16 bytes a lane.
-    const Count elements = kHeads * kSeq * dim_of(dim);
-    const Count copies = (elements + kSeq / 128 * 2 * elements) / (4 * kWarp);
-    CHECK(executed(parent, "cp.async.cg") == 0);
-    CHECK(executed(child, "cp.async.cg") == copies);
-    CHECK(executed(parent, "fma.rn.f32") == executed(child, "fma.rn.f32"));
-    CHECK(a6.of(CountClass::kExp) == a7.of(CountClass::kExp));
-    CHECK(a6.shared_load.wavefronts == a7.shared_load.wavefronts);
-    CHECK(a6.global_load.sectors == copies * 16);
-    CHECK(a7.global_load.sectors == 0);
+    CHECK(counts.shared_load.requests ==
+          warp_tiles * (D / 4 * (64 / lanes + 8) + 16 * (columns + 8)));
+    CHECK(counts.shared_load.wavefronts ==
+          warp_tiles * (D / 4 * (kFloat4 * 64 / lanes + kFloat4Broadcast * 8) +
+                        16 * (kFloat4 * columns + kFloat4Broadcast * 8)));
+    CHECK(counts.shared_load.conflicts() == 0);
+    CHECK(counts.shared_store.conflicts() == 0);
+    // Shared memory is idle part of the time: four warp instructions with FMA and one wavefront
+    // per cycle.
+    CHECK(counts.shared_load.wavefronts < counts.of(CountClass::kFloat) / 4);
+    // The maximum of each row in a tile, and its sum at the end; a shuffle has 32 / lanes rows.
+    const Count steps = lanes == 16 ? 4 : 3;
+    CHECK(counts.of(CountClass::kShuffle) == steps * kHeads * kSeq * (tiles + 1) / (kWarp / lanes));
   }
 }

@@ -131,10 +131,10 @@ TEST_CASE("11 does the work of 10 in another order") {
   }
 }
 
-TEST_CASE("12 to 14 take maxima of the first 16 keys alone") {
+TEST_CASE("12 and 13 take maxima of the first 16 keys alone") {
   const Problem problem = square(kSeq, 128, kHeads);
   const std::uint64_t warps = kHeads * kSeq / 32;
-  for (const char* id : {"12", "13", "14"}) {
+  for (const char* id : {"12", "13"}) {
     INFO(id);
     // A lane has 64 scores of 64 keys. The first 16 keys take 16 more exponentials and an alpha a
     // row. Two shuffles a row there, and two for its sum at the end.
@@ -142,15 +142,6 @@ TEST_CASE("12 to 14 take maxima of the first 16 keys alone") {
     CHECK(counts.of(CountClass::kExp) == warps * (kSeq + 16 + 4));
     CHECK(counts.of(CountClass::kShuffle) == warps * (8 + 8));
   }
-}
-
-TEST_CASE("14 loads Q once: 64 ldmatrix for 256 mma, and Q") {
-  const Counts counts = count("14", square(kSeq, 128, kHeads));
-  const std::uint64_t warps = kHeads * kSeq / 32;
-  CHECK(counts.of(CountClass::kLdMatrix) == counts.of(CountClass::kTensor) / 4 + 16 * warps);
-  // 13 loads it in every step.
-  const Counts before = count("13", square(kSeq, 128, kHeads));
-  CHECK(before.of(CountClass::kLdMatrix) == before.of(CountClass::kTensor) * 80 / 256);
 }
 
 TEST_CASE(

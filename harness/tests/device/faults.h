@@ -46,7 +46,7 @@ inline std::vector<std::vector<std::string>> read_list(const std::string& path, 
   return rows;
 }
 
-/// Ids of a list such as `a1-a7 10`, in which a1-a7 is all rungs from one to the other.
+/// Ids of a list such as `a1-a6 10`, in which a1-a6 is all rungs from one to the other.
 inline std::vector<std::string> rungs_of(const std::string& list) {
   std::vector<std::string> ids;
   for (const std::string& word : split(list, " ")) {
