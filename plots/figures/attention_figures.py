@@ -522,7 +522,6 @@ def repair() -> Canvas:
     return canvas
 
 
-
 def power(value: float) -> str:
     """A power of two as one, where it would be long."""
     exponent = math.log2(value)
