@@ -74,7 +74,12 @@ export function editsOf(fault, text, source, launches) {
   });
 }
 
-const blank = (text) => text.replace(/[^\n]/g, " ");
+/** Blanks. A wait for an mbarrier that tells its loop whether it is over tells it so at once. */
+function blank(text) {
+  const wait = /mbarrier\.(?:try|test)_wait\S*\s+([^\s,]+),/.exec(text);
+  const over = wait ? `setp.eq.u32 ${wait[1]}, 0, 0;` : "";
+  return over + text.replace(/[^\n]/g, " ").slice(over.length);
+}
 
 /** The text with blanks in place of the sites, and with edits: every line keeps its number. */
 export function edited(text, sites, edits = []) {

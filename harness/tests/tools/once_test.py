@@ -32,6 +32,8 @@ class OnceTest(unittest.TestCase):
         texts = self.sources("cli", "capi")
         shared = [name for name in texts if Path(name).stem in SHARED]
         flags = declared(*(texts.pop(name) for name in shared))
+        fields = (HARNESS.parent / "kernels" / "problem.h").read_text(encoding="utf-8")
+        flags |= set(re.findall(r'\.option = "(--[a-z-]+)"', fields))
         self.assertTrue({"--batch", "--seq", "--dim", "--causal", "--device", "--tile"} <= flags)
         twice = {name: declared(text) & flags for name, text in texts.items()}
         self.assertEqual({name: found for name, found in twice.items() if found}, {})

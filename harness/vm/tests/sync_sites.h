@@ -83,10 +83,19 @@ inline std::vector<SyncSite> find_sites(const Module& module, const std::string&
   return sites;
 }
 
-/// The text with blanks in place of a site: every line keeps its number.
+/// The text with blanks in place of a site: every line keeps its number. A wait for an mbarrier
+/// that tells its loop whether it is over tells it so at once.
 inline std::string without(std::string text, const SyncSite& site) {
+  const std::string gone = text.substr(site.begin, site.end - site.begin);
   for (size_t i = site.begin; i < site.end; ++i) {
     if (text[i] != '\n') text[i] = ' ';
+  }
+  if (site.opcode.starts_with("mbarrier.try_wait") ||
+      site.opcode.starts_with("mbarrier.test_wait")) {
+    const size_t done = gone.find_first_not_of(" \t", gone.find(site.opcode) + site.opcode.size());
+    const std::string over =
+        "setp.eq.u32 " + gone.substr(done, gone.find(',', done) - done) + ", 0, 0;";
+    text.replace(site.begin, over.size(), over);
   }
   return text;
 }
