@@ -429,105 +429,6 @@ def guard() -> Canvas:
 
 
 # A warp's two rows in a step of 28b: reference m, scores of four keys.
-LARGEST = 2.0**15  # of a sum that is not repaired
-GUARDED = (("row A", 3.0, (3.0, 2.0, 1.0, 4.0)), ("row B", 3.0, (5.0, 20.0, 1.0, 3.0)))
-
-
-def repair() -> Canvas:
-    """What the warp of 28b does where a row's sum is above 2^15, by numbers."""
-    canvas, y = begin(
-        "28b: a row is repaired in place",
-        "Two rows of one warp, four scores each. Row A has P of at most 2 and a sum of 3.75. Row B "
-        "has a P of 2 to the power of 17: its sum is above 2 to the power of 15. The repair "
-        "multiplies P, O and l of row B by 2 to the power of -17 and raises m by 17. Row A is "
-        "multiplied by 1.",
-        note="Two rows of one warp, four keys; scores in powers of two.",
-    )
-    left, cell, gap = 82.0, 41.0, 14.0
-    weights = [[2 ** (score - m) for score in scores] for _, m, scores in GUARDED]
-    sums = [sum(row) for row in weights]
-    shifts = [int(math.log2(each)) if each > LARGEST else 0 for each in sums]
-    starts = [left + place * (4 * cell + gap) for place in range(2)]
-
-    def heading(text: str) -> None:
-        nonlocal y
-        canvas.line([(14, y - 12), (426, y - 12)])
-        canvas.text(14, y, text, size=SMALL, bold=True)
-        y += 14
-
-    def cells(name: str, rows: Sequence[Sequence[float]], fills: Sequence[str]) -> None:
-        nonlocal y
-        canvas.text(14, y + 12, name, size=SMALL)
-        for start, row, fill in zip(starts, rows, fills, strict=True):
-            for place, value in enumerate(row):
-                hue = "red-soft" if value > LARGEST else fill
-                canvas.cell(start + place * cell, y, cell, 24, power(value), hue, size=11.5)
-        y += 30
-
-    def sentences(name: str, texts: Sequence[str], hues: Sequence[str]) -> None:
-        nonlocal y
-        canvas.text(14, y + 6, name, size=SMALL)
-        for start, text, hue in zip(starts, texts, hues, strict=True):
-            canvas.text(start, y + 6, text, hue, size=SMALL)
-        y += 20
-
-    y += 12
-    for start, (name, _, _) in zip(starts, GUARDED, strict=True):
-        canvas.text(start, y, name, "muted", size=SMALL, bold=True)
-    heading("before")
-    for place, (start, (_, _, scores)) in enumerate(zip(starts, GUARDED, strict=True)):
-        if place == 0:
-            canvas.text(14, y + 12, "score s", size=SMALL)
-        for at, score in enumerate(scores):
-            canvas.cell(start + at * cell, y, cell, 24, f"{score:g}", "blue-soft")
-    y += 30
-    sentences("m", [f"{m:g}" for _, m, _ in GUARDED], ["ink", "ink"])
-    cells("2^(s-m)", weights, ("violet-soft", "violet-soft"))
-    y += 18
-    heading("detected")
-    sentences(
-        "sum",
-        [f"{each:g}" if each < LARGEST else f"{each:,.2f} > 2^15" for each in sums],
-        ["green", "red"],
-    )
-    canvas.text(14, y + 6, "One row is enough: the whole warp enters the repair.", size=SMALL)
-    y += 38
-    heading("repaired")
-    sentences("factor", ["1" if e == 0 else f"2^-{e}" for e in shifts], ["ink", "ink"])
-    cells(
-        "P'",
-        [[each * 2.0**-e for each in row] for row, e in zip(weights, shifts, strict=True)],
-        ("green-soft", "green-soft"),
-    )
-    sentences("O', l'", ["O, l", f"2^-{shifts[1]} O, 2^-{shifts[1]} l"], ["ink", "ink"])
-    sentences(
-        "m'",
-        [
-            f"{m:g}" if e == 0 else f"{m:g} + {e} = {m + e:g}"
-            for (_, m, _), e in zip(GUARDED, shifts, strict=True)
-        ],
-        ["ink", "ink"],
-    )
-    y = canvas.lines(
-        14,
-        y + 16,
-        [
-            "Row A keeps its bits: a factor of 1 changes none.",
-            "Row B is exact: 2^-17 changes exponents only, and the",
-            "factor cancels in O / l. Its largest P is now 1: it fits.",
-        ],
-        "muted",
-        size=SMALL,
-    )
-    return canvas
-
-
-def power(value: float) -> str:
-    """A power of two as one, where it would be long."""
-    exponent = math.log2(value)
-    return f"{value:g}" if -3 < exponent < 10 else f"2^{exponent:g}"
-
-
 FIGURES = {
     "passes": passes,
     "thread_per_row": thread_per_row,
@@ -537,5 +438,4 @@ FIGURES = {
     "lazy": lazy,
     "rarely": rarely,
     "guard": guard,
-    "repair": repair,
 }

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import decode
-from attention_figures import SCORES, VALUES, direct
 from canvas import HUES, SMALL, Canvas, begin
 from ladder import Results, Row, read_json
 from layouts import SHOWN_LANE, facts, pairs_of_accumulator
@@ -164,83 +163,6 @@ def reads() -> Canvas:
 def shares(tiles: int, splits: int) -> list[range]:
     """Tiles of each part, as 43 to 45 compute them."""
     return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
-
-
-def split() -> Canvas:
-    scores, values = sum(SCORES, ()), sum(VALUES, ())
-    parts = shares(len(scores), 3)
-    canvas, y = begin(
-        "43: parts merged by their log-sum-exps",
-        "Six keys in three parts of two. Each part has its own output O and the base-2 logarithm "
-        "L of its sum of exponentials. The parts weigh 2 to the power of L minus the largest L; "
-        "the merged output equals that of all six keys at once.",
-        note="Each part: a thread block. Numbers as in the online softmax.",
-    )
-    found = []
-    width = 134.0
-    for index, part in enumerate(parts):
-        x = 14 + index * (width + 5)
-        weights = [math.exp(scores[key]) for key in part]
-        total = sum(weights)
-        output = sum(w * values[key] for w, key in zip(weights, part, strict=True)) / total
-        found.append((math.log2(total), output))
-        canvas.text(x, y + 6, f"block {index}", size=SMALL, bold=True)
-        for place, key in enumerate(part):
-            at = x + place * width / 2
-            canvas.cell(at, y + 18, width / 2, 22, f"s = {scores[key]:g}", "blue-soft")
-            canvas.cell(at, y + 42, width / 2, 22, f"v = {values[key]:g}", "orange-soft")
-        hue = f"{HUES[2 + index]}-soft"
-        canvas.cell(x, y + 72, width, 24, f"O = {output:.3f}", hue)
-        canvas.cell(x, y + 98, width, 24, f"L = {found[-1][0]:.4f}", hue)
-        canvas.line([(x + width / 2, y + 124), (x + width / 2, y + 146)], "muted", arrow=True)
-    y += 148
-    most = max(log for log, _ in found)
-    weights = [2 ** (log - most) for log, _ in found]
-    canvas.text(14, y + 8, "the merge", size=SMALL, bold=True)
-    canvas.text(14, y + 28, f"largest L = {most:.4f}; weights 2^(L - {most:.4f}):", size=SMALL)
-    for index, weight in enumerate(weights):
-        x = 14 + index * (width + 5)
-        canvas.cell(x, y + 40, width, 24, f"{weight:.4f}", f"{HUES[2 + index]}-soft")
-    merged = sum(w * o for w, (_, o) in zip(weights, found, strict=True)) / sum(weights)
-    assert abs(merged - direct()) < 1e-12
-    products = " + ".join(f"{w:.3f} x {o:.2f}" for w, (_, o) in zip(weights, found, strict=True))
-    canvas.rect(14, y + 74, 412, 62, "green-soft")
-    canvas.text(24, y + 88, f"({products})", size=SMALL)
-    canvas.text(24, y + 106, f"/ {sum(weights):.4f} = {merged:.3f}", bold=True)
-    canvas.text(24, y + 125, f"all six keys at once: {direct():.3f}", size=SMALL)
-    return canvas
-
-
-def grids() -> Canvas:
-    """Thread blocks of 41 and 43 on the card, one sequence of 8192 keys."""
-    plans, sms = decode_facts()["plans"], card().document["device"]["sms"]
-    canvas, y = begin(
-        "43: one sequence on all SMs",
-        "A card of 132 SMs as squares. In 41 one sequence with 8 heads of K and V has 8 thread "
-        "blocks: 8 SMs have work. In 43 the keys of each head are split over 66 blocks: 528 "
-        "blocks, four on every SM.",
-        note="One square: an SM. 8192 keys, 8 heads of K and V.",
-    )
-    across, size = 22, 18.5
-    for rung in ("41", "43"):
-        grid = plans[rung][0]["grid"]
-        blocks = math.prod(grid)
-        tiles = 8192 // tile_keys(rung)
-        each = math.ceil(tiles / grid[0])
-        text = f"{blocks} thread blocks, {each} tiles each"
-        canvas.text(14, y + 6, rung, bold=True)
-        canvas.text(44, y + 6, text, size=SMALL)
-        y += 20
-        for sm in range(sms):
-            on = blocks // sms + (sm < blocks % sms)
-            at = 14 + sm % across * (size + 0.2), y + sm // across * size
-            canvas.rect(*at, size - 1.5, size - 1.5, "green" if on else "grey-soft")
-            if on:
-                middle = at[0] + size / 2 - 0.7, at[1] + size / 2 - 0.7
-                canvas.text(*middle, str(on), "paper", size=BRIEF, anchor="middle")
-        y += sms // across * size + 16
-    canvas.text(14, y, "Number: thread blocks of the launch on this SM.", "muted", size=SMALL)
-    return canvas
 
 
 def atomic_inc(value: int, limit: int) -> int:
@@ -760,69 +682,9 @@ def bits() -> Canvas:
     return canvas
 
 
-def bytes_in(canvas: Canvas, y: float, text: str, cells: Sequence[tuple[int, int]]) -> float:
-    """A row of cells: the column that stands there, in the colour of its lane."""
-    unit, left = 25.6, 14.0
-    canvas.text(left, y + 6, text, size=SMALL)
-    for place, (column, hue) in enumerate(cells):
-        x = left + place * unit
-        canvas.cell(x, y + 18, unit - 1, 24, str(column), f"{HUES[hue]}-soft", size=BRIEF)
-    return y + 52
-
-
-def bytes_of_k() -> Canvas:
-    """Which column of K stands where, from the machine's fragments and the kernel's widen()."""
-    even_odd = {0: (0, 2), 1: (1, 3)}  # bytes of four in the register of widen()
-    a = facts()["mma"]["a"]
-    canvas, y = begin(
-        "52: K: any order, if Q has the same",
-        "A row of K: 16 bytes, four for each of four lanes. After widen() register a0 has the first "
-        "and third byte of each lane and a2 the second and fourth, so that the places 0 to 15 of the "
-        "sum are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15.",
-        note="Colour: lane. Number: column of K.",
-    )
-    # Of the lanes 0 to 3, which have row 0, lane t has the bytes 4 t to 4 t + 3.
-    places = {}
-    for lane in range(4):
-        for register, byte in ((0, even_odd[0]), (2, even_odd[1])):
-            for (row, k), of in zip(a[lane][register], byte, strict=True):
-                assert row == 0
-                places[k] = (4 * lane + of, lane)
-    text = "16 bytes of a key, 4 for each of lanes 0 to 3"
-    y = bytes_in(canvas, y, text, [(c, c // 4) for c in range(16)])
-    text = "places of the sum: 0 to 7 in a0, 8 to 15 in a2"
-    bytes_in(canvas, y, text, [places[k] for k in range(16)])
-    return canvas
-
-
-def bytes_of_v() -> Canvas:
-    """The same of V, transposed: lane 4 g has the columns 2 g and 2 g + 1 of its keys."""
-    a = facts()["mma"]["a"]
-    canvas, y = begin(
-        "52: V: any order, if O is put right",
-        "A key of V: 16 bytes, two for each of eight lanes. Row g of the result is column 2 g, row "
-        "g + 8 is column 2 g + 1: the rows 0 to 15 are the columns 0 2 4 6 8 10 12 14 1 3 5 7 9 11 "
-        "13 15.",
-        note="Colour: lane. Number: column of V.",
-    )
-    rows = {}
-    for lane in range(0, 32, 4):
-        for register, half in ((0, 0), (1, 1)):
-            ((row, _), (same, _)) = a[lane][register]
-            assert row == same
-            rows[row] = (lane // 2 + half, lane // 4)
-    text = "16 bytes of a key, 2 for each of 8 lanes"
-    y = bytes_in(canvas, y, text, [(c, c // 2) for c in range(16)])
-    text = "rows of the result: 0 to 7 in a0, 8 to 15 in a1"
-    bytes_in(canvas, y, text, [rows[r] for r in range(16)])
-    return canvas
-
-
 FIGURES = {
     "decode_lanes": lanes,
     "decode_reads": reads,
-    "decode_grids": grids,
-    "decode_split": split,
     "decode_last": last,
     "decode_ring": ring,
     "decode_operands": operands,
@@ -833,6 +695,4 @@ FIGURES = {
     "decode_rows": rows,
     "decode_one": one,
     "decode_bits": bits,
-    "decode_bytes_k": bytes_of_k,
-    "decode_bytes_v": bytes_of_v,
 }

@@ -75,35 +75,6 @@ def pyramid() -> Canvas:
 
 
 # Tensor -> where it is while the kernel works, by rung. R registers, S shared memory, M device memory.
-PLACES = {
-    "a0": "SSSMMR",
-    "a3": "SSSRSR",
-    "06": "SSSRRR",
-    "33": "RSSRRR",
-}
-TIERS = {"M": ("device", "orange"), "S": ("shared", "green"), "R": ("registers", "violet")}
-
-
-def places() -> Canvas:
-    canvas, y = begin(
-        "Where a tile lives while it is used",
-        "A table of Q, K, V, S, P and O in rungs a0, a3, 06 and 33. In a0 S and P are in device "
-        "memory. In a3 P is in shared memory. From 01 on S, P and O are in registers; in 33 Q too.",
-        note="Every tensor starts or ends in device memory.",
-    )
-    for column, rung in enumerate(PLACES):
-        canvas.text(96 + column * 88, y + 6, rung, anchor="middle", bold=True)
-    y += 20
-    for row, tensor in enumerate("QKVSPO"):
-        canvas.text(24, y + 13, tensor, bold=True)
-        for column, tiers in enumerate(PLACES.values()):
-            name, hue = TIERS[tiers[row]]
-            canvas.cell(54 + column * 88, y, 84, 26, name, f"{hue}-soft")
-        y += 28
-    canvas.text(14, y + 12, "S and P: N x N in a0, one tile in the others.", "muted", size=SMALL)
-    return canvas
-
-
 @functools.cache
 def counted_results() -> Results:
     return Results.load(COUNTS)
@@ -301,7 +272,6 @@ def reads_of_warps() -> Canvas:
 
 FIGURES = {
     "pyramid": pyramid,
-    "places": places,
     "traffic": traffic,
     "coalescing": coalescing,
     "operands": operands,

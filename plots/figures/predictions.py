@@ -54,73 +54,6 @@ def told(canvas: Canvas, y: float, lines: Sequence[str]) -> Canvas:
     return canvas
 
 
-def a0_times() -> Canvas:
-    """Milliseconds of each unit in the three kernels of a0, at the shape that the chapter predicts."""
-    canvas, y = begin(
-        "a0: how long each unit is busy",
-        "Shared memory 3.7 and 3.6 milliseconds for the two products, the FP32 lanes 2.1 and 2.1, "
-        "device memory 6.3 for seven passes over S, five of them by the softmax. One after the other, "
-        "the products and the passes take 14.",
-        note="B = 4, H = 16, N = 4096, d = 64, in milliseconds.",
-    )
-    scores = 4 * 16 * 4096**2
-    cycle = scores / 32 / SMS / CLOCK * 1e3  # ms of one cycle for each 32 scores
-    lanes = DIM / QUARTERS * cycle  # of each product
-    # Cycles for the lanes' 4: 4 + 2 of loads and those of the stores.
-    first, second = (DIM / QUARTERS / 4 * cycles for cycles in (7.0, 6.75))
-    require("a0", "shared_load_wavefronts", 2 * DIM / QUARTERS / 4 * 6)
-    require("a0", "shared_store_wavefronts", first + second - 48)
-    shared = (first * cycle, second * cycle)
-    passed = scores * 4 / 4.8e12 * 1e3
-    memory, both = 7 * passed, sum(shared)
-    products = [("Q K\u1d40", shared[0], "green"), ("P V", shared[1], "green")]
-    moves = [("S", passed, "orange"), ("softmax", 5 * passed, "orange"), ("P", passed, "orange")]
-    rows: list[Row] = [
-        ("FP32 lanes", [("Q K\u1d40", lanes, "blue"), ("P V", lanes, "blue")], f"{2 * lanes:.1f}"),
-        ("shared memory", products, f"{both:.1f}"),
-        ("device memory", moves, f"{memory:.1f}"),
-        (
-            "one after\nthe other",
-            [("products", both, "green"), ("7 passes", memory, "orange")],
-            f"{both + memory:.0f}",
-        ),
-    ]
-    y = draw_bars(canvas, y, rows, both + memory)
-    return told(canvas, y, ("The lanes are done long before the memories are.",))
-
-
-def a1_cycles() -> Canvas:
-    """Cycles of a warp of a1 for four columns of d and 16 keys."""
-    q, tile = 4, 16 * BROADCAST
-    require("a1", "shared_load_wavefronts", q + 2 * tile)
-    loads, products = 1 + 16 + 16, 2 * 16 * 4
-    require("a1", "load_shared", loads)
-    issue, lanes = (products + loads) / QUARTERS, products / QUARTERS
-    canvas, y = begin(
-        "a1: how long each unit is busy",
-        "For four columns of d and 16 keys: the FP32 lanes 32 cycles, the issue of 161 instructions "
-        "40, shared memory 68, of which q takes 4, K 32 and V 32. If every load took four cycles, "
-        "132.",
-        note="A warp, 4 columns of d and 16 keys, in cycles of the SM.",
-    )
-    rows: list[Row] = [
-        ("FP32 lanes", [(f"{products} FMA", lanes, "blue")], f"{lanes:.0f}"),
-        ("issue", [(f"{products + loads} instr.", issue, "violet")], f"{issue:.0f}"),
-        (
-            "shared memory",
-            [("", q, "red"), (f"K {tile}", tile, "green"), (f"V {tile}", tile, "teal")],
-            f"{q + 2 * tile}",
-        ),
-        ("or, four cycles\na load", [("", 4 * loads, "")], f"{4 * loads}"),
-    ]
-    y = draw_bars(canvas, y, rows, 4.0 * loads)
-    lines = (
-        "Red: q, 4. Every row of K and V is a broadcast of two cycles;",
-        "dashed: if the way to the registers decides, not the wavefronts.",
-    )
-    return told(canvas, y, lines)
-
-
 def a3_cycles() -> Canvas:
     """Cycles of a warp of a3 for a tile of 8 rows and 32 keys."""
     warps = 8  # times 32 scores
@@ -163,4 +96,4 @@ def a3_cycles() -> Canvas:
     return told(canvas, y, lines)
 
 
-FIGURES = {"a0_times": a0_times, "a1_cycles": a1_cycles, "a3_cycles": a3_cycles}
+FIGURES = {"a3_cycles": a3_cycles}

@@ -231,7 +231,7 @@ class BenchTest(support.FolderTest):
             if file in ("h200/fp32", "h200/small"):
                 shape = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
                 quoted.add((f"{Path(file).name}.json", *map(str, shape)))
-        self.assertGreater(len(quoted), 10)
+        self.assertGreater(len(quoted), 5)
         self.assertEqual(quoted - measured, set())
 
     def test_a_refusal_stops(self) -> None:
