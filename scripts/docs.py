@@ -33,7 +33,6 @@ or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they ar
   <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
                                          one mma (without tensor cores per 32 scores), and the parent's
   <!-- table:ncu ncu -->                 these counts against an H200's hardware counters; ncu_decode
-  <!-- table:mutants -->                 wrong outputs that the check rejects (fa check --mutants)
       ... generated ... <!-- /table -->
 
 The key of a number in a sentence is a comment directly behind it; a new number begins as ?:
@@ -106,7 +105,6 @@ TABLES: dict[str, Callable[..., str]] = {
     "rates": results.rates_table,
     "spread": results.spread_table,
     "intensity": results.intensity_table,
-    "mutants": evidence.mutants_table,
     "sass": evidence.sass_table,
     "counts": evidence.counts_table,
     "ncu": evidence.ncu_table,
@@ -256,16 +254,13 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     action.add_argument("--write", action="store_true", help="bring everything up to date")
     action.add_argument("--check", action="store_true", help="exit 1 when something is not")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
-    parser.add_argument(
-        "--mutants", type=Path, metavar="FILE", help="what fa check --mutants printed (default: run it)"
-    )
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
-        site = Site(REPOSITORY, Catalogue.load(arguments.catalogue), arguments.mutants)
+        site = Site(REPOSITORY, Catalogue.load(arguments.catalogue))
         code = check(site) if arguments.check else write(site, arguments.catalogue)
     except (LadderError, OSError) as error:
         print(f"docs.py: error: {error}", file=sys.stderr)

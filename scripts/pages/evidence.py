@@ -15,16 +15,6 @@ from pages.numbers import counted_problem, counted_row, grouped, loop_counts
 from pages.results import markdown_table
 from pages.site import COUNTS, NOTHING, Site
 
-
-
-
-def mutants_table(site: Site, page: Path) -> str:
-    """Made on the CPU by the program itself."""
-    if site.mutants is None:
-        return ladder.run_fa("check", "--mutants")
-    return ladder.read_bytes(site.mutants).decode()
-
-
 # Those that none of a table's loops has are left out of it.
 SASS_KINDS = ("HMMA", "HGMMA", "LDSM", "LDGSTS", "UTMALDG", "SYNCS", "MUFU", "FFMA", "FMUL")
 SASS_KINDS += ("FADD", "HADD2", "FMNMX", "F2FP", "R2UR")

@@ -45,7 +45,6 @@ class Site:
 
     root: Path
     catalogue: Catalogue
-    mutants: Path | None = None  # what fa check --mutants printed; None: run it
     errors: list[str] = field(default_factory=list)
     loaded: dict[str, Results] = field(default_factory=dict)
 
