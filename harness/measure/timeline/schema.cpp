@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 #include "harness/environment/build.h"
@@ -31,7 +32,7 @@ constexpr std::array kKinds{
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   for (const Kind& kind : kKinds) {
     if (argc != 2 || argv[1] != kind.name) continue;
     fa::Json document = fa::read_json(fa::source_path(kind.rules)).value();
@@ -45,4 +46,7 @@ int main(int argc, char** argv) {
   }
   fmt::print(stderr, "fa_schema results, limits, occupancy or timeline\n");
   return 2;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "fa_schema: error: {}\n", error.what());
+  return 3;
 }
