@@ -24,7 +24,7 @@ struct TmaParameters {
   const CUtensorMap& O_rows;     ///< O in such boxes of 16 rows (34 and up)
   half* O;                       ///< [batch, heads, seq_q, head_dim]
   float* LSE;                    ///< [batch, heads, seq_q], or null
-  const half* keys;              ///< K once more, for loads of single elements (28 and up)
+  const half* keys;              ///< K once more, for loads of single elements (28b and up)
   unsigned* counter;             ///< zeros, and zeros again after the launch; null before 33
   int heads;                     ///< batch x heads
   int group;                     ///< of them those that share a head of K and V (31 and up)

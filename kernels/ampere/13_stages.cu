@@ -1,10 +1,10 @@
 // 13_stages
-// Idea: two stages of K and V in shared memory. A step needs one barrier instead of two, and
+// Idea: two stages of K and V in shared memory. An iteration needs one barrier, not two, and
 // nothing waits between its two products.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + 2 stages of K 16 KB + V 16 KB at head_dim 128
-// Expected effect   small: 1 barrier of 2. But Q K^T and P V may now take turns within a step.
+// Expected effect   small: one barrier of two, and no wait between Q K^T and P V.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"

@@ -1,7 +1,7 @@
 // 24_overlap
-// Idea: inside a warpgroup, the next Q K^T and this P V are in flight together: the softmax of step
-// j runs while the tensor cores compute P V of step j - 1. (29_pinned shows what ptxas makes of
-// that.)
+// Idea: inside a warpgroup, the next Q K^T and this P V are in flight together. In the source the
+// softmax of iteration j runs while the tensor cores compute P V of iteration j - 1; ptxas moves
+// the exponentials behind that product, which 29_pinned prevents.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
