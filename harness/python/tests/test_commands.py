@@ -142,12 +142,13 @@ def program(*words: str, build: Path, repository: Path) -> subprocess.Popen[byte
         [sys.executable, "-m", "flash_ladder", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        pipesize=4096,
         env=environment,
     )
 
 
 def test_a_reader_that_leaves_is_no_error(build: Path, repository: Path) -> None:
-    """`fa list --json | head -1`: a pipe holds less than the list."""
+    """`fa list --json | head -1`: the pipe holds less than the list."""
     process = program("list", "--json", build=build, repository=repository)
     assert process.stdout is not None and process.stderr is not None
     assert process.stdout.readline() == b"{\n"
