@@ -21,16 +21,16 @@ namespace fa {
 /// What the kernels from 20 on are given.
 struct TmaParameters {
   const CUtensorMap &Q, &K, &V;  ///< boxes of 64 columns, all panels of a tile in one copy
-  const CUtensorMap& O_rows;     ///< O in such boxes of 16 rows (34 and up)
+  const CUtensorMap& O_rows;     ///< O in such boxes of 16 rows (33 and up)
   half* O;                       ///< [batch, heads, seq_q, head_dim]
   float* LSE;                    ///< [batch, heads, seq_q], or null
-  const half* keys;              ///< K once more, for loads of single elements (28b and up)
-  unsigned* counter;             ///< zeros, and zeros again after the launch; null before 33
+  const half* keys;              ///< K once more, for loads of single elements (28 and up)
+  unsigned* counter;             ///< zeros, and zeros again after the launch; null before 32
   int heads;                     ///< batch x heads
   int group;                     ///< of them those that share a head of K and V (31 and up)
-  int section;                   ///< heads whose tiles are handed out together (33 and up)
+  int section;                   ///< heads whose tiles are handed out together (32 and up)
   int seq_q, seq_kv;
-  int causal;        ///< 0 or 1, bottom-right aligned (31 and up)
+  int causal;        ///< 0 or 1, bottom-right aligned (30 and up)
   float scale_log2;  ///< softmax scale times log2(e)
 };
 
@@ -41,9 +41,9 @@ struct DecodeParameters {
   float* LSE;             ///< [batch, heads, seq_q], or null
   const int* lengths;     ///< keys of each batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
-  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but in 52
-  float* parts;           ///< O and LSE of each split (43 and up)
-  unsigned* counter;      ///< zeros, and zeros again after the launch (43 and up)
+  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but in 51
+  float* parts;           ///< O and LSE of each split (42 and up)
+  unsigned* counter;      ///< zeros, and zeros again after the launch (42 and up)
   int batch;
   int heads;  ///< rows of Q of a batch entry: its heads, from 48 on times seq_q
   int group;  ///< of them those that share a head of K and V, one after another
@@ -51,7 +51,7 @@ struct DecodeParameters {
   int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
   int page;          ///< keys of a page (47 and up), seq_kv without pages
   int page_bits;     ///< its logarithm, 31 without pages
-  int splits;        ///< parts of the keys of a head (43 and up)
+  int splits;        ///< parts of the keys of a head (42 and up)
   float scale_log2;  ///< softmax scale times log2(e)
 };
 

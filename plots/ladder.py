@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the charts and the documentation read: a result file and the catalogue of rungs.
+"""What the charts and the documentation read: results and the catalogue of rungs.
 
-Results are the JSON files that `fa bench` writes (harness/results/row.h), the catalogue
-is the output of `fa list --json`. Nothing here knows a rung by name.
+A run is a JSON file that `fa bench` writes (harness/results/row.h): one process on one card. A result
+set is a folder of runs; a single file is read too. The catalogue is the output of `fa list --json`.
+Nothing here knows a rung by name.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import hashlib
 import json
 import math
 import os
+import statistics
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,6 +66,76 @@ def read_bytes(path: Path) -> bytes:
 def read_json(path: Path, what: str, take: Callable[[Any], T]) -> T:
     """parse_json() of a file."""
     return parse_json(read_bytes(path), path, what, take)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+# What the headers of all runs of a set agree on.
+SAME = (("generator", "git_sha"), ("generator", "nvcc"), ("device", "name"), ("policy", "l2"))
+
+
+def located(path: Path) -> Path:
+    """The folder of runs NAME in the place of NAME.json, where there is one."""
+    folder = path.with_suffix("")
+    if path.suffix != ".json" or not folder.is_dir():
+        return path
+    if path.exists():
+        raise LadderError(f"{path} stands beside the folder of runs {folder.name}: remove one of them")
+    return folder
+
+
+def run_files(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise LadderError(f"cannot read {folder}: a folder without runs")
+    return files
+
+
+def load_runs(folder: Path, load: Callable[[Path], T]) -> tuple[T, ...]:
+    """load() of each file, which has a `document`. LadderError where their headers differ."""
+    runs: dict[Path, Any] = {path: load(path) for path in run_files(folder)}
+    first = next(iter(runs))
+    for path, run in runs.items():
+        for part, name in SAME:
+            own, other = (each.document.get(part, {}).get(name) for each in (run, runs[first]))
+            if own != other:
+                differs = f"{first.name} has {other}, {path.name} has {own}"
+                raise LadderError(f"{folder}: runs of different {part}.{name}: {differs}")
+    return tuple(runs.values())
+
+
+def card_of(run: Any) -> str:
+    """By the header, which may not say; else by the name of the file: card1_run3.json."""
+    return str(run.document["device"].get("uuid") or run.path.stem.partition("_")[0])
+
+
+def runs_text(runs: Sequence[Any]) -> str:
+    """ "10 runs on 2 cards"; empty for a single file."""
+    cards = {card_of(run) for run in runs}
+    numbers = ((len(runs), "run"), (len(cards), "card"))
+    return " on ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in numbers if count)
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file, or of all runs of a folder and their names."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    text = "".join(f"{each.name} {sha256_of(each)}\n" for each in run_files(path))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mean(values: Sequence[Any]) -> Any:
+    """Of numbers, of the numbers of objects and of those of lists, each; all else is as in the first."""
+    first = values[0]
+    if all(each == first for each in values):
+        return first
+    if all(isinstance(each, dict) for each in values):
+        return {name: mean([each.get(name) for each in values]) for name in first}
+    if all(isinstance(each, list) and len(each) == len(first) for each in values):
+        return [mean(each) for each in zip(*values)]
+    if all(type(each) in (int, float) for each in values):
+        return statistics.fmean(values)
+    return None if None in values else first
 
 
 # --- problems -------------------------------------------------------------------------------------
@@ -178,6 +251,7 @@ MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is j
 FEW_QUERIES = 16  # new ones, against a cache
 DECODE = "decode"  # the family of new queries against a cache, judged by these
 DECODE_PROBLEMS = ("16,32/8,1/8192,128", "1,32/8,1/8192,128")
+DECODE_LENGTHS = "64,32/8,1/32768,128"  # and this with random lengths
 
 # --- results --------------------------------------------------------------------------------------
 
@@ -214,6 +288,11 @@ class Row:
         )
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What the rows of several runs are joined by."""
+        return self.kind, self.id, self.variant, self.ablation, self.problem
+
+    @property
     def gbs_back_to_back(self) -> float | None:
         """The bytes of `gbs` over the time without gaps."""
         time, gbs = self.data.get("time_ms"), self.data.get("gbs")
@@ -239,6 +318,21 @@ class Row:
         )
 
 
+MISSING_IN_A_RUN = "missing"  # the status of a row that some run of the set does not have
+
+
+def joined(rows: Sequence[Row | None]) -> Row:
+    """A row of all runs: the mean of each number, of p10 and p90 too, so that they are those of a
+    typical run. A row that failed in a run, or that one does not have, is not timed."""
+    known = [row for row in rows if row]
+    failed = [row for row in known if row.status != "ok"]
+    if failed:
+        return failed[0]
+    if len(known) < len(rows):
+        return replace(known[0], status=MISSING_IN_A_RUN)
+    return replace(known[0], data=mean([row.data for row in known]))
+
+
 # What captions say of a result file.
 SAID = (("device", "name"), ("device", "kind"), ("generator", "git_sha"))
 
@@ -247,11 +341,23 @@ SAID = (("device", "name"), ("device", "kind"), ("generator", "git_sha"))
 class Results:
     path: Path
     sha256: str
-    document: Mapping[str, Any]
+    document: Mapping[str, Any]  # of a set: that of its first run
     rows: tuple[Row, ...]
+    runs: tuple[Results, ...] = ()  # of a set; empty for a single file
 
     @staticmethod
     def load(path: Path) -> Results:
+        """A run's file, or a folder of runs; NAME.json may be the folder NAME."""
+        path = located(path)
+        if not path.is_dir():
+            return Results.load_run(path)
+        runs = load_runs(path, Results.load_run)
+        keys = dict.fromkeys(row.key for run in runs for row in run.rows)
+        rows = tuple(joined([run.by_key.get(key) for run in runs]) for key in keys)
+        return Results(path, sha256_of(path), runs[0].document, rows, runs)
+
+    @staticmethod
+    def load_run(path: Path) -> Results:
         raw = read_bytes(path)
 
         def take(document: Any) -> Results:
@@ -266,13 +372,17 @@ class Results:
 
         return parse_json(raw, path, "a result file", take)
 
+    @cached_property
+    def by_key(self) -> dict[tuple[object, ...], Row]:
+        return {row.key: row for row in reversed(self.rows)}
+
     @property
     def gpu(self) -> str:
         return str(self.document["device"]["name"])
 
     @property
     def name(self) -> str:
-        """The file as the repository names it, for captions."""
+        """The file or folder as the repository names it, for captions."""
         path = self.path.resolve()
         return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
 
@@ -366,11 +476,6 @@ class Rung:
         return f"{self.id} {self.short_name}"
 
     @property
-    def is_between(self) -> bool:
-        """A step between two numbers: 20b."""
-        return self.id[-1].isalpha()
-
-    @property
     def dtype(self) -> str:
         return str(self.data["dtype"])
 
@@ -446,38 +551,123 @@ def run_fa(*arguments: str) -> str:
 # --- comparisons that charts and tables share -----------------------------------------------------
 
 
-def timed_parent(rung: Rung, catalogue: Catalogue, results: Results) -> Rung | None:
-    """The parent; a step between two numbers that has no time is passed over."""
-    timed = {row.id for row in results.timed() if not row.ablation}
-    parent = catalogue.find(rung.parent)
-    while parent is not None and parent.is_between and parent.id not in timed:
-        parent = catalogue.find(parent.parent)
-    return parent
+# 95 % of Student's t are within this, by degrees of freedom from 1.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+STUDENT += (2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)
+STUDENT += (2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
+
+Metric = Callable[[Row], float | None]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over runs, and where it is with 95 % confidence."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        return (self.high - self.low) / 2
+
+    @property
+    def is_exact(self) -> bool:
+        """The same in every run: counts, or a row beside itself."""
+        return self.low == self.high
+
+    @property
+    def has_one(self) -> bool:
+        """As a ratio: no difference."""
+        return self.low <= 1 <= self.high
+
+
+def half_width(values: Sequence[float]) -> float:
+    degrees = len(values) - 1
+    t = STUDENT[degrees - 1] if degrees <= len(STUDENT) else 1.96 + 2.4 / degrees
+    return t * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def interval(values: Sequence[float], cards: Sequence[str]) -> Interval | None:
+    """The geometric mean of a value for each run, and its interval: Student's t on the logarithms. Of
+    three cards or more, the wider of those from all runs and from the cards' means; of two cards, that
+    from all runs, for two means tell next to nothing (t is 12.7). None with less than two runs."""
+    if len(values) < 2 or min(values) <= 0:
+        return None
+    by_card: dict[str, list[float]] = {}
+    for value, card in zip(values, cards, strict=True):
+        by_card.setdefault(card, []).append(math.log(value))
+    logarithms = [each for own in by_card.values() for each in own]
+    half = half_width(logarithms)
+    if len(by_card) >= 3:
+        half = max(half, half_width([statistics.mean(own) for own in by_card.values()]))
+    middle = statistics.mean(logarithms)
+    return Interval(*map(math.exp, (middle, middle - half, middle + half)))
+
+
+def rate(row: Row) -> float:
+    return row.tflops
+
+
+def level(results: Results, row: Row, metric: Metric = rate) -> Interval | None:
+    """Of a row's own number."""
+    values = [metric(run.by_key[row.key]) or 0 for run in results.runs]
+    return interval(values, [card_of(run) for run in results.runs])
+
+
+def ratio(results: Results, row: Row, other: Row, metric: Metric = rate) -> Interval | None:
+    """Of the quotients row / other, each of two rows of the same run; None where that is not known."""
+    return mean_ratio(results, [(row, other)], metric)
+
+
+def mean_ratio(
+    results: Results, pairs: Sequence[tuple[Row, Row]], metric: Metric = rate
+) -> Interval | None:
+    """The same of the geometric mean of several quotients, which each run has one of."""
+
+    def of_run(run: Results) -> float:
+        numbers = [[metric(run.by_key[row.key]) or 0 for row in pair] for pair in pairs]
+        if not all(map(all, numbers)):
+            return 0
+        return statistics.geometric_mean([first / second for first, second in numbers])
+
+    return interval(list(map(of_run, results.runs)), [card_of(run) for run in results.runs])
+
+
+def control(results: Results, id: str, other: str, problem: Problem) -> Interval | None:
+    """Of the rates of two rungs. Where the machine code of their loops is the same, an interval
+    without 1 shows what the runs vary by beyond it."""
+    rows = results.rung(id, problem), results.rung(other, problem)
+    return ratio(results, rows[0], rows[1]) if rows[0] and rows[1] else None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A rung against its timed_parent on one problem: factors of TFLOPS, 1.0 = no change."""
+    """A rung against its parent on one problem: factors of TFLOPS, 1.0 = no change."""
 
     rung: Rung
     row: Row
     parent: Rung
     parent_row: Row
     parent_at_tile: Row | None  # the parent at this rung's tile, where the tile changed
+    change: Interval | None  # of `factor`
+    idea_change: Interval | None
 
     @property
     def factor(self) -> float:
-        return self.row.tflops / self.parent_row.tflops
+        return self.change.mean if self.change else self.row.tflops / self.parent_row.tflops
 
     @property
     def idea_factor(self) -> float:
         """The idea's own share: against the parent at the same tile."""
+        if self.idea_change:
+            return self.idea_change.mean
         return self.row.tflops / (self.parent_at_tile or self.parent_row).tflops
 
 
 def step_of(rung: Rung, catalogue: Catalogue, results: Results, problem: Problem) -> Step | None:
     """None where there is no parent or one of the two has no time."""
-    parent = timed_parent(rung, catalogue, results)
+    parent = catalogue.find(rung.parent)
     row = results.rung(rung.id, problem)
     parent_row = results.rung(parent.id, problem) if parent else None
     if parent is None or row is None or parent_row is None:
@@ -485,7 +675,8 @@ def step_of(rung: Rung, catalogue: Catalogue, results: Results, problem: Problem
     at_tile = None
     if parent_row.variant != row.variant:
         at_tile = results.ablation(parent.id, problem, row.variant)
-    return Step(rung, row, parent, parent_row, at_tile)
+    changes = (ratio(results, row, other) for other in (parent_row, at_tile or parent_row))
+    return Step(rung, row, parent, parent_row, at_tile, *changes)
 
 
 # --- counts of the virtual machine ----------------------------------------------------------------
@@ -539,14 +730,43 @@ PEER_NAMES |= {"triton": "Triton", "cublas": "cuBLAS matmul", "copy": "copy"}
 PEER_NAMES |= {"torch_standard": "PyTorch standard", "torch_efficient": "PyTorch efficient"}
 
 
-def percent(factor: float) -> str:
-    """1.234 -> "+23 %", 7.1 -> "x 7.1": a change against a reference."""
+def percent(factor: float, change: Interval | None = None) -> str:
+    """1.234 -> "+23 %", 7.1 -> "x 7.1": a change against a reference; with its interval, whose mean the
+    factor is, "+23.4 ± 0.3 %"."""
+    margin = "" if change is None or change.is_exact else f" ± {100 * change.half / factor:.1f}"
     if factor >= 3:
-        return f"\N{MULTIPLICATION SIGN} {factor:.1f}"
-    change = 100 * (factor - 1)
-    digits = 0 if abs(change) >= 9.95 else 1
-    sign = "+" if change >= 0 else "\N{MINUS SIGN}"
-    return f"{sign}{abs(change):.{digits}f} %"
+        return f"\N{MULTIPLICATION SIGN} {factor:.1f}{margin}{' %' * bool(margin)}"
+    percents = 100 * (factor - 1)
+    digits = 0 if abs(percents) >= 9.95 else 1
+    if change and margin:
+        digits = decimals(change)
+        margin = f" ± {100 * change.half:.{digits}f}"
+    sign = "+" if percents >= 0 else "\N{MINUS SIGN}"
+    return f"{sign}{abs(percents):.{digits}f}{margin} %"
+
+
+def share(quotient: float, of_runs: Interval | None) -> str:
+    """0.823 -> "82 %"; with its interval "82.3 ± 0.4 %"."""
+    if of_runs is None or of_runs.is_exact:
+        return f"{100 * quotient:.0f} %"
+    digits = decimals(of_runs)
+    return f"{100 * of_runs.mean:.{digits}f} ± {100 * of_runs.half:.{digits}f} %"
+
+
+def decimals(change: Interval) -> int:
+    """Of percents: the fewest, but one, that show the margin and on which side of it no change is."""
+    for digits in (1, 2):
+        percents, margin = (
+            round(100 * each, digits) for each in (abs(change.mean - 1), change.half)
+        )
+        if margin and (percents <= margin) == change.has_one:
+            return digits
+    return 3
+
+
+def timed_text(results: Results) -> str:
+    """What a number of a row is."""
+    return "Means of the runs' medians" if results.runs else "Median of the launches"
 
 
 def policy_text(results: Results) -> str:
@@ -557,8 +777,10 @@ def policy_text(results: Results) -> str:
         str(results.document["policy"].get("l2")), ""
     )
     limit = results.document["device"].get("power_limit")
-    clocks = [row.data["clock_mhz"] for row in results.timed() if row.data.get("clock_mhz")]
+    timed = [row for run in results.runs or (results,) for row in run.timed()]
+    clocks = [row.data["clock_mhz"] for row in timed if row.data.get("clock_mhz")]
     parts = (
+        f"means of {runs_text(results.runs)}, intervals of 95 %" if results.runs else "",
         f"spaced launches, {l2}" if l2 else "spaced launches",
         f"SM clock {number_range(clocks)} MHz under load" if clocks else "",
         f"power limit {limit:.0f} W" if limit else "",
@@ -577,8 +799,8 @@ def source_text(results: Results) -> str:
 
 def limits_sha256(results: Results) -> str:
     """Of the limits of the same card; empty where there are none."""
-    path = results.path.parent / "limits.json"
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    path = located(results.path.parent / "limits.json")
+    return sha256_of(path) if path.exists() else ""
 
 
 def provenance(results: Results, catalogue: Catalogue) -> str:

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Measures the ladder: set-up, build, check, then rungs and other implementations in turns; charts.
-#   scripts/bench.sh [--sets NAME,NAME,...] [--json FILE [--overwrite]] [--no-build]
+#   scripts/bench.sh [--sets NAME,NAME,...] [--runs N] [--json FILE [--overwrite]] [--no-build]
 #                    [options of fa bench]
 # With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done; a file
 # that holds anything else stays as it is, unless --overwrite starts FILE and those beside it afresh.
+# With --runs each set is measured N times, run by run, into ladder/run1.json and so on: the folder of
+# the runs is a set with intervals. A run visits each kernel once, and only the first verifies.
 # The sets:
 #   limits   limits.json  what bare loops reach on the card (fa limits)
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 and 1024 at D=128, N=8192 at D=64; those
-#                         that the lengths are shown of also N=512, 2048, 4096, 16384
-#   causal   ladder.json  those that mask: N=512..16384 without 4096 at D=128, N=8192 at D=64
+#                         that the lengths are shown of also N=512, 2048, 16384
+#   causal   ladder.json  those that mask: N=512, 1024, 2048, 8192, 16384 at D=128, N=8192 at D=64
 #   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
@@ -19,7 +21,7 @@
 #                         131072 keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
 #                         32768, pages of 16 and 64 keys, and 4 and 16 queries
-#   spread   spread.json  the softmax as the scores spread: rungs 27, 28b and the last, N=8192 at D=128
+#   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
 # FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
@@ -38,12 +40,14 @@ HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
 SQUARE="r['dtype'] == 'float16' and r['family'] != 'decode'" # as many queries as keys
 # The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
 # the length is not worth the time that they take at the greatest.
-LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '24'"
+LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '25'"
 TORCH_PEERS=torch_standard,torch_efficient
 SINGLE_PEERS=$TORCH_PEERS,cublas,copy
 FAILED=0
 OVERWRITE=() # --overwrite, if it was given
 STARTED=" "  # files that were started afresh by now
+RUNS=1       # of a set
+RUN=""       # which one is measured, where there are several
 
 trap stop_child INT TERM
 
@@ -60,6 +64,17 @@ require_results_file() {
   rm -f "$probe"
 }
 
+# file_of JSON SET: where the rows of a set go: beside JSON, or with several runs into a folder there.
+file_of() {
+  local folder name
+  folder="$(dirname "$1")"
+  name="$2.json"
+  [[ $2 != ladder ]] || name="$(basename "$1")"
+  [[ -z $RUN ]] || name="${name%.json}/run$RUN.json"
+  mkdir -p "$(dirname "$folder/$name")"
+  printf '%s/%s\n' "$folder" "$name"
+}
+
 draw_charts() {
   local results="$1" out="$2" note="${3:-}" python
   python="$(python_with numpy matplotlib)" || die "no Python with numpy and matplotlib was found" 3
@@ -73,6 +88,10 @@ draw_charts() {
 bench_with_peers() {
   local json="$1" code=0 afresh=()
   shift
+  if [[ -n $RUN ]]; then
+    set -- "$@" --rounds 1 --brief
+    [[ $RUN -eq 1 ]] || set -- "$@" --verified "$(dirname "$json")/run1.json"
+  fi
   # The first measurement into a file starts it afresh, the others add to it.
   if [[ ${#OVERWRITE[@]} -gt 0 && $STARTED != *" $json "* ]]; then
     afresh=("${OVERWRITE[@]}")
@@ -105,15 +124,16 @@ bench_rungs() {
 }
 
 measure_limits() {
-  local code=0 afresh=(${OVERWRITE[@]+"${OVERWRITE[@]}"})
-  if [[ -s $1/limits.json && ${#OVERWRITE[@]} -eq 0 ]]; then
-    if ! grep -q '^ "interrupted": true,$' "$1/limits.json"; then
-      say "$1/limits.json is there and stays; --overwrite measures it again"
+  local code=0 json afresh=(${OVERWRITE[@]+"${OVERWRITE[@]}"})
+  json="$(file_of "$1" limits)"
+  if [[ -s $json && ${#OVERWRITE[@]} -eq 0 ]]; then
+    if ! grep -q '^ "interrupted": true,$' "$json"; then
+      say "$json is there and stays; --overwrite measures it again"
       return 0
     fi
     afresh=(--overwrite)
   fi
-  run_child "$(fa_binary)" limits --json "$1/limits.json" ${afresh[@]+"${afresh[@]}"} >&2 ||
+  run_child "$(fa_binary)" limits --json "$json" ${afresh[@]+"${afresh[@]}"} >&2 ||
     code=$?
   [[ $code -ne 130 ]] || die "interrupted" 130
   [[ $code -eq 0 ]] || FAILED=$code
@@ -121,24 +141,27 @@ measure_limits() {
 
 # Tiles that are not a rung's own, and the ceilings of PyTorch, are timed at one problem only.
 measure_ladder() {
-  local half="$SQUARE" json="$1/$2"
+  local half="$SQUARE" json
+  json="$(file_of "$1" ladder)"
   local bare=(--no-ablations --peers)
   bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
   bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" "$ATTENTION_PEERS,triton"
   bench_rungs "$half" "$json" --seqs 1024 "${bare[@]}" "$ATTENTION_PEERS"
-  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,2048,4096,16384 "${bare[@]}" \
+  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,2048,16384 "${bare[@]}" \
     "$ATTENTION_PEERS"
 }
 
 measure_causal() {
-  local masking="$SQUARE and r['causal']" json="$1/$2"
+  local masking="$SQUARE and r['causal']" json
+  json="$(file_of "$1" ladder)"
   local shape=(--causal --no-ablations --peers "$ATTENTION_PEERS")
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 
 measure_ragged() {
-  local ragged="$SQUARE and r['ragged']" json="$1/ragged.json"
+  local ragged="$SQUARE and r['ragged']" json
+  json="$(file_of "$1" ragged)"
   bench_rungs "$ragged" "$json" --seqs 1000,1024,8191,8192 --no-ablations --peers "$ATTENTION_PEERS"
 }
 
@@ -158,7 +181,8 @@ measure_fp32_chapters() {
 # At the greatest lengths a launch takes seconds: the first and the last rung are enough there, and
 # that S no longer fits is what they are to show. PyTorch's two matrices need the card alone.
 measure_fp32() {
-  local json="$1/fp32.json" single="r['dtype'] == 'float32'" last before
+  local json single="r['dtype'] == 'float32'" last before
+  json="$(file_of "$1" fp32)"
   local shape=(--batch 1 --heads 16 --dim 64)
   last="$(rungs_where "$single" | sed 's/.* //')"
   local ends="$single and (not r['parent'] or r['id'] == '$last')"
@@ -175,7 +199,8 @@ measure_fp32() {
 }
 
 measure_small() {
-  local json="$1/small.json" single="r['dtype'] == 'float32'" heads mask
+  local json single="r['dtype'] == 'float32'" heads mask
+  json="$(file_of "$1" small)"
   for heads in "--batch 1 --heads 1" "--batch 2 --heads 4"; do
     for mask in "" --causal; do
       # shellcheck disable=SC2086 # words
@@ -186,21 +211,19 @@ measure_small() {
 }
 
 # Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well.
-# Steps between two numbers (44g) are timed at the two caches by which plots/status.py tells steps,
-# and at lengths that differ.
 measure_decode() {
-  local json="$1/decode.json" every="r['family'] == 'decode'" keys
-  local cached="$every and r['id'].isdigit()"
+  local json cached="r['family'] == 'decode'" keys
+  json="$(file_of "$1" decode)"
   local shape=(--heads 32 --queries 1 --no-ablations --peers "$DECODE_PEERS")
-  bench_rungs "$every" "$json" "${shape[@]}" --batch 1 --kv-heads 8 --seqs 8192
-  bench_rungs "$every" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192
+  bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 --seqs 8192
+  bench_rungs "$cached" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
     --seqs 1,1024,4096,16384,32768,131072
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 16 --kv-heads 32 --seqs 8192
   for keys in 8 32; do
     bench_rungs "$cached" "$json" "${shape[@]}" --batch 64 --kv-heads $keys --seqs 8192
   done
-  bench_rungs "$every and r['lengths']" "$json" "${shape[@]}" --batch 64 --kv-heads 8 \
+  bench_rungs "$cached and r['lengths']" "$json" "${shape[@]}" --batch 64 --kv-heads 8 \
     --seqs 32768 --lengths random
   for keys in 16 64; do
     bench_rungs "$cached and r['paged']" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192 \
@@ -212,13 +235,14 @@ measure_decode() {
   done
 }
 
-# 27 has the exact running maximum, 28b is the first that has not, and the last has all that came
+# 27 has the exact running maximum, 28 is the first that has not, and the last has all that came
 # later.
 measure_spread() {
-  local json="$1/spread.json" last rungs spread
+  local json last rungs spread
+  json="$(file_of "$1" spread)"
   local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
   last="$(rungs_where "$SQUARE and r['family'] != 'own'" | sed 's/.* //')"
-  rungs="r['id'] in ('27', '28b', '$last')"
+  rungs="r['id'] in ('27', '28', '$last')"
   for spread in 1 2 4 8 16; do
     bench_rungs "$rungs" "$json" "${shape[@]}" --spread $spread
   done
@@ -231,7 +255,7 @@ measure_spread() {
 }
 
 measure() {
-  local sets="$1" json="$2" set folder file
+  local sets="$1" json="$2" set folder file run
   shift 2
   folder="$(dirname "$json")"
   require_results_file "$json"
@@ -241,13 +265,17 @@ measure() {
     step "bench: $json"
     bench_with_peers "$json" "$@"
   else
-    for set in ${sets//,/ }; do
-      step "bench: $set"
-      "measure_$set" "$folder" "$(basename "$json")"
+    for ((run = 1; run <= RUNS; ++run)); do
+      [[ $RUNS -eq 1 ]] || RUN=$run
+      for set in ${sets//,/ }; do
+        step "bench: $set${RUN:+, run $RUN of $RUNS}"
+        "measure_$set" "$json"
+      done
     done
   fi
-  for file in "$json" "$folder/fp32.json" "$folder/spread.json" "$folder/decode.json"; do
+  for file in "$json" "$folder"/{fp32,spread,decode}.json; do
     [[ ! -f $file ]] || draw_charts "$file" "$folder/charts"
+    [[ ! -f ${file%.json}/run1.json ]] || draw_charts "${file%.json}" "$folder/charts"
   done
   [[ $FAILED -eq 0 ]] || die "some rows are not ok; they say why" "$FAILED"
 }
@@ -301,6 +329,11 @@ main() {
         json="$(option_value "$1" "${2:-}")" || exit
         shift
         ;;
+      --runs)
+        RUNS="$(option_value "$1" "${2:-}")" || exit
+        [[ $RUNS =~ ^[1-9][0-9]?$ ]] || die "--runs '$RUNS' is not between 1 and 99"
+        shift
+        ;;
       --sets)
         sets="${2:-}"
         known_sets "$sets"
@@ -313,10 +346,11 @@ main() {
   local targets=(fa fa_shared)
   if have_gpu; then
     [[ -z $sets || ${#rest[@]} -eq 0 ]] || die "--sets cannot be combined with '${rest[*]}'"
+    [[ $RUNS -eq 1 || ${#rest[@]} -eq 0 ]] || die "--runs cannot be combined with '${rest[*]}'"
   else
     # The file that nobody named is this script's own.
     [[ -n $json ]] || OVERWRITE=(--overwrite)
-    [[ -z $sets ]] || die "--sets: nothing can be timed without a GPU"
+    [[ -z $sets && $RUNS -eq 1 ]] || die "--sets, --runs: nothing can be timed without a GPU"
     [[ ${#rest[@]} -eq 0 ]] || die "'${rest[*]}': nothing can be timed without a GPU"
     targets=(fa)
   fi

@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNGS = "09_ragged,31_causal,37_dealt,46_even,51_one,52_e4m3"
+RUNGS = "09_ragged,31_ragged,35_dealt,46_even,50_one,51_e4m3"
 CAUGHT = ("refusal", "verdict", "finding", "time limit", "survived")
 
 ENTRY = re.compile(r"^\.(?:visible|weak) \.entry \w+\(", re.MULTILINE)

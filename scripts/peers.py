@@ -373,7 +373,7 @@ def flashinfer_peer(torch: Any) -> Peer:
     rows of the queries in the order that it takes belong to the problem and are made once, before
     anything is timed."""
     package = import_or_unavailable("flashinfer")
-    chosen: list[tuple[Tensors, Callable[[], Any]]] = []
+    chosen: list[Callable[[Tensors], Any]] = []
 
     def check(problem: PeerProblem) -> None:
         chosen.clear()
@@ -388,11 +388,10 @@ def flashinfer_peer(torch: Any) -> Peer:
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
         with torch.no_grad():
-            if not chosen or chosen[0][0] is not tensors:  # the first launch, which is not timed
-                calls = flashinfer_calls(torch, package, problem, tensors)
-                fastest = min(calls, key=lambda call: timed(torch, call))
-                chosen[:] = [(tensors, fastest)]
-            return chosen[0][1]()
+            if not chosen:  # the first launch, which is not timed
+                calls = flashinfer_calls(torch, package, problem, tensors.q.device)
+                chosen.append(min(calls, key=lambda call: timed(torch, lambda: call(tensors))))
+            return chosen[0](tensors)
 
     def arrange(problem: PeerProblem, result: Any) -> Any:
         group = problem.heads // problem.kv_heads
@@ -410,18 +409,26 @@ FLASHINFER_WORKSPACE = 128 << 20  # bytes, as its documentation recommends
 
 
 def flashinfer_calls(
-    torch: Any, package: Any, problem: PeerProblem, tensors: Tensors
-) -> list[Callable[[], Any]]:
+    torch: Any, package: Any, problem: PeerProblem, device: Any
+) -> list[Callable[[Tensors], Any]]:
     """Its kernels that take a problem, planned. A request is one sequence's K and V of one head with
     the queries that read them: so pages, and rows of K and V, have one distance, as it wants them,
     and nothing of the cache is copied."""
     count, group = problem.batch * problem.kv_heads, problem.heads // problem.kv_heads
     queries, keys, dim = problem.seq_q, problem.seq_kv, problem.head_dim
     page = math.gcd(keys, FLASHINFER_PAGE)
-    q = tensors.q.reshape(count, group, queries, dim).transpose(1, 2).reshape(-1, group, dim)
-    paged = tuple(each.reshape(-1, 1, page, dim) for each in (tensors.k, tensors.v))
-    ragged = tuple(each.reshape(-1, 1, dim) for each in (tensors.k, tensors.v))
-    device = tensors.q.device
+    # One problem has one Q, whose rows are arranged once; its caches are views of any copy.
+    arranged: list[Any] = []
+
+    def q_of(tensors: Tensors) -> Any:
+        if not arranged:
+            q = tensors.q.reshape(count, group, queries, dim).transpose(1, 2)
+            arranged.append(q.reshape(-1, group, dim))
+        return arranged[0]
+
+    def cache_of(tensors: Tensors, *shape: int) -> tuple[Any, Any]:
+        return tensors.k.reshape(*shape, dim), tensors.v.reshape(*shape, dim)
+
     workspace = torch.zeros(FLASHINFER_WORKSPACE, dtype=torch.uint8, device=device)
     types = {"q_data_type": torch.float16, "kv_data_type": torch.float16}
     options = {"sm_scale": problem.scale, **types}
@@ -429,13 +436,13 @@ def flashinfer_calls(
     def upto(end: int, step: int = 1) -> Any:
         return torch.arange(0, end, step, dtype=torch.int32)
 
-    def single() -> Callable[[], Any]:
-        decode = package.single_decode_with_kv_cache
-        k, v = tensors.k[0], tensors.v[0]
-        rows = q.reshape(-1, dim)
-        return lambda: decode(rows, k, v, kv_layout="HND", sm_scale=problem.scale)
+    def single(tensors: Tensors) -> Any:
+        rows = q_of(tensors).reshape(-1, dim)
+        return package.single_decode_with_kv_cache(
+            rows, tensors.k[0], tensors.v[0], kv_layout="HND", sm_scale=problem.scale
+        )
 
-    def decode(tensor_cores: bool) -> Callable[[], Any]:
+    def decode(tensor_cores: bool) -> Callable[[Tensors], Any]:
         wrapper = package.BatchDecodeWithPagedKVCacheWrapper(
             workspace, "HND", use_tensor_cores=tensor_cores, backend="fa2"
         )
@@ -451,13 +458,13 @@ def flashinfer_calls(
             q_len_per_req=queries,
             **options,
         )
-        return lambda: wrapper.run(q, paged)
+        return lambda tensors: wrapper.run(q_of(tensors), cache_of(tensors, -1, 1, page))
 
-    def prefill(backend: str) -> Callable[[], Any]:
+    def prefill(backend: str) -> Callable[[Tensors], Any]:
         wrapper = package.BatchPrefillWithRaggedKVCacheWrapper(workspace, "NHD", backend=backend)
         offsets = (upto((count + 1) * step, step) for step in (queries, keys))
         wrapper.plan(*offsets, group, 1, dim, causal=problem.causal, **options)
-        return lambda: wrapper.run(q, *ragged)
+        return lambda tensors: wrapper.run(q_of(tensors), *cache_of(tensors, -1, 1))
 
     calls = [prefill("fa2")]
     if torch.cuda.get_device_capability(device)[0] == 9:
@@ -467,7 +474,7 @@ def flashinfer_calls(
     if queries == 1 and group in FLASHINFER_GROUPS:
         calls.append(decode(tensor_cores=False))
         if problem.batch == 1:
-            calls.append(single())
+            calls.append(single)
     return calls
 
 
@@ -551,8 +558,7 @@ class Launcher:
 
     torch: Any
     peer: Peer
-    inputs_key: tuple[Any, ...] = ()
-    inputs: Tensors | None = None
+    inputs: dict[tuple[Any, ...], Tensors] = field(default_factory=dict)
     device_bytes: ctypes.c_int64 = field(default_factory=lambda: ctypes.c_int64(-1))
 
     def tensor(self, address: int, shape: tuple[int, ...], problem: PeerProblem) -> Any:
@@ -560,21 +566,20 @@ class Launcher:
         return self.torch.as_tensor(array, device=f"cuda:{problem.device}")
 
     def tensors(self, problem: PeerProblem, q: int, k: int, v: int) -> Tensors:
-        """The inputs; kept while nothing about them changes, so that timing calls are cheap."""
+        """The inputs; kept for each copy of the cache, so that timing calls are cheap."""
         key = (q, k, v, problem.q_shape, problem.kv_shape, problem.dtype, problem.device)
-        if self.inputs is None or key != self.inputs_key:
-            self.inputs_key = key
-            self.inputs = Tensors(
+        if key not in self.inputs:
+            self.inputs[key] = Tensors(
                 self.tensor(q, problem.q_shape, problem),
                 self.tensor(k, problem.kv_shape, problem),
                 self.tensor(v, problem.kv_shape, problem),
             )
-        return self.inputs
+        return self.inputs[key]
 
     def supports(self, problem: PeerProblem) -> None:
         """Raises Unsupported. Asked before the library allocates a problem's buffers, so what
         PyTorch keeps of the problem before is given back here."""
-        self.inputs = None
+        self.inputs.clear()
         try:
             if not self.peer.is_ceiling:
                 self.peer.check(problem)

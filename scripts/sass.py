@@ -8,7 +8,7 @@ The main loop is an innermost loop with tensor instructions: the one with the mo
 equals the shortest. So of a kernel with roles it is the loop of a consumer, and of one with a masked
 or a repeated pass the lean loop. The retries of a wait, which ptxas puts at the end of the function,
 are not in it. "behind_branches" has the part of the counts that a branch inside the loop can jump
-over, such as a rescale, a repair, or the copies that the last step does not start. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs
+over, such as a rescale, a repair, or the copies that the last iteration does not start. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs
 cuobjdump of the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version is in the file.
 """
 
@@ -101,7 +101,7 @@ def loops(code: list[Instruction]) -> Iterator[range]:
 
 
 def behind_branches(code: list[Instruction], loop: range) -> list[Instruction]:
-    """The instructions of a loop that a branch can jump over, so that not every step executes them."""
+    """The instructions of a loop that a branch can jump over, so that not every iteration executes them."""
     targets = {code[place].target for place in loop}
     found, skipped = [], False
     for place in loop[1:]:
@@ -130,7 +130,7 @@ def main_loop(code: list[Instruction]) -> range:
 def in_flight(body: list[Instruction]) -> Iterator[str]:
     """KIND_in_flight for every instruction of these kinds between a wgmma and the wait for all."""
     running = False
-    for _ in range(2):  # what is in flight at the end of a step is so at the start of the next
+    for _ in range(2):  # what is in flight at the end of an iteration is so at the start of the next
         found = []
         for instruction in body:
             if instruction.kind == "HGMMA":

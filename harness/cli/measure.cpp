@@ -16,11 +16,20 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
   TimingPolicy& policy = options.policy;
   add_integer(app, "--rounds", policy.rounds, 1, 1000,
               fmt::format("Visits of every kernel (default {})", policy.rounds));
+  app.add_flag_callback(
+      "--brief",
+      [&policy] {
+        policy.warmup_ms = 50, policy.spaced_ms = 60, policy.lead_ms = 30;
+        policy.back_to_back_ms = 60;
+      },
+      "Half as many launches in a visit, as for a set of several runs");
   add_choice<L2Policy>(app, "--l2", policy.l2,
                        {{"flush", L2Policy::flush}, {"warm", L2Policy::warm}},
                        "L2 before spaced launches (default flush)");
   add_file(app, "--json", options.json, "Result file; rows of a problem that it has are kept");
   app.add_flag("--overwrite", options.overwrite, "Start the --json file afresh");
+  add_file(app, "--verified", options.verified,
+           "Result file of this build on this card; what it verified is not verified again");
 }
 
 void require_some_support(const BenchOptions& options) {

@@ -258,6 +258,8 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
 void GpuDevice::unload() {
   if (buffers_.empty()) return;
   synchronize();
+  cache_copies_.clear();
+  cache_turn_ = 0;
   buffers_.clear();
   scratch_.clear();
   scratch_memory_.reset();
@@ -271,7 +273,45 @@ const GpuDevice::Buffer* GpuDevice::buffer(Tensor tensor) const {
 
 void* GpuDevice::address(Tensor tensor) const {
   const Buffer* held = buffer(tensor);
+  const auto copies = cache_copies_.find(tensor);
+  if (copies != cache_copies_.end() && cache_turn_ > 0) held = &copies->second.at(cache_turn_ - 1);
   return held ? held->data() : nullptr;
+}
+
+std::size_t GpuDevice::cache_bytes() const {
+  return buffer(Tensor::k)->size + buffer(Tensor::v)->size;
+}
+
+int GpuDevice::make_cache_copies(int most) {
+  const std::size_t bytes = cache_bytes(), beyond = 2 * properties_.l2;
+  cache_copies_.clear();
+  cache_turn_ = 0;
+  if (bytes >= beyond) return 1;
+  const std::size_t count = std::min<std::size_t>(1 + (beyond + bytes - 1) / bytes, most);
+  for (const Tensor tensor : {Tensor::k, Tensor::v}) {
+    const Buffer& original = *buffer(tensor);
+    std::vector<Buffer>& copies = cache_copies_[tensor];
+    copies.reserve(count);
+    while (copies.size() + 1 < count) {
+      copies.push_back(make_buffer(original.name, original.size));
+      check_cuda(cudaMemcpyAsync(copies.back().data(), original.data(), original.size,
+                                 cudaMemcpyDeviceToDevice, stream_),
+                 "copying K and V");
+    }
+  }
+  synchronize();
+  return static_cast<int>(count);
+}
+
+bool GpuDevice::cache_is_hot() const {
+  const auto copies = cache_copies_.find(Tensor::k);
+  const std::size_t count = copies == cache_copies_.end() ? 1 : copies->second.size() + 1;
+  return count * cache_bytes() < 2 * properties_.l2;
+}
+
+void GpuDevice::turn_cache() {
+  const auto copies = cache_copies_.find(Tensor::k);
+  if (copies != cache_copies_.end()) cache_turn_ = (cache_turn_ + 1) % (copies->second.size() + 1);
 }
 
 bool GpuDevice::scratch_is_of(const LaunchPlan& plan) const {

@@ -75,6 +75,15 @@ class GpuDevice final : public Device {
   GpuStream stream() const { return stream_; }
   /// Device address of a tensor of the loaded problem; null for one that it does not have.
   void* address(Tensor tensor) const;
+  /// Copies K and V until launches that take the copies in turn find none of them in the L2, as in
+  /// a model, where every layer has a cache of its own. Returns how many there are, at most
+  /// `most`: 1 where a launch reads more than twice the L2 itself.
+  int make_cache_copies(int most);
+  /// Whether all copies of K and V together fit into twice the L2: then launches may find them
+  /// there.
+  bool cache_is_hot() const;
+  /// address() and launch() take the next copy of K and V.
+  void turn_cache();
   /// Waits for the stream and throws what went wrong on it.
   void synchronize();
   /// Frees the buffers of the loaded problem.
@@ -106,6 +115,7 @@ class GpuDevice final : public Device {
   HostTensor download(Tensor source, HostTensor target);
   /// Null for one that the problem does not have.
   const Buffer* buffer(Tensor tensor) const;
+  std::size_t cache_bytes() const;  ///< of K and V, which a problem always has
 
   GpuOptions options_;
   GpuProperties properties_;
@@ -113,6 +123,9 @@ class GpuDevice final : public Device {
   GpuStream stream_ = nullptr;
   Problem problem_;
   std::map<Tensor, Buffer> buffers_;  ///< those that the problem has; empty until load()
+  /// Of K and V: their copies; a launch takes those of the turn, the originals at turn 0.
+  std::map<Tensor, std::vector<Buffer>> cache_copies_;
+  std::size_t cache_turn_ = 0;
   /// One block for all plans, which grows and never shrinks; null before there is any. Recorded
   /// launches hold its addresses and share it.
   std::shared_ptr<std::vector<Buffer>> scratch_memory_;

@@ -12,7 +12,8 @@ namespace fa {
 ///          the same for all kernels and all sizes. It costs some 30 us of memory writes in the
 ///          gap.
 ///   warm:  nothing is done; inputs that fit stay in L2 from the launch before.
-/// Back-to-back launches run as each leaves the cache to the next, under both policies.
+/// Back-to-back launches run as each leaves the L2 to the next, under both policies; the bench
+/// gives each launch another copy of K and V (GpuDevice::make_cache_copies).
 enum class L2Policy { flush, warm };
 
 const char* to_string(L2Policy policy);

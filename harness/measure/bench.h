@@ -32,6 +32,8 @@ struct BenchOptions {
   std::uint64_t seed = 1;
   std::filesystem::path json;  ///< empty: no file
   bool overwrite = false;
+  /// An earlier run on the same card by the same build: what it verified is not verified again.
+  std::filesystem::path verified;
   std::vector<std::string> argv;
 };
 

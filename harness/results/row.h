@@ -108,6 +108,12 @@ struct RowTimes {
            "The launches without gaps are a CUDA graph's, as those of about a millisecond or less "
            "are where they can be recorded.",
            .if_set = true);
+  FA_FIELD(int, cache_copies, 1,
+           "Copies of K and V that the launches without gaps take in turn; absent: one.",
+           .if_set = true, .least = 1);
+  FA_FIELD(bool, hot, false,
+           "Even so the launches without gaps may find K and V in the L2, which holds them all.",
+           .if_set = true);
 };
 
 /// What a kernel takes of the card.

@@ -1,12 +1,12 @@
 // 01_base
-// Idea: flash attention on tensor cores: mma.sync, operands through ldmatrix, S and P never leave
-// registers, online softmax; tiles lie row-major in shared memory.
+// Idea: flash attention on tensor cores. ldmatrix loads the operands of mma.sync, and S and P stay
+// in registers for the online softmax. The tiles in shared memory are row-major.
 //
 // Tile              Br = 64, Bc = 32, 2 warps x 32 rows (head_dim 128 and 64)
 // Shared memory     Q 16 KB + K 8 KB + V 8 KB at head_dim 128
-// Expected effect   the start of the ladder. A row is a multiple of 128 bytes long, so the eight
-//                   rows of an ldmatrix phase start in the same bank: eight wavefronts instead of
-//                   one.
+// Expected effect   the start of this part of the ladder. A row is a multiple of 128 bytes long, so
+//                   the eight rows of an ldmatrix phase start in the same bank: eight wavefronts
+//                   instead of one.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -23,11 +23,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows copied per pass
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
 
@@ -41,7 +41,7 @@ struct Attention {
     return address + row * D * 2 + chunk * 16;
   }
 
-  // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
+  // Starts the copy of Rows rows; both pointers refer to the thread's chunk of the first pass.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global) {
 #pragma unroll
@@ -114,8 +114,8 @@ struct Attention {
     }
   }
 
-  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
-  // to global memory are 16 bytes wide.
+  // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
+  // global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_sum)[kMTiles][2]) {
@@ -143,7 +143,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
                              int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -153,7 +153,7 @@ struct Attention {
     const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * kMTiles * 16;
 
-    // Where this thread copies from and to.
+    // The chunk that this thread copies.
     const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
     const uint32_t copy_offset = offset(copy_row, copy_chunk);
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
@@ -190,14 +190,14 @@ struct Attention {
 
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
-        if (m > 0) __syncwarp();  // otherwise ptxas loads K once for all row tiles: 06's idea
+        if (m > 0) __syncwarp();  // or ptxas loads K once for all row tiles, as 06 does
         uint32_t P[Bc / 16][4];
         float S[Bc / 8][4] = {};
         multiply_qk(S, shift(q_lane, m * 16, 0), k_lane);
         softmax(P, S, O[m], row_max[m], row_sum[m], scale);
         multiply_pv(O[m], P, v_lane);
       }
-      __syncthreads();  // the last read of K_j and V_j
+      __syncthreads();  // all warps have read K_j and V_j
     }
     store_rows(O_out + query_row * D, shared, warp_row, O, row_sum);
   }
@@ -214,6 +214,5 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(01_base, "", sm_80, f16, none,
-        "tensor cores through mma.sync, row-major tiles in shared memory: every ldmatrix is an "
-        "8-way bank conflict",
+        "mma.sync on row-major tiles in shared memory: every ldmatrix has 8-way bank conflicts",
         kInstances, fa::plan_half_tiles);

@@ -3,8 +3,8 @@
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
 // Shared memory     Q 16 KB + K 32 KB + V 32 KB at head_dim 128
-// Expected effect   shared-memory wavefronts fall to an eighth. The tile grows as well, as in the
-//                   post; the ablation at 64x32 and 01's at 64x128 separate the two effects.
+// Expected effect   an eighth of the shared-memory wavefronts. The tile grows as well, as in the
+//                   post; the variants 02 at 64x32 and 01 at 64x128 separate the two changes.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -22,11 +22,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows copied per pass
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -38,12 +38,12 @@ struct Attention {
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
-  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  // do not carry. XOR is linear: a constant row and chunk take one XOR and an immediate offset.
   __device__ static uint32_t shift(uint32_t address, int row, int chunk) {
     return (address ^ (((row ^ chunk) & 7) << 4)) + row * D * 2 + (chunk & ~7) * 16;
   }
 
-  // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
+  // Starts the copy of Rows rows; both pointers refer to the thread's chunk of the first pass.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global) {
 #pragma unroll
@@ -116,8 +116,8 @@ struct Attention {
     }
   }
 
-  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
-  // to global memory are 16 bytes wide.
+  // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
+  // global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_sum)[kMTiles][2]) {
@@ -145,7 +145,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
                              int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -155,7 +155,7 @@ struct Attention {
     const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * kMTiles * 16;
 
-    // Where this thread copies from and to.
+    // The chunk that this thread copies.
     const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
     const uint32_t copy_offset = offset(copy_row, copy_chunk);
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
@@ -192,14 +192,14 @@ struct Attention {
 
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
-        if (m > 0) __syncwarp();  // otherwise ptxas loads K once for all row tiles: 06's idea
+        if (m > 0) __syncwarp();  // or ptxas loads K once for all row tiles, as 06 does
         uint32_t P[Bc / 16][4];
         float S[Bc / 8][4] = {};
         multiply_qk(S, shift(q_lane, m * 16, 0), k_lane);
         softmax(P, S, O[m], row_max[m], row_sum[m], scale);
         multiply_pv(O[m], P, v_lane);
       }
-      __syncthreads();  // the last read of K_j and V_j
+      __syncthreads();  // all warps have read K_j and V_j
     }
     store_rows(O_out + query_row * D, shared, warp_row, O, row_sum);
   }
@@ -218,6 +218,5 @@ FA_TUNE_TILES(FA_HALF_ENTRY, fa_02_swizzle_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_02_swizzle_tune)};
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(02_swizzle, "01", sm_80, f16, none,
-        "XOR swizzle: the chunk index is XORed with the row, and the conflicts are gone (the tile "
-        "grows to 64x128)",
+        "XOR swizzle: the chunk index is XORed with the row, and ldmatrix has no bank conflicts",
         kInstances, fa::plan_half_tiles, .tuned = kTuned);

@@ -1,10 +1,10 @@
 // 06_batched
-// Idea: a warp computes two 16-row tiles, and every K and V fragment it loads feeds both of them.
+// Idea: a warp computes two 16-row tiles, and each K and V fragment that it loads feeds both tiles.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + K 16 KB + V 16 KB at head_dim 128
 // Expected effect   0.31 ldmatrix per mma instead of 0.53, and half the K/V traffic per query row.
-//                   Registers become the limit: 128 of O and 64 of S are live at once.
+//                   Registers become the limit: 128 for O and 64 for S are live at the same time.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -22,11 +22,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows copied per pass
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -38,12 +38,12 @@ struct Attention {
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
-  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  // do not carry. XOR is linear: a constant row and chunk take one XOR and an immediate offset.
   __device__ static uint32_t shift(uint32_t address, int row, int chunk) {
     return (address ^ (((row ^ chunk) & 7) << 4)) + row * D * 2 + (chunk & ~7) * 16;
   }
 
-  // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
+  // Starts the copy of Rows rows; both pointers refer to the thread's chunk of the first pass.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global) {
 #pragma unroll
@@ -120,8 +120,8 @@ struct Attention {
     }
   }
 
-  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
-  // to global memory are 16 bytes wide.
+  // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
+  // global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_sum)[kMTiles][2]) {
@@ -149,7 +149,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
                              int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -159,7 +159,7 @@ struct Attention {
     const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * kMTiles * 16;
 
-    // Where this thread copies from and to.
+    // The chunk that this thread copies.
     const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
     const uint32_t copy_offset = offset(copy_row, copy_chunk);
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
@@ -188,7 +188,7 @@ struct Attention {
 
     for (int j = 0; j < seq_kv; j += Bc) {
       cp_async_wait_group<0>();
-      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      __syncthreads();  // K_j has arrived; all warps have read V_{j-1}
       load_tile<Bc>(v_tile + copy_offset, V);
       cp_async_commit();
       V += Bc * D;
@@ -201,7 +201,7 @@ struct Attention {
         softmax(P[m], S[m], O[m], row_max[m], row_sum[m], scale_log2);
 
       cp_async_wait_group<0>();
-      __syncthreads();  // V_j has arrived; the last read of K_j
+      __syncthreads();  // V_j has arrived; all warps have read K_j
       if (j + Bc < seq_kv) {
         K += Bc * D;
         load_tile<Bc>(k_tile + copy_offset, K);
@@ -226,5 +226,5 @@ FA_TUNE_TILES(FA_HALF_ENTRY, fa_06_batched_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_06_batched_tune)};
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(06_batched, "05", sm_80, f16, none,
-        "every K and V fragment feeds two 16-row tiles of a warp (the tile turns to 128x64)",
+        "each K and V fragment feeds two 16-row tiles of a warp (the tile becomes 128x64)",
         kInstances, fa::plan_half_tiles, .tuned = kTuned);

@@ -1,11 +1,11 @@
 // 07_dbuf
-// Idea: double-buffer the K and V fragments in registers: issue the next ldmatrix before the mma
-// instructions of the current one.
+// Idea: double-buffer the K and V fragments in registers: issue the next ldmatrix before the mma of
+// the current fragments.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + K 16 KB + V 16 KB at head_dim 128
-// Expected effect   none, or a loss: four mma already hide the latency of one ldmatrix, and there
-//                   is no register left for a second buffer.
+// Expected effect   none or slower: four mma already hide the latency of one ldmatrix, and no
+//                   registers are left for a second buffer.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -23,11 +23,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows copied per pass
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -39,31 +39,31 @@ struct Attention {
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
-  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  // do not carry. XOR is linear: a constant row and chunk take one XOR and an immediate offset.
   __device__ static uint32_t shift(uint32_t address, int row, int chunk) {
     return (address ^ (((row ^ chunk) & 7) << 4)) + row * D * 2 + (chunk & ~7) * 16;
   }
 
-  // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
+  // Starts the copy of Rows rows; both pointers refer to the thread's chunk of the first pass.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global) {
 #pragma unroll
     for (int r = 0; r < Rows; r += kCopyRows) cp_async_16(shift(shared, r, 0), global + r * D);
   }
 
-  // S = Q K^T: while the mma of one pair of K fragments run, the next pair loads.
+  // S = Q K^T: the next pair of K fragments is loaded before the mma of the current pair.
   __device__ static void multiply_qk(float (&S)[kMTiles][Bc / 8][4], uint32_t q, uint32_t k) {
-    constexpr int kPairs = Bc / 16, kSteps = kChunks / 2 * kPairs;
+    constexpr int kPairs = Bc / 16, kLoads = kChunks / 2 * kPairs;
     uint32_t a[kMTiles][4], b[2][4];
     ldmatrix_x4(b[0], shift(k, 0, 0));
 #pragma unroll
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kLoads; ++i) {
       const int d = i / kPairs * 2, n = i % kPairs * 2, next = i + 1;
       if (n == 0) {
 #pragma unroll
         for (int m = 0; m < kMTiles; ++m) ldmatrix_x4(a[m], shift(q, m * 16, d));
       }
-      if (next < kSteps) ldmatrix_x4(b[next % 2], shift(k, next % kPairs * 16, next / kPairs * 2));
+      if (next < kLoads) ldmatrix_x4(b[next % 2], shift(k, next % kPairs * 16, next / kPairs * 2));
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
         mma_m16n8k16(S[m][n], a[m], b[i % 2][0], b[i % 2][1]);
@@ -104,16 +104,16 @@ struct Attention {
     }
   }
 
-  // O += P V, V fragments double-buffered in the same way.
+  // O += P V, with V fragments double-buffered in the same way.
   __device__ static void multiply_pv(float (&O)[kMTiles][D / 8][4],
                                      const uint32_t (&P)[kMTiles][Bc / 16][4], uint32_t v) {
-    constexpr int kPairs = D / 16, kSteps = Bc / 16 * kPairs;
+    constexpr int kPairs = D / 16, kLoads = Bc / 16 * kPairs;
     uint32_t b[2][4];
     ldmatrix_x4_trans(b[0], shift(v, 0, 0));
 #pragma unroll
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kLoads; ++i) {
       const int k = i / kPairs, n = i % kPairs * 2, next = i + 1;
-      if (next < kSteps)
+      if (next < kLoads)
         ldmatrix_x4_trans(b[next % 2], shift(v, next / kPairs * 16, next % kPairs * 2));
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
@@ -123,8 +123,8 @@ struct Attention {
     }
   }
 
-  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
-  // to global memory are 16 bytes wide.
+  // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
+  // global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_sum)[kMTiles][2]) {
@@ -152,7 +152,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
                              int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -162,7 +162,7 @@ struct Attention {
     const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * kMTiles * 16;
 
-    // Where this thread copies from and to.
+    // The chunk that this thread copies.
     const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
     const uint32_t copy_offset = offset(copy_row, copy_chunk);
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
@@ -191,7 +191,7 @@ struct Attention {
 
     for (int j = 0; j < seq_kv; j += Bc) {
       cp_async_wait_group<0>();
-      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      __syncthreads();  // K_j has arrived; all warps have read V_{j-1}
       load_tile<Bc>(v_tile + copy_offset, V);
       cp_async_commit();
       V += Bc * D;
@@ -204,7 +204,7 @@ struct Attention {
         softmax(P[m], S[m], O[m], row_max[m], row_sum[m], scale_log2);
 
       cp_async_wait_group<0>();
-      __syncthreads();  // V_j has arrived; the last read of K_j
+      __syncthreads();  // V_j has arrived; all warps have read K_j
       if (j + Bc < seq_kv) {
         K += Bc * D;
         load_tile<Bc>(k_tile + copy_offset, K);
@@ -227,6 +227,5 @@ FA_TUNE_TILES(FA_HALF_ENTRY, fa_07_dbuf_tune)
 static const std::vector<fa::Instance> kTuned{FA_TUNE_TILES(FA_INSTANCE, fa_07_dbuf_tune)};
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(07_dbuf, "06", sm_80, f16, none,
-        "fragments double-buffered in registers: the next ldmatrix is issued before the current "
-        "mma",
+        "fragments double-buffered in registers: the next ldmatrix precedes the current mma",
         kInstances, fa::plan_half_tiles, .tuned = kTuned);

@@ -1,11 +1,10 @@
 // 09_ragged
-// Idea: any seq_q and seq_kv from 1: rows outside the tensors become zeros (cp.async reads none of
-//       their bytes), keys outside are masked like those right of the diagonal, and stores are
-//       predicated. The log-sum-exp of each row is an optional second output.
+// Idea: any seq_q and seq_kv from 1. cp.async fills rows beyond the tensors with zeros, keys beyond
+// the end are masked, and stores are predicated. The log-sum-exp of each row is an optional output.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + K 16 KB + V 16 KB at head_dim 128
-// Expected effect   none on whole tiles, apart from one comparison for each copy.
+// Expected effect   none for whole tiles, apart from one comparison per copy.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -22,11 +21,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows copied per pass
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -38,13 +37,13 @@ struct Attention {
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
-  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  // do not carry. XOR is linear: a constant row and chunk take one XOR and an immediate offset.
   __device__ static uint32_t shift(uint32_t address, int row, int chunk) {
     return (address ^ (((row ^ chunk) & 7) << 4)) + row * D * 2 + (chunk & ~7) * 16;
   }
 
-  // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
-  // Beyond `rows` it writes zeros.
+  // Starts the copy of Rows rows; both pointers refer to the thread's chunk of the first pass.
+  // Rows from `rows` on become zeros.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global, int rows) {
 #pragma unroll
@@ -73,8 +72,8 @@ struct Attention {
     }
   }
 
-  // Hides the keys that a row must not see. `last` is the last visible key of the lane's first row,
-  // `keys` the number of keys, both from the lane's first column; everything else is a constant.
+  // Masks the keys that a row must not see. `last` is the last visible key of the lane's first row,
+  // `keys` the number of keys, both relative to the lane's first column.
   __device__ static void mask(float (&S)[kMTiles][Bc / 8][4], int last, int keys) {
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m)
@@ -136,8 +135,8 @@ struct Attention {
     }
   }
 
-  // Writes O / row_sum and the log-sum-exp of `rows` rows. The warp's rows go through its own part
-  // of the Q tile, so that the stores to global memory are 16 bytes wide.
+  // Stores O / row_sum and the log-sum-exp of `rows` rows. A warp stages its rows in its part of
+  // the Q tile, so that the stores to global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, float* LSE, int rows, unsigned char* shared,
                                     int warp_row, const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_max)[kMTiles][2],
@@ -169,7 +168,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float* LSE,
                              int seq_q, int seq_kv, int causal, int group, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -179,11 +178,11 @@ struct Attention {
     const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * kMTiles * 16;
 
-    // Where this thread copies from and to.
+    // The chunk that this thread copies.
     const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
     const uint32_t copy_offset = offset(copy_row, copy_chunk);
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const int query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Br;  // long rows start first
+    const int query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Br;  // longest tiles first
     const int64_t query_row = head * seq_q + query;
     const int64_t copy_element = copy_row * D + copy_chunk * 8;
     Q += query_row * D + copy_element;
@@ -196,7 +195,7 @@ struct Attention {
     const uint32_t v_lane = v_tile + offset(lane % 16, lane / 16);
 
     // Query i sees keys up to i + diagonal. All rows of this tile see the keys before `unmasked`,
-    // none sees those from `end` on. A tile without a visible key still visits one key tile.
+    // and none sees a key from `end` on. A tile without a visible key still visits one key tile.
     const int diagonal = seq_kv - (causal ? seq_q : 1);
     const int unmasked = min(seq_kv, query + diagonal + 1);
     const int end = max(Bc, min(seq_kv, query + Br + diagonal));
@@ -206,8 +205,7 @@ struct Attention {
     float row_max[kMTiles][2], row_sum[kMTiles][2];
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m) {
-      row_max[m][0] = row_max[m][1] =
-          -1e30f;  // finite: no inf - inf in a row without a visible key
+      row_max[m][0] = row_max[m][1] = -1e30f;  // finite: no inf - inf in a row without a key
       row_sum[m][0] = row_sum[m][1] = 0.f;
     }
     load_tile<Br>(q_tile + copy_offset, Q, seq_q - query);
@@ -216,7 +214,7 @@ struct Attention {
 
     for (int j = 0; j < end; j += Bc) {
       cp_async_wait_group<0>();
-      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      __syncthreads();  // K_j has arrived; all warps have read V_{j-1}
       load_tile<Bc>(v_tile + copy_offset, V + kv, seq_kv - j);
       cp_async_commit();
 
@@ -229,7 +227,7 @@ struct Attention {
         softmax(P[m], S[m], O[m], row_max[m], row_sum[m], scale_log2);
 
       cp_async_wait_group<0>();
-      __syncthreads();  // V_j has arrived; the last read of K_j
+      __syncthreads();  // V_j has arrived; all warps have read K_j
       if (j + Bc < end) {
         kv += Bc * D;
         load_tile<Bc>(k_tile + copy_offset, K + kv, seq_kv - j - Bc);
@@ -251,6 +249,5 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(09_ragged, "08", sm_80, f16, causal | ragged | lse | grouped,
-        "any length: cp.async fills rows beyond the end with zeros, keys there are masked; "
-        "optional log-sum-exp",
+        "any length: cp.async fills rows beyond the end with zeros, and keys there are masked",
         kInstances, fa::plan_half_rows);

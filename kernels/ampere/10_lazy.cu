@@ -1,11 +1,10 @@
 // 10_lazy
-// Idea: the reference of a row moves only when its maximum has grown by more than 8, a factor of
-// 256 that P in halves can hold. While no row of the warp moves, O is not rescaled.
+// Idea: raise the reference of a row only when its maximum exceeds the reference by more than 8. P
+// is at most 2^8 then, which fits a half, and O is rescaled only if a row of the warp needs it.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + K 16 KB + V 16 KB at head_dim 128
-// Expected effect   a step skips the 128 FMUL of O and all that belongs to alpha, of 949
-// instructions.
+// Expected effect   an iteration of 949 instructions skips the 128 FMUL of O and those for alpha.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -22,12 +21,12 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kCopyRows = kThreads / kChunks;  // rows that the block copies at a time
-  static constexpr float kSlack = 8;                    // P may reach 2^8
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kCopyRows = kThreads / kChunks;  // rows copied per pass
+  static constexpr float kSlack = 8;                    // P is at most 2^kSlack
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -39,12 +38,12 @@ struct Attention {
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
-  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  // do not carry. XOR is linear: a constant row and chunk take one XOR and an immediate offset.
   __device__ static uint32_t shift(uint32_t address, int row, int chunk) {
     return (address ^ (((row ^ chunk) & 7) << 4)) + row * D * 2 + (chunk & ~7) * 16;
   }
 
-  // Starts the copy of Rows rows; both pointers are at the thread's own chunk of the first pass.
+  // Starts the copy of Rows rows; both pointers refer to the thread's chunk of the first pass.
   template <int Rows>
   __device__ static void load_tile(uint32_t shared, const half* global) {
 #pragma unroll
@@ -71,11 +70,11 @@ struct Attention {
     }
   }
 
-  // The maxima of one row tile, rows lane/4 and lane/4 + 8, times scale_log2. Returns whether a
-  // reference is more than kSlack below.
-  __device__ static bool find_max(float (&step_max)[2], const float (&S)[Bc / 8][4],
+  // The row maxima of one row tile, rows lane/4 and lane/4 + 8, times scale_log2. Returns whether a
+  // maximum exceeds its reference by more than kSlack.
+  __device__ static bool find_max(float (&block_max)[2], const float (&S)[Bc / 8][4],
                                   const float (&reference)[2], float scale_log2) {
-    bool moves = false;
+    bool exceeds = false;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float tile_max = -INFINITY;
@@ -83,10 +82,10 @@ struct Attention {
       for (int n = 0; n < Bc / 8; ++n)
         tile_max = fmaxf(tile_max, fmaxf(S[n][2 * r], S[n][2 * r + 1]));
       tile_max = quad_max(tile_max);
-      step_max[r] = tile_max * scale_log2;
-      moves |= step_max[r] > reference[r] + kSlack;
+      block_max[r] = tile_max * scale_log2;
+      exceeds |= block_max[r] > reference[r] + kSlack;
     }
-    return moves;
+    return exceeds;
   }
 
   // P = 2^(scale_log2 S - reference) of one row tile.
@@ -106,14 +105,14 @@ struct Attention {
     }
   }
 
-  // Moves the references of one row tile that are too low up to the maximum.
-  __device__ static void move(float (&O)[D / 8][4], float (&reference)[2], float (&row_sum)[2],
-                              const float (&step_max)[2]) {
+  // Raises each reference that is too low to the maximum; rescales row_sum and O to it.
+  __device__ static void raise(float (&O)[D / 8][4], float (&reference)[2], float (&row_sum)[2],
+                               const float (&block_max)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const bool moves = step_max[r] > reference[r] + kSlack;
-      const float alpha = moves ? ex2_approx(reference[r] - step_max[r]) : 1.f;
-      reference[r] = moves ? step_max[r] : reference[r];
+      const bool exceeds = block_max[r] > reference[r] + kSlack;
+      const float alpha = exceeds ? ex2_approx(reference[r] - block_max[r]) : 1.f;
+      reference[r] = exceeds ? block_max[r] : reference[r];
       row_sum[r] *= alpha;
 #pragma unroll
       for (int n = 0; n < D / 8; ++n) {
@@ -141,8 +140,8 @@ struct Attention {
     }
   }
 
-  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
-  // to global memory are 16 bytes wide.
+  // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
+  // global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_sum)[kMTiles][2]) {
@@ -170,7 +169,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void run(const half* Q, const half* K, const half* V, half* O_out, float*,
                              int seq_q, int seq_kv, int, int, float scale_log2) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -180,7 +179,7 @@ struct Attention {
     const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * kMTiles * 16;
 
-    // Where this thread copies from and to.
+    // The chunk that this thread copies.
     const int copy_row = threadIdx.x / kChunks, copy_chunk = threadIdx.x % kChunks;
     const uint32_t copy_offset = offset(copy_row, copy_chunk);
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
@@ -209,21 +208,21 @@ struct Attention {
 
     for (int j = 0; j < seq_kv; j += Bc) {
       cp_async_wait_group<0>();
-      __syncthreads();  // K_j has arrived; the last read of V_{j-1}
+      __syncthreads();  // K_j has arrived; all warps have read V_{j-1}
       load_tile<Bc>(v_tile + copy_offset, V);
       cp_async_commit();
       V += Bc * D;
 
       float S[kMTiles][Bc / 8][4] = {};
       multiply_qk(S, q_lane, k_lane);
-      float step_max[kMTiles][2];
-      bool moves = false;
+      float block_max[kMTiles][2];
+      bool exceeds = false;
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m)
-        moves |= find_max(step_max[m], S[m], reference[m], scale_log2);
-      if (__any_sync(0xffffffff, moves)) {
+        exceeds |= find_max(block_max[m], S[m], reference[m], scale_log2);
+      if (__any_sync(0xffffffff, exceeds)) {
 #pragma unroll
-        for (int m = 0; m < kMTiles; ++m) move(O[m], reference[m], row_sum[m], step_max[m]);
+        for (int m = 0; m < kMTiles; ++m) raise(O[m], reference[m], row_sum[m], block_max[m]);
       }
       uint32_t P[kMTiles][Bc / 16][4];
 #pragma unroll
@@ -231,7 +230,7 @@ struct Attention {
         exponentials(P[m], S[m], reference[m], row_sum[m], scale_log2);
 
       cp_async_wait_group<0>();
-      __syncthreads();  // V_j has arrived; the last read of K_j
+      __syncthreads();  // V_j has arrived; all warps have read K_j
       if (j + Bc < seq_kv) {
         K += Bc * D;
         load_tile<Bc>(k_tile + copy_offset, K);
@@ -252,6 +251,5 @@ struct Attention {
 INSTANCES(FA_HALF_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(10_lazy, "06", sm_80, f16, none,
-        "the softmax's reference moves only when the maximum grows by more than 8; else O is not "
-        "rescaled",
+        "lazy rescaling: a reference is raised only when the maximum exceeds it by more than 8",
         kInstances, fa::plan_half_tiles);

@@ -50,7 +50,8 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
 #pragma unroll
       for (int c = 0; c < 8; ++c) s = fmaf(q[c], k[c], s);
 #pragma unroll
-      for (int step = kChunks / 2; step > 0; step /= 2) s += __shfl_xor_sync(0xffffffff, s, step);
+      for (int offset = kChunks / 2; offset > 0; offset /= 2)
+        s += __shfl_xor_sync(0xffffffff, s, offset);
       S[i] = i * kTogether + own < rows ? s : -INFINITY;
     }
   }
@@ -100,10 +101,10 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
   // Adds up what the lanes of other keys have, and writes O / sum and the log-sum-exp.
   __device__ static void store_row(half* O, float* LSE, Row& row) {
 #pragma unroll
-    for (int step = kChunks; step < 32; step *= 2) {
-      row.sum += __shfl_xor_sync(0xffffffff, row.sum, step);
+    for (int offset = kChunks; offset < 32; offset *= 2) {
+      row.sum += __shfl_xor_sync(0xffffffff, row.sum, offset);
 #pragma unroll
-      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], step);
+      for (int c = 0; c < 8; ++c) row.o[c] += __shfl_xor_sync(0xffffffff, row.o[c], offset);
     }
     const int lane = threadIdx.x % 32;
     const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;

@@ -105,8 +105,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float top = fmaxf(S[r], S[r + 2]);
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2)
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+      for (int offset = 4; offset < 32; offset *= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, offset));
       const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
       const float new_max = above ? top * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
@@ -166,7 +166,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float sum = state.sum[r];
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+      for (int offset = 4; offset < 32; offset *= 2)
+        sum += __shfl_xor_sync(0xffffffff, sum, offset);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
         O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
@@ -301,7 +302,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(45_mma, "44g", sm_80, f16, ragged | lse | grouped | lengths,
+FA_RUNG(45_mma, "44", sm_80, f16, ragged | lse | grouped | lengths,
         "O = V^T P on the tensor cores too: O is transposed as S is, and movmatrix turns P into "
         "the second operand",
         kInstances, fa::plan_decode_counted,

@@ -92,9 +92,9 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int base = 0, before = 0;; base += 32) {
       int upto = tiles_of(in, base + lane);  // with the lanes below
 #pragma unroll
-      for (int step = 1; step < 32; step *= 2) {
-        const int below = __shfl_up_sync(0xffffffff, upto, step);
-        if (lane >= step) upto += below;
+      for (int offset = 1; offset < 32; offset *= 2) {
+        const int below = __shfl_up_sync(0xffffffff, upto, offset);
+        if (lane >= offset) upto += below;
       }
       const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
       if (behind != 0) {
@@ -185,8 +185,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float top = fmaxf(S[r], S[r + 2]);
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2)
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+      for (int offset = 4; offset < 32; offset *= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, offset));
       const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
       const float new_max = above ? top * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
@@ -246,7 +246,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float sum = state.sum[r];
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+      for (int offset = 4; offset < 32; offset *= 2)
+        sum += __shfl_xor_sync(0xffffffff, sum, offset);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
         O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];

@@ -1,6 +1,6 @@
 // 47_pages
 // Idea: a paged cache. K and V lie in pages of a few keys, anywhere in memory, and a table says
-//       where those of a sequence are. The lanes look up the rows of a tile, a step ahead.
+//       where those of a sequence are. The lanes look up the rows of a tile one iteration ahead.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB and 16 KB of states at head_dim 128
@@ -91,9 +91,9 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int base = 0, before = 0;; base += 32) {
       int upto = tiles_of(in, base + lane);  // with the lanes below
 #pragma unroll
-      for (int step = 1; step < 32; step *= 2) {
-        const int below = __shfl_up_sync(0xffffffff, upto, step);
-        if (lane >= step) upto += below;
+      for (int offset = 1; offset < 32; offset *= 2) {
+        const int below = __shfl_up_sync(0xffffffff, upto, offset);
+        if (lane >= offset) upto += below;
       }
       const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
       if (behind != 0) {
@@ -212,8 +212,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float top = fmaxf(S[r], S[r + 2]);
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2)
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+      for (int offset = 4; offset < 32; offset *= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, offset));
       const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
       const float new_max = above ? top * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
@@ -273,7 +273,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float sum = state.sum[r];
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+      for (int offset = 4; offset < 32; offset *= 2)
+        sum += __shfl_xor_sync(0xffffffff, sum, offset);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
         O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
@@ -416,7 +417,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         load_tiles(stage, in, ahead, place);
         ahead.key += Bc;
         if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
-        place = look_up(in, ahead);  // a step before it is needed
+        place = look_up(in, ahead);  // one iteration before it is needed
       }
       cp_async_commit();
     };
@@ -455,6 +456,6 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(47_pages, "46", sm_80, f16, ragged | lse | grouped | lengths | paged,
-        "a paged cache: the lanes look up the pages of a tile's rows, a step before they are "
+        "a paged cache: the lanes look up the pages of a tile's rows, an iteration before they are "
         "copied",
         kInstances, fa::plan_decode_even);

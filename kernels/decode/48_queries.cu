@@ -91,9 +91,9 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     for (int base = 0, before = 0;; base += 32) {
       int upto = tiles_of(in, base + lane);  // with the lanes below
 #pragma unroll
-      for (int step = 1; step < 32; step *= 2) {
-        const int below = __shfl_up_sync(0xffffffff, upto, step);
-        if (lane >= step) upto += below;
+      for (int offset = 1; offset < 32; offset *= 2) {
+        const int below = __shfl_up_sync(0xffffffff, upto, offset);
+        if (lane >= offset) upto += below;
       }
       const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
       if (behind != 0) {
@@ -216,8 +216,8 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float top = fmaxf(S[r], S[r + 2]);
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2)
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+      for (int offset = 4; offset < 32; offset *= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, offset));
       const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
       const float new_max = above ? top * scale_log2 : state.max[r];
       alpha[r] = ex2_approx(state.max[r] - new_max);
@@ -283,7 +283,8 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     for (int r = 0; r < 2; ++r) {
       float sum = state.sum[r];
 #pragma unroll
-      for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+      for (int offset = 4; offset < 32; offset *= 2)
+        sum += __shfl_xor_sync(0xffffffff, sum, offset);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
         O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
@@ -427,7 +428,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
         load_tiles(stage, in, ahead, place);
         ahead.key += Bc;
         if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
-        place = look_up(in, ahead);  // a step before it is needed
+        place = look_up(in, ahead);  // one iteration before it is needed
       }
       cp_async_commit();
     };

@@ -1,11 +1,11 @@
 // a0_standard
-// Idea: attention as its formula reads, three kernels: S = scale Q K^T, P = softmax(S), O = P V.
-// S goes to HBM, P replaces it there: seq_q x seq_kv floats for every head.
+// Idea: attention as the formula is written, in three kernels: S = scale Q K^T, P = softmax(S),
+// O = P V. S is stored in device memory, and P overwrites it: seq_q x seq_kv floats per head.
 //
-// Tile              64 x 64 of S and 64 x head_dim of O, 256 threads; the softmax a row a warp
+// Tile              64 x 64 of S and 64 x head_dim of O, 256 threads; softmax: one warp per row
 // Shared memory     8.5 KB (S), 8.3 KB (O at head_dim 64)
-// Expected effect   the start of the ladder: S is written three times and read four times, and its
-//                   memory grows with the square of the sequence.
+// Expected effect   the start of the ladder. S and P are written three times and read four times,
+//                   and their buffer grows with the square of the sequence length.
 
 #include <cfloat>
 
@@ -18,7 +18,7 @@
 
 namespace {
 
-// S = scale Q K^T, masked.
+// S = scale Q K^T with the causal mask.
 template <int D>
 struct Scores : fa::StaticKernel<64, 64, 8, D> {
   __device__ static void run(const float* Q, const float* K, const float*, float*, float* S,
@@ -38,7 +38,7 @@ struct Scores : fa::StaticKernel<64, 64, 8, D> {
   }
 };
 
-// P = softmax(S), in place; a warp for each row, for any head_dim.
+// P = softmax(S) in place, one warp per row; independent of head_dim.
 struct Softmax : fa::StaticKernel<4, 0, 4, 0> {
   __device__ static void run(const float*, const float*, const float*, float*, float* S, int seq_q,
                              int seq_kv, float, int) {
@@ -54,7 +54,7 @@ struct Softmax : fa::StaticKernel<4, 0, 4, 0> {
       S[j] = exp_approx(S[j] - row_max);
       row_sum += S[j];
     }
-    // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+    // The sum is at least e^0 = 1, except in a row without a visible key, where it is 0.
     const float divisor = fmaxf(warp_sum(row_sum), 1.f);
 #pragma unroll 4
     for (int j = lane; j < seq_kv; j += 32) S[j] = __fdividef(S[j], divisor);
@@ -97,5 +97,4 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& score
 }
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a0_standard, "", sm_80, f32, causal,
-        "standard attention: S = scale Q K^T, softmax and P V as three kernels, S and P in HBM",
-        kInstances, plan);
+        "standard attention in three kernels, with S and P in device memory", kInstances, plan);

@@ -1,11 +1,11 @@
 // a1_thread_per_row
-// Idea: one kernel for all three steps. A thread computes one query row, with its part of S, O and
-// the row statistics in registers: the online softmax needs no other thread, S is never written.
+// Idea: one kernel. A thread computes one query row and keeps its row of the S tile, O and the row
+// statistics in registers. The online softmax needs no other thread, and S is never stored.
 //
 // Tile              128 rows, Bc = 16, 4 warps
 // Shared memory     Q 64 KB + K 8 KB + V 8 KB at head_dim 128
-// Expected effect   no N^2 traffic and no N^2 memory. Every operand of a product comes from shared
-//                   memory: a float4 of K or V feeds four multiply-adds, and that is the limit.
+// Expected effect   neither traffic nor memory of size N^2. All operands are loaded from shared
+//                   memory; a float4 of K or V feeds only four FMA, and these loads are the limit.
 
 #include <cfloat>
 
@@ -22,7 +22,7 @@ struct Attention {
   static constexpr int kHeadDim = D, kThreads = Br, kBlocksPerSm = 0;
   static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D) * sizeof(float);
 
-  // The thread's row.
+  // The thread's row of O and its statistics.
   struct State {
     float4 O[D / 4];
     float row_max, row_sum;
@@ -39,7 +39,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key of the tile that the row sees.
+  // `last` is the last key that the row sees, relative to the tile.
   __device__ static void softmax(float (&S)[Bc], State& s, float scale, int last) {
     float new_max = s.row_max;
 #pragma unroll
@@ -69,7 +69,7 @@ struct Attention {
 
   // Writes O / row_sum.
   __device__ static void store_rows(const State& s, float* O_out) {
-    // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+    // The sum is at least e^0 = 1, except in a row without a visible key, where it is 0.
     const float divisor = fmaxf(s.row_sum, 1.f);
 #pragma unroll
     for (int d = 0; d < D / 4; ++d) store_v4(O_out + 4 * d, divided(s.O[d], divisor));
@@ -113,9 +113,7 @@ struct Attention {
 INSTANCES(FA_FLOAT_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a1_thread_per_row, "a0", sm_80, f32, causal,
-        "one kernel: a thread computes a query row, K and V tiles in shared memory, online "
-        "softmax, S is never written",
+        "one kernel with online softmax: a thread computes a query row, and S is never stored",
         kInstances, fa::plan_float_tiles,
         .why_large =
-            "three kernels over S in memory become one that never writes it; no line of "
-            "theirs remains.");
+            "one kernel that never stores S replaces three that do; no line of theirs remains.");

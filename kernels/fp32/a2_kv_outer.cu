@@ -1,12 +1,13 @@
 // a2_kv_outer
-// Idea: Algorithm 1 of FlashAttention: K/V tiles in the outer loop, Q tiles in the inner one. O and
-// the row statistics m and l are in HBM and are read and written once for every K/V tile.
+// Idea: Algorithm 1 of FlashAttention: K/V tiles in the outer loop, Q tiles in the inner loop. O
+// and the row statistics m and l are in device memory and are read and written once per K/V tile.
 //
 // Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
-//                   column of O; one block for a head
+//                   column of O; one thread block per head
 // Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
-// Expected effect   slower than a1: seq_kv / 32 trips of O to HBM and back, one block a head, and
-//                   the lanes of a warp read 32 rows of K that start in the same bank.
+// Expected effect   slower than a1. O makes seq_kv / 32 round trips to device memory, and a head
+//                   has one thread block. The lanes of a warp read 32 rows of K that start in the
+//                   same bank.
 
 #include <cfloat>
 
@@ -24,11 +25,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 8};
   static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
   static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D + Br * Bc) * sizeof(float);
-  static constexpr int kRows = 8;          // of a warp
-  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static constexpr int kRows = 8;          // per warp
+  static constexpr int kColumns = D / 32;  // of O per lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  // Per row: the thread's columns of O, the row maximum, the sum over the thread's keys.
   struct State {
     float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
   };
@@ -44,7 +45,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, from the lane's key.
+  // `last` is the last key that the first row sees, relative to the lane's first key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -85,9 +86,9 @@ struct Attention {
     for (int r = 0; r < kRows; ++r) {
       const float sum = warp_sum(s.row_sum[r]);
       if (threadIdx.x % 32 == 0) statistics[r] = {s.row_max[r], sum};
-      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      // The sum is at least e^0 = 1, except in a row without a visible key, where it is 0.
       const float divisor = fmaxf(sum, 1.f);
-      // Rounded, not approximate: the error would return with the same sign in every tile.
+      // Not approximate: the error of __fdividef has the same sign in every tile and would add up.
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = s.O[r][c] / divisor;
     }
@@ -153,8 +154,8 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& insta
 }
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a2_kv_outer, "a1", sm_80, f32, causal,
-        "FlashAttention's Algorithm 1: K/V tiles outside, Q tiles inside; O, l and m live in HBM",
+        "FlashAttention's Algorithm 1: K/V tiles in the outer loop, O, l and m in device memory",
         kInstances, plan,
         .why_large =
-            "a warp computes a row instead of a thread, so every product and the softmax "
-            "change, and O and its statistics move to HBM.");
+            "a warp computes a row instead of a thread, so every product and the softmax change, "
+            "and O and its statistics move to device memory.");

@@ -1,12 +1,12 @@
 // a3_q_outer
-// Idea: the loops are exchanged. A block keeps one Q tile and iterates over K and V; O, m and l
-// stay in registers, O is divided once and written once. Q tiles no longer wait for each other.
+// Idea: the loops are exchanged. A thread block keeps one Q tile and iterates over K and V, with O,
+// m and l in registers. O is divided and stored once, and Q tiles no longer depend on each other.
 //
 // Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
-//                   column of O; seq_q / 32 blocks for a head
+//                   column of O; seq_q / 32 thread blocks per head
 // Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
-// Expected effect   HBM traffic falls to Q, K, V and O plus what L2 does not keep of K and V, and
-//                   small batches fill the card. The bank conflicts of K remain the limit.
+// Expected effect   traffic to device memory falls to Q, K, V, O and what the L2 evicts of K and V.
+//                   Small batches fill the GPU. The bank conflicts of K remain the limit.
 
 #include <cfloat>
 
@@ -23,11 +23,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 8};
   static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
   static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D + Br * Bc) * sizeof(float);
-  static constexpr int kRows = 8;          // of a warp
-  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static constexpr int kRows = 8;          // per warp
+  static constexpr int kColumns = D / 32;  // of O per lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  // Per row: the thread's columns of O, the row maximum, the sum over the thread's keys.
   struct State {
     float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
   };
@@ -43,7 +43,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, from the lane's key.
+  // `last` is the last key that the first row sees, relative to the lane's first key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -83,7 +83,7 @@ struct Attention {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const float sum = warp_sum(s.row_sum[r]);
-      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      // The sum is at least e^0 = 1, except in a row without a visible key, where it is 0.
       const float divisor = fmaxf(sum, 1.f);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = __fdividef(s.O[r][c], divisor);
@@ -132,6 +132,5 @@ struct Attention {
 INSTANCES(FA_FLOAT_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a3_q_outer, "a2", sm_80, f32, causal,
-        "the loops are exchanged: a block for each Q tile, O, l and m in registers, one division "
-        "at the end",
+        "the loops are exchanged: one thread block per Q tile, with O, l and m in registers",
         kInstances, fa::plan_float_tiles);

@@ -1,14 +1,14 @@
 // a4_padded
-// Idea: four floats of padding behind each row of the K tile move the rows of neighbouring lanes to
-// other banks.
+// Idea: four floats of padding after each row of the K tile. They shift the rows of adjacent lanes
+// to different banks.
 //
 // Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
-//                   column of O; seq_q / 32 blocks for a head
+//                   column of O; seq_q / 32 thread blocks per head
 // Shared memory     Q 16 KB + K 16.5 KB + V 16 KB + P 4 KB at head_dim 128
-// Expected effect   no 8-way conflict of the K reads: for a float4 of 32 rows 4 wavefronts, not 32.
-// Variant           doubled: zeros double the width of a row, where it must be a power of two.
-// Twice
-//                   the work in Q K^T, and the banks stay the same.
+// Expected effect   no bank conflict in the loads of K: a float4 from 32 rows takes 4 wavefronts
+//                   instead of 32.
+// Variant           doubled: zeros double the row, as for a layout that needs a power of two. Q K^T
+//                   takes twice the work, and the banks stay the same.
 
 #include <cfloat>
 
@@ -24,14 +24,14 @@ template <int Br, int Bc, int D, int Width = D>
 struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 8, Width == D ? "" : "doubled"};
   static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
-  static constexpr int kPitch = Width == D ? D + 4 : Width;  // from one row of K to the next
+  static constexpr int kPitch = Width == D ? D + 4 : Width;  // floats from one row of K to the next
   static constexpr std::size_t kSharedBytes =
       (Br * Width + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
-  static constexpr int kRows = 8;          // of a warp
-  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static constexpr int kRows = 8;          // per warp
+  static constexpr int kColumns = D / 32;  // of O per lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  // Per row: the thread's columns of O, the row maximum, the sum over the thread's keys.
   struct State {
     float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
   };
@@ -47,7 +47,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, from the lane's key.
+  // `last` is the last key that the first row sees, relative to the lane's first key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -87,7 +87,7 @@ struct Attention {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const float sum = warp_sum(s.row_sum[r]);
-      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      // The sum is at least e^0 = 1, except in a row without a visible key, where it is 0.
       const float divisor = fmaxf(sum, 1.f);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = __fdividef(s.O[r][c], divisor);
@@ -144,5 +144,5 @@ struct Attention {
 INSTANCES(FA_FLOAT_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a4_padded, "a3", sm_80, f32, causal,
-        "padded rows: the lanes that read a column of K use different banks", kInstances,
+        "padding: the lanes that read a column of K use different banks", kInstances,
         fa::plan_float_tiles);

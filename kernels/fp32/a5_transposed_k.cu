@@ -1,12 +1,12 @@
 // a5_transposed_k
-// Idea: a first kernel transposes K in HBM. The K tile then has a row for each column of K, and the
-// lanes, a key each, read adjacent floats.
+// Idea: another kernel first transposes K in device memory. A row of the K tile is then a column of
+// K, and the lanes, one key each, read adjacent floats.
 //
 // Tile              Br = 32, Bc = 32, 4 warps x 8 rows; a lane computes one key of S and every 32nd
-//                   column of O; seq_q / 32 blocks for a head
+//                   column of O; seq_q / 32 thread blocks per head
 // Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
-// Expected effect   the 8-way conflict of the K reads is gone without padding, at the cost of one
-//                   more round trip of K to HBM and as much memory as K.
+// Expected effect   no bank conflict in the loads of K without padding. It costs one more round
+//                   trip of K to device memory and a buffer of the size of K.
 
 #include <cfloat>
 
@@ -24,7 +24,7 @@ template <int D>
 struct Transpose : fa::StaticKernel<32, 32, 8, D> {
   __device__ static void run(const float*, const float* K, const float*, float*, float* K_t, int,
                              int seq_kv, float, int) {
-    __shared__ float tile[32][33];  // padded, so that the columns lie in different banks
+    __shared__ float tile[32][33];  // padded: the elements of a column are in different banks
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
     const int first_key = blockIdx.x / (D / 32) * 32, first_d = blockIdx.x % (D / 32) * 32;
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
@@ -43,11 +43,11 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Br / 8};
   static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
   static constexpr std::size_t kSharedBytes = (Br * D + 2 * Bc * D + Br * Bc) * sizeof(float);
-  static constexpr int kRows = 8;          // of a warp
-  static constexpr int kColumns = D / 32;  // of O, of a lane
+  static constexpr int kRows = 8;          // per warp
+  static constexpr int kColumns = D / 32;  // of O per lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
 
-  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  // Per row: the thread's columns of O, the row maximum, the sum over the thread's keys.
   struct State {
     float O[kRows][kColumns], row_max[kRows], row_sum[kRows];
   };
@@ -63,7 +63,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, from the lane's key.
+  // `last` is the last key that the first row sees, relative to the lane's first key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -103,7 +103,7 @@ struct Attention {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const float sum = warp_sum(s.row_sum[r]);
-      // The largest score adds e^0; only a row without a visible key has a sum below 1: 0.
+      // The sum is at least e^0 = 1, except in a row without a visible key, where it is 0.
       const float divisor = fmaxf(sum, 1.f);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) O_out[r * D + 32 * c] = __fdividef(s.O[r][c], divisor);
@@ -163,4 +163,5 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& atten
 }
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a5_transposed_k, "a3", sm_80, f32, causal,
-        "K is transposed in HBM beforehand: the lanes read neighbouring floats", kInstances, plan);
+        "another kernel transposes K in device memory, and the lanes read adjacent floats",
+        kInstances, plan);

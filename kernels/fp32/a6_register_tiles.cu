@@ -1,13 +1,13 @@
 // a6_register_tiles
 // Idea: register tiles in both products. A thread computes 8 rows x 8 keys of S and 8 rows x 8
-// columns of O (head_dim 64), so that a float4 from shared memory feeds 16 or 32 FMA instead of 4.
-// Columns of O are float4: P V is computed as outer products. The scale is folded into exp2.
+// columns of O (head_dim 64). A float4 from shared memory feeds 16 or 32 FMA instead of 4. Columns
+// of O are float4, so that P V is a sum of outer products. The scale is folded into exp2.
 //
-// Tile              Br = 128, Bc = 64; 8 lanes a row and 4 warps x 32 rows at head_dim 64 and 32,
-//                   16 lanes a row and 8 warps x 16 rows at head_dim 128
+// Tile              Br = 128, Bc = 64; 8 lanes per row and 4 warps x 32 rows at head_dim 64 and 32,
+//                   16 lanes per row and 8 warps x 16 rows at head_dim 128
 // Shared memory     Q 34 KB + K 17 KB + V 16 KB + P 36 KB at head_dim 64
-// Expected effect   at head_dim 64, 16 loads for 256 multiply-adds of each product instead of 72 of
-//                   Q K^T and 64 of P V, and 96 wavefronts for both instead of 256.
+// Expected effect   at head_dim 64, 16 loads for 256 FMA in each product: Q K^T had 72 loads, P V
+//                   64. The two products take 96 wavefronts instead of 256.
 
 #include <cfloat>
 
@@ -20,20 +20,20 @@ namespace {
 
 template <int Br, int Bc, int D, int Lanes>
 struct Attention {
-  static constexpr int kRows = 8;                 // of a thread
-  static constexpr int kStep = 32 / Lanes;        // from one of them to the next
-  static constexpr int kKeys = Bc / Lanes;        // of S, of a thread: every Lanes-th
-  static constexpr int kColumns = D / 4 / Lanes;  // float4 of O, of a thread: every Lanes-th
+  static constexpr int kRows = 8;                 // per thread
+  static constexpr int kRowStride = 32 / Lanes;   // from one of these rows to the next
+  static constexpr int kKeys = Bc / Lanes;        // of S per thread: every Lanes-th
+  static constexpr int kColumns = D / 4 / Lanes;  // float4 of O per thread: every Lanes-th
   static constexpr int kHeadDim = D, kThreads = Br / kRows * Lanes;
   static constexpr int kBlocksPerSm = kThreads < 256 ? 256 / kThreads : 1;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kPitch = D + 4;        // of Q and K: rows of adjacent lanes, other banks
-  static constexpr int kPPitch = Bc + Lanes;  // the rows that a warp stores at once, other banks
+  static constexpr int kPitch = D + 4;        // of Q and K: adjacent lanes read different banks
+  static constexpr int kPPitch = Bc + Lanes;  // of P: a warp stores its rows to different banks
   static constexpr std::size_t kSharedBytes =
       (Br * kPitch + Bc * kPitch + Bc * D + Br * kPPitch) * sizeof(float);
   static_assert(kKeys * Lanes == Bc && kColumns * 4 * Lanes == D && kThreads % 32 == 0);
 
-  // The thread's rows: its columns of O, the maximum, its part of the sum.
+  // Per row: the thread's columns of O, the row maximum, the sum over the thread's keys.
   struct State {
     float4 O[kRows][kColumns];
     float row_max[kRows], row_sum[kRows];
@@ -48,7 +48,7 @@ struct Attention {
       for (int n = 0; n < kKeys; ++n) y[n] = load_shared_v4(k + n * Lanes * kPitch + d);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float4 x = load_shared_v4(q + r * kStep * kPitch + d);
+        const float4 x = load_shared_v4(q + r * kRowStride * kPitch + d);
 #pragma unroll
         for (int n = 0; n < kKeys; ++n) add_dot(S[r][n], x, y[n]);
       }
@@ -56,7 +56,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, from the lane's key.
+  // `last` is the last key that the first row sees, relative to the lane's first key.
   __device__ static void softmax(float* p, float (&S)[kRows][kKeys], State& s, float scale_log2,
                                  int last) {
 #pragma unroll
@@ -64,7 +64,7 @@ struct Attention {
       float tile_max = -INFINITY;
 #pragma unroll
       for (int n = 0; n < kKeys; ++n) {
-        if (n * Lanes - r * kStep > last) S[r][n] = -INFINITY;
+        if (n * Lanes - r * kRowStride > last) S[r][n] = -INFINITY;
         tile_max = fmaxf(tile_max, S[r][n]);
       }
       const float new_max = fmaxf(s.row_max[r], lanes_max<Lanes>(tile_max) * scale_log2);
@@ -74,7 +74,7 @@ struct Attention {
 #pragma unroll
       for (int n = 0; n < kKeys; ++n) {
         const float x = ex2_approx(fmaf(S[r][n], scale_log2, -new_max));
-        p[r * kStep * kPPitch + n * Lanes] = x;
+        p[r * kRowStride * kPPitch + n * Lanes] = x;
         s.row_sum[r] += x;
       }
 #pragma unroll
@@ -89,7 +89,7 @@ struct Attention {
       float x[kRows][4];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float4 four = load_shared_v4(p + r * kStep * kPPitch + j);
+        const float4 four = load_shared_v4(p + r * kRowStride * kPPitch + j);
         x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
       }
 #pragma unroll
@@ -107,11 +107,11 @@ struct Attention {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const float sum = lanes_sum<Lanes>(s.row_sum[r]);
-      // The largest score adds nearly 2^0: fmaf sees it before it is rounded, row_max is rounded.
+      // The largest score adds only nearly 2^0: row_max is rounded, the product in fmaf is not.
       const float inverse = sum == 0 ? 0 : __fdividef(1.f, sum);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c)
-        store_v4(O_out + r * kStep * D + c * 4 * Lanes, scaled(inverse, s.O[r][c]));
+        store_v4(O_out + r * kRowStride * D + c * 4 * Lanes, scaled(inverse, s.O[r][c]));
     }
   }
 
@@ -124,7 +124,7 @@ struct Attention {
     float* const p_tile = v_tile + Bc * D;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
     const int lane = threadIdx.x % Lanes;
-    const int first = threadIdx.x / 32 * kRows * kStep + threadIdx.x % 32 / Lanes;
+    const int first = threadIdx.x / 32 * kRows * kRowStride + threadIdx.x % 32 / Lanes;
     const int row = blockIdx.x * Br + first;
     Q += (head * seq_q + blockIdx.x * Br) * D;
     O_out += (head * seq_q + row) * D;
@@ -161,9 +161,8 @@ struct Attention {
 INSTANCES(FA_FLOAT_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(a6_register_tiles, "a4", sm_80, f32, causal,
-        "register tiles in both products: a thread computes 8 rows x 8 keys of S, and 8 rows x 8 "
-        "columns of O",
+        "register tiles: a thread computes 8 rows x 8 keys of S and 8 rows x 8 columns of O",
         kInstances, fa::plan_float_tiles,
         .why_large =
-            "a thread has other rows, keys and columns, so that every index of both "
-            "products, of the softmax and of the stores changes.");
+            "a thread computes other rows, keys and columns, so every index of both products, the "
+            "softmax and the stores changes.");

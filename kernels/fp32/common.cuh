@@ -1,5 +1,5 @@
-// What the FP32 kernels repeat: copies of tiles and arithmetic, four floats at a time, exchanges
-// between lanes, lists of instances.
+// Shared by the FP32 kernels: copies of tiles, arithmetic on float4, reductions over lanes, lists
+// of instances.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ __device__ __forceinline__ void store_v4(float* pointer, float4 x) {
   *reinterpret_cast<float4*>(pointer) = x;
 }
 
-/// Copies Rows rows of Columns floats to shared memory, with all threads of the block. The rows are
+/// All threads of the block copy Rows rows of Columns floats to shared memory. The rows are
 /// `stride` floats apart in global memory, Pitch in shared memory.
 template <int Rows, int Columns, int Threads, int Pitch = Columns>
 __device__ __forceinline__ void load_tile(float* shared, const float* global,
                                           int64_t stride = Columns) {
 #pragma unroll
   for (int i = threadIdx.x * 4; i < Rows * Columns; i += Threads * 4) {
-    // Without gaps between the rows both are i, which the compiler does not see.
+    // Without gaps between the rows both are i, which the compiler does not find.
     const int to = Pitch == Columns ? i : i / Columns * Pitch + i % Columns;
     const int64_t from = stride == Columns ? i : i / Columns * stride + i % Columns;
     store_v4(shared + to, load_v4(global + from));
@@ -57,16 +57,16 @@ __device__ __forceinline__ float4 divided(float4 x, float divisor) {
 template <int Lanes>
 __device__ __forceinline__ float lanes_max(float x) {
 #pragma unroll
-  for (int step = Lanes / 2; step > 0; step /= 2)
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
+  for (int offset = Lanes / 2; offset > 0; offset /= 2)
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, offset));
   return x;
 }
 
-/// The sum of their x, in all of them.
+/// The sum of x over each Lanes adjacent lanes, in all of them.
 template <int Lanes>
 __device__ __forceinline__ float lanes_sum(float x) {
 #pragma unroll
-  for (int step = Lanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
+  for (int offset = Lanes / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
   return x;
 }
 

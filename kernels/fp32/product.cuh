@@ -1,5 +1,5 @@
-// A block of a matrix product in FP32, for the two products of a0: 256 threads, 64 rows, operands
-// in slices of shared memory.
+// A tile of a matrix product in FP32, for the two products of a0: 64 rows, 256 threads, slices of
+// the operands in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 constexpr int kSlice = 16;      // depth of the operand slices in shared memory
 constexpr int kPitch = 64 + 4;  // spreads the transposed stores; a multiple of 16 bytes
 
-// Copies 16 columns of 64 rows, `stride` floats apart, so that a column of them becomes a row.
+// Copies and transposes a slice of 64 rows x 16 columns; its rows are `stride` floats apart.
 __device__ __forceinline__ void load_transposed(float (&slice)[kSlice][kPitch], const float* rows,
                                                 int64_t stride) {
   const int row = threadIdx.x / 4, column = threadIdx.x % 4 * 4;
@@ -20,8 +20,8 @@ __device__ __forceinline__ void load_transposed(float (&slice)[kSlice][kPitch], 
   slice[column + 3][row] = x.w;
 }
 
-// Adds one slice of a product to 4 rows and every 16th column, the elements of one of 16 x 16
-// threads.
+// Adds the product of two slices to the thread's elements: each of the 16 x 16 threads has 4 rows
+// and every 16th column.
 template <int N, int Pitch>
 __device__ __forceinline__ void multiply_slices(float (&sum)[4][N],
                                                 const float (&a)[kSlice][kPitch],

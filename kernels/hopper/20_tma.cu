@@ -1,11 +1,12 @@
 // 20_tma
-// Idea: the copy engine alone. One thread starts TMA copies of whole tiles, which arrive swizzled,
-// and mbarriers count their bytes. mma.sync multiplies as before.
+// Idea: TMA alone. One thread starts copies of whole tiles, which the TMA stores swizzled, and
+// mbarriers count the bytes. Both products still use mma.sync.
 //
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + 2 stages of K 16 KB and V 16 KB at head_dim 128
-// Expected effect   no cp.async, no addresses for it, one block barrier a step instead of two; the
-//                   tensor cores have the same work in the same order, so a few percent at most.
+// Expected effect   no cp.async and no addresses for it, one block barrier per iteration instead of
+//                   two. The tensor cores do the same work in the same order: a few percent at
+//                   most.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -23,21 +24,21 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then have all 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
   static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
-  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles of a warp
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kTileBytes = Bc * kChunks * 16;  // a slot: K or V of one step
+  static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kTileBytes = Bc * kChunks * 16;  // a slot: K or V of one key block
   static constexpr std::size_t kSharedBytes = kAlign + Br * D * 2 + 4 * kTileBytes + 8 * 3;
   static_assert(kMTiles * Warps * 16 == Br, "each warp computes whole 16-row mma tiles");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
-    int head, first_row, steps;
+    int head, first_row, key_blocks;
   };
 
-  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, full;
 
@@ -57,7 +58,7 @@ struct Attention {
   }
 
   // Address of (row0 + row, chunk0 + chunk) from the address of (row0, chunk0), for additions that
-  // do not carry. XOR is linear: with constant row and chunk, one XOR and an immediate offset.
+  // do not carry. XOR is linear: a constant row and chunk take one XOR and an immediate offset.
   __device__ static uint32_t shift(uint32_t address, int row, int chunk, int box = Bc) {
     return (address ^ (((row ^ chunk) & 7) << 4)) + row * 128 + chunk / 8 * box * 128;
   }
@@ -132,7 +133,7 @@ struct Attention {
     }
   }
 
-  // One thread: Q of a tile.
+  // One thread starts the copies of Q of a tile.
   __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
                                     const RowTile& tile) {
     mbarrier_expect(shared.query_full, Br * D * 2);
@@ -141,17 +142,17 @@ struct Attention {
                shared.query_full);
   }
 
-  // One thread: K and V of step j, into two slots.
-  __device__ static void load_step(const fa::TmaParameters& in, const Shared& shared,
-                                   const RowTile& tile, int j) {
+  // One thread starts the copies of K and V of key block j into two slots.
+  __device__ static void load_key_block(const fa::TmaParameters& in, const Shared& shared,
+                                        const RowTile& tile, int j) {
     const uint32_t slot = shared.ring + j % 2 * 2 * kTileBytes, full = shared.full + 8 * (j % 2);
     mbarrier_expect(full, 2 * kTileBytes);
     tma_load(slot, in.K, 0, j * Bc, 0, tile.head, full);
     tma_load(slot + kTileBytes, in.V, 0, j * Bc, 0, tile.head, full);
   }
 
-  // Writes O / row_sum. The warp's rows go through its own part of the Q tile, so that the stores
-  // to global memory are 16 bytes wide.
+  // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
+  // global memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_max)[kMTiles][2], float* LSE,
@@ -181,7 +182,7 @@ struct Attention {
     }
   }
 
-  // The block's Br query rows.
+  // Computes the Br query rows of a thread block.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int warp_row, unsigned char* memory) {
     const uint32_t q_tile = shared.query;
@@ -204,7 +205,7 @@ struct Attention {
       row_sum[m][0] = row_sum[m][1] = 0.f;
     }
     mbarrier_wait(shared.query_full, 0);
-    for (int j = 0; j < tile.steps; ++j) {
+    for (int j = 0; j < tile.key_blocks; ++j) {
       const uint32_t stage = j % 2 * 2 * kTileBytes;
       mbarrier_wait(shared.full + 8 * (j % 2), j / 2 % 2);
 
@@ -216,9 +217,9 @@ struct Attention {
         softmax(P[m], S[m], O[m], row_max[m], row_sum[m], in.scale_log2);
 
       multiply_pv(O, P, v_lane + stage);
-      if (j + 2 < tile.steps) {
+      if (j + 2 < tile.key_blocks) {
         __syncthreads();  // all warps have read K_j and V_j
-        if (threadIdx.x == 0) load_step(in, shared, tile, j + 2);
+        if (threadIdx.x == 0) load_key_block(in, shared, tile, j + 2);
       }
     }
     store_rows(in.O + query_row * D, memory + (q_tile - shared_address(memory)), warp_row, O,
@@ -240,7 +241,7 @@ struct Attention {
     const int warp_row = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) * kMTiles * 16;  // uniform
     if (threadIdx.x == 0) {
       load_query(in, shared, tile);
-      for (int j = 0; j < 2 && j < tile.steps; ++j) load_step(in, shared, tile, j);
+      for (int j = 0; j < 2 && j < tile.key_blocks; ++j) load_key_block(in, shared, tile, j);
     }
     compute_tile(in, shared, tile, warp_row, memory);
   }
@@ -256,9 +257,8 @@ struct Attention {
 INSTANCES(FA_TMA_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(20_tma, "06", sm_90a, f16, lse,
-        "the copy engine alone: one thread starts TMA copies of whole tiles, mbarriers count "
-        "their bytes",
+        "TMA: one thread starts the copies of whole tiles, and mbarriers count their bytes",
         kInstances, fa::plan_tma_tiles,
         .why_large =
-            "all addresses change, since tiles lie in panels of 64 columns, and barriers "
-            "replace cp.async.");
+            "tiles consist of panels of 64 columns, so all addresses change, and mbarriers replace "
+            "the waits of cp.async.");

@@ -1,10 +1,10 @@
 // 27_q_registers
-// Idea: Q is the same in all steps: it stays in registers as the A operand of Q K^T.
+// Idea: Q is the same for all key blocks: it stays in registers as the A operand of Q K^T.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
-// Expected effect   Q K^T reads a third less from shared memory: energy, and time where power is
-//                   short. The next Q can load as soon as this one is in registers.
+// Expected effect   Q K^T reads a third less shared memory: less energy, and less time where power
+//                   is the limit. The next Q can be loaded as soon as this one is in registers.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -23,23 +23,22 @@ struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer's thread
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
-  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one step
-  static constexpr float kSlack = 8;             // P may reach 2^8
+  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
-  static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
-  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
+  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
-    int head, first_row, steps;
+    int head, first_row, key_blocks;
   };
 
-  // A slot of the ring K0 V0 K1 V1 ..., and the parity of its barriers' phase.
+  // A slot of the ring K0 V0 K1 V1 ..., and the phase parity of its mbarriers.
   struct Position {
     int slot = 0, parity = 0;
 
@@ -48,7 +47,7 @@ struct Attention {
     }
   };
 
-  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, query_empty, full, empty;
 
@@ -64,17 +63,19 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
+    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
+    // ends when the products of all four warps have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
     }
   };
 
-  // Of a thread's two rows: reference near the maximum, sum of its columns, factor of the past.
+  // Two rows per thread: maximum of scale_log2 S, sum over the thread's columns, rescaling factor.
   struct Rows {
     float max[2] = {-INFINITY, -INFINITY}, sum[2] = {}, alpha[2];
   };
 
-  // The warp's 16 rows of Q as A operands; the tile is swizzled.
+  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
   using Query = uint32_t[D / 16][4];
   __device__ static void load_fragments(Query& q, uint32_t query) {
     const int lane = threadIdx.x % 32;
@@ -84,7 +85,7 @@ struct Attention {
       ldmatrix_x4(q[i], row + i / 4 * (64 * 128) + ((i % 4 * 2 + lane / 16 ^ lane % 8) << 4));
   }
 
-  // S = Q K^T, in the background.
+  // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
@@ -98,7 +99,7 @@ struct Attention {
     return quad_max(x);
   }
 
-  // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
+  // Replaces row r of S by P = 2^(S * scale_log2 - max); returns the sum over the thread's columns.
   __device__ static float exponentials(float (&S)[Bc / 2], int r, float scale_log2, float max) {
     float sum = 0;
 #pragma unroll
@@ -113,8 +114,7 @@ struct Attention {
   __device__ static void softmax(float (&S)[Bc / 2], Rows& rows, float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float block_max = row_max(S, r) * scale_log2;
-      const float new_max = block_max > rows.max[r] + kSlack ? block_max : rows.max[r];
+      const float new_max = fmaxf(rows.max[r], row_max(S, r) * scale_log2);
       rows.alpha[r] = ex2_approx(rows.max[r] - new_max);
       rows.max[r] = new_max;
       rows.sum[r] = rows.sum[r] * rows.alpha[r] + exponentials(S, r, scale_log2, new_max);
@@ -122,7 +122,6 @@ struct Attention {
   }
 
   __device__ static void rescale(float (&O)[D / 2], const Rows& rows) {
-    if (!__any_sync(0xffffffff, rows.alpha[0] != 1.f || rows.alpha[1] != 1.f)) return;
 #pragma unroll
     for (int i = 0; i < D / 2; ++i) O[i] *= rows.alpha[i / 2 % 2];
   }
@@ -136,7 +135,7 @@ struct Attention {
     }
   }
 
-  // O += P V, in the background.
+  // Starts O += P V. Descriptors count 16 bytes: + 128 is the next 16 rows of V.
   __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[Bc / 16][4],
                                      uint64_t v) {
 #pragma unroll
@@ -147,12 +146,13 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return in.seq_q / Br * in.heads;
   }
+  // CUTLASS replaces such divisions by multiplications (FastDivmod).
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
     const int row_tiles = in.seq_q / Br;
     return {t / row_tiles, t % row_tiles * Br, in.seq_kv / Bc};
   }
 
-  // One thread: Q of a tile, for each consumer as soon as its part is empty.
+  // One thread starts the copies of Q of a tile, each when its consumer has released Q.
   __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
                                     const RowTile& tile, int parity) {
     for (int i = 0; i < kConsumers; ++i) {
@@ -163,9 +163,9 @@ struct Attention {
     }
   }
 
-  // One thread: K and V of step j, into two slots.
-  __device__ static void load_step(const fa::TmaParameters& in, const Shared& shared,
-                                   const RowTile& tile, int j, Position& at) {
+  // One thread starts the copies of K and V of key block j into two slots.
+  __device__ static void load_key_block(const fa::TmaParameters& in, const Shared& shared,
+                                        const RowTile& tile, int j, Position& at) {
     const auto load = [&](const CUtensorMap& map) {
       const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
       mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
@@ -177,31 +177,30 @@ struct Attention {
     load(in.V);
   }
 
-  // Q K^T and the softmax of a step, P V of the step before.
-  __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
-                                                      const Shared& shared, const Query& q,
-                                                      float (&S)[Bc / 2], uint32_t (&P)[Bc / 16][4],
-                                                      float (&O)[D / 2], Rows& rows, Position& at,
-                                                      const RowTile& tile, int j) {
+  // Q K^T and the softmax of key block j, P V of key block j - 1.
+  __device__ __forceinline__ static void compute_key_block(
+      const fa::TmaParameters& in, const Shared& shared, const Query& q, float (&S)[Bc / 2],
+      uint32_t (&P)[Bc / 16][4], float (&O)[D / 2], Rows& rows, Position& at, const RowTile& tile,
+      int j) {
     const Position v = at;
     at.advance();
     shared.wait_full(at);
     wgmma_fence();
-    multiply_qk(S, q, shared.tile(at));  // of this step
+    multiply_qk(S, q, shared.tile(at));  // of key block j
     shared.wait_full(v);
     wgmma_fence();
-    multiply_pv(O, P, shared.tile(v));  // of the step before
+    multiply_pv(O, P, shared.tile(v));  // of key block j - 1
     wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
-    wgmma_wait<0>(O);  // P may be written, O be read
+    wgmma_wait<0>(O);  // P may be overwritten, O read
     shared.release(v);
     rescale(O, rows);
     pack(P, S);
     at.advance();
   }
 
-  // O / l and the LSE of the thread's two rows.
+  // Stores O / sum and the log-sum-exp of the thread's two rows.
   __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
                                     const Rows& rows, int head, int first_row) {
     const int lane = threadIdx.x % 32;
@@ -225,11 +224,11 @@ struct Attention {
     }
   }
 
-  // A consumer: its 64 rows of a tile.
+  // A consumer computes its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
     const int row = tile.first_row + consumer * 64 + threadIdx.x % 128 / 32 * 16 +
-                    threadIdx.x % 32 / 4;  // the thread's first
+                    threadIdx.x % 32 / 4;  // the first of two
     float O[D / 2] = {}, S[Bc / 2];
     Query q;
     uint32_t P[Bc / 16][4];
@@ -241,13 +240,14 @@ struct Attention {
     multiply_qk(S, q, shared.tile(at));
     wgmma_wait<0>(S);
     shared.release(at);
-    // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
+    // The product has used the fragments, so after the barrier the ldmatrix of all warps are done.
     barrier_sync(1 + consumer, 128);
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
     softmax(S, rows, in.scale_log2);
     pack(P, S);
     at.advance();
-    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at, tile, j);
+    for (int j = 1; j < tile.key_blocks; ++j)
+      compute_key_block(in, shared, q, S, P, O, rows, at, tile, j);
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
@@ -274,16 +274,17 @@ struct Attention {
     if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q
       registers_release<kProducerRegisters>();
       if (threadIdx.x >= 64 || !elect_one()) return;
-      for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn, t += gridDim.x) {
+      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x) {
         const RowTile tile = tile_at(in, t);
-        if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
 #pragma unroll 1
-        for (int j = 0; threadIdx.x < 32 && j < tile.steps; ++j) load_step(in, shared, tile, j, at);
+        for (int j = 0; threadIdx.x < 32 && j < tile.key_blocks; ++j)
+          load_key_block(in, shared, tile, j, at);
       }
     } else {
       registers_acquire<kRegisters>();
-      for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn, t += gridDim.x)
-        compute_tile(in, shared, tile_at(in, t), consumer, turn % 2, at);
+      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x)
+        compute_tile(in, shared, tile_at(in, t), consumer, work_index % 2, at);
     }
   }
 };

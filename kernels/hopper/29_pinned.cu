@@ -1,11 +1,11 @@
 // 29_pinned
-// Idea: one wait in another place. ptxas moves the exponentials below the wait for P V, where they
-// have nothing to hide under; the wait for the next K, placed before it, keeps them above.
+// Idea: one wait moves. ptxas schedules the exponentials below the wait for P V, where nothing
+// overlaps with them. The wait for the next K, placed before the wait for P V, keeps them above it.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
-// Expected effect   the overlap that 24 is about: softmax and P V at the same time, for as much of
-//                   the softmax as ptxas had moved.
+// Expected effect   the overlap that 25 intends: the exponentials that ptxas had moved are computed
+//                   during P V.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -25,23 +25,23 @@ struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // of a consumer's thread
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
-  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one step
-  static constexpr float kLargest = 1 << 15;     // bound of P, a half
+  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
+  static constexpr float kLargest = 1 << 15;     // a larger row sum is repaired
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
-  static_assert(Br % 64 == 0, "a consumer owns the 64 rows of one wgmma");
-  static_assert(kConsumers == 2 || kConsumers == 3, "registers are dealt to two or three");
+  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
-    int head, first_row, steps;
+    int head, first_row, key_blocks;
   };
 
-  // A slot of the ring K0 V0 K1 V1 ..., and the parity of its barriers' phase.
+  // A slot of the ring K0 V0 K1 V1 ..., and the phase parity of its mbarriers.
   struct Position {
     int slot = 0, parity = 0;
 
@@ -55,7 +55,7 @@ struct Attention {
     }
   };
 
-  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier has 8 bytes.
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, query_empty, full, empty;
 
@@ -71,18 +71,20 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
+    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
+    // ends when the products of all four warps have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
     }
   };
 
-  // Of a thread's two rows: reference near the maximum, sum of its columns, those of the last
-  // block.
+  // Two rows per thread: reference near the maximum, sum over the thread's columns, and the sum of
+  // the last key block, which is not yet in it.
   struct Rows {
-    float max[2], sum[2] = {}, block_sum[2] = {};
+    float reference[2], sum[2] = {}, block_sum[2] = {};
   };
 
-  // The warp's 16 rows of Q as A operands; the tile is swizzled.
+  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
   using Query = uint32_t[D / 16][4];
   __device__ static void load_fragments(Query& q, uint32_t query) {
     const int lane = threadIdx.x % 32;
@@ -92,7 +94,7 @@ struct Attention {
       ldmatrix_x4(q[i], row + i / 4 * (64 * 128) + ((i % 4 * 2 + lane / 16 ^ lane % 8) << 4));
   }
 
-  // S = Q K^T, in the background.
+  // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
@@ -106,13 +108,15 @@ struct Attention {
     return quad_max(x);
   }
 
-  // P = 2^(S * scale - max) in the place of row r of S; returns the sum over the thread's columns.
-  __device__ static float exponentials(float (&S)[Bc / 2], int r, float scale_log2, float max) {
+  // Replaces row r of S by P = 2^(S * scale_log2 - reference); returns the sum over the thread's
+  // columns.
+  __device__ static float exponentials(float (&S)[Bc / 2], int r, float scale_log2,
+                                       float reference) {
     float sum = 0;
 #pragma unroll
     for (int i = 2 * r; i < Bc / 2; i += 4) {
-      S[i] = ex2_approx(fmaf(S[i], scale_log2, -max));
-      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -max));
+      S[i] = ex2_approx(fmaf(S[i], scale_log2, -reference));
+      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -reference));
       sum += S[i] + S[i + 1];
     }
     return sum;
@@ -122,11 +126,11 @@ struct Attention {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       rows.sum[r] += rows.block_sum[r];
-      rows.block_sum[r] = exponentials(S, r, scale_log2, rows.max[r]);
+      rows.block_sum[r] = exponentials(S, r, scale_log2, rows.reference[r]);
     }
   }
 
-  // P once more, with mma.sync and a new reference, in the rows where it is infinite; 0 stays 0.
+  // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
                                  const Query& q, const fa::TmaParameters& in, int head, int j) {
     const half* keys = in.keys + (int64_t{head} * in.seq_kv + j * Bc) * D;
@@ -135,22 +139,22 @@ struct Attention {
       const half* key = keys + (n * 8 + threadIdx.x % 32 / 4) * D + threadIdx.x % 4 * 2;
       const auto* k = reinterpret_cast<const volatile uint32_t*>(key);
       float s[4] = {};
-      __syncwarp();  // and volatile: else all of K is loaded first, and spilled
+      __syncwarp();  // and volatile: or ptxas loads all of K first and spills it
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) mma_m16n8k16(s, q[i], k[i * 8], k[i * 8 + 4]);
       for (int i = 0; i < 4; ++i)
         if (top[i / 2] == INFINITY)
           S[4 * n + i] =
-              S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.max[i / 2]);
+              S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.reference[i / 2]);
     }
     for (int r = 0; r < 2; ++r) {
       const float e = ceilf(row_max(S, r));
-      if (top[r] == INFINITY) rows.max[r] += e, rows.block_sum[r] = exponentials(S, r, 1, e);
+      if (top[r] == INFINITY) rows.reference[r] += e, rows.block_sum[r] = exponentials(S, r, 1, e);
     }
   }
 
-  // Raises the reference where a P may be too large: none exceeds its sum. A warp's rows r are left
-  // as they are if that is so for none of the eight.
+  // Raises the reference where an element of P may be too large: none exceeds its row sum. The
+  // eight rows r of a warp are skipped if none of them needs it.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
@@ -158,11 +162,11 @@ struct Attention {
     for (int r = 0; r < 2; ++r) {
       if (!__any_sync(0xffffffff, rows.block_sum[r] > kLargest)) continue;
       const bool finite = top[r] < INFINITY;
-      // At most 126: 2^-127 is no normal number.
+      // At most 126: 2^-127 is not a normal number.
       const float e = finite && top[r] > kLargest ? fminf(floorf(__log2f(top[r])), 126) : 0;
       const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
       const float alpha = finite ? factor : 0;
-      rows.max[r] += e;
+      rows.reference[r] += e;
       rows.sum[r] *= alpha;
       rows.block_sum[r] *= factor;
 #pragma unroll
@@ -183,7 +187,7 @@ struct Attention {
     }
   }
 
-  // O += P V, in the background.
+  // Starts O += P V. Descriptors count 16 bytes: + 128 is the next 16 rows of V.
   __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[Bc / 16][4],
                                      uint64_t v) {
 #pragma unroll
@@ -194,12 +198,13 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return in.seq_q / Br * in.heads;
   }
+  // CUTLASS replaces such divisions by multiplications (FastDivmod).
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
     const int row_tiles = in.seq_q / Br;
     return {t / row_tiles, t % row_tiles * Br, in.seq_kv / Bc};
   }
 
-  // One thread: Q of a tile, for each consumer as soon as its part is empty.
+  // One thread starts the copies of Q of a tile, each when its consumer has released Q.
   __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
                                     const RowTile& tile, int parity) {
     for (int i = 0; i < kConsumers; ++i) {
@@ -210,9 +215,9 @@ struct Attention {
     }
   }
 
-  // One thread: K and V of step j, into two slots.
-  __device__ static void load_step(const fa::TmaParameters& in, const Shared& shared,
-                                   const RowTile& tile, int j, Position& at) {
+  // One thread starts the copies of K and V of key block j into two slots.
+  __device__ static void load_key_block(const fa::TmaParameters& in, const Shared& shared,
+                                        const RowTile& tile, int j, Position& at) {
     const auto load = [&](const CUtensorMap& map) {
       const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
       mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
@@ -224,31 +229,30 @@ struct Attention {
     load(in.V);
   }
 
-  // Q K^T and the softmax of a step, P V of the step before.
-  __device__ __forceinline__ static void compute_step(const fa::TmaParameters& in,
-                                                      const Shared& shared, const Query& q,
-                                                      float (&S)[Bc / 2], uint32_t (&P)[Bc / 16][4],
-                                                      float (&O)[D / 2], Rows& rows, Position& at,
-                                                      const RowTile& tile, int j) {
+  // Q K^T and the softmax of key block j, P V of key block j - 1.
+  __device__ __forceinline__ static void compute_key_block(
+      const fa::TmaParameters& in, const Shared& shared, const Query& q, float (&S)[Bc / 2],
+      uint32_t (&P)[Bc / 16][4], float (&O)[D / 2], Rows& rows, Position& at, const RowTile& tile,
+      int j) {
     const Position v = at;
     at.advance();
     wgmma_fence();
-    multiply_qk(S, q, shared.tile(at));  // of this step
+    multiply_qk(S, q, shared.tile(at));  // of key block j
     shared.wait_full(v);
     wgmma_fence();
-    multiply_pv(O, P, shared.tile(v));  // of the step before
+    multiply_pv(O, P, shared.tile(v));  // of key block j - 1
     wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
-    if (j + 1 < tile.steps) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>(O);                                            // P may be written, O be read
+    if (j + 1 < tile.key_blocks) shared.wait_full(at.next().next());  // the next K
+    wgmma_wait<0>(O);  // P may be overwritten, O read
     shared.release(v);
     repair(S, O, rows, q, in, tile.head, j);
     pack(P, S);
     at.advance();
   }
 
-  // O / l and the LSE of the thread's two rows.
+  // Stores O / sum and the log-sum-exp of the thread's two rows.
   __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
                                     const Rows& rows, int head, int first_row) {
     const int lane = threadIdx.x % 32;
@@ -259,7 +263,7 @@ struct Attention {
       inverse[r] = __fdividef(1.f, sum);
       const int row = first_row + r * 8;
       if (in.LSE && lane % 4 == 0)
-        in.LSE[int64_t{head} * in.seq_q + row] = (rows.max[r] + __log2f(sum)) * kLn2;
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.reference[r] + __log2f(sum)) * kLn2;
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -272,11 +276,11 @@ struct Attention {
     }
   }
 
-  // A consumer: its 64 rows of a tile.
+  // A consumer computes its 64 rows of a tile.
   __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
                                       const RowTile& tile, int consumer, int parity, Position& at) {
     const int row = tile.first_row + consumer * 64 + threadIdx.x % 128 / 32 * 16 +
-                    threadIdx.x % 32 / 4;  // the thread's first
+                    threadIdx.x % 32 / 4;  // the first of two
     float O[D / 2] = {}, S[Bc / 2];
     Query q;
     uint32_t P[Bc / 16][4];
@@ -288,16 +292,17 @@ struct Attention {
     multiply_qk(S, q, shared.tile(at));
     wgmma_wait<0>(S);
     shared.release(at);
-    // Only a product that has used them shows that the ldmatrix of all four warps have read Q.
+    // The product has used the fragments, so after the barrier the ldmatrix of all warps are done.
     barrier_sync(1 + consumer, 128);
     if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
-    for (int r = 0; r < 2; ++r)  // no row is without a key here; 31 masks
-      rows.max[r] = fmaxf(ceilf(row_max(S, r) * in.scale_log2), -1e30f);
+    for (int r = 0; r < 2; ++r)  // every row has a key here
+      rows.reference[r] = fmaxf(ceilf(row_max(S, r) * in.scale_log2), -1e30f);
     softmax(S, rows, in.scale_log2);
     pack(P, S);
     at.advance();
-    if (tile.steps > 1) shared.wait_full(at.next());  // the next K
-    for (int j = 1; j < tile.steps; ++j) compute_step(in, shared, q, S, P, O, rows, at, tile, j);
+    if (tile.key_blocks > 1) shared.wait_full(at.next());  // the next K
+    for (int j = 1; j < tile.key_blocks; ++j)
+      compute_key_block(in, shared, q, S, P, O, rows, at, tile, j);
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
@@ -324,16 +329,17 @@ struct Attention {
     if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q
       registers_release<kProducerRegisters>();
       if (threadIdx.x >= 64 || !elect_one()) return;
-      for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn, t += gridDim.x) {
+      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x) {
         const RowTile tile = tile_at(in, t);
-        if (threadIdx.x >= 32) load_query(in, shared, tile, turn % 2);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
 #pragma unroll 1
-        for (int j = 0; threadIdx.x < 32 && j < tile.steps; ++j) load_step(in, shared, tile, j, at);
+        for (int j = 0; threadIdx.x < 32 && j < tile.key_blocks; ++j)
+          load_key_block(in, shared, tile, j, at);
       }
     } else {
       registers_acquire<kRegisters>();
-      for (int turn = 0, t = blockIdx.x; t < tile_count(in); ++turn, t += gridDim.x)
-        compute_tile(in, shared, tile_at(in, t), consumer, turn % 2, at);
+      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x)
+        compute_tile(in, shared, tile_at(in, t), consumer, work_index % 2, at);
     }
   }
 };
@@ -346,7 +352,6 @@ struct Attention {
 
 INSTANCES(FA_TMA_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(29_pinned, "28b", sm_90a, f16, lse,
-        "the wait for the next K stands before the wait for P V and keeps the exponentials above "
-        "it",
+FA_RUNG(29_pinned, "28", sm_90a, f16, lse,
+        "the wait for the next K precedes the wait for P V, so the exponentials stay above it",
         kInstances, fa::plan_tma_persistent);

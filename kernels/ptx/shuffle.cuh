@@ -4,14 +4,15 @@
 /// The largest x of the warp, in every lane. PTX ISA: "shfl.sync".
 __device__ __forceinline__ float warp_max(float x) {
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, step));
+  for (int offset = 16; offset > 0; offset /= 2)
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, offset));
   return x;
 }
 
 /// The sum of all x of the warp, in every lane.
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffff, x, step);
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
   return x;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The algorithm: matrices and blocks, the online softmax by numbers, references and their range."""
+"""The algorithm: passes and blocks, the online softmax by numbers, references and their range."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def thread_per_row() -> Canvas:
         "a1: one thread, one query row",
         "A thread block has 128 rows of Q. Thread t has row t: its maximum, sum and row of O in "
         "registers. All threads read the same rows of the K and V tiles in shared memory.",
-        note="A thread block: 128 threads; K and V pass by in tiles of 16 keys.",
+        note="A thread block: 128 threads; tiles of 16 keys of K and V.",
     )
     names = ("thread 0", "thread 1", "thread 2", "...", "thread 127")
     for index, name in enumerate(names):
@@ -91,11 +91,10 @@ def thread_per_row() -> Canvas:
 
 def walk() -> Canvas:
     canvas, y = begin(
-        "A thread block walks along its rows of S",
-        "The score matrix as 8 by 8 blocks. One thread block takes one row of blocks from left to "
-        "right; only the block it is at exists, in registers. Under the causal mask it stops at "
-        "the "
-        "diagonal.",
+        "A thread block computes one row of blocks",
+        "The score matrix as 8 by 8 blocks. One thread block computes one row of blocks from left "
+        "to right; only the current block exists, in registers. Under the causal mask the row ends "
+        "at the diagonal.",
         note="Rows: queries. Columns: keys. One cell: a block of scores.",
     )
     for x, causal, name in ((14.0, False, "no mask"), (232.0, True, "causal")):
@@ -161,11 +160,9 @@ VALUES = ((10.0, 20.0, 30.0), (40.0, 50.0, 60.0))
 def online_softmax() -> Canvas:
     canvas, y = begin(
         "Online softmax on six numbers",
-        "Scores 1, 3, 2 and then 5, 4, 0 with values 10 to 60. The first block leaves maximum "
-        "3, sum "
-        "and output; the second raises the maximum to 5, so sum and output are multiplied by e "
-        "to the "
-        "minus 2 before its own terms are added. The quotient equals the direct result.",
+        "Scores 1, 3, 2 and then 5, 4, 0 with values 10 to 60. After the first block the maximum "
+        "is 3. The second block raises the maximum to 5, so sum and output are multiplied by e to "
+        "the minus 2 before the new terms are added. The quotient equals the direct result.",
         note="Two blocks of three keys; each value of V is one number.",
     )
     maximum, total, output = -math.inf, 0.0, 0.0
@@ -270,10 +267,10 @@ SLACK = 8.0
 
 def lazy() -> Canvas:
     canvas, y = begin(
-        "A reference that moves rarely",
-        "Maximum of a row over seven key blocks. The usual reference follows it and O is "
-        "rescaled each "
-        "time it grows. The lazy one stays until a score exceeds it by more than 8: once.",
+        "10: a reference that rarely moves",
+        "Maximum of a row over seven key blocks. A reference that is the maximum changes four "
+        "times, and O is rescaled each time. The lazy reference changes once, where a score "
+        "exceeds it by more than 8.",
         note="One row, seven key blocks; scores in powers of two.",
     )
     reference, lazy_row, moves = MAXIMA[0], [], []
@@ -309,7 +306,7 @@ def lazy() -> Canvas:
     canvas.text(
         14,
         floor + 60,
-        f"filled: O is rescaled. {counted} times with the maximum (bars),",
+        f"Filled: O is rescaled. {counted} times with the maximum (bars),",
         "muted",
         size=SMALL,
     )
@@ -323,57 +320,17 @@ def lazy() -> Canvas:
     return canvas
 
 
-STEPS, WARP_ROWS = 8192 // 128, 16  # of 26
-
-
-def rarely() -> Canvas:
-    """How likely a warp of 26 must rescale O at each step, if the reference is the maximum."""
-    canvas, y = begin(
-        "26: how often a warp has a new maximum",
-        "The probability that a key block raises the maximum of a row is 1/j at step j, that it does so "
-        "for at least one of the 16 rows of a warp 1 - (1 - 1/j)^16: nearly 1 at first, a half at step "
-        "24, 0.22 at step 64. On average 30 of 63 steps rescale O. With a slack of 8 none does.",
-        note="Probability, by step j. N = 8192: 64 key blocks.",
-    )
-    left, width, high = 52.0, 374.0, 150.0
-    unit, floor = width / STEPS, y + 14 + high
-    for share in (0.0, 0.5, 1.0):
-        at = floor - share * high
-        canvas.line([(left, at), (left + width, at)], "line")
-        canvas.text(left - 8, at, f"{share:g}", "muted", size=SMALL, anchor="end")
-    warp = [1 - (1 - 1 / step) ** WARP_ROWS for step in range(2, STEPS + 1)]
-    for step, share in enumerate(warp, 2):
-        x = left + (step - 1) * unit
-        canvas.rect(
-            x + 0.6, floor - share * high, unit - 1.2, share * high, "orange-soft", radius=0
-        )
-    row = [(left + (step - 0.5) * unit, floor - high / step) for step in range(2, STEPS + 1)]
-    canvas.line(row, "blue", thick=2)
-    for step in (2, 16, 32, 48, 64):
-        middle = left + (step - 0.5) * unit
-        canvas.text(middle, floor + 12, str(step), "muted", size=SMALL, anchor="middle")
-    legend(canvas, floor + 36, (("orange-soft", "one of 16 rows"), ("blue", "one row: 1/j")), 52)
-    told = (
-        f"Rescaled on average: {sum(warp):.0f} of {STEPS - 1} steps. With a slack of 8: none,",
-        "since the maximum grows by less than 2 after the first block.",
-    )
-    canvas.lines(14, floor + 62, told, "muted", size=SMALL)
-    return canvas
-
-
 def mark(canvas: Canvas, x: float, y: float, filled: bool, hue: str) -> None:
     canvas.circle(x, y, 5, hue if filled else "none", hue)
 
 
 def guard() -> Canvas:
-    """Where a P = 2^(s - m) fits: as a float, as a half, and where the vote stands."""
+    """Where a P = 2^(s - m) fits, as a float and as a half, and the bound of the guard."""
     canvas, y = begin(
-        "The range of P = 2^(s - m)",
-        "An axis of s minus m from minus 30 to 140. As a float P is finite up to 128. As a half "
-        "it is "
-        "finite below 16. The vote takes place at 15: below it nothing happens, above it the "
-        "row is "
-        "repaired, from 128 on its exponents are computed again.",
+        "28: the range of P = 2^(s - m)",
+        "An axis of s minus m from minus 30 to 140. As a float P is finite below 128, as a half "
+        "below 16. The guard's bound is 15: below it nothing happens, above it the row is repaired "
+        "by a power of two, and from 128 on its scores are computed again.",
         note="How far a score is above the row's reference, in powers of two.",
     )
     left, right, low, high = 76.0, 424.0, -30.0, 140.0
@@ -397,7 +354,7 @@ def guard() -> Canvas:
             ),
         ),
         (
-            "28b does",
+            "28 does",
             (
                 (low, 15, "green-soft", "nothing"),
                 (15, float_top, "orange-soft", "repair: whole powers of two"),
@@ -418,17 +375,16 @@ def guard() -> Canvas:
     canvas.text(
         14,
         y + 30,
-        "The vote at 15: is the sum of the P above 2^15 in any row?",
+        "The bound 15: is the sum of P of any row above 2^15?",
         "orange",
         size=SMALL,
     )
     canvas.text(
-        14, y + 48, "From 128 on P is infinite: its scores are computed again.", "red", size=SMALL
+        14, y + 48, "From 128 on P is infinite: the scores are computed again.", "red", size=SMALL
     )
     return canvas
 
 
-# A warp's two rows in a step of 28b: reference m, scores of four keys.
 FIGURES = {
     "passes": passes,
     "thread_per_row": thread_per_row,
@@ -436,6 +392,5 @@ FIGURES = {
     "online_softmax": online_softmax,
     "exp2": exp2,
     "lazy": lazy,
-    "rarely": rarely,
     "guard": guard,
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""New queries against a cache: who reads what, how the keys are shared out, and what is in flight.
+"""New queries against a cache: who reads what, how the keys are divided, and what is in flight.
 
 Plans and counted bytes are in decode.json (see decode.py); tiles and the depth of rings are those
-that the machine counted (counts_decode.json). Shares are computed as the kernels compute them.
+that the machine counted (counts_decode.json). Shares are computed as the kernels do.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def lanes() -> Canvas:
     found = counts("40")
     lanes_of_row = round(32 * DIM * 2 * found["global_load_requests"] / found["global_load_bytes"])
     canvas, y = begin(
-        "40: one load instruction brings two rows",
+        "40: one load instruction reads two rows",
         "Two rows of K, 256 bytes each, as 16 cells of 16 bytes. Lanes 0 to 15 load key j, lanes "
         "16 to 31 key j + 1; a lane has the same 8 columns of every row. Below, the dot product: "
         "8 multiply-adds in each lane, then 4 shuffles over the 16 lanes of a key.",
@@ -94,18 +94,18 @@ def lanes() -> Canvas:
     y += 34
     canvas.text(14, y, "The score of key j, in the lanes of its row", size=SMALL, bold=True)
     y += 14
-    steps = int(math.log2(lanes_of_row))
-    canvas.cell(14, y, 96, 30, "8 FMA a lane", "green-soft", size=BRIEF)
-    for step in range(steps):
-        x = 126 + step * 76
+    shuffles = int(math.log2(lanes_of_row))
+    canvas.cell(14, y, 96, 30, "8 FMA per lane", "green-soft", size=BRIEF)
+    for shuffle in range(shuffles):
+        x = 126 + shuffle * 76
         canvas.line([(x - 16, y + 15), (x - 1, y + 15)], "muted", thick=1.4, arrow=True)
-        distance = lanes_of_row >> (step + 1)
+        distance = lanes_of_row >> (shuffle + 1)
         canvas.cell(x, y, 60, 30, f"xor {distance}", "orange-soft", size=BRIEF)
     y += 46
     told = (
-        f"{steps} shuffles. Each adds the sum of another lane; then all",
+        f"{shuffles} shuffles. Each adds the sum of another lane; then all",
         f"{lanes_of_row} lanes of a key have its whole score.",
-        "P V needs none: a lane multiplies its own 8 columns of V.",
+        "P V needs no shuffle: a lane multiplies its 8 columns of V.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
@@ -121,15 +121,15 @@ def reads() -> Canvas:
     assert times == 4
     canvas, y = begin(
         "41: a group reads K and V once",
-        "40: four warps, one for each query head of a group, each read the same K and V from the "
-        "L2 or device memory, four times the bytes. 41: the thread block copies a tile to shared "
-        "memory once, and the four warps read it there.",
+        "40: four warps, one for each query head of a group, each read the same K and V from L2 or "
+        "device memory, 4 MB in all. 41: the thread block copies a tile to shared memory once, 1 "
+        "MB in all, and the four warps read it there.",
         note="Four query heads share a head of K and V.",
     )
     for x, rung in ((14.0, "40"), (234.0, "41")):
         canvas.text(x, y + 6, rung, bold=True)
         canvas.rect(x, y + 20, 192, 30, "orange-soft")
-        canvas.text(x + 96, y + 35, "K and V: L2 or memory", size=SMALL, anchor="middle")
+        canvas.text(x + 96, y + 35, "L2 or device memory", size=SMALL, anchor="middle")
         if rung == "41":
             canvas.line([(x + 96, y + 50), (x + 96, y + 78)], "orange", thick=4, arrow=True)
             canvas.rect(x, y + 80, 192, 30, "green-soft")
@@ -157,26 +157,26 @@ def reads() -> Canvas:
     return canvas
 
 
-# --- 43: the keys of a head over thread blocks ----------------------------------------------------
+# --- 42: the keys of a head over thread blocks ----------------------------------------------------
 
 
 def shares(tiles: int, splits: int) -> list[range]:
-    """Tiles of each part, as 43 to 45 compute them."""
+    """Tiles of each part, as 42 to 45 compute them."""
     return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
 
 
 def atomic_inc(value: int, limit: int) -> int:
-    """The counter after atomicInc; it answers with the value before."""
+    """The counter after atomicInc, which returns the value before."""
     return 0 if value >= limit else value + 1
 
 
 def last() -> Canvas:
     splits, order = 3, (1, 0, 2)  # which block ends first is not determined
     canvas, y = begin(
-        "43: the block that counts last merges",
-        "Three thread blocks of one head. Each computes its tiles, writes its part and "
-        "increments the counter, in any order. The one that reads 2, the number of parts less "
-        "one, merges all parts; its increment has set the counter back to 0.",
+        "42: the block that counts last merges",
+        "Three thread blocks of one head. Each computes its tiles, writes its part and increments "
+        "the counter, in any order. The block whose increment returns 2, the number of parts less "
+        "one, merges all parts; the same increment sets the counter back to 0.",
         note="Time runs to the right. Order only, not to scale.",
     )
     left, unit = 72.0, 44.0
@@ -211,53 +211,54 @@ def last() -> Canvas:
         canvas.line([(x, y - 10), (x, y)], "red", thick=1.4, arrow=True)
     told = (
         "In the circle: what atomicInc returns, the value before.",
-        f"The block that reads {splits - 1} is the last: all {splits} parts are written. The",
-        "counter is 0 again, as the next launch needs it.",
+        f"The block that gets {splits - 1} is the last: all {splits} parts are written. The",
+        "counter is 0 again, as the next launch requires.",
     )
     canvas.lines(14, y + 40, told, "muted", size=SMALL)
     return canvas
 
 
-# --- 44: bytes in flight --------------------------------------------------------------------------
+# --- 43: bytes in flight --------------------------------------------------------------------------
 
-LATENCY_S = 1e-6  # of a load under load: the chapter's assumption
+LATENCY_S = 1e-6  # of a load at the full rate: the chapter's assumption
 
 
 def ring() -> Canvas:
-    depth, steps = stages("44"), 7
+    depth, iterations = stages("43"), 7
     canvas, y = begin(
-        "44: three tiles on their way, one computed",
-        "Four stages over seven steps. In each step one stage is computed, the load of the tile "
-        "three steps ahead starts in the stage that the step before has freed, and three tiles "
-        "are on their way. Below, bytes on their way on an SM: Little's law requires 34 KB; "
-        "43 has up to 128 KB but none while it computes; 44 has 144 KB at all times.",
-        note="Number: the tile in the stage. Steps from left to right.",
+        "43: three tiles in flight, one computed",
+        "Four stages over seven iterations. In each iteration one stage is computed, three tiles "
+        "are in flight, and the load of the tile three iterations ahead starts in the stage that "
+        "the previous iteration has freed. Below, bytes in flight per SM: Little's law requires 34 "
+        "KB; 42 has up to 128 KB but none while it computes; 43 has 144 KB at all times.",
+        note="Number: the tile in the stage. Time runs to the right.",
     )
     left, width = 72.0, 50.5
-    for step in range(steps):
+    canvas.text(14, y + 4, "iteration", "muted", size=BRIEF)
+    for now in range(iterations):
         canvas.text(
-            left + (step + 0.5) * width, y + 4, f"step {step}", "muted", size=BRIEF, anchor="middle"
+            left + (now + 0.5) * width, y + 4, str(now), "muted", size=BRIEF, anchor="middle"
         )
     y += 14
     for stage in range(depth):
         canvas.text(14, y + 13, f"stage {stage}", size=SMALL)
-        for step in range(steps):
-            # The tiles step to step + depth - 1 are in the ring; the first is computed.
-            tile = next(t for t in range(step, step + depth) if t % depth == stage)
-            if tile == step:
+        for now in range(iterations):
+            # The tiles now to now + depth - 1 are in the ring; the first is computed.
+            tile = next(t for t in range(now, now + depth) if t % depth == stage)
+            if tile == now:
                 fill, ink = "green", "paper"
             else:
-                starts = tile == step + depth - 1
+                starts = tile == now + depth - 1
                 fill, ink = ("blue", "paper") if starts else ("blue-soft", "ink")
-            canvas.rect(left + step * width, y, width, 26, fill, "paper")
-            middle = left + (step + 0.5) * width
+            canvas.rect(left + now * width, y, width, 26, fill, "paper")
+            middle = left + (now + 0.5) * width
             canvas.text(middle, y + 13, str(tile), ink, size=SMALL, anchor="middle")
         y += 28
     y += 12
     for x, fill, text in (
         (72, "green", "computed"),
         (172, "blue", "its load starts"),
-        (306, "blue-soft", "on its way"),
+        (306, "blue-soft", "in flight"),
     ):
         canvas.rect(x, y - 7, 14, 14, fill, "line")
         canvas.text(x + 20, y, text, size=SMALL)
@@ -268,26 +269,26 @@ def in_flight(canvas: Canvas, y: float) -> Canvas:
     plans, sms = decode_facts()["plans"], card().document["device"]["sms"]
     needed = card().traffic("memory_read") * 1e9 * LATENCY_S / sms / KB
     found = {}
-    for rung in ("43", "44"):
+    for rung in ("42", "43"):
         (launch,) = plans[rung]
         on_sm = round(math.prod(launch["grid"]) / sms)
         found[rung] = on_sm, launch["dynamic_shared"] / KB
-    depth = stages("44")
-    canvas.text(14, y, "Bytes on their way on an SM", size=SMALL, bold=True)
+    depth = stages("43")
+    canvas.text(14, y, "Bytes in flight per SM", size=SMALL, bold=True)
     y += 16
-    blocks, bytes_of = found["43"]
+    blocks, bytes_of = found["42"]
     rows = [
         ("needed", needed, "orange", f"{needed:.0f} KB: bandwidth x 1 \u00b5s"),
         (
-            "43",
+            "42",
             blocks * bytes_of,
             "none",
-            f"0 to {blocks * bytes_of:.0f} KB, none while a block computes",
+            f"0 to {blocks * bytes_of:.0f} KB; a block that computes has none",
         ),
     ]
-    blocks, bytes_of = found["44"]
+    blocks, bytes_of = found["43"]
     always = blocks * bytes_of * (depth - 1) / depth
-    rows.append(("44", always, "blue", f"{always:.0f} KB: {blocks} blocks x {depth - 1} tiles"))
+    rows.append(("43", always, "blue", f"{always:.0f} KB: {blocks} blocks x {depth - 1} tiles"))
     most = max(value for _, value, _, _ in rows)
     for name, value, fill, text in rows:
         canvas.text(14, y + 9, name, size=SMALL, bold=True)
@@ -301,7 +302,7 @@ def in_flight(canvas: Canvas, y: float) -> Canvas:
     return canvas
 
 
-# --- 45: swapped operands -------------------------------------------------------------------------
+# --- 44 and 45: swapped operands ------------------------------------------------------------------
 
 
 def grid_of_product(
@@ -317,10 +318,10 @@ def grid_of_product(
 
 def operands() -> Canvas:
     canvas, y = begin(
-        "44g: keys as the rows of an mma",
+        "44: keys as the rows of an mma",
         "Scores of 16 keys for a group of four and of eight query heads. With queries as rows, two "
         "products of 16 rows and 8 keys are filled to a quarter and a half. With keys as rows, one "
-        "product of 16 keys and 8 heads is filled to a half and whole.",
+        "product of 16 keys and 8 heads is filled to a half and completely.",
         note="S of 16 keys, as mma.m16n8k16 computes it. Filled: query heads.",
     )
     for group in (4, 8):
@@ -354,10 +355,10 @@ def transposed() -> Canvas:
     scores = lanes_of(pairs_of_accumulator(mma["c"]), 0, swapped=False)  # rows: keys
     weights = lanes_of(mma["b"], 0, swapped=True)  # rows of B as stored: heads
     tile = [(key, head) for key in range(8) for head in range(8)]
-    # movmatrix transposes: the lane that has (key, head) gets what another had as (head, key).
+    # movmatrix transposes: the lane of (key, head) gets what another lane had as (head, key).
     assert all(scores[key, head] == weights[head, key] for key, head in tile)
     canvas, y = begin(
-        "45: P as it is computed, P as it is multiplied",
+        "45: P as a result, P as an operand",
         "An 8 by 8 tile of keys and heads with the lane that holds each element. As the result of "
         "K Q transposed, lane 5 has key 1 of heads 2 and 3. As an operand of V transposed P, lane "
         "5 needs keys 2 and 3 of head 1. movmatrix transposes the tile in registers.",
@@ -442,9 +443,9 @@ def even() -> Canvas:
     canvas, y = begin(
         "46: the same number of tiles for every block",
         "Four heads of 9, 2, 5 and 1 tiles, six thread blocks. 45 has a thread block for each head: one "
-        "computes 9 tiles, and two have no work. 46 puts the 17 tiles in a row and cuts it evenly: 3 "
-        "tiles at most. Head 0 is cut into the parts of blocks 0 to 3.",
-        note="Number and colour: the head of a tile. Room for 6 blocks.",
+        "computes 9 tiles, and two have no work. 46 divides the 17 tiles evenly: 3 tiles at most. "
+        "Head 0 is split over blocks 0 to 3.",
+        note="Number and colour: the head of a tile. 6 thread blocks.",
     )
     whole_heads = [[head] * count for head, count in enumerate(HEAD_TILES)]
     whole_heads += [[]] * (BLOCKS - len(HEAD_TILES))
@@ -464,10 +465,10 @@ def even() -> Canvas:
         found = blocks_of(begins, begins + count, tiles)
         if len(found) > 1:
             of = f"{found[0]} {'to' if len(found) > 2 else 'and'} {found[-1]}"
-            told.append(f"Head {head}: parts of blocks {of}; the one that counts last merges.")
+            told.append(f"Head {head}: parts of blocks {of}; the last to count merges.")
         begins += count
     whole = len(HEAD_TILES) - len(told)
-    told.append(f"The other {whole} lie within one share: nothing to merge." if whole else "")
+    told.append(f"The other {whole} are within one share: nothing to merge." if whole else "")
     canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
 
@@ -475,16 +476,16 @@ def even() -> Canvas:
 # --- 47: pages ------------------------------------------------------------------------------------
 
 PAGE, POOL = 16, 10
-TABLE = ((6, 1, 8, 3, 4), (0, 7, 5))  # an example; the server that owns the cache fills it
+TABLE = ((6, 1, 8, 3, 4), (0, 7, 5))  # an example; the server that manages the cache fills it
 LENGTHS = (75, 40)
 
 
 def pages() -> Canvas:
     canvas, y = begin(
-        "47: the page table says where a key lies",
+        "47: the page table gives the page of a key",
         "Two sequences of 75 and 40 keys in pages of 16. A table row for each sequence names its "
-        "pages, which lie anywhere among ten. Key 37 of sequence 0 is row 5 of page 8, the third "
-        "in its table row.",
+        "pages, in any order among ten. Key 37 of sequence 0 is row 5 of page 8, the third page "
+        "of its table row.",
         note=f"Pages of {PAGE} keys; an example table.",
     )
     for entry, (table, length) in enumerate(zip(TABLE, LENGTHS, strict=True)):
@@ -496,7 +497,7 @@ def pages() -> Canvas:
             canvas.cell(x, y + 18, 79, 22, f"keys {keys}", f"{HUES[entry]}-soft", size=BRIEF)
             canvas.cell(x, y + 42, 79, 22, f"page {page}", "grey-soft", size=BRIEF)
         y += 80
-    canvas.text(14, y + 4, "K (and V) in memory, page after page", size=SMALL, bold=True)
+    canvas.text(14, y + 4, "K (and V) in device memory, page after page", size=SMALL, bold=True)
     y += 16
     owner = {
         page: (entry, index)
@@ -519,9 +520,9 @@ def pages() -> Canvas:
     page, row = TABLE[0][key // PAGE], key % PAGE
     told = (
         f"Key {key} of sequence 0: table[{key} / {PAGE}] = table[{key // PAGE}] = page {page},",
-        f"row {key} mod {PAGE} = {row} of it. A tile of {tile_keys('47')} keys lies in "
+        f"row {key} mod {PAGE} = {row} of it. A tile of {tile_keys('47')} keys covers "
         f"{tile_keys('47') // PAGE} pages.",
-        "Empty: rows of a last page that no key has yet, free pages.",
+        "Empty: rows of a last page that hold no key yet, free pages.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
@@ -537,8 +538,8 @@ def queries() -> Canvas:
     canvas, y = begin(
         "48: a new query is one more column",
         "The last 8 keys of a cache and 16 columns: 4 heads of a group with 4 new queries each. The "
-        "last query of a head sees every key, the one before all but the last key, and so on. A "
-        "fragment of K and V meets two sets of 8 columns.",
+        "last query of a head sees every key, the query before it all but the last key, and so "
+        "on. A fragment of K or V is used for two sets of 8 columns.",
         note="Number: query of its head. Grey: masked. L: number of keys.",
     )
     left, unit, row = 62.0, 22.0, 19.0
@@ -584,16 +585,16 @@ def queries() -> Canvas:
     return canvas
 
 
-# --- 50: rows of Q are rows again ------------------------------------------------------------------
+# --- 49: rows of Q are rows again -----------------------------------------------------------------
 
 
 def rows() -> Canvas:
-    keys, groups = tile_keys("48"), tile_of("50")[2] // 4
-    warps, half = keys // 16, tile_keys("50") // groups
+    keys, groups = tile_keys("48"), tile_of("49")[2] // 4
+    warps, half = keys // 16, tile_keys("49") // groups
     canvas, y = begin(
-        "50: 64 rows of Q fill wgmma",
+        "49: 64 rows of Q fill wgmma",
         f"Scores of a tile. 48 has keys down and up to 16 rows of Q across: each of four warps has "
-        f"{keys // warps} of {keys} keys. 50 has 64 rows of Q down and keys across: two groups of four "
+        f"{keys // warps} of {keys} keys. 49 has 64 rows of Q down and keys across: two groups of four "
         f"warps have {half} of {groups * half} keys each, each warp has 16 rows of them, and the tensor "
         "cores read K and V from shared memory once for each group.",
         note="S of a tile. A cell: the part of one warp.",
@@ -603,7 +604,7 @@ def rows() -> Canvas:
     canvas.text(left - 8, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
     canvas.text(left + unit / 2, top - 12, "48: 16 rows", "muted", size=BRIEF, anchor="middle")
     canvas.text(right - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
-    canvas.text(right + 92, top - 12, "50: keys", "muted", size=BRIEF, anchor="middle")
+    canvas.text(right + 92, top - 12, "49: keys", "muted", size=BRIEF, anchor="middle")
     for warp in range(warps):
         at, fill = warp * unit, f"{HUES[warp]}-soft"
         canvas.cell(left, top + at, unit - 1, unit - 1, f"w{warp}", fill, size=SMALL)
@@ -616,21 +617,21 @@ def rows() -> Canvas:
     return canvas
 
 
-# --- 51: one thread block an SM -------------------------------------------------------------------
+# --- 50: one thread block per SM ------------------------------------------------------------------
 
 
 def one() -> Canvas:
     plans = decode_facts()["plans"]
-    many, few = (plans[rung][0]["grid"][0] for rung in ("47", "51"))
-    keys = {rung: tile_keys(rung) for rung in ("47", "51")}
+    many, few = (plans[rung][0]["grid"][0] for rung in ("47", "50"))
+    keys = {rung: tile_keys(rung) for rung in ("47", "50")}
     canvas, y = begin(
-        "51: half as many shares",
-        f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} parts a head, in "
-        f"tiles of {keys['47']} keys; 51 has {few} blocks, {few // 8} parts a head, in tiles of "
-        f"{keys['51']} keys.",
+        "50: half as many shares",
+        f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} parts per head, in "
+        f"tiles of {keys['47']} keys; 50 has {few} blocks, {few // 8} parts per head, in tiles of "
+        f"{keys['50']} keys.",
         note="One head of K and V, 8192 keys. Colour: thread block.",
     )
-    for rung, blocks in (("47", many), ("51", few)):
+    for rung, blocks in (("47", many), ("50", few)):
         parts, tiles = blocks // 8, 8192 // keys[rung]
         canvas.text(14, y + 6, f"{rung}: {blocks} blocks, {parts} parts", size=SMALL, bold=True)
         y += 18
@@ -643,21 +644,21 @@ def one() -> Canvas:
             canvas.line([(x, y - 3), (x, y + 27)], "red", thick=1.4)
         y += 46
     told = (
-        "As many bytes are on their way to an SM: 2 blocks x 2 tiles",
+        "As many bytes are in flight per SM: 2 blocks x 2 tiles",
         "of 32 KB, or 1 block x 2 tiles of 64 KB. Half the parts to merge.",
     )
     canvas.lines(14, y, told, "muted", size=SMALL)
     return canvas
 
 
-# --- 52: a half from an e4m3 ----------------------------------------------------------------------
+# --- 51: a half from an e4m3 ----------------------------------------------------------------------
 
 
 def bits() -> Canvas:
     canvas, y = begin(
-        "52: an e4m3 moves into a half",
-        "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes that of the "
-        "half; the other 7 bits move one place to the right, into the lower 4 bits of its exponent and "
+        "51: an e4m3 becomes a half",
+        "The 8 bits of an e4m3 are a sign, 4 of exponent and 3 of mantissa. The sign becomes the sign of "
+        "the half; the other 7 bits move one place to the right, into the lower 4 bits of its exponent and "
         "the upper 3 of its mantissa. The highest bit of the exponent and 7 of the mantissa are 0.",
         note="Red: sign. Blue: exponent. Green: mantissa.",
     )

@@ -34,7 +34,6 @@ MODULES = (
     "timelines",
     "tiles",
     "decode_figures",
-    "decode_steps",
     "predictions",
 )
 

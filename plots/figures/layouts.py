@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who holds what, and where it lies: drawn from what the virtual machine answered (machine.json)."""
+"""Which lane holds what, and where it is stored: from the machine's answers (machine.json)."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def fragments() -> Canvas:
 def loads() -> Canvas:
     canvas, y = begin(
         "ldmatrix.x4: from row addresses to registers",
-        "Left: 16 rows of 32 bytes in shared memory, two chunks of 16 bytes each; every chunk is "
-        "addressed by one lane. Right: where the elements of the first tile arrive, plain and "
-        "transposed.",
+        "Above: 16 rows of 32 bytes in shared memory, two chunks of 16 bytes each, and the lane "
+        "that gives the address of each chunk. Below: which lane receives each element of the "
+        "first tile, plain and transposed.",
         note="Each lane gives the address of one row of 8 elements.",
     )
     top = y + 22
@@ -134,11 +134,10 @@ def tiles(canvas: Canvas, x: float, y: float) -> None:
 
 
 def row_of(lane: int) -> tuple[int, int]:
-    """Key and chunk whose address a lane of 01 gives for K."""
-    source = (FACTS.parents[2] / "kernels/ampere/01_base.cu").read_text(encoding="utf-8")
-    if "offset(lane / 16 * 8 + lane % 8, lane / 8 % 2)" not in source:
-        raise SystemExit("layouts.py: 01 gives other addresses for K")
-    return lane // 16 * 8 + lane % 8, lane // 8 % 2
+    """Key and chunk whose address a lane gives for K: lanes 8 i to 8 i + 7 those of tile i. That
+    this order makes two B operands is asserted where the figure is drawn."""
+    tile = lane // 8
+    return tile // 2 * 8 + lane % 8, tile % 2
 
 
 def order_of_tiles() -> Canvas:
@@ -175,73 +174,57 @@ def order_of_tiles() -> Canvas:
         canvas.text(x, at + 12, f"B of {keys}:", size=SMALL)
         canvas.text(x, at + 68, f"S[{'n' if first == 0 else 'n + 1'}] += A B", "muted", size=SMALL)
     end = top + 16 * 17 + 16
-    canvas.text(14, end, "Tile i comes from lanes 8 i to 8 i + 7 and goes to b[i]:", size=SMALL)
-    canvas.text(14, end + 18, "lane l receives row l / 4 of it, two columns.", size=SMALL)
+    canvas.text(14, end, "Lanes 8 i to 8 i + 7 address tile i; b[i] receives it:", size=SMALL)
+    canvas.text(14, end + 18, "lane l receives two columns of row l / 4.", size=SMALL)
     return canvas
 
 
 # --- banks ----------------------------------------------------------------------------------------
 
-LAYOUTS = (
-    ("row-major", "rows of 256 bytes"),
-    ("padded", "rows of 256 + 16 bytes"),
-    ("xor", "chunk c of row r stands at c XOR (r mod 8)"),
-)
+WORDS = 12.0  # width of a word of 4 bytes, where a line shows all 32 banks
+PITCHES = ((32, "rows of 32 floats"), (36, "rows of 32 floats and a gap of 4"))
+
+
+def wavefront_text(canvas: Canvas, y: float, waves: int) -> str:
+    """At the right; its colour."""
+    hue = "red" if waves > 1 else "green"
+    text = f"{waves} wavefront{'s' * (waves > 1)}"
+    canvas.text(426, y, text, hue, size=SMALL, anchor="end", bold=True)
+    return hue
 
 
 def bank_grid() -> Canvas:
+    """Shared memory in lines of 32 words: rows without a gap, and with one."""
     canvas, y = begin(
-        "Eight rows, one column of 16 bytes: the banks",
-        "Three grids of 32 banks. Row-major: all eight lanes read banks 0 to 3, eight wavefronts. "
-        "Padded and XOR: the eight lanes read all 32 banks, one wavefront.",
-        note="From left to right 32 banks of 4 bytes; number: lane.",
+        "A gap of four words moves a row by four banks",
+        "Shared memory in lines of 32 words, a column for each bank. Above: rows of 32 floats, "
+        "without a gap; the first four words of all eight rows are in banks 0 to 3, eight "
+        "wavefronts. Below: rows of 32 floats with a gap of 4; the first four words of each row "
+        "are four banks further on, and those of eight rows are in all 32 banks, one wavefront.",
+        note="One cell: a word of 4 bytes. Filled: what lane t reads, row t.",
     )
-    y += 6
-    for key, name in LAYOUTS:
-        found = facts()["banks"][key]
-        waves = found["of_eight_lanes"]
+    left = 28.0
+    for pitch, name in PITCHES:
+        found = facts()["banks"][f"pitch {pitch}"]
+        assert found["places"] == [row * pitch * 4 for row in range(8)]
         canvas.text(14, y + 6, name, size=SMALL, bold=True)
-        hue = "red" if waves > 1 else "green"
-        canvas.text(
-            426,
-            y + 6,
-            f"{waves} wavefront{'s' * (waves > 1)}",
-            hue,
-            size=SMALL,
-            anchor="end",
-            bold=True,
-        )
-        y += 20
-        for lane, place in enumerate(found["places"]):
-            for group in range(8):
-                mine = place // 16 % 8 == group
-                fill = hue if mine else "grey-soft"
-                canvas.rect(14 + group * 51.5, y, 51.5, 15, fill, "paper")
-                for bank in range(1, 4):
-                    at = 14 + group * 51.5 + bank * 51.5 / 4
-                    canvas.line([(at, y + 1), (at, y + 14)], "paper", thick=0.7)
-                if mine:
-                    canvas.text(
-                        14 + group * 51.5 + 26,
-                        y + 7.5,
-                        str(lane),
-                        "paper",
-                        size=SMALL,
-                        anchor="middle",
-                        bold=True,
-                    )
-            y += 16
-        y += 12
-    for group in range(8):
-        canvas.text(
-            14 + group * 51.5 + 26,
-            y - 4,
-            f"{4 * group}-{4 * group + 3}",
-            "muted",
-            size=SMALL,
-            anchor="middle",
-        )
-    canvas.grow(y + 4)
+        hue = wavefront_text(canvas, y + 6, found["of_eight_lanes"])
+        for bank in range(0, 32, 4):
+            at = left + (bank + 0.5) * WORDS
+            canvas.text(at, y + 24, str(bank), "muted", size=11.5, anchor="middle")
+        y += 34
+        for word in range(8 * pitch):
+            row, column = divmod(word, pitch)
+            place = left + word % 32 * WORDS, y + word // 32 * 16
+            fill = "blue-soft" if row % 2 else "grey-soft"
+            fill = hue if column < 4 else "none" if column >= 32 else fill
+            canvas.rect(*place, WORDS, 16, fill, "line" if column >= 32 else "paper", radius=0)
+        for row in range(8):
+            word = row * pitch
+            middle = left + (word % 32 + 2) * WORDS, y + word // 32 * 16 + 8
+            canvas.text(*middle, str(row), "paper", size=SMALL, anchor="middle", bold=True)
+        y += 8 * pitch // 32 * 16 + 14
+    canvas.text(14, y, "Columns: the 32 banks. Empty cells: the gap.", "muted", size=SMALL)
     return canvas
 
 
@@ -249,7 +232,7 @@ def bank_grid() -> Canvas:
 
 
 def chunk_rows(canvas: Canvas, x: float, y: float, width: float, panel: int, rows: int) -> None:
-    """A panel as the copy wrote it: in each place of 16 bytes the number of the chunk that is there."""
+    """A panel as the copy wrote it: at each place of 16 bytes the number of the chunk."""
     for place, (row, chunk) in enumerate(facts()["box"][panel * 128 : panel * 128 + rows * 8]):
         at = x + place % 8 * width, y + place // 8 * 18
         canvas.cell(*at, width, 18, str(chunk), soft(chunk), size=SMALL, bold=chunk % 8 == 0)
@@ -259,8 +242,8 @@ def chunk_rows(canvas: Canvas, x: float, y: float, width: float, panel: int, row
 def tma_box() -> Canvas:
     canvas, y = begin(
         "A tile as the TMA writes it",
-        "Eight rows of two panels. Every cell is 16 bytes and shows which chunk of its row stands "
-        "there: chunk c of row r stands at place c XOR r mod 8 of its panel.",
+        "Eight rows of two panels. Every cell is 16 bytes and shows which chunk of the row is "
+        "stored there: chunk c of row r is at place c XOR (r mod 8) of its panel.",
         note="One cell: 16 bytes. Number: which 8 columns of the row.",
     )
     top = y + 22
@@ -273,14 +256,14 @@ def tma_box() -> Canvas:
     canvas.text(
         14,
         top + 8 * 18 + 16,
-        "Bold: the first chunk of a panel visits all eight places,",
+        "Bold: the first chunk of each row, at eight different places.",
         "muted",
         size=SMALL,
     )
     canvas.text(
         14,
         top + 8 * 18 + 33,
-        "so eight rows at one column fall into 32 banks.",
+        "So one column of eight rows uses all 32 banks.",
         "muted",
         size=SMALL,
     )
@@ -290,8 +273,8 @@ def tma_box() -> Canvas:
 # First bit, last bit, name, value for K at Bc = 128 and head_dim 128.
 FIELDS = (
     (0, 13, "address / 16", "start of the tile", "blue"),
-    (16, 29, "panel step / 16", "16384 / 16 = 1024", "orange"),
-    (32, 45, "8-row step / 16", "1024 / 16 = 64", "green"),
+    (16, 29, "panel stride / 16", "16384 / 16 = 1024", "orange"),
+    (32, 45, "8-row stride / 16", "1024 / 16 = 64", "green"),
     (49, 51, "base", "0", "violet"),
     (62, 63, "swizzle", "1: 128 bytes", "red"),
 )
@@ -300,22 +283,22 @@ FIELDS = (
 def wgmma_tile() -> Canvas:
     canvas, y = begin(
         "A tile for wgmma: panels, atoms, descriptor",
-        "K of 128 rows and 128 columns lies as two panels of 128 bytes a row. A panel is a "
-        "stack of "
-        "swizzle atoms of 8 rows, 1024 bytes each. The descriptor names the start, the distance of "
-        "panels, the distance of atoms and the swizzle.",
+        "K of 128 rows and 128 columns is stored as two panels with rows of 128 bytes. A panel is "
+        "a stack of 16 swizzle atoms of 8 rows, 1024 bytes each. The descriptor has the start "
+        "address, the distance of panels, the distance of atoms and the swizzle.",
         note="K, 128 keys x 128 columns, 32 KB of shared memory",
     )
     top = y + 24
+    canvas.line([(82, top), (196, top)], "yellow", thick=1)
+    canvas.line([(82, top + 10), (196, top + 8 * 18)], "yellow", thick=1)
     for panel in range(2):
         x = 14 + panel * 78
+        canvas.rect(x, top, 68, 16 * 11, "paper")  # hides the lines of the atom
         canvas.text(x + 34, top - 12, f"panel {panel}", size=SMALL, anchor="middle")
         for atom in range(16):
             fill = "yellow-soft" if (panel, atom) == (0, 0) else soft(panel)
             canvas.rect(x, top + atom * 11, 68, 10, fill)
     canvas.text(14, top + 16 * 11 + 12, "16 atoms each: 16 KB", "muted", size=SMALL)
-    canvas.line([(82, top), (196, top)], "yellow", thick=1)
-    canvas.line([(82, top + 10), (196, top + 8 * 18)], "yellow", thick=1)
     canvas.text(196, top - 12, "an atom: 8 rows x 128 bytes", size=SMALL)
     chunk_rows(canvas, 196, top, 28.5, 0, 8)
     canvas.text(196, top + 8 * 18 + 14, "number: chunk of 8 columns", "muted", size=SMALL)
@@ -333,48 +316,60 @@ def wgmma_tile() -> Canvas:
         canvas.text(84, y, name, size=SMALL, bold=True)
         canvas.text(210, y, value, size=SMALL)
         y += 19
-    canvas.text(14, y + 4, "The next 16 columns: 32 bytes on, descriptor + 2.", "muted", size=SMALL)
+    canvas.text(
+        14, y + 4, "The next 16 columns: 32 bytes further on, descriptor + 2.", "muted", size=SMALL
+    )
     return canvas
 
 
-def swizzle_steps() -> Canvas:
-    """The XOR of row and chunk, for rung 02."""
+SHOWN_CHUNK = 2  # as in probe.py
+STORED = (
+    ("row-major", "01: chunk c at place c", lambda row, chunk: chunk),
+    ("xor", "02: chunk c of row r at place c XOR (r mod 8)", lambda row, chunk: chunk ^ row % 8),
+)
+
+
+def swizzle() -> Canvas:
+    """Which banks a phase of ldmatrix reads, without and with the XOR of 02."""
     canvas, y = begin(
-        "Chunk c of row r stands at c XOR (r mod 8)",
-        "Eight rows and eight places of 16 bytes. In each row the chunks are permuted by the row's "
-        "number; chunk 0 stands at a different place in every row.",
-        note="One cell: 16 bytes, four banks. Number: chunk.",
+        "Eight rows, one chunk of each: which banks?",
+        "Two grids of eight rows and eight places of 16 bytes; a number names the chunk that is "
+        "stored there. Row-major: chunk 2 of all eight rows is at place 2, in banks 8 to 11, eight "
+        "wavefronts. With c XOR (r mod 8), chunk 2 of the rows 0 to 7 is at the places 2, 3, 0, 1, "
+        "6, 7, 4, 5, in all 32 banks, one wavefront.",
+        note=f"One cell: 16 bytes. Filled: chunk {SHOWN_CHUNK}, which 8 lanes read.",
     )
-    top = y + 24
-    for place in range(8):
-        canvas.text(76 + place * 44 + 22, top - 10, str(place), "muted", size=11.5, anchor="middle")
-    for row in range(8):
-        canvas.text(66, top + row * 22 + 11, f"row {row}", "muted", size=SMALL, anchor="end")
+    left, width, height = 66.0, 44.0, 18.0
+    for key, name, place_of in STORED:
+        found = facts()["banks"][key]
+        canvas.text(14, y + 6, name, size=SMALL, bold=True)
+        hue = wavefront_text(canvas, y + 6, found["of_eight_lanes"])
+        y += 20
+        for row in range(8):
+            top = y + row * height
+            canvas.text(left - 8, top + 9, f"row {row}", "muted", size=11.5, anchor="end")
+            for chunk in range(8):
+                place = place_of(row, chunk)
+                mine = chunk == SHOWN_CHUNK
+                assert not mine or found["places"][row] == row * 256 + place * 16
+                fill, ink = (hue, "paper") if mine else ("grey-soft", "ink")
+                x = left + place * width
+                canvas.rect(x, top, width, height, fill, "paper")
+                middle = x + width / 2, top + height / 2
+                canvas.text(*middle, str(chunk), ink, size=SMALL, anchor="middle", bold=mine)
+        y += 8 * height
+        canvas.text(left - 8, y + 9, "banks", "muted", size=11.5, anchor="end")
         for place in range(8):
-            found_row, chunk = facts()["box"][row * 8 + place]
-            assert found_row == row
-            cell_of(canvas, 76 + place * 44, top + row * 22, chunk, chunk == 0)
-    canvas.text(
-        14, top + 8 * 22 + 16, "Chunk 0 of eight rows: eight places, 32 banks.", "green", size=SMALL
-    )
+            middle = left + (place + 0.5) * width, y + 9
+            text = f"{4 * place}-{4 * place + 3}"
+            canvas.text(*middle, text, "muted", size=11.5, anchor="middle")
+        y += 34
+    canvas.grow(y - 12)
     return canvas
-
-
-def cell_of(canvas: Canvas, x: float, y: float, chunk: int, mine: bool) -> None:
-    canvas.rect(x, y, 44, 22, "green" if mine else "grey-soft", "paper")
-    canvas.text(
-        x + 22,
-        y + 11,
-        str(chunk),
-        "paper" if mine else "ink",
-        size=SMALL,
-        anchor="middle",
-        bold=mine,
-    )
 
 
 def accumulator_to_operand() -> Canvas:
-    """C of two neighbouring products above, A of the next below: the same lanes in the same places."""
+    """C of two neighbouring products above, A of the next product below: the same lane everywhere."""
     mma = facts()["mma"]
     canvas, y = begin(
         "The accumulator is the next A operand",
@@ -422,7 +417,7 @@ FIGURES = {
     "ldmatrix": loads,
     "ldmatrix_order": order_of_tiles,
     "bank_grid": bank_grid,
-    "swizzle": swizzle_steps,
+    "swizzle": swizzle,
     "tma_box": tma_box,
     "wgmma_tile": wgmma_tile,
     "accumulator": accumulator_to_operand,

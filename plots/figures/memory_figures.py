@@ -32,7 +32,7 @@ def pyramid() -> Canvas:
     canvas, y = begin(
         "The memories of an H200, to scale",
         f"Rates as bars: shared memory {shared / 1e3:.0f}, L2 {l2 / 1e3:.0f}, device memory "
-        f"{memory / 1e3:.1f} terabytes a second. Sizes as areas: device memory is a large square "
+        f"{memory / 1e3:.1f} terabytes per second. Sizes as areas: device memory is a large square "
         "in which L2, all shared memory and all registers are squares of a few pixels.",
         note="Bars: measured reads. Areas: capacity, all SMs together.",
     )
@@ -74,7 +74,6 @@ def pyramid() -> Canvas:
     return canvas
 
 
-# Tensor -> where it is while the kernel works, by rung. R registers, S shared memory, M device memory.
 @functools.cache
 def counted_results() -> Results:
     return Results.load(COUNTS)
@@ -137,7 +136,7 @@ def traffic() -> Canvas:
         total_text(canvas, x, y, total, label)
         y += 52
     canvas.text(
-        14, y + 2, "Grey: row maxima and sums, which a2 keeps in memory too.", "muted", size=SMALL
+        14, y + 2, "Grey: row maxima and sums, in device memory in a2.", "muted", size=SMALL
     )
     canvas.text(
         14,
@@ -160,7 +159,7 @@ def total_text(canvas: Canvas, x: float, y: float, total: int, once: str) -> Non
 def coalescing() -> Canvas:
     """Sectors of 32 bytes that one load of 32 lanes touches."""
     canvas, y = begin(
-        "One load of a warp, 4 bytes a lane: sectors",
+        "One load of a warp, 4 bytes per lane: sectors",
         "Neighbouring floats: 32 lanes touch 4 sectors of 32 bytes. Every eighth float: each lane "
         "touches a sector of its own, 32 sectors, seven eighths of which are not used.",
         note="One cell: a float. A frame: a sector of 32 bytes.",
@@ -192,11 +191,11 @@ def coalescing() -> Canvas:
 
 
 def operands() -> Canvas:
-    """Bytes that wgmma reads from shared memory in a step of one consumer, 26 against 27."""
+    """Bytes that wgmma reads from shared memory in an iteration of one consumer, 26 and 27."""
     canvas, y = begin(
-        "27: what a step reads from shared memory",
-        "Per consumer and step. 26: Q 16, K 32, V 32 kilobytes: 80. 27: Q is in registers, 64 "
-        "remain.",
+        "27: reads from shared memory per iteration",
+        "Reads per consumer and iteration. 26: Q 16, K 32 and V 32 kilobytes, 80 in all. 27: Q is "
+        "in registers, and 64 remain.",
         note="One consumer: 64 queries x 128 keys, head_dim 128.",
     )
     tile, query = 128 * 128 * 2 // 1024, 64 * 128 * 2 // 1024
@@ -223,7 +222,7 @@ def operands() -> Canvas:
     canvas.text(
         14,
         y + 21,
-        f"TMA writes {2 * tile} KB: {2 * (2 * tile + query) + 2 * tile} KB a step become {2 * 2 * tile + 2 * tile}.",
+        f"TMA writes {2 * tile} KB: {2 * (2 * tile + query) + 2 * tile} KB per iteration become {2 * 2 * tile + 2 * tile}.",
         "muted",
         size=SMALL,
     )
@@ -231,14 +230,13 @@ def operands() -> Canvas:
 
 
 def reads_of_warps() -> Canvas:
-    """20 against 20b: who reads the K tile of a step."""
+    """20 and 21: who reads the K tile of an iteration."""
     canvas, y = begin(
-        "20b: who reads K in one step of 128 x 128",
-        "20: each of eight warps loads the whole K tile into its registers. 20b: two warpgroups "
-        "of four "
-        "warps name the tile by a descriptor, and the tensor cores read it.",
+        "21: who reads K in an iteration of 128 x 128",
+        "20: each of eight warps loads the whole K tile into its registers. 21: each of two "
+        "warpgroups passes a descriptor of the tile, and the tensor cores read the tile.",
     )
-    for x, name in ((14.0, "20: eight warps, ldmatrix"), (232.0, "20b: warpgroups, wgmma")):
+    for x, name in ((14.0, "20: eight warps, ldmatrix"), (232.0, "21: warpgroups, wgmma")):
         canvas.text(x, y + 6, name, size=SMALL, bold=True)
     top = y + 26
     for warp in range(8):

@@ -5,8 +5,8 @@
   plots/figures/order.py --write     runs fa run RUNG --trace and writes order.json
   plots/figures/order.py --check     exit 1 when the machine does something else
 
-A span is [begin, length, kind] in steps of the machine, one PTX instruction of a warp. Of a
-warpgroup its first warp is kept, of the producers warp 0.
+A span is [begin, length, kind]; its unit is one PTX instruction that the machine executes for a
+warp. Of a warpgroup the first warp is kept, of the producers warp 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ORDER = HERE / "order.json"
 REPOSITORY = HERE.parent.parent
-RUNGS = ("21", "22", "23", "24", "34", "37")
+RUNGS = ("22", "23", "24", "25", "33", "35")
 SHAPE = ("--batch", "1", "--heads", "1", "--seq", "512", "--dim", "128")
 KINDS = {"matrix": "product", "arithmetic": "arithmetic", "copy": "copy"}
 
@@ -67,7 +67,7 @@ def text() -> str:
         document = trace(rung)
         warps = (
             {"producer": 0, "consumer 0": 4, "consumer 1": 8}
-            if rung != "21"
+            if rung != "22"
             else {"warps 0-3": 0, "warps 4-7": 4}
         )
         of_rung = {name: spans(document, warp) for name, warp in warps.items()}

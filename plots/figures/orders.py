@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What runs when: rows of bars over time. Orders, not measurements: the lengths are drawn by eye
-unless a figure says otherwise (measured timelines are in timelines.py)."""
+"""What runs when: rows of bars over time. Orders, not measurements: the lengths are drawn by eye,
+except where a figure states its rule (timelines.py has those that were measured)."""
 
 from __future__ import annotations
 
@@ -78,17 +78,17 @@ def drawing(name: str) -> Canvas:
 
 # --- the ring -------------------------------------------------------------------------------------
 
-SLOTS, LANDING, READING = 3, 2, 2
+SLOTS, LOADING, READING = 3, 2, 2
 ITEMS = ("K0", "V0", "K1", "V1", "K2", "V2")
 
 
 def ring_times() -> list[tuple[float, float, float, float]]:
-    """Of each item: load started, landed, read from, read until; as the two roles wait."""
+    """Of each item: load started, arrived, read from, read until; as the two roles wait."""
     times: list[tuple[float, float, float, float]] = []
     for item in range(len(ITEMS)):
         free = times[item - SLOTS][3] if item >= SLOTS else 0.0
         start = max(times[-1][0] + 0.5 if times else 0.0, free)
-        landed = start + LANDING
+        landed = start + LOADING
         begin_read = max(landed, times[-1][3] if times else 0.0)
         times.append((start, landed, begin_read, begin_read + READING))
     return times
@@ -97,10 +97,9 @@ def ring_times() -> list[tuple[float, float, float, float]]:
 def ring() -> Canvas:
     canvas, y = begin(
         "A ring of three slots over two rounds",
-        "Three slots over time. Each goes from empty to loading, full, read, and empty again, "
-        "twice. "
-        "The full barrier of a slot completes phase 0 when the first load has landed and phase 1 "
-        "after the second; the empty barrier when the consumer has read.",
+        "Three slots over time. Each slot is loaded, full, read and empty, twice. The full barrier "
+        "of a slot completes phase 0 when the first load has arrived and phase 1 after the second; "
+        "the empty barrier completes a phase when the consumer has read.",
         note="Time runs to the right; computed from the rules below.",
     )
     times = ring_times()
@@ -141,10 +140,48 @@ def ring() -> Canvas:
     rule = (
         "Round n: the consumer waits for full with parity n mod 2,",
         "the producer for empty with the other parity. In round 0",
-        "that is parity 1: on a fresh barrier it does not wait.",
+        "that is parity 1, complete on a new barrier: it does not wait.",
     )
     canvas.lines(14, y + 20, rule, size=SMALL)
     return canvas
 
 
-FIGURES = {name: partial(drawing, name) for name in DRAWINGS} | {"ring": ring}
+# --- 52: two launches -----------------------------------------------------------------------------
+
+
+def launches() -> Canvas:
+    """Two launches back to back, with and without an early begin."""
+    start, tiles, merged = 2.4, 6.0, 2.6
+    end = start + tiles + merged
+
+    def work(begin: float) -> list[Bar]:
+        return [(begin, tiles, "tiles", QK), (begin + tiles, merged, "merge", STORE)]
+
+    first = [(0.0, start, "start", "grey-soft"), *work(start)]
+    after = [(end, start, "start", "grey-soft"), *work(end + start)]
+    came = start + tiles - 0.6  # as the first blocks leave
+    waits = (came + start, end - came - start, "", WAIT)
+    early = [(came, start, "start", "grey-soft"), waits, *work(end)]
+    return chart(
+        "52: the second launch starts early",
+        "Two launches back to back. In 45 the second starts when the first has ended. In 52 the "
+        "second starts while the last thread blocks of the first merge, waits for their end, and "
+        "then loads its tiles.",
+        (
+            Row("45, first", first),
+            Row("45, second", after, 20),
+            Row("52, first", first),
+            Row("52, second", early),
+        ),
+        2 * end,
+        (
+            "start: until the thread blocks run on their SMs.",
+            "Dashed: griddepcontrol.wait.",
+        ),
+    )
+
+
+FIGURES = {name: partial(drawing, name) for name in DRAWINGS} | {
+    "ring": ring,
+    "decode_launches": launches,
+}

@@ -9,9 +9,8 @@ from canvas import SMALL, Canvas, begin
 from memory_figures import counts
 
 DIM, SEQ, HEADS = 64, 1024, 2  # of the counted problem
-QUARTERS = 4  # parts of an SM, each with 32 FP32 lanes and an issue of one instruction a cycle
+QUARTERS = 4  # parts of an SM, each with 32 FP32 units and an issue of one instruction per clock
 BROADCAST = 2  # wavefronts of a float4 that all lanes read at one address
-SMS, CLOCK = 132, 1.9e9
 LEFT, RIGHT = 120.0, 424.0
 
 Part = tuple[str, float, str]  # what, how long, hue
@@ -55,7 +54,7 @@ def told(canvas: Canvas, y: float, lines: Sequence[str]) -> Canvas:
 
 
 def a3_cycles() -> Canvas:
-    """Cycles of a warp of a3 for a tile of 8 rows and 32 keys."""
+    """Clocks of a warp of a3 for a tile of 8 rows and 32 keys."""
     warps = 8  # times 32 scores
     conflicts = warps * (
         per_warp_scores("a3", "shared_load_wavefronts") - per_warp_scores("a3", "shared_load_ideal")
@@ -64,15 +63,15 @@ def a3_cycles() -> Canvas:
     v, p = DIM, 2 * 32 * BROADCAST
     require("a3", "shared_load_wavefronts", (k + q + v + p) / warps)
     others = 8 + 32 + 40  # P, a quarter of the tiles of K and V; shuffles of the maxima
-    total, lanes = k + q + v + p + others, 2 * DIM * warps / QUARTERS
+    total, units = k + q + v + p + others, 2 * DIM * warps / QUARTERS
     slow = total + q + p
     before = warps * per_warp_scores("a1", "shared_load_wavefronts")
     canvas, y = begin(
         "a3: how long shared memory is busy",
-        "For a tile of a warp: the FP32 lanes 256 cycles, shared memory 1040. K takes 512, of which "
-        "448 are conflicts, Q 256, P 128, V 64, stores and shuffles 80. a1 takes 544 for as many "
-        "scores. If a broadcast took four cycles, a3 would take 1424.",
-        note="A warp, 8 rows x 32 keys, d = 64, in cycles of the SM.",
+        "For one tile of a warp the FP32 units are busy for 256 clocks, shared memory for 1040. K "
+        "takes 512, of which 448 are conflicts, Q 256, P 128, V 64, stores and shuffles 80. a1 "
+        "takes 544 for as many scores. If a broadcast took four clocks, a3 would take 1424.",
+        note="A warp, 8 rows x 32 keys, d = 64, in clocks of the SM.",
     )
     parts: list[Part] = [
         ("", k - conflicts, "green"),
@@ -83,10 +82,10 @@ def a3_cycles() -> Canvas:
         ("", others, "grey"),
     ]
     rows: list[Row] = [
-        ("FP32 lanes", [("", lanes, "blue")], f"{lanes:.0f}"),
+        ("FP32 units", [("", units, "blue")], f"{units:.0f}"),
         ("shared, a1", [("q, K, V", before, "green")], f"{before:.0f}"),
         ("shared, a3", parts, f"{total}"),
-        ("or, four cycles\na broadcast", [("", slow, "")], f"{slow}"),
+        ("if a broadcast\ntook 4 clocks", [("", slow, "")], f"{slow}"),
     ]
     y = draw_bars(canvas, y, rows, slow)
     lines = (

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Asks the virtual machine how instructions lay matrices out, for the figures.
+"""Asks the virtual machine where instructions read and write elements, for the figures.
 
 plots/figures/probe.py --write     runs probe.ptx and writes machine.json
 plots/figures/probe.py --check     exit 1 when the machine answers something else
@@ -46,7 +46,7 @@ class Machine:
         return out.view(np.uint16).reshape(32, 4, 2)
 
     def wavefronts(self, addresses: list[int]) -> int:
-        """Passes over the banks of one load of 16 bytes a lane."""
+        """Passes over the banks of one load of 16 bytes per lane."""
         result = self.run("read", np.array(addresses, np.uint32), shared=1 << 16, checkers=False)
         return result.counts["shared_load_wavefronts"]
 
@@ -62,10 +62,10 @@ def tile_addresses(pitch: int) -> np.ndarray:
 
 
 def fragments(machine: Machine) -> dict[str, Any]:
-    """Where each lane's registers of A, B and C of mma.m16n8k16 stand in their matrices."""
+    """Which elements of A, B and C of mma.m16n8k16 each register of a lane holds."""
     ids = np.arange(256, dtype=np.uint16).reshape(16, 16)
     a = machine.load(ids, tile_addresses(32))
-    # K as it lies in memory, a key a row: lanes 0 to 7 at its left half, 8 to 15 at its right one.
+    # K as it is stored, a key per row: lanes 0 to 7 at the left half, 8 to 15 at the right half.
     keys = LANES % 8 * 32 + LANES // 8 % 2 * 16
     b = machine.load(ids, keys)[:, :2]
     product = multiply(machine, a, b)
@@ -129,17 +129,19 @@ def warpgroup(machine: Machine, places: list[Any]) -> list[Any]:
 
 
 def banks(machine: Machine) -> dict[str, Any]:
-    """Eight rows of 256 bytes, one chunk of 16 bytes read from each: where it lies, and how many
-    wavefronts a warp's load of four such columns takes."""
+    """Where the bytes are that eight lanes read, 16 each, and how many wavefronts a warp takes for
+    four such reads. First as ldmatrix reads rows of 128 halves: chunk 2 + i of eight rows. Then as
+    a4 reads rows of 32 floats: the first four of 32 rows, without a gap between rows and with one."""
     layouts = {
-        "row-major": lambda row, chunk: row * 256 + chunk * 16,
-        "padded": lambda row, chunk: row * 272 + chunk * 16,
-        "xor": lambda row, chunk: row * 256 + (chunk ^ row % 8) * 16,
+        "row-major": lambda lane: lane % 8 * 256 + (2 + lane // 8) * 16,
+        "xor": lambda lane: lane % 8 * 256 + ((2 + lane // 8) ^ lane % 8) * 16,
+        "pitch 32": lambda lane: lane * 32 * 4,
+        "pitch 36": lambda lane: lane * 36 * 4,
     }
     found = {}
     for name, place in layouts.items():
-        addresses = [place(lane % 8, lane // 8) for lane in range(32)]
-        column = [place(row, 0) for row in range(8)]
+        addresses = [place(lane) for lane in range(32)]
+        column = addresses[:8]
         wavefronts = machine.wavefronts(addresses)
         found[name] = {
             "places": column,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tiles: which are computed, in which order, by whom; what they need of the registers."""
+"""Tiles: which are computed, in which order and by whom; edges; reuse of fragments."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def draw_diagonal(canvas: Canvas, x: float, y: float, ahead: int, rows: int, key
 def ragged() -> Canvas:
     canvas, y = begin(
         "09: the last key block, 40 of 64 keys exist",
-        "Rows 0 to 39 are loaded, rows 40 to 63 arrive as zeros. Their scores are masked. Query "
-        "rows beyond the end are not stored.",
+        "Rows 0 to 39 are loaded, rows 40 to 63 are filled with zeros, and their scores are "
+        "masked. Query rows beyond the end are not stored.",
         note="One row: 8 keys.",
     )
     for column, (name, good, bad) in enumerate(
@@ -222,7 +222,7 @@ def transposed_k() -> Canvas:
         canvas.text(
             x,
             y + 196,
-            "8 wavefronts for 16 bytes a lane" if x < 100 else "1 wavefront for 4 bytes a lane",
+            "8 wavefronts for 16 bytes per lane" if x < 100 else "1 wavefront for 4 bytes per lane",
             hue,
             size=11.5,
         )
@@ -232,7 +232,7 @@ def transposed_k() -> Canvas:
 # --- order of tiles -------------------------------------------------------------------------------
 
 BLOCKS, HEADS, ROW_TILES, GROUP = 6, 4, 8, 2
-Order = Callable[[], list[list[tuple[int, int]]]]  # thread block -> its (head, steps)
+Order = Callable[[], list[list[tuple[int, int]]]]  # thread block -> its (head, iterations)
 
 
 def longest_first(t: int) -> tuple[int, int]:
@@ -240,7 +240,7 @@ def longest_first(t: int) -> tuple[int, int]:
 
 
 def fixed(turned: bool) -> list[list[tuple[int, int]]]:
-    """Tiles handed out in rounds, as 31 has it; turned: every second round from the other end."""
+    """Tiles handed out in rounds, as in 30; turned: every second round from the other end."""
     tiles = HEADS * ROW_TILES
 
     def tile(t: int) -> int:
@@ -251,14 +251,14 @@ def fixed(turned: bool) -> list[list[tuple[int, int]]]:
 
 
 def counted(group: int) -> list[list[tuple[int, int]]]:
-    """A counter: the thread block that is free has the next tile. The tiles of the last `group` heads
-    come longest first of all of them."""
+    """A counter: the free thread block computes the next tile. The tiles of the last `group` heads
+    are ordered by length across these heads."""
     tiles = [longest_first(t) for t in range((HEADS - group) * ROW_TILES)]
     last = range(group * ROW_TILES)
     tiles += [(HEADS - group + t % group, ROW_TILES - t // group) for t in last]
     shares: list[list[tuple[int, int]]] = [[] for _ in range(BLOCKS)]
     for tile in tiles:
-        min(shares, key=lambda share: sum(steps for _, steps in share)).append(tile)
+        min(shares, key=lambda share: sum(length for _, length in share)).append(tile)
     return shares
 
 
@@ -266,15 +266,15 @@ def draw_order(
     canvas: Canvas, y: float, name: str, shares: Sequence[Sequence[tuple[int, int]]]
 ) -> float:
     unit, left = 12.0, 62.0
-    ends = [sum(steps for _, steps in share) for share in shares]
+    ends = [sum(length for _, length in share) for share in shares]
     canvas.text(14, y + 6, name, size=SMALL, bold=True)
     y += 18
     for block, share in enumerate(shares):
         canvas.text(54, y + 8, f"SM {block}", "muted", size=11.5, anchor="end")
         x = left
-        for head, steps in share:
-            canvas.cell(x, y, steps * unit, 17, str(steps), f"{HUES[head]}-soft", size=11.5)
-            x += steps * unit
+        for head, length in share:
+            canvas.cell(x, y, length * unit, 17, str(length), f"{HUES[head]}-soft", size=11.5)
+            x += length * unit
         y += 18
     canvas.line(
         [(left + max(ends) * unit, y - 18 * len(shares)), (left + max(ends) * unit, y)],
@@ -284,7 +284,7 @@ def draw_order(
     canvas.text(
         left,
         y + 9,
-        f"all done after {max(ends)} steps; evenly: {sum(ends) / len(ends):g}",
+        f"all done after {max(ends)} iterations; evenly: {sum(ends) / len(ends):g}",
         "red",
         size=SMALL,
     )
@@ -297,7 +297,7 @@ def orders(
     canvas, y = begin(
         title,
         description,
-        note=f"Number: steps of a tile. Colour: head. {HEADS} heads, {ROW_TILES} row tiles.",
+        note=f"Number: iterations of a tile. Colour: head. {HEADS} heads, {ROW_TILES} row tiles.",
     )
     for name, shares in shown:
         y = draw_order(canvas, y, name, shares)
@@ -306,9 +306,9 @@ def orders(
 
 def back_and_forth() -> Canvas:
     return orders(
-        "31: causal tiles, longest first, back and forth",
-        "Six SMs and 32 tiles of one to eight steps. When every round begins at the same SM it "
-        "ends after 30 steps; when every second round goes the other way, after 27.",
+        "30: causal tiles, longest first, back and forth",
+        "Six SMs and 32 tiles of one to eight iterations. When every round begins at SM 0, all are "
+        "done after 30 iterations; when every second round begins at SM 5, after 27.",
         (
             ("every round from SM 0 to SM 5", fixed(False)),
             ("every second round from SM 5 to SM 0", fixed(True)),
@@ -318,10 +318,10 @@ def back_and_forth() -> Canvas:
 
 def dynamic() -> Canvas:
     return orders(
-        "33: a counter hands out the tiles",
-        "The same 32 tiles. With a counter each SM that is free has the next tile: 25 steps. "
-        "With the tiles of the last two heads longest first, the last ones are short: 24 steps, "
-        "which is even.",
+        "32: a counter hands out the tiles",
+        "The same 32 tiles. With a counter each free SM computes the next tile, and all are done "
+        "after 25 iterations. When the tiles of the last two heads are ordered longest first, the "
+        "last tiles are short: 24 iterations, the even share.",
         (
             ("a counter, one head after the other", counted(1)),
             ("the last two heads, longest tiles first", counted(GROUP)),
@@ -331,11 +331,11 @@ def dynamic() -> Canvas:
 
 def cluster() -> Canvas:
     canvas, y = begin(
-        "36: one copy lands in both thread blocks",
-        "Two thread blocks with a ring of slots each. Block 0 loads the K tiles and block 1 the V "
+        "34: one copy for both thread blocks",
+        "Two thread blocks, each with a ring of slots. Block 0 loads the K tiles and block 1 the V "
         "tiles, each into both rings. Four consumers, two in each block, empty a slot. The query "
-        "rows go to the blocks in turn, 64 at a time.",
-        note="A cluster. Colour: the block that loads or computes it.",
+        "rows belong to the blocks in turn, 64 rows at a time.",
+        note="A cluster. Colour: the block that loads or computes.",
     )
     hues = ("orange", "blue")
     canvas.cell(14, y, 412, 26, "L2: K and V of a head, each tile read once", "grey-soft")
@@ -363,36 +363,51 @@ def cluster() -> Canvas:
     return canvas
 
 
-# --- registers and stores -------------------------------------------------------------------------
+# --- the end of a tensor --------------------------------------------------------------------------
+
+LENGTH, TILE = 200, 128
 
 
-def transpose() -> Canvas:
+def zero_fill() -> Canvas:
+    """What a length that is no multiple of the tile needs in 31."""
     canvas, y = begin(
-        "31: four lanes exchange their pieces",
-        "Before: lane 0 holds pieces of four column groups, 4 bytes each. After: lane 0 holds "
-        "four pieces of one group, 16 bytes.",
-        note="One cell: 4 bytes. Colour: the lane it was computed in.",
+        "31: the last tile, 72 of 128 rows exist",
+        "200 keys in boxes of 128. The second box covers 72 keys; the TMA fills the other 56 rows "
+        "of the tile with zeros. The first key block needs no mask. In the second the scores of "
+        "the 56 rows become minus infinity and P becomes 0. Of a tile of queries 72 rows are "
+        "stored and 56 are not.",
+        note=f"{LENGTH} keys, {LENGTH} queries; a box of the TMA: {TILE} rows of one head.",
     )
-    for x, name, swapped in (
-        (62.0, "columns by group", False),
-        (274.0, "after two exchanges", True),
-    ):
-        canvas.text(x, y + 6, name, size=SMALL, bold=True)
-        for lane in range(4):
-            for group in range(4):
-                source, piece = (group, lane) if swapped else (lane, group)
-                text = "abcd"[source] + str(piece)
-                canvas.cell(
-                    x + group * 37, y + 22 + lane * 28, 37, 28, text, f"{HUES[source]}-soft"
-                )
-    for lane in range(4):
-        canvas.text(54, y + 36 + lane * 28, f"lane {lane}", size=SMALL, anchor="end")
-    canvas.line([(218, y + 78), (266, y + 78)], "muted", thick=1.8, arrow=True)
-    y += 22 + 4 * 28 + 14
-    canvas.text(62, y, "a store: 4 x 4 bytes,", size=SMALL)
-    canvas.text(62, y + 17, "half a sector of a row", "red", size=SMALL)
-    canvas.text(274, y, "a store: 4 x 16 bytes,", size=SMALL)
-    canvas.text(274, y + 17, "two sectors of a row", "green", size=SMALL)
+    left, unit = 100.0, 326.0 / (2 * TILE)
+    parts = ((0, TILE), (TILE, LENGTH), (LENGTH, 2 * TILE))
+    rows: tuple[tuple[str, tuple[str, str, str], float], ...] = (
+        ("K of a head", ("keys 0-127", f"keys 128-{LENGTH - 1}", ""), 14),
+        ("its tiles", ("128 rows", "72 rows", "56: zeros"), 6),
+        ("scores", ("no mask", "masked", "-infinity"), 6),
+        ("P", ("2^(s - m)", "2^(s - m)", "0"), 22),
+        ("rows of O", ("128 rows stored", "72 stored", "not stored"), 12),
+    )
+    for name, texts, gap in rows:
+        canvas.text(14, y + 14, name, size=SMALL, bold=True)
+        for (begins, ends), text, fill in zip(
+            parts, texts, ("green-soft", "yellow-soft", "red-soft"), strict=True
+        ):
+            x, width = left + begins * unit, (ends - begins) * unit
+            if not text:
+                canvas.rect(x, y, width, 28, "none", "line", dashed=True)
+            else:
+                canvas.cell(x, y, width, 28, text, fill, size=11.5)
+        if name == "K of a head":
+            for box in range(2):
+                x = left + box * TILE * unit
+                canvas.rect(x + 1, y - 3, TILE * unit - 2, 34, "none", "blue", thick=1.6)
+        y += 28 + gap
+    told = (
+        "Blue: two boxes. The length of a head is in the tensor map:",
+        "beyond it the TMA writes zeros, not keys of the next head.",
+        "Zeros in V matter: P is 0 there, and 0 times NaN would be NaN.",
+    )
+    canvas.lines(14, y + 6, told, "muted", size=SMALL)
     return canvas
 
 
@@ -406,5 +421,5 @@ FIGURES = {
     "back_and_forth": back_and_forth,
     "dynamic": dynamic,
     "cluster": cluster,
-    "transpose": transpose,
+    "zero_fill": zero_fill,
 }

@@ -19,8 +19,8 @@ from ladder import read_json
 HERE = Path(__file__).resolve().parent
 ORDER = HERE / "order.json"
 STAMPS = HERE.parent / "results" / "h200" / "timeline.json"
-STEPS_SHOWN = 3
-BC = 128  # keys of a step, in all of these rungs
+SHOWN = 3  # iterations
+BC = 128  # keys of a block, in all of these rungs
 
 # Kind of a span -> its colour and its name.
 KINDS = {
@@ -33,12 +33,12 @@ KINDS = {
     "other": ("grey-soft", "other"),
 }
 TITLES = {
-    "21": "21: product, softmax, product",
-    "22": "22: a producer and two consumers",
-    "23": "23: consumers that take turns",
-    "24": "24: two products in flight",
-    "34": "34: O leaves through the TMA",
-    "37": "37: a tile is dealt, not its number",
+    "22": "22: product, softmax, product",
+    "23": "23: a producer and two consumers",
+    "24": "24: consumers that take turns",
+    "25": "25: two products in flight",
+    "33": "33: O is stored by the TMA",
+    "35": "35: a tile is handed out, not its number",
 }
 
 
@@ -57,12 +57,12 @@ def stamps() -> dict[str, Any] | None:
     return read_json(STAMPS, "what fa_timeline writes", dict) if STAMPS.is_file() else None
 
 
-def product_name(rung: str, index: int, steps: int) -> str:
+def product_name(rung: str, index: int, key_blocks: int) -> str:
     """QK or PV: which of the two the commit of this number closed."""
-    if rung in ("21", "22", "23"):
+    if rung in ("22", "23", "24"):
         return "PV" if index % 2 else "QK"
-    place = index % (2 * steps)
-    if place in (0, 2 * steps - 1):
+    place = index % (2 * key_blocks)
+    if place in (0, 2 * key_blocks - 1):
         return "QK" if place == 0 else "PV"
     return "QK" if place % 2 else "PV"
 
@@ -92,7 +92,7 @@ def thread_spans(events: Sequence[Sequence[int]], kinds: Sequence[str]) -> list[
 
 
 def product_spans(
-    rung: str, events: Sequence[Sequence[int]], kinds: Sequence[str], steps: int
+    rung: str, events: Sequence[Sequence[int]], kinds: Sequence[str], key_blocks: int
 ) -> list[Span]:
     """From the commit of each group, or the end of the one before, to where a wait shows that it is
     complete: groups of a warpgroup run in order."""
@@ -105,17 +105,17 @@ def product_spans(
             while len(found) < len(commits) - detail:
                 index = len(found)
                 begins = max(commits[index], found[-1].end if found else 0)
-                found.append(Span(begins, clock, product_name(rung, index, steps)))
+                found.append(Span(begins, clock, product_name(rung, index, key_blocks)))
     return found
 
 
 def window_of(
-    events: Sequence[Sequence[int]], kinds: Sequence[str], steps: int
+    events: Sequence[Sequence[int]], kinds: Sequence[str], key_blocks: int
 ) -> tuple[float, float]:
-    """A few steps in the middle of a tile."""
+    """A few iterations in the middle of a tile."""
     commits = [clock for clock, code, _ in events if kinds[code] == "commit"]
-    first = 2 * (steps // 2) if len(commits) > 2 * (steps // 2 + STEPS_SHOWN) else 0
-    return commits[first], commits[min(first + 2 * STEPS_SHOWN, len(commits) - 1)]
+    first = 2 * (key_blocks // 2) if len(commits) > 2 * (key_blocks // 2 + SHOWN) else 0
+    return commits[first], commits[min(first + 2 * SHOWN, len(commits) - 1)]
 
 
 # --- drawing --------------------------------------------------------------------------------------
@@ -172,18 +172,18 @@ def machine(canvas: Canvas, y: float, rung: str) -> tuple[float, set[str]]:
 
 
 def card(canvas: Canvas, y: float, rung: str, document: dict[str, Any]) -> tuple[float, set[str]]:
-    """A few steps on the card."""
+    """A few iterations on the card."""
     (row,) = (row for row in document["rows"] if row["id"] == rung)
-    kinds, steps = document["kinds"], row["problem"]["seq_kv"] // BC
+    kinds, key_blocks = document["kinds"], row["problem"]["seq_kv"] // BC
     warps = {each["warp"]: each["events"] for each in row["warps"]}
-    leaders = (0, 4) if rung == "21" else (4, 8)
-    window = window_of(warps[leaders[0]], kinds, steps)
+    leaders = (0, 4) if rung == "22" else (4, 8)
+    window = window_of(warps[leaders[0]], kinds, key_blocks)
     axis = Axis(*window)
     slower = 100 * (row["stamped_ms"]["median"] / row["plain_ms"]["median"] - 1)
     canvas.text(
         14,
         y + 6,
-        f"On the card: {window[1] - window[0]:.0f} clocks, {STEPS_SHOWN} steps",
+        f"On the card: {window[1] - window[0]:.0f} clocks, {SHOWN} iterations",
         size=SMALL,
         bold=True,
     )
@@ -193,7 +193,7 @@ def card(canvas: Canvas, y: float, rung: str, document: dict[str, Any]) -> tuple
     canvas.text(14, y + 22, source, "muted", size=SMALL)
     y += 36
     shown: set[str] = set()
-    if rung != "21":
+    if rung != "22":
         loads = [
             Span(clock, clock + 24, "copy") for clock, code, _ in warps[0] if kinds[code] == "load"
         ]
@@ -203,7 +203,11 @@ def card(canvas: Canvas, y: float, rung: str, document: dict[str, Any]) -> tuple
     for number, warp in enumerate(leaders):
         threads = thread_spans(warps[warp], kinds)
         y = lane(
-            canvas, y, f"products {number}", axis, product_spans(rung, warps[warp], kinds, steps)
+            canvas,
+            y,
+            f"products {number}",
+            axis,
+            product_spans(rung, warps[warp], kinds, key_blocks),
         )
         y = lane(canvas, y, f"threads {number}", axis, threads) + 6
         shown |= {span.kind for span in threads}
@@ -225,9 +229,8 @@ def legend(canvas: Canvas, y: float, shown: set[str]) -> None:
 
 def timeline(rung: str) -> Canvas:
     document = stamps()
-    description = (
-        "Bars over time for the producer and the two consumers: products, softmax, waits. "
-    )
+    who = "the two warpgroups" if rung == "22" else "the producer and the two consumers"
+    description = f"Bars over time for {who}: products, softmax, waits. "
     description += "The order on the virtual machine" + (
         ", and the clocks measured on the card." if document else "."
     )

@@ -86,7 +86,7 @@ def with_difference(markdown: str, root: Path, rung: Rung, parent: Rung) -> str:
 
 
 def page_of(name: str) -> str:
-    """kernels/hopper/21_wgmma.cu -> the page that shows it, below docs/."""
+    """kernels/hopper/22_wgmma.cu -> the page that shows it, below docs/."""
     return f"{name}.md"
 
 

@@ -30,7 +30,7 @@ MARKER = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 BEFORE = re.compile(r"^## (?:Exercise|Next)\b", re.MULTILINE)
-CHAPTER = re.compile(r"^[a-z0-9]\d[a-z]?_\w+$")
+CHAPTER = re.compile(r"^[a-z0-9]\d_\w+$")
 ASSETS = "assets/web"
 WITHOUT = "*This site was built without its live parts; `scripts/docs.sh` says what they need.*"
 STATIC = {

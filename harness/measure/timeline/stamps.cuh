@@ -5,7 +5,7 @@
 // One thread of a warp records: the elected one of a producer warp, the first one of a consumer
 // warpgroup. The thread block in the middle of the grid is recorded. A stamp is a few predicated
 // instructions without a branch, because ptxas does not move arithmetic past a branch as it does
-// past the waits themselves (docs/29_pinned.md). It moves none past a stamp either: in 24
+// past the waits themselves (docs/29_pinned.md). It moves none past a stamp either: in 25
 // all exponentials stand above the wait for P V with stamps, and none without.
 #pragma once
 

@@ -9,7 +9,8 @@
 //   spaced        launches separated by an idle gap, each with a cold L2: the kernel at the clock
 //                 that the card reaches from rest;
 //   back-to-back  launches without a gap for a while: the kernel at the clock it can sustain.
-//                 Short ones are recorded as a CUDA graph and replayed.
+//                 Short ones are recorded as a CUDA graph and replayed. The launches take copies
+//                 of K and V in turn, so that a cache which fits into the L2 is not found there.
 #pragma once
 
 #include <optional>

@@ -33,8 +33,8 @@ ROWS = [
     row("29", 2.0, 512),
     row("29", 5.0, 8192),
     row("06", 9.0, 8192),
-    row("34", 0.1, 8192, status="incorrect"),
-    row("33", 0.1, 8192, ablation=True),
+    row("33", 0.1, 8192, status="incorrect"),
+    row("32", 0.1, 8192, ablation=True),
     row("fa2", 0.1, 8192, kind="peer"),
 ]
 
@@ -94,8 +94,8 @@ def test_few_queries_take_a_rung_for_a_cache(changes: dict[str, Any], e4m3: bool
     plain["cache"] = "float8_e4m3" if e4m3 else None
     first = next(_best.candidates(Problem(**shape | plain | changes)))
     reads_e4m3 = e4m3 and "seq_q" not in changes
-    assert first == "52" if reads_e4m3 else "40" <= first <= "53"
+    assert first == "51" if reads_e4m3 else "40" <= first <= "52"
 
 
 def test_many_queries_take_none() -> None:
-    assert not "40" <= next(_best.candidates(problem(512))) <= "53"
+    assert not "40" <= next(_best.candidates(problem(512))) <= "52"

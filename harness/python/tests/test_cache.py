@@ -52,7 +52,7 @@ class Cache:
         return o
 
 
-@pytest.mark.parametrize("rung", ["46", "47", "48", "51", "best"])
+@pytest.mark.parametrize("rung", ["46", "47", "48", "50", "best"])
 def test_lengths(rung: str) -> None:
     cache = Cache()
     given = (cache.q, cache.k, cache.v)
@@ -79,7 +79,7 @@ def test_a_length_leaves_most_thread_blocks_without_keys() -> None:
                 assert abs(o[b] - alone[0]).max() < HALF
 
 
-@pytest.mark.parametrize("rung", ["47", "48", "50", "best"])
+@pytest.mark.parametrize("rung", ["47", "48", "49", "best"])
 @pytest.mark.parametrize("page", [16, 32])
 def test_pages(rung: str, page: int) -> None:
     cache = Cache(page)
@@ -104,7 +104,7 @@ def test_few_queries_with_the_mask() -> None:
     assert abs(both - earlier)[:, :, 0].max() > 5 * HALF
 
 
-@pytest.mark.parametrize("rung", ["52", "best"])
+@pytest.mark.parametrize("rung", ["51", "best"])
 def test_float8_with_scales(rung: str) -> None:
     cache = Cache()
     scales = np.random.default_rng(3).uniform(0.5, 2, size=(2, 3, 2)).astype(np.float32)
@@ -161,7 +161,7 @@ def with_page(entry: int, column: int, page: int) -> Any:
         (case(lengths=[1.5, 2, 3]), r"lengths is \[1.5, 2, 3\]; allowed: an array of int32"),
         (case(lengths=[1, 2, 2**40]), r"lengths is .*; allowed: an array of int32"),
         (case(lengths=["a", 2, 3]), r"lengths is \['a', 2, 3\]; allowed: an array of int32"),
-        (case(lengths=[1, 2, 3], rung="34"), "34_tma_store takes no lengths"),
+        (case(lengths=[1, 2, 3], rung="33"), "33_tma_store takes no lengths"),
         (case(kv_scales=np.ones((2, 3, 2))), "k has dtype float16 and kv_scales are given"),
         (paged(page_table=with_page(1, 2, 17)), "page 17 of batch entry 1 is not one of the 17"),
         (paged(page_table=with_page(2, 0, -1)), "page -1 of batch entry 2 is not one of the 17"),
@@ -179,7 +179,7 @@ def with_page(entry: int, column: int, page: int) -> Any:
              rf"kv_scales\[1, 2, 0\] is {text}.*; allowed: finite numbers above 0")
             for scale, text in ((0, "0"), (-1, "-1"), (np.nan, "nan"), (np.inf, "inf"))
         ),
-        (float8(rung="51"), "51_one takes no K and V of float8_e4m3; 52 does"),
+        (float8(rung="50"), "50_one takes no K and V of float8_e4m3; 51 does"),
         (float8(v=Cache().v), "dtypes float16, uint8, float16; allowed: all three"),
         (float8(q=Cache().q.astype(np.float32)), "no rung takes this problem"),
         ({"q": np.zeros((1, 2, 17, 64), np.float16)} | {

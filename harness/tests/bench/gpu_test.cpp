@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <set>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -47,6 +48,38 @@ TEST_CASE("what was poisoned is downloaded as NaN, buffers start intact") {
   const HostTensor output = device.download_output();
   CHECK(count_non_finite(output) == output.size());
   CHECK(device.damaged_red_zones().empty());
+}
+
+TEST_CASE("launches in turn take copies of K and V that do not fit into the L2 together") {
+  if (no_gpu()) return;
+  GpuDevice device;
+  const std::size_t l2 = device.properties().l2;
+  const auto held = [&](Tensor tensor, std::size_t bytes) {
+    std::vector<std::byte> data(bytes);
+    check_cuda(cudaMemcpy(data.data(), device.address(tensor), bytes, cudaMemcpyDeviceToHost), "");
+    return data;
+  };
+  Problem cache{.heads = 8, .seq_q = 1, .seq_kv = 1024, .head_dim = 128};  // 4 MiB
+  device.load(cache, make_inputs(cache, Distribution::normal, 1));
+  const std::vector<std::byte> keys = held(Tensor::k, 2 << 20), values = held(Tensor::v, 2 << 20);
+  const int copies = device.make_cache_copies(64);
+  REQUIRE(copies == static_cast<int>(1 + (2 * l2 + (4 << 20) - 1) / (4 << 20)));
+  CHECK_FALSE(device.cache_is_hot());
+  std::set<void*> places;
+  for (int i = 0; i < copies; ++i, device.turn_cache()) {
+    places.insert(device.address(Tensor::k));
+    places.insert(device.address(Tensor::v));
+    CHECK((held(Tensor::k, 2 << 20) == keys && held(Tensor::v, 2 << 20) == values));
+  }
+  CHECK(places.size() == 2 * static_cast<std::size_t>(copies));
+  CHECK(places.count(device.address(Tensor::k)) == 1);  // the first again
+
+  CHECK(device.make_cache_copies(2) == 2);
+  CHECK(device.cache_is_hot());
+  cache.batch = 64;  // 256 MiB, of which a launch finds nothing when it starts
+  device.load(cache, make_inputs(cache, Distribution::normal, 1));
+  CHECK(device.make_cache_copies(64) == (2 * l2 > (256u << 20) ? 2 : 1));
+  CHECK_FALSE(device.cache_is_hot());
 }
 
 TEST_CASE("copies larger than a chunk arrive whole") {

@@ -84,9 +84,9 @@ TEST_CASE("a recorded row is what is in the file") {
   timeline::Timeline recorded;
   recorded.identity = {{{"version", "1"}}, {{"name", "card"}}, {{"seed", 1}}};
   timeline::TimelineRow& row = recorded.rows.emplace_back();
-  row.id = "24";
+  row.id = "25";
   row.variant = "128x128w12";
-  row.entry = "fa_24_overlap_d128";
+  row.entry = "fa_25_overlap_d128";
   row.threads = 384;
   row.blocks = 512;
   row.block = 256;

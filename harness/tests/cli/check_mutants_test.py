@@ -20,9 +20,9 @@ FIRST_MAX = r"mov\.f32(\s+%f\d+), 0fF149F2CA;"  # -1e30
 LAST_MAX = r"(max\.f32\s+(%f\d+), %f\d+, %f\d+;)(?=(?:\s+\.loc.*\n)+\s+mov\.b32)"
 # Rung, pattern, what replaces a match, which matches: some in the kernel for a head_dim of 128.
 EDITS = [
-    ("31_causal", ARRIVE, "", (0, 1, 2)),
-    ("37_dealt", r"cp\.async\.bulk\.wait_group\.read 0;", "", (0,)),
-    # Sums of the tiles of the lanes below, in steps of 1 to 16: with lengths, then without.
+    ("31_ragged", ARRIVE, "", (0, 1, 2)),
+    ("35_dealt", r"cp\.async\.bulk\.wait_group\.read 0;", "", (0,)),
+    # Sums of the tiles of the lanes below, at distances of 1 to 16: with lengths, then without.
     ("46_even", r"shfl\.sync\.up\.b32 .*;", "", (4,)),
     ("46_even", LANE_BELOW, r"setp.le.u32\1", (3, 7)),
     # The maximum begins at 0, -20, -1000; and is at most 8000, 707 natural units.

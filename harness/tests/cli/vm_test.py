@@ -238,12 +238,12 @@ class Explain(CliCase):
             (("01", *forward), ["shared_memory"]),
             (("02", *forward), ["shared_memory"]),  # the wavefronts of Q, K and V without conflicts
             (("06", *forward), ["tensor_cores"]),
-            (("33", *forward), ["tensor_cores"]),
+            (("32", *forward), ["tensor_cores"]),
             (("40", *decode), ["l2"]),  # each query head of a group reads K and V
-            (("44", *decode), ["issue_slots"]),
+            (("43", *decode), ["issue_slots"]),
             (("45", *decode), ["device_memory"]),
-            (("50", *decode), ["device_memory"]),
-            (("52", *decode), ["device_memory"]),
+            (("49", *decode), ["device_memory"]),
+            (("51", *decode), ["device_memory"]),
         ):
             (row,) = document(self, *words)["rows"]
             with self.subTest(rung=words[0]):
@@ -273,7 +273,7 @@ class Explain(CliCase):
     def test_clocks_are_counts_at_the_committed_limits(self) -> None:
         limits = json.loads((SOURCE / "plots/results/h200/limits.json").read_text())
         per_clock = {row["id"]: row["per_clock_sm"] for row in limits["rows"]}
-        for rung, product in (("06", "mma_sync"), ("33", "attention_registers")):
+        for rung, product in (("06", "mma_sync"), ("32", "attention_registers")):
             (row,) = document(self, rung, "--seq", 256, "--dim", 128)["rows"]
             bound, counts = row["bound"], row["counts"]
             self.assertEqual(bound["card"], limits["device"]["name"])
@@ -291,7 +291,7 @@ class Explain(CliCase):
             sectors = sum(value for name, value in counts.items() if name.endswith("_sectors"))
             operands = counts["move"] + counts["load_param"]
             tensors = 4 * 2 * 256 * 128 * 2  # Q, K, V and O of two heads
-            counter = 4 if rung == "33" else 0  # of the tiles that thread blocks draw
+            counter = 4 if rung == "32" else 0  # of the tiles that thread blocks draw
             for name, expected in {
                 "tensor_cores": 4 * 2 * 256 * 256 * 128 / per_clock[product],
                 "exponentials": 32 * (counts["exp"] + counts.get("special", 0)) / per_clock["ex2"],
@@ -314,7 +314,7 @@ class Explain(CliCase):
         self.assertEqual([row["ablation"] for row in rows], [False, True, True, False])
 
     def test_lines_add_up(self) -> None:
-        for rung in ("06", "a0", "33"):
+        for rung in ("06", "a0", "32"):
             (row,) = document(self, rung, *SMALL, "--by-line")["rows"]
             for name, all_lines in row["counts"].items():
                 lines = sum(line["counts"].get(name, 0) for line in row["lines"])

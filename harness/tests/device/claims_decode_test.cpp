@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters from 44 to 45, of 50 and of 52 say, counted on the machine.
+// What the chapters from 43 to 45, of 49 and of 51 say, counted on the machine.
 #include <string_view>
 
 #include "harness/tests/catch.h"
@@ -79,30 +79,30 @@ KeyCounts key_of(const std::string& id, int head_dim) {
 
 }  // namespace
 
-TEST_CASE("wavefronts of a key in 51 and 52: its bytes, copied once and read once") {
+TEST_CASE("wavefronts of a key in 50 and 51: its bytes, copied once and read once") {
   for (const int head_dim : {128, 64}) {
     CAPTURE(head_dim);
     const double bytes = 2 * head_dim / 128.0;  // of K and V in e4m3
-    const KeyCounts k51 = key_of("51", head_dim), k52 = key_of("52", head_dim);
-    CHECK(k51.copies == 2 * bytes);
-    CHECK(k51.matrices == 2 * bytes);
-    CHECK(k51.wavefronts() == 4 * bytes);
-    CHECK(k52.copies == bytes);
-    CHECK(k52.matrices == bytes);
-    CHECK(k52.wavefronts() == 2 * bytes);
-    for (const KeyCounts* each : {&k51, &k52}) {
+    const KeyCounts k50 = key_of("50", head_dim), k51 = key_of("51", head_dim);
+    CHECK(k50.copies == 2 * bytes);
+    CHECK(k50.matrices == 2 * bytes);
+    CHECK(k50.wavefronts() == 4 * bytes);
+    CHECK(k51.copies == bytes);
+    CHECK(k51.matrices == bytes);
+    CHECK(k51.wavefronts() == 2 * bytes);
+    for (const KeyCounts* each : {&k50, &k51}) {
       CHECK(each->conflicts == 0);
       CHECK(each->tensor == head_dim / 128.0);
     }
-    CHECK(k51.instructions < k52.instructions);
+    CHECK(k50.instructions < k51.instructions);
   }
 }
 
-TEST_CASE("44g and 45 load K and V once for a group, without a bank conflict") {
+TEST_CASE("44 and 45 load K and V once for a group, without a bank conflict") {
   for (const int head_dim : {128, 64}) {
     const auto once = static_cast<std::uint64_t>(2 * 64 * head_dim * 2 / 128);  // 128 bytes each
     for (const int group : {1, 4, 8}) {
-      for (const char* id : {"44g", "45"}) {
+      for (const char* id : {"44", "45"}) {
         CAPTURE(head_dim, group, id);
         const TileCounts n = tile_of(id, group, head_dim);
         CHECK(n.loads == once);
@@ -112,21 +112,21 @@ TEST_CASE("44g and 45 load K and V once for a group, without a bank conflict") {
   }
 }
 
-TEST_CASE("exponentials, shuffles and mma of a tile, as the chapters from 44 to 45 say") {
+TEST_CASE("exponentials, shuffles and mma of a tile, as the chapters from 43 to 45 say") {
   for (const int group : {4, 8}) {
     CAPTURE(group);
-    const TileCounts k44 = tile_of("44", group, 128), k44g = tile_of("44g", group, 128),
+    const TileCounts k43 = tile_of("43", group, 128), k44 = tile_of("44", group, 128),
                      k45 = tile_of("45", group, 128);
     const auto heads = static_cast<std::uint64_t>(group);
     // A warp has 16 keys: 8 loads of two rows.
-    CHECK(k44g.exponentials == 4 * 9 * heads);
+    CHECK(k44.exponentials == 4 * 9 * heads);
     CHECK(k45.exponentials == 4 * 4);
-    CHECK(k44g.shuffles == 4 * heads * (8 + 5));
+    CHECK(k44.shuffles == 4 * heads * (8 + 5));
     CHECK(k45.shuffles == 0);
-    CHECK(k44g.tensor == 4 * 8);
+    CHECK(k44.tensor == 4 * 8);
     CHECK(k45.tensor == 4 * 16);
-    CHECK(k44g.instructions < k44.instructions);
-    CHECK(k45.instructions < k44g.instructions);
+    CHECK(k44.instructions < k43.instructions);
+    CHECK(k45.instructions < k44.instructions);
   }
 }
 
@@ -137,16 +137,16 @@ TEST_CASE("parts of a head on a card of 132 SMs") {
     const LaunchPlan plan = plan_of(*find_rung(id), problem);
     return plan.scratch.front().bytes / (32 * (128 + 1) * 4);
   };
-  CHECK(parts("44") == 49);
-  CHECK(parts("44g") == 33);
+  CHECK(parts("43") == 49);
+  CHECK(parts("44") == 33);
   CHECK(parts("45") == 33);
 }
 
 TEST_CASE(
-    "a tile of 50, whatever the rows of Q: wgmma alone, K and V read once by each of its halves") {
+    "a tile of 49, whatever the rows of Q: wgmma alone, K and V read once by each of its halves") {
   for (const int head_dim : {128, 64}) {
     const auto dim = static_cast<std::uint64_t>(head_dim);
-    const TileCounts many = tile_of("50", 64, head_dim), few = tile_of("50", 4, head_dim);
+    const TileCounts many = tile_of("49", 64, head_dim), few = tile_of("49", 4, head_dim);
     CAPTURE(head_dim);
     CHECK(many.exponentials == 64 * 64 / 32);
     CHECK(many.conflicts == 0);
@@ -157,5 +157,5 @@ TEST_CASE(
     CHECK(many.wgmma_wavefronts == 2 * 64 * dim * 2 / 128);
     CHECK(few.instructions == many.instructions);
   }
-  CHECK(tile_of("50", 64, 128).instructions == 1896);
+  CHECK(tile_of("49", 64, 128).instructions == 1896);
 }

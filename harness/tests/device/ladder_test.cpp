@@ -97,7 +97,8 @@ TEST_CASE("every instance passes the gate and gives the same bits in every order
           device, [&, &steps = plan] { device.launch(steps); }, verifier, &first);
       INFO(verdict.reason << "\n" << text_of(verdict.findings));
       REQUIRE(verdict.ok);
-      // At the longest problem one other order is enough: it has the kinds of steps of the shorter.
+      // At the longest problem one other order is enough. Its iterations are of the same kinds as
+      // those of the shorter problems.
       const bool longest = problem.seq_kv == 1024;
       for (VmDevice* other : {&forward, &reversed}) {
         if (longest && other == &forward) continue;

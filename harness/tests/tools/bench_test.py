@@ -28,15 +28,17 @@ SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
 FAMILIES = {"a": "fp32", "0": "ampere", "2": "hopper", "3": "hopper"}
 
 
-def rung(id: str, parent: str = "", causal: bool = False, family: str = "") -> dict:
+def rung(
+    id: str, parent: str = "", causal: bool = False, ragged: bool = False, family: str = ""
+) -> dict:
     dtype = "float32" if id.startswith("a") else "float16"
     fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or FAMILIES[id[0]]}
-    return fields | {"causal": causal, "ragged": causal and dtype == "float16"}
+    return fields | {"causal": causal, "ragged": ragged}
 
 
-LISTING = [rung("a0", "", True), rung("a1", "a0"), rung("a2", "a1", True)]
-LISTING += [rung("01"), rung("02", "01", True), rung("30", "02")]
-GUARDED = [rung(id, causal=id > "30") for id in ("26", "27", "28b", "29", "31", "33")]
+LISTING = [rung("a0", "", causal=True), rung("a1", "a0"), rung("a2", "a1", causal=True)]
+LISTING += [rung("01"), rung("02", "01", causal=True, ragged=True), rung("30", "02", causal=True)]
+GUARDED = [rung(id, causal=id >= "30") for id in ("26", "27", "28", "29", "30", "31", "32")]
 GUARDED += [rung("x1", family="own")]
 
 FA = """#!/bin/sh
@@ -112,14 +114,38 @@ class BenchTest(support.FolderTest):
             self.assertEqual(self.file(call), "ragged.json" if ragged else "main.json")
             self.assertNotIn("--rounds", call)
             self.assertFalse(set(self.rungs(call)) & {"a0", "a1", "a2"}, call)
-            if "--causal" in call or ragged:
+            if ragged:
                 self.assertEqual(self.rungs(call), ["02"])
+            elif "--causal" in call:
+                self.assertEqual(self.rungs(call), ["02", "30"])
             elif "16384" in self.option(call, "--seqs"):
                 self.assertEqual(self.rungs(call), ["30"])
             else:
                 self.assertEqual(self.rungs(call), ["01", "02", "30"])
         self.assertTrue(any("--causal" in call for call in calls))
         self.assertTrue(any(self.file(call) == "ragged.json" for call in calls))
+
+    def test_runs_of_a_set_are_files_of_a_folder(self) -> None:
+        code, calls, err = self.bench("--sets", "ladder,decode", "--runs", "2")
+        self.assertEqual(code, 0, err)
+        out = self.folder / "out"
+        files = [Path(self.option(call, "--json")) for call in calls]
+        expected = [out / name / f"run{run}.json" for run in (1, 2) for name in ("main", "decode")]
+        self.assertEqual(list(dict.fromkeys(files)), expected)
+        for call, file in zip(calls, files, strict=True):
+            self.assertEqual(self.option(call, "--rounds"), "1")
+            self.assertIn("--brief", call)
+            first = "" if file.name == "run1.json" else str(file.with_name("run1.json"))
+            self.assertEqual(self.option(call, "--verified"), first)
+
+    def test_a_number_of_runs_is_one(self) -> None:
+        for bad in ("0", "x", "100"):
+            code, calls, err = self.bench("--runs", bad)
+            self.assertEqual((code, calls), (2, []))
+            self.assertIn(f"--runs '{bad}' is not between 1 and 99", err)
+        code, calls, err = self.bench("--runs", "2", "06", "--seqs", "512")
+        self.assertEqual((code, calls), (2, []))
+        self.assertIn("--runs cannot be combined with '06 --seqs 512'", err)
 
     def test_what_the_chapters_quote_of_float16_is_measured(self) -> None:
         """Every problem of h200/ladder that a marker names, and the tiles that are no rung's own."""
@@ -196,7 +222,7 @@ class BenchTest(support.FolderTest):
             self.assertEqual(self.file(call), "spread.json")
             self.assertIn("--no-ablations", call)
             masked = "--causal" in call
-            self.assertEqual(self.rungs(call), ["33"] if masked else ["27", "28b", "33"])
+            self.assertEqual(self.rungs(call), ["32"] if masked else ["27", "28", "32"])
             inputs = self.option(call, "--inputs") or self.option(call, "--spread")
             seen.append((self.option(call, "--dim") or "128", masked, inputs))
         plain = [("128", False, each) for each in ("1", "2", "4", "8", "16", "rising")]

@@ -302,7 +302,7 @@ class PagesTest(BrowserTest):
             context.close()
             assert not found, "\n".join(found)
 
-        paths = ("", "02_swizzle/", "21_wgmma/", "46_even/", "52_e4m3/", "live/", "playground/")
+        paths = ("", "02_swizzle/", "22_wgmma/", "46_even/", "51_e4m3/", "live/", "playground/")
         paths += ("background/tensor_cores/", "howto_ci/", "kernels/ptx/mma.cuh/")
         items = [(path, scheme) for path in paths for scheme in ("light", "dark")]
         self.assertEqual(in_parallel(items, None, look), [])
@@ -547,7 +547,7 @@ class BreakTest(BrowserTest):
         self.expect_no_problems()
 
     def test_a_fence_off_names_the_proxies(self) -> None:
-        place = self.widget(self.open("34_tma_store/"), "break")
+        place = self.widget(self.open("33_tma_store/"), "break")
         press_run(place, "ready")
         place.locator("[data-site]", has_text="fence.proxy.async").locator("input").uncheck()
         self.assertIn("proxy", outcome(place))

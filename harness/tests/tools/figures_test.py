@@ -124,6 +124,13 @@ class PagesTest(unittest.TestCase):
                 continue  # what they change gains nothing, and a figure would show a gain
             self.assertRegex(page.read_text(encoding="utf-8"), IMAGE, page.name)
 
+    def test_a_timeline_is_that_of_its_chapter(self) -> None:
+        for page in DOCS.glob("[0-9][0-9]_*.md"):
+            text = page.read_text(encoding="utf-8")
+            for name in (found[1] for found in IMAGE.findall(text)):
+                if name.startswith("timeline_"):
+                    self.assertEqual(name, f"timeline_{page.name[:2]}", page.name)
+
     def test_figures_are_used_and_described_where_they_are(self) -> None:
         used = self.used()
         self.assertEqual(sorted(used), sorted(draw.figures()))
@@ -139,13 +146,13 @@ class TimelineTest(unittest.TestCase):
 
     def test_products_in_flight_together_run_one_after_the_other(self) -> None:
         events = [[0, 1, 0], [10, 1, 0], [20, 2, 1], [100, 3, 1], [300, 2, 0], [340, 3, 0]]
-        found = timelines.product_spans("24", events, self.KINDS, steps=2)
+        found = timelines.product_spans("25", events, self.KINDS, key_blocks=2)
         self.assertEqual([(s.begin, s.end) for s in found], [(0, 100), (100, 340)])
 
     def test_which_product_a_commit_closes(self) -> None:
-        names = [timelines.product_name("24", i, steps=3) for i in range(7)]
+        names = [timelines.product_name("25", i, key_blocks=3) for i in range(7)]
         self.assertEqual(names, ["QK", "QK", "PV", "QK", "PV", "PV", "QK"])
-        self.assertEqual([timelines.product_name("22", i, 3) for i in range(3)], ["QK", "PV", "QK"])
+        self.assertEqual([timelines.product_name("23", i, 3) for i in range(3)], ["QK", "PV", "QK"])
 
     def test_the_card_is_drawn_as_soon_as_it_is_measured(self) -> None:
         events = [[100 * at, 1 + 2 * (at % 2), 0] for at in range(40)]  # commit, products_done

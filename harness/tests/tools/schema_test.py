@@ -88,7 +88,7 @@ class ProgramTest(unittest.TestCase):
         fa = BUILD / "fa"
         if not fa.is_file():
             self.skipTest(f"{fa} is not built")
-        words = [fa, "explain", "01", "a5", "33", "--seq", "128", "--by-line", "--json"]
+        words = [fa, "explain", "01", "a5", "32", "--seq", "128", "--by-line", "--json"]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         document = json.loads(done.stdout)
         self.assertEqual(lines(done.stdout), lines(document_text(document)))

@@ -216,7 +216,7 @@ class GlossaryTest(unittest.TestCase):
             self.assertLessEqual(len(sentences), 3, term.name)
 
     def test_a_page_without_links_is_found(self) -> None:
-        page = page_at(SITE / "22_specialized" / "index.html")
+        page = page_at(SITE / "23_specialized" / "index.html")
         bare = [(words, tuple(x for x in inside if x[0] != "a")) for words, inside in page.words]
         stripped = type("Bare", (), {"words": bare, "url": "bare"})()
         self.assertGreater(len(unlinked(stripped, self.terms)), 10)

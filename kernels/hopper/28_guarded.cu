@@ -1,0 +1,352 @@
+// 28_guarded
+// Idea: no row maximum after the first key block. The row sum shows whether an element of P may be
+// too large for a half. The warp then repairs P, O, sum and reference in place, in the eight rows
+// that need it.
+//
+// Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
+// Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128
+// Expected effect   a comparison and a vote per key block replace 64 FMNMX and 4 shuffles: a tenth
+//                   faster, less where scores spread so far that repairs are frequent.
+
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+template <int Br, int Bc, int Slots, int D>
+struct Attention {
+  static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
+  static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
+  static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
+  static constexpr float kLargest = 1 << 15;     // a larger row sum is repaired
+  static constexpr std::size_t kSharedBytes =
+      kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
+  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
+  static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
+  static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
+
+  struct RowTile {
+    int head, first_row, key_blocks;
+  };
+
+  // A slot of the ring K0 V0 K1 V1 ..., and the phase parity of its mbarriers.
+  struct Position {
+    int slot = 0, parity = 0;
+
+    __device__ void advance() {
+      if (++slot == Slots) slot = 0, parity ^= 1;
+    }
+  };
+
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
+  struct Shared {
+    uint32_t query, ring, query_full, query_empty, full, empty;
+
+    __device__ explicit Shared(uint32_t memory) {
+      query = (memory + kAlign - 1) & ~(kAlign - 1);
+      ring = query + Br * D * 2;
+      query_full = ring + Slots * kTileBytes;
+      query_empty = query_full + 8 * kConsumers;
+      full = query_empty + 8 * kConsumers;
+      empty = full + 8 * Slots;
+    }
+    __device__ void wait_full(Position at) const { mbarrier_wait(full + 8 * at.slot, at.parity); }
+    __device__ uint64_t tile(Position at) const {
+      return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
+    }
+    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
+    // ends when the products of all four warps have read the slot.
+    __device__ void release(Position at) const {
+      if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
+    }
+  };
+
+  // Two rows per thread: reference near the maximum, sum over the thread's columns, and the sum of
+  // the last key block, which is not yet in it.
+  struct Rows {
+    float reference[2], sum[2] = {}, block_sum[2] = {};
+  };
+
+  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
+  using Query = uint32_t[D / 16][4];
+  __device__ static void load_fragments(Query& q, uint32_t query) {
+    const int lane = threadIdx.x % 32;
+    const uint32_t row = query + (threadIdx.x % 128 / 32 * 16 + lane % 16) * 128;
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i)
+      ldmatrix_x4(q[i], row + i / 4 * (64 * 128) + ((i % 4 * 2 + lane / 16 ^ lane % 8) << 4));
+  }
+
+  // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
+    wgmma_commit();
+  }
+
+  __device__ static float row_max(const float (&S)[Bc / 2], int r) {
+    float x = -INFINITY;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) x = fmaxf(x, fmaxf(S[i], S[i + 1]));
+    return quad_max(x);
+  }
+
+  // Replaces row r of S by P = 2^(S * scale_log2 - reference); returns the sum over the thread's
+  // columns.
+  __device__ static float exponentials(float (&S)[Bc / 2], int r, float scale_log2,
+                                       float reference) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 2 * r; i < Bc / 2; i += 4) {
+      S[i] = ex2_approx(fmaf(S[i], scale_log2, -reference));
+      S[i + 1] = ex2_approx(fmaf(S[i + 1], scale_log2, -reference));
+      sum += S[i] + S[i + 1];
+    }
+    return sum;
+  }
+
+  __device__ static void softmax(float (&S)[Bc / 2], Rows& rows, float scale_log2) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      rows.sum[r] += rows.block_sum[r];
+      rows.block_sum[r] = exponentials(S, r, scale_log2, rows.reference[r]);
+    }
+  }
+
+  // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
+  __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
+                                 const Query& q, const fa::TmaParameters& in, int head, int j) {
+    const half* keys = in.keys + (int64_t{head} * in.seq_kv + j * Bc) * D;
+#pragma unroll
+    for (int n = 0; n < Bc / 8; ++n) {
+      const half* key = keys + (n * 8 + threadIdx.x % 32 / 4) * D + threadIdx.x % 4 * 2;
+      const auto* k = reinterpret_cast<const volatile uint32_t*>(key);
+      float s[4] = {};
+      __syncwarp();  // and volatile: or ptxas loads all of K first and spills it
+#pragma unroll
+      for (int i = 0; i < D / 16; ++i) mma_m16n8k16(s, q[i], k[i * 8], k[i * 8 + 4]);
+      for (int i = 0; i < 4; ++i)
+        if (top[i / 2] == INFINITY)
+          S[4 * n + i] =
+              S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.reference[i / 2]);
+    }
+    for (int r = 0; r < 2; ++r) {
+      const float e = ceilf(row_max(S, r));
+      if (top[r] == INFINITY) rows.reference[r] += e, rows.block_sum[r] = exponentials(S, r, 1, e);
+    }
+  }
+
+  // Raises the reference where an element of P may be too large: none exceeds its row sum. The
+  // eight rows r of a warp are skipped if none of them needs it.
+  __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
+                                const fa::TmaParameters& in, int head, int j) {
+    if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
+    const float top[] = {quad_max(rows.block_sum[0]), quad_max(rows.block_sum[1])};
+    for (int r = 0; r < 2; ++r) {
+      if (!__any_sync(0xffffffff, rows.block_sum[r] > kLargest)) continue;
+      const bool finite = top[r] < INFINITY;
+      // At most 126: 2^-127 is not a normal number.
+      const float e = finite && top[r] > kLargest ? fminf(floorf(__log2f(top[r])), 126) : 0;
+      const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
+      const float alpha = finite ? factor : 0;
+      rows.reference[r] += e;
+      rows.sum[r] *= alpha;
+      rows.block_sum[r] *= factor;
+#pragma unroll
+      for (int i = 2 * r; i < Bc / 2; i += 4) S[i] *= factor, S[i + 1] *= factor;
+#pragma unroll
+      for (int i = 2 * r; i < D / 2; i += 4) O[i] *= alpha, O[i + 1] *= alpha;
+    }
+    if (__any_sync(0xffffffff, fmaxf(top[0], top[1]) == INFINITY))
+      restore(S, rows, top, q, in, head, j);
+  }
+
+  // The accumulator layout, packed to halves, is the layout of an A operand.
+  __device__ static void pack(uint32_t (&P)[Bc / 16][4], const float (&S)[Bc / 2]) {
+#pragma unroll
+    for (int i = 0; i < Bc / 4; ++i) {
+      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
+      P[i / 4][i % 4] = reinterpret_cast<const uint32_t&>(p);
+    }
+  }
+
+  // Starts O += P V. Descriptors count 16 bytes: + 128 is the next 16 rows of V.
+  __device__ static void multiply_pv(float (&O)[D / 2], const uint32_t (&P)[Bc / 16][4],
+                                     uint64_t v) {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
+    wgmma_commit();
+  }
+
+  __device__ static int tile_count(const fa::TmaParameters& in) {
+    return in.seq_q / Br * in.heads;
+  }
+  // CUTLASS replaces such divisions by multiplications (FastDivmod).
+  __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
+    const int row_tiles = in.seq_q / Br;
+    return {t / row_tiles, t % row_tiles * Br, in.seq_kv / Bc};
+  }
+
+  // One thread starts the copies of Q of a tile, each when its consumer has released Q.
+  __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
+                                    const RowTile& tile, int parity) {
+    for (int i = 0; i < kConsumers; ++i) {
+      mbarrier_wait(shared.query_empty + 8 * i, parity ^ 1);
+      mbarrier_expect(shared.query_full + 8 * i, kQueryBytes);
+      tma_load(shared.query + i * kQueryBytes, in.Q, 0, tile.first_row + i * 64, 0, tile.head,
+               shared.query_full + 8 * i);
+    }
+  }
+
+  // One thread starts the copies of K and V of key block j into two slots.
+  __device__ static void load_key_block(const fa::TmaParameters& in, const Shared& shared,
+                                        const RowTile& tile, int j, Position& at) {
+    const auto load = [&](const CUtensorMap& map) {
+      const uint32_t slot = shared.ring + at.slot * kTileBytes, full = shared.full + 8 * at.slot;
+      mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
+      mbarrier_expect(full, kTileBytes);
+      tma_load(slot, map, 0, j * Bc, 0, tile.head, full);
+      at.advance();
+    };
+    load(in.K);
+    load(in.V);
+  }
+
+  // Q K^T and the softmax of key block j, P V of key block j - 1.
+  __device__ __forceinline__ static void compute_key_block(
+      const fa::TmaParameters& in, const Shared& shared, const Query& q, float (&S)[Bc / 2],
+      uint32_t (&P)[Bc / 16][4], float (&O)[D / 2], Rows& rows, Position& at, const RowTile& tile,
+      int j) {
+    const Position v = at;
+    at.advance();
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_qk(S, q, shared.tile(at));  // of key block j
+    shared.wait_full(v);
+    wgmma_fence();
+    multiply_pv(O, P, shared.tile(v));  // of key block j - 1
+    wgmma_wait<1>(S);
+    shared.release(at);
+    softmax(S, rows, in.scale_log2);
+    wgmma_wait<0>(O);  // P may be overwritten, O read
+    shared.release(v);
+    repair(S, O, rows, q, in, tile.head, j);
+    pack(P, S);
+    at.advance();
+  }
+
+  // Stores O / sum and the log-sum-exp of the thread's two rows.
+  __device__ static void store_rows(const fa::TmaParameters& in, const float (&O)[D / 2],
+                                    const Rows& rows, int head, int first_row) {
+    const int lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float sum = quad_sum(rows.sum[r] + rows.block_sum[r]);
+      inverse[r] = __fdividef(1.f, sum);
+      const int row = first_row + r * 8;
+      if (in.LSE && lane % 4 == 0)
+        in.LSE[int64_t{head} * in.seq_q + row] = (rows.reference[r] + __log2f(sum)) * kLn2;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first_row + r * 8;
+      half* out = in.O + (int64_t{head} * in.seq_q + row) * D + lane % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n)
+        *reinterpret_cast<half2*>(out + n * 8) =
+            __floats2half2_rn(O[4 * n + 2 * r] * inverse[r], O[4 * n + 2 * r + 1] * inverse[r]);
+    }
+  }
+
+  // A consumer computes its 64 rows of a tile.
+  __device__ static void compute_tile(const fa::TmaParameters& in, const Shared& shared,
+                                      const RowTile& tile, int consumer, int parity, Position& at) {
+    const int row = tile.first_row + consumer * 64 + threadIdx.x % 128 / 32 * 16 +
+                    threadIdx.x % 32 / 4;  // the first of two
+    float O[D / 2] = {}, S[Bc / 2];
+    Query q;
+    uint32_t P[Bc / 16][4];
+    Rows rows;
+    mbarrier_wait(shared.query_full + 8 * consumer, parity);
+    load_fragments(q, shared.query + consumer * kQueryBytes);
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_qk(S, q, shared.tile(at));
+    wgmma_wait<0>(S);
+    shared.release(at);
+    // The product has used the fragments, so after the barrier the ldmatrix of all warps are done.
+    barrier_sync(1 + consumer, 128);
+    if (threadIdx.x % 128 == 0) mbarrier_arrive(shared.query_empty + 8 * consumer);
+    for (int r = 0; r < 2; ++r)  // every row has a key here
+      rows.reference[r] = fmaxf(ceilf(row_max(S, r) * in.scale_log2), -1e30f);
+    softmax(S, rows, in.scale_log2);
+    pack(P, S);
+    at.advance();
+    for (int j = 1; j < tile.key_blocks; ++j)
+      compute_key_block(in, shared, q, S, P, O, rows, at, tile, j);
+    shared.wait_full(at);
+    wgmma_fence();
+    multiply_pv(O, P, shared.tile(at));
+    wgmma_wait<0>(O);
+    shared.release(at);
+    at.advance();
+    store_rows(in, O, rows, tile.head, row);
+  }
+
+  __device__ static void run(const fa::TmaParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const Shared shared(shared_address(memory));
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
+      for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kConsumers);
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+
+    // The shuffle tells the compiler that all lanes agree: descriptors stay in uniform registers.
+    const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
+    Position at;
+    if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q
+      registers_release<kProducerRegisters>();
+      if (threadIdx.x >= 64 || !elect_one()) return;
+      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x) {
+        const RowTile tile = tile_at(in, t);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
+#pragma unroll 1
+        for (int j = 0; threadIdx.x < 32 && j < tile.key_blocks; ++j)
+          load_key_block(in, shared, tile, j, at);
+      }
+    } else {
+      registers_acquire<kRegisters>();
+      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x)
+        compute_tile(in, shared, tile_at(in, t), consumer, work_index % 2, at);
+    }
+  }
+};
+
+}  // namespace
+
+#define INSTANCES(X)                                 \
+  X(fa_28_guarded_d128, Attention<128, 128, 6, 128>) \
+  X(fa_28_guarded_d64, Attention<128, 128, 10, 64>)
+
+INSTANCES(FA_TMA_ENTRY)
+static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_RUNG(28_guarded, "27", sm_90a, f16, lse,
+        "no row maximum after the first key block: the row sum shows when P is too large",
+        kInstances, fa::plan_tma_persistent);
