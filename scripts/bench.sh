@@ -9,9 +9,9 @@
 # the runs is a set with intervals. A run visits each kernel once, and only the first verifies.
 # The sets:
 #   limits   limits.json  what bare loops reach on the card (fa limits)
-#   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 and 1024 at D=128, N=8192 at D=64; those
-#                         that the lengths are shown of also N=512, 2048, 16384
-#   causal   ladder.json  those that mask: N=512, 1024, 2048, 8192, 16384 at D=128, N=8192 at D=64
+#   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 at D=128 and 64; those that the lengths are
+#                         shown of also N=512, 1024, 2048, 16384
+#   causal   ladder.json  those that mask: N=512, 1024, 2048, 8192 at D=128, N=8192 at D=64
 #   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
@@ -46,6 +46,7 @@ SINGLE_PEERS=$TORCH_PEERS,cublas,copy
 FAILED=0
 OVERWRITE=() # --overwrite, if it was given
 STARTED=" "  # files that were started afresh by now
+QUEUE=()     # of benches for the next process
 RUNS=1       # of a set
 RUN=""       # which one is measured, where there are several
 
@@ -83,10 +84,9 @@ draw_charts() {
     --out "$out" --note "$note"
 }
 
-# bench_with_peers FILE WORD...: words of fa bench and peers.py. What is wrong (1) or could not run
-# (3) has a row that says so and does not stop the other measurements; FAILED remembers it.
+# bench_with_peers FILE WORD...: queues words of fa bench and peers.py for run_queue.
 bench_with_peers() {
-  local json="$1" code=0 afresh=()
+  local json="$1" afresh=()
   shift
   if [[ -n $RUN ]]; then
     set -- "$@" --rounds 1 --brief
@@ -97,14 +97,23 @@ bench_with_peers() {
     afresh=("${OVERWRITE[@]}")
     STARTED+="$json "
   fi
+  [[ ${#QUEUE[@]} -eq 0 ]] || QUEUE+=(--then)
+  QUEUE+=("$@" --json "$json" ${afresh[@]+"${afresh[@]}"})
+}
+
+# Runs what is queued, in one process. What is wrong (1) or could not run (3) has a row that says so
+# and does not stop the other measurements; FAILED remembers it.
+run_queue() {
+  local code=0
+  [[ ${#QUEUE[@]} -gt 0 ]] || return 0
   FA_BUILD_DIR="$BUILD_DIR" PYTHONPATH="$ROOT/harness/python:$ROOT/harness/vm/python${PYTHONPATH:+:$PYTHONPATH}" \
-    run_child python3 "$ROOT/scripts/peers.py" "$@" --json "$json" \
-    ${afresh[@]+"${afresh[@]}"} || code=$?
+    run_child python3 "$ROOT/scripts/peers.py" "${QUEUE[@]}" || code=$?
+  QUEUE=()
   case "$code" in
     0) ;;
     1 | 3) FAILED=$code ;;
     130 | 143) die "interrupted" 130 ;;
-    *) die "the measurement into $json was refused; the messages above say why" "$code" ;;
+    *) die "a measurement was refused; the messages above say why" "$code" ;;
   esac
 }
 
@@ -146,8 +155,7 @@ measure_ladder() {
   local bare=(--no-ablations --peers)
   bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
   bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" "$ATTENTION_PEERS,triton"
-  bench_rungs "$half" "$json" --seqs 1024 "${bare[@]}" "$ATTENTION_PEERS"
-  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,2048,16384 "${bare[@]}" \
+  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,1024,2048,16384 "${bare[@]}" \
     "$ATTENTION_PEERS"
 }
 
@@ -155,7 +163,7 @@ measure_causal() {
   local masking="$SQUARE and r['causal']" json
   json="$(file_of "$1" ladder)"
   local shape=(--causal --no-ablations --peers "$ATTENTION_PEERS")
-  bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192,16384
+  bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 
@@ -190,11 +198,13 @@ measure_fp32() {
   bench_rungs "$single" "$json" "${shape[@]}" --seqs 512,2048,8192 --peers $SINGLE_PEERS
   bench_rungs "$ends" "$json" "${shape[@]}" --seqs 16384 --no-ablations \
     --peers $TORCH_PEERS
+  run_queue
   before=$FAILED
   bench_rungs "$ends" "$json" "${shape[@]}" --seqs 32768,65536 --no-ablations \
     --peers torch_efficient
   bench_with_peers "$json" none --dtype float32 "${shape[@]}" --seqs 32768,65536 \
     --peers torch_standard
+  run_queue
   [[ $FAILED -ne 3 ]] || FAILED=$before
 }
 
@@ -218,7 +228,7 @@ measure_decode() {
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 --seqs 8192
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 16 --kv-heads 8 --seqs 8192
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 1 --kv-heads 8 \
-    --seqs 1,1024,4096,16384,32768,131072
+    --seqs 1,1024,4096,32768,131072
   bench_rungs "$cached" "$json" "${shape[@]}" --batch 16 --kv-heads 32 --seqs 8192
   for keys in 8 32; do
     bench_rungs "$cached" "$json" "${shape[@]}" --batch 64 --kv-heads $keys --seqs 8192
@@ -264,12 +274,14 @@ measure() {
   if [[ $# -gt 0 ]]; then
     step "bench: $json"
     bench_with_peers "$json" "$@"
+    run_queue
   else
     for ((run = 1; run <= RUNS; ++run)); do
       [[ $RUNS -eq 1 ]] || RUN=$run
       for set in ${sets//,/ }; do
         step "bench: $set${RUN:+, run $RUN of $RUNS}"
         "measure_$set" "$json"
+        run_queue
       done
     done
   fi

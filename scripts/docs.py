@@ -9,14 +9,14 @@ A key whose measurement is missing keeps its text and is an error (exit code 2);
 filled. Of a rung that a result file has no row of, because it is newer, of limits where there is no
 limits.json, and of another implementation that a file does not have, the pages say so instead.
 
-Tables, in README.md and docs/**/*.md, stand between two comments (FILE is a result file below
-plots/results without .json; PROBLEM is a sequence length at B=16 H=16 D=128, with ,causal behind it
+Tables, in README.md and docs/**/*.md, stand between two comments (FILE is a result set below
+plots/results: a folder of runs, or a file without .json; PROBLEM is a sequence length at B=16 H=16 D=128, with ,causal behind it
 or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they are not the usual ones:
 ,rising or ,spread=8):
 
   <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
-                                         the parent; peers below
+                                         the parent; peers below; of a folder of runs +7.4 ± 0.3 %
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
   <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
@@ -42,8 +42,10 @@ The key of a number in a sentence is a comment directly behind it; a new number 
   [FILE] ID [PROBLEM] FIELD             a field of a row; FILE: else that of the ladder of the dtype;
                                         PROBLEM: else 8192; with ,lengths at its end the rows whose
                                         batch entries have keys of their own
-  [FILE] ID [PROBLEM] FIELD / ID [PROBLEM]    0.92, the quotient with another row
-  [FILE] ID [PROBLEM] FIELD % ID [PROBLEM]    +4.1 %, the change against it
+  [FILE] ID [PROBLEM] FIELD / ID [PROBLEM] [flat]    0.92, the quotient with another row
+  [FILE] ID [PROBLEM] FIELD % ID [PROBLEM] [flat]    +4.1 %, the change against it
+      Of a folder of runs: the geometric mean over the runs, of the two rows of one run each. Where
+      its interval of 95 % contains 1, the key must end with flat, and else it must not.
   ridge FILE PROBLEM                    where a large product and a large copy meet
   limit CARD LOOP FIELD                 of limits.json; FIELD: rate, rate_back_to_back, per_clock_sm,
                                         clock_mhz, power_w
@@ -73,7 +75,7 @@ from book.source import BookError, Rung
 from pages import decode, evidence, prose, results
 from pages.charts import chart_problems, draw_figures, render_charts
 from pages.numbers import number
-from pages.site import REPOSITORY, NotMeasured, Site
+from pages.site import REPOSITORY, NotMeasured, Site, Unsaid
 
 from ladder import Catalogue, LadderError
 
@@ -135,13 +137,6 @@ def fill_table(site: Site, page: Path, match: re.Match[str]) -> str:
         return match[0]
 
 
-def number_text(site: Site, key: str) -> str:
-    try:
-        return number(site, key)
-    except NotMeasured as reason:
-        return str(reason)
-
-
 def fill_page(site: Site, page: Path, text: str) -> str:
     """The page with all tables, code and numbers filled; an error leaves what it is about as it was."""
     name = page.relative_to(site.root)
@@ -150,7 +145,13 @@ def fill_page(site: Site, page: Path, text: str) -> str:
         site.errors.append(f"{name}: {error}")
 
     def value(key: str) -> str:
-        return number_text(site, key)
+        try:
+            return number(site, key)
+        except NotMeasured as reason:
+            return str(reason)
+        except Unsaid as wrong:
+            site.unsaid.append(f"{name}: {wrong}")
+            return wrong.value
 
     if len(TABLE.findall(text)) != len(OPENING.findall(text)):
         complain("a table: marker has no end, or stands inside another")
@@ -227,11 +228,11 @@ def check(site: Site) -> int:
         for line in diff:
             drift = True
             print(line.rstrip("\n"))
-    for problem in problems:
+    for problem in problems + site.unsaid:
         print(f"docs.py: {problem}", file=sys.stderr)
     if drift or problems:
         print("docs.py: out of date; run scripts/docs.py --write", file=sys.stderr)
-    return 1 if drift or problems else 0
+    return 1 if drift or problems or site.unsaid else 0
 
 
 def write(site: Site, catalogue: Path | None) -> int:
@@ -241,7 +242,7 @@ def write(site: Site, catalogue: Path | None) -> int:
             print(path.relative_to(site.root))
     render_charts(site, catalogue)
     draw_figures(site)
-    for problem in missing_chapters(site):
+    for problem in missing_chapters(site) + site.unsaid:
         print(f"docs.py: {problem}", file=sys.stderr)
     return 0
 

@@ -10,6 +10,7 @@ to launch a peer on given pointers. Runs under the python3 that has PyTorch.
 
   --peers fa2,cudnn   only these (default: all; "--peers list" prints what is available here)
   --library FILE      libfa.so (default: in the build folder)
+  --then              what follows is another bench, in the same process
 
 Peers in float16: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), triton (its
 fused-attention tutorial kernel, where it can be imported), fa3 (FlashAttention-3, from its own
@@ -58,7 +59,7 @@ except ModuleNotFoundError as missing:
     print(f"peers.py: error: {missing}; {advice}", file=sys.stderr)
     sys.exit(2)
 
-USAGE = 2  # exit code of fa
+INCORRECT, USAGE, ENVIRONMENT = 1, 2, 3  # exit codes of fa
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # --- peers ----------------------------------------------------------------------------------------
@@ -734,22 +735,41 @@ def print_availability(peers: Sequence[Peer]) -> None:
         print(f"{peer.id:15} {peer.unavailable or peer.variant}")
 
 
+def split_benches(argv: Sequence[str]) -> list[list[str]]:
+    benches: list[list[str]] = [[]]
+    for word in argv:
+        if word == "--then":
+            benches.append([])
+        else:
+            benches[-1].append(word)
+    return benches
+
+
 def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if argv else USAGE
     try:
-        options = parse_arguments(argv)
-        if options.list_only:
-            print_availability(make_peers(options.peers)[1])
-            return 0
+        benches = [parse_arguments(words) for words in split_benches(argv)]
+        ids = list(dict.fromkeys(id for options in benches for id in options.peers))
         # PyTorch first: it must find its own CUDA libraries before ours are in the process.
-        torch, peers = make_peers(options.peers)
-        library = load_library(find_library(options.library))
+        torch, made = make_peers(ids)
+        if any(options.list_only for options in benches):
+            print_availability(made)
+            return 0
+        library = load_library(find_library(benches[0].library))
     except (UsageError, Refused) as error:
         print(f"peers.py: error: {error}", file=sys.stderr)
         return USAGE
-    return run_bench(library, options.bench, [peer_struct(torch, peer) for peer in peers])
+    structs = {peer.id: peer_struct(torch, peer) for peer in made}
+    worst = 0
+    for options in benches:
+        code = run_bench(library, options.bench, [structs[id] for id in options.peers])
+        # A wrong row or one that could not run says so, and the next bench may go on.
+        if code not in (0, INCORRECT, ENVIRONMENT):
+            return code
+        worst = worst if worst == INCORRECT else code or worst
+    return worst
 
 
 if __name__ == "__main__":

@@ -310,7 +310,7 @@ def write_chart(rungs: Json, out: Path) -> None:
     """The ladders and the spreads of every card; matmul and copy are no attention."""
     catalogue = Catalogue.from_json(json.dumps(rungs), "fa list")
     cards: Json = {}
-    for path in sorted((ROOT / "plots/results").glob("*/*.json")):
+    for path in sorted((ROOT / "plots/results").glob("*/*")):  # a folder of runs, or a file
         if path.stem not in ("ladder", "fp32", "spread"):
             continue
         results = Results.load(path)

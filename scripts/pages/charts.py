@@ -13,7 +13,7 @@ from html import unescape
 from pathlib import Path
 
 import ladder
-from ladder import LadderError, Results
+from ladder import LadderError
 
 from pages.site import (
     COUNTS,
@@ -37,7 +37,7 @@ def chart_problem(site: Site, chart: Path) -> str:
     try:
         made_from = json.loads(unescape(described[1]))
         source = site.root / made_from["results"]
-        results = Results.load(source)
+        results = site.load(source)
     except (ValueError, KeyError, TypeError, LadderError) as error:
         return f"{name}: what it was drawn from cannot be read ({error})"
     if made_from.get("results_sha256") != results.sha256:
@@ -53,8 +53,8 @@ def chart_problems(site: Site) -> list[str]:
     assets = site.root / "docs" / "assets"
     charts = sorted(assets.glob("*.svg"))
     problems = [problem for chart in charts if (problem := chart_problem(site, chart))]
-    if not charts and site.results_path(MAIN_RESULTS).is_file():
-        problems.append(f"plots/results/{MAIN_RESULTS}.json has no charts in docs/assets")
+    if not charts and site.results_path(MAIN_RESULTS).exists():
+        problems.append(f"plots/results/{MAIN_RESULTS} has no charts in docs/assets")
     return problems
 
 
@@ -65,7 +65,7 @@ def render_charts(site: Site, catalogue: Path | None) -> None:
         raise LadderError(f"the charts need matplotlib ({error}); scripts/setup.sh python") from None
     for name in (MAIN_RESULTS, SINGLE_RESULTS, SPREAD_RESULTS, DECODE_RESULTS, COUNTS):
         results = site.results_path(name)
-        if not results.is_file():
+        if not results.exists():
             continue
         words = ["--results", str(results), "--out", str(site.root / "docs" / "assets")]
         words += ["--catalogue", str(catalogue)] if catalogue else []

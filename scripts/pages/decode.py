@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import ladder
 import limits
 from ladder import (
     DECODE,
@@ -16,8 +17,6 @@ from ladder import (
     Results,
     Row,
     Rung,
-    percent,
-    timed_parent,
 )
 
 from pages.results import NOTHING, markdown_table, rung_link, short_names, source_line
@@ -33,7 +32,7 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
     rung = site.catalogue.find(id)
     if rung is None:
         raise LadderError(f"table:decode: the catalogue has no rung '{id}'")
-    if not site.results_path(name).is_file():
+    if not site.results_path(name).exists():
         raise NotMeasured
     results = site.results(name)
     if rung_is_missing(site, results, id):
@@ -43,7 +42,7 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
         raise LadderError(f"{results.name} has no time of '{id}'")
     measured = limits.Limits.beside(results)
     roof = measured.traffic(LOOP) if measured else None
-    parent = timed_parent(rung, site.catalogue, results)
+    parent = site.catalogue.find(rung.parent)
     peers = tried_peers(results)
     lines = [line(results, rung, parent, problem, roof, peers) for problem in problems]
     heads = [*SHAPE, "µs", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
@@ -57,8 +56,8 @@ def tried_peers(results: Results) -> list[str]:
 
 
 def caches_table(site: Site, page: Path, name: str) -> str:
-    """All rungs that decode, at the two caches by which steps are told (plots/status.py)."""
-    if not site.results_path(name).is_file():
+    """All rungs that decode, at the two caches of equal lengths by which steps are told (plots/status.py)."""
+    if not site.results_path(name).exists():
         raise NotMeasured
     results = site.results(name)
     problems = [Problem.parse(each) for each in DECODE_PROBLEMS]
@@ -81,7 +80,7 @@ def caches_table(site: Site, page: Path, name: str) -> str:
 
 
 def caches_cells(site: Site, results: Results, rung: Rung, problems: list[Problem]) -> list[str]:
-    parent = timed_parent(rung, site.catalogue, results)
+    parent = site.catalogue.find(rung.parent)
     cells: list[str] = []
     for problem in problems:
         row = results.rung(rung.id, rung.typed(problem))
@@ -91,7 +90,9 @@ def caches_cells(site: Site, results: Results, rung: Rung, problems: list[Proble
             continue
         change = NOTHING
         if parent and before:
-            change = f"{percent(milliseconds(before) / milliseconds(row))} against {parent.id}"
+            interval = ladder.ratio(results, before, row, milliseconds)
+            quotient = interval.mean if interval else milliseconds(before) / milliseconds(row)
+            change = f"{ladder.percent(quotient, interval)} against {parent.id}"
         cells += [digits(1e3 * milliseconds(row)), text(gbs(row)), change]
     return cells
 
@@ -108,7 +109,7 @@ def line(
     half = replace(problem, cache="")  # peers read the same keys in 16 bits
     parent_row = results.rung(parent.id, parent.typed(problem)) if parent else None
     peers = [results.peer(peer, half) for peer in tried]
-    best = min((milliseconds(peer) for peer in peers if peer is not None), default=0)
+    best = min((peer for peer in peers if peer is not None), key=milliseconds, default=None)
     own = gbs(row)
     assert row is not None and own is not None
     return [
@@ -118,8 +119,17 @@ def line(
         f"{100 * own / roof:.0f} %" if roof else NOTHING,
         text(gbs(parent_row)),
         *(text(gbs(peer)) for peer in peers),
-        f"{best / milliseconds(row):.2f}" if best else NOTHING,
+        times_as_fast(results, row, best) if best else NOTHING,
     ]
+
+
+def times_as_fast(results: Results, row: Row, other: Row) -> str:
+    """1.05, or 1.052 ± 0.003."""
+    change = ladder.ratio(results, other, row, milliseconds)
+    if change is None or change.is_exact:
+        return f"{milliseconds(other) / milliseconds(row):.2f}"
+    digits = ladder.decimals(change) + 2
+    return f"{change.mean:.{digits}f} ± {change.half:.{digits}f}"
 
 
 def shape_cells(problem: Problem) -> list[str]:

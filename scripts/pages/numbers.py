@@ -18,6 +18,7 @@ from pages.site import (
     LIMIT_FIELDS,
     RESULTS_OF,
     Site,
+    Unsaid,
     digits,
     find_row,
     limits_of,
@@ -29,14 +30,15 @@ MAIN_SEQ = "8192"  # the problem where a key names none
 PROBLEM = r"\d+(?:,\S+)?"
 ROW_KEY = re.compile(
     rf"(?:(?P<file>\S+/\S+) )?(?P<id>\S+)(?: (?P<problem>{PROBLEM}))? (?P<field>[a-z]\w*)"
-    rf"(?: (?P<sign>[/%]) (?P<other>\S+)(?: (?P<other_problem>{PROBLEM}))?)?"
+    rf"(?: (?P<sign>[/%]) (?P<other>\S+)(?: (?P<other_problem>{PROBLEM}))?(?P<flat> flat)?)?"
 )
 
 
 @dataclass(frozen=True)
 class RowKey:
-    """[FILE] ID [PROBLEM] FIELD, or that and "/ ID [PROBLEM]" or "% ID [PROBLEM]"."""
+    """[FILE] ID [PROBLEM] FIELD, or that and "/ ID [PROBLEM] [flat]" or "% ID [PROBLEM] [flat]"."""
 
+    text: str
     file: str
     id: str
     problem: Problem
@@ -44,6 +46,7 @@ class RowKey:
     sign: str = ""
     other: str = ""
     other_problem: Problem | None = None
+    is_flat: bool = False
 
     @staticmethod
     def parse(key: str) -> RowKey:
@@ -54,7 +57,7 @@ class RowKey:
         other = parse_problem(match["other_problem"]) if match["other_problem"] else problem
         file = match["file"] or RESULTS_OF[problem.dtype]
         found = (match["id"], problem, match["field"], match["sign"] or "", match["other"] or "")
-        return RowKey(file, *found, other)
+        return RowKey(key, file, *found, other, bool(match["flat"]))
 
 
 def number(site: Site, key: str) -> str:
@@ -74,13 +77,29 @@ def number(site: Site, key: str) -> str:
 
 def row_number(site: Site, key: RowKey) -> str:
     results = site.results(key.file)
-    value = read_field(find_row(site, results, key.id, key.problem), key.field)
+    row = find_row(site, results, key.id, key.problem)
+    value = read_field(row, key.field)
     if not key.sign:
         return FIELDS[key.field][1](value)
-    other = read_field(find_row(site, results, key.other, key.other_problem), key.field)
+    other_row = find_row(site, results, key.other, key.other_problem)
+    other = read_field(other_row, key.field)
     if other == 0:
         raise LadderError(f"{key.field} of '{key.other}' is 0")
-    return f"{value / other:.2f}" if key.sign == "/" else ladder.percent(value / other)
+    change = ladder.ratio(results, row, other_row, FIELDS[key.field][0])
+    quotient = change.mean if change else value / other
+    text = f"{quotient:.2f}" if key.sign == "/" else ladder.percent(quotient)
+    if change and not change.is_exact and change.has_one != key.is_flat:
+        raise Unsaid(text, f"'{key.text}' {unsaid(change, results)}")
+    return text
+
+
+def unsaid(change: ladder.Interval, results: ladder.Results) -> str:
+    """What the interval is, and what the key may be."""
+    found = f"is {change.mean:.4f}, from {change.low:.4f} to {change.high:.4f} with 95 % confidence"
+    found += f" ({ladder.runs_text(results.runs)})"
+    if change.has_one:
+        return f"{found}, which has 1 in it: the key must end with flat, or go with its number"
+    return f"{found}, which excludes 1: the key must not end with flat"
 
 
 def limit_number(site: Site, card: str, loop: str, field: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import intensity
 import ladder
 import limits
-from ladder import LadderError, Problem, Results, Row, Rung, Step, read_json
+from ladder import LadderError, Problem, Results, Row, Rung, read_json
 
 from pages.site import (
     FIELDS,
@@ -58,8 +58,10 @@ def rate(row: Row | None) -> str:
     return digits(row.tflops) if row else NOTHING
 
 
-def share(row: Row | None, reference: Row | None) -> str:
-    return f"{100 * row.tflops / reference.tflops:.0f} %" if row and reference else NOTHING
+def share(results: Results, row: Row | None, reference: Row | None) -> str:
+    if row is None or reference is None:
+        return NOTHING
+    return ladder.share(row.tflops / reference.tflops, ladder.ratio(results, row, reference))
 
 
 def peer_name(row: Row) -> str:
@@ -86,21 +88,18 @@ def limit_cells(measured: limits.Limits | None, rung: Rung | None, row: Row | No
     return [share.text if share else NOTHING]
 
 
-def against(factor: float, step: Step) -> str:
-    return f"{ladder.percent(factor)} against {step.parent.id}"
-
-
 def ladder_row(site: Site, page: Path, results: Results, problem: Problem, rung: Rung) -> list[str]:
     row = results.rung(rung.id, problem)
     step = ladder.step_of(rung, site.catalogue, results, problem)
-    changed = step is not None and step.parent_at_tile is not None
+    changed = step and step.parent_at_tile
+    parent = step.parent.id if step else ""
     return [
         rung_link(site, rung, page),
         rate(row),
         *limit_cells(limits.Limits.beside(results), rung, row),
-        share(row, results.peer("fa2", problem)),
-        against(step.factor, step) if step else NOTHING,
-        against(step.idea_factor, step) if step and changed else "",
+        share(results, row, results.peer("fa2", problem)),
+        f"{ladder.percent(step.factor, step.change)} against {parent}" if step else NOTHING,
+        f"{ladder.percent(step.idea_factor, step.idea_change)} against {parent}" if changed else "",
     ]
 
 
@@ -120,7 +119,7 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
         and (rung.takes("causal") or not problem.causal)
     ]
     others = [
-        [peer_name(row), rate(row), *limit_cells(measured, None, row), share(row, fa2), "", ""]
+        [peer_name(row), rate(row), *limit_cells(measured, None, row), share(results, row, fa2), "", ""]
         for row in peers
         if row
     ]
@@ -138,7 +137,7 @@ def cards_table(site: Site, page: Path, problem_text: str) -> str:
     problem = parse_problem(problem_text)
     stem = Path(RESULTS_OF[problem.dtype]).name
     names = [f"{folder}/{stem}" for folder in CARDS.values()]
-    files = [site.results(name) if site.results_path(name).is_file() else None for name in names]
+    files = [site.results(name) if site.results_path(name).exists() else None for name in names]
     if not any(files):
         raise LadderError(f"table:cards: there is none of {', '.join(names)}")
     def line(name: str, find: Callable[[Results], Row | None]) -> list[str]:
@@ -177,7 +176,9 @@ def limits_table(site: Site, page: Path, card: str) -> str:
             cells.append(NOTHING if row[name] is None else LIMIT_FIELDS[name](row[name]))
         lines.append([row["what"], *cells])
     heads = ["loop", "spaced", "back to back", "a clock and SM", "MHz", "W"]
-    source = f"{measured.gpu}; `plots/results/{card}/{limits.FILE}`, commit {measured.commit[:9]}"
+    runs = f"; means of {ladder.runs_text(measured.runs)}" if measured.runs else ""
+    file = f"`plots/results/{card}/{measured.path.name}`"
+    source = f"{measured.gpu}{runs}; {file}, commit {measured.commit[:9]}"
     return f"{markdown_table(heads, lines)}\n{source}.\n"
 
 
@@ -216,11 +217,10 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
                 rate(step.parent_row) if step else NOTHING,
                 rate(step.parent_at_tile) if step else NOTHING,
                 *map(rate, others),
-                share(row, others[0]),
+                share(results, row, others[0]),
             ]
         )
-    timed = ladder.timed_parent(rung, site.catalogue, results)
-    parent = timed.id if timed else "parent"
+    parent = rung.parent or "parent"
     names = short_names(peers)
     heads = [HEADS] if several else []
     heads += ["D", "N", f"{id}", *([OF_LIMIT] if measured else []), parent]
@@ -261,7 +261,7 @@ def causal_table(site: Site, page: Path, name: str, id: str) -> str:
                 digits(read_field(row, "ms")),
                 *map(part, [row, *others], unmasked),
                 *map(rate, [row, *others]),
-                share(row, others[0]),
+                share(results, row, others[0]),
             ]
         )
     if not rows:
@@ -292,7 +292,7 @@ def tune_table(site: Site, page: Path, name: str, id: str, problem_text: str) ->
         used = row.data.get("resources") or {}
         tile = row.variant if row.ablation else f"{row.variant} (its own)"
         if row.is_timed:
-            speed = [FIELDS["ms"][1](row.data["time_ms"]["median"]), rate(row), share(row, best)]
+            speed = [FIELDS["ms"][1](row.data["time_ms"]["median"]), rate(row), share(results, row, best)]
         else:
             speed = [row.status, "", ""]
         cells = [tile, *speed]

@@ -39,6 +39,14 @@ class NotMeasured(Exception):
         super().__init__(text)
 
 
+class Unsaid(Exception):
+    """A ratio whose key says `flat` where its interval excludes 1, or does not where it contains 1."""
+
+    def __init__(self, value: str, message: str) -> None:
+        super().__init__(message)
+        self.value = value
+
+
 @dataclass
 class Site:
     """What is documented. Result files are read once."""
@@ -46,15 +54,20 @@ class Site:
     root: Path
     catalogue: Catalogue
     errors: list[str] = field(default_factory=list)
-    loaded: dict[str, Results] = field(default_factory=dict)
+    unsaid: list[str] = field(default_factory=list)  # ratios whose key is wrong about `flat`
+    loaded: dict[Path, Results] = field(default_factory=dict)
 
     def results_path(self, name: str) -> Path:
-        return self.root / "plots" / "results" / f"{name}.json"
+        """The folder of runs of this name, or the file."""
+        return ladder.located(self.root / "plots" / "results" / f"{name}.json")
 
     def results(self, name: str) -> Results:
-        if name not in self.loaded:
-            self.loaded[name] = Results.load(self.results_path(name))
-        return self.loaded[name]
+        return self.load(self.results_path(name))
+
+    def load(self, path: Path) -> Results:
+        if path not in self.loaded:
+            self.loaded[path] = Results.load(path)
+        return self.loaded[path]
 
     @cached_property
     def statuses(self) -> dict[str, status.Status]:
@@ -62,7 +75,7 @@ class Site:
         found: dict[str, status.Status] = {}
         for rung in self.catalogue.rungs:
             name = results_of(rung)
-            if self.results_path(name).is_file():
+            if self.results_path(name).exists():
                 found[rung.id] = status.status_of(rung, self.results(name), self.catalogue)
             else:
                 found[rung.id] = status.Status(status.UNKNOWN, status.is_branch(rung, self.catalogue))
@@ -139,8 +152,8 @@ LIMIT_FIELDS: dict[str, Callable[[float], str]] = {
 
 
 def limits_of(site: Site, card: str) -> limits.Limits:
-    path = site.root / "plots" / "results" / card / limits.FILE
-    if not path.is_file():
+    path = ladder.located(site.root / "plots" / "results" / card / limits.FILE)
+    if not path.exists():
         raise NotMeasured
     return limits.Limits.load(path)
 

@@ -44,6 +44,15 @@ def inputs(folder: Path, size: int) -> tuple[ladder.Results, ladder.Catalogue]:
     return ladder.Results.load(results), ladder.Catalogue.load(listing)
 
 
+def of_runs(folder: Path, size: int) -> tuple[ladder.Results, ladder.Catalogue]:
+    """The same as two cards measured it."""
+    families, limit = SIZES[size]
+    listing, results = synthetic.write(folder, families, limit)
+    document = ladder.json.loads(results.read_text(encoding="utf-8"))
+    runs = synthetic.write_runs(folder / f"synthetic_results_{size}", document)
+    return ladder.Results.load(runs), ladder.Catalogue.load(listing)
+
+
 def visible_texts(figure: style.Figure) -> list:
     """All texts but the labels of ticks beyond the ends of an axis, which are not drawn."""
     hidden = set()
@@ -140,14 +149,64 @@ class LimitsTest(DrawingTest):
                 self.assertIn(word, words, name)
 
 
+class RunsTest(DrawingTest):
+    """The same charts of a folder of runs."""
+
+    def figures(self) -> Iterator[tuple[str, style.Figure]]:
+        for size in SIZES:
+            results, catalogue = of_runs(self.folder, size)
+            for chart in DRAWN:
+                figure = chart.draw(results, catalogue, MAIN, "a note")
+                self.addCleanup(style.plt.close, figure)
+                yield f"{chart.name} with {size} rungs", figure
+
+    def test_words_that_must_be_there(self) -> None:
+        for name, figure in self.figures():
+            words = " ".join(" ".join(text.get_text().split()) for text in visible_texts(figure))
+            for word in ("means of 10 runs on 2 cards, 95 % intervals", "Synthetic GPU", "a note"):
+                self.assertIn(word, words, name)
+            if name.startswith(("progression", "seq_len")):
+                self.assertIn("Means of the runs' medians", words, name)
+                self.assertNotIn("Median of the launches", words, name)
+
+    def error_bars(self, name: str, results: ladder.Results, catalogue: ladder.Catalogue) -> list:
+        """The ends of each, left and right."""
+        (chart,) = (chart for chart in DRAWN if chart.name == name)
+        figure = chart.draw(results, catalogue, MAIN, "")
+        self.addCleanup(style.plt.close, figure)
+        bars = [each for each in figure.axes[0].containers if hasattr(each, "has_xerr")]
+        (ends,) = zip(*(bar.lines[2] for bar in bars))
+        return [sorted(x for x, _ in each.get_segments()[0]) for each in ends]
+
+    def test_error_bars_are_the_intervals(self) -> None:
+        results, catalogue = of_runs(self.folder, 7)
+        steps = [ladder.step_of(rung, catalogue, results, MAIN) for rung in catalogue.rungs]
+        changes = [step.change for step in steps if step]
+        found = self.error_bars("parent", results, catalogue)
+        for (low, high), change in zip(found, changes, strict=True):
+            self.assertAlmostEqual(low, change.low)
+            self.assertAlmostEqual(high, change.high)
+        found = self.error_bars("progression", results, catalogue)
+        for (low, high), rung in zip(found, catalogue.rungs, strict=True):
+            row = results.rung(rung.id, MAIN)
+            level = ladder.level(results, row)
+            self.assertAlmostEqual(low / row.tflops, level.low / level.mean)
+            self.assertAlmostEqual(high / row.tflops, level.high / level.mean)
+
+    def test_a_chart_of_parents_has_none_of_a_single_run(self) -> None:
+        results, catalogue = of_runs(self.folder, 7)
+        with self.assertRaises(ValueError):  # nothing to unpack
+            self.error_bars("parent", results.runs[0], catalogue)
+
+
 class StatusTest(support.FolderTest):
     def test_what_is_no_step_says_so_and_is_pale(self) -> None:
-        results, catalogue = inputs(self.folder, 7)
+        results, catalogue = of_runs(self.folder, 7)
         figure = render.CHARTS[0].draw(results, catalogue, MAIN, "")
         self.addCleanup(style.plt.close, figure)
         words = [text.get_text() for text in visible_texts(figure)]
         said = [word.partition("  ")[2] for word in words if "  " in word]
-        self.assertEqual(said, ["flat", "regression", "regression"])  # 03, 04 and 07
+        self.assertEqual(said, ["slower", "slower"])  # 04 and 07
         colour = style.rung_colours(catalogue)[catalogue.find("07").id]
         fills = [bar.get_facecolor()[:3] for bar in figure.axes[0].patches]
         self.assertIn(style.pale(colour), fills)

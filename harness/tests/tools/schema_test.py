@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
 import functools
@@ -16,6 +17,8 @@ from typing import Any
 
 import support
 import synthetic
+import ladder
+import limits
 from page import BUILD
 from flash_ladder._problem import Problem
 from ptxas_report import document_text
@@ -236,6 +239,18 @@ class CommittedTest(unittest.TestCase):
             if done.returncode != 0:
                 self.skipTest(f"no {generator['git_sha'][:9]} here: {done.stderr.decode().strip()}")
             self.assertEqual(hashlib.sha256(done.stdout).hexdigest(), digest, name)
+
+    def test_a_set_is_five_runs_of_each_of_two_cards_with_the_same_rows(self) -> None:
+        for folder in sorted(path for path in COMMITTED.glob("*/*") if path.is_dir()):
+            with self.subTest(folder=folder.name):
+                is_limits = folder.name == Path(limits.FILE).stem
+                measured = (limits.Limits if is_limits else ladder.Results).load(folder)
+                cards = collections.Counter(map(ladder.card_of, measured.runs))
+                self.assertGreaterEqual(len(cards), 2)
+                self.assertGreaterEqual(min(cards.values()), 5)
+                if isinstance(measured, ladder.Results):
+                    statuses = {row.status for row in measured.rows}
+                    self.assertNotIn(ladder.MISSING_IN_A_RUN, statuses)
 
     def test_only_real_gpus(self) -> None:
         for path in committed_files():

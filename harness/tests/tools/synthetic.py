@@ -4,7 +4,10 @@ below plots/results or docs (the device is called "Synthetic GPU")."""
 
 from __future__ import annotations
 
+import copy
 import json
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -324,3 +327,38 @@ def write(folder: Path, families: tuple[str, ...], limit: int, **options: Any) -
     for path, document in zip(paths, (listing, results(listing, **options))):
         path.write_text(json.dumps(document, indent=1), encoding="utf-8")
     return paths
+
+
+Speed = Callable[[dict[str, Any], int, int], float]
+
+
+def noise(row: dict[str, Any], card: int, run: int) -> float:
+    """Of a row, within 0.2 %; and the first card is 1 % slower than the second."""
+    own = random.Random(f"{row['id']} {row['variant']} {row['problem']} {card} {run}")
+    return (1 + 0.01 * card) * own.uniform(0.998, 1.002)
+
+
+def faster(row: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The row as a card that is this much faster has it."""
+    changed = dict(row)
+    for name in ("tflops", "tflops_back_to_back", "gbs"):
+        if row[name] is not None:
+            changed[name] = row[name] * factor
+    if row["time_ms"]:
+        times = row["time_ms"].items()
+        changed["time_ms"] = {name: at if name == "n" else at / factor for name, at in times}
+    return changed
+
+
+def write_runs(
+    folder: Path, document: dict[str, Any], speed: Speed = noise, cards: int = 2, runs: int = 5
+) -> Path:
+    """A set: the document as each run of each card measured it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for card in range(1, cards + 1):
+        for run in range(1, runs + 1):
+            own = copy.deepcopy(document)
+            own["rows"] = [faster(row, speed(row, card, run)) for row in own["rows"]]
+            path = folder / f"card{card}_run{run}.json"
+            path.write_text(json.dumps(own), encoding="utf-8")
+    return folder
