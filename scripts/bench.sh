@@ -10,8 +10,8 @@
 # The sets:
 #   limits   limits.json  what bare loops reach on the card (fa limits)
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 at D=128 and 64; those that the lengths are
-#                         shown of also N=512, 1024, 2048, 16384
-#   causal   ladder.json  those that mask: N=512, 1024, 2048, 8192 at D=128, N=8192 at D=64
+#                         shown of also N=512, 2048, 16384
+#   causal   ladder.json  those that mask: N=512, 2048, 8192 at D=128, N=8192 at D=64
 #   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
@@ -155,7 +155,7 @@ measure_ladder() {
   local bare=(--no-ablations --peers)
   bench_rungs "$half" "$json" --seqs 8192 --peers $HALF_PEERS
   bench_rungs "$half" "$json" --seqs 8192 --dim 64 "${bare[@]}" "$ATTENTION_PEERS,triton"
-  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,1024,2048,16384 "${bare[@]}" \
+  bench_rungs "$half and ($LENGTHS)" "$json" --seqs 512,2048,16384 "${bare[@]}" \
     "$ATTENTION_PEERS"
 }
 
@@ -163,7 +163,7 @@ measure_causal() {
   local masking="$SQUARE and r['causal']" json
   json="$(file_of "$1" ladder)"
   local shape=(--causal --no-ablations --peers "$ATTENTION_PEERS")
-  bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,1024,2048,8192
+  bench_rungs "$masking" "$json" "${shape[@]}" --seqs 512,2048,8192
   bench_rungs "$masking" "$json" "${shape[@]}" --seqs 8192 --dim 64
 }
 

@@ -6,17 +6,18 @@
   scripts/docs.py --check     prints a diff of what is out of date and exits 1
 
 A key whose measurement is missing keeps its text and is an error (exit code 2); all others are
-filled. Of a rung that a result file has no row of, because it is newer, of limits where there is no
-limits.json, and of another implementation that a file does not have, the pages say so instead.
+filled. Of a rung that a result set has no row of, because it is newer, of limits where there are none,
+and of another implementation that a file does not have, the pages say so instead.
 
 Tables, in README.md and docs/**/*.md, stand between two comments (FILE is a result set below
-plots/results: a folder of runs, or a file without .json; PROBLEM is a sequence length at B=16 H=16 D=128, with ,causal behind it
-or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with the inputs where they are not the usual ones:
-,rising or ,spread=8):
+plots/results, h200/ladder: a folder of runs, or a single run, h200/ladder.json; PROBLEM is a sequence
+length at B=16 H=16 D=128, with ,causal behind it or not, or BATCH,HEADS,SEQ,DIM[,causal][,float32], with
+the inputs where they are not the usual ones: ,rising or ,spread=8). Changes and shares of a folder of
+runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
 
   <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
-                                         the parent; peers below; of a folder of runs +7.4 ± 0.3 %
+                                         the parent; peers below
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
   <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
@@ -44,10 +45,10 @@ The key of a number in a sentence is a comment directly behind it; a new number 
                                         batch entries have keys of their own
   [FILE] ID [PROBLEM] FIELD / ID [PROBLEM] [flat]    0.92, the quotient with another row
   [FILE] ID [PROBLEM] FIELD % ID [PROBLEM] [flat]    +4.1 %, the change against it
-      Of a folder of runs: the geometric mean over the runs, of the two rows of one run each. Where
-      its interval of 95 % contains 1, the key must end with flat, and else it must not.
+      Of a folder of runs: the geometric mean over the runs, each quotient of two rows of the same
+      run. Where its 95 % interval contains 1, the key must end with the word flat, and else it must not.
   ridge FILE PROBLEM                    where a large product and a large copy meet
-  limit CARD LOOP FIELD                 of limits.json; FIELD: rate, rate_back_to_back, per_clock_sm,
+  limit CARD LOOP FIELD                 of fa limits; FIELD: rate, rate_back_to_back, per_clock_sm,
                                         clock_mhz, power_w
   sass ENTRY KIND                       instructions of a kind in the main loop
   counts ID DIM KEY [REF]               a count of the machine, 0 if nothing of that name happened;

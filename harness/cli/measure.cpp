@@ -19,10 +19,9 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
   app.add_flag_callback(
       "--brief",
       [&policy] {
-        policy.warmup_ms = 50, policy.spaced_ms = 60, policy.lead_ms = 30;
-        policy.back_to_back_ms = 60;
+        policy.warmup_ms = 50, policy.spaced_ms = 90, policy.lead_ms = 80;
       },
-      "Half as many launches in a visit, as for a set of several runs");
+      "Fewer spaced launches in a visit, as for a set of several runs");
   add_choice<L2Policy>(app, "--l2", policy.l2,
                        {{"flush", L2Policy::flush}, {"warm", L2Policy::warm}},
                        "L2 before spaced launches (default flush)");

@@ -128,7 +128,7 @@ def times_as_fast(results: Results, row: Row, other: Row) -> str:
     change = ladder.ratio(results, other, row, milliseconds)
     if change is None or change.is_exact:
         return f"{milliseconds(other) / milliseconds(row):.2f}"
-    digits = ladder.decimals(change) + 2
+    digits = change.decimals + 2
     return f"{change.mean:.{digits}f} ± {change.half:.{digits}f}"
 
 

@@ -88,18 +88,18 @@ def row_number(site: Site, key: RowKey) -> str:
     change = ladder.ratio(results, row, other_row, FIELDS[key.field][0])
     quotient = change.mean if change else value / other
     text = f"{quotient:.2f}" if key.sign == "/" else ladder.percent(quotient)
-    if change and not change.is_exact and change.has_one != key.is_flat:
-        raise Unsaid(text, f"'{key.text}' {unsaid(change, results)}")
+    if change is None or change.is_exact:
+        return text
+    if text == "1.00" and not change.has_one:
+        text = f"{quotient:.3f}"
+    if change.has_one != key.is_flat:
+        found = f"{change.mean:.4f}, from {change.low:.4f} to {change.high:.4f} with 95 % confidence"
+        allowed = "excludes 1: take the word flat out of the key"
+        if change.has_one:
+            allowed = "contains 1: end the key with the word flat, or remove the number"
+        runs = ladder.runs_text(results.runs)
+        raise Unsaid(text, f"'{key.text}' is {found} ({runs}), which {allowed}")
     return text
-
-
-def unsaid(change: ladder.Interval, results: ladder.Results) -> str:
-    """What the interval is, and what the key may be."""
-    found = f"is {change.mean:.4f}, from {change.low:.4f} to {change.high:.4f} with 95 % confidence"
-    found += f" ({ladder.runs_text(results.runs)})"
-    if change.has_one:
-        return f"{found}, which has 1 in it: the key must end with flat, or go with its number"
-    return f"{found}, which excludes 1: the key must not end with flat"
 
 
 def limit_number(site: Site, card: str, loop: str, field: str) -> str:
