@@ -34,24 +34,24 @@ struct TmaParameters {
   float scale_log2;  ///< softmax scale times log2(e)
 };
 
-/// What the kernels from 40 on are given: new queries against a cache.
+/// Parameters of the kernels from 40 on: new queries against a cache.
 struct DecodeParameters {
   const half *Q, *K, *V;
   half* O;                ///< [batch, heads, seq_q, head_dim]
   float* LSE;             ///< [batch, heads, seq_q], or null
-  const int* lengths;     ///< keys of each batch entry; null: seq_kv
+  const int* lengths;     ///< number of keys per batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
-  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null but in 51
-  float* parts;           ///< O and LSE of each split (42 and up)
-  unsigned* counter;      ///< zeros, and zeros again after the launch (42 and up)
+  const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null except in 51
+  float* partials;        ///< partial O and log-sum-exp of each split (42 and up)
+  unsigned* counter;      ///< zeros before and after the launch (42 and up)
   int batch;
-  int heads;  ///< rows of Q of a batch entry: its heads, from 48 on times seq_q
-  int group;  ///< of them those that share a head of K and V, one after another
+  int rows;        ///< rows of Q per batch entry: query heads x seq_q (seq_q is 1 before 48)
+  int group_rows;  ///< of these, consecutive rows that share a head of K and V
   int seq_q, seq_kv;
   int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
-  int page;          ///< keys of a page (47 and up), seq_kv without pages
-  int page_bits;     ///< its logarithm, 31 without pages
-  int splits;        ///< parts of the keys of a head (42 and up)
+  int page;          ///< keys per page (47 and up); seq_kv without pages
+  int page_bits;     ///< log2(page); 31 without pages
+  int splits;        ///< splits of the keys of a head (42 to 45, 52)
   float scale_log2;  ///< softmax scale times log2(e)
 };
 
@@ -131,12 +131,13 @@ struct StaticKernel {
 #define FA_DECODE_ENTRY(name, ...)                                                                 \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
       name(const half* Q, const half* K, const half* V, half* O, float* LSE, const int* lengths,   \
-           const int* page_table, const float* scales, float* parts, unsigned* counter, int batch, \
-           int heads, int group, int seq_q, int seq_kv, int causal, int page, int page_bits,       \
-           int splits, float scale_log2) {                                                         \
-    __VA_ARGS__::run(fa::DecodeParameters{                                                         \
-        Q,     K,     V,     O,     LSE,    lengths, page_table, scales,    parts,  counter,       \
-        batch, heads, group, seq_q, seq_kv, causal,  page,       page_bits, splits, scale_log2});  \
+           const int* page_table, const float* scales, float* partials, unsigned* counter,         \
+           int batch, int rows, int group_rows, int seq_q, int seq_kv, int causal, int page,       \
+           int page_bits, int splits, float scale_log2) {                                          \
+    __VA_ARGS__::run(fa::DecodeParameters{Q,       K,          V,          O,        LSE,          \
+                                          lengths, page_table, scales,     partials, counter,      \
+                                          batch,   rows,       group_rows, seq_q,    seq_kv,       \
+                                          causal,  page,       page_bits,  splits,   scale_log2}); \
   }
 
 // --- the rung ------------------------------------------------------------------------------------

@@ -13,17 +13,14 @@ from typing import Any
 import limits
 import seq_len
 import style
-from ladder import DECODE, PEER_NAMES, Catalogue, LadderError, Problem, Results, Row
+from ladder import DECODE, PEER_NAMES, Catalogue, LadderError, Problem, Results, Row, timed_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 PROBLEM = "1,32/8,1/8192,128"
 LOOP = "memory_read"  # of fa limits
-KEY = (
-    "Median of spaced launches, L2 flushed. Dashed: other implementations, timed in the same run."
-    " Dotted: floor and roof."
-)
+KEY = "L2 flushed. Dashed: other implementations, timed in the same run. Dotted: floor and roof."
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
 
 
@@ -65,7 +62,7 @@ def draw_in(
     draw_roof(axes, results, problem, keys, layout)
     style.label_ends(axes, [end_of(line) for line in lines])
     shape = problem.label.replace(f"N={problem.seq_q}/{problem.seq_kv} ", "")
-    key = layout.wrapped(KEY)
+    key = layout.wrapped(f"{timed_text(results)}, {KEY}")
     style.titles(figure, f"One query against a cache, {results.gpu}", f"µs at {shape}", key)
     style.footer(figure, results, note, lines=layout.footer_lines)
     return figure
@@ -88,7 +85,7 @@ def with_keys(problem: Problem, keys: int) -> Problem:
 def times_of(rows: list[Row], problem: Problem) -> tuple[list[int], list[float]]:
     """Keys and microseconds, of caches with more than one key."""
     like = {
-        row.problem.seq_kv: 1e3 * float(row.data["time_ms"]["median"])
+        row.problem.seq_kv: 1e3 * row.ms
         for row in rows
         if row.problem == with_keys(problem, row.problem.seq_kv) and row.problem.seq_kv > 1
     }
@@ -96,8 +93,7 @@ def times_of(rows: list[Row], problem: Problem) -> tuple[list[int], list[float]]
 
 
 def rung_lines(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
-    """Those without pages, up to 46 and 53: what the others add does not show with one query in one
-    piece. Rungs between two numbers may have been timed at one length only."""
+    """Those without pages: what pages add does not show with one query."""
     colours, lines = style.rung_colours(catalogue), []
     for rung in catalogue.rungs:
         if rung.family != DECODE or rung.takes("paged"):
@@ -140,7 +136,7 @@ def floor_of(results: Results, problem: Problem) -> list[float]:
     that was not measured."""
     rows = [row for row in results.timed() if row.kind == "rung"]
     rows = [row for row in rows if row.problem == with_keys(problem, 1)]
-    times = [1e3 * float(row.data["time_ms"]["median"]) for row in rows]
+    times = [1e3 * row.ms for row in rows]
     return [min(times)] if times else []
 
 

@@ -20,6 +20,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from interval import Interval, interval
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCHEMA = 1
 
@@ -105,8 +107,10 @@ def load_runs(folder: Path, load: Callable[[Path], T]) -> tuple[T, ...]:
 
 
 def card_of(run: Any) -> str:
-    """By the header, which may not say; else by the name of the file: card1_run3.json."""
-    return str(run.document["device"].get("uuid") or run.path.stem.partition("_")[0])
+    """By the header, where it says; else by the name of the file: card1_run3.json. Files without a card
+    in their names, run3.json, are of one."""
+    card, separator, _ = run.path.stem.partition("_")
+    return str(run.document["device"].get("uuid") or (card if separator else ""))
 
 
 def runs_text(runs: Sequence[Any]) -> str:
@@ -267,9 +271,12 @@ class Row:
     problem: Problem
     status: str
     data: Mapping[str, Any]
+    # Its time is that of launches without gaps: they took copies of K and V in turn, so that no cache
+    # was found in the L2. Earlier files did not, and their time is that of spaced launches.
+    steady: bool = False
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Row:
+    def from_json(data: Mapping[str, Any], steady: bool = False) -> Row:
         if data["status"] == "ok" and data.get("tflops") is not None:
             numbers = [
                 data["tflops"],
@@ -285,6 +292,7 @@ class Row:
             problem=Problem.from_json(data["problem"]),
             status=data["status"],
             data=data,
+            steady=steady and bool((data.get("time_ms") or {}).get("back_to_back")),
         )
 
     @property
@@ -305,13 +313,23 @@ class Row:
         return self.status == "ok" and self.data.get("tflops") is not None
 
     @property
+    def ms(self) -> float:
+        return float(self.data["time_ms"]["back_to_back" if self.steady else "median"])
+
+    @property
     def tflops(self) -> float:
-        return float(self.data["tflops"])
+        return float(self.data["tflops_back_to_back" if self.steady else "tflops"])
+
+    @property
+    def gbs(self) -> float | None:
+        return self.gbs_back_to_back if self.steady else self.data.get("gbs")
 
     @property
     def spread(self) -> tuple[float, float]:
-        """TFLOPS at the p90 and the p10 time: the slow and the fast end."""
+        """TFLOPS at the p90 and the p10 time of spaced launches: the slow and the fast end."""
         time = self.data["time_ms"]
+        if self.steady:
+            return self.tflops, self.tflops
         return (
             self.tflops * time["median"] / time["p90"],
             self.tflops * time["median"] / time["p10"],
@@ -332,6 +350,9 @@ def joined(rows: Sequence[Row | None]) -> Row:
         return replace(known[0], status=MISSING_IN_A_RUN)
     return replace(known[0], data=mean([row.data for row in known]))
 
+
+# How a policy says that launches without gaps take copies of K and V in turn.
+COPIES = "copies"
 
 # What captions say of a result file.
 SAID = (("device", "name"), ("device", "kind"), ("generator", "git_sha"))
@@ -363,11 +384,11 @@ class Results:
         def take(document: Any) -> Results:
             if document.get("schema") != SCHEMA:
                 raise LadderError(f"{path}: schema {document.get('schema')}, expected {SCHEMA}")
-            rows = tuple(Row.from_json(row) for row in document["rows"])
             for part, name in SAID:
                 if not isinstance(document[part][name], str):
                     raise TypeError(f"{part}.{name} is no text")
-            document["policy"].keys()
+            steady = str(document["policy"].get("l2_back_to_back", "")).startswith(COPIES)
+            rows = tuple(Row.from_json(row, steady) for row in document["rows"])
             return Results(path, hashlib.sha256(raw).hexdigest(), document, rows)
 
         return parse_json(raw, path, "a result file", take)
@@ -551,58 +572,7 @@ def run_fa(*arguments: str) -> str:
 # --- comparisons that charts and tables share -----------------------------------------------------
 
 
-# 95 % of Student's t are within this, by degrees of freedom from 1.
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-STUDENT += (2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)
-STUDENT += (2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
-
 Metric = Callable[[Row], float | None]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over runs, and where it is with 95 % confidence."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def half(self) -> float:
-        return (self.high - self.low) / 2
-
-    @property
-    def is_exact(self) -> bool:
-        """The same in every run: counts, or a row beside itself."""
-        return self.low == self.high
-
-    @property
-    def has_one(self) -> bool:
-        """As a ratio: no difference."""
-        return self.low <= 1 <= self.high
-
-
-def half_width(values: Sequence[float]) -> float:
-    degrees = len(values) - 1
-    t = STUDENT[degrees - 1] if degrees <= len(STUDENT) else 1.96 + 2.4 / degrees
-    return t * statistics.stdev(values) / math.sqrt(len(values))
-
-
-def interval(values: Sequence[float], cards: Sequence[str]) -> Interval | None:
-    """The geometric mean of a value for each run, and its interval: Student's t on the logarithms. Of
-    three cards or more, the wider of those from all runs and from the cards' means; of two cards, that
-    from all runs, for two means tell next to nothing (t is 12.7). None with less than two runs."""
-    if len(values) < 2 or min(values) <= 0:
-        return None
-    by_card: dict[str, list[float]] = {}
-    for value, card in zip(values, cards, strict=True):
-        by_card.setdefault(card, []).append(math.log(value))
-    logarithms = [each for own in by_card.values() for each in own]
-    half = half_width(logarithms)
-    if len(by_card) >= 3:
-        half = max(half, half_width([statistics.mean(own) for own in by_card.values()]))
-    middle = statistics.mean(logarithms)
-    return Interval(*map(math.exp, (middle, middle - half, middle + half)))
 
 
 def rate(row: Row) -> float:
@@ -739,7 +709,7 @@ def percent(factor: float, change: Interval | None = None) -> str:
     percents = 100 * (factor - 1)
     digits = 0 if abs(percents) >= 9.95 else 1
     if change and margin:
-        digits = decimals(change)
+        digits = change.decimals
         margin = f" ± {100 * change.half:.{digits}f}"
     sign = "+" if percents >= 0 else "\N{MINUS SIGN}"
     return f"{sign}{abs(percents):.{digits}f}{margin} %"
@@ -749,39 +719,29 @@ def share(quotient: float, of_runs: Interval | None) -> str:
     """0.823 -> "82 %"; with its interval "82.3 ± 0.4 %"."""
     if of_runs is None or of_runs.is_exact:
         return f"{100 * quotient:.0f} %"
-    digits = decimals(of_runs)
+    digits = of_runs.decimals
     return f"{100 * of_runs.mean:.{digits}f} ± {100 * of_runs.half:.{digits}f} %"
-
-
-def decimals(change: Interval) -> int:
-    """Of percents: the fewest, but one, that show the margin and on which side of it no change is."""
-    for digits in (1, 2):
-        percents, margin = (
-            round(100 * each, digits) for each in (abs(change.mean - 1), change.half)
-        )
-        if margin and (percents <= margin) == change.has_one:
-            return digits
-    return 3
 
 
 def timed_text(results: Results) -> str:
     """What a number of a row is."""
-    return "Means of the runs' medians" if results.runs else "Median of the launches"
+    return "Means of the runs" if results.runs else "Median of the launches"
 
 
 def policy_text(results: Results) -> str:
     """How the card was timed, in the words of the result file."""
     if results.is_counted:
         return "counted by the PTX virtual machine, not timed"
-    l2 = {"flush": "L2 flushed", "warm": "L2 warm"}.get(
+    l2 = {"flush": ", L2 flushed", "warm": ", L2 warm"}.get(
         str(results.document["policy"].get("l2")), ""
     )
+    steady = any(row.steady for row in results.rows)
     limit = results.document["device"].get("power_limit")
     timed = [row for run in results.runs or (results,) for row in run.timed()]
     clocks = [row.data["clock_mhz"] for row in timed if row.data.get("clock_mhz")]
     parts = (
-        f"means of {runs_text(results.runs)}, intervals of 95 %" if results.runs else "",
-        f"spaced launches, {l2}" if l2 else "spaced launches",
+        f"means of {runs_text(results.runs)}, 95 % intervals" if results.runs else "",
+        "back to back, K and V cold" if steady else f"spaced launches{l2}",
         f"SM clock {number_range(clocks)} MHz under load" if clocks else "",
         f"power limit {limit:.0f} W" if limit else "",
     )

@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: MIT
 """What bare loops reach on a card (fa limits): the ceilings of charts and tables.
 
-limits.json stands beside the result files of its card. Without it there are no ceilings of ours, and
-whatever reads this says so.
+limits.json, or limits with a file for each run, stands beside the results of its card. Without it there
+are no ceilings of ours, and whatever reads this says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ladder import SCHEMA, Catalogue, LadderError, Results, Row, read_json
+from ladder import (
+    SCHEMA,
+    Catalogue,
+    LadderError,
+    Results,
+    Row,
+    load_runs,
+    located,
+    mean,
+    read_json,
+)
 
 FILE = "limits.json"
 NOT_MEASURED = "limits not measured"
@@ -35,11 +45,16 @@ class Rate:
     spaced: float
     back_to_back: float
 
+    def like(self, row: Row) -> float:
+        """Timed as the row was."""
+        return self.back_to_back if row.steady else self.spaced
+
 
 @dataclass(frozen=True)
 class Limits:
     path: Path
     document: Mapping[str, Any]
+    runs: tuple[Limits, ...] = ()  # of a folder
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -61,6 +76,23 @@ class Limits:
 
     @staticmethod
     def load(path: Path) -> Limits:
+        """A file, or a folder of runs: the means of the loops, and of one that a run could not do, why."""
+        path = located(path)
+        if not path.is_dir():
+            return Limits.load_run(path)
+        runs = load_runs(path, Limits.load_run)
+        loops: dict[str, list[dict[str, Any]]] = {}
+        for run in runs:
+            for row in run.rows:
+                loops.setdefault(row["id"], []).append(row)
+        rows = [
+            next((row for row in loop if row["status"] != "ok"), None) or mean(loop)
+            for loop in loops.values()
+        ]
+        return replace(runs[0], path=path, document={**runs[0].document, "rows": rows}, runs=runs)
+
+    @staticmethod
+    def load_run(path: Path) -> Limits:
         def take(document: Any) -> Limits:
             if (document["schema"], document["kind"]) != (SCHEMA, "limits"):
                 raise LadderError(f"{path} is not a file of fa limits")
@@ -73,8 +105,8 @@ class Limits:
 
     @staticmethod
     def beside(results: Results) -> Limits | None:
-        path = results.path.parent / FILE
-        return Limits.load(path) if path.is_file() else None
+        path = located(results.path.parent / FILE)
+        return Limits.load(path) if path.exists() else None
 
     def of_family(self, family: str) -> Rate | None:
         """None where the card could not run the loops."""
@@ -86,27 +118,12 @@ class Limits:
         return self.rates[id].spaced if id in self.rates else None
 
 
-@dataclass(frozen=True)
-class Share:
-    """A rung's rate over the limit of its family: spaced against spaced, back to back against back
-    to back."""
-
-    spaced: float
-    back_to_back: float | None
-
-    @property
-    def text(self) -> str:
-        if self.back_to_back is None:
-            return f"{100 * self.spaced:.0f} %"
-        return f"{100 * self.spaced:.0f} / {100 * self.back_to_back:.0f} %"
-
-
-def share_of(limits: Limits | None, family: str, row: Row | None) -> Share | None:
+def share_of(limits: Limits | None, family: str, row: Row | None) -> float | None:
+    """A rung's rate over the limit of its family: both without gaps, or both spaced."""
     limit = limits.of_family(family) if limits else None
     if limit is None or row is None:
         return None
-    steady = row.data.get("tflops_back_to_back")
-    return Share(row.tflops / limit.spaced, steady / limit.back_to_back if steady else None)
+    return row.tflops / limit.like(row)
 
 
 def above_the_roof(limits: Limits, results: Results, catalogue: Catalogue) -> list[str]:
@@ -115,6 +132,7 @@ def above_the_roof(limits: Limits, results: Results, catalogue: Catalogue) -> li
     for row in results.timed():
         rung = catalogue.find(row.id) if row.kind == "rung" else None
         share = share_of(limits, rung.family, row) if rung else None
-        if share and max(share.spaced, share.back_to_back or 0) > 1:
-            found.append(f"{row.id} {row.variant} at {row.problem.label}: {share.text} of its limit")
+        if share and share > 1:
+            text = f"{100 * share:.0f} % of its limit"
+            found.append(f"{row.id} {row.variant} at {row.problem.label}: {text}")
     return found

@@ -10,7 +10,16 @@ from typing import Any
 
 import style
 from intensity import tensor_bytes
-from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row, tried_to_the_end
+from ladder import (
+    PEER_NAMES,
+    Catalogue,
+    LadderError,
+    Problem,
+    Results,
+    Row,
+    timed_text,
+    tried_to_the_end,
+)
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
@@ -57,7 +66,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     label_ends(panels[1], lines)
     shape = problem.label.replace(f"N={problem.seq_q} ", "")
     title = f"Standard against fused attention, {results.gpu}"
-    style.titles(figure, title, f"Median time and peak memory at {shape}", KEY)
+    style.titles(figure, title, f"{timed_text(results)}, peak memory at {shape}", KEY)
     style.footer(figure, results, note)
     return figure
 
@@ -99,7 +108,7 @@ def set_axes(axes: Axes, seqs: list[int], title: str) -> None:
 def draw_times(axes: Axes, lines: list[Line]) -> None:
     for line in lines:
         seqs = [row.problem.seq_q for row in line.timed]
-        times = [row.data["time_ms"]["median"] for row in line.timed]
+        times = [row.ms for row in line.timed]
         axes.plot(seqs, times, zorder=3, **line.look)
 
 

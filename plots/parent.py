@@ -23,6 +23,7 @@ KEY = (
     "Solid: against the parent; where the parent was timed at this rung's tile, against that."
     " Hatched: what the tile alone did."
 )
+RUNS_KEY = "\nThin: 95 % intervals over the runs."
 TICKS = (
     0.25,
     0.5,
@@ -62,7 +63,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
         figure,
         f"Step by step, {results.gpu}",
         f"TFLOPS in percent of the parent's at {problem.label}",
-        KEY,
+        KEY + (RUNS_KEY if results.runs else ""),
     )
     style.footer(figure, results, note)
     return figure
@@ -84,6 +85,7 @@ def tile_factor(step: Step) -> float:
 
 def set_axes(axes: Axes, steps: list[Step]) -> None:
     ends = [factor for step in steps for factor in (1.0, step.factor, tile_factor(step))]
+    ends += [end for step in steps if step.change for end in (step.change.low, step.change.high)]
     low, high = min(ends) / 1.08, max(ends) * 1.08
     axes.set_xscale("log")
     axes.set_xlim(low, high)
@@ -113,17 +115,21 @@ def draw_step(
     colour = full if kind.is_up else style.pale(full)
     tile = tile_factor(step)
     if step.parent_at_tile is None:
+        middle = place
         bar(axes, place, BAR, 1.0, step.factor, color=colour)
     else:  # two lanes: the shares may point in opposite directions
         look = {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "/////"}
         bar(axes, place - BAR / 4, BAR / 2, 1.0, tile, **look)
-        bar(axes, place + BAR / 4, BAR / 2, tile, step.factor, color=colour)
+        middle = place + BAR / 4
+        bar(axes, middle, BAR / 2, tile, step.factor, color=colour)
+    if step.change:
+        style.error_bar(axes, middle, step.factor, step.change.low, step.change.high)
     column = blended_transform_factory(axes.transAxes, axes.transData)
     left = -(LEFT - 0.2) / (WIDTH - LEFT - RIGHT)
     text = {"transform": column, "va": "center_baseline"}
     axes.text(left, place, step.rung.title, weight="bold", **text)
     under = {"ha": "right", "size": 8, "color": style.MUTED}
-    axes.text(-0.012, place, kind.text, **under, **text)
+    axes.text(-0.012, place, kind.text if kind.is_known else "", **under, **text)
     style.draw_changes(axes, place, step)
 
 

@@ -5,12 +5,25 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import dataclass
 
 import limits
 import status
 import style
-from ladder import PEER_NAMES, Catalogue, Problem, Results, Row, Rung, Step, percent, step_of
+from ladder import (
+    PEER_NAMES,
+    Catalogue,
+    Problem,
+    Results,
+    Row,
+    Rung,
+    Step,
+    level,
+    percent,
+    step_of,
+    timed_text,
+)
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
@@ -19,12 +32,8 @@ BAR = 0.66  # height of a bar, in rows
 ROW = 0.335  # inches
 
 KEY = (
-    "Median of the launches, whiskers p10 to p90. Dashed outline: the parent at this rung's tile."
+    "{} with {}. Dashed outline: the parent at this rung's tile."
     " Pale: flat or slower, kept for its lesson."
-)
-NARROW_KEY = (
-    "Median of the launches, whiskers p10 to p90. Dashed\noutline: the parent at this rung's tile."
-    " Pale: flat or\nslower, kept for its lesson. Right: change against parent."
 )
 SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3", "cublas": "cuBLAS"}
 
@@ -44,6 +53,13 @@ class Layout:
     @property
     def bars(self) -> float:
         return self.width - self.left - self.right
+
+    def key(self, results: Results) -> str:
+        whiskers = "95 % intervals" if results.runs else "p10 to p90"
+        text = KEY.format(timed_text(results), whiskers)
+        if not self.is_narrow:
+            return text
+        return textwrap.fill(f"{text} Right: change against parent.", 60)
 
 
 WIDE = Layout(9.74, 2.36, 2.02, 1.46, 1.22, 86, False)
@@ -77,8 +93,9 @@ def draw_in(
         step = step_of(rung, catalogue, results, problem)
         outline = step.parent_at_tile.tflops if step and step.parent_at_tile else 0.0
         kind = kinds[rung.id]
-        words = "" if layout.is_narrow or (kind.is_up and not kind.branch) else kind.text
-        draw_bar(axes, place, row, kind, words, colours[rung.id], outline)
+        is_plain = (kind.is_up and not kind.branch) or not kind.is_known
+        words = "" if layout.is_narrow or is_plain else kind.text
+        draw_bar(axes, place, row, ends_of(results, row), kind, words, colours[rung.id], outline)
         label_rung(axes, place, rung, row, layout)
         draw_step(axes, place, step, layout)
     axes.set_yticks([])
@@ -86,8 +103,8 @@ def draw_in(
     draw_references(figure, axes, references, layout)
     if not layout.is_narrow:
         style.name_change_columns(axes)
-    key = NARROW_KEY if layout.is_narrow else KEY
-    style.titles(figure, f"Flash Ladder on {results.gpu}", f"TFLOPS at {problem.label}", key)
+    subtitle = f"TFLOPS at {problem.label}"
+    style.titles(figure, f"Flash Ladder on {results.gpu}", subtitle, layout.key(results))
     style.footer(figure, results, note, lines=52 if layout.is_narrow else None)
     return figure
 
@@ -102,7 +119,15 @@ def make_figure(count: int, layout: Layout) -> tuple[Figure, Axes]:
 
 def highest(results: Results, rungs: list[Rung], references: References, problem: Problem) -> float:
     rows = [results.rung(rung.id, problem) for rung in rungs] + [row for _, row in references]
-    return max(row.spread[1] for row in rows if row is not None)
+    return max(ends_of(results, row)[1] for row in rows if row is not None)
+
+
+def ends_of(results: Results, row: Row) -> tuple[float, float]:
+    """TFLOPS at the ends of the whiskers: where the mean of the runs is, else the launches."""
+    mean = level(results, row)
+    if mean is None:
+        return row.spread
+    return row.tflops * mean.low / mean.mean, row.tflops * mean.high / mean.mean
 
 
 def reference_rows(results: Results, problem: Problem, layout: Layout) -> References:
@@ -118,6 +143,7 @@ def draw_bar(
     axes: Axes,
     place: int,
     row: Row,
+    ends: tuple[float, float],
     kind: status.Status,
     words: str,
     colour: style.Colour,
@@ -125,19 +151,10 @@ def draw_bar(
 ) -> None:
     """A rung with its value and words; they stand behind the end of an outline that would cross
     them."""
-    slow, fast = row.spread
+    slow, fast = ends
     fill = colour if kind.is_up else style.pale(colour)
     axes.barh(place, row.tflops, height=BAR, facecolor=fill, edgecolor=colour, zorder=2)
-    axes.errorbar(
-        row.tflops,
-        place,
-        xerr=[[row.tflops - slow], [fast - row.tflops]],
-        color=style.INK,
-        linewidth=1.1,
-        capsize=2.5,
-        capthick=1.1,
-        zorder=4,
-    )
+    style.error_bar(axes, place, row.tflops, slow, fast)
     label = 0.12 * axes.get_xlim()[1]
     is_long = row.tflops > label + (outline if outline < label else 0)
     inside = outline if outline < label else 0
@@ -209,13 +226,15 @@ def draw_limit_axis(axes: Axes, results: Results, problem: Problem) -> None:
         return
     axes.set_xlabel("TFLOPS", size=9, labelpad=1)
     below = -0.46 / (axes.figure.get_figheight() * axes.get_position().height)
+    steady = any(row.steady for row in results.rows)
+    whole = limit.back_to_back if steady else limit.spaced
     ticks = axes.secondary_xaxis(
         below,
-        functions=(lambda rate: 100 * rate / limit.spaced, lambda part: part * limit.spaced / 100),
+        functions=(lambda rate: 100 * rate / whole, lambda part: part * whole / 100),
     )
     ticks.spines["bottom"].set_visible(False)
     ticks.tick_params(length=0)
-    name = f"percent of the limit: bare {limits.NAMES[family]}, {limit.spaced:.3g} TFLOPS"
+    name = f"percent of the limit: bare {limits.NAMES[family]}, {whole:.3g} TFLOPS"
     ticks.set_xlabel(name, size=9, labelpad=1, color=style.MUTED)
 
 

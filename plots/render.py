@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Renders every chart of a result file into a folder. This is the list of charts.
+"""Renders every chart of a result set into a folder. This is the list of charts.
 
-  plots/render.py --results plots/results/h200/ladder.json --out docs/assets
+  plots/render.py --results plots/results/h200/ladder --out docs/assets
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ CHARTS = (
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench or fa explain")
+    parser.add_argument("--results", type=Path, required=True, help="folder of runs, or a JSON file of fa bench or fa explain")
     parser.add_argument("--out", type=Path, required=True, help="folder for SVG and PNG files")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     parser.add_argument("--note", default="", help="text for the captions")

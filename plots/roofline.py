@@ -56,7 +56,7 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     label_ends(axes, points, roof)
     key = f"{KEY}\n{slopes(roof)}"
     style.titles(figure, f"Roofline, {results.gpu}", f"TFLOPS at {problem.label}", key, 9.5)
-    style.footer(figure, results, note)
+    style.footer(figure, results, note, lines=96)
     return figure
 
 
@@ -70,12 +70,12 @@ def slopes(roof: Ceilings) -> str:
 
 
 def rung_points(results: Results, catalogue: Catalogue, problem: Problem) -> list[Point]:
-    """Regressions are left out: a loop order of their own may move other bytes than these."""
+    """Slower ones are left out: a loop order of their own may move other bytes than these."""
     colours = style.rung_colours(catalogue)
     points = []
     for rung in catalogue.rungs:
         row = results.rung(rung.id, problem)
-        if row is None or status.change_of(rung, results, catalogue) == status.REGRESSION:
+        if row is None or status.change_of(rung, results, catalogue) == status.SLOWER:
             continue
         points.append(point_of(rung.title, row, colours[rung.id], intensity.uncached(row)))
     return points

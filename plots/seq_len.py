@@ -10,13 +10,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import style
-from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row, alike, by_length
+from ladder import (
+    PEER_NAMES,
+    Catalogue,
+    LadderError,
+    Problem,
+    Results,
+    Row,
+    alike,
+    by_length,
+    timed_text,
+)
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 MINIMUM = 3.9  # inches of plot height
-KEY = "Median of the launches. Dashed: other implementations, timed in the same run."
+KEY = "Dashed: other implementations, timed in the same run."
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ def draw_in(
     draw_ceiling(axes, results.matmul(problem))
     style.label_ends(axes, [style.End(line.name, line.look["color"], line.last) for line in lines])
     shape = problem.label.replace(f"N={problem.seq_q} ", "")
-    key = layout.wrapped(KEY)
+    key = layout.wrapped(f"{timed_text(results)}. {KEY}")
     style.titles(figure, f"Sequence length, {results.gpu}", f"TFLOPS at {shape}", key)
     style.footer(figure, results, note, lines=layout.footer_lines)
     return figure

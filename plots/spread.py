@@ -10,13 +10,13 @@ from typing import Any
 
 import seq_len
 import style
-from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row
+from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row, timed_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 RISING = "rising"
 KEY = (
-    "Median of the launches. Dashed: other implementations, timed in the same run."
+    "Dashed: other implementations, timed in the same run."
     " Rising: the row maximum grows in every key block."
 )
 
@@ -58,7 +58,8 @@ def draw_in(
     style.label_ends(axes, [style.End(line.name, line.look["color"], line.last) for line in lines])
     subtitle = f"TFLOPS at {problem.plain.label}"
     title = f"Spread of the scores, {results.gpu}"
-    style.titles(figure, title, subtitle, layout.wrapped(KEY))
+    key = layout.wrapped(f"{timed_text(results)}. {KEY}")
+    style.titles(figure, title, subtitle, key)
     style.footer(figure, results, note, lines=layout.footer_lines)
     return figure
 

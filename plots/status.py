@@ -1,37 +1,38 @@
 # SPDX-License-Identifier: MIT
-"""Whether a rung is a step, flat or a regression, and whether it is a branch: from the results.
+"""Whether a rung is faster than its parent, slower or flat, and whether it is a branch.
 
 The rule. A rung is compared with its parent on its own problems: the main one of its dtype and, if it
 takes the causal mask, the same with the mask; a rung against a cache on a batch of 16 and a single
-sequence of 8192 keys. A parent between two numbers (20b) that has no time is passed over. The quotient
-of a problem is parent's time over rung's time, with the faster of two parents: at the parent's own
-tile, and at the rung's tile where that was timed. A parent that does not take the mask has its time
-without it. The change is the geometric mean of the quotients. A rung is a step when the change exceeds the spread, a regression when it falls
-short by more, else flat. The spread of a row is the distance of p10 and p90 over the median and the
-number of rounds; that of the noisiest row compared counts, at least 1 %. A rung is a branch when no
-other is built on it while its family has later ones.
+sequence of 8192 keys, and on a batch of 64 with random lengths. A problem that was not timed of both is
+left out. The quotient of a problem is the parent's time over the rung's time in the same run, with the
+faster of two parents: at the parent's own tile, and at the rung's tile where that was timed. A parent
+that does not take the mask has its time without it. The change in a run is the geometric mean of its
+quotients, and over the runs it has a 95 % interval (interval.py). A rung is faster when all of the
+interval is above 1, slower when all of it is below, else flat. A single run has no interval: not
+measured. A rung is a branch when no other is built on it while its family has later ones.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import ladder
 from ladder import (
     DECODE,
+    DECODE_LENGTHS,
     DECODE_PROBLEMS,
     MAIN_PROBLEMS,
     Catalogue,
+    Interval,
     Problem,
     Results,
     Row,
     Rung,
-    timed_parent,
 )
 
-STEP, FLAT, REGRESSION = "step", "flat", "regression"
+FASTER, FLAT, SLOWER = "faster", "flat", "slower"
 FIRST, UNKNOWN = "first", "not measured"
-LEAST_SPREAD = 0.01
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,13 @@ class Status:
         return f"{self.change}, branch" if self.branch else self.change
 
     @property
+    def is_known(self) -> bool:
+        return self.change != UNKNOWN
+
+    @property
     def is_up(self) -> bool:
         """False for what is kept for its lesson."""
-        return self.change not in (FLAT, REGRESSION)
+        return self.change not in (FLAT, SLOWER)
 
 
 def statuses(results: Results, catalogue: Catalogue) -> dict[str, Status]:
@@ -64,51 +69,48 @@ def is_branch(rung: Rung, catalogue: Catalogue) -> bool:
 
 
 def change_of(rung: Rung, results: Results, catalogue: Catalogue) -> str:
-    parent = timed_parent(rung, catalogue, results)
+    parent = catalogue.find(rung.parent)
     if parent is None:
-        return FIRST if results.rung(rung.id, rung.typed(problems_of(rung)[0])) else UNKNOWN
-    compared = [compare(rung, parent, results, problem) for problem in problems_of(rung)]
-    known = [each for each in compared if each is not None]
-    if not known:
+        (first, *_) = problems_of(rung, results)
+        return FIRST if results.rung(rung.id, rung.typed(first)) else UNKNOWN
+    change = interval_of(rung, parent, results)
+    if change is None:
         return UNKNOWN
-    change = math.prod(quotient for quotient, _ in known) ** (1 / len(known))
-    allowed = max(LEAST_SPREAD, *(spread for _, spread in known))
-    if abs(change - 1) <= allowed:
+    if change.has_one:
         return FLAT
-    return STEP if change > 1 else REGRESSION
+    return FASTER if change.mean > 1 else SLOWER
 
 
-def problems_of(rung: Rung) -> list[Problem]:
+def interval_of(rung: Rung, parent: Rung, results: Results) -> Interval | None:
+    """Of the change; None where it is not measured."""
+    pairs = [
+        (min(parents, key=time_of), row)
+        for problem in problems_of(rung, results)
+        if (row := results.rung(rung.id, rung.typed(problem)))
+        and (parents := list(rows_of(parent, results, problem, row.variant)))
+    ]
+    return ladder.mean_ratio(results, pairs, time_of) if pairs else None
+
+
+def problems_of(rung: Rung, results: Results) -> list[Problem]:
     if rung.family == DECODE:
-        return [Problem.parse(text) for text in DECODE_PROBLEMS]
+        fixed = [Problem.parse(text) for text in DECODE_PROBLEMS]
+        plain = Problem.parse(DECODE_LENGTHS)
+        found = {row.problem.lengths for row in results.timed()}
+        drawn = (replace(plain, lengths=lengths) for lengths in sorted(found) if lengths)
+        return [*fixed, *drawn]
     main = Problem.parse(MAIN_PROBLEMS[rung.dtype])
     return [main, replace(main, causal=True)] if rung.takes("causal") else [main]
 
 
-def compare(
-    rung: Rung, parent: Rung, results: Results, problem: Problem
-) -> tuple[float, float] | None:
-    """(quotient, spread); None where one of the two has no time."""
-    row = results.rung(rung.id, rung.typed(problem))
-    of_parent = parent.typed(problem)
+def rows_of(parent: Rung, results: Results, problem: Problem, tile: str) -> Iterator[Row]:
+    """The parent at its own tile, and at this one."""
+    problem = parent.typed(problem)
     if not parent.takes("causal"):
-        of_parent = replace(of_parent, causal=False)
-    rows = [results.rung(parent.id, of_parent)]
-    if row:
-        rows.append(results.ablation(parent.id, of_parent, row.variant))
-    parents = [each for each in rows if each is not None]
-    if row is None or not parents:
-        return None
-    quotient = min(map(median, parents)) / median(row)
-    rounds = results.document["policy"]["rounds"]
-    return quotient, max(spread(each) for each in (row, *parents)) / rounds
+        problem = replace(problem, causal=False)
+    rows = results.rung(parent.id, problem), results.ablation(parent.id, problem, tile)
+    return filter(None, rows)
 
 
-def median(row: Row) -> float:
-    return float(row.data["time_ms"]["median"])
-
-
-def spread(row: Row) -> float:
-    """What the middle 80 % of the launches cover."""
-    time = row.data["time_ms"]
-    return float(time["p90"] - time["p10"]) / median(row)
+def time_of(row: Row) -> float:
+    return row.ms

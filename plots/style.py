@@ -97,6 +97,13 @@ def footer(figure: Figure, results: Results, note: str, lines: int | None = None
     figure.text(0.02, bottom, text, size=7.5, color=MUTED, va="bottom", linespacing=1.4)
 
 
+def error_bar(axes: Axes, place: float, value: float, low: float, high: float) -> None:
+    """Thin, across a horizontal bar."""
+    ends = [[max(value - low, 0)], [max(high - value, 0)]]
+    look = {"color": INK, "linewidth": 0.9, "capsize": 2.2, "capthick": 0.9, "zorder": 4}
+    axes.errorbar(value, place, xerr=ends, **look)
+
+
 def spread_labels(
     positions: Sequence[float], gap: float, low: float = -math.inf, high: float = math.inf
 ) -> list[float]:
@@ -210,7 +217,7 @@ def draw_changes(axes: Axes, place: float, step: Step) -> None:
 
 def parse_arguments(description: str, argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench")
+    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench, or a folder of runs")
     parser.add_argument("--out", type=Path, required=True, help="path without suffix: SVG and PNG")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     parser.add_argument("--problem", default=MAIN_PROBLEM, help="BATCH,HEADS,SEQ,DIM[,causal]")

@@ -89,6 +89,12 @@ PARTS = {
     "hopper": "Hopper",
     "decode": "Decode: long caches",
 }
+# Family -> pages that are read before its first chapter.
+BEFORE = {
+    "ampere": {"Tensor cores": "tensor_cores"},
+    "hopper": {"Hopper's units": "hopper", "Scopes and proxies": "scopes"},
+    "decode": {"The other roof: decode": "decode"},
+}
 NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end)", re.S)
 
 
@@ -182,6 +188,8 @@ def fill_navigation(site: Site, text: str) -> str:
         entries = []
         for family, rungs in groupby(site.catalogue.rungs, lambda rung: rung.family):
             entries.append(f"{match[1]}- '{PARTS[family]}':\n")
+            for title, page in BEFORE.get(family, {}).items():
+                entries.append(f'{match[1]}    - "{title}": background/{page}.md\n')
             for rung in rungs:
                 page = rung.chapter.removeprefix("docs/")
                 entries.append(f'{match[1]}    - "{rung.title}": {page}\n')

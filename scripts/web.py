@@ -297,7 +297,7 @@ def chart_row(row: Row, catalogue: Catalogue, limits: Limits | None) -> Json:
         "back_to_back": row.data.get("tflops_back_to_back"),
         "clock_mhz": row.data.get("clock_mhz"),
         "power_w": row.data.get("power_w"),
-        "limit": share.spaced if share else None,
+        "limit": share,
     }
 
 

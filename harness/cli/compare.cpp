@@ -53,6 +53,7 @@ struct File {
   fs::path path;
   bool committed = false;  ///< comes with the repository
   ResultsDocument content;
+  int runs = 1;  ///< that it stands for
 };
 
 std::string text_at(const Json& json, const char* name) {
@@ -68,8 +69,9 @@ std::string short_name(const fs::path& path) {
 }
 
 std::string describe(const File& file) {
-  return fmt::format("{}{} ({}, commit {})", text_at(file.content.identity.device, "name"),
+  return fmt::format("{}{} ({}{}, commit {})", text_at(file.content.identity.device, "name"),
                      file.committed ? ", not on this machine" : "", short_name(file.path),
+                     file.runs > 1 ? fmt::format(", one of {} runs", file.runs) : "",
                      text_at(file.content.identity.generator, "git_sha").substr(0, 9));
 }
 
@@ -98,13 +100,31 @@ std::vector<File> files_below(const fs::path& folder, bool committed) {
   return files;
 }
 
+/// Of the runs in one folder, which have the same rows, the first stands for all.
+std::vector<File> one_run_each(std::vector<File> files) {
+  std::vector<File> kept;
+  for (File& file : files) {
+    const auto same = std::find_if(kept.begin(), kept.end(), [&](const File& other) {
+      return other.path.parent_path() == file.path.parent_path() && !file.content.rows.empty() &&
+             std::any_of(other.content.rows.begin(), other.content.rows.end(),
+                         [&](const Row& row) { return row.key == file.content.rows.front().key; });
+    });
+    if (same == kept.end()) {
+      kept.push_back(std::move(file));
+    } else {
+      ++same->runs;
+    }
+  }
+  return kept;
+}
+
 /// Committed results, then the reader's own.
 std::vector<File> all_results() {
   std::vector<File> files = files_below(source_path("plots/results"), true);
   const char* named = std::getenv("FA_RUNS_DIR");
   const fs::path runs = named && *named ? fs::path(named) : source_path("runs");
   for (File& own : files_below(runs, false)) files.push_back(std::move(own));
-  return files;
+  return one_run_each(std::move(files));
 }
 
 /// A file that is named must be one.

@@ -21,7 +21,7 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // so that a thread may use 255 registers
   static constexpr std::size_t kSharedBytes = (Br + 2 * Bc) * D * sizeof(half);
   static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
   static constexpr int kChunks = D / 8;                 // 16-byte chunks per row

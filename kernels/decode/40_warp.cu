@@ -1,12 +1,12 @@
 // 40_warp
-// Idea: one new query against a cache. A warp computes a query head: its lanes load whole rows of K
-//       and V, 16 bytes each, and keep Q, O and the online softmax in registers. Heads that share K
-//       and V each read them.
+// Idea: one new query against a cache. One warp computes one query head. Its lanes load rows of K
+// and V, 16 bytes each, and keep Q, O and the online softmax in registers. Heads that share K and V
+// each read them.
 //
 // Tile              1 query x 16 keys, 1 warp
 // Shared memory     none
-// Expected effect   at batch 16 with 32 heads, 4 warps on an SM and a pass of 8 KB each, one after
-//                   another: latency alone allows a fifth of the bandwidth.
+// Expected effect   at batch 16 with 32 heads an SM has 4 warps, each with one pass of 8 KB in
+//                   flight. The latency then limits the kernel to a fifth of the bandwidth.
 
 #include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
@@ -17,32 +17,32 @@ namespace {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<1, Bc, 1, D> {
-  static constexpr int kChunks = D / 8;           // 16-byte chunks of a row
-  static constexpr int kTogether = 32 / kChunks;  // rows that a warp loads in one instruction
-  static constexpr int kLoads = Bc / kTogether;   // such loads of a pass
+  static constexpr int kChunks = D / 8;           // 16-byte chunks per row
+  static constexpr int kLoadRows = 32 / kChunks;  // rows that a warp loads in one instruction
+  static constexpr int kLoads = Bc / kLoadRows;   // loads per pass
   static_assert(D % 8 == 0 && 32 % kChunks == 0,
                 "a row is 16 bytes for each of 2, 4, 8, ... lanes");
 
-  // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
-  // maximum is the warp's.
+  // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
+  // and the maximum over the keys of the warp.
   struct Row {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
   };
 
-  // Starts the loads of Bc rows; those from `rows` on are the last row once more.
-  __device__ static void load_rows(uint4 (&bits)[kLoads], const half* first, int rows) {
-    const int own = threadIdx.x % 32 / kChunks, column = threadIdx.x % kChunks * 8;
+  // Loads Bc rows; from `keys` on it loads the last valid row again.
+  __device__ static void load_rows(uint4 (&bits)[kLoads], const half* first, int keys) {
+    const int lane_key = threadIdx.x % 32 / kChunks, column = threadIdx.x % kChunks * 8;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const int row = min(i * kTogether + own, rows - 1);
-      bits[i] = *reinterpret_cast<const uint4*>(first + int64_t{row} * D + column);
+      const int key = min(i * kLoadRows + lane_key, keys - 1);
+      bits[i] = *reinterpret_cast<const uint4*>(first + int64_t{key} * D + column);
     }
   }
 
-  // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
+  // S = q K^T for the lane's keys, in every lane of a key; masks the keys from `keys` on.
   __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
-                                     const uint4 (&bits)[kLoads], int rows) {
-    const int own = threadIdx.x % 32 / kChunks;
+                                     const uint4 (&bits)[kLoads], int keys) {
+    const int lane_key = threadIdx.x % 32 / kChunks;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       float k[8], s = 0.f;
@@ -52,11 +52,11 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
 #pragma unroll
       for (int offset = kChunks / 2; offset > 0; offset /= 2)
         s += __shfl_xor_sync(0xffffffff, s, offset);
-      S[i] = i * kTogether + own < rows ? s : -INFINITY;
+      S[i] = i * kLoadRows + lane_key < keys ? s : -INFINITY;
     }
   }
 
-  // Online softmax: P = 2^(S - max) in place of S, and the row is rescaled to the new maximum.
+  // Online softmax: P = 2^(S - max) replaces S, and the row is rescaled to the new maximum.
   __device__ static void softmax(float (&S)[kLoads], Row& row) {
     float new_max = row.max;
 #pragma unroll
@@ -86,19 +86,19 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
     }
   }
 
-  // A pass: `rows` keys, at most Bc.
+  // One pass over `keys` keys, at most Bc.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
-                                      int rows) {
+                                      int keys) {
     uint4 k[kLoads], v[kLoads];
-    load_rows(k, K, rows);
-    load_rows(v, V, rows);
+    load_rows(k, K, keys);
+    load_rows(v, V, keys);
     float S[kLoads];
-    multiply_qk(S, q, k, rows);
+    multiply_qk(S, q, k, keys);
     softmax(S, row);
     multiply_pv(row, S, v);
   }
 
-  // Adds up what the lanes of other keys have, and writes O / sum and the log-sum-exp.
+  // Adds the sums of the lanes with other keys, and stores O / sum and the log-sum-exp.
   __device__ static void store_row(half* O, float* LSE, Row& row) {
 #pragma unroll
     for (int offset = kChunks; offset < 32; offset *= 2) {
@@ -118,24 +118,24 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
     *reinterpret_cast<uint4*>(O + lane * 8) = *reinterpret_cast<const uint4*>(packed);
   }
 
-  // The warp's query head.
+  // Each warp computes a query head.
   __device__ static void run(const fa::DecodeParameters& in) {
     const int entry = blockIdx.z, head = blockIdx.y;
-    const int keys = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
-    const int64_t query = int64_t{entry} * in.heads + head;
-    const int64_t kv = query / in.group * in.seq_kv * D;  // heads / group heads of K and V
+    const int end = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+    const int64_t q_row = int64_t{entry} * in.rows + head;
+    const int64_t kv = q_row / in.group_rows * in.seq_kv * D;  // of the head of K and V
 
     float q[8];
-    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kChunks * 8));
+    unpack(q, *reinterpret_cast<const uint4*>(in.Q + q_row * D + threadIdx.x % kChunks * 8));
 #pragma unroll
     for (int c = 0; c < 8; ++c) q[c] *= in.scale_log2;
 
     Row row;
 #pragma unroll 1
-    for (int j = 0; j < keys; j += Bc) {
-      compute_keys(row, q, in.K + kv + int64_t{j} * D, in.V + kv + int64_t{j} * D, keys - j);
+    for (int j = 0; j < end; j += Bc) {
+      compute_keys(row, q, in.K + kv + int64_t{j} * D, in.V + kv + int64_t{j} * D, end - j);
     }
-    store_row(in.O + query * D, in.LSE == nullptr ? nullptr : in.LSE + query, row);
+    store_row(in.O + q_row * D, in.LSE == nullptr ? nullptr : in.LSE + q_row, row);
   }
 };
 
@@ -148,6 +148,5 @@ struct Decode : fa::StaticKernel<1, Bc, 1, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(40_warp, "", sm_80, f16, ragged | lse | grouped | lengths,
-        "one new query against a cache: a warp a query head, 16 bytes a lane; a group reads K and "
-        "V once for each of its heads",
-        kInstances, fa::plan_decode_heads);
+        "one new query against a cache: one warp per query head, 16 bytes per lane", kInstances,
+        fa::plan_decode_heads);

@@ -1,11 +1,11 @@
 // 41_group
 // Idea: the query heads of a group share K and V. Their warps form a thread block that copies each
-//       tile to shared memory once, and every warp reads it from there.
+// tile to shared memory once, and every warp reads it there.
 //
-// Tile              up to 16 queries of a group x 64 keys, a warp each
+// Tile              up to 16 queries of a group x 64 keys, one warp each
 // Shared memory     K 16 KB + V 16 KB at head_dim 128
-// Expected effect   a group of four reads a quarter of the bytes; at batch 16 with 8 heads of K and
-//                   V, 128 thread blocks for 132 SMs, each with one tile on its way at a time.
+// Expected effect   a group of four reads a quarter of the bytes. At batch 16 with 8 heads of K and
+//                   V, 128 thread blocks run on 132 SMs, each with one tile in flight.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -18,26 +18,26 @@ namespace {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<16, Bc, 16, D> {
-  static constexpr int kBlocksPerSm = 1;  // a thread may then have 128 registers
+  static constexpr int kBlocksPerSm = 1;  // so that a thread may use 128 registers
   static constexpr std::size_t kSharedBytes = 2 * Bc * D * sizeof(half);
-  static constexpr int kKeys = 16;                  // keys that a warp computes in a pass
-  static constexpr int kChunks = D / 8;             // 16-byte chunks of a row
-  static constexpr int kTogether = 32 / kChunks;    // rows that a warp loads in one instruction
-  static constexpr int kLoads = kKeys / kTogether;  // such loads of a pass
+  static constexpr int kKeys = 16;                  // keys per pass of a warp
+  static constexpr int kChunks = D / 8;             // 16-byte chunks per row
+  static constexpr int kLoadRows = 32 / kChunks;    // rows that a warp loads in one instruction
+  static constexpr int kLoads = kKeys / kLoadRows;  // loads per pass
   static_assert(D % 8 == 0 && 32 % kChunks == 0,
                 "a row is 16 bytes for each of 2, 4, 8, ... lanes");
 
-  // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
-  // maximum is the warp's.
+  // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
+  // and the maximum over the keys of the warp.
   struct Row {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
   };
 
-  // Starts the copy of a tile; its rows from `rows` on become zeros.
-  __device__ static void load_tile(half* shared, const half* global, int rows) {
+  // Starts the copy of a tile; rows from `keys` on become zeros.
+  __device__ static void load_tile(half* shared, const half* global, int keys) {
     for (int i = threadIdx.x; i < Bc * kChunks; i += blockDim.x)
-      cp_async_16(shared_address(shared + i * 8), global + (i / kChunks < rows ? i * 8 : 0),
-                  i / kChunks < rows ? 16 : 0);
+      cp_async_16(shared_address(shared + i * 8), global + (i / kChunks < keys ? i * 8 : 0),
+                  i / kChunks < keys ? 16 : 0);
   }
 
   // Loads the rows of a pass.
@@ -47,10 +47,10 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
       bits[i] = reinterpret_cast<const uint4*>(first)[i * 32 + threadIdx.x % 32];
   }
 
-  // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
+  // S = q K^T for the lane's keys, in every lane of a key; masks the keys from `keys` on.
   __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
-                                     const uint4 (&bits)[kLoads], int rows) {
-    const int own = threadIdx.x % 32 / kChunks;
+                                     const uint4 (&bits)[kLoads], int keys) {
+    const int lane_key = threadIdx.x % 32 / kChunks;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       float k[8], s = 0.f;
@@ -60,11 +60,11 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
 #pragma unroll
       for (int offset = kChunks / 2; offset > 0; offset /= 2)
         s += __shfl_xor_sync(0xffffffff, s, offset);
-      S[i] = i * kTogether + own < rows ? s : -INFINITY;
+      S[i] = i * kLoadRows + lane_key < keys ? s : -INFINITY;
     }
   }
 
-  // Online softmax: P = 2^(S - max) in place of S, and the row is rescaled to the new maximum.
+  // Online softmax: P = 2^(S - max) replaces S, and the row is rescaled to the new maximum.
   __device__ static void softmax(float (&S)[kLoads], Row& row) {
     float new_max = row.max;
 #pragma unroll
@@ -94,19 +94,19 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     }
   }
 
-  // A pass: `rows` keys, at most kKeys.
+  // One pass over `keys` keys, at most kKeys.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
-                                      int rows) {
+                                      int keys) {
     uint4 k[kLoads], v[kLoads];
     load_rows(k, K);
     load_rows(v, V);
     float S[kLoads];
-    multiply_qk(S, q, k, rows);
+    multiply_qk(S, q, k, keys);
     softmax(S, row);
     multiply_pv(row, S, v);
   }
 
-  // Adds up what the lanes of other keys have, and writes O / sum and the log-sum-exp.
+  // Adds the sums of the lanes with other keys, and stores O / sum and the log-sum-exp.
   __device__ static void store_row(half* O, float* LSE, Row& row) {
 #pragma unroll
     for (int offset = kChunks; offset < 32; offset *= 2) {
@@ -126,34 +126,34 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     *reinterpret_cast<uint4*>(O + lane * 8) = *reinterpret_cast<const uint4*>(packed);
   }
 
-  // The thread block's head of K and V; each warp computes a query head.
+  // The thread block has a head of K and V, and each warp computes a query head of its group.
   __device__ static void run(const fa::DecodeParameters& in) {
     extern __shared__ __align__(128) half shared[];
     half *k_tile = shared, *v_tile = shared + Bc * D;
-    const int entry = blockIdx.z, head = blockIdx.y * in.group + threadIdx.x / 32;
-    const int keys = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
-    const int64_t query = int64_t{entry} * in.heads + head;
-    const int64_t kv = query / in.group * in.seq_kv * D;  // heads / group heads of K and V
+    const int entry = blockIdx.z, head = blockIdx.y * in.group_rows + threadIdx.x / 32;
+    const int end = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
+    const int64_t q_row = int64_t{entry} * in.rows + head;
+    const int64_t kv = q_row / in.group_rows * in.seq_kv * D;  // of the head of K and V
 
     float q[8];
-    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kChunks * 8));
+    unpack(q, *reinterpret_cast<const uint4*>(in.Q + q_row * D + threadIdx.x % kChunks * 8));
 #pragma unroll
     for (int c = 0; c < 8; ++c) q[c] *= in.scale_log2;
 
     Row row;
 #pragma unroll 1
-    for (int j = 0; j < keys; j += Bc) {
-      load_tile(k_tile, in.K + kv + int64_t{j} * D, keys - j);
-      load_tile(v_tile, in.V + kv + int64_t{j} * D, keys - j);
+    for (int j = 0; j < end; j += Bc) {
+      load_tile(k_tile, in.K + kv + int64_t{j} * D, end - j);
+      load_tile(v_tile, in.V + kv + int64_t{j} * D, end - j);
       cp_async_commit();
       cp_async_wait_group<0>();
       __syncthreads();  // the tile has arrived
 #pragma unroll 1
-      for (int i = 0; i < Bc && i < keys - j; i += kKeys)
-        compute_keys(row, q, k_tile + i * D, v_tile + i * D, keys - j - i);
-      __syncthreads();  // the last read of the tile
+      for (int i = 0; i < Bc && i < end - j; i += kKeys)
+        compute_keys(row, q, k_tile + i * D, v_tile + i * D, end - j - i);
+      __syncthreads();  // all warps have read the tile
     }
-    store_row(in.O + query * D, in.LSE == nullptr ? nullptr : in.LSE + query, row);
+    store_row(in.O + q_row * D, in.LSE == nullptr ? nullptr : in.LSE + q_row, row);
   }
 };
 

@@ -1,12 +1,11 @@
 // 43_ring
-// Idea: bytes in flight. A ring of stages keeps three tiles of K and V on their way while a
-//       fourth is computed.
+// Idea: bytes in flight. A ring of four stages keeps three tiles of K and V in flight while a
+// fourth is computed.
 //
-// Tile              up to 16 queries of a group x 32 keys, a warp each
+// Tile              up to 16 queries of a group x 32 keys, one warp each
 // Shared memory     4 stages of K 8 KB + V 8 KB at head_dim 128
-// Expected effect   Little: 4.3 TB/s x 1 us is 4.3 MB on their way, 33 KB an SM; three
-//                   thread blocks an SM have 144 KB on their way at all times, and fewer parts
-//                   to merge.
+// Expected effect   small. 4.3 TB/s x 1 us takes 4.3 MB in flight, 33 KB per SM. Three thread
+//                   blocks per SM have 144 KB in flight at all times, and fewer splits to merge.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -17,35 +16,35 @@
 
 namespace {
 
-// Behind the parts of O in memory: their log-sum-exps.
+// The log-sum-exps of the splits, after their partial O in memory.
 template <int D>
-__device__ float* lse_parts(const fa::DecodeParameters& in) {
-  return in.parts + int64_t{gridDim.z} * in.heads * in.splits * D;
+__device__ float* partial_lse(const fa::DecodeParameters& in) {
+  return in.partials + int64_t{gridDim.z} * in.rows * in.splits * D;
 }
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   static constexpr int kStages = 4;
-  static constexpr int kBlocksPerSm = 1;  // a thread may then have 128 registers
+  static constexpr int kBlocksPerSm = 1;  // so that a thread may use 128 registers
   static constexpr std::size_t kSharedBytes = kStages * 2 * Bc * D * sizeof(half);
-  static constexpr int kKeys = 16;                  // keys that a warp computes in a pass
-  static constexpr int kChunks = D / 8;             // 16-byte chunks of a row
-  static constexpr int kTogether = 32 / kChunks;    // rows that a warp loads in one instruction
-  static constexpr int kLoads = kKeys / kTogether;  // such loads of a pass
+  static constexpr int kKeys = 16;                  // keys per pass of a warp
+  static constexpr int kChunks = D / 8;             // 16-byte chunks per row
+  static constexpr int kLoadRows = 32 / kChunks;    // rows that a warp loads in one instruction
+  static constexpr int kLoads = kKeys / kLoadRows;  // loads per pass
   static_assert(D % 8 == 0 && 32 % kChunks == 0,
                 "a row is 16 bytes for each of 2, 4, 8, ... lanes");
 
-  // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
-  // maximum is the warp's.
+  // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
+  // and the maximum over the keys of the warp.
   struct Row {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
   };
 
-  // Starts the copy of a tile; its rows from `rows` on become zeros.
-  __device__ static void load_tile(half* shared, const half* global, int rows) {
+  // Starts the copy of a tile; rows from `keys` on become zeros.
+  __device__ static void load_tile(half* shared, const half* global, int keys) {
     for (int i = threadIdx.x; i < Bc * kChunks; i += blockDim.x)
-      cp_async_16(shared_address(shared + i * 8), global + (i / kChunks < rows ? i * 8 : 0),
-                  i / kChunks < rows ? 16 : 0);
+      cp_async_16(shared_address(shared + i * 8), global + (i / kChunks < keys ? i * 8 : 0),
+                  i / kChunks < keys ? 16 : 0);
   }
 
   // Loads the rows of a pass.
@@ -55,10 +54,10 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
       bits[i] = reinterpret_cast<const uint4*>(first)[i * 32 + threadIdx.x % 32];
   }
 
-  // S = q K^T for the lane's keys, in every lane of a key; hides the keys from `rows` on.
+  // S = q K^T for the lane's keys, in every lane of a key; masks the keys from `keys` on.
   __device__ static void multiply_qk(float (&S)[kLoads], const float (&q)[8],
-                                     const uint4 (&bits)[kLoads], int rows) {
-    const int own = threadIdx.x % 32 / kChunks;
+                                     const uint4 (&bits)[kLoads], int keys) {
+    const int lane_key = threadIdx.x % 32 / kChunks;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       float k[8], s = 0.f;
@@ -68,11 +67,11 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
 #pragma unroll
       for (int offset = kChunks / 2; offset > 0; offset /= 2)
         s += __shfl_xor_sync(0xffffffff, s, offset);
-      S[i] = i * kTogether + own < rows ? s : -INFINITY;
+      S[i] = i * kLoadRows + lane_key < keys ? s : -INFINITY;
     }
   }
 
-  // Online softmax: P = 2^(S - max) in place of S, and the row is rescaled to the new maximum.
+  // Online softmax: P = 2^(S - max) replaces S, and the row is rescaled to the new maximum.
   __device__ static void softmax(float (&S)[kLoads], Row& row) {
     float new_max = row.max;
 #pragma unroll
@@ -102,20 +101,20 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     }
   }
 
-  // A pass: `rows` keys, at most kKeys.
+  // One pass over `keys` keys, at most kKeys.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
-                                      int rows) {
+                                      int keys) {
     uint4 k[kLoads], v[kLoads];
     load_rows(k, K);
     load_rows(v, V);
     float S[kLoads];
-    multiply_qk(S, q, k, rows);
+    multiply_qk(S, q, k, keys);
     softmax(S, row);
     multiply_pv(row, S, v);
   }
 
-  // Adds up what the lanes of other keys have, and writes O / sum and the base-2 log-sum-exp.
-  __device__ static void store_part(float* O, float* LSE, Row& row) {
+  // Adds the sums of the lanes with other keys, and stores O / sum and the log-sum-exp.
+  __device__ static void store_split(float* O, float* LSE, Row& row) {
 #pragma unroll
     for (int offset = kChunks; offset < 32; offset *= 2) {
       row.sum += __shfl_xor_sync(0xffffffff, row.sum, offset);
@@ -124,15 +123,16 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     }
     const int lane = threadIdx.x % 32;
     const float inverse = row.sum > 0.f ? __fdividef(1.f, row.sum) : 0.f;
-    if (lane == 0) *LSE = row.max + __log2f(row.sum);  // no key: log 0 is -infinity
+    if (lane == 0) *LSE = row.max + __log2f(row.sum);  // base 2; log 0 is -infinity
     if (lane >= kChunks) return;
 #pragma unroll
     for (int c = 0; c < 8; ++c) O[lane * 8 + c] = row.o[c] * inverse;
   }
 
-  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
-  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query) {
-    const float *O = in.parts + query * in.splits * D, *LSE = lse_parts<D>(in) + query * in.splits;
+  // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
+  __device__ static void merge_splits(const fa::DecodeParameters& in, int64_t q_row) {
+    const float* O = in.partials + q_row * in.splits * D;
+    const float* LSE = partial_lse<D>(in) + q_row * in.splits;
     const int lane = threadIdx.x % 32;
     float max = -1e30f, sum = 0.f, o[D / 32] = {};
     for (int i = lane; i < in.splits; i += 32) max = fmaxf(max, LSE[i]);
@@ -145,60 +145,64 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
       for (int c = 0; c < D / 32; ++c) o[c] = fmaf(weight, O[i * D + c * 32 + lane], o[c]);
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+    if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < D / 32; ++c) in.O[query * D + c * 32 + lane] = __float2half(o[c] * inverse);
+    for (int c = 0; c < D / 32; ++c) in.O[q_row * D + c * 32 + lane] = __float2half(o[c] * inverse);
   }
 
-  // The thread block's part of the keys of a head of K and V; each warp computes a query head.
+  // Counts this split of a head. The thread block that counts the last one merges all of them.
+  __device__ static void finish_head(const fa::DecodeParameters& in, int64_t q_row, int* count) {
+    __threadfence();  // the split is visible before it is counted
+    __syncthreads();
+    if (threadIdx.x == 0)  // counts to splits - 1, then wraps to 0
+      *count = atomicInc(in.counter + blockIdx.z * gridDim.y + blockIdx.y, in.splits - 1);
+    __syncthreads();
+    if (*count != in.splits - 1) return;
+    __threadfence();  // and no split is read before the count
+    merge_splits(in, q_row);
+  }
+
+  // The thread block has a head of K and V, and each warp computes a query head of its group.
   __device__ static void run(const fa::DecodeParameters& in) {
     extern __shared__ __align__(128) half shared[];
-    const int entry = blockIdx.z, head = blockIdx.y * in.group + threadIdx.x / 32;
+    const int entry = blockIdx.z, head = blockIdx.y * in.group_rows + threadIdx.x / 32;
     const int length = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
     const int64_t tiles = (length + Bc - 1) / Bc;
     const int begin = static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
-    const int keys = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
-    const int64_t query = int64_t{entry} * in.heads + head;
-    const int64_t kv = query / in.group * in.seq_kv * D;  // heads / group heads of K and V
+    const int end = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
+    const int64_t q_row = int64_t{entry} * in.rows + head;
+    const int64_t kv = q_row / in.group_rows * in.seq_kv * D;  // of the head of K and V
 
     float q[8];
-    unpack(q, *reinterpret_cast<const uint4*>(in.Q + query * D + threadIdx.x % kChunks * 8));
+    unpack(q, *reinterpret_cast<const uint4*>(in.Q + q_row * D + threadIdx.x % kChunks * 8));
 #pragma unroll
     for (int c = 0; c < 8; ++c) q[c] *= in.scale_log2;
 
-    // Starts the copy of the tile at key j to its stage; none where there is no such tile.
-    const auto load_step = [&](int j) {
+    // Starts the copy of the tile at key j into its stage, an empty group past the last tile.
+    const auto load_stage = [&](int j) {
       half* stage = shared + (j - begin) / Bc % kStages * 2 * Bc * D;
-      if (j < keys) load_tile(stage, in.K + kv + int64_t{j} * D, keys - j);
-      if (j < keys) load_tile(stage + Bc * D, in.V + kv + int64_t{j} * D, keys - j);
+      if (j < end) load_tile(stage, in.K + kv + int64_t{j} * D, end - j);
+      if (j < end) load_tile(stage + Bc * D, in.V + kv + int64_t{j} * D, end - j);
       cp_async_commit();
     };
 
     Row row;
 #pragma unroll
-    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i * Bc);
+    for (int i = 0; i < kStages - 1; ++i) load_stage(begin + i * Bc);
 #pragma unroll 1
-    for (int j = begin; j < keys; j += Bc) {
+    for (int j = begin; j < end; j += Bc) {
       cp_async_wait_group<kStages - 2>();
-      __syncthreads();  // the tile has arrived; the last read of the one before
-      load_step(j + (kStages - 1) * Bc);
+      __syncthreads();  // the tile has arrived; all warps have read the previous one
+      load_stage(j + (kStages - 1) * Bc);
       const half* k_tile = shared + (j - begin) / Bc % kStages * 2 * Bc * D;
       const half* v_tile = k_tile + Bc * D;
 #pragma unroll 1
-      for (int i = 0; i < Bc && i < keys - j; i += kKeys)
-        compute_keys(row, q, k_tile + i * D, v_tile + i * D, keys - j - i);
+      for (int i = 0; i < Bc && i < end - j; i += kKeys)
+        compute_keys(row, q, k_tile + i * D, v_tile + i * D, end - j - i);
     }
-    const int64_t part = query * in.splits + blockIdx.x;
-    store_part(in.parts + part * D, lse_parts<D>(in) + part, row);
-    __threadfence();  // the part is visible before the count says so
-    __syncthreads();
-    int* last = reinterpret_cast<int*>(shared);
-    if (threadIdx.x == 0)  // counts to splits - 1, then to 0 again
-      *last = atomicInc(in.counter + entry * gridDim.y + blockIdx.y, in.splits - 1);
-    __syncthreads();
-    if (*last != in.splits - 1) return;
-    __threadfence();  // and no part is read before the count
-    merge_parts(in, query);
+    const int64_t split = q_row * in.splits + blockIdx.x;
+    store_split(in.partials + split * D, partial_lse<D>(in) + split, row);
+    finish_head(in, q_row, reinterpret_cast<int*>(shared));
   }
 };
 
@@ -211,5 +215,5 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(43_ring, "42", sm_80, f16, ragged | lse | grouped | lengths,
-        "bytes in flight: a ring of four stages keeps three tiles of K and V on their way",
+        "bytes in flight: a ring of four stages, so that three tiles of K and V are in flight",
         kInstances, fa::plan_decode_counted);

@@ -1,10 +1,10 @@
 // 44_scores
 // Idea: S = K Q^T on the tensor cores. Keys are the 16 rows of an mma, the query heads of a group
-//       its 8 columns. With the XOR swizzle of 02 an ldmatrix of K has no bank conflict.
+// its 8 columns. With the XOR swizzle of 02, ldmatrix of K has no bank conflicts.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
-// Expected effect   32 wavefronts for 16 rows of K instead of 256, as many as for those of V.
+// Expected effect   16 rows of K take 32 wavefronts instead of 256, as many as 16 rows of V.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -17,37 +17,37 @@
 
 namespace {
 
-// Behind the parts of O in memory: their log-sum-exps.
+// The log-sum-exps of the splits, after their partial O in memory.
 template <int D>
-__device__ float* lse_parts(const fa::DecodeParameters& in) {
-  return in.parts + int64_t{gridDim.z} * in.heads * in.splits * D;
+__device__ float* partial_lse(const fa::DecodeParameters& in) {
+  return in.partials + int64_t{gridDim.z} * in.rows * in.splits * D;
 }
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
-  static constexpr int kWarps = Bc / 16, kHeads = 8;
+  static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kPitch = D + 4;        // of O in shared memory, against conflicts
-  static constexpr int kLanes = D / 4;        // that merge a head, 16 bytes each
-  static constexpr int kMerged = 9 * D / 32;  // parts that are on their way at a time
-  static constexpr int kBlocksPerSm = 2;      // a thread may then have 255 registers
+  static constexpr int kPitch = D + 4;        // floats per row of O in shared memory
+  static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
+  static constexpr int kMerged = 9 * D / 32;  // splits in flight per iteration of the merge
+  static constexpr int kBlocksPerSm = 2;      // so that a thread may use 255 registers
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
-  static constexpr int kKeys = 16;                         // keys that a warp computes in a pass
-  static constexpr int kChunks = D / 8;                    // 16-byte chunks of a row
-  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows that the block copies at a time
-  static constexpr int kTogether = 32 / kChunks;    // rows that a warp loads in one instruction
-  static constexpr int kLoads = kKeys / kTogether;  // such loads of a pass
+  static constexpr int kKeys = 16;                         // keys per pass of a warp
+  static constexpr int kChunks = D / 8;                    // 16-byte chunks per row
+  static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows copied per pass
+  static constexpr int kLoadRows = 32 / kChunks;    // rows that a warp loads in one instruction
+  static constexpr int kLoads = kKeys / kLoadRows;  // loads per pass
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
-  static_assert(kWarps * kHeads * (kPitch + 2) * 4 <= kSharedBytes, "the warps' O fit in the ring");
+  static_assert(kWarps * kRows * (kPitch + 2) * 4 <= kSharedBytes, "the warps' O fit in the ring");
 
   // The columns of O that a lane merges.
   struct alignas(16) Columns {
-    float of[4] = {};
+    float x[4] = {};
   };
 
-  // What a lane has of the query's row: its 8 columns, summed over the keys that it loads. The
-  // maximum is the warp's.
+  // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
+  // and the maximum over the keys of the warp.
   struct Row {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
   };
@@ -63,22 +63,22 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }
 
-  // Starts the copy of a tile; its rows from `rows` on become zeros.
-  __device__ static void load_tile(uint32_t tile, const half* global, int rows) {
+  // Starts the copy of a tile; rows from `keys` on become zeros.
+  __device__ static void load_tile(uint32_t tile, const half* global, int keys) {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
     for (int row = threadIdx.x / kChunks, i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows)
-      cp_async_16(tile + offset(row, chunk), global + (row < rows ? row * D + chunk * 8 : 0),
-                  row < rows ? 16 : 0);
+      cp_async_16(tile + offset(row, chunk), global + (row < keys ? row * D + chunk * 8 : 0),
+                  row < keys ? 16 : 0);
   }
 
-  // The B operand of K Q^T: columns are query heads, those that there are.
-  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int heads) {
-    const int head = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+  // The B operand of K Q^T: rows of Q are its columns, zeros from `rows` on.
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int rows) {
+    const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i)
       q[i / 2][i % 2] =
-          head < heads ? *reinterpret_cast<const uint32_t*>(Q + head * D + i * 8 + column) : 0;
+          row < rows ? *reinterpret_cast<const uint32_t*>(Q + row * D + i * 8 + column) : 0;
   }
 
   // S = K Q^T of the warp's 16 keys.
@@ -91,24 +91,24 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // Hides the keys that a query does not see.
-  __device__ static void mask(float (&S)[4], int rows) {
+  // Masks the keys that a query does not see.
+  __device__ static void mask(float (&S)[4], int keys) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
+      if (key + i / 2 * 8 >= keys) S[i] = -INFINITY;
   }
 
-  // A head's elements of a result of multiply_qk: those of the lane's keys.
-  __device__ static void spread(float (&own)[kLoads], const float (&S)[4], int head) {
+  // Moves the scores of a row of Q to the lanes that load the keys in V.
+  __device__ static void spread(float (&S)[kLoads], const float (&scores)[4], int row) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const int key = i * kTogether + threadIdx.x % 32 / kChunks, r = i * 2 / kLoads * 2 + head % 2;
-      own[i] = __shfl_sync(0xffffffff, S[r], key % 8 * 4 + head / 2);
+      const int key = i * kLoadRows + threadIdx.x % 32 / kChunks, r = i * 2 / kLoads * 2 + row % 2;
+      S[i] = __shfl_sync(0xffffffff, scores[r], key % 8 * 4 + row / 2);
     }
   }
 
-  // Online softmax: P = 2^(S - max) in place of S, and the row is rescaled to the new maximum.
+  // Online softmax: P = 2^(S - max) replaces S, and the row is rescaled to the new maximum.
   __device__ static void softmax(float (&S)[kLoads], Row& row) {
     float new_max = row.max;
 #pragma unroll
@@ -127,40 +127,40 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   }
 
   // O += P V.
-  __device__ static void multiply_pv(Row (&row)[kHeads], const float (&P)[kHeads][kLoads],
-                                     const half* V, int heads) {
+  __device__ static void multiply_pv(Row (&state)[kRows], const float (&P)[kRows][kLoads],
+                                     const half* V, int rows) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const int key = i * kTogether + threadIdx.x % 32 / kChunks, chunk = threadIdx.x % kChunks;
+      const int key = i * kLoadRows + threadIdx.x % 32 / kChunks, chunk = threadIdx.x % kChunks;
       float v[8];
       load_shared_halves(v, V + offset(key, chunk) / 2);
 #pragma unroll
-      for (int head = 0; head < kHeads; ++head) {
-        if (head >= heads) break;
+      for (int row = 0; row < kRows; ++row) {
+        if (row >= rows) break;
 #pragma unroll
-        for (int c = 0; c < 8; ++c) row[head].o[c] = fmaf(P[head][i], v[c], row[head].o[c]);
+        for (int c = 0; c < 8; ++c) state[row].o[c] = fmaf(P[row][i], v[c], state[row].o[c]);
       }
     }
   }
 
-  // A pass: `rows` keys, at most kKeys.
-  __device__ static void compute_keys(Row (&row)[kHeads], const uint32_t (&q)[D / 16][2],
+  // One pass over `keys` keys, at most kKeys.
+  __device__ static void compute_keys(Row (&state)[kRows], const uint32_t (&q)[D / 16][2],
                                       const fa::DecodeParameters& in, uint32_t k, const half* V,
-                                      int rows) {
-    float scores[4] = {}, S[kHeads][kLoads];
+                                      int keys) {
+    float scores[4] = {}, S[kRows][kLoads];
     multiply_qk(scores, q, k);
-    if (rows < 16) mask(scores, rows);
+    if (keys < 16) mask(scores, keys);
     for (float& score : scores) score *= in.scale_log2;
 #pragma unroll
-    for (int head = 0; head < kHeads; ++head) {
-      if (head >= in.group) break;
-      spread(S[head], scores, head);
-      softmax(S[head], row[head]);
+    for (int row = 0; row < kRows; ++row) {
+      if (row >= in.group_rows) break;
+      spread(S[row], scores, row);
+      softmax(S[row], state[row]);
     }
-    multiply_pv(row, S, V, in.group);
+    multiply_pv(state, S, V, in.group_rows);
   }
 
-  // Leaves a head's state of the warp in shared memory: O, the maximum and the sum.
+  // Stores the warp's state for a row of Q in shared memory: O, the maximum and the sum.
   __device__ static void share_state(float* O, float* statistics, Row& row) {
 #pragma unroll
     for (int offset = kChunks; offset < 32; offset *= 2) {
@@ -176,17 +176,17 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int c = 0; c < 8; ++c) O[lane * 8 + c] = row.o[c];
   }
 
-  // A warp: adds up the states of a query head, and writes O / sum and the base-2 log-sum-exp.
-  __device__ static void store_part(float* O, float* LSE, const float* states,
-                                    const float* statistics, int head) {
+  // A warp merges the states of a row of Q, and stores O / sum and the base-2 log-sum-exp.
+  __device__ static void store_split(float* O, float* LSE, const float* states,
+                                     const float* statistics, int row) {
     const int lane = threadIdx.x % 32;
     float max = -1e30f, sum = 0.f, weight[kWarps];
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[(w * kHeads + head) * 2]);
+    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[(w * kRows + row) * 2]);
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
-      weight[w] = ex2_approx(statistics[(w * kHeads + head) * 2] - max);
-      sum += weight[w] * statistics[(w * kHeads + head) * 2 + 1];
+      weight[w] = ex2_approx(statistics[(w * kRows + row) * 2] - max);
+      sum += weight[w] * statistics[(w * kRows + row) * 2 + 1];
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (lane == 0) *LSE = max + __log2f(sum);  // no key: log 0 is -infinity
@@ -195,26 +195,26 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       float o = 0.f;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w)
-        o = fmaf(weight[w], states[(w * kHeads + head) * kPitch + c], o);
+        o = fmaf(weight[w], states[(w * kRows + row) * kPitch + c], o);
       O[c] = o * inverse;
     }
   }
 
-  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
-  __device__ static void merge_parts(const fa::DecodeParameters& in, int64_t query) {
-    const auto* O = reinterpret_cast<const Columns*>(in.parts + query * in.splits * D);
-    const float* LSE = lse_parts<D>(in) + query * in.splits;
+  // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
+  __device__ static void merge_splits(const fa::DecodeParameters& in, int64_t q_row) {
+    const auto* O = reinterpret_cast<const Columns*>(in.partials + q_row * in.splits * D);
+    const float* LSE = partial_lse<D>(in) + q_row * in.splits;
     const int lane = threadIdx.x % kLanes;
     Columns o;
     float max = -1e30f, sum = 0.f;
 #pragma unroll 1
     for (int first = 0; first < in.splits; first += kMerged) {
-      Columns part[kMerged];
+      Columns partial[kMerged];
       float weight[kMerged], alpha = max;
 #pragma unroll
       for (int i = 0; i < kMerged; ++i) {
         const int from = min(first + i, in.splits - 1);
-        part[i] = O[from * kLanes + lane];
+        partial[i] = O[from * kLanes + lane];
         weight[i] = first + i > from ? -INFINITY : LSE[from];
       }
 #pragma unroll
@@ -222,22 +222,35 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       alpha = ex2_approx(alpha - max);
       sum *= alpha;
 #pragma unroll
-      for (int c = 0; c < 4; ++c) o.of[c] *= alpha;
+      for (int c = 0; c < 4; ++c) o.x[c] *= alpha;
 #pragma unroll
       for (int i = 0; i < kMerged; ++i) {
         weight[i] = ex2_approx(weight[i] - max);
         sum += weight[i];
 #pragma unroll
-        for (int c = 0; c < 4; ++c) o.of[c] = fmaf(weight[i], part[i].of[c], o.of[c]);
+        for (int c = 0; c < 4; ++c) o.x[c] = fmaf(weight[i], partial[i].x[c], o.x[c]);
       }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+    if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
+    for (int c = 0; c < 4; ++c) in.O[q_row * D + lane * 4 + c] = __float2half(o.x[c] * inverse);
   }
 
-  // The thread block's part of the keys of a head of K and V; each warp computes 16 of a tile.
+  // Counts this split of a head. The thread block that counts the last one merges all of them.
+  __device__ static void finish_head(const fa::DecodeParameters& in, int64_t q_row, int* count) {
+    __threadfence();  // the split is visible before it is counted
+    __syncthreads();
+    if (threadIdx.x == 0)  // counts to splits - 1, then wraps to 0
+      *count = atomicInc(in.counter + blockIdx.z * gridDim.y + blockIdx.y, in.splits - 1);
+    __syncthreads();
+    if (*count != in.splits - 1) return;
+    __threadfence();  // and no split is read before the count
+    for (int row = threadIdx.x / kLanes; row < in.group_rows; row += kWarps * 32 / kLanes)
+      merge_splits(in, q_row + row);
+  }
+
+  // A thread block computes a split of a head of K and V, each warp 16 keys of a tile.
   __device__ static void run(const fa::DecodeParameters& in) {
     extern __shared__ __align__(128) float shared[];
     const uint32_t ring = shared_address(shared);
@@ -245,54 +258,45 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const int length = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
     const int64_t tiles = (length + Bc - 1) / Bc;
     const int begin = static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
-    const int keys = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
-    const int64_t query = int64_t{entry} * in.heads + blockIdx.y * in.group;  // the first
+    const int end = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
+    const int64_t q_row = int64_t{entry} * in.rows + blockIdx.y * in.group_rows;  // group's first
     const int64_t kv = (int64_t{entry} * gridDim.y + blockIdx.y) * in.seq_kv * D;
 
-    // Starts the copy of the tile at key j to its stage; none where there is no such tile.
-    const auto load_step = [&](int j) {
+    // Starts the copy of the tile at key j into its stage, an empty group past the last tile.
+    const auto load_stage = [&](int j) {
       const uint32_t stage = ring + (j - begin) / Bc % kStages * 2 * kTileBytes;
-      if (j < keys) load_tile(stage, in.K + kv + int64_t{j} * D, keys - j);
-      if (j < keys) load_tile(stage + kTileBytes, in.V + kv + int64_t{j} * D, keys - j);
+      if (j < end) load_tile(stage, in.K + kv + int64_t{j} * D, end - j);
+      if (j < end) load_tile(stage + kTileBytes, in.V + kv + int64_t{j} * D, end - j);
       cp_async_commit();
     };
 #pragma unroll
-    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i * Bc);
+    for (int i = 0; i < kStages - 1; ++i) load_stage(begin + i * Bc);
     uint32_t q[D / 16][2];
-    load_query(q, in.Q + query * D, in.group);
+    load_query(q, in.Q + q_row * D, in.group_rows);
 
-    // This lane's ldmatrix address in a stage, and where the warp's rows of V lie in it.
+    // This lane's ldmatrix address in a stage, and the warp's rows of V.
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
     const half* v_rows = reinterpret_cast<const half*>(shared) + (Bc + warp * 16) * D;
-    Row row[kHeads];
+    Row state[kRows];
 #pragma unroll 1
-    for (int j = begin; j < keys; j += Bc) {
+    for (int j = begin; j < end; j += Bc) {
       cp_async_wait_group<kStages - 2>();
-      __syncthreads();  // the tile has arrived; the last read of the one before
-      load_step(j + (kStages - 1) * Bc);
+      __syncthreads();  // the tile has arrived; all warps have read the previous one
+      load_stage(j + (kStages - 1) * Bc);
       const uint32_t stage = ring + (j - begin) / Bc % kStages * 2 * kTileBytes;
-      compute_keys(row, q, in, stage + k_lane, v_rows + (stage - ring) / 2, keys - j - warp * 16);
+      compute_keys(state, q, in, stage + k_lane, v_rows + (stage - ring) / 2, end - j - warp * 16);
     }
-    __syncthreads();  // the last read of the ring
-    float* statistics = shared + kWarps * kHeads * kPitch;
+    __syncthreads();  // all warps have read the ring
+    float* statistics = shared + kWarps * kRows * kPitch;
 #pragma unroll
-    for (int head = 0, i = warp * kHeads; head < kHeads; ++head, ++i)
-      share_state(shared + i * kPitch, statistics + i * 2, row[head]);
-    __syncthreads();  // all states are there
-    for (int head = warp; head < in.group; head += kWarps) {
-      const int64_t part = (query + head) * in.splits + blockIdx.x;
-      store_part(in.parts + part * D, lse_parts<D>(in) + part, shared, statistics, head);
+    for (int row = 0, i = warp * kRows; row < kRows; ++row, ++i)
+      share_state(shared + i * kPitch, statistics + i * 2, state[row]);
+    __syncthreads();  // all states are stored
+    for (int row = warp; row < in.group_rows; row += kWarps) {
+      const int64_t split = (q_row + row) * in.splits + blockIdx.x;
+      store_split(in.partials + split * D, partial_lse<D>(in) + split, shared, statistics, row);
     }
-    __threadfence();  // the part is visible before the count says so
-    __syncthreads();
-    int* last = reinterpret_cast<int*>(shared);
-    if (threadIdx.x == 0)  // counts to splits - 1, then to 0 again
-      *last = atomicInc(in.counter + entry * gridDim.y + blockIdx.y, in.splits - 1);
-    __syncthreads();
-    if (*last != in.splits - 1) return;
-    __threadfence();  // and no part is read before the count
-    for (int head = threadIdx.x / kLanes; head < in.group; head += kWarps * 32 / kLanes)
-      merge_parts(in, query + head);
+    finish_head(in, q_row, reinterpret_cast<int*>(shared));
   }
 };
 
@@ -308,5 +312,5 @@ FA_RUNG(44_scores, "43", sm_80, f16, ragged | lse | grouped | lengths,
         "S = K Q^T on the tensor cores: keys are rows of an mma, query heads its 8 columns",
         kInstances, fa::plan_decode_counted,
         .why_large =
-            "the warps divide the keys instead of the query heads, so that tiles, state, softmax "
-            "and merge change with the product.");
+            "the warps divide the keys instead of the query heads, so tiles, state, softmax and "
+            "merge change with the product.");

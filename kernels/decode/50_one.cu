@@ -1,10 +1,10 @@
 // 50_one
-// Idea: one thread block an SM, with a tile of twice the keys and 8 warps. As many bytes are on
-//       their way as with two blocks, in half as many shares: fewer heads are cut, in fewer parts.
+// Idea: one thread block per SM, with tiles of twice the keys and 8 warps. As many bytes are in
+// flight as with two thread blocks, in half as many ranges: fewer heads are split.
 //
 // Tile              up to 8 queries of a group x 128 keys, 8 warps
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   128 heads of equal length are no longer cut in two: no merge, 2 us of 130.
+// Expected effect   128 heads of equal length are no longer split in two: no merge, 2 us of 130.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -19,42 +19,44 @@ namespace {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
-  static constexpr int kWarps = Bc / 16, kHeads = 8;  // rows and columns of an mma
+  static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
   static constexpr int kPairBytes = 2 * kTileBytes;  // K and V
-  static constexpr int kPlaces = 2 * kHeads;
-  static constexpr int kPart = D + 32;    // floats of a place: O and the log-sum-exp
-  static constexpr int kPitch = D + 4;    // of O in shared memory, against conflicts
-  static constexpr float kSlack = 8;      // P is at most 2^kSlack
-  static constexpr int kLanes = D / 4;    // that merge a head, 16 bytes each
-  static constexpr int kMerged = 16;      // parts that are on their way at a time
-  static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
-  static constexpr int kStateFloats = kWarps * kHeads * kPitch;
+  // A thread block has slots for the first and the last head of its range of tiles.
+  static constexpr int kSlots = 2 * kRows;
+  static constexpr int kSlotFloats = D + 32;  // floats of a slot: O, the log-sum-exp
+  static constexpr int kPitch = D + 4;        // floats per row of O in shared memory
+  static constexpr float kSlack = 8;          // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
+  static constexpr int kMerged = 16;          // splits in flight per iteration of the merge
+  static constexpr int kBlocksPerSm = 1;      // shared memory has no room for two
+  static constexpr int kStateFloats = kWarps * kRows * kPitch;
   static constexpr std::size_t kSharedBytes =
-      kStages * kPairBytes + (kStateFloats + kWarps * kHeads * 2) * sizeof(float);
-  static constexpr int kChunks = D / 8;                 // 16-byte chunks of a row
-  static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies at a time
-  static constexpr int kCopyRows = kWarps * kWarpRows;  // and a thread block
-  static_assert(Bc / kWarps <= 32, "a lane looks up a row at most");
+      kStages * kPairBytes + (kStateFloats + kWarps * kRows * 2) * sizeof(float);
+  static constexpr int kChunks = D / 8;                 // 16-byte chunks per row
+  static constexpr int kWarpRows = 32 / kChunks;        // rows that a warp copies per pass
+  static constexpr int kCopyRows = kWarps * kWarpRows;  // rows copied per pass
+  static_assert(Bc / kWarps <= 32, "a lane looks up at most one row");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   // The columns of O that a lane merges.
   struct alignas(16) Columns {
-    float of[4] = {};
+    float x[4] = {};
   };
 
-  // What a warp has of its keys: O transposed, and of two query heads a lane a reference near the
+  // A warp's state for its keys: O transposed and, per lane for two rows of Q, a reference near the
   // maximum and the lane's sum.
   struct State {
     float o[D / 16][4] = {};
-    float max[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
   };
 
-  // A head of K and V and its tiles, counted over all heads of the batch; a key.
+  // A tile: its batch entry, head of K and V and first key; the length of the head, the range of
+  // its tiles among those of all heads, and the thread blocks that compute it.
   struct Position {
-    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0, first_share = 0,
-        last_share = 0;
+    int entry = 0, head = 0, length = 0, begin = 0, end = 0, key = 0;
+    int first_block = 0, last_block = 0;
   };
 
   __device__ static int length_of(const fa::DecodeParameters& in, int entry) {
@@ -63,70 +65,70 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   }
 
   __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
-    return (length_of(in, entry) + Bc - 1) / Bc * (in.heads / in.group);
+    return (length_of(in, entry) + Bc - 1) / Bc * (in.rows / in.group_rows);
   }
 
-  // Of all heads of the batch.
-  __device__ static int all_tiles(const fa::DecodeParameters& in) {
+  // The number of tiles of all heads of the batch.
+  __device__ static int total_tiles(const fa::DecodeParameters& in) {
     int tiles = 0;
     for (int entry = threadIdx.x % 32; entry < in.batch; entry += 32) tiles += tiles_of(in, entry);
     return __reduce_add_sync(0xffffffff, tiles);
   }
 
-  // No share is empty: a replayed launch may have fewer tiles than thread blocks.
-  __device__ static int shares_of(int all) { return min(static_cast<int>(gridDim.x), all); }
+  // Thread blocks with a tile: a replayed launch may have fewer tiles than thread blocks.
+  __device__ static int active_blocks(int total) { return min(static_cast<int>(gridDim.x), total); }
 
-  // All tiles are divided evenly: where a share begins, and whose a tile is.
-  __device__ static int share_begin(int all, int share) {
-    const int shares = shares_of(all);
-    return all / shares * share + all % shares * share / shares;
+  // The tiles are divided evenly: the first tile of a thread block, the thread block of a tile.
+  __device__ static int first_tile(int total, int block) {
+    const int blocks = active_blocks(total);
+    return total / blocks * block + total % blocks * block / blocks;
   }
-  __device__ static int share_of(int all, int tile) {
-    return static_cast<int>(((tile + int64_t{1}) * shares_of(all) - 1) / all);
+  __device__ static int block_of(int total, int tile) {
+    return static_cast<int>(((tile + int64_t{1}) * active_blocks(total) - 1) / total);
   }
 
-  // Where a tile lies. The lanes look at an entry each, and add up the tiles of those before.
-  __device__ static Position position_of(const fa::DecodeParameters& in, int all, int tile) {
+  // Finds a tile: each lane counts the tiles of a batch entry, and a prefix sum adds them.
+  __device__ static Position locate_tile(const fa::DecodeParameters& in, int total, int tile) {
     const int lane = threadIdx.x % 32;
     for (int base = 0, before = 0;; base += 32) {
-      int upto = tiles_of(in, base + lane);  // with the lanes below
+      int prefix = tiles_of(in, base + lane);  // inclusive, over the lanes
 #pragma unroll
       for (int offset = 1; offset < 32; offset *= 2) {
-        const int below = __shfl_up_sync(0xffffffff, upto, offset);
-        if (lane >= offset) upto += below;
+        const int below = __shfl_up_sync(0xffffffff, prefix, offset);
+        if (lane >= offset) prefix += below;
       }
-      const unsigned behind = __ballot_sync(0xffffffff, before + upto > tile);
-      if (behind != 0) {
-        const int own = __ffs(static_cast<int>(behind)) - 1;
+      const unsigned beyond = __ballot_sync(0xffffffff, before + prefix > tile);
+      if (beyond != 0) {
+        const int found = __ffs(static_cast<int>(beyond)) - 1;
         Position at;
-        at.entry = base + own;
+        at.entry = base + found;
         at.length = length_of(in, at.entry);
         const int tiles = (at.length + Bc - 1) / Bc;
-        before += __shfl_sync(0xffffffff, upto, own) - tiles * (in.heads / in.group);
+        before += __shfl_sync(0xffffffff, prefix, found) - tiles * (in.rows / in.group_rows);
         at.head = (tile - before) / tiles;
         at.begin = before + at.head * tiles;
         at.end = at.begin + tiles;
         at.key = (tile - at.begin) * Bc;
-        at.first_share = share_of(all, at.begin);
-        at.last_share = share_of(all, at.end - 1);
+        at.first_block = block_of(total, at.begin);
+        at.last_block = block_of(total, at.end - 1);
         return at;
       }
-      before += __shfl_sync(0xffffffff, upto, 31);
+      before += __shfl_sync(0xffffffff, prefix, 31);
     }
   }
 
-  __device__ static int64_t first_query(const fa::DecodeParameters& in, const Position& at) {
-    return int64_t{at.entry} * in.heads + at.head * in.group;
+  __device__ static int64_t first_row(const fa::DecodeParameters& in, const Position& at) {
+    return int64_t{at.entry} * in.rows + at.head * in.group_rows;
   }
 
-  // Entries without a key: zeros and -infinity.
+  // Stores zeros and -infinity for batch entries without a key.
   __device__ static void store_empty(const fa::DecodeParameters& in) {
     for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
       if (length_of(in, entry) > 0) continue;
-      const int64_t query = int64_t{entry} * in.heads;
-      for (int i = threadIdx.x; i < in.heads * D; i += blockDim.x) in.O[query * D + i] = half{};
-      for (int i = threadIdx.x; in.LSE != nullptr && i < in.heads; i += blockDim.x)
-        in.LSE[query + i] = -INFINITY;
+      const int64_t q_row = int64_t{entry} * in.rows;
+      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x) in.O[q_row * D + i] = half{};
+      for (int i = threadIdx.x; in.LSE != nullptr && i < in.rows; i += blockDim.x)
+        in.LSE[q_row + i] = -INFINITY;
     }
   }
 
@@ -141,36 +143,37 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }
 
-  // Of the rows of a tile that the warp copies, kWarpRows at a time, the one that is `i`.
-  __device__ static int row_of(int i) {
+  // The i-th row of a tile that this warp copies, kWarpRows rows at a time.
+  __device__ static int copied_row(int i) {
     const int warp = threadIdx.x / 32;
     return i / kWarpRows * kCopyRows + warp * kWarpRows + i % kWarpRows;
   }
 
-  // Where a key lies: its page and its row there.
-  struct Place {
+  // The page of a key, and its row in the page.
+  struct PageRow {
     int page = 0, row = 0;
   };
 
-  // Looks up the rows that the warp will copy, one a lane. Without pages an entry is one page.
-  __device__ static Place look_up(const fa::DecodeParameters& in, const Position& at) {
+  // Each lane looks up a row that the warp will copy. Without pages a batch entry is one page.
+  __device__ static PageRow look_up_row(const fa::DecodeParameters& in, const Position& at) {
     const int64_t table = int64_t{at.entry} * ((in.seq_kv + in.page - 1) >> in.page_bits);
-    const int key = at.key + row_of(threadIdx.x % 32);
-    Place place{at.entry, static_cast<int>(key & ((1u << in.page_bits) - 1))};
+    const int key = at.key + copied_row(threadIdx.x % 32);
+    PageRow page_row{at.entry, static_cast<int>(key & ((1u << in.page_bits) - 1))};
     if (in.page_table != nullptr && key < at.length)
-      place.page = in.page_table[table + (key >> in.page_bits)];
-    return place;
+      page_row.page = in.page_table[table + (key >> in.page_bits)];
+    return page_row;
   }
 
-  // Starts the copies of a K and a V tile; rows behind the length become zeros.
+  // Starts the copies of a K and a V tile; rows from the length on become zeros.
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
-                                    const Position& at, const Place& place) {
-    const int chunk = threadIdx.x % kChunks, kv_heads = in.heads / in.group;
-    const int64_t own = ((int64_t{place.page} * kv_heads + at.head) * in.page + place.row) * D;
+                                    const Position& at, const PageRow& page_row) {
+    const int chunk = threadIdx.x % kChunks, kv_heads = in.rows / in.group_rows;
+    const int64_t looked_up =
+        ((int64_t{page_row.page} * kv_heads + at.head) * in.page + page_row.row) * D;
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
-      const int source = i * kWarpRows + threadIdx.x % 32 / kChunks;  // row_of(source) is row
-      const int64_t first = __shfl_sync(0xffffffff, own, source);
+      const int source = i * kWarpRows + threadIdx.x % 32 / kChunks;  // copied_row(source) is row
+      const int64_t first = __shfl_sync(0xffffffff, looked_up, source);
       const int64_t element = at.key + row < at.length ? first + chunk * 8 : 0;
       const int bytes = at.key + row < at.length ? 16 : 0;
       cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
@@ -178,13 +181,13 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // The B operand of K Q^T: columns are query heads, those that there are.
-  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int heads) {
-    const int head = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+  // The B operand of K Q^T: rows of Q are its columns, zeros from `rows` on.
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int rows) {
+    const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i)
       q[i / 2][i % 2] =
-          head < heads ? *reinterpret_cast<const uint32_t*>(Q + head * D + i * 8 + column) : 0;
+          row < rows ? *reinterpret_cast<const uint32_t*>(Q + row * D + i * 8 + column) : 0;
   }
 
   // S = K Q^T of the warp's 16 keys.
@@ -197,12 +200,12 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // Hides the keys that a query does not see.
-  __device__ static void mask(float (&S)[4], int rows) {
+  // Masks the keys that a query does not see.
+  __device__ static void mask(float (&S)[4], int keys) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (key + i / 2 * 8 >= rows) S[i] = -INFINITY;
+      if (key + i / 2 * 8 >= keys) S[i] = -INFINITY;
   }
 
   // Raises the references that a score exceeds by too much, and rescales the state to them.
@@ -214,10 +217,10 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 #pragma unroll
       for (int offset = 4; offset < 32; offset *= 2)
         top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, offset));
-      const bool above = fmaf(top, scale_log2, -state.max[r]) > kSlack;
-      const float new_max = above ? top * scale_log2 : state.max[r];
-      alpha[r] = ex2_approx(state.max[r] - new_max);
-      state.max[r] = new_max;
+      const bool above = fmaf(top, scale_log2, -state.reference[r]) > kSlack;
+      const float raised = above ? top * scale_log2 : state.reference[r];
+      alpha[r] = ex2_approx(state.reference[r] - raised);
+      state.reference[r] = raised;
       state.sum[r] *= alpha[r];
     }
 #pragma unroll
@@ -226,15 +229,15 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       for (int i = 0; i < 4; ++i) state.o[m][i] *= alpha[i % 2];
   }
 
-  // Online softmax of the warp's keys: P = 2^(scale_log2 S - max) as the B operand of V^T P.
+  // Online softmax of the warp's keys: P = 2^(scale_log2 S - reference) as the B operand of V^T P.
   __device__ static void softmax(uint32_t (&P)[2], float (&S)[4], State& state, float scale_log2) {
-    const float above[] = {fmaf(fmaxf(S[0], S[2]), scale_log2, -state.max[0]),
-                           fmaf(fmaxf(S[1], S[3]), scale_log2, -state.max[1])};
-    if (__any_sync(0xffffffff, fmaxf(above[0], above[1]) > kSlack)) raise(state, S, scale_log2);
+    const float excess[] = {fmaf(fmaxf(S[0], S[2]), scale_log2, -state.reference[0]),
+                            fmaf(fmaxf(S[1], S[3]), scale_log2, -state.reference[1])};
+    if (__any_sync(0xffffffff, fmaxf(excess[0], excess[1]) > kSlack)) raise(state, S, scale_log2);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      S[r] = ex2_approx(fmaf(S[r], scale_log2, -state.max[r]));
-      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -state.max[r]));
+      S[r] = ex2_approx(fmaf(S[r], scale_log2, -state.reference[r]));
+      S[r + 2] = ex2_approx(fmaf(S[r + 2], scale_log2, -state.reference[r]));
       state.sum[r] += S[r] + S[r + 2];
     }
 #pragma unroll
@@ -254,20 +257,20 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // What 16 keys add to the state; those from `rows` on are hidden.
+  // Adds 16 keys to the state; keys from `keys` on are masked.
   __device__ static void compute_keys(State& state, const uint32_t (&q)[D / 16][2],
-                                      float scale_log2, uint32_t k, uint32_t v, int rows) {
+                                      float scale_log2, uint32_t k, uint32_t v, int keys) {
     float S[4] = {};
     uint32_t P[2];
     multiply_qk(S, q, k);
-    if (rows < 16) mask(S, rows);
+    if (keys < 16) mask(S, keys);
     softmax(P, S, state, scale_log2);
     multiply_pv(state, P, v);
   }
 
-  // Leaves the warp's state in shared memory: O [head][column], maximum and sum of each head.
+  // Stores the warp's state in shared memory: O [row][column], reference and sum of each row.
   __device__ static void share_state(float* O, float* statistics, const State& state) {
-    const int lane = threadIdx.x % 32, head = lane % 4 * 2, row = lane / 4;
+    const int lane = threadIdx.x % 32, row = lane % 4 * 2, column = lane / 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float sum = state.sum[r];
@@ -276,174 +279,174 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         sum += __shfl_xor_sync(0xffffffff, sum, offset);
 #pragma unroll
       for (int i = 0; i < D / 8; ++i)
-        O[(head + r) * kPitch + i * 8 + row] = state.o[i / 2][i % 2 * 2 + r];
-      if (row == 0) statistics[(head + r) * 2] = state.max[r];
-      if (row == 0) statistics[(head + r) * 2 + 1] = sum;
+        O[(row + r) * kPitch + i * 8 + column] = state.o[i / 2][i % 2 * 2 + r];
+      if (column == 0) statistics[(row + r) * 2] = state.reference[r];
+      if (column == 0) statistics[(row + r) * 2 + 1] = sum;
     }
   }
 
-  // Where a share leaves O and the log-sum-exp of a head: the second half of its places is for the
-  // head that begins within it.
-  __device__ static float* part_of(const fa::DecodeParameters& in, int share, int first_share,
-                                   int head) {
-    const int place = share == first_share ? kPlaces / 2 + head : head;
-    return in.parts + (int64_t{share} * kPlaces + place) * kPart;
+  // The slot of a thread block for O and the log-sum-exp of a row of Q. The second half of its
+  // slots is for the head that begins within its range.
+  __device__ static float* slot_of(const fa::DecodeParameters& in, int block, int first_block,
+                                   int row) {
+    const int slot = block == first_block ? kSlots / 2 + row : row;
+    return in.partials + (int64_t{block} * kSlots + slot) * kSlotFloats;
   }
 
-  // A warp: adds up the states of a query head, and writes O / sum and the log-sum-exp, of a head
-  // in a single share as the result, of others as a part.
-  __device__ static void store_head(const fa::DecodeParameters& in, const float* states,
-                                    const float* statistics, int64_t query, float* part,
-                                    bool whole) {
+  // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
+  // a partial result if several thread blocks compute the head.
+  __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
+                                   const float* statistics, int64_t q_row, float* partial,
+                                   bool whole) {
     const int lane = threadIdx.x % 32;
     float max = -1e30f, sum = 0.f, weight[kWarps];
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[w * kHeads * 2]);
+    for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[w * kRows * 2]);
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
-      weight[w] = ex2_approx(statistics[w * kHeads * 2] - max);
-      sum += weight[w] * statistics[w * kHeads * 2 + 1];
+      weight[w] = ex2_approx(statistics[w * kRows * 2] - max);
+      sum += weight[w] * statistics[w * kRows * 2 + 1];
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
-    if (lane == 0 && !whole) part[D] = LSE;
-    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[query] = LSE * kLn2;
+    if (lane == 0 && !whole) partial[D] = LSE;
+    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[q_row] = LSE * kLn2;
 #pragma unroll
     for (int c = lane; c < D; c += 32) {
       float o = 0.f;
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[w * kHeads * kPitch + c], o);
-      if (whole) in.O[query * D + c] = __float2half(o * inverse);
-      if (!whole) part[c] = o * inverse;
+      for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[w * kRows * kPitch + c], o);
+      if (whole) in.O[q_row * D + c] = __float2half(o * inverse);
+      if (!whole) partial[c] = o * inverse;
     }
   }
 
-  // The parts of a query head become one: a part weighs 2^(its log-sum-exp).
-  __device__ static void merge_parts(const fa::DecodeParameters& in, const Position& at, int head) {
-    const int64_t query = first_query(in, at) + head;
+  // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
+  __device__ static void merge_splits(const fa::DecodeParameters& in, const Position& at, int row) {
+    const int64_t q_row = first_row(in, at) + row;
     const int lane = threadIdx.x % kLanes;
     Columns o;
     float max = -1e30f, sum = 0.f;
 #pragma unroll 1
-    for (int first = at.first_share; first <= at.last_share; first += kMerged) {
-      Columns part[kMerged];
+    for (int first = at.first_block; first <= at.last_block; first += kMerged) {
+      Columns partial[kMerged];
       float weight[kMerged], alpha = max;
 #pragma unroll
       for (int i = 0; i < kMerged; ++i) {
-        const int share = min(first + i, at.last_share);
-        const float* from = part_of(in, share, at.first_share, head);
-        part[i] = reinterpret_cast<const Columns*>(from)[lane];
-        weight[i] = first + i > share ? -INFINITY : from[D];
+        const int block = min(first + i, at.last_block);
+        const float* from = slot_of(in, block, at.first_block, row);
+        partial[i] = reinterpret_cast<const Columns*>(from)[lane];
+        weight[i] = first + i > block ? -INFINITY : from[D];
       }
 #pragma unroll
       for (int i = 0; i < kMerged; ++i) max = fmaxf(max, weight[i]);
       alpha = ex2_approx(alpha - max);
       sum *= alpha;
 #pragma unroll
-      for (int c = 0; c < 4; ++c) o.of[c] *= alpha;
+      for (int c = 0; c < 4; ++c) o.x[c] *= alpha;
 #pragma unroll
       for (int i = 0; i < kMerged; ++i) {
         weight[i] = ex2_approx(weight[i] - max);
         sum += weight[i];
 #pragma unroll
-        for (int c = 0; c < 4; ++c) o.of[c] = fmaf(weight[i], part[i].of[c], o.of[c]);
+        for (int c = 0; c < 4; ++c) o.x[c] = fmaf(weight[i], partial[i].x[c], o.x[c]);
       }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (in.LSE != nullptr && lane == 0) in.LSE[query] = max * kLn2 + __logf(sum);
+    if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) in.O[query * D + lane * 4 + c] = __float2half(o.of[c] * inverse);
+    for (int c = 0; c < 4; ++c) in.O[q_row * D + lane * 4 + c] = __float2half(o.x[c] * inverse);
   }
 
-  // Stores what each query head has, of the warps' states.
-  __device__ static void store_heads(const fa::DecodeParameters& in, const Position& at,
-                                     const State& state, float* states) {
+  // Stores up to 8 rows of Q from the warps' states.
+  __device__ static void store_rows(const fa::DecodeParameters& in, const Position& at,
+                                    const State& state, float* states) {
     const int warp = threadIdx.x / 32;
-    const int64_t query = first_query(in, at);
-    const bool whole = at.first_share == at.last_share;
+    const int64_t q_row = first_row(in, at);
+    const bool whole = at.first_block == at.last_block;
     float* statistics = states + kStateFloats;
-    share_state(states + warp * kHeads * kPitch, statistics + warp * kHeads * 2, state);
-    __syncthreads();  // all states are there
-    for (int head = warp; head < in.group; head += kWarps)
-      store_head(in, states + head * kPitch, statistics + head * 2, query + head,
-                 part_of(in, blockIdx.x, at.first_share, head), whole);
+    share_state(states + warp * kRows * kPitch, statistics + warp * kRows * 2, state);
+    __syncthreads();  // all states are stored
+    for (int row = warp; row < in.group_rows; row += kWarps)
+      store_row(in, states + row * kPitch, statistics + row * 2, q_row + row,
+                slot_of(in, blockIdx.x, at.first_block, row), whole);
   }
 
-  // Counts a part of a head that is cut: whether it was the last.
-  __device__ static bool count_part(const fa::DecodeParameters& in, const Position& at) {
-    const int others = at.last_share - at.first_share;
-    unsigned* counter = in.counter + at.entry * (in.heads / in.group) + at.head;
-    return others > 0 && atomicInc(counter, others) == others;  // then it is 0 again
+  // Counts a split of a head that several thread blocks compute; true for the last split.
+  __device__ static bool count_split(const fa::DecodeParameters& in, const Position& at) {
+    const int others = at.last_block - at.first_block;
+    unsigned* counter = in.counter + at.entry * (in.rows / in.group_rows) + at.head;
+    return others > 0 && atomicInc(counter, others) == others;  // wraps to 0
   }
 
-  // Merges the parts of the share's first and last head, those of which it left the last one.
-  __device__ static void finish_heads(const fa::DecodeParameters& in, int all, int begin,
+  // Merges the splits of the first and the last head of the range if this block stored the last.
+  __device__ static void finish_heads(const fa::DecodeParameters& in, int total, int begin,
                                       const Position& back, float* states) {
-    const Position front = back.begin > begin ? position_of(in, all, begin) : back;
+    const Position front = back.begin > begin ? locate_tile(in, total, begin) : back;
     int* last = reinterpret_cast<int*>(states);
-    __threadfence();  // the parts are visible before the counts say so
+    __threadfence();  // the splits are visible before they are counted
     __syncthreads();
-    if (threadIdx.x == 0) last[0] = count_part(in, front);
-    if (threadIdx.x == 32) last[1] = back.begin > begin && count_part(in, back);
+    if (threadIdx.x == 0) last[0] = count_split(in, front);
+    if (threadIdx.x == 32) last[1] = back.begin > begin && count_split(in, back);
     __syncthreads();
 #pragma unroll 1
     for (int i = 0; i < 2; ++i) {
       if (!last[i]) continue;
       const Position at = i == 0 ? front : back;
-      __threadfence();  // no part is read before the count
-      for (int head = threadIdx.x / kLanes; head < in.group; head += kWarps * 32 / kLanes)
-        merge_parts(in, at, head);
+      __threadfence();  // no split is read before the count
+      for (int row = threadIdx.x / kLanes; row < in.group_rows; row += kWarps * 32 / kLanes)
+        merge_splits(in, at, row);
     }
   }
 
-  // An even share of the tiles of all heads; each warp computes 16 keys of a tile.
+  // A thread block computes an even range of the tiles of all heads, each warp 16 keys of a tile.
   __device__ static void run(const fa::DecodeParameters& in) {
     extern __shared__ __align__(128) float shared[];
     const uint32_t ring = shared_address(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int all = all_tiles(in), block = static_cast<int>(blockIdx.x);
+    const int total = total_tiles(in), block = static_cast<int>(blockIdx.x);
     float* states = shared + kStages * kPairBytes / 4;
     store_empty(in);
-    if (block >= all) return;  // no tile for this thread block
-    const int begin = share_begin(all, block), end = share_begin(all, block + 1);
+    if (block >= total) return;  // no tile for this thread block
+    const int begin = first_tile(total, block), end = first_tile(total, block + 1);
 
-    // Starts the copy of a tile to its stage; none where there is no such tile.
-    Position at = position_of(in, all, begin), ahead = at;
-    Place place = look_up(in, ahead);
-    const auto load_step = [&](int tile) {
+    // Starts the copy of a tile into its stage, an empty group past the last tile.
+    Position at = locate_tile(in, total, begin), ahead = at;
+    PageRow page_row = look_up_row(in, ahead);
+    const auto load_stage = [&](int tile) {
       if (tile < end) {
         const uint32_t stage = ring + (tile - begin) % kStages * kPairBytes;
-        load_tiles(stage, in, ahead, place);
+        load_tiles(stage, in, ahead, page_row);
         ahead.key += Bc;
-        if (ahead.key >= ahead.length && tile + 1 < end) ahead = position_of(in, all, tile + 1);
-        place = look_up(in, ahead);  // one iteration before it is needed
+        if (ahead.key >= ahead.length && tile + 1 < end) ahead = locate_tile(in, total, tile + 1);
+        page_row = look_up_row(in, ahead);  // one iteration before it is needed
       }
       cp_async_commit();
     };
 #pragma unroll
-    for (int i = 0; i < kStages - 1; ++i) load_step(begin + i);
+    for (int i = 0; i < kStages - 1; ++i) load_stage(begin + i);
 
-    // This lane's ldmatrix addresses in the tiles: K as it lies, V transposed.
+    // This lane's ldmatrix addresses in a stage: K row-major, V transposed.
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
-      const half* Q = in.Q + first_query(in, at) * D;
+      const half* Q = in.Q + first_row(in, at) * D;
       uint32_t q[D / 16][2];
-      load_query(q, Q, in.group);
+      load_query(q, Q, in.group_rows);
       State state;
 #pragma unroll 1
       for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
         cp_async_wait_group<kStages - 2>();
-        __syncthreads();  // the tile has arrived; the last read of the one before
-        load_step(tile + kStages - 1);
+        __syncthreads();  // the tile has arrived; all warps have read the previous one
+        load_stage(tile + kStages - 1);
         const uint32_t stage = ring + (tile - begin) % kStages * kPairBytes;
         compute_keys(state, q, in.scale_log2, stage + k_lane, stage + v_lane,
                      at.length - key - warp * 16);
       }
-      store_heads(in, at, state, states);
-      if (tile < end) at = position_of(in, all, tile);
+      store_rows(in, at, state, states);
+      if (tile < end) at = locate_tile(in, total, tile);
     }
-    finish_heads(in, all, begin, at, states);
+    finish_heads(in, total, begin, at, states);
   }
 };
 
@@ -456,5 +459,5 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(50_one, "47", sm_80, f16, ragged | lse | grouped | lengths | paged,
-        "one thread block an SM: tiles of 128 keys, half as many shares, fewer heads that are cut",
+        "one thread block per SM: tiles of 128 keys, half as many ranges, fewer split heads",
         kInstances, fa::plan_decode_even);

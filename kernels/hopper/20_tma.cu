@@ -5,8 +5,7 @@
 // Tile              Br = 128, Bc = 64 (128 at head_dim 64), 4 warps x 32 rows
 // Shared memory     Q 32 KB + 2 stages of K 16 KB and V 16 KB at head_dim 128
 // Expected effect   no cp.async and no addresses for it, one block barrier per iteration instead of
-//                   two. The tensor cores do the same work in the same order: a few percent at
-//                   most.
+//                   two. The tensor cores do the same work: a few percent at most.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -24,7 +23,7 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, Warps};
   static constexpr int kHeadDim = D;
   static constexpr int kThreads = Warps * 32;
-  static constexpr int kBlocksPerSm = 8 / Warps;  // a thread may then use 255 registers
+  static constexpr int kBlocksPerSm = 8 / Warps;  // so that a thread may use 255 registers
   static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
   static constexpr int kMTiles = Br / (Warps * 16);     // 16-row tiles per warp
   static constexpr int kChunks = D / 8;                 // 16-byte chunks per row

@@ -1,7 +1,7 @@
 // 23_specialized
 // Idea: warp specialization. A producer warpgroup only starts TMA loads and gives up its registers;
-// two consumer warpgroups only compute. Each slot has an "empty" mbarrier beside the "full" one, on
-// which the producer waits before it loads again.
+// two consumer warpgroups only compute. Before the producer loads into a slot again, it waits on
+// the slot's "empty" mbarrier.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows
 // Shared memory     Q 32 KB + 6 slots of 32 KB at head_dim 128

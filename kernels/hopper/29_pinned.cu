@@ -329,17 +329,17 @@ struct Attention {
     if (consumer < 0) {  // the producers: warp 0 for K and V, warp 1 for Q
       registers_release<kProducerRegisters>();
       if (threadIdx.x >= 64 || !elect_one()) return;
-      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x) {
+      for (int round = 0, t = blockIdx.x; t < tile_count(in); ++round, t += gridDim.x) {
         const RowTile tile = tile_at(in, t);
-        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, round % 2);
 #pragma unroll 1
         for (int j = 0; threadIdx.x < 32 && j < tile.key_blocks; ++j)
           load_key_block(in, shared, tile, j, at);
       }
     } else {
       registers_acquire<kRegisters>();
-      for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index, t += gridDim.x)
-        compute_tile(in, shared, tile_at(in, t), consumer, work_index % 2, at);
+      for (int round = 0, t = blockIdx.x; t < tile_count(in); ++round, t += gridDim.x)
+        compute_tile(in, shared, tile_at(in, t), consumer, round % 2, at);
     }
   }
 };

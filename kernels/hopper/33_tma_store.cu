@@ -5,8 +5,8 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows; at
 //                   head_dim 64 three consumers, Br = 192, Bc = 96
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
-// Expected effect   8 stmatrix and a copy per warp replace 32 stores of 4 bytes per thread: a gain
-//                   at short sequences, none at N = 8192.
+// Expected effect   8 stmatrix and a copy per warp replace 32 stores of 4 bytes per thread
+//                   (head_dim 128): a gain at short sequences, none at N = 8192.
 
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -239,9 +239,9 @@ struct Attention {
 
   // One thread gets the next tile number when all warps have read the current one, up to the end.
   __device__ static void schedule_tiles(const fa::TmaParameters& in, const Shared& shared) {
-    for (int work_index = 0, t = blockIdx.x; t < tile_count(in); ++work_index) {
-      mbarrier_wait(shared.tile_empty, work_index % 2 ^ 1);
-      if (work_index > 0) t = gridDim.x + atomicAdd(in.counter, 1);
+    for (int round = 0, t = blockIdx.x; t < tile_count(in); ++round) {
+      mbarrier_wait(shared.tile_empty, round % 2 ^ 1);
+      if (round > 0) t = gridDim.x + atomicAdd(in.counter, 1);
       tile_number() = t;
       mbarrier_arrive(shared.tile_full);
     }
@@ -249,8 +249,8 @@ struct Attention {
     __threadfence();
     if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
   }
-  __device__ static int wait_tile(const Shared& shared, int work_index) {
-    mbarrier_wait(shared.tile_full, work_index % 2);
+  __device__ static int wait_tile(const Shared& shared, int round) {
+    mbarrier_wait(shared.tile_full, round % 2);
     return tile_number();
   }
 
@@ -402,26 +402,25 @@ struct Attention {
       registers_release<kProducerRegisters>();
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return schedule_tiles(in, shared);
-      for (int work_index = 0, t; (t = wait_tile(shared, work_index)) < tile_count(in);
-           ++work_index) {
+      for (int round = 0, t; (t = wait_tile(shared, round)) < tile_count(in); ++round) {
         mbarrier_arrive(shared.tile_empty);
         const RowTile tile = tile_at(in, t);
-        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, round % 2);
 #pragma unroll 1
         for (int j = 0; threadIdx.x < 32 && j < tile.key_blocks; ++j)
           load_key_block(in, shared, tile, j, at);
       }
     } else {
       registers_acquire<kRegisters>();
-      for (int work_index = 0;; ++work_index) {
+      for (int round = 0;; ++round) {
         int t = 0;
         if (threadIdx.x % 32 == 0) {  // the lane that has read the number arrives
-          t = wait_tile(shared, work_index);
+          t = wait_tile(shared, round);
           mbarrier_arrive(shared.tile_empty);
         }
         t = __shfl_sync(0xffffffff, t, 0);
         if (t >= tile_count(in)) break;
-        compute_tile(in, shared, tile_at(in, t), consumer, work_index % 2, at);
+        compute_tile(in, shared, tile_at(in, t), consumer, round % 2, at);
       }
       bulk_wait_read();
     }

@@ -26,8 +26,7 @@ namespace {
 template <int Br, int Bc, int Slots, int D>
 struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
-  static constexpr int kBlocks = 2,
-                       kStride = 64 * kBlocks;  // thread blocks per cluster, rows per turn
+  static constexpr int kBlocks = 2, kStride = 64 * kBlocks;  // blocks per cluster, rows per turn
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
   static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
@@ -245,9 +244,9 @@ struct Attention {
   // One thread gets the next tile number when all warps have read the current one, up to the end.
   __device__ static void schedule_tiles(const fa::TmaParameters& in, const Shared& shared) {
     const int tiles = cluster_rank() == 0 ? tile_count(in) : 0;  // for the cluster
-    for (int work_index = 0, t = blockIdx.x / kBlocks; t < tiles; ++work_index) {
-      mbarrier_wait(shared.tile_empty, work_index % 2 ^ 1);
-      if (work_index > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
+    for (int round = 0, t = blockIdx.x / kBlocks; t < tiles; ++round) {
+      mbarrier_wait(shared.tile_empty, round % 2 ^ 1);
+      if (round > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
       for (int i = 0; i < kBlocks; ++i)
         cluster_send(shared_address(&tile_number()), t, shared.tile_full, i);
     }
@@ -255,8 +254,8 @@ struct Attention {
     __threadfence();
     if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
   }
-  __device__ static int wait_tile(const Shared& shared, int work_index) {
-    cluster_wait(shared.tile_full, work_index % 2);
+  __device__ static int wait_tile(const Shared& shared, int round) {
+    cluster_wait(shared.tile_full, round % 2);
     return tile_number();
   }
 
@@ -414,25 +413,24 @@ struct Attention {
       registers_release<kProducerRegisters>();
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return schedule_tiles(in, shared);
-      for (int work_index = 0, t; (t = wait_tile(shared, work_index)) < tile_count(in);
-           ++work_index) {
+      for (int round = 0, t; (t = wait_tile(shared, round)) < tile_count(in); ++round) {
         cluster_arrive(shared.tile_empty, 0);
         const RowTile tile = tile_at(in, t, 0);
-        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, round % 2);
 #pragma unroll 1
         for (int j = 0; threadIdx.x < 32 && j < tile.loads; ++j)
           load_key_block(in, shared, tile, j, at);
       }
     } else {
       registers_acquire<kRegisters>();
-      for (int work_index = 0;; ++work_index) {
+      for (int round = 0;; ++round) {
         int t = 0;
-        if (threadIdx.x % 32 == 0) t = wait_tile(shared, work_index);
+        if (threadIdx.x % 32 == 0) t = wait_tile(shared, round);
         t = __shfl_sync(0xffffffff, t, 0);
         if (t >= tile_count(in)) break;
         if (threadIdx.x % 32 == 0)
           cluster_arrive(shared.tile_empty, 0);  // the lane that has read it
-        compute_tile(in, shared, tile_at(in, t, consumer), consumer, work_index % 2, at);
+        compute_tile(in, shared, tile_at(in, t, consumer), consumer, round % 2, at);
       }
       bulk_wait_read();
       cluster_sync();  // the other block may still arrive at barriers of this block

@@ -26,8 +26,7 @@ namespace {
 template <int Br, int Bc, int Slots, int D>
 struct Attention {
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
-  static constexpr int kBlocks = 2,
-                       kStride = 64 * kBlocks;  // thread blocks per cluster, rows per turn
+  static constexpr int kBlocks = 2, kStride = 64 * kBlocks;  // blocks per cluster, rows per turn
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
   static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
@@ -223,7 +222,7 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return (in.seq_q + kBlocks * Br - 1) / (kBlocks * Br) * in.heads;
   }
-  // A decoded tile: head, head of K and V, end of the cluster's rows; is_tile is 0 behind the last.
+  // A decoded tile: head, head of K and V, end of the cluster's rows; is_tile is 0 past the last.
   struct alignas(16) ScheduledTile {
     int head, kv_head, end, is_tile;
   };
@@ -252,9 +251,9 @@ struct Attention {
   // One thread gets the next tile number when all warps have read the current tile, up to the end.
   __device__ static void schedule_tiles(const fa::TmaParameters& in, const Shared& shared) {
     const int tiles = cluster_rank() == 0 ? tile_count(in) : 0;  // for the cluster
-    for (int work_index = 0, t = blockIdx.x / kBlocks; t < tiles; ++work_index) {
-      mbarrier_wait(shared.tile_empty, work_index % 2 ^ 1);
-      if (work_index > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
+    for (int round = 0, t = blockIdx.x / kBlocks; t < tiles; ++round) {
+      mbarrier_wait(shared.tile_empty, round % 2 ^ 1);
+      if (round > 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
       const ScheduledTile tile = divide(in, t);
       const int4 bits = {tile.head, tile.kv_head, tile.end, tile.is_tile};
       for (int i = 0; i < kBlocks; ++i)
@@ -264,8 +263,8 @@ struct Attention {
     __threadfence();
     if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
   }
-  __device__ static ScheduledTile wait_tile(const Shared& shared, int work_index) {
-    cluster_wait(shared.tile_full, work_index % 2);
+  __device__ static ScheduledTile wait_tile(const Shared& shared, int round) {
+    cluster_wait(shared.tile_full, round % 2);
     return next_tile();
   }
 
@@ -424,25 +423,25 @@ struct Attention {
       if (threadIdx.x >= 96 || !elect_one()) return;
       if (threadIdx.x >= 64) return schedule_tiles(in, shared);
       ScheduledTile next;
-      for (int work_index = 0; (next = wait_tile(shared, work_index)).is_tile; ++work_index) {
+      for (int round = 0; (next = wait_tile(shared, round)).is_tile; ++round) {
         cluster_arrive(shared.tile_empty, 0);
         const RowTile tile = tile_at(in, next, 0);
-        if (threadIdx.x >= 32) load_query(in, shared, tile, work_index % 2);
+        if (threadIdx.x >= 32) load_query(in, shared, tile, round % 2);
 #pragma unroll 1
         for (int j = 0; threadIdx.x < 32 && j < tile.loads; ++j)
           load_key_block(in, shared, tile, j, at);
       }
     } else {
       registers_acquire<kRegisters>();
-      for (int work_index = 0;; ++work_index) {
+      for (int round = 0;; ++round) {
         ScheduledTile next = {};
-        if (threadIdx.x % 32 == 0) next = wait_tile(shared, work_index);
+        if (threadIdx.x % 32 == 0) next = wait_tile(shared, round);
         next = {__shfl_sync(0xffffffff, next.head, 0), __shfl_sync(0xffffffff, next.kv_head, 0),
                 __shfl_sync(0xffffffff, next.end, 0), __shfl_sync(0xffffffff, next.is_tile, 0)};
         if (!next.is_tile) break;
         if (threadIdx.x % 32 == 0)
           cluster_arrive(shared.tile_empty, 0);  // the lane that has read it
-        compute_tile(in, shared, tile_at(in, next, consumer), consumer, work_index % 2, at);
+        compute_tile(in, shared, tile_at(in, next, consumer), consumer, round % 2, at);
       }
       bulk_wait_read();
       cluster_sync();  // the other block may still arrive at barriers of this block

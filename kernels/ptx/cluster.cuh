@@ -1,4 +1,4 @@
-// Clusters: thread blocks that run at the same time on SMs near each other and reach each other's
+// Clusters: thread blocks that run at the same time on SMs of one GPC and can access each other's
 // shared memory.
 #pragma once
 
@@ -6,20 +6,20 @@
 
 #include <cstdint>
 
-/// The place of the thread block in its cluster. PTX ISA: "%cluster_ctarank".
+/// The rank of the thread block in its cluster. PTX ISA: "%cluster_ctarank".
 __device__ __forceinline__ int cluster_rank() {
   int rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
 
-/// Waits until all threads of the cluster that have not ended are here; orders their accesses to
-/// shared memory. PTX ISA: "barrier.cluster".
+/// Waits for all threads of the cluster that have not exited; orders their accesses to shared
+/// memory. PTX ISA: "barrier.cluster".
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
 
-/// The same place in the shared memory of block `rank`. PTX ISA: "mapa".
+/// The address of the same location in the shared memory of block `rank`. PTX ISA: "mapa".
 __device__ __forceinline__ uint32_t cluster_address(uint32_t shared, int rank) {
   uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared), "r"(rank));
@@ -27,18 +27,18 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t shared, int rank) {
 }
 
 /// Arrives at the barrier of block `rank` with the default scope, .cta. With .release.cluster the
-/// thread would first wait for all its accesses to global memory. The narrow scope suffices where
-/// block `rank` waits there only to overwrite what this thread has read, and the arrival depends on
-/// the values read, by a branch on them or by a wait for the wgmma that use them: then the store
-/// depends on the read, which so cannot return its value. PTX ISA: "mbarrier.arrive",
-/// "No-Thin-Air".
+/// thread would first wait for all its accesses to global memory. The narrow scope suffices if
+/// block `rank` waits only to overwrite what this thread has read, and if the arrival depends on
+/// the values read: by a branch on them, or by a wait for the wgmma that use them. The later store
+/// then depends on the read, so the read cannot return the value stored. PTX ISA:
+/// "mbarrier.arrive", "No-Thin-Air".
 __device__ __forceinline__ void cluster_arrive(uint32_t barrier, int rank) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address(barrier, rank))
                : "memory");
 }
 
-/// Writes `value` in block `rank` and arrives at its barrier: who waits there with cluster_wait()
-/// may read it. PTX ISA: "st", "mbarrier.arrive".
+/// Stores `value` in block `rank` and arrives at a barrier there. A thread that waits with
+/// cluster_wait() may read the value. PTX ISA: "st", "mbarrier.arrive".
 __device__ __forceinline__ void cluster_send(uint32_t shared, int value, uint32_t barrier,
                                              int rank) {
   asm volatile(
@@ -60,7 +60,8 @@ __device__ __forceinline__ void cluster_send(uint32_t shared, int4 value, uint32
       : "memory");
 }
 
-/// mbarrier_wait() for what another block of the cluster has written. PTX ISA: "mbarrier.try_wait".
+/// mbarrier_wait() for data that another block of the cluster has stored. PTX ISA:
+/// "mbarrier.try_wait".
 __device__ __forceinline__ void cluster_wait(uint32_t barrier, int parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
@@ -70,8 +71,8 @@ __device__ __forceinline__ void cluster_wait(uint32_t barrier, int parity) {
       : "memory");
 }
 
-/// tma_load() to the same place, and for the same barrier, in each block of the cluster whose bit
-/// is set in `ranks`. PTX ISA: "cp.async.bulk.tensor".
+/// tma_load() to the same address and the same barrier in each block of the cluster whose bit is
+/// set in `ranks`. PTX ISA: "cp.async.bulk.tensor".
 __device__ __forceinline__ void tma_load_multicast(uint32_t shared, const CUtensorMap& map, int c0,
                                                    int c1, int c2, int c3, uint32_t barrier,
                                                    uint16_t ranks) {

@@ -1,15 +1,15 @@
-// cp.async: copies from global to shared memory that bypass registers and run in the background.
+// cp.async: asynchronous copies from global to shared memory that bypass registers.
 #pragma once
 
 #include <cstdint>
 
-/// Starts a 16-byte copy; .cg keeps it out of L1. Both addresses 16-byte aligned.
+/// Starts a 16-byte copy; .cg bypasses the L1. Both addresses are 16-byte aligned.
 /// PTX ISA: "cp.async".
 __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
-/// The same, but reads only the first `bytes` of the 16; zeros are written for the others.
+/// Starts a 16-byte copy that reads only the first `bytes` bytes and writes zeros for the others.
 __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
                "r"(bytes)

@@ -16,8 +16,8 @@ __device__ __forceinline__ void unpack(float (&x)[8], const uint4& bits) {
   }
 }
 
-/// Eight halves of shared memory as floats, 16-byte aligned. nvcc splits a load of uint4 that is
-/// only unpacked; this one stays one instruction (PTX ISA: "ld").
+/// Eight halves of shared memory as floats, 16-byte aligned. nvcc would split a uint4 load whose
+/// value is only unpacked; the asm is one instruction (PTX ISA: "ld").
 __device__ __forceinline__ void load_shared_halves(float (&x)[8], const half* pointer) {
   uint4 bits;
   asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"

@@ -1,15 +1,15 @@
-// Programmatic dependent launch: a launch that its plan lets begin early may have thread blocks on
-// the SMs before the launch ahead of it in the stream has ended.
+// Programmatic dependent launch: thread blocks of a launch may start before the previous launch of
+// the stream has ended (Launch::early). The names are those of CUTLASS.
 #pragma once
 
-/// Once all thread blocks have called this or have ended, those of the next launch may begin. PTX
-/// ISA: "griddepcontrol.launch_dependents".
-__device__ __forceinline__ void launch_next() {
+/// When all thread blocks have called this or have ended, thread blocks of the next launch may
+/// start. PTX ISA: "griddepcontrol.launch_dependents".
+__device__ __forceinline__ void launch_dependent_grids() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-/// Waits until all launches ahead have ended and what they wrote can be read. PTX ISA:
+/// Waits until all previous launches have ended and their stores are visible. PTX ISA:
 /// "griddepcontrol.wait".
-__device__ __forceinline__ void wait_for_last() {
+__device__ __forceinline__ void wait_on_dependent_grids() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }

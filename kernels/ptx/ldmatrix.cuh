@@ -4,7 +4,7 @@
 #include <cstdint>
 
 // Lanes 8i..8i+7 give the row addresses (16 bytes each) of tile i; after the load lane l holds, of
-// tile i in r[i], row l / 4, columns 2(l % 4) and 2(l % 4) + 1. With .trans each tile arrives
+// tile i in r[i], row l / 4, columns 2(l % 4) and 2(l % 4) + 1. With .trans each tile is
 // transposed: lane l holds column l / 4. PTX ISA: "ldmatrix".
 
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&r)[4], uint32_t row_address) {

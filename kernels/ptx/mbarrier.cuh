@@ -1,21 +1,21 @@
 // mbarrier: barriers in shared memory that count arrivals and, for the TMA, bytes.
-// Addresses are in the shared window; a phase is complete when no arrivals and no bytes are
+// Addresses are in the shared window. A phase is complete when no arrivals and no bytes are
 // pending.
 #pragma once
 
 #include <cstdint>
 
-/// Sets up a barrier whose phases end after `arrivals` arrivals. PTX ISA: "mbarrier.init".
+/// Initializes a barrier whose phases end after `arrivals` arrivals. PTX ISA: "mbarrier.init".
 __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/// Makes the set-up visible to the TMA and to the cluster; a block barrier must follow.
+/// Makes the initialization visible to the TMA and to the cluster; a block barrier must follow.
 __device__ __forceinline__ void mbarrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/// Arrives, and adds the bytes that copies will bring to this phase. PTX ISA:
+/// Arrives, and adds `bytes` to the bytes of copies that this phase waits for. PTX ISA:
 /// "mbarrier.arrive.expect_tx".
 __device__ __forceinline__ void mbarrier_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-/// D += A B. Lane l holds, with g = l / 4 and t = l % 4 (two halves a register, low half first):
+/// D += A B. Lane l holds, with g = l / 4 and t = l % 4 (two halves per register, low half first):
 ///   A: a[0] = (g, 2t..), a[1] = (g+8, 2t..), a[2] = (g, 2t+8..), a[3] = (g+8, 2t+8..)
 ///   B: b0 = (k = 2t.., n = g), b1 = (k = 2t+8.., n = g)
 ///   D: d[0] = (g, 2t), d[1] = (g, 2t+1), d[2] = (g+8, 2t), d[3] = (g+8, 2t+1)

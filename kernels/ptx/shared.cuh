@@ -1,4 +1,4 @@
-// Shared memory: its addresses, and loads of a width that the compiler does not change.
+// Shared memory: addresses, and loads whose width the compiler keeps.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
 }
 
 /// Four adjacent floats, 16-byte aligned, in one instruction (PTX ISA: "ld"). nvcc splits a float4
-/// into four loads and merges loads later: not always all four, and not the same ones in every run.
-/// A value of 128 bits stays one load.
+/// into four loads and later merges some of them, which differ from build to build. A value of 128
+/// bits stays one load.
 __device__ __forceinline__ float4 load_shared_v4(const float* pointer) {
   __extension__ using Bits = unsigned __int128;
   Bits bits;

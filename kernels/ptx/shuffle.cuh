@@ -16,8 +16,8 @@ __device__ __forceinline__ float warp_sum(float x) {
   return x;
 }
 
-/// The largest x of four adjacent lanes, in each of them: those that hold a row of an accumulator
-/// of mma.sync or wgmma.
+/// The largest x of four adjacent lanes, in each of them: the lanes that hold a row of an mma.sync
+/// or wgmma accumulator.
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));

@@ -1,4 +1,4 @@
-// TMA: one thread asks for a box of a tensor, the copy engine brings it to shared memory and counts
+// TMA: one thread requests a box of a tensor; the TMA unit copies it to shared memory and counts
 // its bytes on an mbarrier.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-/// Starts the copy of the box at (c0, c1, c2, c3), innermost first, to shared memory. What lies
-/// outside the tensor arrives as zeros and is counted. PTX ISA: "cp.async.bulk.tensor".
+/// Starts the copy of the box at (c0, c1, c2, c3), innermost first, to shared memory. Elements
+/// outside the tensor are filled with zeros and counted. PTX ISA: "cp.async.bulk.tensor".
 __device__ __forceinline__ void tma_load(uint32_t shared, const CUtensorMap& map, int c0, int c1,
                                          int c2, int c3, uint32_t barrier) {
   asm volatile(
@@ -17,8 +17,8 @@ __device__ __forceinline__ void tma_load(uint32_t shared, const CUtensorMap& map
       : "memory");
 }
 
-/// Starts the copy of a box from shared memory to the tensor; what lies outside the tensor is not
-/// written. PTX ISA: "cp.async.bulk.tensor".
+/// Starts the copy of a box from shared memory to the tensor; elements outside the tensor
+/// are not written. PTX ISA: "cp.async.bulk.tensor".
 __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t shared, int c0, int c1,
                                           int c2, int c3) {
   asm volatile(
@@ -28,7 +28,7 @@ __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t share
       : "memory");
 }
 
-/// Closes the group of all bulk stores this thread started since its last commit. PTX ISA:
+/// Closes the group of all bulk stores that this thread started since its last commit. PTX ISA:
 /// "cp.async.bulk.commit_group".
 __device__ __forceinline__ void bulk_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");

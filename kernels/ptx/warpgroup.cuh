@@ -1,16 +1,15 @@
-// What warps of different roles need: registers to give and take, barriers of their own, one
-// leader.
+// For warp specialization: registers that move between warpgroups, named barriers, an elected lane.
 #pragma once
 
 #include <cstdint>
 
-/// The warpgroup gives registers back, down to `Registers` a thread. PTX ISA: "setmaxnreg".
+/// The warpgroup releases registers, down to `Registers` per thread. PTX ISA: "setmaxnreg".
 template <int Registers>
 __device__ __forceinline__ void registers_release() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-/// The warpgroup takes registers, up to `Registers` a thread; waits until they are there.
+/// The warpgroup acquires registers, up to `Registers` per thread; waits until they are free.
 template <int Registers>
 __device__ __forceinline__ void registers_acquire() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));

@@ -1,5 +1,6 @@
-// wgmma: a warpgroup (four warps) multiplies in the background. B comes from shared memory, A from
-// there or from registers; FP32 accumulate. Between fence and wait nobody may touch the registers.
+// wgmma: a warpgroup (four warps) multiplies asynchronously. B is in shared memory, A in shared
+// memory or in registers; FP32 accumulate. Between fence and wait no thread may access the
+// registers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ __device__ __forceinline__ void wgmma_commit() {
 }
 
 /// Keeps accesses to these registers on their side of the call, since the compiler does not look
-/// inside an asm. It is no instruction.
+/// inside an asm. It emits no instruction.
 __device__ __forceinline__ void wgmma_tie(float& d) {
   asm volatile("" : "+f"(d)::"memory");
 }
@@ -26,7 +27,7 @@ __device__ __forceinline__ void wgmma_tie(T (&d)[N]) {
 }
 
 /// Waits until at most `Pending` of the newest groups are unfinished. `done` are the accumulators
-/// of the others: no access to them moves above the wait. PTX ISA: "wgmma.wait_group".
+/// of the finished groups: no access to them moves above the wait. PTX ISA: "wgmma.wait_group".
 template <int Pending, class... Accumulators>
 __device__ __forceinline__ void wgmma_wait(Accumulators&... done) {
   static_assert(sizeof...(done) > 0, "a wait without accumulators orders no access to them");
@@ -35,7 +36,7 @@ __device__ __forceinline__ void wgmma_wait(Accumulators&... done) {
 }
 
 /// Descriptor of a tile in panels of 64 columns, 128-byte swizzle; the address is a multiple of
-/// 1024. `panel_bytes` is the distance of two panels; the unit looks at it only where the columns
+/// 1024. `panel_bytes` is the distance of two panels; it is used only where the columns
 /// are n (wgmma_transposed). Plus 2 is the next 16 columns of a panel, plus 128 the next 16 rows.
 /// PTX ISA: "Matrix descriptor format".
 __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel_bytes) {
@@ -75,7 +76,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel
 
 // wgmma m64nNk16 for N columns of B; a0 to a5 are the operand numbers after the accumulators.
 //   wgmma(d, a, b, accumulate): D (+)= A B, k runs along the rows of both tiles in memory
-//   wgmma_transposed(d, a, b, accumulate): the same with k down the rows of B, as V lies in memory
+//   wgmma_transposed(d, a, b, accumulate): the same with k down the rows of B, as V is stored
 // Lane l of warp w holds, with g = 16 w + l / 4 and t = l % 4,
 //   D: d[4j] = (g, 8j + 2t), d[4j+1] = (g, 8j + 2t + 1), d[4j+2] and d[4j+3] = (g + 8, the same)
 //   A in registers, two halves each: a[0] = (g, 2t..), a[1] = (g + 8, 2t..),

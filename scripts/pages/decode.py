@@ -45,7 +45,7 @@ def decode_table(site: Site, page: Path, name: str, id: str) -> str:
     parent = site.catalogue.find(rung.parent)
     peers = tried_peers(results)
     lines = [line(results, rung, parent, problem, roof, peers) for problem in problems]
-    heads = [*SHAPE, "µs", f"{id}, GB/s spaced / back to back", "of read bandwidth"]
+    heads = [*SHAPE, "µs", f"{id}, GB/s", "of read bandwidth"]
     heads += [parent.id if parent else "parent", *short_names(peers), "of the best peer"]
     return markdown_table(heads, lines) + source_line(results, None)
 
@@ -115,7 +115,7 @@ def line(
     return [
         *shape_cells(problem),
         digits(1e3 * milliseconds(row)),
-        f"{digits(own)} / {text(row.gbs_back_to_back)}",
+        digits(own),
         f"{100 * own / roof:.0f} %" if roof else NOTHING,
         text(gbs(parent_row)),
         *(text(gbs(peer)) for peer in peers),
@@ -145,11 +145,11 @@ def shape_cells(problem: Problem) -> list[str]:
 
 
 def milliseconds(row: Row) -> float:
-    return float(row.data["time_ms"]["median"])
+    return row.ms
 
 
 def gbs(row: Row | None) -> float | None:
-    return None if row is None or row.data.get("gbs") is None else float(row.data["gbs"])
+    return row.gbs if row else None
 
 
 def text(value: float | None) -> str:

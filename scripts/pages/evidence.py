@@ -122,8 +122,11 @@ NCU_COLUMNS = {
     "load sectors": (("global_load_sectors",), ("global_copy_sectors", "global_load_sectors")),
     "store sectors": (("global_store_sectors",), ("global_store_sectors",)),
     "wavefronts of `wgmma`": (("wgmma_wavefronts",), ("wgmma_wavefronts",)),
-    "of loads": (("shared_load_wavefronts",), ("ldmatrix_wavefronts", "shared_load_wavefronts")),
-    "of stores": (
+    "wavefronts of loads": (
+        ("shared_load_wavefronts",),
+        ("ldmatrix_wavefronts", "shared_load_wavefronts"),
+    ),
+    "wavefronts of stores": (
         ("shared_store_wavefronts",),
         ("stmatrix_wavefronts", "shared_store_wavefronts"),
     ),
@@ -151,7 +154,8 @@ def profiled(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[st
 
 
 def ncu_table(site: Site, page: Path, name: str) -> str:
-    """Machine / hardware, at the same problem: h200/NAME.json and vm/counts.json, where NAME is ncu."""
+    """Machine / hardware, at the same problem: h200/NAME.json and vm/counts.json, where NAME is ncu.
+    Kernels and counts without a difference are named below the table."""
 
     def take(profile: Any) -> tuple[Problem, str, Any]:
         device, counters = profile["device"]["name"], profiled(profile["rows"])
@@ -164,18 +168,24 @@ def ncu_table(site: Site, page: Path, name: str) -> str:
         for row in site.results(f"vm/{name.replace('ncu', 'counts')}").rows
         if replace(row.problem, cache="", dtype=problem.dtype) == problem
     }
-    lines = []
+    rows: dict[str, list[str]] = {}
     for (id, variant), measured in counters.items():
         if (id, variant) not in counted:
             what = f"{id} {variant} at {problem.label}, which is not what was counted"
             raise LadderError(f"{path.name}: profiled {what}")
-        cells = [
+        rows[f"{id} {variant}"] = [
             deviation(count_sum(counted[id, variant], keys), count_sum(measured, names))
             for names, keys in NCU_COLUMNS.values()
         ]
-        lines.append([f"{id} {variant}", *cells])
-    table = markdown_table(["machine against hardware", *NCU_COLUMNS], lines)
-    return f"{table}\n{device}, {shape_of(problem)}.\n"
+    same = [kernel for kernel, cells in rows.items() if set(cells) <= {"equal", NOTHING}]
+    columns = list(zip(NCU_COLUMNS, *rows.values(), strict=True))
+    shown = [at for at, cells in enumerate(columns) if not set(cells[1:]) <= {"equal", NOTHING}]
+    head = ["machine against hardware", *(columns[at][0] for at in shown)]
+    lines = [[kernel, *(cells[at] for at in shown)] for kernel, cells in rows.items() if kernel not in same]
+    equal = [column[0] for at, column in enumerate(columns) if at not in shown]
+    others = f" Equal in all kernels: {', '.join(equal)}." if equal else ""
+    others += f" Equal in all counts: {', '.join(same)}." if same else ""
+    return f"{markdown_table(head, lines)}\n{device}, {shape_of(problem)}.{others}\n"
 
 
 def shape_of(problem: Problem) -> str:

@@ -77,7 +77,7 @@ def source_line(results: Results, problem: Problem | None) -> str:
     return f"\n{results.gpu}{shape}; {policy}; `{ladder.source_text(results)}`.\n"
 
 
-OF_LIMIT = "% of limit, spaced / back to back"
+OF_LIMIT = "% of limit"
 
 
 def limit_cells(measured: limits.Limits | None, rung: Rung | None, row: Row | None) -> list[str]:
@@ -85,7 +85,7 @@ def limit_cells(measured: limits.Limits | None, rung: Rung | None, row: Row | No
     if measured is None:
         return []
     share = limits.share_of(measured, rung.family, row) if rung else None
-    return [share.text if share else NOTHING]
+    return [f"{100 * share:.0f} %" if share else NOTHING]
 
 
 def ladder_row(site: Site, page: Path, results: Results, problem: Problem, rung: Rung) -> list[str]:
@@ -292,7 +292,7 @@ def tune_table(site: Site, page: Path, name: str, id: str, problem_text: str) ->
         used = row.data.get("resources") or {}
         tile = row.variant if row.ablation else f"{row.variant} (its own)"
         if row.is_timed:
-            speed = [FIELDS["ms"][1](row.data["time_ms"]["median"]), rate(row), share(results, row, best)]
+            speed = [FIELDS["ms"][1](row.ms), rate(row), share(results, row, best)]
         else:
             speed = [row.status, "", ""]
         cells = [tile, *speed]
@@ -424,7 +424,7 @@ def compared_name(site: Site, id: str) -> str:
 def rates_table(site: Site, page: Path, name: str, problem_text: str, ids: str) -> str:
     """A few rungs and peers at one problem, with the circumstances."""
     problem = parse_problem(problem_text)
-    fields = ("tflops", "tflops_back_to_back", "clock_mhz", "power_w")
+    fields = ("tflops_spaced", "tflops_back_to_back", "clock_mhz", "power_w")
     lines = []
     for id in ids.split(","):
         try:
@@ -440,7 +440,7 @@ def rates_table(site: Site, page: Path, name: str, problem_text: str, ids: str) 
     )
 
 
-SPREAD_RATES = {"tflops": "TFLOPS, spaced", "tflops_back_to_back": "back to back"}
+SPREAD_RATES = {"tflops_spaced": "TFLOPS, spaced", "tflops_back_to_back": "back to back"}
 
 
 def spread_table(site: Site, page: Path, name: str, problem_text: str, ids: str) -> str:

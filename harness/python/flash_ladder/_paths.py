@@ -34,6 +34,7 @@ def ptx_folder() -> Path:
 
 
 def measurements() -> list[Path]:
-    """The result files of the card that `rung="best"` was measured on."""
+    """The result files of the card that `rung="best"` was measured on: runs, and single files."""
     folder = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results" / "h200"
-    return [folder / name for name in ("ladder.json", "fp32.json", "decode.json")]
+    runs = sorted((folder / "ladder").glob("*.json"))
+    return [*runs, folder / "fp32.json", folder / "decode.json"]

@@ -24,7 +24,7 @@ def row(rung: str, ms: float, seq: int, **changes: Any) -> dict[str, Any]:
         "dtype": "float16",
     }
     made = {"kind": "rung", "id": rung, "status": "ok", "ablation": False}
-    made |= {"problem": problem, "time_ms": {"median": ms}} | changes
+    made |= {"problem": problem, "time_ms": {"median": ms, "back_to_back": 10 - ms}} | changes
     return made
 
 
@@ -42,7 +42,8 @@ ROWS = [
 @pytest.fixture
 def measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "ladder.json"
-    file.write_text(json.dumps({"rows": ROWS}))
+    policy = {"l2_back_to_back": "as the launch before left it"}
+    file.write_text(json.dumps({"policy": policy, "rows": ROWS}))
     monkeypatch.setattr(_paths, "measurements", lambda: [file])
     _best.measured.cache_clear()
     yield
@@ -57,6 +58,24 @@ def problem(seq: int, dtype: str = "float16") -> Problem:
 def test_the_nearest_measured_problem_decides() -> None:
     assert list(_best.candidates(problem(600)))[:2] == ["06", "29"]
     assert list(_best.candidates(problem(9000)))[:2] == ["29", "06"]
+
+
+def test_runs_are_averaged_and_cold_launches_without_gaps_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / "run1.json", tmp_path / "run2.json"]
+    policy = {"l2_back_to_back": "copies of K and V in turn"}
+    for file, slow in zip(files, ("06", "29"), strict=True):
+        # Without gaps 29 takes 9 ms in both runs, 06 takes 9.5 and 1.
+        rows = [row("29", 1.0, 512), row("06", 0.5 if slow == "06" else 9.0, 512)]
+        file.write_text(json.dumps({"policy": policy, "rows": rows}))
+    monkeypatch.setattr(_paths, "measurements", lambda: files)
+    _best.measured.cache_clear()
+    assert list(_best.candidates(problem(512)))[:2] == ["06", "29"]
+    monkeypatch.setattr(_paths, "measurements", lambda: files[:1])
+    _best.measured.cache_clear()
+    assert list(_best.candidates(problem(512)))[:2] == ["29", "06"]
+    _best.measured.cache_clear()
 
 
 @pytest.mark.usefixtures("measurements")

@@ -121,7 +121,7 @@ class Refusals(FileCase):
     def test_measured_files_stay(self) -> None:
         """A committed measurement is of another device: no option writes over it."""
         measured = self.folder / "ladder.json"
-        shutil.copy(SOURCE / "plots" / "results" / "h200" / "ladder.json", measured)
+        shutil.copy(SOURCE / "plots/results/h200/ladder/card1_run1.json", measured)
         before = measured.read_bytes()
         for words in ((*RUN, "--output"), (*RUN, "--trace"), (*RUN, "--json"),
                       ("explain", "06", "--seq", 128, "--save")):  # fmt: skip

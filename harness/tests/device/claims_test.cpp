@@ -131,21 +131,6 @@ TEST_CASE("11 does the work of 10 in another order") {
   }
 }
 
-TEST_CASE("12 does the work of 11 with one barrier per iteration, where 11 has two") {
-  for (const int dim : {64, 128}) {
-    const Problem problem = square(kSeq, dim, kHeads);
-    const Counts before = count("11", problem), after = count("12", problem);
-    CHECK(before.ldmatrix == after.ldmatrix);
-    CHECK(before.global_copy == after.global_copy);
-    for (const auto which : {CountClass::kTensor, CountClass::kExp, CountClass::kShuffle}) {
-      CHECK(before.of(which) == after.of(which));
-    }
-    const std::uint64_t blocks = kSeq / (dim == 128 ? 64 : 128), warps = kHeads * kSeq / 32;
-    CHECK(executed("11", problem, "bar.sync") == 2 * warps * blocks);
-    CHECK(executed("12", problem, "bar.sync") == warps * blocks);
-  }
-}
-
 TEST_CASE(
     "tensor instructions, bytes and sectors equal their closed forms in every Ampere instance") {
   for (const Rung& rung : catalogue()) {

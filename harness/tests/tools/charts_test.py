@@ -166,7 +166,7 @@ class RunsTest(DrawingTest):
             for word in ("means of 10 runs on 2 cards, 95 % intervals", "Synthetic GPU", "a note"):
                 self.assertIn(word, words, name)
             if name.startswith(("progression", "seq_len")):
-                self.assertIn("Means of the runs' medians", words, name)
+                self.assertIn("Means of the runs", words, name)
                 self.assertNotIn("Median of the launches", words, name)
 
     def error_bars(self, name: str, results: ladder.Results, catalogue: ladder.Catalogue) -> list:
@@ -175,8 +175,8 @@ class RunsTest(DrawingTest):
         figure = chart.draw(results, catalogue, MAIN, "")
         self.addCleanup(style.plt.close, figure)
         bars = [each for each in figure.axes[0].containers if hasattr(each, "has_xerr")]
-        (ends,) = zip(*(bar.lines[2] for bar in bars))
-        return [sorted(x for x, _ in each.get_segments()[0]) for each in ends]
+        ends = [line.get_segments()[0] for bar in bars for line in bar.lines[2]]
+        return [sorted(x for x, _ in each) for each in ends]
 
     def test_error_bars_are_the_intervals(self) -> None:
         results, catalogue = of_runs(self.folder, 7)
@@ -195,8 +195,7 @@ class RunsTest(DrawingTest):
 
     def test_a_chart_of_parents_has_none_of_a_single_run(self) -> None:
         results, catalogue = of_runs(self.folder, 7)
-        with self.assertRaises(ValueError):  # nothing to unpack
-            self.error_bars("parent", results.runs[0], catalogue)
+        self.assertEqual(self.error_bars("parent", results.runs[0], catalogue), [])
 
 
 class StatusTest(support.FolderTest):

@@ -243,10 +243,15 @@ class LimitsTest(DocsTest):
     def test_status_in_the_list_of_chapters(self) -> None:
         readme = self.write("") or self.read("README.md")
         self.assertIn("| 01 | not measured |", readme)
-        self.put("plots/results/h200/ladder.json", self.read("plots/results/synthetic/ladder.json"))
+        document = json.loads(self.read("plots/results/synthetic/ladder.json"))
+        self.put("plots/results/h200/ladder.json", json.dumps(document))
         self.write("")
-        self.assertIn("| 01 | step |", self.read("README.md"))
-        self.assertIn("| 02 | flat |", self.read("README.md"))
+        self.assertIn("| 01 | not measured |", self.read("README.md"))  # a single run
+        (self.folder / "plots/results/h200/ladder.json").unlink()
+        synthetic.write_runs(self.folder / "plots/results/h200/ladder", document)
+        self.write("")
+        self.assertIn("| 01 | faster |", self.read("README.md"))
+        self.assertIn("| 02 | faster |", self.read("README.md"))
 
     def test_a_rung_newer_than_the_file(self) -> None:
         document = json.loads(self.read("plots/results/synthetic/ladder.json"))
@@ -260,6 +265,118 @@ class LimitsTest(DocsTest):
         self.assertIn("The rate is not measured yet<!-- ", text)
         self.assertIn("The step is not measured yet<!-- ", text)
         self.assertIn("03 -->\nnot measured yet\n<!-- /table -->", text)
+
+
+class RunsTest(DocsTest):
+    """Tables and numbers of a folder of runs, in which 03 is as fast as 02 and 02 is not as 01."""
+
+    FLAT, FASTER = "synthetic/ladder 03 tflops / 02", "synthetic/ladder 02 tflops / 01@64x128w4"
+
+    def setUp(self) -> None:
+        super().setUp()
+        file = self.folder / "plots/results/synthetic/ladder.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
+        file.unlink()
+        speed = {row["problem"]["seq_q"]: row["tflops"] for row in document["rows"] if row["id"] == "02"}
+        for row in document["rows"]:
+            if row["id"] == "03":
+                row |= synthetic.faster(row, speed[row["problem"]["seq_q"]] / row["tflops"])
+        self.set = file.with_suffix("")
+        synthetic.write_runs(self.set, document)
+        self.put("README.md", "")
+        self.docs("--write")
+
+    def check(self, text: str) -> tuple[int, list[str]]:
+        """(exit code, messages) of a page that is up to date."""
+        self.put("docs/page.md", text)
+        self.docs("--write")
+        code, said = self.docs("--check")
+        return code, said.splitlines()
+
+    def test_a_ratio_that_may_be_one_says_so(self) -> None:
+        self.assertEqual(self.check(f"It is 1.00<!-- {self.FLAT} flat --> of it.\n"), (0, []))
+        for sign, number in (("/", r"1\.00"), ("%", r"[+−]0\.\d %")):
+            key = self.FLAT.replace("/ 02", f"{sign} 02")
+            code, (line,) = self.check(f"It is ?<!-- {key} --> of it.\n")
+            self.assertEqual(code, 1)
+            self.assertIn(f"docs.py: docs/page.md: '{key}' is ", line)
+            self.assertRegex(line, r"from 0\.99\d\d to 1\.00\d\d with 95 % .* \(10 runs on 2 cards\)")
+            self.assertIn("contains 1: end the key with the word flat", line)
+            self.assertRegex(self.read("docs/page.md"), f"^It is {number}<!-- ")
+
+    def test_a_ratio_that_is_not_one_does_not_say_flat(self) -> None:
+        self.assertEqual(self.check(f"It is ?<!-- {self.FASTER} --> of it.\n"), (0, []))
+        self.assertIn("It is 1.25<!-- ", self.read("docs/page.md"))
+        code, (line,) = self.check(f"It is ?<!-- {self.FASTER} flat --> of it.\n")
+        self.assertEqual(code, 1)
+        self.assertIn(f"'{self.FASTER} flat' is 1.25", line)
+        self.assertIn("excludes 1: take the word flat out of the key", line)
+
+    def test_a_small_difference_shows(self) -> None:
+        """1.003 would be 1.00."""
+        key = "synthetic/ladder 03 1024 tflops / 02 1024"
+        for path in self.set.iterdir():
+            whole = json.loads(path.read_text(encoding="utf-8"))
+            for row in whole["rows"]:
+                if row["id"] == "03":
+                    row |= synthetic.faster(row, 1.003)
+            path.write_text(json.dumps(whole), encoding="utf-8")
+        self.assertEqual(self.check(f"It is ?<!-- {key} --> of it.\n"), (0, []))
+        self.assertRegex(self.read("docs/page.md"), r"^It is 1\.00[2-4]<!-- ")
+
+    def test_rows_of_two_problems(self) -> None:
+        key = "synthetic/ladder 02 8192 ms / 02 1024"
+        self.assertEqual(self.check(f"It is ?<!-- {key} --> of it.\n"), (0, []))
+
+    def test_what_does_not_vary_is_neither(self) -> None:
+        key = "synthetic/ladder 02 8192 clock_mhz / 01"
+        self.assertEqual(self.check(f"It is ?<!-- {key} --> of it.\n"), (0, []))
+        self.assertIn("It is 1.00<!-- ", self.read("docs/page.md"))
+
+    def test_a_single_file_needs_no_word(self) -> None:
+        self.put("plots/results/other/ladder.json", (self.set / "card1_run1.json").read_text())
+        for flat in ("", " flat"):
+            key = self.FLAT.replace("synthetic", "other") + flat
+            self.assertEqual(self.check(f"It is ?<!-- {key} --> of it.\n"), (0, []))
+
+    def test_tables_have_means_and_margins(self) -> None:
+        table = "<!-- table:ladder synthetic/ladder 8192 -->\n<!-- /table -->\n"
+        self.assertEqual(self.check(table), (0, []))
+        text = self.read("docs/page.md")
+        margin = r"\d\.\d+ ± \d\.\d+"
+        self.assertRegex(text, rf"03 kvpipe\]\(03_kvpipe.md\) \| \d+ \| \d\d.\d ± 0.\d % \| [+−]{margin} % against 02 \|")
+        self.assertRegex(text, r"02 swizzle\].* ± 0\.\d % against 01 \| \+2\d\.\d ± 0\.\d % against 01 \|")
+        self.assertIn("| 100 % |", text)  # FlashAttention-2 of itself
+        self.assertIn("means of 10 runs on 2 cards, 95 % intervals, spaced launches", text)
+        self.assertIn("`plots/results/synthetic/ladder, commit 000000000`", text)
+
+    def test_a_row_that_failed_once_has_no_number(self) -> None:
+        path = self.set / "card2_run3.json"
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        for row in whole["rows"]:
+            if row["id"] == "03":
+                row |= {"status": "error", "reason": "no", "time_ms": None, "tflops": None}
+        path.write_text(json.dumps(whole), encoding="utf-8")
+        code, _, said = self.numbers(self.FLAT)
+        self.assertEqual(code, 2)
+        self.assertIn("has no time of '03'", said)
+
+    def test_decode_tables(self) -> None:
+        listing = synthetic.catalogue(("ampere",), 2)
+        for rung in listing["rungs"]:
+            rung |= {"family": "decode"}
+        self.put("catalogue.json", json.dumps(listing))
+        rows = []
+        for batch in (16, 1):
+            shape = synthetic.problem(8192) | {"heads": 32, "kv_heads": 8, "seq_q": 1, "batch": batch}
+            rows += [synthetic.timed_row("rung", id, shape, 0.1) for id in ("01", "02")]
+            rows.append(synthetic.timed_row("peer", "fa3", shape, 0.05))
+        synthetic.write_runs(self.set.with_name("decode"), synthetic.document(rows))
+        tables = ("caches synthetic/decode", "decode synthetic/decode 02")
+        self.check("".join(f"<!-- table:{table} -->\n<!-- /table -->\n\n" for table in tables))
+        text = self.read("docs/page.md")
+        self.assertRegex(text, r"\| [+−]0\.\d+ ± 0\.\d+ % against 01 \| .* \| [+−]0\.\d+ ± 0\.\d+ % against 01 \|")
+        self.assertEqual(len(re.findall(r"\| (?:1\.99|2\.00)\d ± 0\.00\d \|\n", text)), 2)
 
 
 class CausalTest(DocsTest):
@@ -477,6 +594,10 @@ class CounterSentencesTest(unittest.TestCase):
         """Percent by which the machine differs, by kernel, of those that have the count."""
         lines = self.page.partition(f"<!-- table:ncu {table} -->\n")[2].partition("\n\n")[0].splitlines()
         heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        if column not in heading:
+            equal = re.findall(r"Equal in all kernels: (.*?)\. ", self.page)
+            self.assertTrue(equal and all(column in names for names in equal), column)
+            return {}
         at = heading.index(column)
         cells = {row[0]: row[at].replace("−", "-").removesuffix(" %") for row in rows if row[at] != "–"}
         return {name: 0 if text == "equal" else float(text) for name, text in cells.items()}
@@ -493,7 +614,7 @@ class CounterSentencesTest(unittest.TestCase):
     def test_those_that_are_open(self) -> None:
         self.assertEqual(self.beyond("ncu", "load sectors", 0), [])
         self.assertEqual(self.beyond("ncu", "store sectors", 0), [])
-        (less,) = self.of("ncu", "of stores", "a6")
+        (less,) = self.of("ncu", "wavefronts of stores", "a6")
         self.assertEqual(round(-100 / less, -1), 100)
         self.assertIn("stores of a6 to shared memory the hardware repeats one in a hundred", self.sentences)
 
@@ -502,29 +623,30 @@ class CounterSentencesTest(unittest.TestCase):
             return round(-min(self.of("ncu", column, *ids)))
 
         self.assertIn(
-            f"up to {fewer('of loads', '21')} % fewer loads than the hardware in 21,"
-            f" {fewer('of loads', '34', '35')} % in 34 and 35, {fewer('of loads', '29')} % in 29,"
-            f" {fewer('of loads', '27', '28')} % in 27 and 28, and {fewer('of stores', '33')} to"
-            f" {fewer('of stores', '35')} % fewer stores in 33 and 35, {fewer('of stores', '32')} % in 32.",
+            f"up to {fewer('wavefronts of loads', '21')} % fewer loads than the hardware in 21,"
+            f" {fewer('wavefronts of loads', '34', '35')} % in 34 and 35, {fewer('wavefronts of loads', '29')} % in 29,"
+            f" {fewer('wavefronts of loads', '27', '28')} % in 27 and 28, and {fewer('wavefronts of stores', '33')} to"
+            f" {fewer('wavefronts of stores', '35')} % fewer stores in 33 and 35, {fewer('wavefronts of stores', '32')} % in 32.",
             self.sentences,
         )
-        with_wgmma = {name.split()[0] for name in self.differences("ncu", "wavefronts of `wgmma`")}
-        self.assertLessEqual(set(self.beyond("ncu", "of loads", 0.3)), with_wgmma)
+        profile = json.loads((support.REPOSITORY / "plots/results/h200/ncu.json").read_text("utf-8"))
+        with_wgmma = {row["id"] for row in profile["rows"] if row["counters"].get("wgmma_wavefronts")}
+        self.assertLessEqual(set(self.beyond("ncu", "wavefronts of loads", 0.3)), with_wgmma)
         named = {"21", "27", "28", "29", "34", "35"}
-        self.assertEqual(set(self.beyond("ncu", "of loads", 2.5)) - named, set())
+        self.assertEqual(set(self.beyond("ncu", "wavefronts of loads", 2.5)) - named, set())
         self.assertIn("have a few wavefronts more than the machine counts, at most 0.3 %", self.sentences)
-        self.assertLessEqual(set(self.beyond("ncu", "of stores", 0)) - {"a6"}, with_wgmma)
+        self.assertLessEqual(set(self.beyond("ncu", "wavefronts of stores", 0)) - {"a6"}, with_wgmma)
 
     def test_those_of_rungs_that_decode(self) -> None:
         for column in ("load sectors", "store sectors"):
             self.assertEqual(self.beyond("ncu_decode", column, 0), [])
         self.assertIn("the wavefronts differ by at most 0.04 %, but for two differences", self.sentences)
-        joined = self.beyond("ncu_decode", "of loads", 0.04)
+        joined = self.beyond("ncu_decode", "wavefronts of loads", 0.04)
         self.assertIn("In 46 to 51, but not in 49, ptxas joins two loads", self.sentences)
-        ids = [name.split()[0] for name in self.differences("ncu_decode", "of loads")]
+        ids = [name.split()[0] for name in self.differences("ncu_decode", "wavefronts of loads")]
         expected = [id for id in ids if "46" <= id <= "51" and id != "49"]
         self.assertEqual(joined, expected)
-        self.assertEqual(self.beyond("ncu_decode", "of stores", 0), ["49"])
+        self.assertEqual(self.beyond("ncu_decode", "wavefronts of stores", 0), ["49"])
 
 
 class SingleTest(DocsTest):
@@ -792,8 +914,7 @@ class HopperCountsTest(DocsTest):
         products = 2 * 4 * 1024 * 1024 * 128 // (2 * 16 * 8 * 16)
         off = 100 * (products / (3 * 131072 - 2 * 43_690) - 1)
         self.assertEqual(cells[1], f"\N{MINUS SIGN}{abs(off):.2f} %")
-        self.assertEqual(cells[2], "equal")  # ldmatrix, of both launches
-        self.assertEqual(cells[3], "\N{EN DASH}")  # no cp.async in either
+        self.assertRegex(text, r"Equal in all kernels: `ldmatrix`, `cp.async`, ")
         self.assertEqual(cells[-1], "\N{MINUS SIGN}100.00 %")  # stores that were not counted
         self.assertIn("Synthetic, B=1 H=2 N=1024 D=128.", text)
 
@@ -869,6 +990,18 @@ class ChartTest(DocsTest):
         listing["rungs"][0]["name"] += "_renamed"
         self.put("catalogue.json", json.dumps(listing))
         self.assertIn("was drawn from another catalogue", self.docs("--check")[1])
+
+    def test_charts_of_a_folder_of_runs(self) -> None:
+        file = self.folder / "plots/results/h200/ladder.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
+        file.unlink()
+        self.assertEqual(self.docs("--write")[0], 0)  # nothing to draw
+        synthetic.write_runs(file.with_suffix(""), document)
+        self.assertIn("plots/results/h200/ladder has no charts in docs/assets", self.docs("--check")[1])
+        self.docs("--write")
+        self.assertEqual(self.docs("--check"), (0, ""))
+        synthetic.write_runs(file.with_suffix(""), document, runs=6)
+        self.assertIn("from another version of plots/results/h200/ladder\n", self.docs("--check")[1])
 
     def test_a_drawing_is_not_a_chart(self) -> None:
         self.docs("--write")

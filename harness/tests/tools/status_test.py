@@ -110,6 +110,8 @@ class StatusTest(support.FolderTest):
         self.time("02", 1.0, CACHE | LENGTHS)
         self.time("03", 1.2, CACHE | LENGTHS | {"cache": ladder.E4M3})
         self.assertEqual(self.of("03"), "faster")
+        self.time("04", 1.3, CACHE | LENGTHS)
+        self.assertEqual(self.of("04"), "faster")
 
     def test_first_and_not_measured(self) -> None:
         self.time("01", 100.0)
