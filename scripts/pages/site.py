@@ -119,13 +119,13 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 # Name -> (where the number is, how it is written)
 FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] = {
-    "tflops": (lambda row: row.tflops, digits),
+    "tflops": (lambda row: row.tflops if row.is_timed else None, digits),
     "tflops_spaced": (number_in("tflops"), digits),
     "tflops_back_to_back": (number_in("tflops_back_to_back"), digits),
     "gbs": (lambda row: row.gbs, digits),
     "gbs_back_to_back": (lambda row: row.gbs_back_to_back, digits),
-    "ms": (lambda row: row.ms, digits),
-    "us": (lambda row: 1e3 * row.ms, digits),
+    "ms": (lambda row: row.ms if row.is_timed else None, digits),
+    "us": (lambda row: 1e3 * row.ms if row.is_timed else None, digits),
     "us_back_to_back": (lambda row: scaled(number_in("time_ms", "back_to_back")(row), 1e3), digits),
     "clock_mhz": (number_in("clock_mhz"), "{:.0f}".format),
     "power_w": (number_in("power_w"), "{:.0f}".format),
