@@ -28,11 +28,6 @@ class Work:
         return self.flops / self.bytes
 
 
-def scores_product(n: int, d: int, element: int = 2) -> Work:
-    """Q K^T of one head alone: Q and K read, S written."""
-    return Work(2 * n * n * d, element * (2 * n * d + n * n))
-
-
 def standard(problem: Problem) -> Work:
     """Both products with the softmax between them as separate steps: S written and read, P written
     and read, Q, K, V and O once."""
@@ -56,11 +51,6 @@ def once(problem: Problem) -> Work:
     heads, element = _heads(problem), ELEMENT[problem.dtype]
     elements = 2 * (problem.seq_q + problem.seq_kv) * problem.head_dim
     return Work(_flops(problem), heads * element * elements)
-
-
-def bound(intensity: float, ridge: float) -> str:
-    """What limits work of this intensity on a card with this ridge point."""
-    return "compute" if intensity >= ridge else "memory"
 
 
 def _heads(problem: Problem) -> int:

@@ -16,7 +16,6 @@
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
-#   small    small.json   the same at the shapes of the A10 post: 1x1 and 2x4 heads, N=256 and 1024
 #   decode   decode.json  rungs for new queries against a cache, D=128: one sequence of 1 and of 1024 to
 #                         131072 keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
@@ -33,7 +32,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=limits,ladder,causal,ragged,decode,fp32,small,spread
+SETS=limits,ladder,causal,ragged,decode,fp32,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
 DECODE_PEERS=$ATTENTION_PEERS,flashinfer
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
@@ -206,18 +205,6 @@ measure_fp32() {
     --peers torch_standard
   run_queue
   [[ $FAILED -ne 3 ]] || FAILED=$before
-}
-
-measure_small() {
-  local json single="r['dtype'] == 'float32'" heads mask
-  json="$(file_of "$1" small)"
-  for heads in "--batch 1 --heads 1" "--batch 2 --heads 4"; do
-    for mask in "" --causal; do
-      # shellcheck disable=SC2086 # words
-      bench_rungs "$single${mask:+ and r['causal']}" "$json" $heads $mask --seqs 256,1024 --dim 64 \
-        --rounds 2 --no-ablations --peers $TORCH_PEERS,copy
-    done
-  done
 }
 
 # Spaced launches find the L2 flushed, so a cache that would fit there is read from memory as well.

@@ -21,19 +21,10 @@ runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
   <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
   <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
-  <!-- table:causal FILE ID -->          its causal problems beside the same ones without a mask
-  <!-- table:tune FILE ID PROBLEM -->    one rung at every tile that fa tune swept, fastest in bold
-  <!-- table:occupancy ID DIM SM,SM... --> blocks per SM of every tile and what limits them
   <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
-  <!-- table:small FILE FIELD -->        a field at every problem of the file, a column a kernel
-  <!-- table:rates FILE PROBLEM ID,... -->   spaced, back to back, clock and power of a few
-  <!-- table:spread FILE PROBLEM ID,... -->  rates by the spread of the scores; PROBLEM without any
-  <!-- table:intensity FILE -->          the post's table of Q K^T, with its A100's ridge and ours
-  <!-- table:sass ENTRY,ENTRY... -->     machine instructions in the main loops (scripts/sass.py):
-                                         every step's, and those that a branch can jump over
-  <!-- table:counts ID DIM -->           the virtual machine's counts per m16n8k16 product, which is
-                                         one mma (without tensor cores per 32 scores), and the parent's
-  <!-- table:ncu ncu -->                 these counts against an H200's hardware counters; ncu_decode
+  <!-- table:caches FILE -->             the rungs that decode at the two caches by which steps are told
+  <!-- table:ncu ncu -->                 the virtual machine's counts against an H200's hardware
+                                         counters; ncu_decode
       ... generated ... <!-- /table -->
 
 The key of a number in a sentence is a comment directly behind it; a new number begins as ?:
@@ -104,18 +95,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "cards": results.cards_table,
     "limits": results.limits_table,
     "rung": results.rung_table,
-    "decode": decode.decode_table,
     "caches": decode.caches_table,
-    "causal": results.causal_table,
-    "tune": results.tune_table,
-    "occupancy": results.occupancy_table,
     "memory": results.memory_table,
-    "small": results.small_table,
-    "rates": results.rates_table,
-    "spread": results.spread_table,
-    "intensity": results.intensity_table,
-    "sass": evidence.sass_table,
-    "counts": evidence.counts_table,
     "ncu": evidence.ncu_table,
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""table: markers that explain: machine code, counts of the virtual machine, hardware counters."""
+"""table:ncu, the virtual machine's counts against hardware counters."""
 
 from __future__ import annotations
 
@@ -8,108 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import ladder
-from ladder import LadderError, Problem, Row, read_json
+from ladder import LadderError, Problem, read_json
 
-from pages.numbers import counted_problem, counted_row, grouped, loop_counts
+from pages.numbers import grouped
 from pages.results import markdown_table
-from pages.site import COUNTS, NOTHING, Site
-
-# Those that none of a table's loops has are left out of it.
-SASS_KINDS = ("HMMA", "HGMMA", "LDSM", "LDGSTS", "UTMALDG", "SYNCS", "MUFU", "FFMA", "FMUL")
-SASS_KINDS += ("FADD", "HADD2", "FMNMX", "F2FP", "R2UR")
-
-
-def sass_table(site: Site, page: Path, entries: str) -> str:
-    names = entries.split(",")
-    loops = {name: loop_counts(site, name) for name in names}
-    kinds = [kind for kind in SASS_KINDS if any(kind in all_ for all_, _ in loops.values())]
-    rows = []
-    for name, (all_, behind) in loops.items():
-        total = behind.get("total", 0)
-        skipped = [behind.get(kind, 0) for kind in kinds]
-        always = [all_.get(kind, 0) - skip for kind, skip in zip(kinds, skipped, strict=True)]
-        every_step = all_["total"] - total
-        rows.append([f"`{name}`", *map(str, [*always, every_step - sum(always), every_step])])
-        if total:
-            cells = [*skipped, total - sum(skipped), total]
-            rows.append(["… behind branches", *(str(cell or "") for cell in cells)])
-    return markdown_table(["main loop of", *kinds, "other", "all"], rows)
-
-
-# Heading -> keys whose sum it is.
-COUNT_ROWS = {
-    "`wgmma`": ("wgmma",),
-    "wavefronts of `wgmma`": ("wgmma_wavefronts",),
-    "`ldmatrix`": ("ldmatrix",),
-    "wavefronts of `ldmatrix`": ("ldmatrix_wavefronts",),
-    "of these, bank conflicts": ("ldmatrix_wavefronts", "-ldmatrix_ideal"),
-    "wavefronts of `ld.shared` and `st.shared`": (
-        "shared_load_wavefronts",
-        "shared_store_wavefronts",
-    ),
-    "bank conflicts of `ld.shared`": ("shared_load_wavefronts", "-shared_load_ideal"),
-    "`cp.async`": ("cp_async",),
-    "bulk copies": ("bulk_copy",),
-    "mbarrier operations": ("mbarrier",),
-    "global sectors": (
-        "global_load_sectors",
-        "global_copy_sectors",
-        "global_store_sectors",
-        "bulk_load_sectors",
-        "bulk_store_sectors",
-    ),
-    "float instructions": ("float",),
-    "`ex2`": ("exp",),
-    "shuffles": ("shuffle",),
-    "barriers": ("barrier",),
-    "PTX instructions": ("instructions",),
-}
+from pages.site import NOTHING, Site
 
 
 def count_sum(counts: dict[str, int], keys: tuple[str, ...]) -> int:
     return sum(
         -counts.get(key[1:], 0) if key.startswith("-") else counts.get(key, 0) for key in keys
     )
-
-
-def ratio_text(ratio: float) -> str:
-    return f"{ratio:.2g}" if 0 < ratio < 0.01 else f"{ratio:.3f}"
-
-
-def count_columns(site: Site, id: str, dim: str) -> dict[str, Row]:
-    """The parent, the parent at this tile where the tile changed, the rung."""
-    rung = site.catalogue.find(id)
-    if rung is None:
-        raise LadderError(f"table:counts: the catalogue has no rung '{id}'")
-    results, problem = site.results(COUNTS), counted_problem(site, id, dim)
-    own = counted_row(site, id, dim)
-    columns = {}
-    if rung.parent and (parent := results.counted(rung.parent, problem)):
-        columns[rung.parent] = parent
-        at_tile = results.counted(rung.parent, problem, own.variant)
-        if at_tile and at_tile.variant != parent.variant:
-            columns[f"{rung.parent} at this tile"] = at_tile
-    return {**columns, id: own}
-
-
-def counts_table(site: Site, page: Path, id: str, dim: str) -> str:
-    columns, problem = count_columns(site, id, dim), counted_problem(site, id, dim)
-    counted = [row.data["counts"] for row in columns.values()]
-    heading, units = "for each `mma`", [ladder.products(row) for row in columns.values()]
-    if any("wgmma" in counts for counts in counted):
-        heading = "for each m16n8k16 product"
-    if not units[-1]:
-        heading = "for each 32 scores"
-        units = [problem.batch * problem.heads * problem.seq_q * problem.seq_kv / 32] * len(columns)
-    rows = []
-    for name, keys in COUNT_ROWS.items():
-        sums = [count_sum(counts, keys) for counts in counted]
-        if any(sums):
-            ratios = (value / unit for value, unit in zip(sums, units, strict=True) if unit)
-            rows.append([name, *map(ratio_text, ratios)])
-    table = markdown_table([heading, *columns], rows)
-    return f"{table}\nPTX virtual machine, {problem.label}; `{site.results(COUNTS).name}`.\n"
 
 
 # Heading -> (counters of ncu, counts of the machine), each summed.

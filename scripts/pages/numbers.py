@@ -66,7 +66,7 @@ def number(site: Site, key: str) -> str:
     if words[0] == "counts" and len(words) in (4, 5):
         return count_number(site, *words[1:])
     if words[0] == "sass" and len(words) == 3:
-        return str(loop_counts(site, words[1])[0].get(words[2], 0))
+        return str(loop_counts(site, words[1]).get(words[2], 0))
     if words[0] == "limit" and len(words) == 4:
         return limit_number(site, *words[1:])
     if words[0] == "ridge" and len(words) == 3:
@@ -113,15 +113,13 @@ def limit_number(site: Site, card: str, loop: str, field: str) -> str:
     return LIMIT_FIELDS[field](value)
 
 
-def loop_counts(site: Site, entry: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Instructions by kind, and their "total", in the main loop of an entry point: all of them, and
-    those of them that a branch can jump over."""
+def loop_counts(site: Site, entry: str) -> dict[str, int]:
+    """Instructions by kind, and their "total", in the main loop of an entry point."""
     path = site.results_path("sass")
-    take = itemgetter("entries", "behind_branches")
-    entries, behind = read_json(path, "what scripts/sass.py writes", take)
+    entries = read_json(path, "what scripts/sass.py writes", itemgetter("entries"))
     if entry not in entries:
         raise LadderError(f"{path.name} has no entry point '{entry}'")
-    return entries[entry], behind.get(entry, {})
+    return entries[entry]
 
 
 def counted_problem(site: Site, id: str, dim: str) -> Problem:

@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import intensity
 import ladder
 import limits
-from ladder import LadderError, Problem, Results, Row, Rung, read_json
+from ladder import LadderError, Problem, Results, Row, Rung
 
 from pages.site import (
     FIELDS,
@@ -23,15 +19,10 @@ from pages.site import (
     Site,
     LIMIT_FIELDS,
     digits,
-    find_row,
     limits_of,
     parse_problem,
-    read_field,
     rung_is_missing,
 )
-
-OCCUPANCY = "occupancy"  # fa tune 06 --static --json, for head_dim 64 and 128
-
 
 
 def markdown_table(heads: list[str], rows: Iterable[list[str]], left: int = 1) -> str:
@@ -41,9 +32,9 @@ def markdown_table(heads: list[str], rows: Iterable[list[str]], left: int = 1) -
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
-def rung_link(site: Site, rung: Rung, page: Path, text: str = "") -> str:
+def rung_link(site: Site, rung: Rung, page: Path) -> str:
     target = os.path.relpath(site.root / rung.chapter, page.parent)
-    return f"[{text or rung.title}]({target})"
+    return f"[{rung.title}]({target})"
 
 
 def chapters_table(site: Site, page: Path) -> str:
@@ -235,116 +226,11 @@ def heads_text(problem: Problem) -> str:
     return f"{problem.batch}\N{MULTIPLICATION SIGN}{problem.heads}"
 
 
-def part(row: Row | None, whole: Row | None) -> str:
-    """Share of a time."""
-    if row is None or whole is None:
-        return NOTHING
-    return f"{read_field(row, 'ms') / read_field(whole, 'ms'):.3f}"
-
-
-def causal_table(site: Site, page: Path, name: str, id: str) -> str:
-    results, peers = site.results(name), RUNG_PEERS["float16"]
-    if rung_is_missing(site, results, id):
-        raise NotMeasured
-    problems = sorted({row.problem for row in results.timed() if row.id == id})
-    rows = []
-    for problem in problems:
-        row, whole = results.rung(id, problem), replace(problem, causal=False)
-        if not problem.causal or row is None:
-            continue
-        others = [results.peer(peer, problem) for peer in peers]
-        unmasked = [results.rung(id, whole), *(results.peer(peer, whole) for peer in peers)]
-        rows.append(
-            [
-                str(problem.head_dim),
-                str(problem.seq_q),
-                digits(read_field(row, "ms")),
-                *map(part, [row, *others], unmasked),
-                *map(rate, [row, *others]),
-                share(results, row, others[0]),
-            ]
-        )
-    if not rows:
-        raise LadderError(f"{results.name} has no time of '{id}' at a causal problem")
-    names = short_names(peers)
-    shares = ["of non-causal", *(f"{name}'s" for name in names)]
-    heads = ["D", "N", "ms", *shares, id, *names, f"of {names[0]}"]
-    return markdown_table(heads, rows, left=1) + source_line(results, None)
-
-
-def tile_key(tile: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", tile)))
-
-
-def limit_names(names: list[str] | None) -> str:
-    return " and ".join(names) if names else NOTHING
-
-
-def tune_table(site: Site, page: Path, name: str, id: str, problem_text: str) -> str:
-    results, problem = site.results(name), parse_problem(problem_text)
-    swept = [row for row in results.rows if (row.id, row.problem) == (id, problem)]
-    timed = [row for row in swept if row.is_timed]
-    if not timed:
-        raise LadderError(f"{results.name} has no time of '{id}' at {problem.label}")
-    best = max(timed, key=lambda row: row.tflops)
-    rows = []
-    for row in sorted(swept, key=lambda row: tile_key(row.variant)):
-        used = row.data.get("resources") or {}
-        tile = row.variant if row.ablation else f"{row.variant} (its own)"
-        if row.is_timed:
-            speed = [FIELDS["ms"][1](row.ms), rate(row), share(results, row, best)]
-        else:
-            speed = [row.status, "", ""]
-        cells = [tile, *speed]
-        cells += [str(used.get(key, NOTHING)) for key in ("registers", "spill_bytes")]
-        cells += [f"{used['shared_bytes'] / 1024:.0f}" if used else NOTHING]
-        cells += [str(used.get("blocks_per_sm", NOTHING)), limit_names(used.get("limited_by"))]
-        rows.append([f"**{cell}**" if row is best and cell else cell for cell in cells])
-    heads = ["tile", "ms", "TFLOPS", "of best", "registers", "spilled bytes", "shared KiB"]
-    table = markdown_table([*heads, "blocks per SM", "limited by"], rows)
-    return table + source_line(results, problem)
-
-
-def occupancy_rows(site: Site, id: str, dim: str) -> list[dict[str, Any]]:
-    path = site.results_path(OCCUPANCY)
-
-    def take(document: Any) -> list[dict[str, Any]]:
-        rows = document["rows"]
-        return [row for row in rows if (row["id"], str(row["head_dim"])) == (id, dim)]
-
-    found = read_json(path, "what fa tune --static writes", take)
-    if not found:
-        raise LadderError(f"{path.name} has no rows of '{id}' at head_dim {dim}")
-    return found
-
-
-def occupancy_table(site: Site, page: Path, id: str, dim: str, sms: str) -> str:
-    rows = {(row["variant"], str(row["sm"])): row for row in occupancy_rows(site, id, dim)}
-    wanted = sms.split(",")
-    lines = []
-    for tile in sorted({tile for tile, _ in rows}, key=tile_key):
-        cards = [rows.get((tile, sm)) for sm in wanted]
-        known = [row for row in cards if row]
-        if not known:
-            raise LadderError(f"table:occupancy: no tile of '{id}' is compiled for {sms}")
-        registers = " / ".join(dict.fromkeys(str(row["registers"]) for row in known))
-        cells = [
-            f"{row['blocks_per_sm']}: {limit_names(row['limited_by'])}" if row else NOTHING
-            for row in cards
-        ]
-        lines.append([tile, registers, f"{known[0]['shared_bytes'] / 1024:.0f}", *cells])
-    versions = [f"{sm[:-1]}.{sm[-1]}" for sm in wanted]
-    table = markdown_table(["tile", "registers", "shared KiB", *versions], lines)
-    source = f"computed from the report of ptxas; `plots/results/{OCCUPANCY}.json`"
-    return f"{table}\nHead_dim {dim}, {source}.\n"
-
-
-def who_is(site: Site, page: Path, kind: str, id: str, short: bool = False) -> str:
-    """`short`: a rung's number alone, where a column is narrow."""
+def who_is(site: Site, page: Path, kind: str, id: str) -> str:
     rung = site.catalogue.find(id) if kind == "rung" else None
     if rung is None:
         return ladder.PEER_NAMES.get(id, id)
-    return rung_link(site, rung, page, id if short else "")
+    return rung_link(site, rung, page)
 
 
 def memory_table(site: Site, page: Path, name: str, problem_text: str) -> str:
@@ -371,101 +257,3 @@ def memory_cell(row: Row | None, name: str) -> str:
     if value is not None:
         return FIELDS[name][1](value)
     return "does not fit" if row and name == "ms" else NOTHING
-
-
-def small_table(site: Site, page: Path, name: str, field_name: str) -> str:
-    results = site.results(name)
-    if field_name not in FIELDS:
-        raise LadderError(f"unknown field '{field_name}'; known: {', '.join(FIELDS)}")
-    rows = [row for row in results.timed() if not row.ablation and "matmul" not in row.data]
-    columns = list(dict.fromkeys((row.kind, row.id) for row in rows))
-    lines = []
-    for problem in sorted({row.problem for row in rows}, key=lambda p: (p.causal, p)):
-        here = {(row.kind, row.id): row for row in rows if row.problem == problem}
-        cells = [heads_text(problem), str(problem.seq_q), "causal" if problem.causal else "all"]
-        for who in columns:
-            value = FIELDS[field_name][0](here[who]) if who in here else None
-            cells.append(NOTHING if value is None else FIELDS[field_name][1](value))
-        lines.append(cells)
-    if not lines:
-        raise LadderError(f"{results.name} has no times")
-    heads = [HEADS, "N", "keys", *(who_is(site, page, *who, short=True) for who in columns)]
-    return markdown_table(heads, lines, left=3) + source_line(results, None)
-
-
-# The post's table: lengths and head_dims, and the A100's rate and bandwidth that it divides.
-POST_SHAPES = [(n, d) for d in (64, 128, 256) for n in (256, 2048, 4096)]
-POST_RIDGE = 312e12 / 1555e9
-
-
-def intensity_table(site: Site, page: Path, name: str) -> str:
-    results, problem = site.results(name), Problem.parse(ladder.MAIN_PROBLEM)
-    roof = intensity.ceilings(results, problem)
-    lines = []
-    for n, d in POST_SHAPES:
-        work = intensity.scores_product(n, d)
-        bounds = (intensity.bound(work.intensity, ridge) for ridge in (POST_RIDGE, roof.ridge))
-        amounts = (f"{work.flops / 1e6:.2f} M", f"{work.bytes / 1e3:.1f} K")
-        lines.append([str(n), str(d), *amounts, f"{work.intensity:.0f}", *bounds])
-    heads = ["N", "d", "FLOP", "bytes", "FLOP/byte"]
-    heads += ["the post's A100, ridge 201", f"{results.gpu}, ridge {roof.ridge:.0f}"]
-    source = (
-        f"{results.gpu}: {digits(roof.tflops)} TFLOPS ({roof.arithmetic[0][0]}) over "
-        f"{digits(roof.gbs)} GB/s of {roof.traffic}, both measured; "
-        f"`{ladder.source_text(results)}`.\n"
-    )
-    return f"{markdown_table(heads, lines, left=0)}\n{source}"
-
-
-def compared_name(site: Site, id: str) -> str:
-    return id if site.catalogue.find(id) else short_names([id])[0]
-
-
-def rates_table(site: Site, page: Path, name: str, problem_text: str, ids: str) -> str:
-    """A few rungs and peers at one problem, with the circumstances."""
-    problem = parse_problem(problem_text)
-    fields = ("tflops_spaced", "tflops_back_to_back", "clock_mhz", "power_w")
-    lines = []
-    for id in ids.split(","):
-        try:
-            row = find_row(site, site.results(name), id, problem)
-            cells = [FIELDS[field][1](read_field(row, field)) for field in fields]
-        except NotMeasured as reason:
-            cells = [str(reason), *[NOTHING] * (len(fields) - 1)]
-        lines.append([compared_name(site, id), *cells])
-    dim = f", head_dim {problem.head_dim}" if problem.head_dim != 128 else ""
-    shape = f"at N = {problem.seq_q}{dim}{', causal' if problem.causal else ''}"
-    return markdown_table(
-        [shape, "TFLOPS, spaced", "back to back", "SM clock, MHz", "power, W"], lines
-    )
-
-
-SPREAD_RATES = {"tflops_spaced": "TFLOPS, spaced", "tflops_back_to_back": "back to back"}
-
-
-def spread_table(site: Site, page: Path, name: str, problem_text: str, ids: str) -> str:
-    """Rates of rungs and peers by the spread of the scores, spaced and back to back."""
-    results, plain = site.results(name), parse_problem(problem_text)
-    problems = {row.problem for row in results.timed() if row.problem.plain == plain}
-    columns = sorted(problems, key=lambda problem: (problem.inputs != "normal", problem.spread))
-    if not columns:
-        raise LadderError(f"{results.name} has no time at {plain.label} with any spread")
-    names = [f"{p.spread:g}" if p.inputs == "normal" else p.inputs for p in columns]
-    timed = {row.id for row in results.timed() if row.problem in problems}
-    missing = [compared_name(site, id) for id in ids.split(",") if id not in timed]
-    tables = []
-    for field, title in SPREAD_RATES.items():
-        lines = [
-            [compared_name(site, id), *(spread_cell(site, results, id, p, field) for p in columns)]
-            for id in ids.split(",")
-            if id in timed
-        ]
-        tables.append(markdown_table([f"{title}; spread", *names], lines))
-    note = f"\nNot measured in this run: {', '.join(missing)}.\n" if missing else ""
-    return "\n".join(tables) + note
-
-
-def spread_cell(site: Site, results: Results, id: str, problem: Problem, field: str) -> str:
-    known = site.catalogue.find(id) is not None
-    row = results.rung(id, problem) if known else results.peer(id, problem)
-    return FIELDS[field][1](read_field(row, field)) if row else NOTHING

@@ -130,15 +130,12 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "clock_mhz": (number_in("clock_mhz"), "{:.0f}".format),
     "power_w": (number_in("power_w"), "{:.0f}".format),
     "registers": (number_in("resources", "registers"), "{:.0f}".format),
-    "shared_bytes": (number_in("resources", "shared_bytes"), "{:.0f}".format),
     "spill_bytes": (number_in("resources", "spill_bytes"), "{:.0f}".format),
     "blocks_per_sm": (number_in("resources", "blocks_per_sm"), "{:.0f}".format),
     "peak_gb": (lambda row: scaled(number_in("peak_bytes")(row), 1e-9), digits),
     "ms_launch_1": (launch_ms(0), digits),
     "ms_launch_2": (launch_ms(1), digits),
-    "ms_launch_3": (launch_ms(2), digits),
     "intensity": (intensity.uncached, digits),
-    "intensity_once": (lambda row: intensity.once(row.problem).intensity, digits),
     "gbs_uncached": (lambda row: 1e3 * row.tflops / intensity.uncached(row), digits),
 }
 

@@ -31,6 +31,7 @@ TEST_CASE("a row of computed occupancy is what is in the file") {
   CHECK(json["blocks_allowed"]["shared memory"] == 3);
   CHECK(json["blocks_per_sm"] == 2);
   CHECK(json["limited_by"] == Json::array({"registers"}));
+  CHECK(to_json(from_json<OccupancyRow>(json)) == json);
   const std::vector<OccupancyRow> rows{row, row};
   const Json document = occupancy_document({{"version", "1"}}, rows);
   CHECK(document["kind"] == "occupancy");

@@ -422,7 +422,7 @@ class Compare(CliCase):
         number = r"[\d.]+ \+- [\d.]+"
         self.assertRegex(out, rf"D=128 float16 +{number} +{number} +{number}\n")
         for heading in re.findall(r"TFLOPS measured on [^\n]*", out):
-            self.assertRegex(heading, r"\(plots/results/[\w/.]+, commit \w+\), float16$")
+            self.assertRegex(heading, r"\(plots/results/[\w/.]+(, one of \d+ runs)?, commit \w+\), float16$")
 
     def own_file(self, name: str, factor: float) -> Path:
         document = json.loads((SOURCE / "plots/results/h200/ladder/card1_run1.json").read_text())

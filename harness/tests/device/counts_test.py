@@ -145,8 +145,8 @@ class HardwareTest(unittest.TestCase):
                 share = 0.011  # not explained; a1 to a5 store their tiles in the same way, and none
             if wgmma and self.decodes:
                 share = 0.01  # of the state of a warpgroup
-            few = 15 if self.id_of_kernel == "32" else 4  # not explained
-            self.assertLessEqual(repeated, share * stores + (few if wgmma else 0))
+            few = 4 if wgmma else 0  # not explained
+            self.assertLessEqual(repeated, share * stores + few)
             there = measured["shared_load_wavefronts"]
             joined = own["shared_load_requests"] // 6 if self.decodes else 0
             self.assertLessEqual(loads, there + joined)

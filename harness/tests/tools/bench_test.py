@@ -23,7 +23,7 @@ from pages.site import parse_problem
 
 from ladder import Problem
 
-TABLE = re.compile(r"<!-- table:(ladder|memory|rates) (\S+) (\S+)")
+TABLE = re.compile(r"<!-- table:(ladder|memory) (\S+) (\S+)")
 SCRIPT = support.REPOSITORY / "scripts" / "bench.sh"
 FAMILIES = {"a": "fp32", "0": "ampere", "2": "hopper", "3": "hopper"}
 
@@ -91,14 +91,14 @@ class BenchTest(support.FolderTest):
         return done.returncode, benches_of(log.read_text()), done.stderr
 
     def test_without_a_file_results_go_to_the_folder_of_runs(self) -> None:
-        code, calls, err = self.bench("--sets", "small", named=False)
+        code, calls, err = self.bench("--sets", "fp32", named=False)
         self.assertEqual(code, 0, err)
         folders = {Path(self.option(call, "--json")).parent for call in calls}
         self.assertEqual({folder.parent for folder in folders}, {self.folder / "runs"})
 
     def test_a_folder_of_runs_that_cannot_be_made_is_named(self) -> None:
         (self.folder / "runs").write_text("a file")
-        code, calls, err = self.bench("--sets", "small", named=False)
+        code, calls, err = self.bench("--sets", "fp32", named=False)
         self.assertEqual((code, calls), (3, []))
         self.assertIn("set FA_RUNS_DIR to a folder that can be written", err)
 
@@ -205,17 +205,14 @@ class BenchTest(support.FolderTest):
             afresh = ["--overwrite" in call for call in calls if self.file(call) == name]
             self.assertEqual(afresh, [True] + [False] * (len(afresh) - 1))
 
-    def test_float32_has_files_of_its_own(self) -> None:
-        code, calls, err = self.bench("--sets", "fp32,small")
+    def test_float32_has_a_file_of_its_own(self) -> None:
+        code, calls, err = self.bench("--sets", "fp32")
         self.assertEqual(code, 0, err)
-        self.assertEqual({self.file(call) for call in calls}, {"fp32.json", "small.json"})
-        for file in ("fp32.json", "small.json"):
-            rounds = {self.option(call, "--rounds") for call in calls if self.file(call) == file}
-            self.assertEqual(len(rounds), 1, "a file has one policy")
+        self.assertEqual({self.file(call) for call in calls}, {"fp32.json"})
+        rounds = {self.option(call, "--rounds") for call in calls}
+        self.assertEqual(len(rounds), 1, "a file has one policy")
         for call in calls:
             self.assertFalse(set(self.rungs(call)) & {"01", "02"}, call)
-            if "--causal" in call:
-                self.assertEqual(self.rungs(call), ["a0", "a2"])
         longest = [call for call in calls if "65536" in self.option(call, "--seqs")]
         self.assertEqual([self.rungs(call) for call in longest], [["a0", "a2"], ["none"]])
 
@@ -236,8 +233,8 @@ class BenchTest(support.FolderTest):
         self.assertEqual(seen, plain + others)
 
     def test_a_wrong_row_does_not_stop_the_others_and_is_told_at_the_end(self) -> None:
-        expected = self.bench("--sets", "ladder,small")[1]
-        code, calls, err = self.bench("--sets", "ladder,small", codes="1\n")
+        expected = self.bench("--sets", "ladder,ragged")[1]
+        code, calls, err = self.bench("--sets", "ladder,ragged", codes="1\n")
         self.assertEqual(calls, expected)
         self.assertEqual(code, 1)
         self.assertIn("some rows are not ok", err)
@@ -249,24 +246,24 @@ class BenchTest(support.FolderTest):
         self.assertEqual(self.bench("--sets", "fp32", codes="0\n1\n")[0], 1)
 
     def test_what_the_chapters_quote_of_float32_is_measured(self) -> None:
-        """Every row of h200/fp32 and h200/small that a page names."""
+        """Every row of h200/fp32 that a page names."""
         measured = set()
-        for call in self.bench("--sets", "fp32,small")[1]:
+        for call in self.bench("--sets", "fp32")[1]:
             words = [self.option(call, name) for name in ("--batch", "--heads", "--dim")]
             for seq in self.option(call, "--seqs").split(","):
-                measured.add((self.file(call), words[0], words[1], seq, words[2]))
+                measured.add((words[0], words[1], seq, words[2]))
         quoted = set()
         for file, _, problem in self.quoted():
-            if file in ("h200/fp32", "h200/small"):
+            if file == "h200/fp32":
                 shape = (problem.batch, problem.heads, problem.seq_q, problem.head_dim)
-                quoted.add((f"{Path(file).name}.json", *map(str, shape)))
+                quoted.add(tuple(map(str, shape)))
         self.assertGreater(len(quoted), 5)
         self.assertEqual(quoted - measured, set())
 
     def test_a_refusal_stops(self) -> None:
-        code, calls, err = self.bench("--sets", "small,ladder", codes="2\n")
+        code, calls, err = self.bench("--sets", "ragged,ladder", codes="2\n")
         self.assertEqual(code, 2)
-        self.assertEqual({self.file(call) for call in calls}, {"small.json"})
+        self.assertEqual({self.file(call) for call in calls}, {"ragged.json"})
         self.assertIn("was refused", err)
 
     def test_options_of_fa_bench_are_all_that_is_measured(self) -> None:
@@ -275,12 +272,12 @@ class BenchTest(support.FolderTest):
         self.assertEqual([call[:3] for call in calls], [["02", "--seqs", "512"]])
 
     def test_bad_sets(self) -> None:
-        allowed = "allowed: limits, ladder, causal, ragged, decode, fp32, small, spread"
+        allowed = "allowed: limits, ladder, causal, ragged, decode, fp32, spread"
         for words in (("--sets", "ladder,nonsense"), ("--sets",), ("--sets", "")):
             code, calls, err = self.bench(*words)
             self.assertEqual((code, calls), (2, []), words)
             self.assertIn(allowed, err)
-        code, calls, err = self.bench("--sets", "small", "06")
+        code, calls, err = self.bench("--sets", "fp32", "06")
         self.assertEqual((code, calls), (2, []))
         self.assertIn("--sets cannot be combined with '06'", err)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arithmetic intensity: the post's table, and traffic counted element by element."""
+"""Arithmetic intensity: traffic counted element by element."""
 
 from __future__ import annotations
 
@@ -9,45 +9,6 @@ import support  # noqa: F401 - it knows where the others are
 
 import intensity
 from ladder import LadderError, Problem
-
-# The table of the post "Flash Attention Series - Implementing Flash Attention 1": Q K^T in FP16 on an
-# A100. N, d, FLOPs, bytes, FLOP/byte, bound.
-POST = """
- 256  64  8.39M 196.6K  43 memory
-2048  64 536.87M  8.91M  60 memory
-4096  64  2.15G 34.60M  62 memory
- 256 128 16.78M 262.1K  64 memory
-2048 128  1.07G  9.44M 114 memory
-4096 128  4.29G 35.65M 120 memory
- 256 256 33.55M 393.2K  85 memory
-2048 256  2.15G 10.49M 205 compute
-4096 256  8.59G 37.75M 228 compute
-"""
-POST_RIDGE = 312e12 / 1555e9  # the post's A100: FLOP/s over B/s
-
-
-def in_the_posts_words(value: float, like: str) -> str:
-    """With the digits and the unit of another number."""
-    digits, unit = like[:-1], like[-1]
-    return f"{value / {'K': 1e3, 'M': 1e6, 'G': 1e9}[unit]:.{len(digits.partition('.')[2])}f}{unit}"
-
-
-class PostTest(unittest.TestCase):
-    def test_the_posts_table(self) -> None:
-        for line in POST.split("\n")[1:-1]:
-            n, d, flops, size, ratio, bound = line.split()
-            work = intensity.scores_product(int(n), int(d))
-            self.assertEqual(in_the_posts_words(work.flops, flops), flops, line)
-            self.assertEqual(in_the_posts_words(work.bytes, size), size, line)
-            self.assertEqual(f"{work.intensity:.0f}", ratio, line)
-            self.assertEqual(intensity.bound(work.intensity, POST_RIDGE), bound, line)
-
-    def test_the_posts_ridge_and_formula(self) -> None:
-        self.assertEqual(round(POST_RIDGE), 201)
-        for n, d in ((100, 7), (4096, 64)):
-            self.assertAlmostEqual(
-                intensity.scores_product(n, d).intensity, n * d / (2 * d + n)
-            )
 
 
 class AttentionTest(unittest.TestCase):

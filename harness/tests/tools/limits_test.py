@@ -99,7 +99,7 @@ class RoofTest(support.FolderTest):
         catalogue = ladder.Catalogue.load(None)
         for path in paths:
             measured = limits.Limits.load(path)
-            for name in ("ladder.json", "fp32.json", "small.json", "tune.json"):
+            for name in ("ladder.json", "fp32.json", "tune.json"):
                 results = ladder.located(path.with_name(name))
                 if results.exists():
                     above = limits.above_the_roof(measured, ladder.Results.load(results), catalogue)
