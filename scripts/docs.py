@@ -83,7 +83,7 @@ PARTS = {
 # Family -> pages that are read before its first chapter.
 BEFORE = {
     "ampere": {"Tensor cores": "tensor_cores"},
-    "hopper": {"Hopper's units": "hopper", "Scopes and proxies": "scopes"},
+    "hopper": {"Hopper's units": "hopper"},
     "decode": {"The other roof: decode": "decode"},
 }
 NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end)", re.S)

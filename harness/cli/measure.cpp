@@ -17,10 +17,7 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
   add_integer(app, "--rounds", policy.rounds, 1, 1000,
               fmt::format("Visits of every kernel (default {})", policy.rounds));
   app.add_flag_callback(
-      "--brief",
-      [&policy] {
-        policy.warmup_ms = 50, policy.spaced_ms = 90, policy.lead_ms = 80;
-      },
+      "--brief", [&policy] { policy.warmup_ms = 50, policy.spaced_ms = 90, policy.lead_ms = 80; },
       "Fewer spaced launches in a visit, as for a set of several runs");
   add_choice<L2Policy>(app, "--l2", policy.l2,
                        {{"flush", L2Policy::flush}, {"warm", L2Policy::warm}},

@@ -166,7 +166,7 @@ def limits_table(site: Site, page: Path, card: str) -> str:
         for name in ("per_clock_sm", "clock_mhz", "power_w"):
             cells.append(NOTHING if row[name] is None else LIMIT_FIELDS[name](row[name]))
         lines.append([row["what"], *cells])
-    heads = ["loop", "spaced", "back to back", "a clock and SM", "MHz", "W"]
+    heads = ["loop", "spaced", "back to back", "per clock and SM", "MHz", "W"]
     runs = f"; means of {ladder.runs_text(measured.runs)}" if measured.runs else ""
     file = f"`plots/results/{card}/{measured.path.name}`"
     source = f"{measured.gpu}{runs}; {file}, commit {measured.commit[:9]}"

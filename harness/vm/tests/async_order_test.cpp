@@ -11,11 +11,7 @@ using namespace ptxvm_test;
 namespace {
 
 Run check(const std::string& body, uint32_t threads, Order order = Order::kForward) {
-  Races races;
-  Options options;
-  options.warp_order = order;
-  options.observers = {&races};
-  return run(kernel(body, "sm_90a"), {}, threads, 0, options);
+  return run_checked(kernel(body, "sm_90a"), threads, order);
 }
 
 void check_clean(const std::string& body, uint32_t threads = 64) {

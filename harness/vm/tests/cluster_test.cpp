@@ -9,6 +9,8 @@
 #include "run_ptx.h"
 
 using namespace ptxvm;
+using ptxvm_test::fault;
+using ptxvm_test::found;
 
 namespace {
 
@@ -19,11 +21,7 @@ struct ClusterRun {
   std::vector<uint32_t> out;
   CountReport counts;
   std::string trace;
-
-  std::string first() const {
-    if (result.fault) return result.fault->message;
-    return result.findings.empty() ? "" : result.findings[0].checker;
-  }
+  std::string fault, found;  ///< See run_ptx.h.
 };
 
 struct Setup {
@@ -66,6 +64,8 @@ ClusterRun run(const std::string& text, const Setup& setup = {}) {
   options.observers = {&races, &counters, &trace};
   ClusterRun r;
   r.result = launch(module, "k", config, memory, options);
+  r.fault = fault(r.result, module.kernel("k"));
+  r.found = found(r.result, module.kernel("k"));
   r.out.resize(memory.bytes(out).size() / 4);
   std::memcpy(r.out.data(), memory.bytes(out).data(), r.out.size() * 4);
   r.counts = counters.report();
@@ -103,6 +103,16 @@ std::string kernel(const std::string& body) {
 
 const std::string kSync =
     "  barrier.cluster.arrive.release.aligned;\n  barrier.cluster.wait.acquire.aligned;\n";
+
+const std::string kRelaxed =
+    "  barrier.cluster.arrive.relaxed.aligned;\n  barrier.cluster.wait.acquire.aligned;\n";
+
+// What is found in both orders of the warps.
+std::string in_both_orders(const std::string& body) {
+  const std::string forward = run(kernel(body), {.order = Order::kForward}).found;
+  const std::string reversed = run(kernel(body), {.order = Order::kReversed}).found;
+  return forward == reversed ? forward : forward + "reversed:\n" + reversed;
+}
 
 // Both blocks load half of each tile for both; a ring of two stages.
 const std::string kRing = R"(
@@ -317,7 +327,7 @@ TEST_CASE("every synchronisation of the ring is needed") {
   for (size_t i = 0; i < all.size(); ++i) {
     std::string caught;
     for (Order order : {Order::kForward, Order::kReversed})
-      caught += run(ring(all[i]), {.order = order}).first();
+      caught += run(ring(all[i]), {.order = order}).found;
     INFO(names[i]);
     CHECK(!caught.empty());
   }
@@ -330,75 +340,49 @@ TEST_CASE("a block that uses another's memory before or after its time is found"
   mapa.shared::cluster.u32 %r2, %r1, %peer;
 )";
   const std::string write = "  st.shared::cluster.u32 [%r2], 1;\n";
-  const auto checker = [&](const std::string& rest) {
-    std::string text;
-    for (Order order : {Order::kForward, Order::kReversed}) {
-      const ClusterRun r = run(kernel(body + rest), {.order = order});
-      if (r.result.fault) return r.result.fault->message;
-      for (const Finding& f : r.result.findings) text += f.checker + ": " + f.message + "\n";
-    }
-    return text;
-  };
-  CHECK(checker(kSync + write + kSync) == "");
-  CHECK(checker(write + kSync).find("nothing says that this block has started") !=
-        std::string::npos);
-  const std::string late = checker(kSync + write);
-  const bool found =
-      late.find("nothing orders this before the exit of that block") != std::string::npos ||
-      late.find("of the cluster has exited") != std::string::npos;
-  INFO(late);
-  CHECK(found);
+  const auto checked = [&](const std::string& rest) { return in_both_orders(body + rest); };
+  CHECK(checked(kSync + write + kSync) == "");
+  CHECK(checked(write + kSync) == "cluster 26 x4\n");
+  CHECK(checked(kSync + write) ==
+        "invalid 28 block 1 warp 0 lane 0\ncluster 28\n"
+        "reversed:\ninvalid 28 warp 1 lane 0\ncluster 28\n");
   // Not ordered with the block's own access.
-  CHECK(checker(kSync + write + "  ld.shared.u32 %r3, [%r1];\n" + kSync)
-            .find("nothing orders them") != std::string::npos);
-  CHECK(checker(kSync + write + kSync + "  ld.shared.u32 %r3, [%r1];\n") == "");
+  const std::string read = "  ld.shared.u32 %r3, [%r1];\n";
+  CHECK(checked(kSync + write + read + kSync) == "race 29/28 x2\nrace 28/29 x2\n");
+  CHECK(checked(kSync + write + kSync + read) == "");
   // A relaxed arrival releases nothing.
-  CHECK(checker(kSync + write +
-                "  barrier.cluster.arrive.relaxed.aligned;\n"
-                "  barrier.cluster.wait.acquire.aligned;\n  ld.shared.u32 %r3, [%r1];\n")
-            .find("nothing orders them") != std::string::npos);
+  CHECK(checked(kSync + write + kRelaxed + read) == "race 31/28 x4\ncluster 28 x4\n");
 }
 
 // As CUTLASS begins every kernel of a cluster.
 TEST_CASE("a relaxed arrival hands on what a fence covers: mbarriers, or all") {
-  const std::string relaxed =
-      "  barrier.cluster.arrive.relaxed.aligned;\n  barrier.cluster.wait.acquire.aligned;\n";
   const std::string init = "  @%first mbarrier.init.shared.b64 [full], 1;\n";
   const std::string fence = "  fence.mbarrier_init.release.cluster;\n";
   const std::string arrive =
       "  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r1, %r1, %peer;\n"
       "  @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];\n" +
       kSync;
-  const auto found = [](const std::string& body) {
-    std::string text;
-    for (Order order : {Order::kForward, Order::kReversed}) {
-      const ClusterRun r = run(kernel(body), {.order = order});
-      if (r.result.fault) return r.result.fault->message;
-      for (const Finding& f : r.result.findings) text += f.checker + ": " + f.message + "\n";
-    }
-    return text;
-  };
-  CHECK(found(init + fence + relaxed + arrive) == "");
-  CHECK(found(init + kSync + arrive) == "");
-  const std::string unordered = "nothing orders this after the init";
-  CHECK_THAT(found(init + relaxed + arrive), Catch::Contains(unordered));
+  CHECK(in_both_orders(init + fence + kRelaxed + arrive) == "");
+  CHECK(in_both_orders(init + kSync + arrive) == "");
+  CHECK(in_both_orders(init + kRelaxed + arrive) == "mbarrier 27/22 x2\n");
   // The fence comes before the initialisation, or behind the arrival.
-  CHECK_THAT(found(fence + init + relaxed + arrive), Catch::Contains(unordered));
-  CHECK_THAT(found(init + relaxed + fence + arrive), Catch::Contains(unordered));
+  CHECK(in_both_orders(fence + init + kRelaxed + arrive) == "mbarrier 28/23 x2\n");
+  CHECK(in_both_orders(init + kRelaxed + fence + arrive) == "mbarrier 28/22 x2\n");
   // Ordinary accesses take a fence that covers them.
   const std::string write =
       "  mov.u32 %r1, tiles;\n  mapa.shared::cluster.u32 %r2, %r1, %peer;\n"
       "  @%first st.shared::cluster.u32 [%r2], %thread;\n";
   const std::string read = "  @%first ld.shared.u32 %r3, [%r1];\n";
-  CHECK(found(relaxed + write + "  fence.acq_rel.cluster;\n" + relaxed + read) == "");
+  CHECK(in_both_orders(kRelaxed + write + "  fence.acq_rel.cluster;\n" + kRelaxed + read) == "");
   for (const char* other :
        {"", "  fence.acq_rel.cta;\n", "  fence.mbarrier_init.release.cluster;\n"}) {
     INFO(other);
-    CHECK_THAT(found(relaxed + write + other + relaxed + read),
-               Catch::Contains("nothing orders them"));
+    const std::string line = *other ? "30" : "29";
+    CHECK(in_both_orders(kRelaxed + write + other + kRelaxed + read) ==
+          "race " + line + "/26 x2\ncluster 26 x2\n");
   }
-  CHECK_THAT(found(relaxed + "  fence.acq_rel.cluster;\n" + write + relaxed + read),
-             Catch::Contains("nothing orders them"));
+  CHECK(in_both_orders(kRelaxed + "  fence.acq_rel.cluster;\n" + write + kRelaxed + read) ==
+        "race 30/27 x2\ncluster 27 x2\n");
 }
 
 // The checker remembers 64 readers of a place apart; the warps of a large cluster are more.
@@ -415,49 +399,44 @@ TEST_CASE("blocks that keep to themselves have no races, however many warps read
 }
 
 TEST_CASE("misuse of clusters") {
-  const auto message = [](const std::string& body, Setup setup = {}) {
-    const ClusterRun r = run(ring(body), setup);
-    return r.result.fault ? r.result.fault->message : "";
-  };
-  const auto refused = [](Setup setup, const std::string& body = "") {
-    try {
-      run(kernel(body), setup);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  CHECK(refused({.blocks = 3}).find("is not a multiple of the cluster (2, 1, 1)") !=
-        std::string::npos);
-  CHECK(refused({.blocks = 32, .cluster = 32}).find("from 1 to 16 are allowed") !=
-        std::string::npos);
-  CHECK(message("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, 2;\n") ==
-        "there is no block 2 in a cluster of 2");
-  CHECK(message("  ld.shared::cluster.u32 %r1, [167773184];\n") ==
-        "shared address 0x0a000400 is of no block of the cluster");
-  CHECK(message("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, %peer;\n"
-                "  ld.shared.u32 %r3, [%r2];\n")
-            .starts_with("shared read of 4 bytes out of bounds"));
-  CHECK(message("  barrier.cluster.arrive.aligned;\n  barrier.cluster.arrive.aligned;\n") ==
-        "the warp arrives at the barrier of the cluster twice, without a wait between");
-  CHECK(message("  barrier.cluster.wait.aligned;\n") ==
-        "the warp waits at the barrier of the cluster without having arrived");
-  CHECK(message("  @%first mbarrier.init.shared.b64 [full], 1;\n" + kSync +
+  const auto stopped = [](const std::string& body) { return run(ring(body)).fault; };
+  CHECK_NOTHROW(run(kernel(""), {.blocks = 4}));
+  CHECK_THROWS_AS(run(kernel(""), {.blocks = 3}), Error);
+  CHECK_NOTHROW(run(kernel(""), {.blocks = 16, .cluster = 16}));
+  CHECK_THROWS_AS(run(kernel(""), {.blocks = 17, .cluster = 17}), Error);
+  CHECK(stopped("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, 2;\n") ==
+        "invalid 24 warp 0 lane 0");
+  CHECK(stopped("  ld.shared::cluster.u32 %r1, [167773184];\n") ==
+        "out of bounds 23 warp 0 lane 0");
+  CHECK(stopped("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, %peer;\n"
+                "  ld.shared.u32 %r3, [%r2];\n") == "out of bounds 25 warp 0 lane 0");
+  CHECK(stopped("  barrier.cluster.arrive.aligned;\n  barrier.cluster.arrive.aligned;\n") ==
+        "invalid 24 warp 0");
+  CHECK(stopped("  barrier.cluster.wait.aligned;\n") == "invalid 23 warp 0");
+  const std::string init = "  @%first mbarrier.init.shared.b64 [full], 1;\n" + kSync;
+  CHECK(stopped(init +
                 "  mov.u32 %r1, full;\n  cvt.u64.u32 %d1, %r1;\n  cvta.shared.u64 %d1, %d1;\n"
                 "  mapa.u64 %d2, %d1, %peer;\n"
                 "  mbarrier.test_wait.parity.b64 %p1, [%d2], 0;\n") ==
-        "an mbarrier that is used like this is in the shared memory of another block");
-  CHECK(message("  @%first mbarrier.init.shared.b64 [full], 1;\n" + kSync +
-                "  mov.u16 %mask, 5;\n  mov.u32 %r1, tiles;\n  mov.u32 %r2, full;\n"
-                "  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-                ".multicast::cluster [%r1], [%out], 16, [%r2], %mask;\n") ==
-        "a multicast to the blocks 0x0005 of a cluster of 2");
-  CHECK(refused({}, "  mbarrier.arrive.shared::cluster.b64 %d1, [full];\n")
-            .find("the destination must be '_' here") != std::string::npos);
-  const ClusterRun dead = run(kernel("  setp.eq.u32 %p1, %rank, 0;\n  @%p1 bra $end;\n" + kSync +
-                                     "$end:\n  bar.sync 1, 96;\n"));
-  REQUIRE(dead.result.fault);
-  CHECK(dead.result.fault->kind == FaultKind::kDeadlock);
-  CHECK(dead.result.fault->format().find("for the cluster: 2 of 4 warps have arrived") !=
-        std::string::npos);
+        "invalid 30 block 1 warp 1 lane 0");
+  CHECK(stopped(init + "  mov.u16 %mask, 5;\n  mov.u32 %r1, tiles;\n  mov.u32 %r2, full;\n"
+                       "  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                       ".multicast::cluster [%r1], [%out], 16, [%r2], %mask;\n") ==
+        "invalid 29 block 1 warp 1 lane 0");
+  // Warps of block 0 wait for the cluster, those of block 1 for threads that there are not.
+  CHECK(stopped("  setp.eq.u32 %p1, %rank, 1;\n  @%p1 bra $end;\n" + kSync +
+                "$end:\n  bar.sync 1, 96;\n") == "deadlock 26");
+  // An arrival in another block gives no state.
+  const auto refused_at = [](const std::string& destination) {
+    try {
+      Module::parse(kernel("  mbarrier.arrive.shared::cluster.b64 " + destination + ", [full];\n"),
+                    "cluster.ptx");
+    } catch (const Error& error) {
+      const SourceLocation& where = error.diagnostics().at(0).where;
+      return std::to_string(where.line) + ":" + std::to_string(where.column);
+    }
+    return std::string();
+  };
+  CHECK(refused_at("_") == "");
+  CHECK(refused_at("%d1") == "22:39");
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <random>
 
 #include "catch.h"
 #include "memory/matrix_descriptor.h"
 #include "num/half.h"
-#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -192,9 +192,8 @@ int wrong_elements(const Setup& s) {
   return wrong;
 }
 
-std::string message(const std::string& t, uint32_t threads = 128) {
-  const Run r = run(t, {}, threads, 49152);
-  return r.result.fault ? r.result.fault->message : "";
+std::string stopped(const std::string& t, uint32_t threads = 128) {
+  return run(t, {}, threads, 49152).fault;
 }
 
 class Log : public Observer {
@@ -245,14 +244,9 @@ TEST_CASE("sums that nothing has set are used only where scale-d is true") {
     s.accumulate = accumulate;
     std::string unset = text(s);
     unset.erase(unset.find("  mov.f32 %acc5, "), std::strlen("  mov.f32 %acc5, 0f40400000;\n"));
-    Races races;
-    Options options;
-    options.observers = {&races};
-    const Run r = run(unset, Product(s).image, 128, 49152, options);
-    REQUIRE(r.result.findings.size() == (accumulate ? 1u : 0u));
-    if (!accumulate) continue;
-    CHECK(r.result.findings[0].checker == "uninitialised");
-    CHECK(r.result.findings[0].message.find("%acc5") != std::string::npos);
+    const Run r = run_checked(unset, 128, Order::kForward, Product(s).image, 49152);
+    CHECK(r.found == (accumulate ? "uninitialised 69 x4\n" : ""));
+    if (accumulate) CHECK(register_of(r.result.findings.at(0)) == "%acc5");
   }
 }
 
@@ -339,24 +333,16 @@ TEST_CASE("wgmma takes constants among the registers of A") {
 
 TEST_CASE("registers of a wgmma in flight must not be touched") {
   Setup s;
-  CHECK(message(text(s, "", "  mov.f32 %f1, %acc7;\n")) ==
-        "reads a register that is an accumulator of a wgmma in flight; wgmma.wait_group must come "
-        "first");
-  CHECK(message(text(s, "  mov.f32 %acc7, 0f00000000;\n")) ==
-        "writes a register that is an accumulator of a wgmma in flight; wgmma.wait_group must come "
-        "first");
+  CHECK(stopped(text(s, "", "  mov.f32 %f1, %acc7;\n")) == "invalid 72 warp 3");
+  CHECK(stopped(text(s, "  mov.f32 %acc7, 0f00000000;\n")) == "invalid 71 warp 3");
   s.a_registers = true;
-  CHECK(message(text(s, "  mov.b32 %r9, %a1;\n")) == "");
-  CHECK(message(text(s, "  mov.b32 %a1, 0;\n")) ==
-        "writes a register that is operand A of a wgmma in flight; wgmma.wait_group must come "
-        "first");
+  CHECK(stopped(text(s, "  mov.b32 %r9, %a1;\n")) == "");
+  CHECK(stopped(text(s, "  mov.b32 %a1, 0;\n")) == "invalid 71 warp 3");
 }
 
 TEST_CASE("misuse of wgmma") {
   const Setup s;
-  CHECK(message(text(s), 96) ==
-        "a warpgroup is four warps, the first a multiple of four; warp 2 belongs to none, as the "
-        "block has 3");
+  CHECK(stopped(text(s), 96) == "divergence 69 warp 2");
   std::string t = text(s);
   auto replaced = [&](const std::string& from, const std::string& to) {
     std::string copy = t;
@@ -364,19 +350,14 @@ TEST_CASE("misuse of wgmma") {
     return copy;
   };
   const Operand a{false, Swizzle::k128B, 64, 0, 0, false};
-  CHECK(message(replaced(std::to_string(a.descriptor(1024)), std::to_string(a.descriptor(0))))
-            .starts_with("the descriptor 0x40000040000000"));
-  CHECK(message(replaced("wgmma.fence", "setp.lt.u32 %p3, %lane, 5; @%p3 wgmma.fence"))
-            .starts_with("only lanes 0x0000001f execute this"));
+  CHECK(stopped(replaced(std::to_string(a.descriptor(1024)), std::to_string(a.descriptor(0)))) ==
+        "out of bounds 70 warp 3");
+  CHECK(stopped(replaced("wgmma.fence", "setp.lt.u32 %p3, %lane, 5; @%p3 wgmma.fence")) ==
+        "divergence 69 warp 0");
   // One warp goes another way.
-  const Run r = run(replaced("  wgmma.wait_group",
-                             "  setp.lt.u32 %p3, %lane, 32; @%p3 ret;\n"
-                             "  wgmma.wait_group"),
-                    {}, 128, 49152);
-  REQUIRE(r.result.fault);
-  CHECK(r.result.fault->kind == FaultKind::kDeadlock);
-  CHECK(r.result.fault->format().find("for its warpgroup: only warps 1, 2, 3 have arrived") !=
-        std::string::npos);
+  CHECK(stopped(replaced("  wgmma.wait_group",
+                         "  setp.lt.u32 %p3, %lane, 32; @%p3 ret;\n"
+                         "  wgmma.wait_group")) == "deadlock 73");
   CHECK_THROWS_AS(Module::parse(replaced("%p2, 1, 1", "%p2, 0, 1"), "k.ptx"), Error);
 }
 
@@ -418,41 +399,42 @@ $less:
   // 168 registers each at first: 2 * 128 threads want 72 more, 18432, and 128 * (168 - 32) = 17408
   // are not enough. A block has only what it was launched with, not the rest of the SM's.
   for (const char* keep : {"32;", "40;"}) {
-    const Run full = run(kernel(roles + keep, "sm_90a"), {}, 384);
-    REQUIRE(full.result.fault);
-    CHECK(full.result.fault->kind == FaultKind::kDeadlock);
-    CHECK(full.result.fault->format().find("for 2304 registers: ") != std::string::npos);
-    CHECK(full.result.fault->format().find("setmaxnreg.inc.sync.aligned.u32 240") !=
-          std::string::npos);
+    CHECK(stopped(kernel(roles + keep, "sm_90a"), 384) == "deadlock 21");
   }
-  CHECK(message(kernel("  setmaxnreg.dec.sync.aligned.u32 240;", "sm_90a"), 384) ==
-        "the warp has 168 registers a thread, which cannot decrease to 240");
   CHECK_THROWS_AS(Module::parse(kernel("  setmaxnreg.dec.sync.aligned.u32 36;", "sm_90a"), "k.ptx"),
                   Error);
 }
 
 TEST_CASE("a kernel compiled for several blocks an SM is launched with fewer registers") {
-  // A block of 128 threads releases and acquires: 256 registers each alone on an SM, 128 of four
-  // blocks, and 64 of four blocks that might have 256 threads.
-  const auto launched_with = [](const std::string& directives) {
-    std::string text = kernel("  setmaxnreg.dec.sync.aligned.u32 256;", "sm_90a");
-    text.insert(text.find("\n{"), directives);
-    return message(text, 128);
+  // A block of 128 threads: 256 registers each alone on an SM, 128 of four blocks, and 64 of four
+  // blocks that might have 256 threads. What it has is the most that it can decrease to.
+  const auto launched_with = [](const std::string& directives, uint32_t threads) {
+    const auto line = 18 + std::count(directives.begin(), directives.end(), '\n');
+    int has = 0;
+    for (int n = 24; n <= 256; n += 8) {
+      std::string text =
+          kernel("  setmaxnreg.dec.sync.aligned.u32 " + std::to_string(n) + ";", "sm_90a");
+      text.insert(text.find("\n{"), directives);
+      const std::string fault = stopped(text, threads);
+      if (fault.empty()) has = n;
+      if (n > has) CHECK(fault == "invalid " + std::to_string(line) + " warp 0");
+    }
+    return has;
   };
-  const std::string less = "the warp has ",
-                    than = " registers a thread, which cannot decrease to 256";
+  CHECK(launched_with("", 128) == 256);
+  CHECK(launched_with("", 384) == 168);
+  CHECK(launched_with("\n.maxntid 128, 1, 1\n.minnctapersm 4", 128) == 128);
+  CHECK(launched_with("\n.maxntid 256, 1, 1\n.minnctapersm 4", 128) == 64);
+  CHECK(launched_with("\n.minnctapersm 3", 128) == 168);
   // No more than is asked for anywhere.
-  CHECK(message(kernel("  setmaxnreg.inc.sync.aligned.u32 248;", "sm_90a"), 128).empty());
+  CHECK(stopped(kernel("  setmaxnreg.inc.sync.aligned.u32 248;", "sm_90a")) == "");
   const std::string back =
       "  setmaxnreg.dec.sync.aligned.u32 40;\n  setmaxnreg.inc.sync.aligned.u32 ";
-  CHECK(message(kernel(back + "232;", "sm_90a"), 256).empty());
-  CHECK(message(kernel(back + "232;\n  setmaxnreg.inc.sync.aligned.u32 208;", "sm_90a"), 256) ==
-        "the warp has 232 registers a thread, which cannot increase to 208");
-  CHECK(message(kernel("  setmaxnreg.dec.sync.aligned.u32 240;\n" + back + "208;", "sm_90a"),
-                384) == "the warp has 168 registers a thread, which cannot decrease to 240");
-  CHECK(launched_with("\n.maxntid 128, 1, 1\n.minnctapersm 4") == less + "128" + than);
-  CHECK(launched_with("\n.maxntid 256, 1, 1\n.minnctapersm 4") == less + "64" + than);
-  CHECK(launched_with("\n.minnctapersm 3") == less + "168" + than);
+  CHECK(stopped(kernel(back + "232;", "sm_90a"), 256) == "");
+  CHECK(stopped(kernel(back + "232;\n  setmaxnreg.inc.sync.aligned.u32 208;", "sm_90a"), 256) ==
+        "invalid 20 warp 0");
+  CHECK(stopped(kernel("  setmaxnreg.dec.sync.aligned.u32 240;\n" + back + "208;", "sm_90a"),
+                384) == "invalid 18 warp 0");
 }
 
 TEST_CASE("elect.sync chooses one lane") {

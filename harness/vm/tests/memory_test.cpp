@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "catch.h"
-#include "ptxvm/races.h"
 #include "run_ptx.h"
 
 using namespace ptxvm;
@@ -133,22 +132,17 @@ TEST_CASE("inc and dec wrap at their bound") {
   CHECK(r.at<uint32_t>(4, 1) == 2);
 }
 
-TEST_CASE("red zones name the neighbour") {
+TEST_CASE("red zones before a buffer, and where there is none") {
   const Module m = Module::parse(kernel("  ld.global.u32 %r1, [%base+-4];"), "k.ptx");
   Memory memory;
   LaunchConfig config;
   config.block = {32, 1, 1};
   memory.allocate("first", 64);
   config.arguments = {Argument::pointer(memory.allocate("second", 64))};
-  const LaunchResult r = launch(m, "k", config, memory);
-  REQUIRE(r.fault);
-  CHECK(r.fault->message ==
-        "global read of 4 bytes out of bounds: 4 bytes before buffer 'second' (64 bytes)");
+  const auto stopped = [&] { return fault(launch(m, "k", config, memory), m.kernel("k")); };
+  CHECK(stopped() == "out of bounds 18 warp 0 lane 0");
   config.arguments = {Argument::pointer(0)};
-  const LaunchResult null = launch(m, "k", config, memory);
-  REQUIRE(null.fault);
-  CHECK(null.fault->message ==
-        "global read of 4 bytes out of bounds: no buffer near 0xfffffffffffffffc");
+  CHECK(stopped() == "out of bounds 18 warp 0 lane 0");
 }
 
 TEST_CASE("buffers are 256-byte aligned, poisoned, and can be released") {
@@ -208,12 +202,7 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
   for (const bool unwritten : {false, true}) {
     std::string body = padded;
     body.replace(body.find("LATER"), 5, unwritten ? "8" : "0");
-    Races races;
-    Options options;
-    options.observers = {&races};
-    const Run r = run(kernel(body), {}, 32, 0, options);
-    REQUIRE(!r.result.fault);
-    CHECK(r.result.findings.size() == (unwritten ? 1u : 0u));
+    CHECK(run_checked(kernel(body)).found == (unwritten ? "uninitialised 24\n" : ""));
   }
   const std::string function = R"(
 .func (.param .b32 result) second(.param .align 8 .b8 given[16])
@@ -225,10 +214,7 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
   ret;
 }
 )";
-  Races races;
-  Options options;
-  options.observers = {&races};
-  const Run r = run(kernel(R"(
+  const Run r = run_checked(kernel(R"(
   {
     .param .align 8 .b8 given[16];
     .param .b32 result;
@@ -238,10 +224,9 @@ TEST_CASE("copies of structs read padding, and functions their parameters, witho
     ld.param.b32 %r1, [result];
   }
   st.global.b32 [%out], %r1;)",
-                           "sm_80", function),
-                    {}, 32, 0, options);
+                                   "sm_80", function));
   if (r.result.fault) FAIL(r.result.fault->format());
-  for (const Finding& f : r.result.findings) FAIL_CHECK(format(f));
+  CHECK(r.found == "");
   CHECK(r.at<uint32_t>(3) == 7);
   CHECK(name(AccessKind::kPassed) == "passed");
 }
@@ -336,7 +321,11 @@ TEST_CASE("modules in one text name the files of their own") {
   for (const char* name : {"first", "second"}) {
     Memory memory;
     const LaunchResult r = launch(module, name, {}, memory);
+    const Kernel& kernel = module.kernel(name);
+    CHECK_THAT(fault(r, kernel), Catch::StartsWith("trap "));
     REQUIRE(r.fault);
-    CHECK(r.fault->format().find(std::string(name) + ".cu:7") != std::string::npos);
+    const auto chain = kernel.source(r.fault->instruction.value());
+    REQUIRE(chain.size() == 1);
+    CHECK(chain[0] == SourceLocation{"/a/" + std::string(name) + ".cu", 7, 3});
   }
 }

@@ -14,20 +14,9 @@ using namespace ptxvm_test;
 
 namespace {
 
-// %r1: the thread's own word of `area`; %r2: its start; %r3: the warp.
-const char* const kSetUp = R"(
-.shared .align 16 .b8 area[4096];
-shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2; shr.u32 %r3, %lane, 5;
-)";
-
-// Under the checker; in one order of the warps.
 Run check(const std::string& body, uint32_t threads = 64, Order order = Order::kForward,
           const std::string& before = "") {
-  Races races;
-  Options options;
-  options.warp_order = order;
-  options.observers = {&races};
-  return run(kernel(kSetUp + body, "sm_90a", before), {}, threads, 0, options);
+  return run_checked(kernel(kArea + body, "sm_90a", before), threads, order);
 }
 
 std::string findings(const std::string& body, uint32_t threads = 64,
@@ -86,38 +75,6 @@ TEST_CASE("a store that depends on what it overwrites, by way of a shuffle") {
                                   shuffle("%lane", "1") + read + store}) {
     CHECK_THAT(findings(body, 32), Catch::StartsWith("race 2"));
   }
-}
-
-TEST_CASE("a race shows its values") {
-  // The first statement is of warp 1, which completes the barrier and goes on.
-  const auto values = [](const std::string& first, const std::string& second) {
-    Races races;
-    Options options;
-    options.observers = {&races};
-    const std::string set_up =
-        "setp.eq.u32 %p1, %r3, 0;\n@%p1 st.shared.v4.u32 [area], {1, 2, 3, 4};\nbar.sync 0;\n"
-        "@%p1 bra $second;\n";
-    const Run r = run(
-        kernel(kSetUp + (set_up + first + "\nbra.uni $end;\n$second:\n" + second + "\n$end:\n")),
-        {}, 64, 0, options);
-    const std::string before = "nothing orders them; ";
-    for (const Finding& f : r.result.findings) {
-      const size_t at = f.message.find(before);
-      if (at != std::string::npos) return f.message.substr(at + before.size());
-    }
-    return std::string("none");
-  };
-  CHECK(values("st.shared.f32 [area], 0f3FC00000;", "st.shared.f32 [area], 0fC0200000;") ==
-        "1.5 was written, -2.5 is written");
-  CHECK(values("ld.shared.u32 %r5, [area+4];", "st.shared.s32 [area+4], -7;") ==
-        "2 was read, -7 is written");
-  CHECK(values("st.shared.b32 [area+4], 7;", "ld.shared.b32 %r5, [area+4];") ==
-        "0x00000007 was written and is read");
-  CHECK(values("st.shared.v2.u32 [area], {8, 9};",
-               "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [area];") ==
-        "{8, 9, 3, 4} was written and is read");
-  CHECK(values("ld.shared.u32 %r5, [area];", "cp.async.ca.shared.global [area], [%in], 4;") ==
-        "0x00000001 was read");
 }
 
 TEST_CASE("a buffer that nobody has written is reported by default") {
@@ -266,13 +223,6 @@ TEST_CASE("bulk copies, mbarriers and the async proxy") {
   CHECK(findings(leader + write + proxy + meet + store + write + done) ==
         "race 26/25\nrace 25/26\n");
   CHECK(findings(leader + write + proxy + meet + store) == "copy (advice) 25\n");
-  Races races;
-  Options options;
-  options.observers = {&races};
-  const Run unfinished =
-      run(kernel(kSetUp + leader + write + proxy + meet + store, "sm_90a"), {}, 64, 0, options);
-  REQUIRE(unfinished.result.findings.size() == 1);
-  CHECK(unfinished.result.findings[0].severity == Severity::kAdvice);
 }
 
 TEST_CASE("groups of bulk stores are a thread's: each lane commits and waits for its own") {
@@ -292,24 +242,6 @@ TEST_CASE("groups of bulk stores are a thread's: each lane commits and waits for
                      "st.shared.u32 [%r1], %lane;\n" + wait,
                  32)
             .starts_with("race 30/26"));
-}
-
-TEST_CASE("a finding in full") {
-  Races races;
-  Options options;
-  options.observers = {&races};
-  const Run r = run(kernel(std::string(kSetUp) + "st.shared.u32 [%r1], %lane;\n"
-                                                 "ld.shared.u32 %r5, [area];\n"),
-                    {}, 64, 0, options);
-  REQUIRE(r.result.findings.size() == 2);
-  CHECK(format(r.result.findings[0]) ==
-        "race: shared +0, 4 bytes: warp 1 reads at test.ptx:22 what warp 0 wrote at :21; "
-        "nothing orders them; 0 was written and is read\n"
-        "  22 | ld.shared.u32 %r5, [area];\n"
-        "     | ^~~~~~~~~~~~~\n"
-        "  note: the other is :21: st.shared.u32 [%r1], %lane\n"
-        "  note: kernel k, block (0, 0, 0)");
-  CHECK(!r.result.ok());
 }
 
 TEST_CASE("ordinary kernels are clean: a transposition through shared memory, a reduction") {
@@ -384,11 +316,7 @@ TEST_CASE("two stores of the same value are advice") {
   const auto severities = [](const std::string& body) {
     std::vector<Severity> out;
     for (Order order : {Order::kForward, Order::kReversed}) {
-      Races races;
-      Options options;
-      options.warp_order = order;
-      options.observers = {&races};
-      const Run r = run(kernel(kSetUp + body, "sm_90a"), {}, 64, 0, options);
+      const Run r = check(body, 64, order);
       // Errors are first; words of the same store that are repeated are advice beside them.
       REQUIRE(!r.result.findings.empty());
       CHECK(r.result.findings[0].checker == "race");
@@ -470,9 +398,7 @@ TEST_CASE("a register that nothing has set is an error once it is used") {
   const auto found = [](const std::string& body) {
     const Run r = check(body, 32);
     if (r.result.findings.empty()) return r.found;
-    const std::string& message = r.result.findings[0].message;
-    const size_t at = message.find('%');
-    return message.substr(at, message.find(':', at) - at) + " " + r.found;
+    return register_of(r.result.findings[0]) + " " + r.found;
   };
   const auto uses = [](const std::string& name, int line) {
     return name + " uninitialised " + std::to_string(line) + "\n";
@@ -606,7 +532,7 @@ TEST_CASE("what nobody has written is that after a copy, too") {
 
 TEST_CASE("a block has nothing of the block before it on the same host thread") {
   // Block 0 keeps what has no value in local memory; block 1 has a value of its own there.
-  const Module module = Module::parse(kernel(kSetUp + std::string(R"(
+  const Module module = Module::parse(kernel(kArea + std::string(R"(
     .local .align 4 .b8 place[4];
     mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 0;
     st.local.u32 [place], 1;
@@ -728,20 +654,6 @@ TEST_CASE("products of ragged sizes have findings only where a row beyond the en
       }
     }
   }
-}
-
-TEST_CASE("the use of what nobody has written is named") {
-  Races races;
-  Options options;
-  options.observers = {&races};
-  const Run r = run(kernel(kSetUp + std::string("ld.shared.u32 %r5, [%r1];\nneg.s32 %r6, %r5;\n"
-                                                "st.global.u32 [%out], %r6;\n"),
-                           "sm_90a"),
-                    {}, 32, 0, options);
-  REQUIRE(r.result.findings.size() == 1);
-  CHECK(
-      format(r.result.findings[0]).find("its value is used at :23: st.global.u32 [%out], %r6\n") !=
-      std::string::npos);
 }
 
 TEST_CASE("rows and columns of a product that nobody has written") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ptxvm/launch.h"
+#include "ptxvm/races.h"
 #include "ptxvm/report.h"
 
 namespace ptxvm_test {
@@ -27,10 +28,31 @@ inline std::string kernel(const std::string& body, const std::string& target = "
          body + "\n  ret;\n}\n";
 }
 
+/// A body of `kernel` may begin so. `%r1` is the thread's own word of `area`, `%r2` the start of
+/// `area` and `%r3` the warp.
+inline const char* const kArea = R"(
+.shared .align 16 .b8 area[4096];
+shl.b32 %r1, %lane, 2; mov.u32 %r2, area; add.u32 %r1, %r1, %r2; shr.u32 %r3, %lane, 5;
+)";
+
+/// A fault: its kind, the line of the instruction, and the block but for the first, the warp and
+/// the lane where it has them. Empty for none. The words of faults are a matter of message_test, as
+/// those of findings are.
+inline std::string fault(const LaunchResult& r, const Kernel& kernel) {
+  if (!r.fault) return {};
+  std::string text(name(r.fault->kind));
+  if (r.fault->instruction)
+    text += " " + std::to_string(kernel.instructions()[*r.fault->instruction].line);
+  if (r.fault->cta.x > 0) text += " block " + std::to_string(r.fault->cta.x);
+  if (r.fault->warp >= 0) text += " warp " + std::to_string(r.fault->warp);
+  if (r.fault->lane >= 0) text += " lane " + std::to_string(r.fault->lane);
+  return text;
+}
+
 /// A fault, and findings, one a line: the checker, the line of the instruction and of the other
-/// one, and how often. Their words are a matter of message_test.
+/// one, and how often.
 inline std::string found(const LaunchResult& r, const Kernel& kernel) {
-  std::string text = r.fault ? r.fault->format() + "\n" : "";
+  std::string text = r.fault ? fault(r, kernel) + "\n" : "";
   const auto line = [&](uint32_t i) { return std::to_string(kernel.instructions()[i].line); };
   for (const Finding& f : r.findings) {
     text +=
@@ -44,6 +66,7 @@ inline std::string found(const LaunchResult& r, const Kernel& kernel) {
 
 struct Run {
   LaunchResult result;
+  std::string fault;
   std::string found;  ///< By the observers.
   std::vector<std::byte> out;
   CountReport counts;
@@ -71,11 +94,30 @@ inline Run run(const std::string& text, const std::vector<std::byte>& input = {}
   options.observers.push_back(&counters);
   Run r;
   r.result = launch(module, "k", config, memory, options);
+  r.fault = fault(r.result, module.kernel("k"));
   r.found = found(r.result, module.kernel("k"));
   const auto bytes = memory.bytes(buffer);
   r.out.assign(bytes.begin(), bytes.begin() + 65536);
   r.counts = counters.report();
   return r;
+}
+
+/// The same under the checker of synchronisation, in one order of the warps.
+inline Run run_checked(const std::string& text, uint32_t threads = 32,
+                       Order order = Order::kForward, const std::vector<std::byte>& input = {},
+                       uint32_t dynamic_shared = 0) {
+  Races races;
+  Options options;
+  options.warp_order = order;
+  options.observers = {&races};
+  return run(text, input, threads, dynamic_shared, options);
+}
+
+/// The register that a finding is about.
+inline std::string register_of(const Finding& finding) {
+  const size_t at = finding.message.find('%');
+  if (at == std::string::npos) return {};
+  return finding.message.substr(at, finding.message.find(':', at) - at);
 }
 
 template <class T>
