@@ -97,7 +97,12 @@ def bare_loops(results: Results, problem: Problem) -> Ceilings | None:
     if measured is None or read is None:
         return None
     families = ((family, measured.of_family(family)) for family in limits.FAMILIES[problem.dtype])
-    lines = tuple((f"limit: {limits.NAMES[family]}", rate.spaced) for family, rate in families if rate)
+    steady = any(row.steady for row in results.rows)
+    lines = tuple(
+        (f"limit: {limits.NAMES[family]}", rate.back_to_back if steady else rate.spaced)
+        for family, rate in families
+        if rate
+    )
     return Ceilings(lines, "reads", read, measured.traffic("l2_read")) if lines else None
 
 
