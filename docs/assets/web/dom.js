@@ -120,6 +120,6 @@ export class Runner {
 
 /** Puts what a widget shows in place of its static part. */
 export function take(place, ...children) {
-  place.replaceChildren(...children);
+  place.replaceChildren(...children.filter((child) => child != null));
   place.dataset.live = "yes";
 }

@@ -2,6 +2,7 @@
 // Run it here: a rung and another one through the real check, with their counts side by side.
 import { catalogue, isDecode, machine, planOf, ptxOf, rungData, runRung } from "./machine.js";
 import { h, lengthName, maskSelect, number, quotient, Runner, select, state, take } from "./dom.js";
+import { guessOf } from "./guess.js";
 import { SourceView } from "./source.js";
 
 const NONE = "none";
@@ -31,8 +32,9 @@ export function countsTable(columns) {
 }
 
 class RunWidget {
-  constructor(place, all, rung, data) {
+  constructor(place, all, rung, data, guess) {
     this.place = place;
+    this.guess = guess;
     this.data = data;
     const { n, d, mask } = data.expected.choice;
     this.all = all;
@@ -53,7 +55,7 @@ class RunWidget {
       select("d", rung.head_dims, this.d, (value) => this.choose({ d: Number(value) })),
       maskSelect(rung, this.mask, (mask) => this.choose({ mask })),
       select("beside", others, this.other, (other) => this.choose({ other }))),
-      this.runner.element, this.verdict, this.counts, this.code);
+      guess?.element ?? null, this.runner.element, this.verdict, this.counts, this.code);
   }
 
   nameOf(word) {
@@ -85,6 +87,7 @@ class RunWidget {
     report(0, 0, "loading the machine");
     const own = await this.runOne(this.rung.name, report);
     this.show([own]);
+    if (own.counts) this.guess?.answer(own.counts, this);
     const ms = Math.round(performance.now() - begun);
     if (own.launches) await this.showSource(own);
     if (this.other !== NONE) this.show([own, await this.runOne(this.other, report)]);
@@ -112,7 +115,9 @@ class RunWidget {
 export async function start(place) {
   const all = await catalogue();
   const rung = all.rungs.find(({ name }) => name === place.dataset.rung);
-  const widget = new RunWidget(place, all, rung, await rungData(rung.name));
+  const data = await rungData(rung.name);
+  const parent = all.rungs.find(({ id }) => id === rung.parent);
+  const widget = new RunWidget(place, all, rung, data, await guessOf(rung, parent, data.expected));
   const warm = () => {
     machine.warm();
     ptxOf(rung.name, widget.d);

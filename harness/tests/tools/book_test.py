@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from pathlib import Path
 
@@ -327,6 +328,29 @@ class MathematicsTest(unittest.TestCase):
         for unknown in (r"\begin{aligned} a &amp;= b \end{aligned}", r"\nonsense{x}", r"\frac{1"):
             with self.assertRaisesRegex(source.BookError, "mathematics: "):
                 mathematics.typeset(f'<span class="arithmatex">\\({unknown}\\)</span>')
+
+
+class OrderTest(unittest.TestCase):
+    """The pages are read in the order of the navigation, which begins with index.md."""
+
+    # Section of the glossary -> the page before which none of its terms may occur.
+    FIRST = {"Tensor cores": "background/tensor_cores.md", "Hopper": "background/hopper.md"}
+    UNSEEN = re.compile(r"<!--.*?-->|```.*?```|\]\([^)]*\)", re.S)  # comments, code, targets of links
+
+    def test_no_term_occurs_before_the_page_that_explains_it(self) -> None:
+        navigation = (support.REPOSITORY / "mkdocs.yml").read_text("utf-8").split("\nnav:")[1]
+        pages = re.findall(r"([\w/]+\.md)", navigation)
+        docs = support.REPOSITORY / "docs"
+        sections = re.split(r"^## (.+)\n", (docs / "glossary.md").read_text("utf-8"), flags=re.M)
+        for title, body in zip(sections[1::2], sections[2::2], strict=True):
+            if title not in self.FIRST:
+                continue
+            terms = glossary.Glossary.parse(body).terms
+            forms = "|".join(glossary.form_pattern(form) for term in terms for form in term.forms)
+            words = re.compile(rf"(?<![\w-])(?:{forms})(?![\w-])")
+            for page in pages[1 : pages.index(self.FIRST[title])]:
+                text = self.UNSEEN.sub("", (docs / page).read_text("utf-8"))
+                self.assertEqual(words.findall(text), [], f"{page}, of the section {title}")
 
 
 if __name__ == "__main__":

@@ -389,6 +389,27 @@ class RunTest(BrowserTest):
         self.picture(page, "run_cache")
         self.expect_no_problems()
 
+    def test_a_guess_stands_beside_the_count(self) -> None:
+        page = self.open("02_swizzle/")
+        place = self.widget(page, "run")
+        guess = place.locator("input[inputmode=numeric]")
+        self.assertIn("01_base counts", place.inner_text())
+        guess.fill("20 000")
+        guess.press("Tab")
+        press_run(place)
+        found = re.search(r"Guessed 20\u202f000, counted ([\d\u202f]+): [\d.]+ times", place.inner_text())
+        self.assertIsNotNone(found, place.inner_text())
+        counted = int(found[1].replace("\u202f", ""))
+        ours, theirs = rung_data("02_swizzle")["expected"], rung_data("01_base")["expected"]
+        changed = {key: value for key, value in ours["counts"].items() if value == counted}
+        self.assertTrue(any(theirs["counts"].get(key, 0) > value for key, value in changed.items()))
+        page.reload()
+        place = self.widget(page, "run")
+        self.assertEqual(place.locator("input[inputmode=numeric]").input_value(), "20 000")
+        place.locator("label", has_text="N ").locator("select").first.select_option(index=0)
+        press_run(place)
+        self.expect_no_problems()
+
     def test_a_rung_stands_beside_its_parent(self) -> None:
         page = self.open("02_swizzle/")
         place = self.widget(page, "run")

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The guess before a run: the reader's number for the count that a rung changes most against its
+// parent. It stays in this browser, and stands beside what the machine counts.
+import { rungData } from "./machine.js";
+import { h, number, quotient } from "./dom.js";
+
+const SMALL = 64; // a count below it changes by chance
+
+/** What this browser keeps; a browser that keeps nothing throws. */
+const kept = {
+  get(name) {
+    try { return localStorage.getItem(name) ?? ""; } catch { return ""; }
+  },
+  set(name, value) {
+    try { localStorage.setItem(name, value); } catch { /* The guess lasts as long as the page. */ }
+  },
+};
+
+/** The count of both that changes by the largest factor; nothing where all are equal. */
+function changedMost(own, before) {
+  const factor = (key) => Math.abs(Math.log(own[key] / before[key]));
+  const both = Object.keys(own).filter((key) => own[key] >= SMALL && before[key] >= SMALL);
+  const changed = both.filter((key) => factor(key) > 0.01);
+  return changed.reduce((most, key) => (most && factor(most) >= factor(key) ? most : key), null);
+}
+
+/** A guess for a rung at the problem of its page; nothing where its parent has no such problem. */
+export async function guessOf(rung, parent, expected) {
+  if (!parent) return null;
+  const before = (await rungData(parent.name)).expected;
+  const same = ["n", "d", "mask"].every((name) => before.choice[name] === expected.choice[name]);
+  const key = same ? changedMost(expected.counts, before.counts) : null;
+  return key ? new Guess(rung.name, parent.name, key, before.counts[key], expected.choice) : null;
+}
+
+class Guess {
+  constructor(rung, parent, key, before, choice) {
+    this.key = key;
+    this.choice = choice;
+    this.place = `fa-guess-${rung}`;
+    const what = key.replaceAll("_", " ");
+    this.input = h("input", {
+      type: "text", inputmode: "numeric", size: "12", value: kept.get(this.place),
+      onchange: () => kept.set(this.place, this.input.value),
+    });
+    this.said = h("p", { class: "fa-guess", role: "status" });
+    this.element = h("div", {},
+      h("div", { class: "fa-form" }, h("label", {},
+        `At N or keys = ${choice.n} and d = ${choice.d}, ${parent} counts ${number(before)} (${what}). Your guess for ${rung}: `, this.input)),
+      this.said);
+  }
+
+  /** Sets the guess beside the counts of a run, where it is a number and the problem is its own. */
+  answer(counts, { n, d, mask }) {
+    const guessed = Number(this.input.value.replace(/[\s,.\u202f]/g, ""));
+    const own = n === this.choice.n && d === this.choice.d && mask === this.choice.mask;
+    if (!own || !(guessed > 0)) return this.said.replaceChildren();
+    const counted = counts[this.key] ?? 0;
+    const said = guessed === counted ? "exactly" : `${quotient(guessed, counted)} times as many`;
+    return this.said.replaceChildren(`Guessed ${number(guessed)}, counted ${number(counted)}: ${said}.`);
+  }
+}
