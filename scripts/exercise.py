@@ -12,6 +12,7 @@ An exercise is a section of docs/exercises.md, the file that it names, and besid
 with .toml, whose entries are:
 
   trials             problems, {seq, seq_kv, causal, spread}, of two heads; the rules hold for the last
+  thread             a formula of row and column: the thread of its block that writes this element of O
   rules              {what, count, most or exactly}: a count of the machine, and a number or another count
   page_rules         those that hold only for the page's version of the gap
   background_copies  true where the copies must be in flight while the warp multiplies
@@ -19,14 +20,16 @@ with .toml, whose entries are:
   code               of the page: what calls them, in place of each gap of the file
   unsolved           regular expressions of the findings for the file as it ships
   cases              one of each failed case among these findings
-  wrong              solutions that are not right: {instruction, finding} that lacks an instruction,
-                     {text, instead, finding} with a mistake
+  wrong              solutions that are not right, each with a regular expression of the finding that
+                     says why: {text, instead, finding} with another text in the gaps, or
+                     {instruction, finding} that lacks an instruction, wherever it stands
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -113,8 +116,39 @@ def run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 1, f"no end after {TIMEOUT} seconds\n", "")
 
 
-def check_results(fa: Path, id: str) -> Finding:
+ELEMENT = re.compile(r"batch \d+, head \d+, row (\d+), column (\d+)")
+
+
+def name_threads(exercise: Exercise, text: str) -> str:
+    """With the thread that writes it behind each element of O."""
+
+    def named(match: re.Match[str]) -> str:
+        places = {"row": int(match[1]), "column": int(match[2])}
+        thread = eval(exercise.data["thread"], {"__builtins__": {}}, places)
+        return f"{match[0]} (thread {thread}: warp {thread // 32}, lane {thread % 32})"
+
+    return ELEMENT.sub(named, text)
+
+
+def failed_cases(lines: list[str]) -> list[list[str]]:
+    """What fa check says of each case that fails: the reason, and where that is, if the machine has
+    seen it."""
+    cases: list[list[str]] = []
+    heads = 0
+    for line in lines:
+        if line.startswith("wrong: "):
+            cases.append([line.removeprefix("wrong: ")])
+            heads = 0
+        elif not line.startswith(" "):
+            heads += 1  # one for each thing that the machine has found
+        elif heads == 1 and line.startswith("  note: "):
+            cases[-1].append("  " + line.removeprefix("  note: "))
+    return cases
+
+
+def check_results(fa: Path, exercise: Exercise) -> Finding:
     """The verdict of fa check on the virtual machine."""
+    id = exercise.id
     done = run([fa, "check", id, "--device", "vm", "--suite", "quick"])
     lines = [line for line in done.stdout.splitlines() if line]
     counted = re.search(r"(\d+) passed +(\d+) wrong", lines[-1] if lines else "")
@@ -122,11 +156,11 @@ def check_results(fa: Path, id: str) -> Finding:
         return Finding(True, f"results: all {counted[1]} cases of fa check {id}")
     if not counted:
         return Finding(False, f"fa check {id}: {(done.stdout or done.stderr).strip()}")
-    wrong = [line for line in lines if line.startswith("wrong: ")]
+    cases = failed_cases(lines)
     text = f"results: {counted[2]} cases of fa check {id} fail, {counted[1]} pass"
-    for line in wrong[:SHOWN]:
-        text += "\n         " + line.removeprefix("wrong: ")
-    return Finding(False, text + ("\n         ..." if len(wrong) > SHOWN else ""))
+    for line in itertools.chain.from_iterable(cases[:SHOWN]):
+        text += "\n         " + name_threads(exercise, line)
+    return Finding(False, text + ("\n         ..." if len(cases) > SHOWN else ""))
 
 
 def ask(fa: Path, command: str, id: str, *options: str) -> dict[str, Any]:
@@ -157,15 +191,15 @@ def options_of(fa: Path, exercise: Exercise) -> list[list[str]]:
     return [options(**trial) for trial in exercise.data["trials"]]
 
 
-def check_spread(fa: Path, id: str, options: list[str]) -> Finding:
+def check_spread(fa: Path, exercise: Exercise, options: list[str]) -> Finding:
     """Scores with a large deviation: e^s is infinite for many of them."""
     text = f"results for scores with a deviation of {options[-1]}"
-    done = run([fa, "run", id, "--device", "vm", *options])
+    done = run([fa, "run", exercise.id, "--device", "vm", *options])
     if done.returncode == 0:
         return Finding(True, text)
     lines = (done.stdout or done.stderr).strip().splitlines()
     reasons = [line for line in lines if line.startswith("wrong: ")] or lines
-    return Finding(False, f"{text}: {reasons[0]}")
+    return Finding(False, f"{text}: {name_threads(exercise, reasons[0])}")
 
 
 def check_rule(rule: dict[str, Any], counts: Counts) -> Finding:
@@ -209,14 +243,14 @@ def check_copies(fa: Path, id: str, options: list[str]) -> Finding:
 
 def check_kernel(fa: Path, exercise: Exercise) -> Iterator[Finding]:
     """What comes after a wrong result would not help."""
-    finding = check_results(fa, exercise.id)
+    finding = check_results(fa, exercise)
     yield finding
     if not finding.good:
         return
     trials = options_of(fa, exercise)
     for options in trials:
         if "--spread" in options:
-            finding = check_spread(fa, exercise.id, options)
+            finding = check_spread(fa, exercise, options)
             yield finding
             if not finding.good:
                 return
@@ -254,7 +288,8 @@ def check_flops(module: ModuleType) -> Finding:
     for causal, wanted in ((False, 4_718_592), (True, 2_359_296)):
         found = module.flops({**problem, "causal": causal})
         if found != wanted:
-            return Finding(False, f"flops: {found} for {problem | {'causal': causal}}, not {wanted}")
+            asked = problem | {"causal": causal}
+            return Finding(False, f"flops: got {found}, expected {wanted} for {asked}")
     return Finding(True, "flops: whole and causal")
 
 
@@ -263,20 +298,23 @@ def check_rate(module: ModuleType) -> Finding:
     for row in rows:
         found = module.rate(row)
         if found is None or abs(found / row["tflops"] - 1) > 1e-4:
-            return Finding(False, f"rate: {found} for {row['id']} at {row['problem']}, "
-                                  f"the file says {row['tflops']}")  # fmt: skip
+            return Finding(False, f"rate: got {found}, expected {row['tflops']} as in the file, for "
+                                  f"{row['id']} at {row['problem']}")  # fmt: skip
     for status in ("incorrect", "out_of_memory"):
-        if module.rate({**rows[0], "status": status}) is not None:
-            return Finding(False, f"rate: a row whose status is '{status}' must have none")
-    if module.rate({**rows[0], "status": "ok", "time_ms": None}) is not None:
-        return Finding(False, "rate: a row without a time (the virtual machine's) must have none")
+        found = module.rate({**rows[0], "status": status})
+        if found is not None:
+            return Finding(False, f"rate: got {found}, expected None for a row of status '{status}'")
+    found = module.rate({**rows[0], "status": "ok", "time_ms": None})
+    if found is not None:
+        return Finding(False, f"rate: got {found}, expected None for a row without a time (the "
+                              "virtual machine's)")  # fmt: skip
     return Finding(True, f"rate: all {len(rows)} measured rows of plots/results")
 
 
 def made_row(id: str, seq: int, median: float, **other: Any) -> dict[str, Any]:
     """A row of a result file, with the milliseconds that `median` names."""
     problem = {"batch": 1, "heads": 2, "seq_q": seq, "seq_kv": seq, "head_dim": 64, "causal": False}
-    time = {"median": median, "min": median / 2, "back_to_back": median / 3}
+    time = {"median": median, "min": 0.25, "back_to_back": 0.375}  # without a ratio
     return {"kind": "rung", "id": id, "status": "ok", "ablation": False, "time_ms": time,
             "problem": {**problem, **other.pop("problem", {})}, **other}  # fmt: skip
 
@@ -297,23 +335,23 @@ def check_speed_ups(module: ModuleType) -> Finding:
     wanted = {(1, 2, 256, 64, False): 3.0, (1, 2, 256, 128, False): 4.5,
               (1, 2, 256, 64, True): 5.0}  # fmt: skip
     found = module.speed_ups(rows, "slow", "fast")
-    near = found.keys() == wanted.keys() and all(
-        math.isclose(found[key], wanted[key]) for key in wanted
-    )
-    if not near:
-        return Finding(False, f"speed_ups: {found} for a small made-up file, not {wanted}")
+    for key in sorted(found.keys() | wanted.keys(), key=str):
+        times, right = found.get(key), wanted.get(key)
+        if times is None or right is None or not math.isclose(times, right):
+            return Finding(False, f"speed_ups: got {times}, expected {right} for {key} (batch, heads, "
+                                  "seq_q, head_dim, causal) of a small made-up file")  # fmt: skip
     return Finding(True, "speed_ups: a made-up file with a wrong and a missing measurement")
 
 
 def check_bytes_written(module: ModuleType, fa: Path) -> Finding:
-    for seq, heads in ((128, 1), (192, 3)):
-        problem = {"batch": 1, "heads": heads, "seq_q": seq, "seq_kv": seq, "head_dim": 32}
-        found = module.bytes_written({**problem, "causal": False})
-        counts = count(fa, "a0", "--dim", "32", "--seq", f"{seq}", "--heads", f"{heads}")
-        wanted = counts["global_store_bytes"]
+    for batch, heads, seq_q, seq_kv in ((1, 1, 128, 128), (2, 3, 64, 192)):
+        shape = {"batch": batch, "heads": heads, "seq_q": seq_q, "seq_kv": seq_kv, "head_dim": 32}
+        found = module.bytes_written({**shape, "causal": False})
+        words = ("--batch", f"{batch}", "--heads", f"{heads}", "--seq", f"{seq_q}", "--seq-kv", f"{seq_kv}")
+        wanted = count(fa, "a0", "--dim", "32", *words)["global_store_bytes"]
         if found != wanted:
-            return Finding(False, f"bytes_written: {found} for N={seq}, H={heads}, d=32; "
-                                  f"the virtual machine counts {wanted}")  # fmt: skip
+            return Finding(False, f"bytes_written: got {found}, expected {wanted}, the virtual "
+                                  f"machine's count, for {shape}")  # fmt: skip
     return Finding(True, "bytes_written: equal to what the virtual machine counts")
 
 

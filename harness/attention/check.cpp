@@ -79,8 +79,8 @@ CheckReport Verifier::check(const HostTensor& output) const {
   report.finite = report.non_finite == 0;
 
   const std::int64_t d = problem_.head_dim;
-  std::int64_t worst = -1, wrong_elements = 0, wrong_rows = 0;
-  double worst_exact = 0;
+  std::int64_t worst = -1, lost = -1, wrong_elements = 0, wrong_rows = 0;
+  double worst_exact = 0, lost_exact = 0;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const std::int64_t first = (rows_[r].head * problem_.seq_q + rows_[r].row) * d;
     const std::int64_t wrong_before = wrong_elements;
@@ -88,7 +88,10 @@ CheckReport Verifier::check(const HostTensor& output) const {
       const std::size_t element = r * static_cast<std::size_t>(d) + static_cast<std::size_t>(c);
       const double exact = exact_[element];
       const auto got = static_cast<double>(output.at(first + c));
-      if (!std::isfinite(got)) continue;  // counted above, named below
+      if (!std::isfinite(got)) {  // counted above, named below
+        if (lost < 0) lost = first + c, lost_exact = exact;
+        continue;
+      }
       double floor = 0;
       const double allowed = tolerance(element, &floor);
       const double error = std::abs(got - exact);
@@ -106,10 +109,13 @@ CheckReport Verifier::check(const HostTensor& output) const {
   }
 
   if (!report.finite) {
-    const std::int64_t index = find_non_finite(output);
-    report.reason = number(static_cast<double>(output.at(index))) + " at " +
-                    describe_index(shape, index) + " (" + std::to_string(report.non_finite) +
-                    " of " + std::to_string(output.size()) + " elements are not finite)";
+    // One whose value is known, if there is one.
+    const std::int64_t index = lost < 0 ? find_non_finite(output) : lost;
+    report.reason = describe_index(shape, index) + ": got " +
+                    number(static_cast<double>(output.at(index))) +
+                    (lost < 0 ? "" : ", expected " + number(lost_exact)) + " (" +
+                    std::to_string(report.non_finite) + " of " + std::to_string(output.size()) +
+                    " elements are not finite)";
   } else if (wrong_elements > 0) {
     report.reason =
         describe_index(shape, worst) + ": got " + number(static_cast<double>(output.at(worst))) +

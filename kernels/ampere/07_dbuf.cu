@@ -124,7 +124,7 @@ struct Attention {
   }
 
   // Stores O / row_sum. A warp stages its rows in its part of the Q tile, so that the stores to
-  // global memory are 16 bytes wide.
+  // device memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, unsigned char* shared, int warp_row,
                                     const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_sum)[kMTiles][2]) {

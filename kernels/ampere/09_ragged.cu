@@ -136,7 +136,7 @@ struct Attention {
   }
 
   // Stores O / row_sum and the log-sum-exp of `rows` rows. A warp stages its rows in its part of
-  // the Q tile, so that the stores to global memory are 16 bytes wide.
+  // the Q tile, so that the stores to device memory are 16 bytes wide.
   __device__ static void store_rows(half* O_out, float* LSE, int rows, unsigned char* shared,
                                     int warp_row, const float (&O)[kMTiles][D / 8][4],
                                     const float (&row_max)[kMTiles][2],

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-/// Four adjacent floats in global memory, or in shared memory for a store; 16-byte aligned.
+/// Four adjacent floats in device memory, or in shared memory for a store; 16-byte aligned.
 __device__ __forceinline__ float4 load_v4(const float* pointer) {
   return *reinterpret_cast<const float4*>(pointer);
 }
@@ -13,7 +13,7 @@ __device__ __forceinline__ void store_v4(float* pointer, float4 x) {
 }
 
 /// All threads of the block copy Rows rows of Columns floats to shared memory. The rows are
-/// `stride` floats apart in global memory, Pitch in shared memory.
+/// `stride` floats apart in device memory, Pitch in shared memory.
 template <int Rows, int Columns, int Threads, int Pitch = Columns>
 __device__ __forceinline__ void load_tile(float* shared, const float* global,
                                           int64_t stride = Columns) {

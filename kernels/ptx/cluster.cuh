@@ -27,7 +27,7 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t shared, int rank) {
 }
 
 /// Arrives at the barrier of block `rank` with the default scope, .cta. With .release.cluster the
-/// thread would first wait for all its accesses to global memory. The narrow scope suffices if
+/// thread would first wait for all its accesses to device memory. The narrow scope suffices if
 /// block `rank` waits only to overwrite what this thread has read, and if the arrival depends on
 /// the values read: by a branch on them, or by a wait for the wgmma that use them. The later store
 /// then depends on the read, so the read cannot return the value stored. PTX ISA:

@@ -76,7 +76,9 @@ TEST_CASE("a report says what was compared") {
       CHECK(!bad.ok);
       CHECK(!bad.finite);
       CHECK(bad.non_finite == 2);
-      CHECK(contains(bad.reason, "at batch 0, head 1, row 0, column 5 (2 of 26880 elements"));
+      CHECK(contains(bad.reason, "batch 0, head 1, row 0, column 5: got "));
+      CHECK(contains(bad.reason, ", expected "));
+      CHECK(contains(bad.reason, " (2 of 26880 elements are not finite)"));
     }
   }
   SECTION("another shape or dtype is a mistake of the caller") {
@@ -102,7 +104,13 @@ TEST_CASE("a NaN outside the checked rows is found") {
     output.set((5 * 2048 + row) * 64, std::numeric_limits<float>::quiet_NaN());
     break;
   }
-  CHECK(!verifier.check(output).ok);
+  const std::string reason = verifier.check(output).reason;
+  CHECK(contains(reason, "batch 0, head 5, "));
+  CHECK(contains(reason, "column 0: got nan (1 of 4194304 elements are not finite)"));
+  // One whose value is known is rather named.
+  output.set((verifier.rows().back().head * 2048 + verifier.rows().back().row) * 64 + 7,
+             std::numeric_limits<float>::quiet_NaN());
+  CHECK(contains(verifier.check(output).reason, "column 7: got nan, expected "));
 }
 
 // Different tilings, roundings and accumulators are all correct, and must stay so with a margin.

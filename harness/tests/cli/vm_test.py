@@ -161,7 +161,7 @@ class Ptx(CliCase):
 
     def test_an_output_that_nobody_writes_has_no_error(self) -> None:
         environment = self.broken(lambda text: re.sub(r"st\.global[^\n]*\n", "\n", text))
-        out = r".*wrong: -?nan at [^\n]*not finite\)\nno verified element is finite, 512 of 512 rows verified\n"
+        out = r".*wrong: batch [^\n]*: got -?nan, expected [^\n]*not finite\)\nno verified element is finite, 512 of 512 rows verified\n"
         self.fa("run", "06", *SMALL, code=WRONG, out=out, err=ON_VM, **environment)
 
     @staticmethod
