@@ -287,7 +287,8 @@ int GpuDevice::make_cache_copies(int most) {
   cache_copies_.clear();
   cache_turn_ = 0;
   if (bytes >= beyond) return 1;
-  const std::size_t count = std::min<std::size_t>(1 + (beyond + bytes - 1) / bytes, most);
+  const std::size_t count =
+      std::min(1 + (beyond + bytes - 1) / bytes, static_cast<std::size_t>(most));
   for (const Tensor tensor : {Tensor::k, Tensor::v}) {
     const Buffer& original = *buffer(tensor);
     std::vector<Buffer>& copies = cache_copies_[tensor];
