@@ -742,6 +742,8 @@ def split_benches(argv: Sequence[str]) -> list[list[str]]:
             benches.append([])
         else:
             benches[-1].append(word)
+    if not all(benches):
+        raise UsageError("--then stands between two benches, and one of them has no words")
     return benches
 
 

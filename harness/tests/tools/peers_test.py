@@ -515,12 +515,47 @@ class CommandLineTest(unittest.TestCase):
             ("--peers", ","): "--peers names no peer",
             ("all", "--library"): "--library needs a value",
             ("all", "--library", "/nonexistent.so"): "/nonexistent.so not found",
+            ("06", "--then"): "--then stands between two benches, and one of them has no words",
+            ("06", "--then", "07", "--peers", "fa9"): "unknown peer 'fa9'",
         }
         for words, text in cases.items():
             code, _, err = support.run_main(peers.main, *words)
             self.assertEqual(code, 2, words)
             self.assertIn(f"peers.py: error: {text}", err)
             self.assertEqual(err.count("\n"), 1)
+
+    def test_each_bench_has_its_words_and_its_peers_and_the_worst_code_is_told(self) -> None:
+        structs: list[object] = []
+        ran: list[tuple[list[str], list[object]]] = []
+        codes = [3, 0, 1, 2, 0]
+
+        def run(library: object, words: list[str], given: list[object]) -> int:
+            ran.append((words, given))
+            return codes[len(ran) - 1]
+
+        def struct(torch: object, peer: peers.Peer) -> str:
+            structs.append(peer.id)
+            return peer.id
+
+        found = mock.patch.multiple(
+            peers,
+            run_bench=run,
+            peer_struct=struct,
+            load_library=mock.Mock(),
+            find_library=mock.Mock(),
+        )
+        words = ("06 --peers fa2", "07 --peers cudnn,fa2", "08 --peers fa2")
+        with mock.patch.dict("sys.modules", {"torch": None}), found:
+            self.assertEqual(peers.main(" --then ".join(words).split()), 1)
+            self.assertEqual(
+                ran, [(["06"], ["fa2"]), (["07"], ["cudnn", "fa2"]), (["08"], ["fa2"])]
+            )
+            self.assertEqual(structs, ["fa2", "cudnn"])  # one of each, for all benches
+            # A refusal ends it.
+            self.assertEqual(
+                peers.main(["1", "--peers", "fa2", "--then", "2", "--peers", "fa2"]), 2
+            )
+            self.assertEqual(len(ran), 4)
 
     def test_list(self) -> None:
         with mock.patch.dict("sys.modules", {"torch": None}):
