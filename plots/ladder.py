@@ -292,7 +292,7 @@ class Row:
             problem=Problem.from_json(data["problem"]),
             status=data["status"],
             data=data,
-            steady=steady and bool((data.get("time_ms") or {}).get("back_to_back")),
+            steady=steady and is_cold(data.get("time_ms") or {}),
         )
 
     @property
@@ -334,6 +334,11 @@ class Row:
             self.tflops * time["median"] / time["p90"],
             self.tflops * time["median"] / time["p10"],
         )
+
+
+def is_cold(time: Mapping[str, Any]) -> bool:
+    """Whether launches without gaps were timed and all copies together did not fit into the L2."""
+    return bool(time.get("back_to_back")) and not time.get("hot")
 
 
 MISSING_IN_A_RUN = "missing"  # the status of a row that some run of the set does not have
@@ -602,13 +607,6 @@ def mean_ratio(
         return statistics.geometric_mean([first / second for first, second in numbers])
 
     return interval(list(map(of_run, results.runs)), [card_of(run) for run in results.runs])
-
-
-def control(results: Results, id: str, other: str, problem: Problem) -> Interval | None:
-    """Of the rates of two rungs. Where the machine code of their loops is the same, an interval
-    without 1 shows what the runs vary by beyond it."""
-    rows = results.rung(id, problem), results.rung(other, problem)
-    return ratio(results, rows[0], rows[1]) if rows[0] and rows[1] else None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The wgmma loops: two warpgroups, one thread block an SM, as the attention kernels from 22 on run.
+// The wgmma loops: two warpgroups, one thread block per SM, as the attention kernels from 22 on
+// run.
 #include <cuda_fp16.h>
 
 #include <cstdint>

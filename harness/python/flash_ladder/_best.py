@@ -77,7 +77,8 @@ def measured() -> Mapping[Kind, tuple[str, ...]]:
             if row["kind"] != "rung" or row["status"] != "ok" or row["ablation"] or not plain:
                 continue
             like = times.setdefault(kind_of(problem_of(problem, Problem)), {})
-            ms = row["time_ms"]["back_to_back" if cold else "median"]
+            time = row["time_ms"]
+            ms = time["back_to_back" if cold and not time.get("hot") else "median"]
             like.setdefault(row["id"], []).append(ms)
     return {kind: tuple(sorted(of, key=lambda rung: mean(of[rung]))) for kind, of in times.items()}
 

@@ -76,6 +76,14 @@ def test_runs_are_averaged_and_cold_launches_without_gaps_decide(
     _best.measured.cache_clear()
     assert list(_best.candidates(problem(512)))[:2] == ["29", "06"]
     _best.measured.cache_clear()
+    # Where the L2 held all copies, the spaced launches decide: 0.5 ms and 1.
+    rows = [row("29", 1.0, 512), row("06", 0.5, 512)]
+    for each in rows:
+        each["time_ms"]["hot"] = True
+    files[0].write_text(json.dumps({"policy": policy, "rows": rows}))
+    _best.measured.cache_clear()
+    assert list(_best.candidates(problem(512)))[:2] == ["06", "29"]
+    _best.measured.cache_clear()
 
 
 @pytest.mark.usefixtures("measurements")

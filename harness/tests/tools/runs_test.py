@@ -206,7 +206,6 @@ class IntervalTest(RunsTest):
             assert row is not None
             self.assertIsNone(ladder.ratio(results, row, row))
             self.assertIsNone(ladder.level(results, row))
-            self.assertIsNone(ladder.control(results, "01", "02", MAIN))
 
     def test_of_another_number_and_of_one_that_a_row_does_not_have(self) -> None:
         results = self.quotients(1.01, 1.02, 1.03)
@@ -218,12 +217,14 @@ class IntervalTest(RunsTest):
         exact = ladder.ratio(results, row, row)
         self.assertTrue(exact and exact.is_exact)
 
-    def test_a_control(self) -> None:
-        results = self.put()
-        found = ladder.control(results, "01", "fa2", MAIN)
-        self.assertIsNone(found)  # no rung
-        found = ladder.control(results, "02", "01", MAIN)
-        self.assertTrue(found and 1.045 < found.low < found.high < 1.055)
+    def test_the_time_without_gaps_counts_where_no_cache_was_in_the_l2(self) -> None:
+        row = next(row for row in self.put().runs[0].rows if row.is_timed).data
+        for hot, cold, steady in ((False, True, True), (True, True, False), (False, False, False)):
+            times = row["time_ms"] | {"median": 2.0, "back_to_back": 3.0, "hot": hot}
+            made = ladder.Row.from_json(dict(row) | {"time_ms": times}, cold)
+            self.assertEqual((made.steady, made.ms), (steady, 3.0 if steady else 2.0))
+        times = row["time_ms"] | {"back_to_back": None}
+        self.assertFalse(ladder.Row.from_json(dict(row) | {"time_ms": times}, True).steady)
 
     def test_a_step_has_the_mean_of_the_quotients(self) -> None:
         results = self.quotients(1.0, 1.2, 1.5)
