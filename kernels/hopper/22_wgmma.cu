@@ -1,6 +1,6 @@
 // 22_wgmma
-// Idea: wgmma for P V. P overwrites S in its registers, which are the A operand, and the tensor
-// cores read V from shared memory. No lane loads fragments.
+// Idea: wgmma for P V. Each lane rounds its elements of S to halves, which are its part of the A
+// operand, and the tensor cores read V from shared memory. No lane loads fragments.
 //
 // Tile              Br = 128, Bc = 128, 2 warpgroups x 4 warps x 16 rows
 // Shared memory     Q 32 KB + 2 stages of K 32 KB and V 32 KB at head_dim 128
@@ -237,8 +237,8 @@ struct Attention {
 INSTANCES(FA_TMA_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(22_wgmma, "21", sm_90a, f16, lse,
-        "wgmma for P V too: P overwrites S in its registers, and these are the A operand",
-        kInstances, fa::plan_tma_tiles,
+        "wgmma for P V too: S, rounded to halves in its lanes, is P as the A operand", kInstances,
+        fa::plan_tma_tiles,
         .why_large =
             "O and P take the layout of wgmma's registers, so P V, softmax, rescaling and stores "
             "change; K and V get an mbarrier each.");
