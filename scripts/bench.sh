@@ -329,7 +329,7 @@ main() {
         shift
         ;;
       --runs)
-        RUNS="$(option_value "$1" "${2:-}")" || exit
+        RUNS="${2:-}"
         [[ $RUNS =~ ^[1-9][0-9]?$ ]] || die "--runs '$RUNS' is not between 1 and 99"
         shift
         ;;

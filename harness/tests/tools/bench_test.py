@@ -144,7 +144,7 @@ class BenchTest(support.FolderTest):
             self.assertEqual(self.option(call, "--verified"), first)
 
     def test_a_number_of_runs_is_one(self) -> None:
-        for bad in ("0", "x", "100"):
+        for bad in ("0", "x", "100", "", "-1"):
             code, calls, err = self.bench("--runs", bad)
             self.assertEqual((code, calls), (2, []))
             self.assertIn(f"--runs '{bad}' is not between 1 and 99", err)
