@@ -77,7 +77,8 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   for (const Rung& rung : catalogue()) {
     if (rung.family == Family::own || !types_match(rung, problem) ||
         !runs_on(rung.target, device.sm) || !has(rung.capabilities, wanted) ||
-        problem.seq_q > rung.most_queries() || !rung.find_instance(problem.head_dim))
+        problem.seq_q > rung.most_queries() ||
+        !rung.find_instance(problem.head_dim, problem.dtype))
       continue;
     ids += (count++ == 0 ? "; " : ", ") + std::string(rung.id);
   }
@@ -96,6 +97,9 @@ std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
       {lengths, " takes no lengths that differ over the batch"},
       {paged, " takes no pages"},
       {e4m3, " takes no K and V of float8_e4m3"},
+      {strided, " takes contiguous tensors only"},
+      {windowed, " computes no window"},
+      {sinks, " takes no sinks"},
       {lse, " writes no log-sum-exp"}};
   std::string all;
   for (const auto& [capability, what] : kWhat) {
@@ -132,12 +136,17 @@ bool runs_on(Target target, int sm) {
 }
 
 void set_types(const Rung& rung, Problem& problem) {
-  problem.dtype = rung.dtype;
+  if (!rung.takes(problem.dtype) && problem.dtype != Dtype::bf16) problem.dtype = rung.dtype;
   problem.e4m3 = has(rung.capabilities, e4m3);
 }
 
 bool types_match(const Rung& rung, const Problem& problem) {
-  return rung.dtype == problem.dtype && has(rung.capabilities, e4m3) == problem.e4m3;
+  return rung.takes(problem.dtype) && has(rung.capabilities, e4m3) == problem.e4m3;
+}
+
+bool Rung::takes(Dtype wanted) const {
+  return wanted == dtype || std::any_of(instances.begin(), instances.end(),
+                                        [&](const Instance& i) { return dtype_of(i) == wanted; });
 }
 
 std::int64_t Rung::most_queries() const {
@@ -153,22 +162,24 @@ std::vector<int> Rung::head_dims() const {
   return dims;
 }
 
-const Instance* Rung::find_instance(int head_dim, std::string_view tile) const {
-  for (const Instance* instance : find_instances(head_dim, /*with_tuned=*/true))
+const Instance* Rung::find_instance(int head_dim, Dtype wanted, std::string_view tile) const {
+  for (const Instance* instance : find_instances(head_dim, wanted, /*with_tuned=*/true))
     if (tile.empty() || to_string(instance->tile) == tile) return instance;
   return nullptr;
 }
 
-std::vector<const Instance*> Rung::find_instances(int head_dim, bool with_tuned) const {
+std::vector<const Instance*> Rung::find_instances(int head_dim, Dtype wanted,
+                                                  bool with_tuned) const {
   std::vector<const Instance*> found;
   for (const Instance& instance : instances)
-    if (instance.head_dim == head_dim) found.push_back(&instance);
+    if (instance.head_dim == head_dim && dtype_of(instance) == wanted) found.push_back(&instance);
   if (!with_tuned || found.empty()) return found;
   for (const Instance& instance : tuned) {
     const bool known = std::any_of(found.begin(), found.end(), [&](const Instance* other) {
       return other->tile == instance.tile;
     });
-    if (instance.head_dim == head_dim && !known) found.push_back(&instance);
+    if (instance.head_dim == head_dim && dtype_of(instance) == wanted && !known)
+      found.push_back(&instance);
   }
   return found;
 }
@@ -232,7 +243,8 @@ std::optional<std::string> device_refusal(const Rung& rung, const DeviceDescript
            device.name + " has " + capability_text(device.sm);
   const auto fits = [&](const Instance* each) { return each->shared_bytes <= device.shared_bytes; };
   if (instance == nullptr || fits(instance)) return std::nullopt;
-  const std::vector<const Instance*> tiles = rung.find_instances(instance->head_dim, true);
+  const std::vector<const Instance*> tiles =
+      rung.find_instances(instance->head_dim, rung.dtype_of(*instance), true);
   const auto other = std::find_if(tiles.begin(), tiles.end(), fits);
   return name + ": tile " + to_string(instance->tile) + " needs " +
          std::to_string(instance->shared_bytes) + " bytes of shared memory a block, " +
@@ -267,7 +279,7 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
                     std::to_string(INT32_MAX));
   }
   if (const std::string error = cache_error(problem); !error.empty()) return refuse(error);
-  if (problem.dtype != rung.dtype)
+  if (!rung.takes(problem.dtype))
     return refuse(std::string("dtype ") + to_string(problem.dtype) + " is not its " +
                   to_string(rung.dtype));
   if (has(rung.capabilities, e4m3) && !problem.e4m3)
@@ -277,13 +289,13 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
     return refuse("seq_q " + std::to_string(problem.seq_q) + " is above " +
                   std::to_string(rung.most_queries()) +
                   ", the new queries against a cache of seq_kv keys that it takes");
-  if (rung.find_instance(problem.head_dim) == nullptr)
+  if (rung.find_instance(problem.head_dim, problem.dtype) == nullptr)
     return refuse("head_dim " + std::to_string(problem.head_dim) + " is not one of " +
                   join(rung.head_dims()));
   if (auto why = lacking(rung, problem, device)) return Unsupported{std::move(*why)};
   if (instance == nullptr) {
     std::string tiles;
-    for (const Instance* each : rung.find_instances(problem.head_dim, true))
+    for (const Instance* each : rung.find_instances(problem.head_dim, problem.dtype, true))
       tiles += (tiles.empty() ? "" : ", ") + to_string(each->tile);
     return refuse("tile " + std::string(tile) + " is not one of " + tiles);
   }
@@ -308,7 +320,8 @@ PlanResult make_plan(const Rung& rung, const Instance& instance, const Problem& 
 
 PlanResult make_plan(const Rung& rung, const Problem& problem, const DeviceDescription& device,
                      std::string_view tile) {
-  return plan_instance(rung, rung.find_instance(problem.head_dim, tile), tile, problem, device);
+  return plan_instance(rung, rung.find_instance(problem.head_dim, problem.dtype, tile), tile,
+                       problem, device);
 }
 
 }  // namespace fa

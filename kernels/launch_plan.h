@@ -17,9 +17,10 @@ namespace fa {
 
 /// A buffer of the problem, named rather than addressed: each device has its own pointers. What a
 /// problem does not have is a null pointer: the LSE, lengths (int32 [batch]), the page table (int32
-/// [batch, table_width()]), the scales of an e4m3 cache (float32 [2, batch, kv_heads]).
-enum class Tensor { q, k, v, o, lse, lengths, page_table, kv_scales };
-inline constexpr std::size_t kTensors = 8;
+/// [batch, table_width()]), the scales of an e4m3 cache (float32 [2, batch, kv_heads]), the sinks
+/// (float32 [heads]).
+enum class Tensor { q, k, v, o, lse, lengths, page_table, kv_scales, sinks };
+inline constexpr std::size_t kTensors = 9;
 
 /// A buffer of the plan's own, by its place in LaunchPlan::scratch.
 struct ScratchRef {

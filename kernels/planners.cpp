@@ -24,6 +24,19 @@ TensorMap tile_map(Tensor tensor, const Problem& problem, std::int64_t seq, int 
           .swizzle = Swizzle::b128};
 }
 
+// The same with a dimension for the batch, at the problem's strides.
+TensorMap view_map(Tensor tensor, const Problem& problem, int rows) {
+  const bool shared = tensor == Tensor::k || tensor == Tensor::v;
+  const Strides strides = strides_of(problem, static_cast<int>(tensor));
+  return {.tensor = tensor,
+          .rank = 5,
+          .extents = {64, shared ? problem.seq_kv : problem.seq_q, problem.head_dim / 64,
+                      shared ? problem.kv_heads() : problem.heads, problem.batch},
+          .strides = {1, strides.row, 64, strides.head, strides.batch},
+          .box = {64, rows, problem.head_dim / 64, 1, 1},
+          .swizzle = Swizzle::b128};
+}
+
 std::int32_t int32(std::int64_t value) {
   return static_cast<std::int32_t>(value);
 }
@@ -238,6 +251,39 @@ PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
   Launch& launch = std::get<LaunchPlan>(plan).launches.front();
   launch.grid = {clusters * kBlocks};
   launch.cluster = {kBlocks};
+  return plan;
+}
+
+PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
+                          const DeviceDescription& device) {
+  PlanResult plan = plan_tma_clusters(problem, instance, device);
+  // Bounds that exclude no key, where there are none.
+  const auto side = [&](std::int64_t keys) {
+    return int32(keys < 0 ? problem.seq_q + problem.seq_kv : std::min(keys, INT32_MAX / 4L));
+  };
+  const Strides keys = strides_of(problem, static_cast<int>(Tensor::k));
+  std::get<LaunchPlan>(plan).launches.front().arguments = {
+      view_map(Tensor::q, problem, 64),
+      view_map(Tensor::k, problem, instance.tile.Bc),
+      view_map(Tensor::v, problem, instance.tile.Bc),
+      view_map(Tensor::o, problem, 16),
+      Tensor::lse,
+      Tensor::k,
+      ScratchRef{0},
+      Tensor::sinks,
+      keys.batch,
+      keys.head,
+      keys.row,
+      int32(problem.batch),
+      int32(problem.heads),
+      int32(problem.group()),
+      int32(problem.causal ? heads_in_l2(problem, device) : 1),
+      int32(problem.seq_q),
+      int32(problem.seq_kv),
+      int32(problem.causal),
+      side(problem.window_left),
+      side(problem.causal ? 0 : problem.window_right),
+      scale_log2(problem)};
   return plan;
 }
 

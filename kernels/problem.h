@@ -32,7 +32,8 @@ struct Problem {
   FA_FIELD(int, head_dim, 128, "", .least = 1, .most = 1024, .option = "--dim", .help = "head_dim");
   FA_FIELD(bool, causal, false, "Bottom-right aligned: query i sees keys j <= i + seq_kv - seq_q.",
            .option = "--causal", .help = "Query i sees keys j <= i + seq_kv - seq_q only");
-  FA_FIELD(Dtype, dtype, Dtype::f16, "");
+  FA_FIELD(Dtype, dtype, Dtype::f16, "", .option = "--dtype",
+           .help = "Element type (default the rung's, of several float16)");
   FA_FIELD(bool, lse, false,
            "Also asks for the log-sum-exp of every row of scaled scores, natural log.",
            .if_set = true, .option = "--lse",
@@ -61,7 +62,25 @@ struct Problem {
            "Type of K and V, each head of a batch entry with a scale for K and one for V; absent: "
            "that of Q.",
            .key = "cache", .if_set = true, .yes = to_string(Dtype::e4m3));
+  FA_FIELD(std::vector<std::int64_t>, strides, {},
+           "Strides in elements of batch, head and row, of Q, of K, of V and of O: 12 numbers; of "
+           "paged K and V those of page, head and key. Absent: all are contiguous.",
+           .if_set = true, .option = "--layout",
+           .help = "Order of batch, heads, rows and head_dim in memory (default bhnd)");
+  FA_FIELD(std::int64_t, window_left, -1,
+           "Keys before the one at its own place, counted bottom-right as the mask is, that a query "
+           "sees at most; absent, or -1: all.",
+           .if_set = true, .least = -1, .most = kMostKeys, .option = "--window-left",
+           .help = "Keys before its own place that a query sees (default all)");
+  FA_FIELD(std::int64_t, window_right, -1, "Keys behind it; absent, or -1: all, with causal none.",
+           .if_set = true, .least = -1, .most = kMostKeys, .option = "--window-right",
+           .help = "Keys behind its own place that a query sees (default all)");
+  FA_FIELD(bool, sinks, false,
+           "Each query head has a sink: a score that takes its share of the softmax and has no "
+           "value.",
+           .if_set = true, .option = "--sinks", .help = "Give each query head a sink");
 
+  bool windowed() const { return window_left >= 0 || (window_right >= 0 && !causal); }
   Dtype kv_dtype() const { return e4m3 ? Dtype::e4m3 : dtype; }
   std::int64_t kv_heads() const { return own_kv_heads > 0 ? own_kv_heads : heads; }
   /// Query heads that share a head of K and V.
@@ -70,6 +89,12 @@ struct Problem {
   std::int64_t length(std::int64_t entry) const {
     return lengths.empty() ? seq_kv : lengths[static_cast<std::size_t>(entry)];
   }
+  /// The keys that a query of a batch entry sees: from the first on, up to one before the last.
+  struct Keys {
+    std::int64_t begin, end;
+    std::int64_t count() const { return end - begin; }
+  };
+  Keys visible(std::int64_t row, std::int64_t entry) const;
   /// Columns of the page table, a row of which belongs to a batch entry.
   std::int64_t table_width() const { return page > 0 ? (seq_kv + page - 1) / page : 0; }
   /// Pages that are stored; 0 where the cache is not paged.
@@ -96,8 +121,11 @@ struct Problem {
   double flops() const {
     const double full =
         4.0 * static_cast<double>(heads) * static_cast<double>(seq_q) * keys() * head_dim;
+    if (windowed()) return windowed_flops();
     return causal ? full / 2 : full;
   }
+  /// The same for every key that a query sees.
+  double windowed_flops() const;
 
   /// q_rows() of a problem of any size.
   double rows() const {
@@ -113,9 +141,7 @@ struct Problem {
   /// Bytes of Q, and of K and V as they are stored, without their scales.
   double input_bytes() const;
   /// Bytes of O and of the LSE if there is one.
-  double output_bytes() const {
-    return rows() * (static_cast<double>(size_of(dtype)) * head_dim + (lse ? sizeof(float) : 0));
-  }
+  double output_bytes() const;
   /// Bytes of Q, K, V, O and the LSE if there is one, as they are stored.
   double stored_bytes() const { return input_bytes() + output_bytes(); }
   /// Bytes of Q, the keys and values that there are, O and the LSE if there is one, each moved
@@ -129,6 +155,21 @@ struct Problem {
 /// 8000, pages of 16", for messages.
 std::string to_string(const Problem& problem);
 
+/// Distances of neighbours in a tensor, in elements. A row's elements are neighbours in memory.
+struct Strides {
+  std::int64_t batch, head, row;
+};
+
+/// Those of Q, K, V and O, by their number. Where a tensor has one batch entry, head or row, the
+/// stride of a contiguous tensor stands in for one that nothing uses.
+Strides strides_of(const Problem& problem, int tensor);
+
+/// Elements of memory that Q, K, V or O spans, with the gaps that strides leave.
+std::int64_t stored_elements(const Problem& problem, int tensor);
+
+/// Where Q, K, V and O are views of tensors [batch, row, head, head_dim], as models have them.
+std::vector<std::int64_t> row_major_strides(const Problem& problem);
+
 /// What is wrong with kv_heads, lengths and page beside the extents, which are positive: one
 /// sentence with the value and what is allowed; empty when nothing is.
 std::string cache_error(const Problem& problem);
@@ -139,7 +180,9 @@ inline Capabilities needs_of(const Problem& problem) {
   using enum Capabilities;
   return (problem.causal && problem.seq_q > 1 ? causal : none) | (problem.lse ? lse : none) |
          (problem.group() > 1 ? grouped : none) | (problem.lengths.empty() ? none : lengths) |
-         (problem.page > 0 ? paged : none) | (problem.e4m3 ? e4m3 : none);
+         (problem.page > 0 ? paged : none) | (problem.e4m3 ? e4m3 : none) |
+         (problem.strides.empty() ? none : strided) | (problem.windowed() ? windowed : none) |
+         (problem.sinks ? sinks : none);
 }
 
 }  // namespace fa

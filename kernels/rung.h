@@ -12,7 +12,10 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include <type_traits>
 
 #include "kernels/types.h"
 
@@ -32,6 +35,23 @@ struct TmaParameters {
   int seq_q, seq_kv;
   int causal;        ///< 0 or 1, bottom-right aligned (30 and up)
   float scale_log2;  ///< softmax scale times log2(e)
+};
+
+/// What the kernels from 36 on are given: views of a model's tensors.
+struct ModelParameters {
+  const CUtensorMap &Q, &K, &V, &O_rows;  ///< as TmaParameters; a fifth dimension is the batch
+  float* LSE;                             ///< [batch, heads, seq_q], or null
+  const void* keys;                       ///< K once more, for loads of single elements
+  unsigned* counter;                      ///< zeros before and after the launch
+  const float* sinks;                     ///< [heads], or null (38 and up)
+  int64_t key_strides[3];                 ///< of batch, head and key in K, in elements
+  int batch, heads;                       ///< heads of Q in a batch entry
+  int group;                              ///< of them those that share a head of K and V
+  int section;                            ///< heads whose tiles are handed out together
+  int seq_q, seq_kv;
+  int causal;             ///< 0 or 1, bottom-right aligned
+  int left, right;        ///< keys before and behind a query's own that it sees (37 and up)
+  float scale_log2;       ///< softmax scale times log2(e)
 };
 
 /// Parameters of the kernels from 40 on: new queries against a cache.
@@ -58,7 +78,8 @@ struct DecodeParameters {
 /// An instance of the kernel class `Kernel` under this entry point.
 template <class Kernel>
 Instance instance_of(const char* entry, const void* kernel) {
-  return {entry, kernel, Kernel::kHeadDim, Kernel::kTile, Kernel::kSharedBytes};
+  const bool bf16 = requires { requires std::is_same_v<typename Kernel::Element, __nv_bfloat16>; };
+  return {entry, kernel, Kernel::kHeadDim, Kernel::kTile, Kernel::kSharedBytes, bf16};
 }
 
 /// Planners of rungs with one launch and a block for each row tile: whole tiles only, any length.
@@ -75,6 +96,9 @@ PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescrip
 
 /// The same with clusters of two thread blocks, for two neighbouring tiles each.
 PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
+
+/// As plan_tma_clusters, with FA_MODEL_ENTRY.
+PlanResult plan_tma_views(const Problem&, const Instance&, const DeviceDescription&);
 
 /// Planners of FA_DECODE_ENTRY: a warp for each query head; a thread block for each head of K and
 /// V, with a warp for each query head of the group.
@@ -126,6 +150,20 @@ struct StaticKernel {
            int section, int seq_q, int seq_kv, int causal, float scale_log2) {                   \
     __VA_ARGS__::run(fa::TmaParameters{Q, K, V, O_rows, O, LSE, keys, counter, heads, group,     \
                                        section, seq_q, seq_kv, causal, scale_log2});             \
+  }
+
+#define FA_MODEL_ENTRY(name, ...)                                                                \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,         \
+           const __grid_constant__ CUtensorMap V, const __grid_constant__ CUtensorMap O_rows,    \
+           float* LSE, const void* keys, unsigned* counter, const float* sinks,                  \
+           int64_t batch_stride, int64_t head_stride, int64_t key_stride, int batch, int heads,  \
+           int group, int section, int seq_q, int seq_kv, int causal, int left, int right,       \
+           float scale_log2) {                                                                   \
+    __VA_ARGS__::run(fa::ModelParameters{Q, K, V, O_rows, LSE, keys, counter, sinks,             \
+                                         {batch_stride, head_stride, key_stride}, batch, heads,  \
+                                         group, section, seq_q, seq_kv, causal, left, right,     \
+                                         scale_log2});                                           \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

@@ -15,16 +15,17 @@ namespace fa {
 /// Element type of Q, K, V and O. Accumulation is always FP32. A cache may be e4m3: 8 bits, 3 of
 /// them mantissa, the largest 448, no infinity (Micikevicius et al. 2022, "FP8 Formats for Deep
 /// Learning").
-enum class Dtype { f16, f32, e4m3 };
+enum class Dtype { f16, f32, e4m3, bf16 };
 
 /// Bytes per element.
 constexpr std::size_t size_of(Dtype dtype) {
-  return dtype == Dtype::e4m3 ? 1 : dtype == Dtype::f16 ? 2 : 4;
+  return dtype == Dtype::e4m3 ? 1 : dtype == Dtype::f32 ? 4 : 2;
 }
 
 /// Name used on the command line and in result files.
 constexpr const char* to_string(Dtype dtype) {
-  return dtype == Dtype::e4m3 ? "float8_e4m3" : dtype == Dtype::f16 ? "float16" : "float32";
+  constexpr const char* kNames[] = {"float16", "float32", "float8_e4m3", "bfloat16"};
+  return kNames[static_cast<int>(dtype)];
 }
 
 /// What a rung's code is compiled for.
@@ -44,7 +45,10 @@ enum class Capabilities : unsigned {
   lengths = 16,      ///< a number of keys for each batch entry
   paged = 32,        ///< K and V in pages
   few_queries = 64,  ///< of a rung for new queries against a cache: up to kFewQueries of them
-  e4m3 = 128         ///< K and V are e4m3 with scales, never anything else
+  e4m3 = 128,        ///< K and V are e4m3 with scales, never anything else
+  strided = 256,     ///< rows of Q, K, V and O at any strides
+  windowed = 512,    ///< bounds on how far a key lies before and behind its query
+  sinks = 1024       ///< a score of each query head that has no value
 };
 
 /// New queries that a batch entry may have, at most, where a rung computes them against a cache.
@@ -73,6 +77,9 @@ inline constexpr std::array kCapabilities{
     NamedCapability{Capabilities::paged, "paged"},
     NamedCapability{Capabilities::few_queries, "few_queries"},
     NamedCapability{Capabilities::e4m3, "e4m3"},
+    NamedCapability{Capabilities::strided, "strided"},
+    NamedCapability{Capabilities::windowed, "windowed"},
+    NamedCapability{Capabilities::sinks, "sinks"},
 };
 
 struct DeviceDescription;  // kernels/launch_plan.h
@@ -94,6 +101,7 @@ struct Instance {
   int head_dim = 0;
   Tile tile;
   std::size_t shared_bytes = 0;  ///< dynamic shared memory per block
+  bool bf16 = false;             ///< takes bfloat16 in place of the rung's element type
 };
 
 /// Folders of kernels/; `own` holds the reader's kernels, which are outside the ladder.
@@ -123,11 +131,16 @@ struct Rung {
   std::int64_t most_queries() const;
   /// head_dims with an instance, ascending.
   std::vector<int> head_dims() const;
-  /// The instance for this head_dim with this tile ("64x32w2"), or for an empty name the rung's own
-  /// one (ablations come after it); nullptr when there is none.
-  const Instance* find_instance(int head_dim, std::string_view tile = {}) const;
-  /// All for this head_dim: its own one, the ablations, and those of `tuned` if asked for.
-  std::vector<const Instance*> find_instances(int head_dim, bool with_tuned) const;
+  /// Whether it takes Q of this element type: its own, or that of other instances.
+  bool takes(Dtype dtype) const;
+  /// The instance for this head_dim and element type with this tile ("64x32w2"), or for an empty
+  /// name the rung's own one (ablations come after it); nullptr when there is none.
+  const Instance* find_instance(int head_dim, Dtype dtype, std::string_view tile = {}) const;
+  /// All for this head_dim and element type: its own one, the ablations, and those of `tuned` if
+  /// asked for.
+  std::vector<const Instance*> find_instances(int head_dim, Dtype dtype, bool with_tuned) const;
+  /// The element type of one of its instances.
+  Dtype dtype_of(const Instance& instance) const { return instance.bf16 ? Dtype::bf16 : dtype; }
 };
 
 /// Every FA_RUNG makes one, so that the catalogue finds rungs that are not on the ladder.

@@ -12,8 +12,8 @@ namespace {
 
 // Half a unit in the last place of the dtype at |value|; of the subnormals for tiny values.
 double half_ulp(Dtype dtype, double value) {
-  const bool half = dtype == Dtype::f16;
-  const int digits = half ? 11 : 24, least = half ? -14 : -126;
+  const int digits = dtype == Dtype::f16 ? 11 : dtype == Dtype::bf16 ? 8 : 24;
+  const int least = dtype == Dtype::f16 ? -14 : -126;
   int exponent = least + 1;
   if (value != 0) std::frexp(value, &exponent);  // |value| in [0.5, 1) * 2^exponent
   return std::ldexp(1.0, std::max(exponent - 1, least) - digits);
@@ -55,9 +55,10 @@ double Verifier::tolerance(std::size_t element, double* floor) const {
   const std::size_t row = element / static_cast<std::size_t>(problem_.head_dim);
   const double spread = spread_[row], magnitude = std::abs(exact_[element]);
   const double of_scores = 0x1p-24 * largest_score_[row] * spread;
-  const double least = of_scores + (problem_.dtype == Dtype::f16
-                                        ? 0x1p-10 * std::max(spread, element_spread_[element])
-                                        : 0x1p-24 * (16 * spread + 4 * magnitude));
+  const double of_weights = problem_.dtype == Dtype::bf16 ? 0x1p-7 : 0x1p-10;  // as P is rounded
+  const double least = of_scores + (problem_.dtype == Dtype::f32
+                                        ? 0x1p-24 * (16 * spread + 4 * magnitude)
+                                        : of_weights * std::max(spread, element_spread_[element]));
   const double before_rounding = 2 * relative_error_ * spread + least;
   // The kernel's value may lie just across a power of two, where the ulp doubles.
   const double rounding = half_ulp(problem_.dtype, magnitude + before_rounding);
@@ -148,7 +149,7 @@ LseReport Verifier::check_lse(const HostTensor& lse) const {
     const auto got = static_cast<double>(lse.at(index));
     if (got == exact) continue;  // also -infinity
     const double magnitude = std::isfinite(exact) ? std::abs(exact) : 0;
-    const double floor = 0x1p-22 * magnitude + (problem_.dtype == Dtype::f16 ? 0x1p-11 : 0x1p-20);
+    const double floor = 0x1p-22 * magnitude + (problem_.dtype == Dtype::f32 ? 0x1p-20 : 0x1p-11);
     const double allowed = 2 * lse_error_ + floor;
     double error = std::abs(got - exact);
     if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();

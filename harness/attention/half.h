@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Bit-exact conversion between float and IEEE 754 binary16 or e4m3, without compiler or CPU
-// support.
+// Bit-exact conversion between float and IEEE 754 binary16, bfloat16 or e4m3, without compiler or
+// CPU support.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+
+#include "kernels/types.h"
 
 namespace fa {
 
@@ -44,6 +46,24 @@ constexpr std::uint16_t float_to_half(float value) {
 /// The value rounded to binary16 and back.
 constexpr float round_to_half(float value) {
   return half_to_float(float_to_half(value));
+}
+
+/// The float with exactly the value of the bfloat16 pattern: its upper half.
+constexpr float bf16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// The nearest bfloat16 pattern, ties to even; overflow gives infinity, NaN stays a quiet NaN.
+constexpr std::uint16_t float_to_bf16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/// The value rounded to a 16-bit type and back; to any other it is not rounded.
+constexpr float rounded_to(Dtype dtype, float value) {
+  if (dtype == Dtype::bf16) return bf16_to_float(float_to_bf16(value));
+  return dtype == Dtype::f16 ? round_to_half(value) : value;
 }
 
 inline constexpr float kLargestE4m3 = 448;

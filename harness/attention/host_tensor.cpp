@@ -31,6 +31,9 @@ std::int64_t count_special(const HostTensor& tensor, std::int64_t begin, std::in
   if (tensor.dtype == Dtype::f16) {
     return count_special<std::uint16_t, 0x7c00>(tensor.halfs().data(), begin, end);
   }
+  if (tensor.dtype == Dtype::bf16) {
+    return count_special<std::uint16_t, 0x7f80>(tensor.halfs().data(), begin, end);
+  }
   return count_special<std::uint32_t, 0x7f800000>(
       reinterpret_cast<const std::uint32_t*>(tensor.bytes.data()), begin, end);
 }
@@ -72,8 +75,9 @@ HostTensor make_tensor(Dtype dtype, const Shape& shape, float value) {
     if (dtype == Dtype::e4m3) {
       std::fill(tensor.bytes.begin() + begin, tensor.bytes.begin() + end,
                 static_cast<std::byte>(float_to_e4m3(value)));
-    } else if (dtype == Dtype::f16) {
-      std::fill(tensor.halfs().begin() + begin, tensor.halfs().begin() + end, float_to_half(value));
+    } else if (size_of(dtype) == 2) {
+      std::fill(tensor.halfs().begin() + begin, tensor.halfs().begin() + end,
+                dtype == Dtype::f16 ? float_to_half(value) : float_to_bf16(value));
     } else {
       std::fill(tensor.floats().begin() + begin, tensor.floats().begin() + end, value);
     }

@@ -56,7 +56,7 @@ struct HostTensor {
 
   std::int64_t size() const { return elements(shape); }
 
-  /// Raw binary16 patterns; only for f16 tensors.
+  /// Raw patterns; only for f16 and bf16 tensors.
   std::span<const std::uint16_t> halfs() const {
     return {reinterpret_cast<const std::uint16_t*>(bytes.data()), bytes.size() / 2};
   }
@@ -73,6 +73,7 @@ struct HostTensor {
   float at(std::int64_t index) const {
     const auto i = static_cast<std::size_t>(index);
     if (dtype == Dtype::e4m3) return e4m3_to_float(static_cast<std::uint8_t>(bytes[i]));
+    if (dtype == Dtype::bf16) return bf16_to_float(halfs()[i]);
     return dtype == Dtype::f16 ? half_to_float(halfs()[i]) : floats()[i];
   }
   /// Stores a value, rounded to the dtype.
@@ -82,6 +83,8 @@ struct HostTensor {
       bytes[i] = static_cast<std::byte>(float_to_e4m3(value));
     } else if (dtype == Dtype::f16) {
       halfs()[i] = float_to_half(value);
+    } else if (dtype == Dtype::bf16) {
+      halfs()[i] = float_to_bf16(value);
     } else {
       floats()[i] = value;
     }

@@ -141,6 +141,11 @@ void fill(HostTensor& tensor, const Levels& levels, std::uint64_t key) {
     if (tensor.dtype == Dtype::f16) {
       std::uint16_t* out = tensor.halfs().data();
       draw_range(levels, key, begin, end, [out](std::int64_t i, std::uint16_t h) { out[i] = h; });
+    } else if (tensor.dtype == Dtype::bf16) {
+      std::uint16_t* out = tensor.halfs().data();
+      draw_range(levels, key, begin, end, [out](std::int64_t i, std::uint16_t h) {
+        out[i] = float_to_bf16(half_to_float(h));
+      });
     } else {
       float* out = tensor.floats().data();
       draw_range(levels, key, begin, end,
@@ -333,35 +338,34 @@ std::string to_string(const InputKind& kind) {
   return text + number;
 }
 
-std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head) {
-  const std::int64_t length = problem.length(head / problem.heads);
-  if (!problem.causal) return length;
-  return std::clamp<std::int64_t>(row + 1 + length - problem.seq_q, 0, length);
-}
-
 std::int64_t needle_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
                         std::int64_t row) {
-  const std::int64_t visible = visible_keys(problem, row, head);
-  if (visible == 0) return -1;
+  const Problem::Keys visible = visible_keys(problem, row, head);
+  if (visible.count() == 0) return -1;
   const std::uint64_t start = hash_at(tensor_key(seed, 3), head);
-  return scale_fraction(start + static_cast<std::uint64_t>(row) * kGolden, visible);
+  return visible.begin +
+         scale_fraction(start + static_cast<std::uint64_t>(row) * kGolden, visible.count());
 }
 
 std::int64_t spike_key(const Problem& problem, std::uint64_t seed, std::int64_t head,
                        std::int64_t row) {
   const std::uint64_t hash = spike_hash(seed, head, row);
   if (hash % 8 != 0) return -1;
-  const std::int64_t visible = visible_keys(problem, row, head);
-  const std::int64_t length = problem.length(head / problem.heads), hidden = length - visible;
+  const auto [begin, end] = visible_keys(problem, row, head);
+  const std::int64_t length = problem.length(head / problem.heads), visible = end - begin;
+  const std::int64_t hidden = length - visible;
   if (length == 0) return -1;
   const std::uint64_t fraction = hash << 24;  // other bits than those of the choices
   if (visible == 0 || (hidden > 0 && hash / 8 % 4 == 0)) {
-    return visible + scale_fraction(fraction, hidden);
+    const std::int64_t among = scale_fraction(fraction, hidden);
+    // Of a window every other one is a neighbour of it.
+    if (problem.window_left >= 0 && begin > 0 && hash / 32 % 2 == 0) return begin - 1;
+    return among < begin ? among : end + among - begin;
   }
   const std::array<std::int64_t, 3> last{visible - visible / 2, std::min<std::int64_t>(16, visible),
                                          1};
   const std::int64_t among = last[hash / 32 % last.size()];
-  return visible - among + scale_fraction(fraction, among);
+  return end - among + scale_fraction(fraction, among);
 }
 
 std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t head,
@@ -430,6 +434,11 @@ void require_inputs(const Problem& problem, const Inputs& inputs) {
                                 " scales, the problem (" + to_string(problem) + ") needs " +
                                 std::to_string(problem.kv_scales()));
   }
+  if (inputs.sinks.size() != static_cast<std::size_t>(problem.sinks ? problem.heads : 0)) {
+    throw std::invalid_argument("there are " + std::to_string(inputs.sinks.size()) +
+                                " sinks, the problem (" + to_string(problem) + ") needs " +
+                                std::to_string(problem.sinks ? problem.heads : 0));
+  }
   if (std::ssize(inputs.page_table) != problem.batch * problem.table_width()) {
     throw std::invalid_argument("the page table has " + std::to_string(inputs.page_table.size()) +
                                 " entries, the problem (" + to_string(problem) + ") needs " +
@@ -464,6 +473,16 @@ void fill_unused(const Problem& problem, Inputs& inputs, float k, float v) {
   });
 }
 
+// From -4 to 12: among scores of standard deviation 1, a sink of 7 weighs as much as 700 keys.
+std::vector<float> make_sinks(const Problem& problem, std::uint64_t seed) {
+  std::vector<float> sinks;
+  for (std::int64_t h = 0; problem.sinks && h < problem.heads; ++h) {
+    const std::int64_t step = scale_fraction(hash_at(tensor_key(seed, 8), h), 256);
+    sinks.push_back(static_cast<float>(step) / 16 - 4);
+  }
+  return sinks;
+}
+
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
   if (problem.batch < 1 || problem.heads < 1 || problem.seq_q < 1 || problem.seq_kv < 1 ||
       problem.head_dim < 1) {
@@ -494,6 +513,7 @@ Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t 
   if (distribution == Distribution::high) overlay_shift(problem, spread, kShift, inputs);
   if (distribution == Distribution::spike) overlay_spikes(problem, seed, inputs);
   quantise_cache(problem, inputs, seed);
+  inputs.sinks = make_sinks(problem, seed);
   // Of e4m3 the largest.
   if (!problem.lengths.empty() || problem.page > 0)
     fill_unused(problem, inputs, problem.e4m3 ? 30000 : 100, 30000);

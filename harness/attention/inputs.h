@@ -15,7 +15,8 @@
 namespace fa {
 
 /// What the elements of Q, K and V look like. All values are exact in binary16, so that an FP32
-/// problem has the same inputs as the FP16 problem of the same shape and seed.
+/// problem has the same inputs as the FP16 problem of the same shape and seed; those of a bfloat16
+/// problem are rounded.
 ///
 /// normal   N(0, 1): 65536 quantiles, to 4.3 sigma. |O| is about sqrt(e / seq_kv).
 /// uniform  [0, 1) in steps of 2^-11. Nearly equal weights and sums of one sign: an accumulator
@@ -77,6 +78,8 @@ struct Inputs {
   std::vector<std::int32_t> page_table = {};
   /// [2, batch, kv_heads]: scales of K, then of V. Empty, and all scales 1, unless they are e4m3.
   std::vector<float> kv_scales = {};
+  /// [heads], in natural units of score. Empty unless the problem has sinks.
+  std::vector<float> sinks = {};
 
   /// Of K and of V, for a head that counts over batch * heads of Q.
   float k_scale(const Problem& problem, std::int64_t head) const;
@@ -96,6 +99,9 @@ std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t h
 /// Throws std::invalid_argument when dtypes, shapes or the page table are not the problem's.
 void require_inputs(const Problem& problem, const Inputs& inputs);
 
+/// The sinks of a problem's heads, drawn from the seed; none where it has none.
+std::vector<float> make_sinks(const Problem& problem, std::uint64_t seed);
+
 /// The lengths of a batch whose entries are uniform from 1 to seq_kv, the same for the same seed.
 std::vector<std::int64_t> random_lengths(std::int64_t batch, std::int64_t seq_kv,
                                          std::uint64_t seed);
@@ -111,10 +117,10 @@ void fill_unused(const Problem& problem, Inputs& inputs, float k, float v);
 /// out of range.
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 
-/// Keys that a row sees: all, or with the causal mask (bottom-right aligned)
-/// row + 1 + length - seq_q, at least 0 and at most the length. `head` counts over batch * heads:
-/// it says whose length.
-std::int64_t visible_keys(const Problem& problem, std::int64_t row, std::int64_t head = 0);
+/// Problem::visible() of a row. `head` counts over batch * heads: it says whose length.
+inline Problem::Keys visible_keys(const Problem& problem, std::int64_t row, std::int64_t head = 0) {
+  return problem.visible(row, head / problem.heads);
+}
 
 /// The key that dominates a row of the needle inputs, -1 when the row sees no key. `head` counts
 /// over batch * heads. Low-discrepancy over the visible keys, so that all tiles get their share.

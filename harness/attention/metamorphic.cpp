@@ -53,7 +53,7 @@ Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, 
   const HostTensor before = forward(problem, inputs), after = forward(problem, changed);
   for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
     for (std::int64_t row = 0; row < problem.seq_q; ++row) {
-      if (visible_keys(problem, row, h) > cut) break;
+      if (visible_keys(problem, row, h).end > cut) break;
       const std::int64_t first = (h * problem.seq_q + row) * d;
       const std::int64_t index = first_difference(before, after, first, d);
       if (index < 0) continue;

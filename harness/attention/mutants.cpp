@@ -41,6 +41,9 @@ struct Mutant::Fault {
   bool no_mask = false;         // causal only
   std::int64_t mask_shift = 0;  // causal only: keys seen too many
   bool top_left_mask = false;   // causal only
+  bool no_window = false;       // sees what lies before it
+  std::int64_t window_shift = 0, right_shift = 0;  // keys that the window is moved, on each side
+  bool no_sink = false, sink_twice = false, next_sink = false;
   Accumulator accumulator = Accumulator::nearest;
   double gain = 1;  // on O
   bool one_nan = false;
@@ -81,6 +84,7 @@ std::size_t idx(std::int64_t i) {
 // One head of the inputs as floats, K transposed to [D, seq_kv] so that scores vectorise over keys.
 struct HeadData {
   const std::vector<float>&q, &k, &v;
+  std::optional<float> sink;
 };
 
 // The heads of one problem, each converted once for all mutants. They count over batch * heads of
@@ -94,7 +98,9 @@ class Heads {
     float k_scale = inputs_.k_scale(p_, fault.next_scale ? next : k_head);
     float v_scale = inputs_.v_scale(p_, v_head);
     if (fault.swap_scales) std::swap(k_scale, v_scale);
-    return {q(q_head), k(k_head, k_scale), v(v_head, v_scale, fault.next_page_v)};
+    std::optional<float> sink;
+    if (p_.sinks) sink = inputs_.sinks[idx((q_head + (fault.next_sink ? 1 : 0)) % p_.heads)];
+    return {q(q_head), k(k_head, k_scale), v(v_head, v_scale, fault.next_page_v), sink};
   }
 
  private:
@@ -158,8 +164,14 @@ float truncate_to_float(double value) {
                                                                   : nearest;
 }
 
-std::int64_t keys_seen(const Problem& p, const Fault& fault, std::int64_t head, std::int64_t row) {
-  std::int64_t seen = visible_keys(p, row, head);
+Problem::Keys keys_seen(const Problem& p, const Fault& fault, std::int64_t head,
+                        std::int64_t row) {
+  auto [first, seen] = visible_keys(p, row, head);
+  if (p.windowed()) {
+    if (fault.no_window) first = 0;
+    first = std::clamp<std::int64_t>(first + fault.window_shift, 0, seen);
+    if (p.window_right >= 0) seen = std::min(seen + fault.right_shift, p.length(head / p.heads));
+  }
   if (!p.lengths.empty()) {
     seen = std::clamp<std::int64_t>(seen + fault.length_shift, 0, p.seq_kv);
   }
@@ -168,7 +180,8 @@ std::int64_t keys_seen(const Problem& p, const Fault& fault, std::int64_t head, 
     if (fault.top_left_mask) seen = std::min(row + 1, p.seq_kv);
     seen = std::clamp<std::int64_t>(seen + fault.mask_shift, 0, p.seq_kv);
   }
-  return fault.half_keys ? std::min(seen, (p.seq_kv + 1) / 2) : seen;
+  if (fault.half_keys) seen = std::min(seen, (p.seq_kv + 1) / 2);
+  return {std::min(first, seen), seen};
 }
 
 // A row on its way through the tiles.
@@ -233,15 +246,11 @@ void guarded_softmax(std::span<float> s, float factor, const Fault& fault, RowSt
   for (const float p : s) row.sum += p;
 }
 
-struct Keys {
-  std::int64_t begin, end;
-};
-
 // A row's keys in a fused kernel, tile by tile.
-RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row, Keys keys_of_part,
+RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row,
+                    Problem::Keys keys_of_part,
                     std::int64_t tile, const Fault& fault, float factor) {
   const std::int64_t d = p.head_dim, n = p.seq_kv, seen = keys_of_part.end;
-  const bool half = p.dtype == Dtype::f16;
   const float* q = &head.q[idx(row * d)];
   RowState state{.o = std::vector<float>(idx(d), 0.0f)};
   std::vector<float>& o = state.o;
@@ -262,9 +271,7 @@ RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row, Ke
     const std::span<float> weights(s.data(), idx(count));
     fault.guarded ? guarded_softmax(weights, factor, fault, state)
                   : online_softmax(weights, factor, fault, state);
-    if (half) {
-      for (float& weight : weights) weight = round_to_half(weight);
-    }
+    for (float& weight : weights) weight = rounded_to(p.dtype, weight);
     const float* v = &head.v[idx((fault.stale_v_tile && t % 2 == 1 ? first - tile : first) * d)];
     constexpr std::int64_t kStep = 16;  // keys of one mma
     for (std::int64_t j = 0; j < count; j += kStep) {
@@ -310,15 +317,24 @@ void flash_row(const Problem& p, const HeadData& head, RowId id, std::int64_t ti
                const Fault& fault, float* out) {
   const double temperature = std::exp2(fault.temperature_log2) * (fault.no_scale ? 1 : p.scale());
   const auto factor = static_cast<float>(temperature * std::numbers::log2e);
-  const std::int64_t d = p.head_dim, seen = keys_seen(p, fault, id.head, id.row);
-  const std::int64_t share = (seen + fault.parts - 1) / fault.parts;
+  const std::int64_t d = p.head_dim;
+  const auto [first, seen] = keys_seen(p, fault, id.head, id.row);
+  const std::int64_t share = (seen - first + fault.parts - 1) / fault.parts;
   std::vector<RowState> parts;
   for (std::int64_t i = 0; i < fault.parts; ++i) {
     if (fault.part_dropped && i == fault.parts / 2) continue;
-    const Keys keys{std::min(i * share, seen), std::min((i + 1) * share, seen)};
+    const Problem::Keys keys{std::min(first + i * share, seen),
+                             std::min(first + (i + 1) * share, seen)};
     parts.push_back(flash_keys(p, head, id.row, keys, tile, fault, factor));
   }
-  const RowState state = fault.parts == 1 ? std::move(parts.front()) : merged(parts, factor, fault);
+  RowState state = fault.parts == 1 ? std::move(parts.front()) : merged(parts, factor, fault);
+  for (int i = fault.no_sink ? 0 : fault.sink_twice ? 2 : 1; head.sink && i > 0; --i) {
+    const float sink = *head.sink / static_cast<float>(p.scale());  // among the scores unscaled
+    const float top = std::max(state.reference, sink), by = std::exp2((state.reference - top) * factor);
+    state.sum = state.sum * by + std::exp2((sink - top) * factor);
+    state.scale_o(by);
+    state.reference = top;
+  }
   const float inverse = fault.no_normalisation ? 1.0f : 1.0f / state.sum;
   for (std::int64_t c = 0; c < d; ++c) {
     const float value =
@@ -454,6 +470,12 @@ const char* no_scales(const Problem& p, Distribution distribution) {
 const char* one_length(const Problem& p, Distribution) {
   return p.lengths.empty() ? "every batch entry has all keys" : nullptr;
 }
+const char* no_window(const Problem& p, Distribution) {
+  return p.windowed() ? nullptr : "there is no window";
+}
+const char* no_sinks(const Problem& p, Distribution) {
+  return p.sinks ? nullptr : "there are no sinks";
+}
 const char* few_parts(const Problem& p, Distribution) {
   return p.seq_kv < kParts ? "there are fewer keys than parts" : nullptr;
 }
@@ -506,6 +528,13 @@ const Fault kNextScale{.next_scale = true};
 const Fault kSwapScales{.swap_scales = true};
 const Fault kLengthLate{.length_shift = 1};
 const Fault kLengthEarly{.length_shift = -1};
+const Fault kNoWindow{.no_window = true};
+const Fault kWindowLate{.window_shift = -1};
+const Fault kWindowEarly{.window_shift = 1};
+const Fault kRightLate{.right_shift = 1};
+const Fault kNoSink{.no_sink = true};
+const Fault kSinkTwice{.sink_twice = true};
+const Fault kNextSink{.next_sink = true};
 const Fault kSplit{.parts = kParts};
 const Fault kPartDropped{.parts = kParts, .part_dropped = true};
 const Fault kMergedEqually{.parts = kParts, .merge = Fault::Merge::equal};
@@ -550,6 +579,13 @@ const Mutant kMutants[] = {
     {"scales_swapped", "e4m3: K has the scale of V, V that of K", no_scales, &kSwapScales},
     {"length_late", "lengths: a key too many", one_length, &kLengthLate},
     {"length_early", "lengths: a key too few", one_length, &kLengthEarly},
+    {"no_window", "window: what lies before it is seen", no_window, &kNoWindow},
+    {"window_late", "window: a key too many before the query", no_window, &kWindowLate},
+    {"window_early", "window: a key too few before the query", no_window, &kWindowEarly},
+    {"right_late", "window: a key too many behind the query", no_window, &kRightLate},
+    {"no_sink", "sinks: none is added", no_sinks, &kNoSink},
+    {"sink_twice", "sinks: added twice", no_sinks, &kSinkTwice},
+    {"next_sink", "sinks: that of the next head", no_sinks, &kNextSink},
     {"split_dropped", "split keys: one of five parts is not merged", middle_part_is_idle,
      &kPartDropped},
     {"merged_equally", "split keys: the parts have equal weights", equal_parts, &kMergedEqually},

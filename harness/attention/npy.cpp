@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "harness/io/file.h"
 #include "harness/vm/io/npy.h"
@@ -105,9 +106,17 @@ Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v
           .own_kv_heads = k.shape[1] == q.shape[1] ? 0 : k.shape[1]};
 }
 
-Problem npy_problem(const fs::path& q, const fs::path& k, const fs::path& v, bool causal) {
-  return problem_of(read_npy_header(q), read_npy_header(k), read_npy_header(v), causal, q.string(),
-                    k.string(), v.string());
+Problem npy_problem(const fs::path& q, const fs::path& k, const fs::path& v, bool causal,
+                    bool rows_first) {
+  const auto header = [&](const fs::path& path) {
+    HostTensor tensor = read_npy_header(path);
+    if (rows_first) std::swap(tensor.shape[1], tensor.shape[2]);
+    return tensor;
+  };
+  Problem problem = problem_of(header(q), header(k), header(v), causal, q.string(), k.string(),
+                               v.string());
+  if (rows_first) problem.strides = row_major_strides(problem);
+  return problem;
 }
 
 Inputs load_inputs(const fs::path& q, const fs::path& k, const fs::path& v) {

@@ -36,9 +36,9 @@ Problem problem_of(const HostTensor& q, const HostTensor& k, const HostTensor& v
                    const std::string& v_name = "V");
 
 /// The problem of three files, from their headers: what it needs can be asked before it is read.
-/// Throws InputError.
+/// With `rows_first` they hold [B, N, H, D], and the problem has such strides. Throws InputError.
 Problem npy_problem(const std::filesystem::path& q, const std::filesystem::path& k,
-                    const std::filesystem::path& v, bool causal);
+                    const std::filesystem::path& v, bool causal, bool rows_first = false);
 
 /// Reads Q, K and V; refuses NaN and infinity. Throws InputError.
 Inputs load_inputs(const std::filesystem::path& q, const std::filesystem::path& k,

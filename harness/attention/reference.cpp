@@ -36,6 +36,9 @@ inline float add_truncated(float a, float b) {
 void load(const HostTensor& tensor, std::int64_t offset, std::int64_t count, float* out) {
   if (tensor.dtype == Dtype::e4m3) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = tensor.at(offset + i);
+  } else if (tensor.dtype == Dtype::bf16) {
+    const std::uint16_t* in = tensor.halfs().data() + offset;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(in[i]);
   } else if (tensor.dtype == Dtype::f16) {
     const std::uint16_t* in = tensor.halfs().data() + offset;
     for (std::int64_t i = 0; i < count; ++i) out[i] = half_to_float(in[i]);
@@ -54,11 +57,11 @@ class RowGroup {
         rows_(rows),
         d_(problem.head_dim),
         head_(rows.front().head),
-        keys_(visible_keys(problem, rows.back().row, head_)),
+        keys_(visible_keys(problem, rows.back().row, head_).end),
         stride_((keys_ + kKeys - 1) / kKeys * kKeys),
         mean_square_(idx(stride_)),
-        p_exact_(rows.size() * idx(stride_)),
-        p_(rows.size() * idx(stride_)) {}
+        p_exact_(rows.size() * idx(stride_) + 1),
+        p_(rows.size() * idx(stride_) + 1) {}
 
   void run(double* exact, float* straightforward, double* spread, double* element_spread,
            double* largest_score, double* lse_exact, float* lse_straightforward) {
@@ -69,7 +72,7 @@ class RowGroup {
     std::fill_n(largest_score, std::ssize(rows_), 0.0);
     std::fill_n(lse_exact, std::ssize(rows_), -std::numeric_limits<double>::infinity());
     std::fill_n(lse_straightforward, std::ssize(rows_), -std::numeric_limits<float>::infinity());
-    if (keys_ == 0) return;
+    if (keys_ == 0 && !problem_.sinks) return;
     scores();
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) largest_score[r] = softmax(r);
     weighted_sum(exact, straightforward, element_spread);
@@ -146,29 +149,37 @@ class RowGroup {
 
   // Returns the largest magnitude of a score.
   double softmax(std::int64_t r) {
-    const std::int64_t visible = visible_keys(problem_, rows_[idx(r)].row, head_);
+    const auto [first, visible] = visible_keys(problem_, rows_[idx(r)].row, head_);
     float* p = &p_[idx(r * stride_)];
     double* exact = &p_exact_[idx(r * stride_)];
-    const bool half = problem_.dtype == Dtype::f16;
     const double scale = problem_.scale();
     const auto scale_float = static_cast<float>(scale);
     float max = -std::numeric_limits<float>::infinity();
     double max_exact = -std::numeric_limits<double>::infinity(), largest = 0;
-    for (std::int64_t j = 0; j < visible; ++j) {
+    for (std::int64_t j = first; j < visible; ++j) {
       max = std::max(max, p[j] *= scale_float);
       max_exact = std::max(max_exact, exact[j] *= scale);
       largest = std::max(largest, std::abs(exact[j]));
     }
     float sum = 0;
     double sum_exact = 0;
-    for (std::int64_t j = 0; j < visible; ++j) {
+    if (problem_.sinks) {
+      const float sink = inputs_.sinks[idx(head_ % problem_.heads)];
+      max = std::max(max, sink);
+      max_exact = std::max(max_exact, static_cast<double>(sink));
+      sum = std::exp(sink - max);
+      sum_exact = std::exp(static_cast<double>(sink) - max_exact);
+    }
+    for (std::int64_t j = first; j < visible; ++j) {
       p[j] = std::exp(p[j] - max);
       sum += p[j];
-      if (half) p[j] = round_to_half(p[j]);
+      p[j] = rounded_to(problem_.dtype, p[j]);
       exact[j] = std::exp(exact[j] - max_exact);
       sum_exact += exact[j];
     }
+    std::fill(p, p + first, 0.0f);
     std::fill(p + visible, p + stride_, 0.0f);
+    std::fill(exact, exact + first, 0.0);
     std::fill(exact + visible, exact + stride_, 0.0);
     max_[r] = max;
     sum_[r] = sum;
@@ -179,7 +190,7 @@ class RowGroup {
 
   void weighted_sum(double* exact, float* straightforward, double* squares) {
     std::vector<float> v(idx(kKeys * d_));
-    const bool half = problem_.dtype == Dtype::f16;
+    const bool half = problem_.dtype != Dtype::f32;
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
       load_keys(inputs_.v, inputs_.v_scale(problem_, head_), first, count, v.data());

@@ -137,6 +137,7 @@ class Collector {
     if (!causal_) add(1, 2, {8 * q(), 2 * kv()}, {Distribution::spike});
     if (!can(Capabilities::ragged)) return;
     add_grouped(2, 6, {130, 321}, 2, {Distribution::needle, Distribution::spike});
+    views();
     for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
     add(2, 3, {17, 129}, {Distribution::needle});
     add(2, 3, {129, 17}, {Distribution::normal});
@@ -152,6 +153,51 @@ class Collector {
     // the beginning of a copy and in its middle.
     for (std::int64_t row = 8; row < 128 && !causal_; row += 8)
       add(1, 1, {row + (row % 16 == 0 ? 4 : 1), (row * 3) % 128 + 1}, {Distribution::normal});
+  }
+
+  // Views of a model's tensors, windows and sinks.
+  void views() {
+    const Problem grouped{.batch = 2, .heads = 6, .seq_q = 130, .seq_kv = 321, .own_kv_heads = 2};
+    const auto add_kinds = [&](Problem problem, const std::vector<InputKind>& kinds) {
+      if (takes(problem)) add_case(problem, kinds);
+    };
+    if (can(Capabilities::strided)) {
+      for (const bool gaps : {false, true}) {
+        Problem strided = grouped;
+        strided.head_dim = dim_.head_dim;
+        strided.strides = row_major_strides(strided);
+        // As views of one tensor that holds Q, K and V, and of an O with other columns beside it.
+        for (std::size_t i = 0; gaps && i < 12; ++i)
+          if (i % 3 != 1) strided.strides[i] *= 3;
+        add_kinds(strided, {Distribution::needle, Distribution::spike});
+      }
+    }
+    // The window ends within a block of keys, at its ends, beside them; rows without a key.
+    if (can(Capabilities::windowed)) {
+      for (const std::int64_t left : {0, 1, 63, 128, 200, -1}) {
+        for (const std::int64_t right : {-1, 0, 70}) {
+          if ((causal_ && right != 0) || (left < 0 && right < 0)) continue;
+          Problem windowed = grouped;
+          windowed.window_left = left, windowed.window_right = causal_ ? -1 : right;
+          windowed.sinks = can(Capabilities::sinks) && left % 2 == 0;
+          add_kinds(windowed, {Distribution::needle, Distribution::spike});
+          std::swap(windowed.seq_q, windowed.seq_kv);
+          add_kinds(windowed, {Distribution::normal});
+          windowed.seq_q = windowed.seq_kv = 700;
+          windowed.batch = 1, windowed.heads = 2, windowed.own_kv_heads = 0;
+          add_kinds(windowed, {Distribution::spike, {Distribution::rising, 8}});
+        }
+      }
+    }
+    // A sink that outweighs all keys, and one that weighs nothing.
+    if (can(Capabilities::sinks)) {
+      Problem sunk = grouped;
+      sunk.sinks = true;
+      add_kinds(sunk, {Distribution::normal, Distribution::needle, Distribution::low,
+                       Distribution::high});
+      std::swap(sunk.seq_q, sunk.seq_kv);
+      add_kinds(sunk, {Distribution::normal});
+    }
   }
 
   void full() {
@@ -231,6 +277,7 @@ class Collector {
     problem.causal = causal_;
     return (problem.lengths.empty() || can(Capabilities::lengths)) &&
            (problem.group() == 1 || can(Capabilities::grouped)) &&
+           (problem.strides.empty() || can(Capabilities::strided)) &&
            (problem.page == 0 || can(Capabilities::paged));
   }
 

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "harness/attention/stored.h"
 #include "harness/device/cuda_check.h"
 #include "harness/device/gpu.h"
 #include "harness/device/gpu_launch.h"
@@ -29,7 +30,7 @@
 #include "harness/results/problem_json.h"
 #include "kernels/catalogue.h"
 
-static_assert(sizeof(fa_attention_tensors) == 64);
+static_assert(sizeof(fa_attention_tensors) == 72);
 
 struct fa_attention_plan {
   fa::LaunchPlan launches;
@@ -108,9 +109,10 @@ int32_t guarded(char* message, int32_t size, const Body& body) noexcept {
   }
 }
 
-fa::HostTensor host_tensor(fa::Dtype dtype, const fa::Shape& shape, const void* from) {
+fa::HostTensor host_tensor(const fa::Problem& problem, int number, fa::Dtype dtype,
+                           const fa::Shape& shape, const void* from) {
   fa::HostTensor tensor = fa::make_tensor(dtype, shape);
-  std::memcpy(tensor.bytes.data(), from, tensor.bytes.size());
+  fa::gather_rows(problem, number, static_cast<const std::byte*>(from), tensor);
   return tensor;
 }
 
@@ -155,20 +157,21 @@ void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, cons
   fa::Inputs inputs;
   if (problem.page > 0) inputs.page_table = take_pages(problem, given.page_table);
   if (problem.e4m3) inputs.kv_scales = take_scales(problem, given.kv_scales);
+  if (problem.sinks) inputs.sinks.assign(given.sinks, given.sinks + problem.heads);
   require_memory(problem);
   fa::VmOptions options;
   if (ptx_folder) options.ptx = std::make_shared<fa::PtxLibrary>(ptx_folder);
   static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
   options.stop = reinterpret_cast<const std::atomic<bool>*>(stop);
   fa::VmDevice device(options);
-  inputs.q = host_tensor(problem.dtype, fa::q_shape(problem), given.q);
-  inputs.k = host_tensor(problem.kv_dtype(), fa::kv_shape(problem), given.k);
-  inputs.v = host_tensor(problem.kv_dtype(), fa::kv_shape(problem), given.v);
+  inputs.q = host_tensor(problem, 0, problem.dtype, fa::q_shape(problem), given.q);
+  inputs.k = host_tensor(problem, 1, problem.kv_dtype(), fa::kv_shape(problem), given.k);
+  inputs.v = host_tensor(problem, 2, problem.kv_dtype(), fa::kv_shape(problem), given.v);
   device.load(problem, inputs);
   device.poison_output();
   device.launch(plan);
   const fa::HostTensor o = device.download_output();
-  std::memcpy(given.o, o.bytes.data(), o.bytes.size());
+  fa::scatter_rows(problem, static_cast<int>(fa::Tensor::o), o, static_cast<std::byte*>(given.o));
   if (!problem.lse) return;
   const fa::HostTensor lse = device.download_lse();
   std::memcpy(given.lse, lse.bytes.data(), lse.bytes.size());
@@ -264,7 +267,7 @@ int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_te
     const std::vector<void*> own = scratch_of(*plan, scratch, order);
     const fa::GpuBuffers addresses{
         .tensors = {input(at.q), input(at.k), input(at.v), at.o, at.lse, input(at.lengths),
-                    input(at.page_table), input(at.kv_scales)},
+                    input(at.page_table), input(at.kv_scales), input(at.sinks)},
         .scratch = own};
     for (const fa::Launch& step : plan->launches.launches)
       fa::launch_on_gpu(step, plan->dtype, addresses, order);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
  *
- * All tensors are contiguous in memory of the caller's: q and o [batch, heads, seq_q, head_dim], k
- * and v [batch, kv_heads, seq_kv, head_dim], or pages of them. A problem is JSON with the keys that
+ * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or pages
+ * of them: contiguous, or at the problem's strides. A problem is JSON with the keys that
  * it has in a result file; one that the library does not know is refused. Nothing here allocates
  * device memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its
  * message is stored NUL-terminated in `size` bytes at `message`.
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 5
+#define FA_ATTENTION_VERSION 6
 
 /* The exit codes of fa. */
 enum {
@@ -31,7 +31,7 @@ enum {
   FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
 };
 
-/* Where a problem's tensors are. What it does not have is NULL. 64 bytes. */
+/* Where a problem's tensors are. What it does not have is NULL. 72 bytes. */
 typedef struct fa_attention_tensors {
   const void* q;             /* offset 0 */
   const void* k;             /* offset 8 */
@@ -41,6 +41,7 @@ typedef struct fa_attention_tensors {
   const int32_t* lengths;    /* offset 40: those of the problem; the machine reads these there */
   const int32_t* page_table; /* offset 48: [batch, seq_kv / page rounded up], below pages */
   const float* kv_scales;    /* offset 56: [2, batch, kv_heads], of k, then of v */
+  const float* sinks;        /* offset 64: [heads] */
 } fa_attention_tensors;
 
 /* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it

@@ -58,7 +58,7 @@ class BenchCommand final : public Command {
     problem_.declare(app);
     add_choice<std::optional<Dtype>>(
         app, "--dtype", options_.dtype,
-        {{to_string(Dtype::f16), Dtype::f16}, {to_string(Dtype::f32), Dtype::f32}},
+        {{to_string(Dtype::f16), Dtype::f16}, {to_string(Dtype::f32), Dtype::f32}, {to_string(Dtype::bf16), Dtype::bf16}},
         "Only rungs that take it (default: those that are named; float16 when none is)");
     add_no_ablations(app, no_ablations_);
     add_measure_options(app, options_);
@@ -89,7 +89,7 @@ class BenchCommand final : public Command {
     options_.rungs = select_rungs(words_);
     if (!options_.dtype) return;
     std::erase_if(options_.rungs,
-                  [this](const Rung* rung) { return rung->dtype != *options_.dtype; });
+                  [this](const Rung* rung) { return !rung->takes(*options_.dtype); });
     if (options_.rungs.empty()) {
       throw UsageError(fmt::format("none of the rungs takes {}", to_string(*options_.dtype)));
     }

@@ -72,6 +72,7 @@ double bytes_of(Tensor tensor, const Problem& problem) {
     case Tensor::lengths:
     case Tensor::page_table:
     case Tensor::kv_scales:
+    case Tensor::sinks:
       return 0;  // a few bytes a batch entry
   }
   return 0;

@@ -63,7 +63,7 @@ RungConstraints constraints_of(const Subject& subject) {
                             .multiple_q = subject.instance->tile.Br,
                             .multiple_kv = subject.instance->tile.Bc}};
   constraints.capabilities = subject.rung->capabilities;
-  constraints.dtype = subject.rung->dtype;
+  constraints.dtype = subject.rung->dtype_of(*subject.instance);
   if (subject.rung->family == Family::decode) {
     constraints.few_queries = subject.rung->most_queries();
   }
@@ -123,7 +123,7 @@ Problem relation_problem(const Subject& subject) {
             .seq_q = 1,
             .seq_kv = 2300,
             .head_dim = subject.instance->head_dim,
-            .dtype = subject.rung->dtype,
+            .dtype = subject.rung->dtype_of(*subject.instance),
             .own_kv_heads = 8,
             .e4m3 = has(subject.rung->capabilities, Capabilities::e4m3)};
   }
@@ -134,7 +134,7 @@ Problem relation_problem(const Subject& subject) {
           .seq_kv = seq,
           .head_dim = subject.instance->head_dim,
           .causal = false,
-          .dtype = subject.rung->dtype};
+          .dtype = subject.rung->dtype_of(*subject.instance)};
 }
 
 /// A case while its subjects are checked: inputs and reference are made by whoever comes first.
@@ -538,12 +538,13 @@ class CheckCommand final : public Command {
     for (const Rung* rung : rungs) {
       if (left_out(device_refusal(*rung, description), rungs.size() == 1)) continue;
       for (const Instance& instance : rung->instances) {
-        const bool own = &instance == rung->find_instance(instance.head_dim);
+        const bool own = &instance == rung->find_instance(instance.head_dim, rung->dtype_of(instance));
         if (!own && no_ablations_) continue;
         if (left_out(device_refusal(*rung, description, &instance), false)) continue;
         subjects.push_back(
             {rung, &instance,
-             fmt::format("{} {} d{}", rung->name, to_string(instance.tile), instance.head_dim)});
+             fmt::format("{} {} d{}{}", rung->name, to_string(instance.tile), instance.head_dim,
+                         instance.bf16 ? " bfloat16" : "")});
       }
     }
     if (subjects.empty()) throw DeviceError("none of these rungs runs on " + description.name);

@@ -289,7 +289,7 @@ class CompareCommand final : public Command {
 
   std::vector<std::string> words_, results_;
   ProblemOptions problem_{
-      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .cache = true}};
+      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .cache = true, .types = true}};
   TablePrinter printer_;
   VmOptions vm_;
 };

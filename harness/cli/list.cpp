@@ -21,9 +21,10 @@ namespace {
 Json rung_json(const Rung& rung) {
   Json instances = Json::array();
   for (const Instance& instance : rung.instances) {
-    const Instance* own = rung.find_instance(instance.head_dim);
+    const Instance* own = rung.find_instance(instance.head_dim, rung.dtype_of(instance));
     instances.push_back({{"entry", instance.entry},
                          {"head_dim", instance.head_dim},
+                         {"dtype", to_string(rung.dtype_of(instance))},
                          {"tile", to_string(instance.tile)},
                          {"ablation", &instance != own}});
   }
@@ -53,6 +54,7 @@ const char* runs_where(Target target) {
 
 std::string properties(const Rung& rung) {
   std::string text = to_string(rung.dtype);
+  if (rung.takes(Dtype::bf16)) text += fmt::format(" {}", to_string(Dtype::bf16));
   for (const auto& [capability, name] : kCapabilities) {
     if (has(rung.capabilities, capability)) text += fmt::format(" {}", name);
   }

@@ -141,7 +141,8 @@ class PlanCommand final : public Command {
                            .seq_kv = true,
                            .dims = true,
                            .lse = true,
-                           .cache = true}};
+                           .cache = true,
+                           .types = true}};
   DeviceDescription machine_ = vm_description();
   bool json_ = false;
 };

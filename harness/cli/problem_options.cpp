@@ -39,8 +39,9 @@ void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, bool& value
 template <std::integral Integer>
 void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Integer& value) {
   const std::string_view name = field.name;
+  const bool window = name.starts_with("window");
   const auto add = [&](auto& of, const std::string& help) {
-    return add_integer(app, field.option, of, 1, field.most, help);
+    return add_integer(app, field.option, of, window ? 0 : 1, field.most, help);
   };
   const auto with_default = [&](const std::string& help, const auto& otherwise) {
     return fmt::format("{} (default {})", help, otherwise);
@@ -66,13 +67,27 @@ void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Integer& va
       add_integer(app, "--queries", queries_, 1, kMostKeys,
                   "New queries against a cache of --seqs keys (default as many as keys)");
     }
-    decided_by_files_.push_back(add(value, field.help));
+    const CLI::Option* added = add(value, field.help);
+    if (!window) decided_by_files_.push_back(added);
   }
 }
 
+void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Dtype& value) {
+  if (!use_.types) return;
+  add_choice(app, field.option, value,
+             {{to_string(Dtype::f16), Dtype::f16},
+              {to_string(Dtype::f32), Dtype::f32},
+              {to_string(Dtype::bf16), Dtype::bf16}},
+             field.help);
+}
+
 void ProblemOptions::declare(CLI::App& app, const FieldFacts& field,
-                             std::vector<std::int64_t>& /*lengths*/) {
+                             std::vector<std::int64_t>& /*numbers*/) {
   if (!use_.cache) return;
+  if (std::string_view(field.name) == "strides") {
+    add_choice(app, field.option, rows_first_, {{"bhnd", false}, {"bnhd", true}}, field.help);
+    return;
+  }
   decided_by_files_.push_back(
       app.add_option_function<std::string>(
              field.option, [this](const std::string& text) { take_lengths(text); }, field.help)
@@ -122,6 +137,7 @@ std::vector<Problem> ProblemOptions::problems() const {
       if (random_lengths_) {
         problem.lengths = random_lengths(problem.batch, problem.seq_kv, /*seed=*/1);
       }
+      if (rows_first_) problem.strides = row_major_strides(problem);
       if (const std::string error = cache_error(problem); !error.empty()) throw UsageError(error);
       all.push_back(problem);
     }

@@ -24,7 +24,8 @@ struct ProblemUse {
   bool dims = false;               ///< --dim is a list
   bool lse = false;                ///< --lse
   bool seed = false;               ///< --seed
-  bool cache = false;              ///< --kv-heads, --lengths, --page; with seqs also --queries
+  bool cache = false;   ///< --kv-heads, --lengths, --page, windows; with seqs also --queries
+  bool types = false;   ///< --dtype
 };
 
 /// --batch, --heads, --seq, --dim, --causal, --inputs, --spread and what else the use says.
@@ -39,6 +40,8 @@ class ProblemOptions {
   std::vector<Problem> problems() const;
   /// The first of them.
   Problem problem() const { return problems().front(); }
+  /// Whether files hold [batch, row, head, head_dim].
+  bool rows_first() const { return rows_first_; }
   const InputKind& inputs() const { return inputs_; }
   std::uint64_t seed() const { return seed_; }
   bool dim_given() const { return dim_->count() > 0; }
@@ -50,7 +53,8 @@ class ProblemOptions {
   void declare(CLI::App& app, const FieldFacts& field, bool& value);
   template <std::integral Integer>
   void declare(CLI::App& app, const FieldFacts& field, Integer& value);
-  void declare(CLI::App& app, const FieldFacts& field, std::vector<std::int64_t>& lengths);
+  void declare(CLI::App& app, const FieldFacts& field, std::vector<std::int64_t>& numbers);
+  void declare(CLI::App& app, const FieldFacts& field, Dtype& value);
   void declare_inputs(CLI::App& app);
   void take_lengths(const std::string& text);
 
@@ -60,6 +64,7 @@ class ProblemOptions {
   std::int64_t seq_kv_ = 0;
   std::int64_t queries_ = 0;  ///< new queries against seqs; 0: as many as keys
   bool random_lengths_ = false;
+  bool rows_first_ = false;  ///< --layout bnhd
   InputKind inputs_;
   std::uint64_t seed_ = 1;
   CLI::Option* dim_ = nullptr;

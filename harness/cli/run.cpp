@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "harness/attention/npy.h"
+#include "harness/attention/stored.h"
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
 #include "harness/cli/problem_options.h"
@@ -138,7 +139,7 @@ class RunCommand final : public Command {
     print_note(fmt::format("device: {} ({})", device->name(), device->kind()));
     open_results(*device);
     device->require_memory(problem_);
-    const std::optional<Verifier> verifier = load(*device, rung);
+    const std::optional<Verifier> verifier = load(*device);
     blocks.expect(item.plan, launch_only_ ? 1 : 2);
     const Exit result = verifier ? verify(*device, item, *verifier) : launch_once(*device, item);
     if (!trace_path_.empty()) {
@@ -181,15 +182,20 @@ class RunCommand final : public Command {
 
   /// From the headers alone; the files are read when what they need has been asked for.
   void take_problem_of_files(const Rung& rung) {
-    const bool lse = problem_.lse;
-    problem_ = npy_problem(q_, k_, v_, problem_.causal);
-    problem_.lse = lse;
-    if (types_match(rung, problem_)) return;
+    const Problem asked = problem_;
+    problem_ = npy_problem(q_, k_, v_, asked.causal, shape_.rows_first());
+    problem_.lse = asked.lse;
+    problem_.window_left = asked.window_left;
+    problem_.window_right = asked.window_right;
+    problem_.sinks = asked.sinks;
+    if (types_match(rung, problem_) && asked.dtype == Dtype::f16) return;
     Problem taken = problem_;
+    if (asked.dtype != Dtype::f16) taken.dtype = asked.dtype;
     set_types(rung, taken);
     print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
                            rung.name, types_text(taken)));
     converted_from_ = problem_;
+    problem_ = taken;
   }
 
   static std::string types_text(const Problem& problem) {
@@ -197,22 +203,36 @@ class RunCommand final : public Command {
     return fmt::format("{}, K and V {}", to_string(problem.dtype), to_string(problem.kv_dtype()));
   }
 
-  Inputs load_files(const Rung& rung) const {
-    if (!converted_from_) return load_inputs(q_, k_, v_);
+  Inputs load_files() const {
+    const auto loaded = [this] {
+      Inputs inputs = load_inputs(q_, k_, v_);
+      inputs.sinks = make_sinks(problem_, shape_.seed());
+      if (shape_.rows_first()) {
+        int number = 0;
+        for (HostTensor* each : {&inputs.q, &inputs.k, &inputs.v}) {
+          const HostTensor stored = std::move(*each);
+          const auto [batch, rows, heads, columns] = stored.shape;
+          *each = make_tensor(stored.dtype, {batch, heads, rows, columns});
+          gather_rows(problem_, number++, stored.bytes.data(), *each);
+        }
+      }
+      return inputs;
+    };
+    if (!converted_from_) return loaded();
     require_host_bytes(converted_from_->input_bytes() + check_host_bytes(problem_),
                        to_string(problem_), "the files and what they are converted to");
-    Inputs inputs = load_inputs(q_, k_, v_);
-    inputs.q = converted(inputs.q, rung.dtype, q_.string());
-    inputs.k = converted(inputs.k, rung.dtype, k_.string());
-    inputs.v = converted(inputs.v, rung.dtype, v_.string());
+    Inputs inputs = loaded();
+    inputs.q = converted(inputs.q, problem_.dtype, q_.string());
+    inputs.k = converted(inputs.k, problem_.dtype, k_.string());
+    inputs.v = converted(inputs.v, problem_.dtype, v_.string());
     quantise_cache(problem_, inputs, shape_.seed());
     return inputs;
   }
 
   /// The inputs go to the device, and what the check needs of them to a verifier.
-  std::optional<Verifier> load(Device& device, const Rung& rung) const {
+  std::optional<Verifier> load(Device& device) const {
     const Inputs inputs =
-        from_files() ? load_files(rung) : make_inputs(problem_, shape_.inputs(), shape_.seed());
+        from_files() ? load_files() : make_inputs(problem_, shape_.inputs(), shape_.seed());
     device.load(problem_, inputs);
     if (launch_only_) return std::nullopt;
     return Verifier(problem_, inputs);
@@ -223,13 +243,24 @@ class RunCommand final : public Command {
     device.launch(plan);
   }
 
+  /// O in the layout of the inputs; NumPy has no bfloat16, and float32 holds its values.
+  void write_output(const HostTensor& o) const {
+    HostTensor written = o.dtype == Dtype::bf16 ? converted(o, Dtype::f32, "O") : o;
+    if (shape_.rows_first()) {
+      HostTensor stored = make_tensor(written.dtype, {o.shape[0], o.shape[2], o.shape[1], o.shape[3]});
+      scatter_rows(problem_, static_cast<int>(Tensor::o), written, stored.bytes.data());
+      written = std::move(stored);
+    }
+    write_npy(output_, written, overwrite_);
+  }
+
   Exit launch_once(Device& device, const Item& item) {
     launch(device, item.plan);
     const HostTensor output = device.download_output();
     fmt::print("{} on {}: launched once, not verified\n", item.name,
                describe(problem_, item.key.inputs));
     std::fflush(stdout);
-    if (!output_.empty()) write_npy(output_, output, overwrite_);
+    if (!output_.empty()) write_output(output);
     return Exit::ok;
   }
 
@@ -240,7 +271,7 @@ class RunCommand final : public Command {
     print_verdict(item, verdict);
     // The verdict is with the reader before anything is written, which may fail.
     std::fflush(stdout);
-    if (!output_.empty() && !output.bytes.empty()) write_npy(output_, output, overwrite_);
+    if (!output_.empty() && !output.bytes.empty()) write_output(output);
 
     Row row = empty_row(item, utc_now());
     put_verdict(row, verdict);
@@ -324,7 +355,8 @@ class RunCommand final : public Command {
                          .seq_kv = true,
                          .lse = true,
                          .seed = true,
-                         .cache = true}};
+                         .cache = true,
+                           .types = true}};
   Problem problem_;
   std::optional<Problem> converted_from_;  ///< of files with another dtype
   std::optional<ResultsFile> results_;

@@ -83,7 +83,7 @@ std::vector<std::string> sweep_cells(const Row& row, const Tile& tile, bool best
 
 Table sweep_table(const Rung& rung, const Problem& problem, std::vector<Row> rows) {
   const auto tile_of = [&](const Row& row) {
-    return rung.find_instance(problem.head_dim, row.key.variant)->tile;
+    return rung.find_instance(problem.head_dim, problem.dtype, row.key.variant)->tile;
   };
   std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
     return tile_order_key(tile_of(a)) < tile_order_key(tile_of(b));
@@ -170,11 +170,11 @@ class TuneCommand final : public Command {
     const std::vector<int> dims = head_dims(rung);
     for (const std::string& tile : options_.tiles) {
       if (std::any_of(dims.begin(), dims.end(),
-                      [&](int dim) { return rung.find_instance(dim, tile) != nullptr; })) {
+                      [&](int dim) { return rung.find_instance(dim, problem_.dtype, tile) != nullptr; })) {
         continue;
       }
       const PlanResult plan = make_plan(rung, problem_, vm_description(), tile);
-      const bool only_the_tile = rung.find_instance(problem_.head_dim) != nullptr;
+      const bool only_the_tile = rung.find_instance(problem_.head_dim, problem_.dtype) != nullptr;
       throw UsageError(
           std::get<Unsupported>(plan).reason +
           (has_tuned_tiles() || !only_the_tile ? "" : "; a build with FA_TUNE=ON has more"));

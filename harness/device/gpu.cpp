@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "harness/attention/stored.h"
 #include "harness/device/cuda_check.h"
 #include "harness/device/gpu_launch.h"
 #include "harness/device/host_memory.h"
@@ -24,7 +25,7 @@ constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
 constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",          "O",
-                                                   "LSE", "lengths", "page table", "scales"};
+                                                   "LSE", "lengths", "page table", "scales",  "sinks"};
 
 GpuProperties read_properties() {
   GpuProperties properties;
@@ -86,6 +87,13 @@ static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
   const double q = static_cast<double>(size_of(problem.dtype)) * problem.head_dim * problem.rows();
   const double kv = (problem.input_bytes() - q) / 2;
   std::map<Tensor, double> sizes{{Tensor::q, q}, {Tensor::k, kv}, {Tensor::v, kv}, {Tensor::o, q}};
+  if (!problem.strides.empty()) {
+    for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v, Tensor::o}) {
+      sizes[tensor] = static_cast<double>(size_of(problem.dtype)) *
+                      static_cast<double>(stored_elements(problem, static_cast<int>(tensor)));
+    }
+  }
+  if (problem.sinks) sizes[Tensor::sinks] = sizeof(float) * static_cast<double>(problem.heads);
   if (problem.lse) sizes[Tensor::lse] = sizeof(float) * problem.rows();
   const double entry = sizeof(std::int32_t) * static_cast<double>(problem.batch);
   if (!problem.lengths.empty()) sizes[Tensor::lengths] = entry;
@@ -242,9 +250,14 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
     const auto found = buffers.find(tensor);
     if (found != buffers.end()) upload(found->second, source);
   };
-  put(Tensor::q, inputs.q.bytes.data());
-  put(Tensor::k, inputs.k.bytes.data());
-  put(Tensor::v, inputs.v.bytes.data());
+  const auto put_rows = [&](Tensor tensor, const HostTensor& host) {
+    if (problem.strides.empty()) return put(tensor, host.bytes.data());
+    put(tensor, stored_with_gaps(problem, static_cast<int>(tensor), host).data());
+  };
+  put_rows(Tensor::q, inputs.q);
+  put_rows(Tensor::k, inputs.k);
+  put_rows(Tensor::v, inputs.v);
+  put(Tensor::sinks, inputs.sinks.data());
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   put(Tensor::lengths, lengths.data());
   put(Tensor::page_table, inputs.page_table.data());
@@ -491,7 +504,15 @@ void GpuDevice::download(const Buffer& source, void* destination) {
 }
 
 HostTensor GpuDevice::download_output() {
-  return download(Tensor::o, make_tensor(problem_.dtype, q_shape(problem_)));
+  HostTensor o = make_tensor(problem_.dtype, q_shape(problem_));
+  if (problem_.strides.empty()) return download(Tensor::o, std::move(o));
+  std::vector<std::byte> stored(buffer(Tensor::o)->size);
+  synchronize();
+  download(*buffer(Tensor::o), stored.data());
+  synchronize();
+  gather_rows(problem_, static_cast<int>(Tensor::o), stored.data(), o);
+  gaps_written_ = !gaps_unwritten(problem_, static_cast<int>(Tensor::o), stored);
+  return o;
 }
 
 HostTensor GpuDevice::download_lse() {
@@ -526,6 +547,7 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
     write_red_zones(checked);
   };
   for (const auto& [tensor, checked] : buffers_) check(checked);
+  if (std::exchange(gaps_written_, false)) damaged.emplace_back("the rows of O");
   // The memory of a plan that was launched since the last poisoning only has other contents.
   if (scratch_zoned_) {
     for (const Region& checked : scratch_) check(checked);

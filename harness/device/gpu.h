@@ -126,6 +126,7 @@ class GpuDevice final : public Device {
   /// Of K and V: their copies; a launch takes those of the turn, the originals at turn 0.
   std::map<Tensor, std::vector<Buffer>> cache_copies_;
   std::size_t cache_turn_ = 0;
+  bool gaps_written_ = false;  ///< between rows of O, by the launch whose O was downloaded
   /// One block for all plans, which grows and never shrinks; null before there is any. Recorded
   /// launches hold its addresses and share it.
   std::shared_ptr<std::vector<Buffer>> scratch_memory_;

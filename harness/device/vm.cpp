@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "harness/attention/stored.h"
 #include "harness/device/host_memory.h"
 #include "harness/io/interrupt.h"
 #include "ptxvm/races.h"
@@ -20,7 +21,7 @@ namespace fa {
 namespace {
 
 constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",          "O",
-                                                   "LSE", "lengths", "page table", "scales"};
+                                                   "LSE", "lengths", "page table", "scales",  "sinks"};
 
 ptxvm::Dim3 to_machine(const Dim3& extents) {
   return {static_cast<std::uint32_t>(extents.x), static_cast<std::uint32_t>(extents.y),
@@ -33,9 +34,10 @@ ptxvm::TensorMap to_machine(const TensorMap& map, ptxvm::Address base, Dtype dty
   ptxvm::TensorMap converted;
   converted.base = base;
   converted.element_bytes = static_cast<std::uint32_t>(size_of(dtype));
-  converted.element = dtype == Dtype::f16   ? ptxvm::MapElement::kF16
-                      : dtype == Dtype::f32 ? ptxvm::MapElement::kF32
-                                            : ptxvm::MapElement::kU8;
+  converted.element = dtype == Dtype::f16    ? ptxvm::MapElement::kF16
+                      : dtype == Dtype::bf16 ? ptxvm::MapElement::kBf16
+                      : dtype == Dtype::f32  ? ptxvm::MapElement::kF32
+                                             : ptxvm::MapElement::kU8;
   converted.rank = static_cast<std::uint32_t>(map.rank);
   for (std::size_t i = 0; i < map.extents.size(); ++i) {
     converted.dims[i] = static_cast<std::uint64_t>(map.extents[i]);
@@ -137,13 +139,19 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
   };
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   try {
-    upload(Tensor::q, inputs.q.bytes);
-    upload(Tensor::k, inputs.k.bytes);
-    upload(Tensor::v, inputs.v.bytes);
+    const auto upload_rows = [&](Tensor tensor, const HostTensor& host) {
+      if (problem.strides.empty()) return upload(tensor, host.bytes);
+      upload(tensor, stored_with_gaps(problem, static_cast<int>(tensor), host));
+    };
+    upload_rows(Tensor::q, inputs.q);
+    upload_rows(Tensor::k, inputs.k);
+    upload_rows(Tensor::v, inputs.v);
+    upload(Tensor::sinks, std::as_bytes(std::span(inputs.sinks)));
     upload(Tensor::lengths, std::as_bytes(std::span(lengths)));
     upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
     upload(Tensor::kv_scales, std::as_bytes(std::span(inputs.kv_scales)));
-    place(Tensor::o) = memory->allocate("O", inputs.q.bytes.size());
+    const auto o = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
+    place(Tensor::o) = memory->allocate("O", o * size_of(problem.dtype));
     if (problem.lse) {
       const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
       place(Tensor::lse) = memory->allocate("LSE", bytes);
@@ -298,7 +306,17 @@ void VmDevice::run(const Launch& step) {
 }
 
 HostTensor VmDevice::download_output() {
-  return download(Tensor::o, make_tensor(problem_.dtype, q_shape(problem_)));
+  HostTensor o = make_tensor(problem_.dtype, q_shape(problem_));
+  if (problem_.strides.empty()) return download(Tensor::o, std::move(o));
+  const std::span<const std::byte> stored = memory_->bytes(address(Tensor::o));
+  gather_rows(problem_, static_cast<int>(Tensor::o), stored.data(), o);
+  gaps_written_ = !gaps_unwritten(problem_, static_cast<int>(Tensor::o), stored);
+  return o;
+}
+
+std::vector<std::string> VmDevice::damaged_red_zones() {
+  if (std::exchange(gaps_written_, false)) return {"the rows of O"};
+  return {};
 }
 
 HostTensor VmDevice::download_lse() {

@@ -68,7 +68,7 @@ class VmDevice final : public Device {
   HostTensor download_output() override;
   HostTensor download_lse() override;
   /// Always empty: an access outside a buffer stops the kernel.
-  std::vector<std::string> damaged_red_zones() override { return {}; }
+  std::vector<std::string> damaged_red_zones() override;
   std::vector<std::string> nonzero_scratch() override;
 
   /// Counts of the last plan, a launch each; empty unless asked for.
@@ -97,6 +97,7 @@ class VmDevice final : public Device {
   };
   std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any
   std::vector<LaunchCounts> counts_;
+  bool gaps_written_ = false;  ///< between rows of O, by the launch whose O was downloaded
   bool reversed_ = false;  ///< turns round the order of the options
 };
 

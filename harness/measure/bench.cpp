@@ -295,7 +295,7 @@ std::vector<Item> bench_items(const BenchOptions& options, const Problem& proble
   for (const Rung* rung : options.rungs) {
     if (!types_match(*rung, problem) || left_out(*rung, options.rungs, problem)) continue;
     const std::vector<const Instance*> instances =
-        rung->find_instances(problem.head_dim, options.tuned);
+        rung->find_instances(problem.head_dim, problem.dtype, options.tuned);
     if (instances.empty()) {  // a head_dim that the rung does not have: one refusal
       items.push_back(rung_item(*rung, problem, "", device, options.inputs));
     }

@@ -61,13 +61,13 @@ Item rung_item(const Rung& rung, const Instance& instance, const Problem& proble
                const DeviceDescription& device, const RowInputs& inputs) {
   Item item = named(rung, to_string(instance.tile), problem, inputs);
   item.instance = &instance;
-  item.ablation = &instance != rung.find_instance(problem.head_dim);
+  item.ablation = &instance != rung.find_instance(problem.head_dim, problem.dtype);
   return planned(std::move(item), [&] { return make_plan(rung, instance, problem, device); });
 }
 
 Item rung_item(const Rung& rung, const Problem& problem, std::string_view tile,
                const DeviceDescription& device, const RowInputs& inputs) {
-  if (const Instance* instance = rung.find_instance(problem.head_dim, tile)) {
+  if (const Instance* instance = rung.find_instance(problem.head_dim, problem.dtype, tile)) {
     return rung_item(rung, *instance, problem, device, inputs);
   }
   return planned(named(rung, std::string(tile), problem, inputs),

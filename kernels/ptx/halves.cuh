@@ -1,7 +1,10 @@
-// Conversions of packed halves.
+// Conversions of packed halves, and of packed bfloat16.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include <type_traits>
 
 #include "kernels/ptx/shared.cuh"
 
@@ -25,4 +28,16 @@ __device__ __forceinline__ void load_shared_halves(float (&x)[8], const half* po
                : "r"(shared_address(pointer))
                : "memory");
   unpack(x, bits);
+}
+
+/// Two floats rounded to T, the first in the low half. PTX ISA: "cvt".
+template <class T>
+__device__ __forceinline__ uint32_t packed(float low, float high) {
+  if constexpr (std::is_same_v<T, half>) {
+    const half2 two = __floats2half2_rn(low, high);
+    return reinterpret_cast<const uint32_t&>(two);
+  } else {
+    const __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const uint32_t&>(two);
+  }
 }

@@ -17,6 +17,16 @@ __device__ __forceinline__ void tma_load(uint32_t shared, const CUtensorMap& map
       : "memory");
 }
 
+/// The same of a tensor with five dimensions.
+__device__ __forceinline__ void tma_load(uint32_t shared, const CUtensorMap& map, int c0, int c1,
+                                         int c2, int c3, int c4, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(shared),
+      "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(barrier)
+      : "memory");
+}
+
 /// Starts the copy of a box from shared memory to the tensor; elements outside the tensor
 /// are not written. PTX ISA: "cp.async.bulk.tensor".
 __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t shared, int c0, int c1,
@@ -25,6 +35,16 @@ __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t share
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(
           &map),
       "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(shared)
+      : "memory");
+}
+
+/// The same to a tensor with five dimensions.
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t shared, int c0, int c1,
+                                          int c2, int c3, int c4) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];" ::
+          "l"(&map),
+      "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(shared)
       : "memory");
 }
 

@@ -3,7 +3,11 @@
 // registers.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <cstdint>
+#include <type_traits>
 
 /// Orders earlier accesses to the registers before the next wgmma. PTX ISA: "wgmma.fence".
 __device__ __forceinline__ void wgmma_fence() {
@@ -81,32 +85,35 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel
 //   D: d[4j] = (g, 8j + 2t), d[4j+1] = (g, 8j + 2t + 1), d[4j+2] and d[4j+3] = (g + 8, the same)
 //   A in registers, two halves each: a[0] = (g, 2t..), a[1] = (g + 8, 2t..),
 //     a[2] = (g, 2t + 8..), a[3] = (g + 8, 2t + 8..)
-// so that D packed to halves is A of a second product.
+// so that D packed to halves is A of a second product. wgmma<__nv_bfloat16> multiplies bfloat16.
 // PTX ISA: "wgmma.mma_async", "Register fragments and shared memory matrix layouts".
-#define FA_WGMMA(N, a0, a1, a2, a3, a4, a5)                                                   \
-  __device__ __forceinline__ void wgmma(float(&d)[N / 2], uint64_t a, uint64_t b,             \
-                                        int accumulate) {                                     \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" a2                                      \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_TEXT_##N \
-                 "}, %" a0 ", %" a1 ", p, 1, 1, 0, 0;\n}"                                     \
-                 : FA_LIST_##N(d)                                                             \
-                 : "l"(a), "l"(b), "r"(accumulate));                                          \
-  }                                                                                           \
-  __device__ __forceinline__ void wgmma(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b,  \
-                                        int accumulate) {                                     \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" a5                                      \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_TEXT_##N \
-                 "}, {%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4 ", p, 1, 1, 0;\n}"           \
-                 : FA_LIST_##N(d)                                                             \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
-  }                                                                                           \
-  __device__ __forceinline__ void wgmma_transposed(float(&d)[N / 2], const uint32_t(&a)[4],   \
-                                                   uint64_t b, int accumulate) {              \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" a5                                      \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_TEXT_##N \
-                 "}, {%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4 ", p, 1, 1, 1;\n}"           \
-                 : FA_LIST_##N(d)                                                             \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
+#define FA_ISSUE(N, types, operands, last, tail, ...)                                         \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" last                                      \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." types " {" FA_TEXT_##N \
+               "}, " operands ", p, 1, 1, " tail ";\n}"                                       \
+               : FA_LIST_##N(d)                                                               \
+               : __VA_ARGS__)
+#define FA_WGMMA(N, a0, a1, a2, a3, a4, a5)                                                                                                                 \
+  template <class T = half>                                                                                                                                 \
+  __device__ __forceinline__ void wgmma(float(&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {                                                         \
+    if constexpr (std::is_same_v<T, half>)                                                                                                                  \
+      FA_ISSUE(N, "f16.f16", "%" a0 ", %" a1, a2, "0, 0", "l"(a), "l"(b), "r"(accumulate));                                                                 \
+    else                                                                                                                                                    \
+      FA_ISSUE(N, "bf16.bf16", "%" a0 ", %" a1, a2, "0, 0", "l"(a), "l"(b), "r"(accumulate));                                                               \
+  }                                                                                                                                                         \
+  template <class T = half>                                                                                                                                 \
+  __device__ __forceinline__ void wgmma(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int accumulate) {                                              \
+    if constexpr (std::is_same_v<T, half>)                                                                                                                  \
+      FA_ISSUE(N, "f16.f16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "0", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));   \
+    else                                                                                                                                                    \
+      FA_ISSUE(N, "bf16.bf16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "0", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)); \
+  }                                                                                                                                                         \
+  template <class T = half>                                                                                                                                 \
+  __device__ __forceinline__ void wgmma_transposed(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int accumulate) {                                   \
+    if constexpr (std::is_same_v<T, half>)                                                                                                                  \
+      FA_ISSUE(N, "f16.f16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "1", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));   \
+    else                                                                                                                                                    \
+      FA_ISSUE(N, "bf16.bf16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "1", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)); \
   }
 
 FA_WGMMA(64, "32", "33", "34", "35", "36", "37")
@@ -128,6 +135,7 @@ __device__ __forceinline__ void wgmma_transposed(float (&d)[Columns][4], const A
 }
 
 #undef FA_WGMMA
+#undef FA_ISSUE
 #undef FA_EIGHT
 #undef FA_TEXT_64
 #undef FA_LIST_64

@@ -23,7 +23,7 @@ HostTensor lse_of(const Problem& p, const Inputs& inputs, double scale) {
   for (std::int64_t i = 0; i < lse.size(); ++i) {
     const std::int64_t head = i / p.seq_q;
     double sum = 0;
-    for (std::int64_t j = 0; j < visible_keys(p, i % p.seq_q); ++j) {
+    for (std::int64_t j = 0; j < visible_keys(p, i % p.seq_q).end; ++j) {
       double score = 0;
       for (std::int64_t c = 0; c < p.head_dim; ++c) {
         score += static_cast<double>(inputs.q.at(i * p.head_dim + c)) *

@@ -192,10 +192,10 @@ TEST_CASE("a needle dominates its row, and needles reach every tile") {
       std::set<std::int64_t> tiles;
       for (std::int64_t i = 0; i < p.seq_q; ++i) {
         std::vector<double> s = scores(p, in, 1, i);
-        s.resize(static_cast<std::size_t>(visible_keys(p, i)));
+        s.resize(static_cast<std::size_t>(visible_keys(p, i).end));
         const std::int64_t key = needle_key(p, 9, 1, i);
         REQUIRE(key >= 0);
-        REQUIRE(key < visible_keys(p, i));
+        REQUIRE(key < visible_keys(p, i).end);
         tiles.insert(key / 16);
         double total = 0;
         for (const double x : s) total += std::exp(x - s[static_cast<std::size_t>(key)]);
@@ -249,7 +249,7 @@ TEST_CASE("a spike exceeds all other visible keys, and only its rows differ from
           const std::int64_t at = (p.seq_q + i) * d + c;
           different += in.q.at(at) != normal.q.at(at);
         }
-        const std::int64_t key = spike_key(p, 9, 1, i), visible = visible_keys(p, i);
+        const std::int64_t key = spike_key(p, 9, 1, i), visible = visible_keys(p, i).end;
         CAPTURE(causal, d, i, key, visible);
         CHECK((different > 0) == (key >= 0));
         if (key < 0) continue;

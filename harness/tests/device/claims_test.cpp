@@ -169,10 +169,10 @@ Visits visits_of(const Problem& p, const Tile& tile) {
   for (std::int64_t first = 0; first < p.seq_q; first += tile.Br) {
     const std::int64_t last = std::min(first + tile.Br, p.seq_q) - 1;
     // A tile without a visible key takes one block, so that its zeros come out of the same code.
-    const std::int64_t seen = std::max<std::int64_t>(1, visible_keys(p, last));
+    const std::int64_t seen = std::max<std::int64_t>(1, visible_keys(p, last).end);
     const std::int64_t blocks = (seen + tile.Bc - 1) / tile.Bc;
     visits.blocks += static_cast<std::uint64_t>(blocks);
-    visits.masked += static_cast<std::uint64_t>(blocks - visible_keys(p, first) / tile.Bc);
+    visits.masked += static_cast<std::uint64_t>(blocks - visible_keys(p, first).end / tile.Bc);
     visits.rows += static_cast<std::uint64_t>(std::min(p.seq_kv, blocks * tile.Bc));
   }
   const auto heads = static_cast<std::uint64_t>(p.batch * p.heads);
