@@ -657,6 +657,13 @@ std::vector<Problem> mutant_problems() {
        .head_dim = 128,
        .own_kv_heads = 4,
        .e4m3 = true},
+      {.batch = 2,
+       .heads = 4,
+       .seq_q = 300,
+       .seq_kv = 300,
+       .head_dim = 64,
+       .window_left = 60,
+       .window_right = 20},
   };
 }
 

@@ -174,18 +174,20 @@ class Collector {
     }
     // The window ends within a block of keys, at its ends, beside them; rows without a key.
     if (can(Capabilities::windowed)) {
-      for (const std::int64_t left : {0, 1, 63, 128, 200, -1}) {
+      for (const std::int64_t left : {0, 63, 128, -1}) {
         for (const std::int64_t right : {-1, 0, 70}) {
           if ((causal_ && right != 0) || (left < 0 && right < 0)) continue;
           Problem windowed = grouped;
+          windowed.batch = 1;
           windowed.window_left = left, windowed.window_right = causal_ ? -1 : right;
           windowed.sinks = can(Capabilities::sinks) && left % 2 == 0;
-          add_kinds(windowed, {Distribution::needle, Distribution::spike});
+          add_kinds(windowed, {Distribution::needle});
           std::swap(windowed.seq_q, windowed.seq_kv);
           add_kinds(windowed, {Distribution::normal});
-          windowed.seq_q = windowed.seq_kv = 700;
-          windowed.batch = 1, windowed.heads = 2, windowed.own_kv_heads = 0;
-          add_kinds(windowed, {Distribution::spike, {Distribution::rising, 8}});
+          windowed.seq_q = windowed.seq_kv = 600;
+          windowed.heads = 1, windowed.own_kv_heads = 0;
+          if (left > 0) add_kinds(windowed, {Distribution::spike});
+          if (left == 63) add_kinds(windowed, {{Distribution::rising, 8}});
         }
       }
     }
