@@ -24,7 +24,9 @@ build_machine() {
     export EM_COMPILER_WRAPPER="${EM_COMPILER_WRAPPER-ccache}"
   fi
   step "WebAssembly ($WEB_DIR/machine)"
-  emcmake cmake -G Ninja -S "$ROOT/harness/web" -B "$WEB_DIR/machine" >&2 &&
+  local source="$ROOT/harness/web" fresh
+  fresh="$(fresh_if_moved "$source" "$WEB_DIR/machine")"
+  emcmake cmake ${fresh:+"$fresh"} -G Ninja -S "$source" -B "$WEB_DIR/machine" >&2 &&
     cmake --build "$WEB_DIR/machine" -j "$(jobs_count)" --target machine >&2
 }
 
