@@ -21,7 +21,10 @@ from book.source import KERNELS, BookError, Rung, rungs_of, sources
 SOURCE_NAME = re.compile(r"<code>(kernels/[\w./]+\.cuh?)</code>")
 LINE_LINK = re.compile(r'<a href="#__codelineno-\d+-(\d+)"')  # its number is drawn by the style
 UNNAMED = '<div class="md-search" data-md-component="search" role="dialog">'
-TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)</span>')
+TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)(?: @(\d+))?</span>')
+INCLUDE = re.compile(r'<span class="cpf">(?:"|&quot;)(kernels/[\w/.]+)(?:"|&quot;)</span>')
+LINE_BEGIN = re.compile(r'<a id="(__codelineno-0-\d+)" name="[^"]*"></a>(.*)')
+LINE = "__codelineno-0-"  # the ids of lines on the page of a file
 
 
 def root_of(config: MkDocsConfig) -> Path:
@@ -44,15 +47,29 @@ def read_glossary(config: MkDocsConfig) -> glossary.Glossary:
 # --- links to the pages of source files -----------------------------------------------------------
 
 
-def with_source_links(html: str, page: Page, files: Files) -> str:
-    def link(name: str, inner: str) -> str:
-        file = files.get_file_from_path(code.page_of(name))
-        return f'<a href="{file.url_relative_to(page.file)}">{inner}</a>' if file else inner
+def linked(name: str, inner: str, page: Page, files: Files, line: str | None = None) -> str:
+    file = files.get_file_from_path(code.page_of(name))
+    if file is None:
+        return inner
+    at = f"#{LINE}{line}" if line else ""
+    return f'<a href="{file.url_relative_to(page.file)}{at}">{inner}</a>'
 
-    html = SOURCE_NAME.sub(lambda match: link(match[1], match[0]), html)
-    return TITLE.sub(
-        lambda match: f'<span class="filename">{link(match[1], match[1])}{match[2]}</span>', html
-    )
+
+def with_source_links(html: str, page: Page, files: Files) -> str:
+    def title(match: re.Match[str]) -> str:
+        name, part, line = match.groups()
+        shown = f"{name}:{line}" if line else name
+        return f'<span class="filename">{linked(name, shown, page, files, line)}{part}</span>'
+
+    html = SOURCE_NAME.sub(lambda match: linked(match[1], match[0], page, files), html)
+    return TITLE.sub(title, html)
+
+
+def with_includes(html: str, page: Page, files: Files) -> str:
+    """The page of a file, whose includes lead to the pages of these."""
+    html = LINE_LINK.sub(r'\g<0> aria-label="line \1"', html)
+    html = LINE_BEGIN.sub(r'<span class="row" id="\1">\2</span>', html)
+    return INCLUDE.sub(lambda match: linked(match[1], match[0], page, files), html)
 
 
 # What a search need not find: code has pages of its own, and rows of numbers have no words.
@@ -104,8 +121,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     rung, parent = rung_of(config, page)
     try:
-        if rung and parent:
-            markdown = code.with_difference(markdown, root_of(config), rung, parent)
+        markdown = code.with_listings(markdown, root_of(config), rung, parent)
     except BookError as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     return figures.with_folded_tables(without_markers(markdown))
@@ -113,7 +129,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri.startswith(f"{KERNELS}/"):
-        return LINE_LINK.sub(r'\g<0> aria-label="line \1"', html)
+        return with_includes(html, page, files)
     try:
         terms = read_glossary(config)
         html = mathematics.typeset(html)

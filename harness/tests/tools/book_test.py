@@ -160,11 +160,27 @@ class CodeTest(support.FolderTest):
         text = "# Page\n\n## The change\n\nWords.\n\n## Next\n\nMore.\n"
         page = code.with_difference(text, self.folder, self.child, self.parent)
         change, following = page.split("## Next")
-        self.assertIn('??? example "The whole difference to 01_parent: 2 lines"', change)
-        self.assertIn("\n    +      a += b;\n", change)
+        self.assertIn("<summary>The whole difference to 01_parent: 2 lines</summary>", change)
+        self.assertEqual(re.findall('class="row (\\w+)"', change), ["removed", "added"])
+        self.assertEqual(re.findall(r'data-line="(\d*)"', change), ["19", "", "", "19"])
         self.assertEqual(following, "\n\nMore.\n")
         with self.assertRaisesRegex(source.BookError, "no heading '## The change'"):
             code.with_difference("# Page\n", self.folder, self.child, self.parent)
+
+    def test_the_site_leads_from_an_excerpt_to_its_line(self) -> None:
+        text = self.marked("code: twice") + self.marked("change: add") + "## The change\n"
+        page = code.with_listings(text, self.folder, self.child, self.parent)
+        self.assertIn('```cuda title="kernels/ampere/02_child.cu, twice @24"', page)
+        self.assertIn("02_child.cu, add, against 01_parent @12</span>", page)
+        self.assertIn('<i data-line="19"></i><i data-line=""></i>- ', page)
+
+    def test_the_page_of_a_header_names_the_files_that_include_it(self) -> None:
+        header = self.folder / "kernels/ptx/mma.cuh"
+        header.parent.mkdir()
+        header.write_text("", encoding="utf-8")
+        with (self.folder / self.child.file).open("a", encoding="utf-8") as file:
+            file.write('#include "kernels/ptx/mma.cuh"\n')
+        self.assertEqual(code.users_of(self.folder, "kernels/ptx/mma.cuh"), [self.child.file])
 
     def test_a_long_part_shows_the_lines_around_its_changes(self) -> None:
         lines = [f"line {i};" for i in range(100)]
@@ -172,8 +188,8 @@ class CodeTest(support.FolderTest):
         changed = source.Source(
             "file", tuple("other;" if i == 50 else x for i, x in enumerate(lines))
         )
-        text = difference.of_part(source.Span(whole, 0, 99), source.Span(changed, 0, 99))
-        self.assertEqual(len(text.splitlines()), 2 + 2 * difference.CONTEXT)
+        shown = difference.of_part(source.Span(whole, 0, 99), source.Span(changed, 0, 99))
+        self.assertEqual(len(shown), 2 + 2 * difference.CONTEXT)
 
 
 GLOSSARY = """\

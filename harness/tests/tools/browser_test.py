@@ -308,6 +308,69 @@ class PagesTest(BrowserTest):
         self.assertEqual(in_parallel(items, None, look), [])
 
 
+# [how many excerpts there are, those whose title does not lead to a line that they show].
+FOLLOW_TITLES = """async () => {
+  const titles = [...document.querySelectorAll(".filename a[href*='#']")];
+  const wrong = [];
+  for (const title of titles) {
+    const text = await (await fetch(title.href)).text();
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const line = page.getElementById(title.hash.slice(1))?.textContent.trim();
+    const excerpt = title.closest(".highlight");
+    const code = excerpt.querySelector(".row:not(.removed)") ?? excerpt.querySelector("code");
+    const [first] = code.textContent.replace(/^[+ ] /, "").split("\\n");
+    if (line !== first.trim()) wrong.push(`${title.href}: ${line} instead of ${first}`);
+  }
+  return [titles.length, wrong];
+}"""
+
+
+class CodeTest(BrowserTest):
+    def test_the_title_of_every_excerpt_opens_its_first_line(self) -> None:
+        def look(page: Any, path: str) -> None:
+            page.goto(f"{Shared.host}/{path}")
+            count, wrong = page.evaluate(FOLLOW_TITLES)
+            assert count > 0, "no excerpt has a link"
+            assert not wrong, wrong
+
+        chapters = [path for path in pages() if re.fullmatch(r"[a-z0-9]\d_\w+/", path)]
+        self.assertGreater(len(chapters), 40)
+        self.assertEqual(in_parallel(chapters, None, look), [])
+
+    def test_the_page_of_a_file_leads_back_and_on_and_marks_the_line(self) -> None:
+        page = self.open("02_swizzle/")
+        page.locator(".difference .filename a").first.click()
+        page.wait_for_url(re.compile(r"02_swizzle\.cu/#"))
+        line = page.locator(".row:target")
+        self.assertIn("Byte offset of a 16-byte chunk", line.inner_text())
+        unmarked = page.locator(".row").first.evaluate("e => getComputedStyle(e).backgroundColor")
+        marked = line.evaluate("e => getComputedStyle(e).backgroundColor")
+        self.assertNotEqual(marked, unmarked)
+        page.locator("code a", has_text="kernels/ptx/ldmatrix.cuh").click()
+        page.wait_for_url("**/kernels/ptx/ldmatrix.cuh/")
+        page.locator("article p a", has_text="02_swizzle.cu").click()
+        page.locator("article p a", has_text="02_swizzle").click()
+        page.wait_for_url("**/02_swizzle/")
+        self.expect_no_problems()
+
+    def test_a_difference_fills_its_width_with_two_colours_and_two_columns_of_numbers(self) -> None:
+        page = self.open("45_mma/")
+        place = page.locator(".difference").first
+        rows = place.locator(".row").all()
+        widths = {round(row.bounding_box()["width"]) for row in rows}
+        self.assertEqual(len(widths), 1)
+        self.assertGreaterEqual(widths.pop(), round(place.bounding_box()["width"]) - 2)
+        read = "e => getComputedStyle(e).backgroundColor"
+        kinds = ("added", "removed", "same")
+        colours = {place.locator(f".row.{kind}").first.evaluate(read) for kind in kinds}
+        self.assertEqual(len(colours), 3)
+        page.get_by_text("The whole difference to").click()
+        changed = page.locator("details .difference .row:not(.gap)")
+        self.assertEqual(changed.count(), page.locator("details .row:is(.added, .removed)").count())
+        numbers = changed.locator("i").evaluate_all("all => all.map((e) => e.dataset.line)")
+        self.assertEqual(sum(number != "" for number in numbers), changed.count())
+
+
 def rung_data(rung: str) -> dict[str, Any]:
     """What scripts/web.py wrote; `expected` has problem and counts of `fa explain --json`."""
     return dict(json.loads((DATA / "rungs" / f"{rung}.json").read_text(encoding="utf-8")))
