@@ -332,9 +332,9 @@ def dynamic() -> Canvas:
 def cluster() -> Canvas:
     canvas, y = begin(
         "34: one copy for both thread blocks",
-        "Two thread blocks, each with a ring of slots. Block 0 loads the K tiles and block 1 the V "
-        "tiles, each into both rings. Four consumers, two in each block, empty a slot. The query "
-        "rows belong to the blocks in turn, 64 rows at a time.",
+        "Two thread blocks, each with a ring of five slots. Block 0 loads the even slots and block 1 "
+        "the odd ones, each in both rings. Four consumers, two in each block, empty a slot. The "
+        "query rows belong to the blocks in turn, 64 rows at a time.",
         note="A cluster. Colour: the block that loads or computes.",
     )
     hues = ("orange", "blue")
@@ -343,13 +343,13 @@ def cluster() -> Canvas:
     for block, hue in enumerate(hues):
         left = 14 + block * 222
         canvas.rect(left, y, 190, 84, "none", hue, radius=4, thick=1.6)
-        for slot in range(6):
+        for slot in range(5):
             text = "KV"[slot % 2] + str(slot // 2)
-            canvas.cell(left + 8 + slot * 29, y + 9, 29, 26, text, f"{hues[slot % 2]}-soft")
+            canvas.cell(left + 8 + slot * 35, y + 9, 35, 26, text, f"{hues[slot % 2]}-soft")
         canvas.text(left + 8, y + 50, f"block {block}: its ring", size=SMALL, bold=True)
         canvas.text(left + 8, y + 68, "a slot is empty after 4 arrivals", "muted", size=11.5)
         for other in range(2):
-            end = 22 + other * 222 + 14.5 + block * 29
+            end = 22 + other * 222 + 17.5 + block * 35
             canvas.line([(180 + block * 80, y - 44), (end, y + 7)], hue, thick=1.8, arrow=True)
     canvas.text(20, y - 35, "copies of block 0", "orange", size=SMALL)
     canvas.text(420, y - 35, "copies of block 1", "blue", size=SMALL, anchor="end")
