@@ -144,6 +144,6 @@ def back_from(root: Path, name: str) -> str:
 
 def source_page(root: Path, name: str) -> str:
     text = "\n".join(Source.load(root, name).lines)
-    head = f"---\ntitle: {Path(name).name}\nsearch:\n  exclude: true\n---\n"
+    head = f"---\ntitle: {Path(name).name}\nsearch:\n  boost: 0.1\n---\n"  # behind chapters
     back = back_from(root, name)
     return f'{head}\n# `{name}`\n\n{back}\n\n```cuda linenums="1"\n{text}\n```\n'

@@ -72,14 +72,13 @@ def with_includes(html: str, page: Page, files: Files) -> str:
     return INCLUDE.sub(lambda match: linked(match[1], match[0], page, files), html)
 
 
-# What a search need not find: code has pages of its own, and rows of numbers have no words.
-UNSEARCHED = re.compile(r'<(?:div class="[^"]*\bhighlight"|table(?=>))')
+# Code that the search finds elsewhere, or would find too often.
+SOURCE = re.compile(r'<div class="[^"]*\bhighlight"')
+DIFFERENCE = re.compile(r"<details(?=[^>]*>\s*<summary>The whole difference)")
 
 
-def without_search(html: str) -> str:
-    """The index of the search is the largest file of the first page; without code and tables it is
-    half as large."""
-    return UNSEARCHED.sub(lambda match: f"{match[0]} data-search-exclude", html)
+def unsearched(match: re.Match[str]) -> str:
+    return f"{match[0]} data-search-exclude"
 
 
 def find_image(files: Files, url: str) -> Path | None:
@@ -129,7 +128,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri.startswith(f"{KERNELS}/"):
-        return with_includes(html, page, files)
+        return SOURCE.sub(unsearched, with_includes(html, page, files))
     try:
         terms = read_glossary(config)
         html = mathematics.typeset(html)
@@ -137,7 +136,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     at = posixpath.dirname(page.file.dest_uri)
     html = figures.with_narrow_forms(html, at, lambda url: find_image(files, url))
-    html = without_search(with_source_links(html, page, files))
+    html = DIFFERENCE.sub(unsearched, with_source_links(html, page, files))
     target = files.get_file_from_path(glossary.PAGE)
     assert target is not None
     is_glossary = page.file.src_uri == glossary.PAGE

@@ -276,6 +276,39 @@ class PagesTest(BrowserTest):
                 page.locator(".md-search-result__link").first.wait_for()
         self.expect_no_problems()
 
+    def test_the_search_knows_other_names_and_corrects_one_letter(self) -> None:
+        page = self.open("")
+        page.locator("[data-md-component=search-query]").click()
+        # What is typed, the page that comes first, and what the reader is told of it.
+        for typed, path, told in (
+            ("GQA", "41_group/", "group"),
+            ("fp8", "51_e4m3/", "e4m3"),
+            ("paged", "47_pages/", "pages"),
+            ("split-K", "42_split/", "split"),
+            ("stream-K", "46_even/", "even stream"),
+            ("swizzle", "02_swizzle/", ""),
+            ("swizle", "02_swizzle/", "swizzle"),  # one letter is missing,
+            ("swiizzle", "02_swizzle/", "swizzle"),  # is too much,
+            ("swozzle", "02_swizzle/", "swizzle"),  # is another,
+            ("swzizle", "02_swizzle/", "swizzle"),  # has another place
+            ("swizz", "02_swizzle/", ""),  # not yet typed
+            ("wgmma_wait", "22_wgmma/", ""),  # in code alone
+            ("SingleTileSch", "cutlass/", ""),  # in a table
+            ("halves.cuh", "kernels/ptx/halves.cuh/", ""),
+        ):
+            with self.subTest(typed):
+                page.locator("[data-md-component=search-query]").fill(typed)
+                page.locator("[data-md-component=search-query]").press("Shift")  # a key went up
+                link = page.locator(".md-search-result__link").first
+                page.wait_for_function(
+                    "([path]) => document.querySelector('.md-search-result__link')"
+                    "?.pathname.endsWith(`/${path}`)", arg=[path],
+                )  # fmt: skip
+                self.assertEqual(link.get_attribute("href").partition("#")[0], f"{self.host}/{path}")
+                said = page.locator(".searched").inner_text()
+                self.assertEqual(said, f"Searched for: {told}" if told else "")
+        self.expect_no_problems()
+
     def test_no_serious_finding_of_axe(self) -> None:
         axe = need("axe_core_python")
         script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
