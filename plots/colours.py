@@ -22,6 +22,7 @@ RAMPS = {
     "fp32": ((0.62, 0.05, 320.0), (0.45, 0.12, 295.0), 6),
     "ampere": ((0.74, 0.10, 205.0), (0.43, 0.17, 268.0), 10),
     "hopper": ((0.76, 0.15, 80.0), (0.45, 0.19, 18.0), 14),
+    "decode": ((0.72, 0.10, 175.0), (0.44, 0.11, 150.0), 13),
 }
 
 
@@ -65,6 +66,12 @@ def ramp_colour(family: str, place: int, dark: bool = False) -> Colour:
     if dark:  # none darker than what reads on a dark page
         lightness = 0.66 + 0.45 * (lightness - 0.43)
     return oklch(lightness, chroma, hue)
+
+
+def family_colour(family: str, dark: bool = False) -> Colour:
+    """For what belongs to a family as a whole: the end of its ramp, which reads as text, too."""
+    *_, slots = RAMPS[family]
+    return ramp_colour(family, slots - 1, dark)
 
 
 def pale(colour: Colour, background: str = BACKGROUND) -> Colour:

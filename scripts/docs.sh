@@ -59,7 +59,7 @@ build_site() {
 }
 
 check_site() {
-  if ! "$VENV/bin/python" -c 'import mkdocs, material, latex2mathml' 2>/dev/null; then
+  if ! "$VENV/bin/python" -c 'import mkdocs, material, latex2mathml, matplotlib' 2>/dev/null; then
     say "docs.sh: skipped, mkdocs or what it needs is not installed (scripts/setup.sh)"
     exit 77
   fi

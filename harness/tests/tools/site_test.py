@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import html
 import os
 import posixpath
 import re
+import struct
 import unittest
 from collections.abc import Iterator
 from functools import cache
@@ -24,6 +26,7 @@ SITE = Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build") / "s
 if not (SITE / "index.html").is_file():
     raise unittest.SkipTest(f"{SITE} is not built (scripts/docs.sh check)")
 
+MKDOCS = (support.REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
 LARGEST_IMAGE = 200_000  # bytes
 LARGEST_HOME = 1_000_000  # unpacked; the index of the search comes when somebody opens it
 LOADING = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch"}
@@ -125,8 +128,7 @@ class PathTest(unittest.TestCase):
 
 class ChapterTest(unittest.TestCase):
     def section(self, path: Path, name: str) -> str:
-        html = page_at(path).html
-        match = re.search(rf'<h2 id="{name}">.*?(?=<h2 |</article>)', html, re.S)
+        match = re.search(rf'<h2 id="{name}">.*?(?=<h2 |</article>)', page_at(path).html, re.S)
         self.assertIsNotNone(match, f"{path}: no section {name}")
         assert match is not None
         return match[0]
@@ -220,6 +222,63 @@ class GlossaryTest(unittest.TestCase):
         bare = [(words, tuple(x for x in inside if x[0] != "a")) for words, inside in page.words]
         stripped = type("Bare", (), {"words": bare, "url": "bare"})()
         self.assertGreater(len(unlinked(stripped, self.terms)), 10)
+
+
+class PreviewTest(unittest.TestCase):
+    """What a search engine or a message shows of a page."""
+
+    def metas(self, page: Page, name: str) -> list[str]:
+        found = re.findall(rf'<meta (?:name|property)="{name}" content="([^"]*)">', page.html)
+        self.assertEqual(len(found), page.html.count(f'="{name}"'), page.url)
+        return [html.unescape(each) for each in found]
+
+    def test_every_page_has_one_title_of_its_own_that_says_what_it_is(self) -> None:
+        titles: dict[str, str] = {}
+        for page in pages():
+            (title,) = re.findall(r"<title>(.*?)</title>", page.html)
+            self.assertGreater(len(title), len("Flash Ladder") + 5, page.url)
+            self.assertNotIn(title, titles, page.url)
+            titles[title] = page.url
+            self.assertEqual(self.metas(page, "og:title"), [html.unescape(title)])
+
+    def test_every_page_has_one_description_of_its_own(self) -> None:
+        seen: dict[str, str] = {}
+        for page in pages():
+            (text,) = self.metas(page, "description")
+            self.assertEqual(self.metas(page, "og:description"), [text])
+            self.assertTrue(20 < len(text) <= 240, f"{page.url}: {text}")
+            self.assertIsNone(re.search(r"<|&\w+;", text), f"{page.url}: {text}")
+            self.assertNotIn(text, seen, page.url)
+            seen[text] = page.url
+
+    def test_every_page_has_one_picture(self) -> None:
+        site = re.search(r'rel="canonical" href="(https?://[^"]*)"', page_at(SITE / "index.html").html)
+        for page in pages():
+            (address,) = self.metas(page, "og:image")
+            if site:
+                self.assertTrue(address.startswith(site[1]), f"{page.url}: {address}")
+                path = SITE / address.removeprefix(site[1])
+            else:  # relative, as all addresses of a site that may be anywhere
+                path = page.target(address)
+            header = path.read_bytes()[:24]
+            self.assertEqual(header[:8], b"\x89PNG\r\n\x1a\n", str(path))
+            self.assertEqual(struct.unpack(">II", header[16:]), (1200, 630), str(path))
+
+    def test_a_map_has_addresses_or_is_not_there(self) -> None:
+        sitemap = SITE / "sitemap.xml"
+        published = 'rel="canonical"' in page_at(SITE / "index.html").html
+        self.assertEqual(sitemap.is_file(), published)
+        if published:
+            listed = sitemap.read_text(encoding="utf-8").count("<loc>http")
+            self.assertEqual(listed, len(list(pages())))
+
+    def test_the_page_for_missing_pages_leads_to_every_part(self) -> None:
+        page = page_at(SITE / "404.html")
+        article = page.html.partition("<article")[2].partition("</article>")[0]
+        parts = re.findall(r"^  - '?([^:'\n]+)", MKDOCS.partition("\nnav:\n")[2], re.M)
+        self.assertGreater(len(parts), 5)
+        for part in parts:
+            self.assertIn(part, article)
 
 
 class LoadingTest(unittest.TestCase):
