@@ -97,12 +97,29 @@ def without_markers(markdown: str) -> str:
     return MARKERS.sub(lambda match: match["kept"] or "", markdown)
 
 
+# --- marks in the navigation ----------------------------------------------------------------------
+
+# Against the parent; a mark has the colour of its family, which its class names.
+MARKS = {"faster": "faster than its parent", "flat": "no faster", "slower": "slower than its parent"}
+
+
+def mark_of(config: MkDocsConfig, rung: Rung) -> str:
+    changes = config.extra["changes"].items()
+    change = next((change for change, rungs in changes if rung.id in rungs.split()), "")
+    return f"{rung.family}-{change if change in MARKS else 'none'}"
+
+
 # --- events ---------------------------------------------------------------------------------------
 
 
 def on_serve(server: object, config: MkDocsConfig, **_: object) -> None:
     for folder in (KERNELS, "scripts/book"):
         server.watch(str(root_of(config) / folder))  # type: ignore[attr-defined]
+
+
+def on_config(config: MkDocsConfig) -> None:
+    families = {rung.family for rung in rungs_of(root_of(config))}
+    config.extra["status"] = {f"{each}-{mark}": MARKS[mark] for each in families for mark in MARKS}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -119,6 +136,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri.startswith(f"{KERNELS}/"):
         return markdown
     rung, parent = rung_of(config, page)
+    if rung:
+        page.meta["status"] = mark_of(config, rung)
     try:
         markdown = code.with_listings(markdown, root_of(config), rung, parent)
     except BookError as error:
@@ -145,5 +164,9 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: object) -> str:
-    """The theme's search is a dialog without a name, which a screen reader would not announce."""
+    """The theme's search is a dialog without a name, which a screen reader would not announce. The
+    article has the colour of its family."""
+    rung, _ = rung_of(config, page)
+    if rung:
+        output = output.replace("<article ", f'<article data-family="{rung.family}" ', 1)
     return output.replace(UNNAMED, UNNAMED.replace("role=", 'aria-label="Search" role='), 1)

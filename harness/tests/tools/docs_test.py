@@ -32,6 +32,10 @@ README = """\
 Rung 02 runs at ?<!-- synthetic/ladder 02 8192 tflops --> TFLOPS.
 """
 CONFIG = """\
+extra:
+  changes:
+    # changes: begin (generated)
+    # changes: end
 nav:
   # chapters: begin (generated)
   # chapters: end
@@ -97,7 +101,9 @@ class FillTest(DocsTest):
         self.assertIn("Synthetic GPU, B=16 H=16 N=8192 D=128", readme)
         self.assertIn("\nRung 02 runs at 273<!-- synthetic/ladder 02 8192 tflops --> TFLOPS.\n", readme)
         part = "  - 'Ampere: tensor cores':\n" + '      - "Tensor cores": background/tensor_cores.md\n'
-        self.assertIn(part + '      - "01 base": 01_base.md\n', self.read("mkdocs.yml"))
+        config = self.read("mkdocs.yml")
+        self.assertIn(part + '      - "01 base": 01_base.md\n', config)
+        self.assertIn('(generated)\n    not measured: "01 02 03"\n', config)
 
     def test_a_new_rung_appears_everywhere_from_the_list_alone(self) -> None:
         self.docs("--write")

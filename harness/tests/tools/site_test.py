@@ -21,6 +21,9 @@ import support
 support.need("mkdocs")
 
 from book import glossary, source  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+import colours  # noqa: E402
 
 SITE = Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build") / "site"
 if not (SITE / "index.html").is_file():
@@ -222,6 +225,35 @@ class GlossaryTest(unittest.TestCase):
         bare = [(words, tuple(x for x in inside if x[0] != "a")) for words, inside in page.words]
         stripped = type("Bare", (), {"words": bare, "url": "bare"})()
         self.assertGreater(len(unlinked(stripped, self.terms)), 10)
+
+
+class NavigationTest(unittest.TestCase):
+    def test_only_the_part_of_the_page_is_unfolded(self) -> None:
+        for page in walk():
+            navigation = page.html.partition('data-md-level="0"')[2].partition('data-md-type="toc"')[0]
+            switches = re.findall(r'<input class="md-nav__toggle[^>]* id="__nav_\d+"([^>]*)>', navigation)
+            self.assertGreater(len(switches), 5, page.url)
+            open_parts = sum("checked" in switch for switch in switches)
+            self.assertEqual(open_parts, 0 if page.url == "." else 1, page.url)
+
+    def test_rungs_are_marked_as_they_were_measured(self) -> None:
+        home = page_at(SITE / "index.html").html
+        for change in ("faster", "flat"):
+            listed = re.search(rf'^    {change}: "(.*)"$', MKDOCS, re.M)
+            assert listed is not None
+            mark = rf'"(\w\d)_\w+/" class="md-nav__link">(?:(?!</a>).)*--\w+-{change}"'
+            found = re.findall(mark, home, re.S)
+            self.assertEqual(found, listed[1].split())
+
+    def test_colours_of_families_are_those_of_the_charts(self) -> None:
+        css = (SITE / "assets/book.css").read_text(encoding="utf-8")
+        for dark, scheme in ((False, "default"), (True, "slate")):
+            written = re.findall(
+                r"--family-(\w+): (#\w+);", re.findall(rf'scheme="{scheme}"\] {{([^}}]*--family[^}}]*)}}', css)[0]
+            )  # fmt: skip
+            families = {rung.family for rung in chapters().values()}
+            expected = {each: to_hex(colours.family_colour(each, dark)) for each in families}
+            self.assertEqual(dict(written), expected)
 
 
 class PreviewTest(unittest.TestCase):
