@@ -15,7 +15,7 @@ length at B=16 H=16 D=128, with ,causal behind it or not, or BATCH,HEADS,SEQ,DIM
 the inputs where they are not the usual ones: ,rising or ,spread=8). Changes and shares of a folder of
 runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
 
-  <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
+  <!-- table:families -->                a folded list for each family: rung, rate, idea
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
                                          the parent; peers below
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
@@ -74,13 +74,6 @@ from ladder import Catalogue, LadderError
 
 TABLE = re.compile(r"(<!-- table:([^>]*?) -->\n)(.*?)(<!-- /table -->)", re.S)
 OPENING = re.compile(r"<!-- table:[^>]*-->")
-# Family -> title of its part of the book.
-PARTS = {
-    "fp32": "FP32: finding the algorithm",
-    "ampere": "Ampere: tensor cores",
-    "hopper": "Hopper",
-    "decode": "Decode: long caches",
-}
 # Family -> pages that are read before its first chapter.
 BEFORE = {
     "ampere": {"Tensor cores": "tensor_cores"},
@@ -91,7 +84,7 @@ GENERATED = r"( *)(# {0}: begin[^\n]*\n)(.*?)( *# {0}: end)"  # in mkdocs.yml
 
 
 TABLES: dict[str, Callable[..., str]] = {
-    "chapters": results.chapters_table,
+    "families": results.families_list,
     "ladder": results.ladder_table,
     "cards": results.cards_table,
     "limits": results.limits_table,
@@ -162,13 +155,13 @@ def rungs_of(site: Site, page: Path) -> tuple[Rung | None, Rung | None]:
 
 def fill_navigation(site: Site, text: str) -> str:
     """mkdocs.yml with a part for each family, in it a line for each chapter, and how rungs changed."""
-    unknown = {rung.family for rung in site.catalogue.rungs} - set(PARTS)
+    unknown = {rung.family for rung in site.catalogue.rungs} - set(results.PARTS)
     if unknown:
         raise LadderError(f"PARTS has no title for the family '{', '.join(sorted(unknown))}'")
 
     entries = []
     for family, rungs in groupby(site.catalogue.rungs, lambda rung: rung.family):
-        entries.append(f"- '{PARTS[family]}':")
+        entries.append(f"- '{results.PARTS[family]}':")
         for title, page in BEFORE.get(family, {}).items():
             entries.append(f'    - "{title}": background/{page}.md')
         for rung in rungs:
