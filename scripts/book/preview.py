@@ -64,15 +64,6 @@ class Preview:
     name: str  # of a rung, or of another page
 
 
-def place_of(rung: Rung, rungs: list[Rung]) -> int:
-    return [each.name for each in rungs if each.family == rung.family].index(rung.name)
-
-
-def as_pixels(colour: colours.Colour) -> tuple[int, int, int]:
-    red, green, blue = (round(255 * channel) for channel in colour)
-    return red, green, blue
-
-
 def font(size: int, weight: str = "") -> ImageFont.FreeTypeFont:
     folder = Path(matplotlib.get_data_path()) / "fonts/ttf"
     return ImageFont.truetype(folder / f"DejaVuSans{weight}.ttf", size)
@@ -94,7 +85,7 @@ def draw(preview: Preview, rungs: list[Rung], file: Path) -> None:
     image = Image.new("RGB", SIZE, colours.BACKGROUND)
     canvas = ImageDraw.Draw(image)
     own = next((rung for rung in rungs if rung.name == preview.name), None)
-    accent = as_pixels(colours.family_colour(own.family)) if own else colours.INK
+    accent = colours.of_family(own.family) if own else colours.INK
     y = MARGIN
     canvas.text((MARGIN, y), "Flash Ladder", font=font(30, "-Bold"), fill=colours.MUTED)
     for text, size, weight, fill, gap in (
@@ -109,11 +100,10 @@ def draw(preview: Preview, rungs: list[Rung], file: Path) -> None:
     step = (SIZE[0] - 2 * MARGIN) / len(rungs)
     for number, rung in enumerate(rungs):
         left, bottom = MARGIN + number * step, SIZE[1] - 44
-        colour = colours.ramp_colour(rung.family, place_of(rung, rungs))
         height = 46 if rung is own else 16
         box = (left, bottom - height, left + 0.75 * step, bottom)
-        shown = colour if rung is own or own is None else colours.pale(colour)
-        canvas.rectangle(box, fill=as_pixels(shown))
+        is_soft = rung is not own and own is not None
+        canvas.rectangle(box, fill=colours.of_family(rung.family, soft=is_soft))
     image.quantize(64, Image.Quantize.FASTOCTREE).save(file)
 
 

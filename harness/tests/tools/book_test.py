@@ -275,9 +275,9 @@ class FiguresTest(support.FolderTest):
         path = self.folder / url
         return path if path.is_file() else None
 
-    def put(self, name: str) -> None:
-        svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 300.5"></svg>'
-        (self.folder / name).write_text(svg, encoding="utf-8")
+
+    def shown(self, html: str, at: str = "page") -> str:
+        return figures.with_charts(html, at, self.find, lambda name: f"../{name[:-3]}/")
 
     def test_a_drawing_has_the_size_that_it_asks_for(self) -> None:
         for size, expected in (
@@ -286,27 +286,36 @@ class FiguresTest(support.FolderTest):
         ):
             svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 400 300.5"></svg>'
             (self.folder / "b.svg").write_text(svg, encoding="utf-8")
-            shown = figures.with_narrow_forms('<img src="../b.svg">', "page", self.find)
-            self.assertIn(expected, shown)
+            self.assertIn(expected, self.shown('<img src="../b.svg">'))
+        self.assertEqual(self.shown('<img src="../c.svg">'), '<img src="../c.svg">')
 
-    def test_a_narrow_form_is_offered_where_there_is_one(self) -> None:
-        self.put("a.svg")
-        page = '<p><img alt="A" src="../a.svg" /></p>'
-        image = '<img alt="A" src="../a.svg" loading="lazy" width="400" height="300">'
-        self.assertEqual(figures.with_narrow_forms(page, "page", self.find), f"<p>{image}</p>")
-        self.put("a.narrow.svg")
-        source_tag = '<source media="(max-width: 600px)" srcset="../a.narrow.svg">'
-        expected = f"<p><picture>{source_tag}{image}</picture></p>"
-        self.assertEqual(figures.with_narrow_forms(page, "page", self.find), expected)
+    CHART = (
+        '<svg viewBox="0 0 4 3">\n<style>text{x}@media(prefers-color-scheme:dark){[fill="#0"]{y}}</style>'
+        '<a href="../01_base.md"><title>01</title></a><metadata>{}</metadata>\n</svg>'
+    )
 
-    def test_a_chart_without_a_narrow_form_scrolls(self) -> None:
-        (self.folder / "assets").mkdir()
-        self.put("assets/b.svg")
-        html = figures.with_narrow_forms('<img alt="B" src="assets/b.svg">', "", self.find)
-        self.assertTrue(html.startswith('<span class="wide" tabindex="0"><img alt="B"'))
-        self.assertEqual(
-            figures.with_narrow_forms('<img src="c.svg">', "", self.find), '<img src="c.svg">'
-        )
+    def put_charts(self, *names: str) -> None:
+        for name in names:
+            (self.folder / f"{name}.svg").write_text(self.CHART, encoding="utf-8")
+
+    def test_a_chart_is_a_part_of_the_page_in_both_forms(self) -> None:
+        self.put_charts("a", "a.narrow")
+        html = self.shown('<p><img alt="A" src="../a.svg" /></p>')
+        self.assertTrue(html.startswith('<p><span class="chart" data-search-exclude>'), html)
+        for form in ("wide", "narrow"):
+            self.assertIn(f'<span class="chart-{form}"><svg role="group" aria-label="A" ', html)
+        self.assertEqual(html.count('<a href="../01_base/">'), 2)
+        self.assertIn('.chart text{x}[data-md-color-scheme="slate"] .chart{[fill="#0"]{y}}', html)
+        self.assertNotRegex(html, "<img|<metadata|prefers-color-scheme")
+
+    def test_charts_with_titles_in_a_row_are_a_switch(self) -> None:
+        self.put_charts("a", "b")
+        images = [f'<img alt="{name}" src="../{name}.svg" title="The {name}" />' for name in "ab"]
+        html = self.shown("\n".join(images))
+        self.assertEqual(html.count('type="radio"'), 2)
+        self.assertIn('checked><label for="chart-0">The a</label>', html)
+        self.assertNotIn('title="The', html)
+        self.assertNotIn('type="radio"', self.shown(images[0]))
 
     def test_long_generated_tables_are_folded(self) -> None:
         def table(kind: str, count: int) -> str:
