@@ -12,6 +12,7 @@ import functools
 import http.server
 import json
 import os
+import posixpath
 import queue
 import re
 import shutil
@@ -20,6 +21,7 @@ import unittest
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from support import REPOSITORY, need  # isort: split
 
@@ -253,10 +255,54 @@ def fits(page: Any, path: str) -> None:
     assert not wide, f"pixels too wide: {wide}"
 
 
+# Elements of the page that an address of the site names, and where they are below the window's top, in
+# excess of their margin. At the end of a page none can be as high.
+NAMED = """ids => ids.map((id) => {
+  const element = document.getElementById(id);
+  if (!element) return [id, "is missing"];
+  location.hash = `#${id}`;
+  const box = element.getBoundingClientRect();
+  const atEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+  const header = document.querySelector(".md-header").getBoundingClientRect().bottom;
+  const excess = box.top - parseFloat(getComputedStyle(element).scrollMarginTop);
+  return [id, box.top < header - 1 ? `is ${header - box.top} px under the header`
+    : Math.abs(excess) > 8 && !(atEnd && excess > 0) ? `is off by ${excess} px` : ""];
+}).filter(([, problem]) => problem)"""
+SETTLED_MS = 700
+
+
+def anchors() -> dict[str, list[str]]:
+    """Page -> the identifiers that links of the site name in it, in their order."""
+    texts = {path: (SITE / path / "index.html").read_text(encoding="utf-8") for path in pages()}
+    found: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        for address, name in re.findall(r'<a [^>]*href="([^"#:]*)#([^"]+)"', text):
+            if address or not name.startswith("__codelineno"):  # a number of a line leads to itself
+                there = posixpath.normpath(posixpath.join(path, address)).removeprefix(".")
+                found.setdefault(f"{there}/".lstrip("/"), set()).add(unquote(name))
+    return {
+        path: sorted(names, key=lambda name, path=path: texts[path].find(f'id="{name}"'))
+        for path, names in found.items()
+    }
+
+
+def land(page: Any, item: tuple[str, list[str]]) -> None:
+    """Addresses end where they say: a fresh one, while the page gets its layout, and all others."""
+    path, names = item
+    page.goto(f"{Shared.host}/{path}#{names[-1]}")
+    page.wait_for_timeout(SETTLED_MS)
+    off = page.evaluate(NAMED, names[::-1])
+    assert not off, off
+
+
 class PagesTest(BrowserTest):
     def test_every_page_loads_and_fits(self) -> None:
         self.assertGreater(len(pages()), 50)
         self.assertEqual(in_parallel(pages(), None, fits), [])
+
+    def test_every_anchor_lands_where_it_says(self) -> None:
+        self.assertGreater(len(anchors()), 40)
+        self.assertEqual(in_parallel(anchors().items(), None, land), [])
 
     def test_the_search_loads_its_index_when_it_is_opened(self) -> None:
         for path, key in (("", None), ("02_swizzle/", "/"), ("02_swizzle/?q=ldmatrix", "")):
