@@ -1,32 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Images and tables of a page, made to fit: charts as a part of the page, long tables folded."""
+"""Images and tables of a page, made to fit: charts for narrow windows, switches between charts, long tables folded."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Callable
-from html import escape, unescape
 from pathlib import Path
 
 NARROW = ".narrow.svg"  # progression.narrow.svg is progression.svg for narrow windows
+NARROW_WINDOW = "(max-width: 700px)"
 MOST_ROWS = 16  # of a generated table that is not folded
 INDEXES = ("ladder",)  # tables that one comes for are not folded either
 
 IMAGE = re.compile(r'<img ([^>]*?)src="([^":]+\.svg)"([^>]*?)/?>')
-ATTRIBUTE = re.compile(r'(alt|title)="([^"]*)"')
+TITLE = re.compile(r' ?title="([^"]*)"')
 # What a drawing asks for in pixels, else what it is drawn in.
 SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', re.S)
 BOX = re.compile(r'<svg[^>]*?viewBox="[\d.\-]+ [\d.\-]+ ([\d.]+) ([\d.]+)"', re.S)
-DATA = re.compile(r"<metadata>.*?</metadata>\n?", re.S)  # charts have it, and drawings have not
-CHART_LINK = re.compile(r'href="\.\./([^"]+\.md)"')
-DARK = "@media(prefers-color-scheme:dark){"
-SWITCH = re.compile(r'(?:<span class="chart" title="[^"]*".*?</span></span>\s*){2,}', re.S)
+DATA = "<metadata>"  # charts have it, and drawings have not
+SWITCH = re.compile(r'(?:<span class="chart" title="[^"]*">.*?</span>\s*){2,}', re.S)
 CHOICE = re.compile(r'<span class="chart" title="([^"]*)"')
 TABLE = re.compile(r"^<!-- table:(\w+)[^\n]*-->\n(.*?)^<!-- /table -->$", re.S | re.M)
 ROWS = re.compile(r"^\|.*\n", re.M)
-
-Find = Callable[[str], Path | None]
 
 
 def size_of(text: str) -> str:
@@ -35,17 +31,9 @@ def size_of(text: str) -> str:
     return f' width="{float(size[1]):.0f}" height="{float(size[2]):.0f}"' if size else ""
 
 
-def part_of_page(svg: str, words: str, link: Callable[[str], str]) -> str:
-    """A chart whose colours follow the switch of the page, and whose links lead to its pages."""
-    svg = DATA.sub("", svg).replace("<style>text{", "<style>.chart text{")
-    svg = svg.replace(DARK, '[data-md-color-scheme="slate"] .chart{')
-    svg = svg.replace("<svg ", f'<svg role="group" aria-label="{words}" ', 1)
-    return CHART_LINK.sub(lambda match: f'href="{link(match[1])}"', svg)
-
-
-def with_charts(page: str, at: str, find: Find, link: Callable[[str], str]) -> str:
-    """`at` is the URL of the page below the root of the site; `find` gives the file of a URL, `link`
-    the address of a page of docs/ from this page."""
+def with_charts(page: str, at: str, find: Callable[[str], Path | None]) -> str:
+    """`at` is the URL of the page below the root of the site; `find` gives the file of a URL. The links
+    in charts work where docs/assets/charts.js makes them a part of the page."""
 
     def replaced(match: re.Match[str]) -> str:
         before, address, after = match.groups()
@@ -54,18 +42,17 @@ def with_charts(page: str, at: str, find: Find, link: Callable[[str], str]) -> s
         if image is None:
             return match[0]
         text = image.read_text(encoding="utf-8")
-        if not DATA.search(text):
-            return f'<img {before}src="{address}"{after.rstrip()} loading="lazy"{size_of(text)}>'
-        said = dict(ATTRIBUTE.findall(before + after))
-        forms = {"wide": text}
-        if narrow := find(url.removesuffix(".svg") + NARROW):
-            forms["narrow"] = narrow.read_text(encoding="utf-8")
-        parts = "".join(
-            f'<span class="chart-{form}">{part_of_page(svg, said.get("alt", ""), link)}</span>'
-            for form, svg in forms.items()
-        )
-        title = f' title="{said["title"]}"' if "title" in said else ""
-        return f'<span class="chart"{title} data-search-exclude>{parts}</span>'
+        title = TITLE.search(before + after)
+        after = TITLE.sub("", after).rstrip()
+        shown = f'<img {before}src="{address}"{after} loading="lazy"{size_of(text)}>'
+        if DATA not in text:
+            return shown
+        source = ""
+        if find(url.removesuffix(".svg") + NARROW):
+            narrow = address.removesuffix(".svg") + NARROW
+            source = f'<source media="{NARROW_WINDOW}" srcset="{narrow}">'
+        choice = f" {title[0].strip()}" if title else ""
+        return f'<span class="chart"{choice}><picture>{source}{shown}</picture></span>'
 
     return SWITCH.sub(with_switch, IMAGE.sub(replaced, page))
 
@@ -74,7 +61,7 @@ def with_switch(match: re.Match[str]) -> str:
     """Of charts in a row that have titles, one is shown at a time."""
     choices = "".join(
         f'<input type="radio" name="chart" id="chart-{place}"{" checked" * (place == 0)}>'
-        f'<label for="chart-{place}">{escape(unescape(title))}</label>'
+        f'<label for="chart-{place}">{title}</label>'
         for place, title in enumerate(CHOICE.findall(match[0]))
     )
     charts = CHOICE.sub('<span class="chart"', match[0])

@@ -153,22 +153,14 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         html = mathematics.typeset(html)
     except (BookError, OSError) as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
+    at = posixpath.dirname(page.file.dest_uri)
+    html = figures.with_charts(html, at, lambda url: find_image(files, url))
     html = DIFFERENCE.sub(unsearched, with_source_links(html, page, files))
     target = files.get_file_from_path(glossary.PAGE)
     assert target is not None
     is_glossary = page.file.src_uri == glossary.PAGE
     address = "" if is_glossary else target.url_relative_to(page.file)
-    html = glossary.Linker(terms, address, is_glossary).of(html)
-    return with_charts(html, page, files)
-
-
-def with_charts(html: str, page: Page, files: Files) -> str:
-    def link(name: str) -> str:
-        file = files.get_file_from_path(name)
-        return file.url_relative_to(page.file) if file else name
-
-    at = posixpath.dirname(page.file.dest_uri)
-    return figures.with_charts(html, at, lambda url: find_image(files, url), link)
+    return glossary.Linker(terms, address, is_glossary).of(html)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: object) -> str:

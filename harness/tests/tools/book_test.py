@@ -276,8 +276,8 @@ class FiguresTest(support.FolderTest):
         return path if path.is_file() else None
 
 
-    def shown(self, html: str, at: str = "page") -> str:
-        return figures.with_charts(html, at, self.find, lambda name: f"../{name[:-3]}/")
+    def shown(self, html: str) -> str:
+        return figures.with_charts(html, "page", self.find)
 
     def test_a_drawing_has_the_size_that_it_asks_for(self) -> None:
         for size, expected in (
@@ -289,30 +289,27 @@ class FiguresTest(support.FolderTest):
             self.assertIn(expected, self.shown('<img src="../b.svg">'))
         self.assertEqual(self.shown('<img src="../c.svg">'), '<img src="../c.svg">')
 
-    CHART = (
-        '<svg viewBox="0 0 4 3">\n<style>text{x}@media(prefers-color-scheme:dark){[fill="#0"]{y}}</style>'
-        '<a href="../01_base.md"><title>01</title></a><metadata>{}</metadata>\n</svg>'
-    )
-
     def put_charts(self, *names: str) -> None:
+        svg = '<svg viewBox="0 0 400 300.5"><metadata>{}</metadata></svg>'
         for name in names:
-            (self.folder / f"{name}.svg").write_text(self.CHART, encoding="utf-8")
+            (self.folder / f"{name}.svg").write_text(svg, encoding="utf-8")
 
-    def test_a_chart_is_a_part_of_the_page_in_both_forms(self) -> None:
-        self.put_charts("a", "a.narrow")
-        html = self.shown('<p><img alt="A" src="../a.svg" /></p>')
-        self.assertTrue(html.startswith('<p><span class="chart" data-search-exclude>'), html)
-        for form in ("wide", "narrow"):
-            self.assertIn(f'<span class="chart-{form}"><svg role="group" aria-label="A" ', html)
-        self.assertEqual(html.count('<a href="../01_base/">'), 2)
-        self.assertIn('.chart text{x}[data-md-color-scheme="slate"] .chart{[fill="#0"]{y}}', html)
-        self.assertNotRegex(html, "<img|<metadata|prefers-color-scheme")
+    def test_a_chart_has_its_narrow_form_where_there_is_one(self) -> None:
+        self.put_charts("a")
+        page = '<p><img alt="A" src="../a.svg" /></p>'
+        image = '<img alt="A" src="../a.svg" loading="lazy" width="400" height="300">'
+        chart = '<p><span class="chart"><picture>{}</picture></span></p>'
+        self.assertEqual(self.shown(page), chart.format(image))
+        self.put_charts("a.narrow")
+        source_tag = '<source media="(max-width: 700px)" srcset="../a.narrow.svg">'
+        self.assertEqual(self.shown(page), chart.format(source_tag + image))
 
     def test_charts_with_titles_in_a_row_are_a_switch(self) -> None:
         self.put_charts("a", "b")
         images = [f'<img alt="{name}" src="../{name}.svg" title="The {name}" />' for name in "ab"]
         html = self.shown("\n".join(images))
         self.assertEqual(html.count('type="radio"'), 2)
+        self.assertEqual(html.count('<span class="chart"><picture>'), 2)
         self.assertIn('checked><label for="chart-0">The a</label>', html)
         self.assertNotIn('title="The', html)
         self.assertNotIn('type="radio"', self.shown(images[0]))

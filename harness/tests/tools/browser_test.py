@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 from support import REPOSITORY, need  # isort: split
 
+import colours
 import web_exercises
 
 playwright = need("playwright.sync_api")
@@ -448,6 +449,89 @@ class CodeTest(BrowserTest):
         self.assertEqual(changed.count(), page.locator("details .row:is(.added, .removed)").count())
         numbers = changed.locator("i").evaluate_all("all => all.map((e) => e.dataset.line)")
         self.assertEqual(sum(number != "" for number in numbers), changed.count())
+
+
+# Of every letter in a chart that is seen: words, size in pixels, its colour, the colour behind its middle.
+LETTERS = """() => [...document.querySelectorAll(".chart svg text")].map((text) => {
+  const box = text.getBoundingClientRect();
+  const behind = document.elementsFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  const fill = (element) => getComputedStyle(element).fill;
+  const ground = behind.find((e) => e.matches("svg path") && !e.closest("a") && fill(e) !== "none");
+  const size = parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a;
+  return [text.textContent, size, fill(text), ground && fill(ground)];
+})"""
+
+
+def hex_of(colour: str) -> str:
+    """rgb(1, 2, 3) -> #010203."""
+    return "#" + "".join(f"{int(channel):02x}" for channel in re.findall(r"\d+", colour)[:3])
+
+
+class ChartsTest(BrowserTest):
+    def open_tall(self, path: str, width: int, scheme: str = "light") -> Any:
+        """With all of its charts in the window."""
+        page = self.open(path, color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 9000})
+        page.wait_for_function(
+            "[...document.querySelectorAll('.chart')].every((e) => !e.offsetHeight || e.querySelector('svg'))"
+        )
+        page.wait_for_timeout(100)  # the transitions of the theme
+        return page
+
+    def test_letters_have_eleven_pixels_and_stand_out_on_what_is_behind_them(self) -> None:
+        for path in ("", "ladder/", "roofline/", "machine/"):
+            for width, scheme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+                with self.subTest(path=path, width=width, scheme=scheme):
+                    found = self.open_tall(path, width, scheme).evaluate(LETTERS)
+                    seen = [each for each in found if each[3]]
+                    self.assertGreater(len(seen), 40)
+                    for words, size, fill, ground in seen:
+                        self.assertGreaterEqual(size, 11, words)
+                        contrast = colours.contrast(hex_of(fill), hex_of(ground))
+                        self.assertGreaterEqual(contrast, 4.5, f"{words}: {fill} on {ground}")
+                    if path in ("", "ladder/"):
+                        grounds = {ground for *_, ground in seen}
+                        self.assertGreater(len(grounds), 1, "no number is on a bar")
+        self.expect_no_problems()
+
+    def test_charts_are_as_wide_as_the_text(self) -> None:
+        for width in (1440, 390):
+            page = self.open_tall("ladder/", width)
+            measure = "e => [e.clientWidth, e.closest('p').clientWidth]"
+            for chart in page.locator(".chart svg:not(a *)").all():
+                drawn, column = chart.evaluate(measure)
+                self.assertEqual(drawn, column)
+
+    def test_a_bar_says_its_idea_rate_and_parent_and_leads_to_its_chapter(self) -> None:
+        page = self.open_tall("", 1440)
+        bar = page.locator(".chart a[href$='/21_wgmma_qk/']")
+        bar.hover()
+        said = page.locator(".chart-says:visible").inner_text()
+        self.assertRegex(said, r"^21 wgmma_qk: wgmma for .*; \d+ TFLOPS .*; \+\d+ % against 20 tma; \d+ % of ")
+        self.picture(page, "chart")
+        bar.click()
+        page.wait_for_url(f"{self.host}/21_wgmma_qk/")
+        page = self.open_tall("ladder/", 1440)
+        lines = page.locator(".chart svg:has-text('by length') a")
+        self.assertGreater(lines.count(), 5)
+        lines.last.hover(force=True)
+        self.assertRegex(page.locator(".chart-says:visible").inner_text(), r"TFLOPS at the right end")
+        self.expect_no_problems()
+
+    def test_the_start_page_switches_between_problems(self) -> None:
+        page = self.open_tall("", 390)
+        for name, first in (("Causal", "08"), ("Decode", "40"), ("FP32", "a0"), ("Forward", "01")):
+            page.get_by_text(name, exact=True).click()
+            page.locator(".chart:visible svg a").first.wait_for(state="attached")
+            page.locator(f".chart:visible a[href*='/{first}_']").wait_for(state="attached")
+            self.assertEqual(page.locator(".chart:visible").count(), 1)
+        self.expect_no_problems()
+
+    def test_without_scripts_charts_are_pictures(self) -> None:
+        page = self.open("", java_script_enabled=False)
+        picture = page.locator(".chart:visible img")
+        self.assertEqual(picture.count(), 1)
+        self.assertGreater(picture.bounding_box()["width"], 700)
 
 
 def rung_data(rung: str) -> dict[str, Any]:

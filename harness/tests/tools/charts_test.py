@@ -52,7 +52,7 @@ def figures_of(
     for chart, (suffix, form) in itertools.product(charts, render.FORMS.items()):
         problem = ladder.Problem.parse(chart.problem)
         figure = chart.draw(results, catalogue, problem, "a note", form)
-        test.addCleanup(style.plt.close, figure)
+        test.addClassCleanup(style.plt.close, figure)
         yield f"{chart.name}{suffix}{more}", figure
 
 
@@ -96,13 +96,21 @@ def ground_of(text: style.matplotlib.text.Text, figure: style.Figure) -> str:
 
 
 class DrawingTest(support.FolderTest):
+    def drawn(self) -> list[tuple[str, style.Figure]]:
+        """Drawn once for all tests of a class."""
+        own = type(self)
+        if "all_drawn" not in vars(own):
+            own.all_drawn = list(self.figures())
+            for _, figure in own.all_drawn:
+                figure.canvas.draw()
+        return own.all_drawn
+
     def figures(self) -> Iterator[tuple[str, style.Figure]]:
         for size in SIZES:
             yield from figures_of(self, DRAWN, *inputs(self.folder, size), f" with {size} rungs")
 
     def test_no_two_labels_overlap(self) -> None:
-        for name, figure in self.figures():
-            figure.canvas.draw()
+        for name, figure in self.drawn():
             boxes = [(text, text.get_window_extent()) for text in visible_texts(figure)]
             for (text, box), (other, other_box) in itertools.combinations(boxes, 2):
                 overlap = style.matplotlib.transforms.Bbox.intersection(box, other_box)
@@ -127,8 +135,7 @@ class DrawingTest(support.FolderTest):
     def test_letters_have_eleven_pixels_and_numbers_on_bars_stand_out(self) -> None:
         """A figure's points are the pixels of a page. A number on a bar: its place is on the bar."""
         on_bars = 0
-        for name, figure in self.figures():
-            figure.canvas.draw()
+        for name, figure in self.drawn():
             for text in visible_texts(figure):
                 said = f"{name}: {text.get_text()!r}"
                 self.assertGreaterEqual(text.get_size(), 11, said)
@@ -156,8 +163,7 @@ class DrawingTest(support.FolderTest):
             self.assertTrue(beside or not box.x0 < edge.x1 < box.x1, text.get_text())
 
     def test_no_label_leaves_the_figure(self) -> None:
-        for name, figure in self.figures():
-            figure.canvas.draw()
+        for name, figure in self.drawn():
             page = figure.bbox
             for text in visible_texts(figure):
                 box = text.get_window_extent()
@@ -165,7 +171,7 @@ class DrawingTest(support.FolderTest):
                 self.assertTrue(inside, f"{name}: {text.get_text()!r} is cut off")
 
     def test_words_that_must_be_there(self) -> None:
-        for name, figure in self.figures():
+        for name, figure in self.drawn():
             words = " ".join(" ".join(text.get_text().split()) for text in visible_texts(figure))
             for word in ("Synthetic GPU", "float16", "synthetic_results.json", "L2 flushed", "MHz"):
                 self.assertIn(word, words, name)
@@ -184,7 +190,7 @@ class LimitsTest(DrawingTest):
             "progression": ("percent of bare wgmma, 900 TFLOPS",),
             "roofline": ("limit: wgmma: 900", "limit: mma.sync: 640", "4500 GB/s", "7000 GB/s"),
         }
-        for name, figure in self.figures():
+        for name, figure in self.drawn():
             words = " ".join(" ".join(text.get_text().split()) for text in visible_texts(figure))
             self.assertNotIn(limits.NOT_MEASURED, words)
             for word in wanted.get(name.partition(" ")[0], ()):
@@ -199,7 +205,7 @@ class RunsTest(DrawingTest):
             yield from figures_of(self, DRAWN, *of_runs(self.folder, size), f" with {size} rungs")
 
     def test_words_that_must_be_there(self) -> None:
-        for name, figure in self.figures():
+        for name, figure in self.drawn():
             words = " ".join(" ".join(text.get_text().split()) for text in visible_texts(figure))
             for word in ("means of 10 runs on 2 cards, 95 % intervals", "Synthetic GPU", "a note"):
                 self.assertIn(word, words, name)
@@ -281,7 +287,7 @@ class CountsChartTest(DrawingTest):
         yield chart.name, figure
 
     def test_words_that_must_be_there(self) -> None:
-        for _, figure in self.figures():
+        for _, figure in self.drawn():
             words = "\n".join(text.get_text() for text in visible_texts(figure))
             for word in ("vm/counts.json", "not timed", "wavefronts", "01 base", "a note"):
                 self.assertIn(word, words)
@@ -353,7 +359,7 @@ class SingleChartTest(DrawingTest):
             "roofline_fp32": ("cuBLAS product: 50", "limits not measured", "4000 GB/s", "12.5 FLOP/byte", "a5 batched", "a1 swizzle"),
             "memory": ("a0 base", "out of memory at 65536", "144 GB", "PyTorch standard"),
         }
-        for name, figure in self.figures():
+        for name, figure in self.drawn():
             words = " ".join(" ".join(text.get_text().split()) for text in visible_texts(figure))
             for word in (*wanted.get(name, ()), "Synthetic GPU", "float32", "a note"):
                 self.assertIn(word, words, name)
@@ -432,7 +438,7 @@ class CacheChartTest(DrawingTest):
         self.assertAlmostEqual(line.ys[1], 8 * line.ys[0])
         # 03 was timed at one length: a point and no line.
         self.assertEqual([other.name for other in others], ["02 swizzle", "cuDNN"])
-        for name, figure in self.figures():
+        for name, figure in self.drawn():
             words = " ".join(text.get_text() for text in visible_texts(figure))
             for word in ("1k", "8k", "a cache of one key", "02 swizzle", "cuDNN"):
                 self.assertIn(word, words, name)
@@ -459,7 +465,7 @@ class SpreadChartTest(DrawingTest):
         yield from figures_of(self, charts, results, catalogue)
 
     def test_words_that_must_be_there(self) -> None:
-        for name, figure in self.figures():
+        for name, figure in self.drawn():
             words = [text.get_text().partition(":")[0] for text in visible_texts(figure)]
             fa3 = "FA3" if name.endswith(".narrow") else "FlashAttention-3"
             for word in ("1", "2", "4", "8", "16", "rising", "20 base", fa3, "cuDNN"):
