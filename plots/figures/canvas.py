@@ -3,7 +3,8 @@
 
 Colours are classes with two values; `prefers-color-scheme` chooses. Within an <img> that is the colour
 scheme of the page around it, so a figure follows the page's own switch; a viewer that knows no such
-query shows the light form. A figure is 440 units wide: on a phone it is shown at four fifths of that, and letters of 13 units are still read.
+query shows the light form. A figure is 440 units wide and has the whole width of a phone, 390 pixels: letters of 12.5
+units have 11 there.
 """
 
 from __future__ import annotations
