@@ -1,80 +1,56 @@
 # SPDX-License-Identifier: MIT
-"""The colours of charts: one for each rung, and those of what surrounds them."""
+"""The colours of charts and figures, each in a light and a dark form."""
 
 from __future__ import annotations
 
-import math
-
-from ladder import Catalogue
-from matplotlib.colors import to_rgb
-
-INK = "#1f2430"
-MUTED = "#6b7280"
-HAIRLINE = "#e3e6eb"
-BACKGROUND = "#fdfdfc"
-DARK_BACKGROUND = "#1e2129"
-
-Colour = tuple[float, float, float]
-
-# Family -> (OKLCH of the first slot, of the last slot, number of slots). Slots, not the number of
-# rungs, fix the colours: a rung keeps its colour when others join after it.
-RAMPS = {
-    "fp32": ((0.62, 0.05, 320.0), (0.45, 0.12, 295.0), 6),
-    "ampere": ((0.74, 0.10, 205.0), (0.43, 0.17, 268.0), 10),
-    "hopper": ((0.76, 0.15, 80.0), (0.45, 0.19, 18.0), 14),
+# Name -> (light, dark). A hue has a strong form for lines and letters and a soft one for areas.
+COLOURS = {
+    "paper": ("#fdfdfc", "#1e2129"),
+    "ink": ("#1f2430", "#e6e8ee"),
+    "muted": ("#5b6270", "#a9afbd"),
+    "line": ("#cfd4dc", "#474c5a"),
+    "blue": ("#235fae", "#82b6f7"),
+    "blue-soft": ("#d6e6f8", "#21406a"),
+    "orange": ("#a84d08", "#f2a866"),
+    "orange-soft": ("#fbe0c5", "#5e3a1a"),
+    "green": ("#1b7047", "#72d19e"),
+    "green-soft": ("#cfeddc", "#1d4d37"),
+    "red": ("#b3261e", "#f4938b"),
+    "red-soft": ("#f9d6d3", "#652925"),
+    "violet": ("#6238ad", "#bca2f2"),
+    "violet-soft": ("#e4daf7", "#43336a"),
+    "teal": ("#0c6a7c", "#67cadb"),
+    "teal-soft": ("#cbebf0", "#164a55"),
+    "yellow": ("#7d6000", "#e6c555"),
+    "yellow-soft": ("#f6eabf", "#4f4415"),
+    "pink": ("#a02a6d", "#f09bc8"),
+    "pink-soft": ("#f7d7e8", "#5c2747"),
+    "grey-soft": ("#e8eaee", "#343946"),
+    "on-bar": ("#ffffff", "#12141a"),  # letters on a strong form
 }
+FAMILIES = {"fp32": "violet", "ampere": "blue", "hopper": "orange", "decode": "green"}
+OUTSTANDING = ("blue", "orange", "green", "violet", "pink")  # lines that are named
+BACKGROUND, INK, MUTED, LINE = (COLOURS[name][0] for name in ("paper", "ink", "muted", "line"))
+HAIRLINE, ON_BAR = COLOURS["grey-soft"][0], COLOURS["on-bar"][0]
 
 
-def oklch(lightness: float, chroma: float, hue: float) -> Colour:
-    """sRGB of a colour in the OKLCH space, where equal steps look equal."""
-    a = chroma * math.cos(math.radians(hue))
-    b = chroma * math.sin(math.radians(hue))
-    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
-    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
-    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
-    linear = (
-        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
-        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
-        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
-    )
-    red, green, blue = (gamma(min(max(channel, 0.0), 1.0)) for channel in linear)
-    return red, green, blue
+def light(name: str) -> str:
+    return COLOURS[name][0]
 
 
-def gamma(channel: float) -> float:
-    return 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
+def of_family(family: str, *, soft: bool = False) -> str:
+    """That of its rungs; soft for those that are no step up."""
+    return light(FAMILIES.get(family, "teal") + "-soft" * soft)
 
 
-def rung_colours(catalogue: Catalogue, dark: bool = False) -> dict[str, Colour]:
-    """One fixed colour a rung: its family's ramp at its place in the family."""
-    seen: dict[str, int] = {}
-    colours = {}
-    for rung in catalogue.rungs:
-        place = seen.get(rung.family, 0)
-        seen[rung.family] = place + 1
-        colours[rung.id] = ramp_colour(rung.family, place, dark)
-    return colours
+def luminance(colour: str) -> float:
+    """As WCAG 2 defines it."""
+    shares = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def ramp_colour(family: str, place: int, dark: bool = False) -> Colour:
-    first, last, slots = RAMPS.get(family, RAMPS["fp32"])
-    t = min(place / (slots - 1), 1.0)
-    lightness, chroma, hue = (
-        start + t * (end - start) for start, end in zip(first, turned(first, last))
-    )
-    if dark:  # none darker than what reads on a dark page
-        lightness = 0.66 + 0.45 * (lightness - 0.43)
-    return oklch(lightness, chroma, hue)
-
-
-def pale(colour: Colour, background: str = BACKGROUND) -> Colour:
-    """Halfway to the background: for rungs that are no step up."""
-    paper = to_rgb(background)
-    red, green, blue = ((0.45 * own + 0.55 * other) for own, other in zip(colour, paper))
-    return red, green, blue
-
-
-def turned(first: Colour, last: Colour) -> Colour:
-    """last with its hue on the short way round from first."""
-    hue = last[2] + 360.0 * round((first[2] - last[2]) / 360.0)
-    return last[0], last[1], hue
+def contrast(colour: str, other: str) -> float:
+    """From 1 to 21; WCAG 2 wants 4.5 of letters."""
+    low, high = sorted((luminance(colour), luminance(other)))
+    return (high + 0.05) / (low + 0.05)

@@ -1,25 +1,24 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Chart: what every rung spends for the same tensor work, counted by the virtual machine."""
 
 from __future__ import annotations
 
-import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import colours
 import style
 from ladder import Catalogue, LadderError, Problem, Results, Row, Rung, products
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from style import WIDE, Form, Room
 
 PROBLEM = "1,2,1024,128"
 BAR = 0.6  # height of a bar, in rows
 ROW = 0.335  # inches
-WIDTH = 9.6
-LEFT, RIGHT, TOP, BOTTOM = 1.55, 0.35, 1.35, 0.75  # inches around the panels
-GAP = 0.42  # inches between panels
-ROOM = 1.32  # a panel's width against its longest bar: the label stands behind it
+ABOVE, GAP = 0.5, 0.25  # inches above a panel, for its title; between panels
+ROOM = 1.6  # a panel's width against its longest bar: the label stands behind it
 
 Counts = Mapping[str, float]
 
@@ -58,7 +57,9 @@ PANELS = (
 )
 
 
-def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+def draw(
+    results: Results, catalogue: Catalogue, problem: Problem, note: str, form: Form = WIDE
+) -> Figure:
     rows = [
         (rung, row)
         for rung in catalogue.rungs
@@ -66,22 +67,26 @@ def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) ->
     ]
     if not rows:
         raise LadderError(f"{results.name} has no counts of tensor-core rungs at {problem.label}")
-    height = TOP + BOTTOM + ROW * len(rows)
-    figure = style.plt.figure(figsize=(WIDTH, height))
-    width = (WIDTH - LEFT - RIGHT - GAP * (len(PANELS) - 1)) / len(PANELS)
-    colours = style.rung_colours(catalogue)
-    for place, panel in enumerate(PANELS):
-        left = LEFT + place * (width + GAP)
-        size = (left / WIDTH, BOTTOM / height, width / WIDTH, ROW * len(rows) / height)
-        draw_panel(figure.add_axes(size), panel, rows, colours, named=place == 0)
-    style.titles(
-        figure,
-        "What a tensor product costs, rung by rung",
-        f"Warp instructions, wavefronts and sectors for each m16n8k16 product at {problem.label}",
+    words = [
+        f"Warp instructions, wavefronts and sectors for each m16n8k16 product at {problem.label}.",
         "One mma is one such product; a wgmma does many at once. Hatched: wavefronts that bank"
         " conflicts add. Exact counts, no times.",
-    )
-    style.footer(figure, results, note)
+    ]
+    title = form.either("What a tensor product costs, rung by rung", "What a product costs")
+    count = form.either(len(PANELS), 2)  # of panels in a row
+    tall = ROW * len(rows)
+    plot = tall * (len(PANELS) // count) + ABOVE * (len(PANELS) // count - 1)
+    room = Room(1.65, 0.1, ABOVE, 0.15)
+    figure, whole = style.page(form, room, plot, title, words, results, note)
+    box = whole.get_position()
+    whole.remove()
+    across = (box.width + GAP / form.width) / count
+    inch = 1 / figure.get_figheight()
+    for place, panel in enumerate(PANELS):
+        left, top = place % count, place // count
+        bottom = box.y1 - (top * (tall + ABOVE) + tall) * inch
+        size = (box.x0 + left * across, bottom, across - GAP / form.width, tall * inch)
+        draw_panel(figure.add_axes(size), panel, rows, named=left == 0, letters=form.either(40, 14))
     return figure
 
 
@@ -93,15 +98,15 @@ def draw_panel(
     axes: Axes,
     panel: Panel,
     rows: list[tuple[Rung, Row]],
-    colours: dict[str, style.Colour],
     named: bool,
+    letters: int,
 ) -> None:
     counted = [row.data["counts"] for _, row in rows]
     values = [panel.value(counts) / products(row) for counts, (_, row) in zip(counted, rows)]
     for place, (rung, row) in enumerate(rows):
         wasted = panel.wasted(counted[place]) / products(row)
         useful = values[place] - wasted
-        axes.barh(place, useful, height=BAR, color=colours[rung.id], zorder=2)
+        axes.barh(place, useful, height=BAR, color=colours.of_family(rung.family), zorder=2)
         look = {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "/////", "linewidth": 0.6}
         if wasted > 0:
             axes.barh(place, wasted, left=useful, height=BAR, zorder=2, **look)
@@ -111,7 +116,7 @@ def draw_panel(
             xytext=(4, 0),
             textcoords="offset points",
             va="center_baseline",
-            size=8.5,
+            size=style.SMALL,
             color=style.INK,
         )
     axes.set_xlim(0, ROOM * max(values) or 1)
@@ -122,8 +127,8 @@ def draw_panel(
         for label in axes.get_yticklabels():
             label.set_fontweight("bold")
     style.hairline_grid(axes, "x")
-    axes.set_title(panel.title, size=9, color=style.INK, loc="left", pad=5)
-
-
-if __name__ == "__main__":
-    sys.exit(style.chart_main(__doc__ or "", draw))
+    title = textwrap.fill(panel.title, letters)
+    axes.set_title(title, size=style.SMALL, color=style.INK, loc="left", pad=7)
+    for place, (rung, _) in enumerate(rows):
+        if named:
+            style.link_row(axes, place, rung)

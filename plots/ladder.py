@@ -552,7 +552,7 @@ class Catalogue:
     @property
     def sha256(self) -> str:
         """Of what charts show of the list: one made from another list is out of date."""
-        shown = [(rung.id, rung.name, rung.parent, rung.family) for rung in self.rungs]
+        shown = [(rung.id, rung.name, rung.parent, rung.family, rung.idea) for rung in self.rungs]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
@@ -636,8 +636,8 @@ class Step:
 def step_of(rung: Rung, catalogue: Catalogue, results: Results, problem: Problem) -> Step | None:
     """None where there is no parent or one of the two has no time."""
     parent = catalogue.find(rung.parent)
-    row = results.rung(rung.id, problem)
-    parent_row = results.rung(parent.id, problem) if parent else None
+    row = results.rung(rung.id, rung.typed(problem))
+    parent_row = results.rung(parent.id, parent.typed(problem)) if parent else None
     if parent is None or row is None or parent_row is None:
         return None
     at_tile = None

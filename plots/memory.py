@@ -1,13 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Chart: time and memory of standard and of fused attention against the sequence length."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
+import colours
 import style
 from intensity import tensor_bytes
 from ladder import (
@@ -22,14 +21,14 @@ from ladder import (
 )
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
+from style import WIDE, Form, Room
 
 PROBLEM = "1,16,8192,64,float32"
-WIDTH, HEIGHT = 9.6, 4.9
-LEFT, RIGHT, TOP, BOTTOM = 0.72, 2.15, 1.30, 0.92  # inches around the panels
-GAP = 0.72  # inches between the panels
+HEIGHT, GAP = 3.6, 0.8  # inches of a panel, and between two
+ABOVE = 0.4  # inches above a panel, for its title
 PEER_DASHES = ((5, 2), (2, 2), (1, 2), (7, 2, 1, 2))
-LABEL = 0.30  # inches between the labels at the ends
+LABEL = 0.38  # inches between the labels at the ends
 KEY = "Hollow: what it would need. The lines end where a kernel no longer fits into the card's memory."
 
 
@@ -46,35 +45,40 @@ class Line:
         return self.refused[0].problem.seq_q if self.refused else None
 
 
-def draw(results: Results, catalogue: Catalogue, problem: Problem, note: str) -> Figure:
+def draw(
+    results: Results, catalogue: Catalogue, problem: Problem, note: str, form: Form = WIDE
+) -> Figure:
     lines = lines_of(results, catalogue, problem)
     if not any(line.refused for line in lines):
         raise LadderError(f"{results.name} has no length like {problem.label} that does not fit")
     seqs = sorted({row.problem.seq_q for line in lines for row in line.timed + line.refused})
-    figure = style.plt.figure(figsize=(WIDTH, HEIGHT))
-    width = (WIDTH - LEFT - RIGHT - GAP) / 2
+    words = [problem.label.replace(f"N={problem.seq_q} ", ""), f"{timed_text(results)}. {KEY}"]
+    title = f"Standard against fused, {results.gpu}"
+    plot = form.either(HEIGHT, 2 * HEIGHT + GAP + ABOVE)
+    room = Room(form.either(0.75, 0.6), form.either(2.35, 2.2), ABOVE, 0.5)
+    figure, whole = style.page(form, room, plot, title, words, results, note)
+    box = whole.get_position()
+    whole.remove()
+    # Beside each other, or on a phone one below the other.
+    across, down = GAP / form.width, (GAP + ABOVE) / figure.get_figheight()
+    width = form.either((box.width - across) / 2, box.width)
+    height = form.either(box.height, (box.height - down) / 2)
     panels = [
-        figure.add_axes(
-            (left / WIDTH, BOTTOM / HEIGHT, width / WIDTH, (HEIGHT - TOP - BOTTOM) / HEIGHT)
-        )
-        for left in (LEFT, LEFT + width + GAP)
+        figure.add_axes((box.x0, box.y1 - height, width, height)),
+        figure.add_axes((box.x1 - width, box.y0, width, height)),
     ]
     for axes, title in zip(panels, ("time, ms", "device memory, GB")):
         set_axes(axes, seqs, title)
     draw_times(panels[0], lines)
     draw_memory(panels[1], lines, results, problem)
     label_ends(panels[1], lines)
-    shape = problem.label.replace(f"N={problem.seq_q} ", "")
-    title = f"Standard against fused attention, {results.gpu}"
-    style.titles(figure, title, f"{timed_text(results)}, peak memory at {shape}", KEY)
-    style.footer(figure, results, note)
     return figure
 
 
 def lines_of(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
     """Rungs, then peers."""
     tried = tried_to_the_end(results, problem)
-    colours = style.rung_colours(catalogue)
+    hues = iter(colours.OUTSTANDING)
     names = {("rung", rung.id): rung.title for rung in catalogue.rungs}
     names |= {who: PEER_NAMES.get(who[1], who[1]) for who in tried if who[0] == "peer"}
     lines = []
@@ -84,25 +88,22 @@ def lines_of(results: Results, catalogue: Catalogue, problem: Problem) -> list[L
         if not timed:
             continue
         if who[0] == "rung":
-            look: dict[str, Any] = {"color": colours[who[1]], "linewidth": 1.7}
+            look: dict[str, Any] = {"color": colours.light(next(hues)), "linewidth": 2}
         else:
             dashes = PEER_DASHES[len(lines) % len(PEER_DASHES)]
-            look = {"color": style.INK, "linewidth": 1.2, "dashes": dashes}
-        lines.append(Line(name, timed, refused, look | {"marker": "o", "markersize": 3.5}))
+            look = {"color": style.INK, "linewidth": 1.3, "dashes": dashes}
+        lines.append(Line(name, timed, refused, look | {"marker": "o", "markersize": 4}))
     return lines
 
 
 def set_axes(axes: Axes, seqs: list[int], title: str) -> None:
     style.hairline_grid(axes, "y")
-    axes.set_xscale("log", base=2)
+    style.length_axis(axes, seqs, seqs[0] * 0.85, seqs[-1] * 1.15)
     axes.set_yscale("log")
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_locator(FixedLocator(seqs))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(seqs, [str(seq) if seq < 1024 else f"{seq // 1024}k" for seq in seqs])
-    axes.set_xlim(seqs[0] * 0.85, seqs[-1] * 1.15)
-    axes.set_xlabel("sequence length N (log scale)", size=9)
-    axes.set_title(f"{title} (log scale)", size=9, color=style.INK, loc="left", pad=5)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel("sequence length N (log scale)")
+    axes.set_title(f"{title} (log scale)", size=style.SMALL, color=style.INK, loc="left", pad=7)
 
 
 def draw_times(axes: Axes, lines: list[Line]) -> None:
@@ -133,7 +134,7 @@ def draw_memory(axes: Axes, lines: list[Line], results: Results, problem: Proble
         xycoords=axes.get_yaxis_transform(),
         xytext=(2, 3),
         textcoords="offset points",
-        size=8.5,
+        size=style.SMALL,
         color=style.MUTED,
     )
     low, high = axes.get_ylim()
@@ -155,18 +156,14 @@ def label_ends(axes: Axes, lines: list[Line]) -> None:
             axes.annotate(
                 "",
                 end,
-                xytext=(1.045, place),
+                xytext=(style.right_of(axes, 0.13), place),
                 textcoords="axes fraction",
                 arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkB": 3},
                 annotation_clip=False,
             )
-        text = {"transform": axes.transAxes, "size": 8.5}
-        axes.text(1.055, place, line.name, color=colour, weight="bold", va="center", **text)
+        text = {"transform": axes.transAxes, "size": style.SMALL}
+        axes.text(style.right_of(axes, 0.16), place, line.name, color=colour, weight="bold", va="center", **text)
         if line.limit:
             words = f"out of memory at {line.limit}"
-            text |= {"size": 7.5, "color": style.MUTED, "va": "top"}
-            axes.text(1.055, place - 0.075 / panel, words, **text)
-
-
-if __name__ == "__main__":
-    sys.exit(style.chart_main(__doc__ or "", draw))
+            text |= {"color": style.MUTED, "va": "top"}
+            axes.text(style.right_of(axes, 0.16), place - 0.09 / panel, words, **text)

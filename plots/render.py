@@ -21,7 +21,15 @@ import roofline
 import seq_len
 import spread
 import style
-from ladder import MAIN_PROBLEM, SINGLE, Catalogue, LadderError, Problem, Results
+from ladder import (
+    DECODE_PROBLEMS,
+    MAIN_PROBLEM,
+    SINGLE,
+    Catalogue,
+    LadderError,
+    Problem,
+    Results,
+)
 
 
 @dataclass(frozen=True)
@@ -34,34 +42,29 @@ class Chart:
     cached: bool = False  # drawn from a file of new queries against caches
 
 
-PROGRESSIONS = {
-    "progression": MAIN_PROBLEM,
-    "progression_d64": "16,16,8192,64",
-    "progression_causal": f"{MAIN_PROBLEM},causal",
-    "progression_fp32": SINGLE,
-}
 CHARTS = (
-    *(Chart(name, progression.draw, problem) for name, problem in PROGRESSIONS.items()),
-    # The site shows NAME.narrow in place of NAME where the window is narrow.
-    *(Chart(f"{name}.narrow", progression.draw_narrow, p) for name, p in PROGRESSIONS.items()),
+    Chart("progression", progression.draw),
+    Chart("progression_d64", progression.draw, "16,16,8192,64"),
+    Chart("progression_causal", progression.draw, f"{MAIN_PROBLEM},causal"),
+    Chart("progression_fp32", progression.draw, SINGLE),
+    Chart("progression_decode", progression.draw, DECODE_PROBLEMS[0], cached=True),
     Chart("seq_len", seq_len.draw),
-    Chart("seq_len.narrow", seq_len.draw_narrow),
     Chart("parent", parent.draw),
     Chart("roofline", roofline.draw),
     Chart("roofline_fp32", roofline.draw, SINGLE),
     Chart("memory", memory.draw, memory.PROBLEM),
     Chart("spread", spread.draw, varied=True),
-    Chart("spread.narrow", spread.draw_narrow, varied=True),
     Chart("cache", cache.draw, cache.PROBLEM, cached=True),
-    Chart("cache.narrow", cache.draw_narrow, cache.PROBLEM, cached=True),
     Chart("counts", counts.draw, counts.PROBLEM, counted=True),
 )
+# The site shows NAME.narrow in place of NAME where the window is narrow.
+FORMS = {"": style.WIDE, ".narrow": style.NARROW}
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--results", type=Path, required=True, help="folder of runs, or a JSON file of fa bench or fa explain")
-    parser.add_argument("--out", type=Path, required=True, help="folder for SVG and PNG files")
+    parser.add_argument("--out", type=Path, required=True, help="folder for SVG files")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     parser.add_argument("--note", default="", help="text for the captions")
     return parser.parse_args(argv)
@@ -86,13 +89,16 @@ def render(results: Results, catalogue: Catalogue, out: Path, note: str) -> list
     if not charts_of(results):
         raise LadderError(f"{results.name} has no rows")
     for chart in charts_of(results):
-        try:
-            figure = chart.draw(results, catalogue, Problem.parse(chart.problem), note)
-        except LadderError as reason:
-            left_out.append(f"{chart.name} not drawn: {reason}")
-            continue
-        style.save(figure, out / chart.name, results, catalogue)
-        print(out / f"{chart.name}.svg")
+        problem = Problem.parse(chart.problem)
+        for suffix, form in FORMS.items():
+            try:
+                figure = chart.draw(results, catalogue, problem, note, form)
+            except LadderError as reason:
+                left_out.append(f"{chart.name} not drawn: {reason}")
+                break
+            path = out / f"{chart.name}{suffix}.svg"
+            style.save(figure, path, results, catalogue)
+            print(path)
     return left_out
 
 

@@ -1,41 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""The look of all charts: colours, fonts, grid, labels; and how they are saved."""
+"""The look of all charts: their page, fonts, grid, labels, links; and how they are saved."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import math
 import os
-import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import matplotlib
 
 matplotlib.use("svg")  # no display is needed; set before pyplot is imported
 
 import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
 import themes
-from colours import (
-    BACKGROUND,
-    DARK_BACKGROUND as DARK_BACKGROUND,
-    HAIRLINE,
-    INK,
-    MUTED,
-    Colour,
-    pale as pale,
-    ramp_colour as ramp_colour,
-    rung_colours as rung_colours,
-)
+from colours import BACKGROUND, HAIRLINE, INK, MUTED
 from ladder import (
-    MAIN_PROBLEM,
     Catalogue,
     CannotWrite,
     LadderError,
@@ -49,14 +40,15 @@ from ladder import (
     source_text,
 )
 
-PEER_DASHES = {"fa2": (5, 2), "cudnn": (2, 2), "triton": (1, 2), "fa3": (7, 2, 1, 2)}
-PEER_DASHES |= {"flashinfer": (7, 2, 1, 2, 1, 2)}
-
+# A point of a chart is a pixel of a page, where the column of the text is 808 wide, and 358 on a phone.
+PIXEL = 1 / 72  # inches
+SIZE, SMALL = 12.0, 11.5
+LETTER = 0.52  # of its size: the mean width of a letter
 FONT = {
     "font.family": "sans-serif",
     # Drawn with the first; a machine without it takes another, Verdana being as wide.
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-    "font.size": 9.5,
+    "font.size": SIZE,
     "svg.hashsalt": "flash-ladder",
     "svg.fonttype": "none",  # text: small files, words that can be found and read aloud
     "figure.facecolor": BACKGROUND,
@@ -64,37 +56,120 @@ FONT = {
     "axes.facecolor": BACKGROUND,
     "axes.edgecolor": HAIRLINE,
     "axes.labelcolor": MUTED,
+    "axes.labelsize": SMALL,
     "text.color": INK,
     "xtick.color": MUTED,
     "ytick.color": INK,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
 }
 plt.rcParams.update(FONT)
 
-# --- parts of a chart -----------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+# --- the page of a chart --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """Of a page: that of a column of text, or that of a phone. Inches."""
+
+    width: float
+    is_narrow: bool
+
+    def either(self, wide: T, narrow: T) -> T:
+        return narrow if self.is_narrow else wide
+
+    def wrapped(self, *texts: str) -> list[str]:
+        letters = int((self.width - 2 * EDGE) / (SMALL * LETTER * PIXEL))
+        return [line for text in texts for line in textwrap.wrap(text, letters)]
+
+
+WIDE, NARROW = Form(808 * PIXEL, False), Form(358 * PIXEL, True)
+TICK = 0.45  # inches between labels of an axis of lengths
+EDGE, TITLE, ROW = 0.1, 0.34, 0.222  # inches: left of words; the row of the title; other rows
+
+
+@dataclass(frozen=True)
+class Room:
+    """Inches around the plot, besides the words above and below."""
+
+    left: float
+    right: float
+    above: float = 0.12
+    below: float = 0.48
+
+
+def page(
+    form: Form, room: Room, plot: float, title: str, words: Sequence[str], results: Results, note: str
+) -> tuple[Figure, Axes]:
+    """A figure with its title, words on how to read it and where its numbers are from; `plot` is the
+    height of the plot in inches."""
+    head = form.wrapped(*words)
+    foot = form.wrapped(", ".join(filter(None, (source_text(results), note))), policy_text(results))
+    top = 0.1 + TITLE + ROW * len(head) + room.above
+    bottom = 0.08 + ROW * len(foot) + room.below
+    width, height = form.width, top + plot + bottom
+    figure = plt.figure(figsize=(width, height))
+    look = {"size": SMALL, "color": MUTED, "linespacing": 1.2}
+    at = EDGE / width
+    figure.text(at, 1 - 0.12 / height, title, size=14, weight="bold", va="top")
+    figure.text(at, 1 - (0.1 + TITLE) / height, "\n".join(head), va="top", **look)
+    figure.text(at, 0.08 / height, "\n".join(foot), va="bottom", **look)
+    across = room.left / width, (width - room.left - room.right) / width
+    return figure, figure.add_axes((across[0], bottom / height, across[1], plot / height))
 
 
 def hairline_grid(axes: Axes, axis: str) -> None:
-    axes.grid(axis=axis, color=HAIRLINE, linewidth=0.7, zorder=0)
+    axes.grid(axis=axis, color=HAIRLINE, linewidth=0.9, zorder=0)
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(length=0)
 
 
-def titles(figure: Figure, title: str, subtitle: str, key: str, size: float = 8) -> None:
-    """Left-aligned title, subtitle and how to read it, at fixed distances from the top edge."""
-    height = figure.get_figheight()
-    figure.text(0.02, 1 - 0.16 / height, title, size=13, weight="bold", va="top")
-    figure.text(0.02, 1 - 0.45 / height, subtitle, size=9, va="top")
-    figure.text(0.02, 1 - 0.64 / height, key, size=size, color=MUTED, va="top")
+def length_axis(axes: Axes, values: list[int], low: float, high: float) -> None:
+    """Logarithmic, from low to high; a value whose label would touch the next has none."""
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(values))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(low, high)
+    width = axes.figure.get_figwidth() * axes.get_position().width / math.log2(high / low)
+    shown = values[-1:]
+    for value in reversed(values[:-1]):
+        if width * math.log2(shown[-1] / value) > TICK:
+            shown.append(value)
+    texts = [f"{value // 1024}k" if value >= 1024 else str(value) for value in values]
+    labels = [text if value in shown else "" for value, text in zip(values, texts)]
+    axes.set_xticks(values, labels)
 
 
-def footer(figure: Figure, results: Results, note: str, lines: int | None = None) -> None:
-    """Where the numbers are from; `lines` is the length of a line where the figure is narrow."""
-    parts = [", ".join(filter(None, (source_text(results), note))), policy_text(results)]
-    text = "\n".join(textwrap.fill(part, lines) if lines else part for part in parts)
-    bottom = 0.10 / figure.get_figheight()
-    figure.text(0.02, bottom, text, size=7.5, color=MUTED, va="bottom", linespacing=1.4)
+# --- links ----------------------------------------------------------------------------------------
+
+
+def link(artist: Artist, rung: Rung, *words: str) -> None:
+    """To the rung's chapter; words: what is said where it is pointed at, behind its idea."""
+    chapter = rung.chapter.removeprefix("docs/")
+    artist.set_url(f"{themes.LINK}{chapter}|{rung.title}: {'; '.join((rung.idea, *words))}.")
+
+
+def link_row(axes: Axes, place: float, rung: Rung, *words: str) -> None:
+    """The whole width of a row, over all that is drawn there."""
+    row = blended_transform_factory(axes.figure.transFigure, axes.transData)
+    area = Rectangle((0, place - 0.5), 1, 1, transform=row, clip_on=False, zorder=9)
+    area.set(facecolor=INK, alpha=0, linewidth=0)
+    link(area, rung, *words)
+    axes.add_patch(area)
+
+
+def link_line(axes: Axes, xs: Sequence[float], ys: Sequence[float], rung: Rung, *words: str) -> None:
+    """A band along a line, wide enough to be pointed at."""
+    (band,) = axes.plot(xs, ys, color=INK, linewidth=9, alpha=0, clip_on=False, zorder=9)
+    link(band, rung, *words)
+
+
+# --- parts of a chart -----------------------------------------------------------------------------
 
 
 def error_bar(axes: Axes, place: float, value: float, low: float, high: float) -> None:
@@ -135,7 +210,7 @@ def overlaps(first: tuple[float, list[int]], second: tuple[float, list[int]], ga
     return second[0] - first[0] < reach
 
 
-END_LABEL = 0.155  # inches between the labels at the ends of lines
+END_LABEL = 0.2  # inches between the labels at the ends of lines
 
 
 @dataclass(frozen=True)
@@ -144,41 +219,36 @@ class End:
     place."""
 
     name: str
-    colour: str | Colour
+    colour: str
     last: tuple[float, float]
     value: float | None = None
 
 
-# Right of a plot of ENDS_AT inches, in parts of them: the end of a hairline, a name, the end of a
-# value. Beside a plot of less than half of that they stand a little closer.
-ENDS_AT, HAIRLINE_END, NAME, VALUE_END = 7.03, 0.035, 0.04, 0.265
-CLOSER = 0.9
+NAME = 0.16  # inches right of a plot where the names of lines begin
 
 
-def label_ends(axes: Axes, ends: Sequence[End]) -> None:
+def label_ends(axes: Axes, ends: Sequence[End], form: Form) -> None:
     """Name and last value of every line, moved apart, with a hairline to where it ends."""
     low, high = axes.get_ylim()
-    width = axes.figure.get_figwidth() * axes.get_position().width
     height = axes.figure.get_figheight() * axes.get_position().height
-    scale = round(ENDS_AT / width, 6) * (1 if width > ENDS_AT / 2 else CLOSER)
     gap = END_LABEL * (high - low) / height
     places = spread_labels([end.last[1] for end in ends], gap, low, high)
     for end, place in zip(ends, places):
         axes.annotate(
             "",
             end.last,
-            xytext=(1 + HAIRLINE_END * scale, place),
+            xytext=(right_of(axes, NAME - 0.03), place),
             textcoords=axes.get_yaxis_transform(),
             arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.7, "shrinkB": 3},
             annotation_clip=False,
         )
-        text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": 8.5}
-        axes.text(1 + NAME * scale, place, end.name, color=end.colour, weight="bold", **text)
         value = end.last[1] if end.value is None else end.value
-        axes.text(1 + VALUE_END * scale, place, f"{value:.0f}", color=end.colour, ha="right", **text)
+        text = {"transform": axes.get_yaxis_transform(), "va": "center", "size": SMALL}
+        text |= {"color": end.colour, "weight": form.either("bold", "normal")}
+        axes.text(right_of(axes, NAME), place, f"{end.name}: {value:.0f}", **text)
 
 
-CHANGE, IDEA = 0.20, 1.28  # inches right of the plot: the two columns
+CHANGE, IDEA = 0.18, 1.5  # inches right of the plot: the two columns
 
 
 def right_of(axes: Axes, inches: float) -> float:
@@ -187,17 +257,21 @@ def right_of(axes: Axes, inches: float) -> float:
     return 1 + inches / (figure.get_figwidth() * axes.get_position().width)
 
 
-def name_change_columns(axes: Axes) -> None:
-    for inches, name in ((CHANGE, "against\nparent"), (IDEA, "at equal\ntile")):
+def name_change_columns(axes: Axes, steps: Sequence[Step | None]) -> None:
+    names = {CHANGE: "against\nparent"}
+    if any(step and step.parent_at_tile for step in steps):
+        names[IDEA] = "at equal\ntile"
+    for inches, name in names.items():
         axes.annotate(
             name,
             (right_of(axes, inches), 1.0),
             xycoords="axes fraction",
             xytext=(0, 5),
             textcoords="offset points",
-            size=8,
+            size=SMALL,
             color=MUTED,
             va="bottom",
+            linespacing=1.1,
         )
 
 
@@ -206,55 +280,27 @@ def draw_changes(axes: Axes, place: float, step: Step) -> None:
     column = blended_transform_factory(axes.transAxes, axes.transData)
     text = {"transform": column, "va": "center_baseline"}
     axes.text(right_of(axes, CHANGE), place, percent(step.factor), **text)
-    parent = {"size": 8, "color": MUTED, **text}
-    axes.text(right_of(axes, CHANGE + 0.62), place, f"on {step.parent.id}", **parent)
+    parent = {"size": SMALL, "color": MUTED, **text}
+    axes.text(right_of(axes, CHANGE + 0.74), place, f"on {step.parent.id}", **parent)
     if step.parent_at_tile:
         axes.text(right_of(axes, IDEA), place, percent(step.idea_factor), **text)
 
 
-# --- command line and files -----------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
-def parse_arguments(description: str, argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--results", type=Path, required=True, help="JSON file of fa bench, or a folder of runs")
-    parser.add_argument("--out", type=Path, required=True, help="path without suffix: SVG and PNG")
-    parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
-    parser.add_argument("--problem", default=MAIN_PROBLEM, help="BATCH,HEADS,SEQ,DIM[,causal]")
-    parser.add_argument("--note", default="", help="text for the caption")
-    return parser.parse_args(argv)
-
-
-Draw = Callable[[Results, Catalogue, Problem, str], Figure]
-
-
-def chart_main(description: str, draw: Draw, argv: Sequence[str] | None = None) -> int:
-    """What every chart script does: read, draw, save."""
-    arguments = parse_arguments(description, argv)
-    try:
-        results = Results.load(arguments.results)
-        catalogue = Catalogue.load(arguments.catalogue)
-        figure = draw(results, catalogue, Problem.parse(arguments.problem), arguments.note)
-        save(figure, arguments.out, results, catalogue)
-    except LadderError as error:
-        print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
-        return error.code
-    return 0
+Draw = Callable[[Results, Catalogue, Problem, str, Form], Figure]
 
 
 def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> None:
-    """out.svg, light and dark, and out.png; the same input gives the same bytes."""
+    """The file `out`, light and dark; the same input gives the same bytes."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         description = provenance(results, catalogue)
         svg = io.StringIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Description": description})
-        both = themes.with_both(svg.getvalue(), catalogue)
-        png = io.BytesIO()
-        figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
         # Only now: an interrupt while it was drawn leaves the last chart whole.
-        replace(out.with_name(out.name + ".svg"), both.encode())
-        replace(out.with_name(out.name + ".png"), png.getvalue())
+        replace(out, themes.with_both(svg.getvalue()).encode())
     except OSError as error:
         raise CannotWrite(f"cannot write {out}: {error.strerror}") from error
     finally:
@@ -274,7 +320,7 @@ def replace(path: Path, contents: bytes) -> None:
 
 def rungs_with_times(results: Results, catalogue: Catalogue, problem: Problem) -> list[Rung]:
     """In catalogue order; an empty chart is an error."""
-    rungs = [rung for rung in catalogue.rungs if results.rung(rung.id, problem)]
+    rungs = [each for each in catalogue.rungs if results.rung(each.id, each.typed(problem))]
     if not rungs:
         raise LadderError(f"{results.name} has no timed rung at {problem.label}")
     return rungs

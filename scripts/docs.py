@@ -15,7 +15,7 @@ length at B=16 H=16 D=128, with ,causal behind it or not, or BATCH,HEADS,SEQ,DIM
 the inputs where they are not the usual ones: ,rising or ,spread=8). Changes and shares of a folder of
 runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
 
-  <!-- table:chapters -->                the ladder: rung, idea, parent; links to the chapters
+  <!-- table:families -->                a folded list for each family: rung, rate, idea
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
                                          the parent; peers below
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
@@ -48,8 +48,9 @@ The key of a number in a sentence is a comment directly behind it; a new number 
       FIELD: see FIELDS in pages/site.py
 
 mkdocs.yml: the lines between "# chapters: begin" and "# chapters: end" are the chapters, a part for
-each family. Code of the kernels is between markers too (scripts/book/code.py). Links into the
-glossary (scripts/book/glossary.py), mathematics and whole differences are added when the site is built.
+each family, and those of "# changes" are what the navigation marks. Code of the kernels is between
+markers too (scripts/book/code.py). Links into the glossary (scripts/book/glossary.py), mathematics and
+whole differences are added when the site is built.
 """
 
 from __future__ import annotations
@@ -73,24 +74,17 @@ from ladder import Catalogue, LadderError
 
 TABLE = re.compile(r"(<!-- table:([^>]*?) -->\n)(.*?)(<!-- /table -->)", re.S)
 OPENING = re.compile(r"<!-- table:[^>]*-->")
-# Family -> title of its part of the book.
-PARTS = {
-    "fp32": "FP32: finding the algorithm",
-    "ampere": "Ampere: tensor cores",
-    "hopper": "Hopper",
-    "decode": "Decode: long caches",
-}
 # Family -> pages that are read before its first chapter.
 BEFORE = {
     "ampere": {"Tensor cores": "tensor_cores"},
     "hopper": {"Hopper's units": "hopper"},
     "decode": {"The other roof: decode": "decode"},
 }
-NAVIGATION = re.compile(r"( *)(# chapters: begin[^\n]*\n)(.*?)( *# chapters: end)", re.S)
+GENERATED = r"( *)(# {0}: begin[^\n]*\n)(.*?)( *# {0}: end)"  # in mkdocs.yml
 
 
 TABLES: dict[str, Callable[..., str]] = {
-    "chapters": results.chapters_table,
+    "families": results.families_list,
     "ladder": results.ladder_table,
     "cards": results.cards_table,
     "limits": results.limits_table,
@@ -160,25 +154,34 @@ def rungs_of(site: Site, page: Path) -> tuple[Rung | None, Rung | None]:
 
 
 def fill_navigation(site: Site, text: str) -> str:
-    """mkdocs.yml with a part for each family and in it a line for each chapter."""
-    unknown = {rung.family for rung in site.catalogue.rungs} - set(PARTS)
+    """mkdocs.yml with a part for each family, in it a line for each chapter, and how rungs changed."""
+    unknown = {rung.family for rung in site.catalogue.rungs} - set(results.PARTS)
     if unknown:
         raise LadderError(f"PARTS has no title for the family '{', '.join(sorted(unknown))}'")
 
-    def lines(match: re.Match[str]) -> str:
-        entries = []
-        for family, rungs in groupby(site.catalogue.rungs, lambda rung: rung.family):
-            entries.append(f"{match[1]}- '{PARTS[family]}':\n")
-            for title, page in BEFORE.get(family, {}).items():
-                entries.append(f'{match[1]}    - "{title}": background/{page}.md\n')
-            for rung in rungs:
-                page = rung.chapter.removeprefix("docs/")
-                entries.append(f'{match[1]}    - "{rung.title}": {page}\n')
-        return match[1] + match[2] + "".join(entries) + match[4]
+    entries = []
+    for family, rungs in groupby(site.catalogue.rungs, lambda rung: rung.family):
+        entries.append(f"- '{results.PARTS[family]}':")
+        for title, page in BEFORE.get(family, {}).items():
+            entries.append(f'    - "{title}": background/{page}.md')
+        for rung in rungs:
+            page = rung.chapter.removeprefix("docs/")
+            entries.append(f'    - "{rung.title}": {page}')
+    changes: dict[str, list[str]] = {}
+    for rung in site.catalogue.rungs:
+        changes.setdefault(site.statuses[rung.id].change, []).append(rung.id)
+    marks = [f'{change}: "{" ".join(rungs)}"' for change, rungs in sorted(changes.items())]
+    return with_lines(with_lines(text, "chapters", entries), "changes", marks)
 
-    filled, count = NAVIGATION.subn(lines, text)
+
+def with_lines(text: str, name: str, lines: list[str]) -> str:
+    def block(match: re.Match[str]) -> str:
+        inside = "".join(f"{match[1]}{line}\n" for line in lines)
+        return f"{match[1]}{match[2]}{inside}{match[4]}"
+
+    filled, count = re.subn(GENERATED.format(name), block, text, flags=re.S)
     if count != 1:
-        raise LadderError("mkdocs.yml: '# chapters: begin' and '# chapters: end' are missing")
+        raise LadderError(f"mkdocs.yml: '# {name}: begin' and '# {name}: end' are missing")
     return filled
 
 

@@ -24,7 +24,9 @@ build_machine() {
     export EM_COMPILER_WRAPPER="${EM_COMPILER_WRAPPER-ccache}"
   fi
   step "WebAssembly ($WEB_DIR/machine)"
-  emcmake cmake -G Ninja -S "$ROOT/harness/web" -B "$WEB_DIR/machine" >&2 &&
+  local source="$ROOT/harness/web" fresh
+  fresh="$(fresh_if_moved "$source" "$WEB_DIR/machine")"
+  emcmake cmake ${fresh:+"$fresh"} -G Ninja -S "$source" -B "$WEB_DIR/machine" >&2 &&
     cmake --build "$WEB_DIR/machine" -j "$(jobs_count)" --target machine >&2
 }
 
@@ -57,7 +59,7 @@ build_site() {
 }
 
 check_site() {
-  if ! "$VENV/bin/python" -c 'import mkdocs, material, latex2mathml' 2>/dev/null; then
+  if ! "$VENV/bin/python" -c 'import mkdocs, material, latex2mathml, matplotlib' 2>/dev/null; then
     say "docs.sh: skipped, mkdocs or what it needs is not installed (scripts/setup.sh)"
     exit 77
   fi

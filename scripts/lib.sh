@@ -135,12 +135,26 @@ run_group() {
   return "$code"
 }
 
+# cache_entry FOLDER NAME: of the CMakeCache.txt in FOLDER.
+cache_entry() { sed -n "s/^$2:INTERNAL=//p" "$1/CMakeCache.txt"; }
+
+# fresh_if_moved SOURCE BUILD: the option that cmake needs where its cache was made for other folders,
+# because it holds absolute paths and the checkout was copied or moved.
+fresh_if_moved() {
+  [[ -f $2/CMakeCache.txt ]] || return 0
+  if [[ ! $(cache_entry "$2" CMAKE_HOME_DIRECTORY) -ef $1 ||
+    ! $(cache_entry "$2" CMAKE_CACHEFILE_DIR) -ef $2 ]]; then
+    say "$2 was configured for another folder: starting its CMakeCache.txt afresh"
+    echo --fresh
+  fi
+}
+
 # configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache
 # entries. Without a target everything is built.
 configure_and_build() {
   local flags=()
-  read -r -a flags <<<"${FA_CMAKE_FLAGS:-}"
   require_writable "$BUILD_DIR" FA_BUILD_DIR
+  read -r -a flags <<<"$(fresh_if_moved "$ROOT" "$BUILD_DIR") ${FA_CMAKE_FLAGS:-}"
   step "build ($BUILD_DIR)"
   run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2 ||
     die "cmake could not configure; the messages above say why" 3

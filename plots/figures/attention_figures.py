@@ -110,7 +110,7 @@ def walk() -> Canvas:
             ("grey-soft", "other thread blocks"),
         ),
     )
-    legend(canvas, y + 20, (("yellow-soft", "masked one by one"), ("none", "never computed")))
+    legend(canvas, y + 20, (("yellow-soft", "masked singly"), ("none", "never computed")))
     return canvas
 
 
@@ -147,7 +147,7 @@ def grid_of_blocks(
 def legend(canvas: Canvas, y: float, entries: Sequence[tuple[str, str]], x: float = 14) -> None:
     for fill, text in entries:
         canvas.rect(x, y - 7, 14, 14, fill, "line")
-        canvas.text(x + 19, y, text, size=11.5)
+        canvas.text(x + 19, y, text, size=SMALL)
         x += 19 + len(text) * 6.4 + 16
 
 
@@ -254,7 +254,7 @@ def exp2() -> Canvas:
             x = 44 + place * 97
             canvas.rect(x, y, 84, 46, fill)
             canvas.text(x + 42, y + 15, opcode, size=SMALL, anchor="middle", bold=True)
-            canvas.text(x + 42, y + 33, what, size=11.5, anchor="middle")
+            canvas.text(x + 42, y + 33, what, size=SMALL, anchor="middle")
             if place:
                 canvas.line([(x - 12, y + 23), (x - 1, y + 23)], "muted", thick=1.4, arrow=True)
         y += 62
@@ -367,7 +367,7 @@ def guard() -> Canvas:
         for begins, ends, fill, text in parts:
             canvas.rect(at(begins), y, at(ends) - at(begins), 28, fill, "paper")
             if text:
-                canvas.text((at(begins) + at(ends)) / 2, y + 14, text, size=11.5, anchor="middle")
+                canvas.text((at(begins) + at(ends)) / 2, y + 14, text, size=SMALL, anchor="middle")
         y += 36
     for value in (-24, 0, 15, 64, 128):
         canvas.line([(at(value), y - 8), (at(value), y - 1)], "muted")

@@ -3,7 +3,8 @@
 
 Colours are classes with two values; `prefers-color-scheme` chooses. Within an <img> that is the colour
 scheme of the page around it, so a figure follows the page's own switch; a viewer that knows no such
-query shows the light form. A figure is 440 units wide: on a phone it is shown at four fifths of that, and letters of 13 units are still read.
+query shows the light form. A figure is 440 units wide and has the whole width of a phone, 390 pixels: letters of 12.5
+units have 11 there.
 """
 
 from __future__ import annotations
@@ -13,33 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
+from colours import COLOURS
+
 WIDTH = 440.0
 SCALE = 1.25  # of the size that a figure asks for in a page
 
-# Name -> (light, dark). A hue has a strong form for lines and letters and a soft one for areas.
-COLOURS = {
-    "paper": ("#fdfdfc", "#1e2129"),
-    "ink": ("#1f2430", "#e6e8ee"),
-    "muted": ("#5b6270", "#a9afbd"),
-    "line": ("#cfd4dc", "#474c5a"),
-    "blue": ("#235fae", "#82b6f7"),
-    "blue-soft": ("#d6e6f8", "#21406a"),
-    "orange": ("#a84d08", "#f2a866"),
-    "orange-soft": ("#fbe0c5", "#5e3a1a"),
-    "green": ("#1b7047", "#72d19e"),
-    "green-soft": ("#cfeddc", "#1d4d37"),
-    "red": ("#b3261e", "#f4938b"),
-    "red-soft": ("#f9d6d3", "#652925"),
-    "violet": ("#6238ad", "#bca2f2"),
-    "violet-soft": ("#e4daf7", "#43336a"),
-    "teal": ("#0c6a7c", "#67cadb"),
-    "teal-soft": ("#cbebf0", "#164a55"),
-    "yellow": ("#7d6000", "#e6c555"),
-    "yellow-soft": ("#f6eabf", "#4f4415"),
-    "pink": ("#a02a6d", "#f09bc8"),
-    "pink-soft": ("#f7d7e8", "#5c2747"),
-    "grey-soft": ("#e8eaee", "#343946"),
-}
 HUES = ("blue", "orange", "green", "red", "violet", "teal", "yellow", "pink")
 SIZE, SMALL = 14.0, 12.5
 

@@ -21,7 +21,6 @@ from memory_figures import RESULTS, card
 
 KB = 1024
 DIM = 128
-BRIEF = 11.5  # letters in narrow cells
 
 
 @functools.cache
@@ -85,22 +84,22 @@ def lanes() -> Canvas:
             ink = "paper" if column == 3 else "ink"
             canvas.rect(left + column * width, y, width, 24, fill, "paper")
             middle = left + (column + 0.5) * width
-            canvas.text(middle, y + 12, str(lane), ink, size=BRIEF, anchor="middle")
+            canvas.text(middle, y + 12, str(lane), ink, size=SMALL, anchor="middle")
         y += 26
-    canvas.text(left, y + 8, "columns 0-7", "muted", size=BRIEF)
+    canvas.text(left, y + 8, "columns 0-7", "muted", size=SMALL)
     middle = left + 3.5 * width
-    canvas.text(middle + 30, y + 8, "24-31", "blue", size=BRIEF, anchor="middle")
-    canvas.text(left + 16 * width, y + 8, "120-127", "muted", size=BRIEF, anchor="end")
+    canvas.text(middle + 30, y + 8, "24-31", "blue", size=SMALL, anchor="middle")
+    canvas.text(left + 16 * width, y + 8, "120-127", "muted", size=SMALL, anchor="end")
     y += 34
     canvas.text(14, y, "The score of key j, in the lanes of its row", size=SMALL, bold=True)
     y += 14
     shuffles = int(math.log2(lanes_of_row))
-    canvas.cell(14, y, 96, 30, "8 FMA per lane", "green-soft", size=BRIEF)
+    canvas.cell(14, y, 96, 30, "8 FMA per lane", "green-soft", size=SMALL)
     for shuffle in range(shuffles):
         x = 126 + shuffle * 76
         canvas.line([(x - 16, y + 15), (x - 1, y + 15)], "muted", thick=1.4, arrow=True)
         distance = lanes_of_row >> (shuffle + 1)
-        canvas.cell(x, y, 60, 30, f"xor {distance}", "orange-soft", size=BRIEF)
+        canvas.cell(x, y, 60, 30, f"xor {distance}", "orange-soft", size=SMALL)
     y += 46
     told = (
         f"{shuffles} shuffles. Each adds the sum of another lane; then all",
@@ -141,8 +140,8 @@ def reads() -> Canvas:
             thick = 4 if rung == "40" else 1.5
             canvas.line([(at + 22, top), (at + 22, y + 138)], hue, thick=thick, arrow=True)
             canvas.cell(at, y + 140, 45, 40, "", "blue-soft")
-            canvas.text(at + 22, y + 153, "warp", size=BRIEF, anchor="middle")
-            canvas.text(at + 22, y + 168, f"head {head}", size=BRIEF, anchor="middle")
+            canvas.text(at + 22, y + 153, "warp", size=SMALL, anchor="middle")
+            canvas.text(at + 22, y + 168, f"head {head}", size=SMALL, anchor="middle")
     y += 204
     canvas.text(
         14, y, "Counted by the machine: 2 heads of K and V, 1024 keys", size=SMALL, bold=True
@@ -191,7 +190,7 @@ def last() -> Canvas:
         after = atomic_inc(counter, splits - 1)
         x = left + end * unit + 12
         canvas.circle(x, at + 14, 9, "red")
-        canvas.text(x, at + 14, str(counter), "paper", size=BRIEF, anchor="middle", bold=True)
+        canvas.text(x, at + 14, str(counter), "paper", size=SMALL, anchor="middle", bold=True)
         if counter == splits - 1:
             canvas.rect(x + 12, at, 64, 28, "green")
             canvas.text(x + 44, at + 14, "merge", "paper", size=SMALL, anchor="middle")
@@ -234,10 +233,10 @@ def ring() -> Canvas:
         note="Number: the tile in the stage. Time runs to the right.",
     )
     left, width = 72.0, 50.5
-    canvas.text(14, y + 4, "iteration", "muted", size=BRIEF)
+    canvas.text(14, y + 4, "iteration", "muted", size=SMALL)
     for now in range(iterations):
         canvas.text(
-            left + (now + 0.5) * width, y + 4, str(now), "muted", size=BRIEF, anchor="middle"
+            left + (now + 0.5) * width, y + 4, str(now), "muted", size=SMALL, anchor="middle"
         )
     y += 14
     for stage in range(depth):
@@ -327,12 +326,12 @@ def operands() -> Canvas:
     for group in (4, 8):
         canvas.text(14, y + 6, f"a group of {group} query heads", size=SMALL, bold=True)
         top = y + 34
-        canvas.text(104, top - 10, "keys", "muted", size=BRIEF)
-        canvas.text(62, top + 80, "queries", "muted", size=BRIEF, anchor="end")
+        canvas.text(104, top - 10, "keys", "muted", size=SMALL)
+        canvas.text(62, top + 80, "queries", "muted", size=SMALL, anchor="end")
         for tile in range(2):
             grid_of_product(canvas, 70 + tile * 86, top, 16, 8, (group, 8), "orange")
-        canvas.text(330, top - 10, "heads", "muted", size=BRIEF)
-        canvas.text(300, top + 80, "keys", "muted", size=BRIEF, anchor="end")
+        canvas.text(330, top - 10, "heads", "muted", size=SMALL)
+        canvas.text(300, top + 80, "keys", "muted", size=SMALL, anchor="end")
         grid_of_product(canvas, 308, top, 16, 8, (16, group), "green")
         y = top + 160 + 14
         canvas.text(70, y, f"2 mma, filled to {100 * group / 16:.0f} %", "orange", size=SMALL)
@@ -380,7 +379,7 @@ def transposed() -> Canvas:
                 top + key * 18 + 9,
                 str(lane),
                 "paper" if mine else "ink",
-                size=BRIEF,
+                size=SMALL,
                 anchor="middle",
             )
     canvas.line([(203, top + 72), (236, top + 72)], "muted", thick=1.6, arrow=True)
@@ -422,12 +421,12 @@ def draw_blocks(
         y += 18
     top, left = y, 72.0
     for block, heads in enumerate(shown):
-        canvas.text(14, y + 8, f"block {block}", "muted", size=BRIEF)
+        canvas.text(14, y + 8, f"block {block}", "muted", size=SMALL)
         if not heads:
-            canvas.text(left, y + 8, "no work", "muted", size=BRIEF)
+            canvas.text(left, y + 8, "no work", "muted", size=SMALL)
         for place, head in enumerate(heads):
             canvas.cell(
-                left + place * unit, y, unit, 17, str(head), f"{HUES[head]}-soft", size=BRIEF
+                left + place * unit, y, unit, 17, str(head), f"{HUES[head]}-soft", size=SMALL
             )
         y += 18
     longest = max(map(len, shown))
@@ -454,7 +453,7 @@ def even() -> Canvas:
     y += 20
     unit = 412 / tiles
     for place, head in enumerate(head_of):
-        canvas.cell(14 + place * unit, y, unit, 22, str(head), f"{HUES[head]}-soft", size=BRIEF)
+        canvas.cell(14 + place * unit, y, unit, 22, str(head), f"{HUES[head]}-soft", size=SMALL)
     for share in even_shares()[1:]:
         x = 14 + share.start * unit
         canvas.line([(x, y - 5), (x, y + 27)], "red", thick=1.8)
@@ -494,8 +493,8 @@ def pages() -> Canvas:
         for index, page in enumerate(table):
             x = 14 + index * 83
             keys = f"{index * PAGE}-{min(length, (index + 1) * PAGE) - 1}"
-            canvas.cell(x, y + 18, 79, 22, f"keys {keys}", f"{HUES[entry]}-soft", size=BRIEF)
-            canvas.cell(x, y + 42, 79, 22, f"page {page}", "grey-soft", size=BRIEF)
+            canvas.cell(x, y + 18, 79, 22, f"keys {keys}", f"{HUES[entry]}-soft", size=SMALL)
+            canvas.cell(x, y + 42, 79, 22, f"page {page}", "grey-soft", size=SMALL)
         y += 80
     canvas.text(14, y + 4, "K (and V) in device memory, page after page", size=SMALL, bold=True)
     y += 16
@@ -514,7 +513,7 @@ def pages() -> Canvas:
         canvas.rect(x, y, unit - 2, 48 * keys / PAGE, fill)
         canvas.text(x + unit / 2 - 1, y + 14, str(page), size=SMALL, anchor="middle")
         text = f"{index * PAGE}-" if entry >= 0 else "free"
-        canvas.text(x + unit / 2 - 1, y + 33, text, "muted", size=BRIEF, anchor="middle")
+        canvas.text(x + unit / 2 - 1, y + 33, text, "muted", size=SMALL, anchor="middle")
     y += 68
     key = 37
     page, row = TABLE[0][key // PAGE], key % PAGE
@@ -546,19 +545,19 @@ def queries() -> Canvas:
     for head in range(GROUP):
         x = left + head * QUERIES * unit
         canvas.text(
-            x + QUERIES * unit / 2, y + 6, f"head {head}", size=BRIEF, bold=True, anchor="middle"
+            x + QUERIES * unit / 2, y + 6, f"head {head}", size=SMALL, bold=True, anchor="middle"
         )
     y += 18
     for key in range(LAST_KEYS):
         before_end = LAST_KEYS - key
         name = "L - 1" if before_end == 1 else f"L - {before_end}"
-        canvas.text(left - 8, y + key * row + 10, name, "muted", size=BRIEF, anchor="end")
+        canvas.text(left - 8, y + key * row + 10, name, "muted", size=SMALL, anchor="end")
         for column in range(columns):
             query = column % QUERIES
             seen = before_end > QUERIES - 1 - query
             fill = f"{HUES[column // QUERIES]}-soft" if seen else "line"
             canvas.cell(
-                left + column * unit, y + key * row, unit - 1, row - 1, str(query), fill, size=BRIEF
+                left + column * unit, y + key * row, unit - 1, row - 1, str(query), fill, size=SMALL
             )
     bottom = y + LAST_KEYS * row
     for part in range(sets):
@@ -589,31 +588,34 @@ def queries() -> Canvas:
 
 
 def rows() -> Canvas:
-    keys, groups = tile_keys("48"), tile_of("49")[2] // 4
-    warps, half = keys // 16, tile_keys("49") // groups
+    keys, across = tile_keys("48"), 16
+    groups = tile_of("49")[2] // 4
+    wide = tile_keys("49")
+    warps, height, scale = keys // 16, 64, 2.0
     canvas, y = begin(
         "49: 64 rows of Q fill wgmma",
-        f"Scores of a tile. 48 has keys down and up to 16 rows of Q across: each of four warps has "
-        f"{keys // warps} of {keys} keys. 49 has 64 rows of Q down and keys across: two groups of four "
-        f"warps have {half} of {groups * half} keys each, each warp has 16 rows of them, and the tensor "
-        "cores read K and V from shared memory once for each group.",
-        note="S of a tile. A cell: the part of one warp.",
+        f"Scores of a tile. 48 has keys down and up to {across} rows of Q across: each of four warps has "
+        f"{keys // warps} of {keys} keys. 49 has {height} rows of Q down and keys across: two groups of "
+        f"four warps have {wide // groups} of {wide} keys each, each warp has 16 rows of them, and the "
+        "tensor cores read K and V from shared memory once for each group.",
+        note="S of a tile, to one scale. A cell: the part of one warp.",
     )
-    top, unit, left, right = y + 30, 36.0, 62.0, 250.0
-    size = warps * unit
-    canvas.text(left - 8, top + size / 2, "keys", "muted", size=BRIEF, anchor="end")
-    canvas.text(left + unit / 2, top - 12, "48: 16 rows", "muted", size=BRIEF, anchor="middle")
-    canvas.text(right - 6, top + size / 2, "rows", "muted", size=BRIEF, anchor="end")
-    canvas.text(right + 92, top - 12, "49: keys", "muted", size=BRIEF, anchor="middle")
+    top, left, right = y + 26, 70.0, 168.0
+    side, narrow = height * scale, across * scale
+    canvas.text(left + narrow / 2, top - 14, f"48: {across} rows", bold=True, size=SMALL, anchor="middle")
+    canvas.text(left - 8, top + side / 2, f"{keys} keys", "muted", size=SMALL, anchor="end")
+    canvas.text(right + wide * scale / 2, top - 14, f"49: {wide} keys", bold=True, size=SMALL, anchor="middle")
     for warp in range(warps):
-        at, fill = warp * unit, f"{HUES[warp]}-soft"
-        canvas.cell(left, top + at, unit - 1, unit - 1, f"w{warp}", fill, size=SMALL)
+        at, fill = top + warp * side / warps, f"{HUES[warp]}-soft"
+        canvas.cell(left, at, narrow, side / warps, f"w{warp}", fill, size=SMALL)
         for group in range(groups):
-            name = f"w{group * warps + warp}"
-            canvas.cell(right + group * 93, top + at, 91, unit - 1, name, fill, size=SMALL)
-    bottom = top + size + 18
-    canvas.text(14, bottom, "K and V: ldmatrix", size=SMALL)
-    canvas.text(224, bottom, "K and V: read by wgmma", size=SMALL)
+            part = wide * scale / groups
+            name = f"w{group * warps + warp}: 16 rows"
+            canvas.cell(right + group * part, at, part, side / warps, name, fill, size=SMALL)
+    canvas.text(right - 8, top + side / 2, f"{height} rows", "muted", size=SMALL, anchor="end")
+    times = height * wide // (across * keys)
+    told = f"{times} times as many scores per tile. 48 loads K with ldmatrix;"
+    canvas.lines(14, top + side + 20, (told, "in 49 the tensor cores read K from shared memory."), "muted", size=SMALL)
     return canvas
 
 
@@ -625,29 +627,30 @@ def one() -> Canvas:
     many, few = (plans[rung][0]["grid"][0] for rung in ("47", "50"))
     keys = {rung: tile_keys(rung) for rung in ("47", "50")}
     canvas, y = begin(
-        "50: half as many shares",
+        "50: half as many parts",
         f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} parts per head, in "
         f"tiles of {keys['47']} keys; 50 has {few} blocks, {few // 8} parts per head, in tiles of "
-        f"{keys['50']} keys.",
-        note="One head of K and V, 8192 keys. Colour: thread block.",
+        f"{keys['50']} keys. Both have as many bytes in flight per SM.",
+        note="One head of K and V, 8192 keys, cut into parts.",
     )
-    for rung, blocks in (("47", many), ("50", few)):
-        parts, tiles = blocks // 8, 8192 // keys[rung]
-        canvas.text(14, y + 6, f"{rung}: {blocks} blocks, {parts} parts", size=SMALL, bold=True)
-        y += 18
-        unit = 412 / tiles
-        for tile in range(tiles):
-            part = ((tile + 1) * parts - 1) // tiles
-            canvas.rect(14 + tile * unit, y, unit - 0.4, 24, f"{HUES[part % 4]}-soft")
-        for part in range(1, parts):
-            x = 14 + part * tiles // parts * unit
-            canvas.line([(x, y - 3), (x, y + 27)], "red", thick=1.4)
-        y += 46
-    told = (
-        "As many bytes are in flight per SM: 2 blocks x 2 tiles",
-        "of 32 KB, or 1 block x 2 tiles of 64 KB. Half the parts to merge.",
-    )
-    canvas.lines(14, y, told, "muted", size=SMALL)
+    for rung, blocks, hue in (("47", many, "blue"), ("50", few, "orange")):
+        parts, width = blocks // 8, 412.0
+        canvas.text(14, y + 6, f"{rung}: {blocks} blocks, {parts} parts to merge", size=SMALL, bold=True)
+        for part in range(parts):
+            fill = hue if part % 2 else f"{hue}-soft"
+            canvas.rect(14 + part * width / parts, y + 18, width / parts, 24, fill, radius=0)
+        y += 60
+    canvas.text(14, y + 6, "Bytes in flight per SM", size=SMALL, bold=True)
+    for rung, per_sm, hue in (("47", 2, "blue"), ("50", 1, "orange")):
+        tile = 2 * 2 * keys[rung] * 128 // 1024  # K and V, halves, head_dim 128
+        y += 30
+        canvas.text(14, y, rung, size=SMALL)
+        for block in range(per_sm):
+            for slot in range(2):
+                x = 44 + (block * 2 + slot) * 1.45 * tile
+                canvas.cell(x, y - 12, 1.45 * tile, 24, f"{tile} KB", f"{hue}-soft", size=SMALL)
+        words = f"{per_sm} block{'s' * (per_sm > 1)} x 2 tiles"
+        canvas.text(240, y, words, "muted", size=SMALL)
     return canvas
 
 

@@ -68,7 +68,7 @@ def fragments() -> Canvas:
     for index, name in enumerate(("a0, b0, c0-1", "a1, b1, c2-3", "a2", "a3")):
         at = x, y + index * 19
         canvas.rect(at[0], at[1] - 7, 14, 14, soft(index), "line")
-        canvas.text(at[0] + 18, at[1], name, size=11.5)
+        canvas.text(at[0] + 18, at[1], name, size=SMALL)
     y += 62
     lines = ["Lane 5 is filled in.", "C has the layout of A."]
     canvas.lines(x, y + 26, lines, "muted", size=SMALL)
@@ -122,7 +122,7 @@ def tiles(canvas: Canvas, x: float, y: float) -> None:
                 place = x + offset + column * 24.5, y + row * 17
                 canvas.rect(*place, 24.5, 17, fill, "paper")
                 canvas.text(
-                    place[0] + 12, place[1] + 8.5, str(lane), shown, size=11.5, anchor="middle"
+                    place[0] + 12, place[1] + 8.5, str(lane), shown, size=SMALL, anchor="middle"
                 )
     end = y + 8 * 17 + 16
     rows = [
@@ -153,13 +153,13 @@ def order_of_tiles() -> Canvas:
     for chunk in range(2):
         middle = left + (chunk + 0.5) * width
         name = f"columns {8 * chunk}-{8 * chunk + 7}"
-        canvas.text(middle, top - 11, name, "muted", size=11.5, anchor="middle")
+        canvas.text(middle, top - 11, name, "muted", size=SMALL, anchor="middle")
     for lane in range(32):
         key, chunk = row_of(lane)
         place = left + chunk * width, top + key * 17
-        canvas.cell(*place, width, 17, str(lane), soft(lane // 8), size=11.5)
+        canvas.cell(*place, width, 17, str(lane), soft(lane // 8), size=SMALL)
         if chunk == 0:
-            canvas.text(left - 8, place[1] + 8.5, f"key {key}", "muted", size=11.5, anchor="end")
+            canvas.text(left - 8, place[1] + 8.5, f"key {key}", "muted", size=SMALL, anchor="end")
     # What a lane then has is what mma takes: the columns of its B are the rows of K.
     for lane, registers in enumerate(facts()["mma"]["b"]):
         for register, held in enumerate(registers):
@@ -211,7 +211,7 @@ def bank_grid() -> Canvas:
         hue = wavefront_text(canvas, y + 6, found["of_eight_lanes"])
         for bank in range(0, 32, 4):
             at = left + (bank + 0.5) * WORDS
-            canvas.text(at, y + 24, str(bank), "muted", size=11.5, anchor="middle")
+            canvas.text(at, y + 24, str(bank), "muted", size=SMALL, anchor="middle")
         y += 34
         for word in range(8 * pitch):
             row, column = divmod(word, pitch)
@@ -252,7 +252,7 @@ def tma_box() -> Canvas:
         canvas.text(x, top - 12, columns, size=SMALL)
         chunk_rows(canvas, x, top, 23, panel, 8)
     for row in range(8):
-        canvas.text(34, top + row * 18 + 9, f"row {row}", "muted", size=11.5, anchor="end")
+        canvas.text(40, top + row * 18 + 9, f"row {row}", "muted", size=SMALL, anchor="end")
     canvas.text(
         14,
         top + 8 * 18 + 16,
@@ -347,7 +347,7 @@ def swizzle() -> Canvas:
         y += 20
         for row in range(8):
             top = y + row * height
-            canvas.text(left - 8, top + 9, f"row {row}", "muted", size=11.5, anchor="end")
+            canvas.text(left - 8, top + 9, f"row {row}", "muted", size=SMALL, anchor="end")
             for chunk in range(8):
                 place = place_of(row, chunk)
                 mine = chunk == SHOWN_CHUNK
@@ -358,11 +358,11 @@ def swizzle() -> Canvas:
                 middle = x + width / 2, top + height / 2
                 canvas.text(*middle, str(chunk), ink, size=SMALL, anchor="middle", bold=mine)
         y += 8 * height
-        canvas.text(left - 8, y + 9, "banks", "muted", size=11.5, anchor="end")
+        canvas.text(left - 8, y + 9, "banks", "muted", size=SMALL, anchor="end")
         for place in range(8):
             middle = left + (place + 0.5) * width, y + 9
             text = f"{4 * place}-{4 * place + 3}"
-            canvas.text(*middle, text, "muted", size=11.5, anchor="middle")
+            canvas.text(*middle, text, "muted", size=SMALL, anchor="middle")
         y += 34
     canvas.grow(y - 12)
     return canvas

@@ -25,6 +25,49 @@ def size_text(value: float) -> str:
     return f"{value / 1e9:.0f} GB" if value >= 1e9 else f"{value / 2**20:.0f} MB"
 
 
+def sm() -> Canvas:
+    """What a thread block meets: four schedulers with their units, and the memory that they share."""
+    canvas, y = begin(
+        "An SM, one of 132",
+        "Four equal parts, each with a scheduler, 16,384 registers, 32 FP32 units, 4 special function units "
+        "and a tensor core. Below them 228 KB of shared memory for all four, a thread block of eight warps "
+        "above, two warps in each part, and outside the L2 and the device memory.",
+        note="Colour: the warps of a thread block, spread over four schedulers.",
+    )
+    hues = ("blue", "orange", "green", "violet")
+    canvas.text(14, y + 11, "block", size=SMALL, bold=True)
+    for warp in range(8):
+        canvas.cell(62 + warp * 45.5, y, 43, 22, f"w{warp}", f"{hues[warp % 4]}-soft", size=SMALL)
+    y += 40
+    top = y
+    canvas.rect(14, top, 412, 254, "none", "muted", radius=6)
+    width, gap = 94.0, 6.0
+    for part, hue in enumerate(hues):
+        x = 24 + part * (width + gap)
+        y = top + 10
+        for lines, height, fill in (
+            (("scheduler",), 24, f"{hue}-soft"),
+            (("16,384", "registers"), 38, "grey-soft"),
+            (("32 FP32", "units"), 38, "grey-soft"),
+            (("4 special", "function units"), 38, "grey-soft"),
+            (("tensor core",), 26, "grey-soft"),
+        ):
+            canvas.rect(x, y, width, height, fill)
+            for place, line in enumerate(lines):
+                middle = y + height / 2 + (place - (len(lines) - 1) / 2) * 15
+                canvas.text(x + width / 2, middle, line, size=SMALL, anchor="middle")
+            y += height + 4
+    canvas.rect(24, y + 4, 394, 40, "teal-soft", "teal")
+    canvas.text(221, y + 24, "shared memory, 228 KB", size=SMALL, anchor="middle")
+    y = top + 254
+    for below in ("L2, 60 MB: all SMs", "device memory, 150 GB"):
+        canvas.line([(221, y), (221, y + 16)], "muted", arrow=True)
+        canvas.rect(64, y + 17, 314, 26, "grey-soft", "line")
+        canvas.text(221, y + 30, below, size=SMALL, anchor="middle")
+        y += 43
+    return canvas
+
+
 def pyramid() -> Canvas:
     """Sizes as areas, rates as lengths."""
     measured, device = card(), card().document["device"]
@@ -153,7 +196,7 @@ def total_text(canvas: Canvas, x: float, y: float, total: int, once: str) -> Non
     if x < 250:
         canvas.text(x + 6, y + 16, text, size=SMALL)
     else:
-        canvas.text(92, y + 41, text, "muted", size=11.5)
+        canvas.text(92, y + 41, text, "muted", size=SMALL)
 
 
 def coalescing() -> Canvas:
@@ -269,6 +312,7 @@ def reads_of_warps() -> Canvas:
 
 
 FIGURES = {
+    "sm": sm,
     "pyramid": pyramid,
     "traffic": traffic,
     "coalescing": coalescing,

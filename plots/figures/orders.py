@@ -56,7 +56,7 @@ def chart(
             if len(text) * 5.8 > width + 3:
                 raise ValueError(f"{title}: '{text}' is wider than its bar")
             if text:
-                canvas.text(x + width / 2, y + 14, text, size=11.5, anchor="middle")
+                canvas.text(x + width / 2, y + 14, text, size=SMALL, anchor="middle")
         y += 28 + row.gap
     canvas.lines(14, y + 8, told, "muted", size=SMALL)
     return canvas
@@ -113,14 +113,14 @@ def ring() -> Canvas:
             canvas.cell(start, top, landed - start, 28, ITEMS[item], "orange-soft")
             if read > landed:
                 canvas.rect(landed, top, read - landed, 28, "green-soft", "paper")
-            canvas.cell(read, top, done - read, 28, f"read {ITEMS[item]}", "blue-soft", size=11.5)
+            canvas.cell(read, top, done - read, 28, f"read {ITEMS[item]}", "blue-soft", size=SMALL)
             for at, hue, name in (
                 (landed, "orange", f"full: {turn}"),
                 (done, "blue", f"empty: {turn}"),
             ):
                 canvas.line([(at, top), (at, top + 36)], hue, thick=1.6)
                 anchor = "middle" if at < 400 else "end"
-                canvas.text(at if at < 400 else 428, top + 44, name, hue, size=11.5, anchor=anchor)
+                canvas.text(at if at < 400 else 428, top + 44, name, hue, size=SMALL, anchor=anchor)
     y += 24 + SLOTS * 66 + 8
     for hue, text in (
         ("orange-soft", "loading"),
@@ -131,7 +131,7 @@ def ring() -> Canvas:
             left + (("loading", "full", "being read").index(text)) * 100, y - 7, 14, 14, hue, "line"
         )
         canvas.text(
-            left + (("loading", "full", "being read").index(text)) * 100 + 19, y, text, size=11.5
+            left + (("loading", "full", "being read").index(text)) * 100 + 19, y, text, size=SMALL
         )
     y += 24
     canvas.text(

@@ -222,9 +222,9 @@ def transposed_k() -> Canvas:
         canvas.text(
             x,
             y + 196,
-            "8 wavefronts for 16 bytes per lane" if x < 100 else "1 wavefront for 4 bytes per lane",
+            "8 wavefronts: 16 B per lane" if x < 100 else "1 wavefront: 4 B per lane",
             hue,
-            size=11.5,
+            size=SMALL,
         )
     return canvas
 
@@ -270,10 +270,10 @@ def draw_order(
     canvas.text(14, y + 6, name, size=SMALL, bold=True)
     y += 18
     for block, share in enumerate(shares):
-        canvas.text(54, y + 8, f"SM {block}", "muted", size=11.5, anchor="end")
+        canvas.text(54, y + 8, f"SM {block}", "muted", size=SMALL, anchor="end")
         x = left
         for head, length in share:
-            canvas.cell(x, y, length * unit, 17, str(length), f"{HUES[head]}-soft", size=11.5)
+            canvas.cell(x, y, length * unit, 17, str(length), f"{HUES[head]}-soft", size=SMALL)
             x += length * unit
         y += 18
     canvas.line(
@@ -332,9 +332,9 @@ def dynamic() -> Canvas:
 def cluster() -> Canvas:
     canvas, y = begin(
         "34: one copy for both thread blocks",
-        "Two thread blocks, each with a ring of slots. Block 0 loads the K tiles and block 1 the V "
-        "tiles, each into both rings. Four consumers, two in each block, empty a slot. The query "
-        "rows belong to the blocks in turn, 64 rows at a time.",
+        "Two thread blocks, each with a ring of five slots. Block 0 loads the even slots and block 1 "
+        "the odd ones, each in both rings. Four consumers, two in each block, empty a slot. The "
+        "query rows belong to the blocks in turn, 64 rows at a time.",
         note="A cluster. Colour: the block that loads or computes.",
     )
     hues = ("orange", "blue")
@@ -343,13 +343,13 @@ def cluster() -> Canvas:
     for block, hue in enumerate(hues):
         left = 14 + block * 222
         canvas.rect(left, y, 190, 84, "none", hue, radius=4, thick=1.6)
-        for slot in range(6):
+        for slot in range(5):
             text = "KV"[slot % 2] + str(slot // 2)
-            canvas.cell(left + 8 + slot * 29, y + 9, 29, 26, text, f"{hues[slot % 2]}-soft")
+            canvas.cell(left + 8 + slot * 35, y + 9, 35, 26, text, f"{hues[slot % 2]}-soft")
         canvas.text(left + 8, y + 50, f"block {block}: its ring", size=SMALL, bold=True)
-        canvas.text(left + 8, y + 68, "a slot is empty after 4 arrivals", "muted", size=11.5)
+        canvas.text(left + 8, y + 68, "empty after 4 arrivals", "muted", size=SMALL)
         for other in range(2):
-            end = 22 + other * 222 + 14.5 + block * 29
+            end = 22 + other * 222 + 17.5 + block * 35
             canvas.line([(180 + block * 80, y - 44), (end, y + 7)], hue, thick=1.8, arrow=True)
     canvas.text(20, y - 35, "copies of block 0", "orange", size=SMALL)
     canvas.text(420, y - 35, "copies of block 1", "blue", size=SMALL, anchor="end")
@@ -381,7 +381,7 @@ def zero_fill() -> Canvas:
     left, unit = 100.0, 326.0 / (2 * TILE)
     parts = ((0, TILE), (TILE, LENGTH), (LENGTH, 2 * TILE))
     rows: tuple[tuple[str, tuple[str, str, str], float], ...] = (
-        ("K of a head", ("keys 0-127", f"keys 128-{LENGTH - 1}", ""), 14),
+        ("K of a head", ("keys 0-127", f"128-{LENGTH - 1}", ""), 14),
         ("its tiles", ("128 rows", "72 rows", "56: zeros"), 6),
         ("scores", ("no mask", "masked", "-infinity"), 6),
         ("P", ("2^(s - m)", "2^(s - m)", "0"), 22),
@@ -396,7 +396,7 @@ def zero_fill() -> Canvas:
             if not text:
                 canvas.rect(x, y, width, 28, "none", "line", dashed=True)
             else:
-                canvas.cell(x, y, width, 28, text, fill, size=11.5)
+                canvas.cell(x, y, width, 28, text, fill, size=SMALL)
         if name == "K of a head":
             for box in range(2):
                 x = left + box * TILE * unit

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Timelines of a few rungs: as measured on the card by clock stamps, and the machine's order.
+"""Timelines of a few rungs, as measured on the card by clock stamps.
 
-plots/results/h200/timeline.json is what fa_timeline record wrote (harness/measure/timeline). Where it is
-missing, a figure shows the machine's order alone and says so.
+plots/results/h200/timeline.json is what fa_timeline record wrote (harness/measure/timeline).
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from canvas import SMALL, Canvas, begin
 from ladder import read_json
 
 HERE = Path(__file__).resolve().parent
-ORDER = HERE / "order.json"
 STAMPS = HERE.parent / "results" / "h200" / "timeline.json"
 SHOWN = 3  # iterations
+STRIPE = 4.0  # a narrower span is drawn as its neighbour
 BC = 128  # keys of a block, in all of these rungs
 
 # Kind of a span -> its colour and its name.
@@ -53,8 +52,8 @@ class Span:
 
 
 @functools.cache
-def stamps() -> dict[str, Any] | None:
-    return read_json(STAMPS, "what fa_timeline writes", dict) if STAMPS.is_file() else None
+def stamps() -> dict[str, Any]:
+    return read_json(STAMPS, "what fa_timeline writes", dict)
 
 
 def product_name(rung: str, index: int, key_blocks: int) -> str:
@@ -132,13 +131,25 @@ class Axis:
             return None
         return self.left + (low - self.begins) * self.unit, (high - low) * self.unit
 
+    def joined(self, spans: Sequence[Span]) -> list[Span]:
+        """Without stripes that nobody could tell apart: each goes to the span before it."""
+        found: list[Span] = []
+        for span in sorted(spans, key=lambda each: each.begin):
+            is_stripe = (span.end - span.begin) * self.unit < STRIPE and span.kind != "copy"
+            continues = found and found[-1].kind == span.kind and span.begin <= found[-1].end
+            if found and (is_stripe or continues):
+                found[-1] = replace(found[-1], end=max(span.end, found[-1].end))
+            else:
+                found.append(span)
+        return found
+
 
 def lane(
     canvas: Canvas, y: float, name: str, axis: Axis, spans: Sequence[Span], height: float = 20
 ) -> float:
     canvas.text(14, y + height / 2, name, size=SMALL)
     canvas.rect(axis.left, y, 334, height, "none", "line")
-    for span in spans:
+    for span in axis.joined(spans):
         place = axis.clipped(span)
         if place is None:
             continue
@@ -150,25 +161,10 @@ def lane(
                 y + height / 2,
                 span.kind,
                 "paper",
-                size=11.5,
+                size=SMALL,
                 anchor="middle",
             )
     return y + height + 6
-
-
-def machine(canvas: Canvas, y: float, rung: str) -> tuple[float, set[str]]:
-    """The machine's order of the whole thread block."""
-    lanes = read_json(ORDER, "what order.py writes", dict)[rung]
-    spans = {
-        name: [Span(at, at + length, kind) for at, length, kind in row]
-        for name, row in lanes.items()
-    }
-    axis = Axis(0, max(span.end for row in spans.values() for span in row))
-    canvas.text(14, y + 6, "On the virtual machine: order, in instructions", size=SMALL, bold=True)
-    y += 20
-    for name, row in spans.items():
-        y = lane(canvas, y, name, axis, row)
-    return y + 4, {span.kind for row in spans.values() for span in row}
 
 
 def card(canvas: Canvas, y: float, rung: str, document: dict[str, Any]) -> tuple[float, set[str]]:
@@ -187,7 +183,7 @@ def card(canvas: Canvas, y: float, rung: str, document: dict[str, Any]) -> tuple
         size=SMALL,
         bold=True,
     )
-    canvas.text(426, y + 6, f"stamps cost {slower:.0f} %", "muted", size=11.5, anchor="end")
+    canvas.text(426, y + 6, f"stamps cost {slower:.0f} %", "muted", size=SMALL, anchor="end")
     source = f"{document['device']['name']}, N = {row['problem']['seq_q']}, "
     source += f"commit {document['generator']['git_sha'][:9]}"
     canvas.text(14, y + 22, source, "muted", size=SMALL)
@@ -223,24 +219,16 @@ def legend(canvas: Canvas, y: float, shown: set[str]) -> None:
         if x + width > 436:
             x, y = 14.0, y + 20
         canvas.rect(x, y - 7, 14, 14, hue, "line")
-        canvas.text(x + 19, y, name, size=11.5)
+        canvas.text(x + 19, y, name, size=SMALL)
         x += width
 
 
 def timeline(rung: str) -> Canvas:
-    document = stamps()
     who = "the two warpgroups" if rung == "22" else "the producer and the two consumers"
-    description = f"Bars over time for {who}: products, softmax, waits. "
-    description += "The order on the virtual machine" + (
-        ", and the clocks measured on the card." if document else "."
-    )
+    description = f"Bars over time for {who}: products, softmax, waits, in clocks measured on the card."
     canvas, y = begin(TITLES[rung], description)
-    shown: set[str] = set()
-    if document:
-        y, shown = card(canvas, y + 2, rung, document)
-        y += 6
-    y, more = machine(canvas, y + 2, rung)
-    legend(canvas, y + 8, shown | more)
+    y, shown = card(canvas, y + 2, rung, stamps())
+    legend(canvas, y + 8, shown)
     return canvas
 
 

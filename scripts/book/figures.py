@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Images and tables of a page, made to fit: charts for narrow windows, long tables folded."""
+"""Images and tables of a page, made to fit: charts for narrow windows, switches between charts, long tables folded."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-CHARTS = "assets"  # drawn for a desktop: in a narrow window one without a narrow form scrolls
 NARROW = ".narrow.svg"  # progression.narrow.svg is progression.svg for narrow windows
-NARROW_WINDOW = "(max-width: 600px)"
+NARROW_WINDOW = "(max-width: 700px)"
 MOST_ROWS = 16  # of a generated table that is not folded
-INDEXES = ("chapters", "ladder")  # tables that one comes for are not folded either
+INDEXES = ("ladder",)  # tables that one comes for are not folded either
 
 IMAGE = re.compile(r'<img ([^>]*?)src="([^":]+\.svg)"([^>]*?)/?>')
+TITLE = re.compile(r' ?title="([^"]*)"')
 # What a drawing asks for in pixels, else what it is drawn in.
 SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', re.S)
 BOX = re.compile(r'<svg[^>]*?viewBox="[\d.\-]+ [\d.\-]+ ([\d.]+) ([\d.]+)"', re.S)
+DATA = "<metadata>"  # charts have it, and drawings have not
+SWITCH = re.compile(r'(?:<span class="chart" title="[^"]*">.*?</span>\s*){2,}', re.S)
+CHOICE = re.compile(r'<span class="chart" title="([^"]*)"')
 TABLE = re.compile(r"^<!-- table:(\w+)[^\n]*-->\n(.*?)^<!-- /table -->$", re.S | re.M)
 ROWS = re.compile(r"^\|.*\n", re.M)
 
 
-def size_of(image: Path) -> str:
+def size_of(text: str) -> str:
     """Attributes that keep the place of an image free until it is loaded."""
-    text = image.read_text(encoding="utf-8")[:4000]
-    size = SIZE.search(text) or BOX.search(text)
+    size = SIZE.search(text[:4000]) or BOX.search(text[:4000])
     return f' width="{float(size[1]):.0f}" height="{float(size[2]):.0f}"' if size else ""
 
 
-def with_narrow_forms(page: str, at: str, find: Callable[[str], Path | None]) -> str:
-    """`at` is the URL of the page below the root of the site; `find` gives the file of a URL."""
+def with_charts(page: str, at: str, find: Callable[[str], Path | None]) -> str:
+    """`at` is the URL of the page below the root of the site; `find` gives the file of a URL. The links
+    in charts work where docs/assets/charts.js makes them a part of the page."""
 
     def replaced(match: re.Match[str]) -> str:
         before, address, after = match.groups()
@@ -38,15 +41,31 @@ def with_narrow_forms(page: str, at: str, find: Callable[[str], Path | None]) ->
         image = find(url)
         if image is None:
             return match[0]
-        text = f'<img {before}src="{address}"{after.rstrip()} loading="lazy"{size_of(image)}>'
-        if find(url.removesuffix(".svg") + NARROW) is None:
-            is_chart = posixpath.dirname(url) == CHARTS
-            return f'<span class="wide" tabindex="0">{text}</span>' if is_chart else text
-        narrow = address.removesuffix(".svg") + NARROW
-        source = f'<source media="{NARROW_WINDOW}" srcset="{narrow}">'
-        return f"<picture>{source}{text}</picture>"
+        text = image.read_text(encoding="utf-8")
+        title = TITLE.search(before + after)
+        after = TITLE.sub("", after).rstrip()
+        shown = f'<img {before}src="{address}"{after} loading="lazy"{size_of(text)}>'
+        if DATA not in text:
+            return shown
+        source = ""
+        if find(url.removesuffix(".svg") + NARROW):
+            narrow = address.removesuffix(".svg") + NARROW
+            source = f'<source media="{NARROW_WINDOW}" srcset="{narrow}">'
+        choice = f" {title[0].strip()}" if title else ""
+        return f'<span class="chart"{choice}><picture>{source}{shown}</picture></span>'
 
-    return IMAGE.sub(replaced, page)
+    return SWITCH.sub(with_switch, IMAGE.sub(replaced, page))
+
+
+def with_switch(match: re.Match[str]) -> str:
+    """Of charts in a row that have titles, one is shown at a time."""
+    choices = "".join(
+        f'<input type="radio" name="chart" id="chart-{place}"{" checked" * (place == 0)}>'
+        f'<label for="chart-{place}">{title}</label>'
+        for place, title in enumerate(CHOICE.findall(match[0]))
+    )
+    charts = CHOICE.sub('<span class="chart"', match[0])
+    return f'<span class="charts">{choices}{charts}</span>'
 
 
 def fold(match: re.Match[str]) -> str:

@@ -21,7 +21,10 @@ from book.source import KERNELS, BookError, Rung, rungs_of, sources
 SOURCE_NAME = re.compile(r"<code>(kernels/[\w./]+\.cuh?)</code>")
 LINE_LINK = re.compile(r'<a href="#__codelineno-\d+-(\d+)"')  # its number is drawn by the style
 UNNAMED = '<div class="md-search" data-md-component="search" role="dialog">'
-TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)</span>')
+TITLE = re.compile(r'<span class="filename">(kernels/[\w/.]+\.cuh?)(.*?)(?: @(\d+))?</span>')
+INCLUDE = re.compile(r'<span class="cpf">(?:"|&quot;)(kernels/[\w/.]+)(?:"|&quot;)</span>')
+LINE_BEGIN = re.compile(r'<a id="(__codelineno-0-\d+)" name="[^"]*"></a>(.*)')
+LINE = "__codelineno-0-"  # the ids of lines on the page of a file
 
 
 def root_of(config: MkDocsConfig) -> Path:
@@ -44,25 +47,38 @@ def read_glossary(config: MkDocsConfig) -> glossary.Glossary:
 # --- links to the pages of source files -----------------------------------------------------------
 
 
+def linked(name: str, inner: str, page: Page, files: Files, line: str | None = None) -> str:
+    file = files.get_file_from_path(code.page_of(name))
+    if file is None:
+        return inner
+    at = f"#{LINE}{line}" if line else ""
+    return f'<a href="{file.url_relative_to(page.file)}{at}">{inner}</a>'
+
+
 def with_source_links(html: str, page: Page, files: Files) -> str:
-    def link(name: str, inner: str) -> str:
-        file = files.get_file_from_path(code.page_of(name))
-        return f'<a href="{file.url_relative_to(page.file)}">{inner}</a>' if file else inner
+    def title(match: re.Match[str]) -> str:
+        name, part, line = match.groups()
+        shown = f"{name}:{line}" if line else name
+        return f'<span class="filename">{linked(name, shown, page, files, line)}{part}</span>'
 
-    html = SOURCE_NAME.sub(lambda match: link(match[1], match[0]), html)
-    return TITLE.sub(
-        lambda match: f'<span class="filename">{link(match[1], match[1])}{match[2]}</span>', html
-    )
-
-
-# What a search need not find: code has pages of its own, and rows of numbers have no words.
-UNSEARCHED = re.compile(r'<(?:div class="[^"]*\bhighlight"|table(?=>))')
+    html = SOURCE_NAME.sub(lambda match: linked(match[1], match[0], page, files), html)
+    return TITLE.sub(title, html)
 
 
-def without_search(html: str) -> str:
-    """The index of the search is the largest file of the first page; without code and tables it is
-    half as large."""
-    return UNSEARCHED.sub(lambda match: f"{match[0]} data-search-exclude", html)
+def with_includes(html: str, page: Page, files: Files) -> str:
+    """The page of a file, whose includes lead to the pages of these."""
+    html = LINE_LINK.sub(r'\g<0> aria-label="line \1"', html)
+    html = LINE_BEGIN.sub(r'<span class="row" id="\1">\2</span>', html)
+    return INCLUDE.sub(lambda match: linked(match[1], match[0], page, files), html)
+
+
+# Code that the search finds elsewhere, or would find too often.
+SOURCE = re.compile(r'<div class="[^"]*\bhighlight"')
+DIFFERENCE = re.compile(r"<details(?=[^>]*>\s*<summary>The whole difference)")
+
+
+def unsearched(match: re.Match[str]) -> str:
+    return f"{match[0]} data-search-exclude"
 
 
 def find_image(files: Files, url: str) -> Path | None:
@@ -81,12 +97,29 @@ def without_markers(markdown: str) -> str:
     return MARKERS.sub(lambda match: match["kept"] or "", markdown)
 
 
+# --- marks in the navigation ----------------------------------------------------------------------
+
+# Against the parent; a mark has the colour of its family, which its class names.
+MARKS = {"faster": "faster than its parent", "flat": "no faster", "slower": "slower than its parent"}
+
+
+def mark_of(config: MkDocsConfig, rung: Rung) -> str:
+    changes = config.extra["changes"].items()
+    change = next((change for change, rungs in changes if rung.id in rungs.split()), "")
+    return f"{rung.family}-{change if change in MARKS else 'none'}"
+
+
 # --- events ---------------------------------------------------------------------------------------
 
 
 def on_serve(server: object, config: MkDocsConfig, **_: object) -> None:
     for folder in (KERNELS, "scripts/book"):
         server.watch(str(root_of(config) / folder))  # type: ignore[attr-defined]
+
+
+def on_config(config: MkDocsConfig) -> None:
+    families = {rung.family for rung in rungs_of(root_of(config))}
+    config.extra["status"] = {f"{each}-{mark}": MARKS[mark] for each in families for mark in MARKS}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -103,9 +136,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri.startswith(f"{KERNELS}/"):
         return markdown
     rung, parent = rung_of(config, page)
+    if rung:
+        page.meta["status"] = mark_of(config, rung)
     try:
-        if rung and parent:
-            markdown = code.with_difference(markdown, root_of(config), rung, parent)
+        markdown = code.with_listings(markdown, root_of(config), rung, parent)
     except BookError as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     return figures.with_folded_tables(without_markers(markdown))
@@ -113,15 +147,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri.startswith(f"{KERNELS}/"):
-        return LINE_LINK.sub(r'\g<0> aria-label="line \1"', html)
+        return SOURCE.sub(unsearched, with_includes(html, page, files))
     try:
         terms = read_glossary(config)
         html = mathematics.typeset(html)
     except (BookError, OSError) as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     at = posixpath.dirname(page.file.dest_uri)
-    html = figures.with_narrow_forms(html, at, lambda url: find_image(files, url))
-    html = without_search(with_source_links(html, page, files))
+    html = figures.with_charts(html, at, lambda url: find_image(files, url))
+    html = DIFFERENCE.sub(unsearched, with_source_links(html, page, files))
     target = files.get_file_from_path(glossary.PAGE)
     assert target is not None
     is_glossary = page.file.src_uri == glossary.PAGE
@@ -130,5 +164,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: object) -> str:
-    """The theme's search is a dialog without a name, which a screen reader would not announce."""
+    """The theme's search is a dialog without a name, which a screen reader would not announce. The
+    article has the colour of its family."""
+    rung, _ = rung_of(config, page)
+    if rung:
+        output = output.replace("<article ", f'<article data-family="{rung.family}" ', 1)
+    if 'class="chart"' in output:
+        source = f"{'../' * page.url.count('/')}assets/charts.js"
+        output = output.replace("</body>", f'<script src="{source}" defer></script></body>', 1)
     return output.replace(UNNAMED, UNNAMED.replace("role=", 'aria-label="Search" role='), 1)

@@ -252,6 +252,9 @@ class Excerpt:
         first = match["first"] or ""
         return Excerpt(match["path"] or "", match["name"] or "", first, match["last"] or first)
 
+    def title(self, source: Source) -> str:
+        return f"{source.name}, {self.name}" if self.name else source.name
+
     def cut(self, source: Source) -> Span:
         whole = Span(source, 0, len(source.lines) - 1)
         span = definition(source, self.name) if self.name else whole

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from pathlib import Path
 
 import ladder
 import limits
-from ladder import LadderError, Problem, Results, Row, Rung
+from ladder import MAIN_PROBLEMS, LadderError, Problem, Results, Row, Rung
 
 from pages.site import (
     FIELDS,
@@ -21,6 +22,7 @@ from pages.site import (
     digits,
     limits_of,
     parse_problem,
+    results_of,
     rung_is_missing,
 )
 
@@ -37,12 +39,41 @@ def rung_link(site: Site, rung: Rung, page: Path) -> str:
     return f"[{rung.title}]({target})"
 
 
-def chapters_table(site: Site, page: Path) -> str:
-    rows = (
-        [rung_link(site, rung, page), rung.idea, rung.parent or NOTHING, site.statuses[rung.id].text]
-        for rung in site.catalogue.rungs
-    )
-    return markdown_table(["rung", "the one idea", "on", "kind"], rows, left=4)
+# Family -> title of its part of the book.
+PARTS = {
+    "fp32": "FP32: finding the algorithm",
+    "ampere": "Ampere: tensor cores",
+    "hopper": "Hopper",
+    "decode": "Decode: long caches",
+}
+
+
+def families_list(site: Site, page: Path) -> str:
+    """A folded list for each family: rungs with their rates and ideas."""
+    parts = []
+    for family, group in groupby(site.catalogue.rungs, lambda rung: rung.family):
+        rungs = list(group)
+        title = f"{PARTS[family]}, {rungs[0].id} to {rungs[-1].id}"
+        opening = f'<details markdown="1"><summary>{title}</summary>'
+        items = "".join(rung_item(site, page, rung) for rung in rungs)
+        parts.append(f"{opening}\n\n{items}\n</details>\n")
+    return "\n".join(parts)
+
+
+def rung_item(site: Site, page: Path, rung: Rung) -> str:
+    """Its link, its rate on the problem that it is judged by first, its idea."""
+    name, kind = results_of(rung), site.statuses[rung.id]
+    problem = rung.typed(Problem.parse(MAIN_PROBLEMS[rung.dtype]))
+    if rung.family == ladder.DECODE:
+        problem = rung.typed(Problem.parse(ladder.DECODE_PROBLEMS[0]))
+    row = site.results(name).rung(rung.id, problem) if site.results_path(name).exists() else None
+    words = [rung_link(site, rung, page)]
+    if row:
+        rate = f"{digits(row.gbs or 0)} GB/s" if rung.family == ladder.DECODE else f"{digits(row.tflops)} TFLOPS"
+        words.append(rate)
+    if kind.is_known and not (kind.is_up and not kind.branch):
+        words.append(kind.text)
+    return f"- {', '.join(words)}: {rung.idea}\n"
 
 
 def rate(row: Row | None) -> str:

@@ -160,11 +160,27 @@ class CodeTest(support.FolderTest):
         text = "# Page\n\n## The change\n\nWords.\n\n## Next\n\nMore.\n"
         page = code.with_difference(text, self.folder, self.child, self.parent)
         change, following = page.split("## Next")
-        self.assertIn('??? example "The whole difference to 01_parent: 2 lines"', change)
-        self.assertIn("\n    +      a += b;\n", change)
+        self.assertIn("<summary>The whole difference to 01_parent: 2 lines</summary>", change)
+        self.assertEqual(re.findall('class="row (\\w+)"', change), ["removed", "added"])
+        self.assertEqual(re.findall(r'data-line="(\d*)"', change), ["19", "", "", "19"])
         self.assertEqual(following, "\n\nMore.\n")
         with self.assertRaisesRegex(source.BookError, "no heading '## The change'"):
             code.with_difference("# Page\n", self.folder, self.child, self.parent)
+
+    def test_the_site_leads_from_an_excerpt_to_its_line(self) -> None:
+        text = self.marked("code: twice") + self.marked("change: add") + "## The change\n"
+        page = code.with_listings(text, self.folder, self.child, self.parent)
+        self.assertIn('```cuda title="kernels/ampere/02_child.cu, twice @24"', page)
+        self.assertIn("02_child.cu, add, against 01_parent @12</span>", page)
+        self.assertIn('<i data-line="19"></i><i data-line=""></i>- ', page)
+
+    def test_the_page_of_a_header_names_the_files_that_include_it(self) -> None:
+        header = self.folder / "kernels/ptx/mma.cuh"
+        header.parent.mkdir()
+        header.write_text("", encoding="utf-8")
+        with (self.folder / self.child.file).open("a", encoding="utf-8") as file:
+            file.write('#include "kernels/ptx/mma.cuh"\n')
+        self.assertEqual(code.users_of(self.folder, "kernels/ptx/mma.cuh"), [self.child.file])
 
     def test_a_long_part_shows_the_lines_around_its_changes(self) -> None:
         lines = [f"line {i};" for i in range(100)]
@@ -172,8 +188,8 @@ class CodeTest(support.FolderTest):
         changed = source.Source(
             "file", tuple("other;" if i == 50 else x for i, x in enumerate(lines))
         )
-        text = difference.of_part(source.Span(whole, 0, 99), source.Span(changed, 0, 99))
-        self.assertEqual(len(text.splitlines()), 2 + 2 * difference.CONTEXT)
+        shown = difference.of_part(source.Span(whole, 0, 99), source.Span(changed, 0, 99))
+        self.assertEqual(len(shown), 2 + 2 * difference.CONTEXT)
 
 
 GLOSSARY = """\
@@ -259,9 +275,9 @@ class FiguresTest(support.FolderTest):
         path = self.folder / url
         return path if path.is_file() else None
 
-    def put(self, name: str) -> None:
-        svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 300.5"></svg>'
-        (self.folder / name).write_text(svg, encoding="utf-8")
+
+    def shown(self, html: str) -> str:
+        return figures.with_charts(html, "page", self.find)
 
     def test_a_drawing_has_the_size_that_it_asks_for(self) -> None:
         for size, expected in (
@@ -270,27 +286,33 @@ class FiguresTest(support.FolderTest):
         ):
             svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 400 300.5"></svg>'
             (self.folder / "b.svg").write_text(svg, encoding="utf-8")
-            shown = figures.with_narrow_forms('<img src="../b.svg">', "page", self.find)
-            self.assertIn(expected, shown)
+            self.assertIn(expected, self.shown('<img src="../b.svg">'))
+        self.assertEqual(self.shown('<img src="../c.svg">'), '<img src="../c.svg">')
 
-    def test_a_narrow_form_is_offered_where_there_is_one(self) -> None:
-        self.put("a.svg")
+    def put_charts(self, *names: str) -> None:
+        svg = '<svg viewBox="0 0 400 300.5"><metadata>{}</metadata></svg>'
+        for name in names:
+            (self.folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+    def test_a_chart_has_its_narrow_form_where_there_is_one(self) -> None:
+        self.put_charts("a")
         page = '<p><img alt="A" src="../a.svg" /></p>'
         image = '<img alt="A" src="../a.svg" loading="lazy" width="400" height="300">'
-        self.assertEqual(figures.with_narrow_forms(page, "page", self.find), f"<p>{image}</p>")
-        self.put("a.narrow.svg")
-        source_tag = '<source media="(max-width: 600px)" srcset="../a.narrow.svg">'
-        expected = f"<p><picture>{source_tag}{image}</picture></p>"
-        self.assertEqual(figures.with_narrow_forms(page, "page", self.find), expected)
+        chart = '<p><span class="chart"><picture>{}</picture></span></p>'
+        self.assertEqual(self.shown(page), chart.format(image))
+        self.put_charts("a.narrow")
+        source_tag = '<source media="(max-width: 700px)" srcset="../a.narrow.svg">'
+        self.assertEqual(self.shown(page), chart.format(source_tag + image))
 
-    def test_a_chart_without_a_narrow_form_scrolls(self) -> None:
-        (self.folder / "assets").mkdir()
-        self.put("assets/b.svg")
-        html = figures.with_narrow_forms('<img alt="B" src="assets/b.svg">', "", self.find)
-        self.assertTrue(html.startswith('<span class="wide" tabindex="0"><img alt="B"'))
-        self.assertEqual(
-            figures.with_narrow_forms('<img src="c.svg">', "", self.find), '<img src="c.svg">'
-        )
+    def test_charts_with_titles_in_a_row_are_a_switch(self) -> None:
+        self.put_charts("a", "b")
+        images = [f'<img alt="{name}" src="../{name}.svg" title="The {name}" />' for name in "ab"]
+        html = self.shown("\n".join(images))
+        self.assertEqual(html.count('type="radio"'), 2)
+        self.assertEqual(html.count('<span class="chart"><picture>'), 2)
+        self.assertIn('checked><label for="chart-0">The a</label>', html)
+        self.assertNotIn('title="The', html)
+        self.assertNotIn('type="radio"', self.shown(images[0]))
 
     def test_long_generated_tables_are_folded(self) -> None:
         def table(kind: str, count: int) -> str:

@@ -12,6 +12,7 @@ import functools
 import http.server
 import json
 import os
+import posixpath
 import queue
 import re
 import shutil
@@ -20,9 +21,11 @@ import unittest
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from support import REPOSITORY, need  # isort: split
 
+import colours
 import web_exercises
 
 playwright = need("playwright.sync_api")
@@ -253,10 +256,54 @@ def fits(page: Any, path: str) -> None:
     assert not wide, f"pixels too wide: {wide}"
 
 
+# Elements of the page that an address of the site names, and where they are below the window's top, in
+# excess of their margin. At the end of a page none can be as high.
+NAMED = """ids => ids.map((id) => {
+  const element = document.getElementById(id);
+  if (!element) return [id, "is missing"];
+  location.hash = `#${id}`;
+  const box = element.getBoundingClientRect();
+  const atEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+  const header = document.querySelector(".md-header").getBoundingClientRect().bottom;
+  const excess = box.top - parseFloat(getComputedStyle(element).scrollMarginTop);
+  return [id, box.top < header - 1 ? `is ${header - box.top} px under the header`
+    : Math.abs(excess) > 8 && !(atEnd && excess > 0) ? `is off by ${excess} px` : ""];
+}).filter(([, problem]) => problem)"""
+SETTLED_MS = 700
+
+
+def anchors() -> dict[str, list[str]]:
+    """Page -> the identifiers that links of the site name in it, in their order."""
+    texts = {path: (SITE / path / "index.html").read_text(encoding="utf-8") for path in pages()}
+    found: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        for address, name in re.findall(r'<a [^>]*href="([^"#:]*)#([^"]+)"', text):
+            if address or not name.startswith("__codelineno"):  # a number of a line leads to itself
+                there = posixpath.normpath(posixpath.join(path, address)).removeprefix(".")
+                found.setdefault(f"{there}/".lstrip("/"), set()).add(unquote(name))
+    return {
+        path: sorted(names, key=lambda name, path=path: texts[path].find(f'id="{name}"'))
+        for path, names in found.items()
+    }
+
+
+def land(page: Any, item: tuple[str, list[str]]) -> None:
+    """Addresses end where they say: a fresh one, while the page gets its layout, and all others."""
+    path, names = item
+    page.goto(f"{Shared.host}/{path}#{names[-1]}")
+    page.wait_for_timeout(SETTLED_MS)
+    off = page.evaluate(NAMED, names[::-1])
+    assert not off, off
+
+
 class PagesTest(BrowserTest):
     def test_every_page_loads_and_fits(self) -> None:
         self.assertGreater(len(pages()), 50)
         self.assertEqual(in_parallel(pages(), None, fits), [])
+
+    def test_every_anchor_lands_where_it_says(self) -> None:
+        self.assertGreater(len(anchors()), 40)
+        self.assertEqual(in_parallel(anchors().items(), None, land), [])
 
     def test_the_search_loads_its_index_when_it_is_opened(self) -> None:
         for path, key in (("", None), ("02_swizzle/", "/"), ("02_swizzle/?q=ldmatrix", "")):
@@ -274,6 +321,39 @@ class PagesTest(BrowserTest):
                         page.locator("[data-md-component=search-query]").click()
                     page.keyboard.type("ldmatrix")
                 page.locator(".md-search-result__link").first.wait_for()
+        self.expect_no_problems()
+
+    def test_the_search_knows_other_names_and_corrects_one_letter(self) -> None:
+        page = self.open("")
+        page.locator("[data-md-component=search-query]").click()
+        # What is typed, the page that comes first, and what the reader is told of it.
+        for typed, path, told in (
+            ("GQA", "41_group/", "group"),
+            ("fp8", "51_e4m3/", "e4m3"),
+            ("paged", "47_pages/", "pages"),
+            ("split-K", "42_split/", "split"),
+            ("stream-K", "46_even/", "even stream"),
+            ("swizzle", "02_swizzle/", ""),
+            ("swizle", "02_swizzle/", "swizzle"),  # one letter is missing,
+            ("swiizzle", "02_swizzle/", "swizzle"),  # is too much,
+            ("swozzle", "02_swizzle/", "swizzle"),  # is another,
+            ("swzizle", "02_swizzle/", "swizzle"),  # has another place
+            ("swizz", "02_swizzle/", ""),  # not yet typed
+            ("wgmma_wait", "22_wgmma/", ""),  # in code alone
+            ("SingleTileSch", "cutlass/", ""),  # in a table
+            ("halves.cuh", "kernels/ptx/halves.cuh/", ""),
+        ):
+            with self.subTest(typed):
+                page.locator("[data-md-component=search-query]").fill(typed)
+                page.locator("[data-md-component=search-query]").press("Shift")  # a key went up
+                link = page.locator(".md-search-result__link").first
+                page.wait_for_function(
+                    "([path]) => document.querySelector('.md-search-result__link')"
+                    "?.pathname.endsWith(`/${path}`)", arg=[path],
+                )  # fmt: skip
+                self.assertEqual(link.get_attribute("href").partition("#")[0], f"{self.host}/{path}")
+                said = page.locator(".searched").inner_text()
+                self.assertEqual(said, f"Searched for: {told}" if told else "")
         self.expect_no_problems()
 
     def test_no_serious_finding_of_axe(self) -> None:
@@ -306,6 +386,152 @@ class PagesTest(BrowserTest):
         paths += ("background/tensor_cores/", "howto_ci/", "kernels/ptx/mma.cuh/")
         items = [(path, scheme) for path in paths for scheme in ("light", "dark")]
         self.assertEqual(in_parallel(items, None, look), [])
+
+
+# [how many excerpts there are, those whose title does not lead to a line that they show].
+FOLLOW_TITLES = """async () => {
+  const titles = [...document.querySelectorAll(".filename a[href*='#']")];
+  const wrong = [];
+  for (const title of titles) {
+    const text = await (await fetch(title.href)).text();
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const line = page.getElementById(title.hash.slice(1))?.textContent.trim();
+    const excerpt = title.closest(".highlight");
+    const code = excerpt.querySelector(".row:not(.removed)") ?? excerpt.querySelector("code");
+    const [first] = code.textContent.replace(/^[+ ] /, "").split("\\n");
+    if (line !== first.trim()) wrong.push(`${title.href}: ${line} instead of ${first}`);
+  }
+  return [titles.length, wrong];
+}"""
+
+
+class CodeTest(BrowserTest):
+    def test_the_title_of_every_excerpt_opens_its_first_line(self) -> None:
+        def look(page: Any, path: str) -> None:
+            page.goto(f"{Shared.host}/{path}")
+            count, wrong = page.evaluate(FOLLOW_TITLES)
+            assert count > 0, "no excerpt has a link"
+            assert not wrong, wrong
+
+        chapters = [path for path in pages() if re.fullmatch(r"[a-z0-9]\d_\w+/", path)]
+        self.assertGreater(len(chapters), 40)
+        self.assertEqual(in_parallel(chapters, None, look), [])
+
+    def test_the_page_of_a_file_leads_back_and_on_and_marks_the_line(self) -> None:
+        page = self.open("02_swizzle/")
+        page.locator(".difference .filename a").first.click()
+        page.wait_for_url(re.compile(r"02_swizzle\.cu/#"))
+        line = page.locator(".row:target")
+        self.assertIn("Byte offset of a 16-byte chunk", line.inner_text())
+        unmarked = page.locator(".row").first.evaluate("e => getComputedStyle(e).backgroundColor")
+        marked = line.evaluate("e => getComputedStyle(e).backgroundColor")
+        self.assertNotEqual(marked, unmarked)
+        page.locator("code a", has_text="kernels/ptx/ldmatrix.cuh").click()
+        page.wait_for_url("**/kernels/ptx/ldmatrix.cuh/")
+        page.locator("article p a", has_text="02_swizzle.cu").click()
+        page.locator("article p a", has_text="02_swizzle").click()
+        page.wait_for_url("**/02_swizzle/")
+        self.expect_no_problems()
+
+    def test_a_difference_fills_its_width_with_two_colours_and_two_columns_of_numbers(self) -> None:
+        page = self.open("45_mma/")
+        place = page.locator(".difference").first
+        rows = place.locator(".row").all()
+        widths = {round(row.bounding_box()["width"]) for row in rows}
+        self.assertEqual(len(widths), 1)
+        self.assertGreaterEqual(widths.pop(), round(place.bounding_box()["width"]) - 2)
+        read = "e => getComputedStyle(e).backgroundColor"
+        kinds = ("added", "removed", "same")
+        colours = {place.locator(f".row.{kind}").first.evaluate(read) for kind in kinds}
+        self.assertEqual(len(colours), 3)
+        page.get_by_text("The whole difference to").click()
+        changed = page.locator("details .difference .row:not(.gap)")
+        self.assertEqual(changed.count(), page.locator("details .row:is(.added, .removed)").count())
+        numbers = changed.locator("i").evaluate_all("all => all.map((e) => e.dataset.line)")
+        self.assertEqual(sum(number != "" for number in numbers), changed.count())
+
+
+# Of every letter in a chart that is seen: words, size in pixels, its colour, the colour behind its middle.
+LETTERS = """() => [...document.querySelectorAll(".chart svg text")].map((text) => {
+  const box = text.getBoundingClientRect();
+  const behind = document.elementsFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  const fill = (element) => getComputedStyle(element).fill;
+  const ground = behind.find((e) => e.matches("svg path") && !e.closest("a") && fill(e) !== "none");
+  const size = parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a;
+  return [text.textContent, size, fill(text), ground && fill(ground)];
+})"""
+
+
+def hex_of(colour: str) -> str:
+    """rgb(1, 2, 3) -> #010203."""
+    return "#" + "".join(f"{int(channel):02x}" for channel in re.findall(r"\d+", colour)[:3])
+
+
+class ChartsTest(BrowserTest):
+    def open_tall(self, path: str, width: int, scheme: str = "light") -> Any:
+        """With all of its charts in the window."""
+        page = self.open(path, color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 9000})
+        page.wait_for_function(
+            "[...document.querySelectorAll('.chart')].every((e) => !e.offsetHeight || e.querySelector('svg'))"
+        )
+        page.wait_for_timeout(100)  # the transitions of the theme
+        return page
+
+    def test_letters_have_eleven_pixels_and_stand_out_on_what_is_behind_them(self) -> None:
+        for path in ("", "ladder/", "roofline/", "machine/"):
+            for width, scheme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+                with self.subTest(path=path, width=width, scheme=scheme):
+                    found = self.open_tall(path, width, scheme).evaluate(LETTERS)
+                    seen = [each for each in found if each[3]]
+                    self.assertGreater(len(seen), 40)
+                    for words, size, fill, ground in seen:
+                        self.assertGreaterEqual(size, 11, words)
+                        contrast = colours.contrast(hex_of(fill), hex_of(ground))
+                        self.assertGreaterEqual(contrast, 4.5, f"{words}: {fill} on {ground}")
+                    if path in ("", "ladder/"):
+                        grounds = {ground for *_, ground in seen}
+                        self.assertGreater(len(grounds), 1, "no number is on a bar")
+        self.expect_no_problems()
+
+    def test_charts_are_as_wide_as_the_text(self) -> None:
+        for width in (1440, 390):
+            page = self.open_tall("ladder/", width)
+            measure = "e => [e.clientWidth, e.closest('p').clientWidth]"
+            for chart in page.locator(".chart svg:not(a *)").all():
+                drawn, column = chart.evaluate(measure)
+                self.assertEqual(drawn, column)
+
+    def test_a_bar_says_its_idea_rate_and_parent_and_leads_to_its_chapter(self) -> None:
+        page = self.open_tall("", 1440)
+        bar = page.locator(".chart a[href$='/21_wgmma_qk/']")
+        bar.hover()
+        said = page.locator(".chart-says:visible").inner_text()
+        self.assertRegex(said, r"^21 wgmma_qk: wgmma for .*; \d+ TFLOPS .*; \+\d+ % against 20 tma; \d+ % of ")
+        self.picture(page, "chart")
+        bar.click()
+        page.wait_for_url(f"{self.host}/21_wgmma_qk/")
+        page = self.open_tall("ladder/", 1440)
+        lines = page.locator(".chart svg:has-text('by length') a")
+        self.assertGreater(lines.count(), 5)
+        lines.last.hover(force=True)
+        self.assertRegex(page.locator(".chart-says:visible").inner_text(), r"TFLOPS at the right end")
+        self.expect_no_problems()
+
+    def test_the_start_page_switches_between_problems(self) -> None:
+        page = self.open_tall("", 390)
+        for name, first in (("Causal", "08"), ("Decode", "40"), ("FP32", "a0"), ("Forward", "01")):
+            page.get_by_text(name, exact=True).click()
+            page.locator(".chart:visible svg a").first.wait_for(state="attached")
+            page.locator(f".chart:visible a[href*='/{first}_']").wait_for(state="attached")
+            self.assertEqual(page.locator(".chart:visible").count(), 1)
+        self.expect_no_problems()
+
+    def test_without_scripts_charts_are_pictures(self) -> None:
+        page = self.open("", java_script_enabled=False)
+        picture = page.locator(".chart:visible img")
+        self.assertEqual(picture.count(), 1)
+        self.assertGreater(picture.bounding_box()["width"], 700)
 
 
 def rung_data(rung: str) -> dict[str, Any]:

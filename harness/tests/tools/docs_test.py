@@ -25,13 +25,17 @@ from page import PASSED_ON, cache_entry
 
 README = """\
 # Synthetic
-<!-- table:chapters -->
+<!-- table:families -->
 <!-- /table -->
 <!-- table:ladder synthetic/ladder 8192 -->
 <!-- /table -->
 Rung 02 runs at ?<!-- synthetic/ladder 02 8192 tflops --> TFLOPS.
 """
 CONFIG = """\
+extra:
+  changes:
+    # changes: begin (generated)
+    # changes: end
 nav:
   # chapters: begin (generated)
   # chapters: end
@@ -91,13 +95,16 @@ class FillTest(DocsTest):
     def test_tables_numbers_and_navigation(self) -> None:
         self.docs("--write")
         readme = self.read("README.md")
-        self.assertIn("| [02 swizzle](docs/02_swizzle.md) | synthetic idea of 02 | 01 |", readme)
+        self.assertIn("<summary>Ampere: tensor cores, 01 to 03</summary>", readme)
+        self.assertIn("\n- [02 swizzle](docs/02_swizzle.md): synthetic idea of 02\n", readme)
         self.assertIn("| FlashAttention-2 (torch 0.0) |", readme)
         self.assertIn("| 100 % |", readme)
         self.assertIn("Synthetic GPU, B=16 H=16 N=8192 D=128", readme)
         self.assertIn("\nRung 02 runs at 273<!-- synthetic/ladder 02 8192 tflops --> TFLOPS.\n", readme)
         part = "  - 'Ampere: tensor cores':\n" + '      - "Tensor cores": background/tensor_cores.md\n'
-        self.assertIn(part + '      - "01 base": 01_base.md\n', self.read("mkdocs.yml"))
+        config = self.read("mkdocs.yml")
+        self.assertIn(part + '      - "01 base": 01_base.md\n', config)
+        self.assertIn('(generated)\n    not measured: "01 02 03"\n', config)
 
     def test_a_new_rung_appears_everywhere_from_the_list_alone(self) -> None:
         self.docs("--write")
@@ -127,7 +134,7 @@ class FillTest(DocsTest):
         self.assertIn("03_kvpipe has no chapter: docs/03_kvpipe.md does not exist", text)
 
     def test_links_are_relative_to_the_page(self) -> None:
-        page = "<!-- table:chapters -->\n<!-- /table -->\n"
+        page = "<!-- table:families -->\n<!-- /table -->\n"
         self.put("docs/how/page.md", page)
         self.docs("--write")
         self.assertIn("[01 base](../01_base.md)", self.read("docs/how/page.md"))
@@ -227,18 +234,22 @@ class LimitsTest(DocsTest):
         self.assertIn("[02 swizzle](02_swizzle.md) | 273 | 137 | 2.00 |", text)
         self.assertIn("| FlashAttention-2 | 332 | 166 | 2.00 |", text)
 
-    def test_status_in_the_list_of_chapters(self) -> None:
-        readme = self.write("") or self.read("README.md")
-        self.assertIn("| 01 | not measured |", readme)
+    def test_rate_and_status_in_the_list_of_rungs(self) -> None:
+        def item() -> str:
+            self.write("")
+            return next(line for line in self.read("README.md").split("\n") if "- [03 kv" in line)
+
+        link, idea = "- [03 kvpipe](docs/03_kvpipe.md)", "synthetic idea of 03"
+        self.assertEqual(item(), f"{link}: {idea}")  # not measured
         document = json.loads(self.read("plots/results/synthetic/ladder.json"))
+        for row in document["rows"]:
+            if (row["id"], row["variant"]) == ("03", "64x128w4"):
+                row["time_ms"] = {name: 1.1 * time for name, time in row["time_ms"].items()}
         self.put("plots/results/h200/ladder.json", json.dumps(document))
-        self.write("")
-        self.assertIn("| 01 | not measured |", self.read("README.md"))  # a single run
+        self.assertEqual(item(), f"{link}, 274 TFLOPS: {idea}")  # a single run
         (self.folder / "plots/results/h200/ladder.json").unlink()
         synthetic.write_runs(self.folder / "plots/results/h200/ladder", document)
-        self.write("")
-        self.assertIn("| 01 | faster |", self.read("README.md"))
-        self.assertIn("| 02 | faster |", self.read("README.md"))
+        self.assertRegex(item(), rf"^{re.escape(link)}, \d+ TFLOPS, slower: {idea}$")
 
     def test_a_rung_newer_than_the_file(self) -> None:
         document = json.loads(self.read("plots/results/synthetic/ladder.json"))
@@ -466,7 +477,7 @@ class NumberTest(DocsTest):
         self.assertEqual((code, texts), (2, ["?", "273"]))
 
     def test_an_unclosed_table_is_an_error(self) -> None:
-        self.put("docs/page.md", "<!-- table:chapters -->\n")
+        self.put("docs/page.md", "<!-- table:families -->\n")
         code, text = self.docs("--check")
         self.assertEqual(code, 2)
         self.assertIn("docs/page.md: a table: marker has no end", text)
@@ -836,16 +847,16 @@ class ChartTest(DocsTest):
         self.assertIn("progression.svg was drawn from another version of plots/results/h200", text)
 
     def test_charts_are_made_of_what_they_draw(self) -> None:
-        """Neither another idea nor a rung that their results do not have; but the names."""
+        """Not of a rung that their results do not have; but of names and ideas."""
         self.docs("--write")
         self.put_ladder(4)
-        listing = json.loads(self.read("catalogue.json"))
-        listing["rungs"][0]["idea"] = "another sentence"
-        self.put("catalogue.json", json.dumps(listing))
         self.assertNotIn("was drawn", self.docs("--check")[1])
-        listing["rungs"][0]["name"] += "_renamed"
-        self.put("catalogue.json", json.dumps(listing))
-        self.assertIn("was drawn from another catalogue", self.docs("--check")[1])
+        for field in ("name", "idea"):
+            listing = json.loads(self.read("catalogue.json"))
+            listing["rungs"][0][field] += "_renamed"
+            self.put("catalogue.json", json.dumps(listing))
+            self.assertIn("was drawn from another catalogue", self.docs("--check")[1])
+            self.put_ladder(4)
 
     def test_charts_of_a_folder_of_runs(self) -> None:
         file = self.folder / "plots/results/h200/ladder.json"

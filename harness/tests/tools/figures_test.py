@@ -83,14 +83,14 @@ class FilesTest(unittest.TestCase):
                 self.assertLess(len(text), LARGEST)
 
     def test_letters_are_large_enough_for_a_phone(self) -> None:
-        """A figure is shown 358 pixels wide there; 9 pixels are the least."""
+        """A figure is shown 390 pixels wide there; 11 pixels are the least."""
         for path in FOLDER.glob("*.svg"):
             root = xml.fromstring(path.read_text(encoding="utf-8"))
             width = float(root.attrib["viewBox"].split()[2])
             sizes = [
                 float(each.attrib.get("font-size", canvas.SIZE)) for each in root.iter(f"{SVG}text")
             ]
-            self.assertGreaterEqual(min(sizes) * 358 / width, 9, path.name)
+            self.assertGreaterEqual(min(sizes) * 390 / width, 11, path.name)
 
     def test_letters_stand_out_in_both_forms(self) -> None:
         for form in (0, 1):
@@ -177,15 +177,13 @@ class TimelineTest(unittest.TestCase):
 
 
 class MachineTest(unittest.TestCase):
-    def test_the_machine_works_in_the_same_order(self) -> None:
+    def test_the_machine_plans_decode_the_same_way(self) -> None:
         if not (
             pathlib.Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build") / "fa"
         ).is_file():
             self.skipTest("fa is not built")
         import decode
-        import order
 
-        self.assertEqual(order.main(["--check"]), 0)
         self.assertEqual(decode.main(["--check"]), 0)
 
     def test_the_machine_still_says_so(self) -> None:

@@ -58,6 +58,31 @@ class FoldersTest(support.FolderTest):
         self.assertIn(f": -S {self.root} --preset release -B {here}/b", configure)
         self.assertIn(f": --build {here}/b ", build)
 
+    @unittest.skipUnless(shutil.which("cmake"), "cmake is not installed")
+    def test_a_checkout_that_was_moved_or_copied_builds(self) -> None:
+        presets = '{"version": 6, "configurePresets": [{"name": "release"}]}'
+        project = 'cmake_minimum_required(VERSION 3.25)\nproject(moved NONE)\n'
+        project += 'add_custom_target(fa COMMAND "${CMAKE_COMMAND}" -E echo "${CMAKE_SOURCE_DIR}")'
+        (self.root / "CMakePresets.json").write_text(presets)
+        (self.root / "CMakeLists.txt").write_text(project)
+
+        def build(root: Path) -> subprocess.CompletedProcess[str]:
+            command = f"source '{root}/scripts/lib.sh'; configure_and_build fa"
+            folders = {"FA_BUILD_DIR": str(root / "build"), "FA_CMAKE_FLAGS": ""}
+            done = self.bash(command, **folders)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"\n{root}\n", done.stderr)
+            return done
+
+        for _ in range(2):
+            self.assertNotIn("afresh", build(self.root).stderr)
+        copied, moved = self.folder / "copied", self.folder / "moved"
+        shutil.copytree(self.root, copied)
+        self.assertIn("afresh", build(copied).stderr)
+        self.assertNotIn("afresh", build(copied).stderr)
+        self.root.rename(moved)
+        self.assertIn("afresh", build(moved).stderr)
+
     def test_no_word_is_ignored(self) -> None:
         """Nothing runs: cmake would be found in the log."""
         self.tool(self.folder / "bin" / "cmake", CMAKE)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import html
 import os
 import posixpath
 import re
+import struct
 import unittest
 from collections.abc import Iterator
 from functools import cache
@@ -20,10 +22,13 @@ support.need("mkdocs")
 
 from book import glossary, source  # noqa: E402
 
+import colours  # noqa: E402
+
 SITE = Path(os.environ.get("FA_BUILD_DIR") or support.REPOSITORY / "build") / "site"
 if not (SITE / "index.html").is_file():
     raise unittest.SkipTest(f"{SITE} is not built (scripts/docs.sh check)")
 
+MKDOCS = (support.REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
 LARGEST_IMAGE = 200_000  # bytes
 LARGEST_HOME = 1_000_000  # unpacked; the index of the search comes when somebody opens it
 LOADING = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch"}
@@ -125,8 +130,7 @@ class PathTest(unittest.TestCase):
 
 class ChapterTest(unittest.TestCase):
     def section(self, path: Path, name: str) -> str:
-        html = page_at(path).html
-        match = re.search(rf'<h2 id="{name}">.*?(?=<h2 |</article>)', html, re.S)
+        match = re.search(rf'<h2 id="{name}">.*?(?=<h2 |</article>)', page_at(path).html, re.S)
         self.assertIsNotNone(match, f"{path}: no section {name}")
         assert match is not None
         return match[0]
@@ -136,7 +140,7 @@ class ChapterTest(unittest.TestCase):
             change = re.sub(
                 r"<details.*?</details>", "", self.section(path, "the-change"), flags=re.S
             )
-            self.assertTrue(f">{rung.file}</a>" in change, rung.name)
+            self.assertIn(f">{rung.file}:", change, rung.name)
 
     def test_every_chapter_with_a_parent_has_the_whole_difference_folded(self) -> None:
         for path, rung in chapters().items():
@@ -220,6 +224,92 @@ class GlossaryTest(unittest.TestCase):
         bare = [(words, tuple(x for x in inside if x[0] != "a")) for words, inside in page.words]
         stripped = type("Bare", (), {"words": bare, "url": "bare"})()
         self.assertGreater(len(unlinked(stripped, self.terms)), 10)
+
+
+class NavigationTest(unittest.TestCase):
+    def test_only_the_part_of_the_page_is_unfolded(self) -> None:
+        for page in walk():
+            navigation = page.html.partition('data-md-level="0"')[2].partition('data-md-type="toc"')[0]
+            switches = re.findall(r'<input class="md-nav__toggle[^>]* id="__nav_\d+"([^>]*)>', navigation)
+            self.assertGreater(len(switches), 5, page.url)
+            open_parts = sum("checked" in switch for switch in switches)
+            self.assertEqual(open_parts, 0 if page.url == "." else 1, page.url)
+
+    def test_rungs_are_marked_as_they_were_measured(self) -> None:
+        home = page_at(SITE / "index.html").html
+        for change in ("faster", "flat"):
+            listed = re.search(rf'^    {change}: "(.*)"$', MKDOCS, re.M)
+            assert listed is not None
+            mark = rf'"(\w\d)_\w+/" class="md-nav__link">(?:(?!</a>).)*--\w+-{change}"'
+            found = re.findall(mark, home, re.S)
+            self.assertEqual(found, listed[1].split())
+
+    def test_colours_of_families_are_those_of_the_charts(self) -> None:
+        css = (SITE / "assets/book.css").read_text(encoding="utf-8")
+        for dark, scheme in ((False, "default"), (True, "slate")):
+            written = re.findall(
+                r"--family-(\w+): (#\w+);", re.findall(rf'scheme="{scheme}"\] {{([^}}]*--family[^}}]*)}}', css)[0]
+            )  # fmt: skip
+            families = {rung.family for rung in chapters().values()}
+            expected = {each: colours.COLOURS[colours.FAMILIES[each]][dark] for each in families}
+            self.assertEqual(dict(written), expected)
+
+
+class PreviewTest(unittest.TestCase):
+    """What a search engine or a message shows of a page."""
+
+    def metas(self, page: Page, name: str) -> list[str]:
+        found = re.findall(rf'<meta (?:name|property)="{name}" content="([^"]*)">', page.html)
+        self.assertEqual(len(found), page.html.count(f'="{name}"'), page.url)
+        return [html.unescape(each) for each in found]
+
+    def test_every_page_has_one_title_of_its_own_that_says_what_it_is(self) -> None:
+        titles: dict[str, str] = {}
+        for page in pages():
+            (title,) = re.findall(r"<title>(.*?)</title>", page.html)
+            self.assertGreater(len(title), len("Flash Ladder") + 5, page.url)
+            self.assertNotIn(title, titles, page.url)
+            titles[title] = page.url
+            self.assertEqual(self.metas(page, "og:title"), [html.unescape(title)])
+
+    def test_every_page_has_one_description_of_its_own(self) -> None:
+        seen: dict[str, str] = {}
+        for page in pages():
+            (text,) = self.metas(page, "description")
+            self.assertEqual(self.metas(page, "og:description"), [text])
+            self.assertTrue(20 < len(text) <= 240, f"{page.url}: {text}")
+            self.assertIsNone(re.search(r"<|&\w+;", text), f"{page.url}: {text}")
+            self.assertNotIn(text, seen, page.url)
+            seen[text] = page.url
+
+    def test_every_page_has_one_picture(self) -> None:
+        site = re.search(r'rel="canonical" href="(https?://[^"]*)"', page_at(SITE / "index.html").html)
+        for page in pages():
+            (address,) = self.metas(page, "og:image")
+            if site:
+                self.assertTrue(address.startswith(site[1]), f"{page.url}: {address}")
+                path = SITE / address.removeprefix(site[1])
+            else:  # relative, as all addresses of a site that may be anywhere
+                path = page.target(address)
+            header = path.read_bytes()[:24]
+            self.assertEqual(header[:8], b"\x89PNG\r\n\x1a\n", str(path))
+            self.assertEqual(struct.unpack(">II", header[16:]), (1200, 630), str(path))
+
+    def test_a_map_has_addresses_or_is_not_there(self) -> None:
+        sitemap = SITE / "sitemap.xml"
+        published = 'rel="canonical"' in page_at(SITE / "index.html").html
+        self.assertEqual(sitemap.is_file(), published)
+        if published:
+            listed = sitemap.read_text(encoding="utf-8").count("<loc>http")
+            self.assertEqual(listed, len(list(pages())))
+
+    def test_the_page_for_missing_pages_leads_to_every_part(self) -> None:
+        page = page_at(SITE / "404.html")
+        article = page.html.partition("<article")[2].partition("</article>")[0]
+        parts = re.findall(r"^  - '?([^:'\n]+)", MKDOCS.partition("\nnav:\n")[2], re.M)
+        self.assertGreater(len(parts), 5)
+        for part in parts:
+            self.assertIn(part, article)
 
 
 class LoadingTest(unittest.TestCase):
