@@ -55,6 +55,8 @@ def attention(
     *,
     rung: str = "best",
     causal: bool = False,
+    window: Any = None,
+    sinks: Any = None,
     scale: float | None = None,
     return_lse: bool = False,
     lengths: Any = None,
@@ -63,15 +65,23 @@ def attention(
 ) -> Any:
     """softmax(q k^T * scale) v, computed by one rung of the ladder.
 
-    q is [batch, heads, seq_q, dim], k and v are [batch, kv_heads, seq_kv, dim], all float16 or all
-    float32: contiguous torch tensors of one device, or numpy arrays. Query heads share those of k
-    and v where kv_heads is a divisor of heads and the rung takes that. The result is like q;
+    q is [batch, heads, seq_q, dim], k and v are [batch, kv_heads, seq_kv, dim], all float16, all
+    bfloat16 or all float32: torch tensors of one device, or numpy arrays. Query heads share those
+    of k and v where kv_heads is a divisor of heads and the rung takes that. The result is like q;
     with return_lse it is a pair, the second [batch, heads, seq_q] in float32: the natural logarithm
     of the sum of the exponentials of each row's scaled scores.
+
+    Some rungs take views, such as x.transpose(1, 2) of [batch, seq, heads, dim], as they lie: the
+    last dimension contiguous, the other strides multiples of 16 bytes. Nothing is copied, and the
+    result is in q's order in memory.
 
     rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
             the problem, by the committed times at the nearest measured one.
     causal  query i sees keys j <= i + keys - seq_q only. A row that sees none is 0.
+    window  (left, right): a query sees its own key, i + keys - seq_q, and left keys before and
+            right keys behind it only. None or -1: no bound.
+    sinks   [heads], float32: a score of each head that takes its share of the softmax and has no
+            value; the log-sum-exp contains it.
     scale   above 0 and at most 8192; None is 1/sqrt(dim).
 
     New queries against a cache of keys, up to 16 an entry, which the rungs from 40 on take:
@@ -104,6 +114,8 @@ def attention(
         v,
         rung=rung,
         causal=causal,
+        window=window,
+        sinks=sinks,
         scale=scale,
         lse=return_lse,
         lengths=lengths,

@@ -30,6 +30,9 @@ class Kind:
     causal: bool  # a single query sees every key in any case
     lengths: bool
     paged: bool
+    windowed: bool
+    sinks: bool
+    strided: bool
     rows: int  # few queries: of Q that share a head of K and V
     seq: float  # keys; of many queries the geometric mean of both
     heads: int  # batch x heads, of K and V where queries are few
@@ -38,8 +41,11 @@ class Kind:
         """Small for what is alike; what needs another kernel counts more than the shape."""
         return (
             (self.few != other.few) + (self.e4m3 != other.e4m3),
+            self.dtype != other.dtype,
+            (self.windowed != other.windowed) + (self.sinks != other.sinks),
             self.causal != other.causal,
             (self.lengths != other.lengths) + (self.paged != other.paged),
+            self.strided != other.strided,
             abs(math.log2(self.head_dim / other.head_dim)),
             abs(math.log2(self.rows / other.rows)),
             abs(math.log2(self.seq / other.seq)),
@@ -57,6 +63,9 @@ def kind_of(problem: Problem) -> Kind:
         causal=problem.causal and problem.seq_q > 1,
         lengths=problem.lengths is not None,
         paged=problem.page > 0,
+        windowed=problem.windowed,
+        sinks=problem.sinks,
+        strided=problem.strides is not None,
         rows=problem.heads // problem.kv_heads * problem.seq_q if few else 1,
         seq=problem.seq_kv if few else math.sqrt(problem.seq_q * problem.seq_kv),
         heads=problem.batch * (problem.kv_heads if few else problem.heads),
@@ -88,7 +97,9 @@ def candidates(problem: Problem) -> Iterator[str]:
     latest first."""
     seen: set[str] = set()
     kind = kind_of(problem)
-    like = [each for each in measured() if each.dtype == kind.dtype]
+    # A kernel of bfloat16 is the one of float16 with another type of element.
+    alike = {kind.dtype, "float16"} if kind.dtype == "bfloat16" else {kind.dtype}
+    like = [each for each in measured() if each.dtype in alike]
     for each in sorted(like, key=kind.distance):
         for rung in measured()[each]:
             if rung not in seen:

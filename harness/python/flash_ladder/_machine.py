@@ -12,7 +12,7 @@ from ptxvm._interrupt import interruptible
 
 from flash_ladder import _best, _native, _paths
 from flash_ladder._errors import Refused
-from flash_ladder._problem import Problem, check_rung, make_problem
+from flash_ladder._problem import Problem, check_rung, check_window, make_problem
 
 Array = NDArray[Any]
 
@@ -29,6 +29,8 @@ def attention(
     lengths: Any = None,
     page_table: Any = None,
     kv_scales: Any = None,
+    window: Any = None,
+    sinks: Any = None,
 ) -> Array | tuple[Array, Array]:
     """O or, if asked for, a pair of O and the log-sum-exp of every row."""
     inputs = {name: checked(name, array) for name, array in (("q", q), ("k", k), ("v", v))}
@@ -37,23 +39,29 @@ def attention(
     cache = {
         "page_table": converted("page_table", page_table, np.int32),
         "kv_scales": converted("kv_scales", kv_scales, np.float32),
+        "sinks": converted("sinks", sinks, np.float32),
     }
     described = {
         name: None if each is None else (each.shape, each.dtype.name)
         for name, each in cache.items()
     }
+    order = sorted(range(q.ndim), key=lambda axis: -q.strides[axis])  # that of o in memory
+    strides = [element_strides(name, array) for name, array in inputs.items()]
     problem = make_problem(
         [array.shape for array in inputs.values()],
         [dtype_name(array) for array in inputs.values()],
         **described,
         lengths=None if keys is None else in_one_row("lengths", keys),
+        strides=[*strides, dense_strides(q.shape, order)],
+        window=(-1, -1) if window is None else check_window(window),
         causal=causal,
         scale=scale,
         lse=lse,
     )
     chosen = choose(problem, rung)
-    given = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
-    given["o"] = np.empty(q.shape, q.dtype)
+    given = dict(inputs)
+    made = np.empty([q.shape[axis] for axis in order], q.dtype)
+    given["o"] = made.transpose(np.argsort(order))
     if lse:
         given["lse"] = np.empty(q.shape[:3], np.float32)
     given |= {name: array for name, array in cache.items() if array is not None}
@@ -67,6 +75,21 @@ def checked(name: str, array: object) -> Array:
     if isinstance(array, np.ma.MaskedArray):
         raise Refused(f"{name} is a MaskedArray; allowed: an array without a mask")
     return array
+
+
+def element_strides(name: str, array: Array) -> tuple[int, ...]:
+    size = array.dtype.itemsize
+    if any(stride % size for stride in array.strides):
+        raise Refused(f"{name} has strides {array.strides} bytes; allowed: multiples of {size}")
+    return tuple(stride // size for stride in array.strides)
+
+
+def dense_strides(shape: tuple[int, ...], order: list[int]) -> list[int]:
+    """In elements, where the axes lie in memory in this order, the outermost first."""
+    strides = [1] * len(shape)
+    for inner, axis in zip(reversed(order), reversed(order[:-1]), strict=False):
+        strides[axis] = strides[inner] * shape[inner]
+    return strides
 
 
 def dtype_name(array: Array) -> str:

@@ -14,7 +14,7 @@ from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
 from flash_ladder._problem import Problem
 
-VERSION = 5
+VERSION = 6
 MESSAGE_BYTES = 4096
 
 
@@ -30,6 +30,7 @@ class CTensors(ctypes.Structure):
         ("lengths", c_void_p),
         ("page_table", c_void_p),
         ("kv_scales", c_void_p),
+        ("sinks", c_void_p),
     ]
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -13,9 +14,12 @@ from flash_ladder._errors import Refused
 Shape = tuple[int, ...]
 Described = tuple[Sequence[int], str]  # shape and dtype
 LONGEST_NAME = 80
-DTYPES = ("float16", "float32")
+DTYPES = ("float16", "bfloat16", "float32")
 E4M3 = ("float8_e4m3fn", "uint8")  # of k and v; uint8 holds its bits, for numpy has no such type
 MOST_DIM = 65536
+MOST_KEYS = 2**30  # of a window; more are all there can be
+ALIGNMENT = 16  # bytes: the kernels load 16 at a time, and tensor maps ask for it
+SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of an element; of others 1
 FEW_QUERIES = 16  # new queries that a rung against a cache takes at most
 # The least is a normal number of float32. Beyond the greatest even a dot product of 1 is a score
 # that float32 holds too coarsely for a softmax.
@@ -41,6 +45,14 @@ class Problem:
     pages: int = 0  # that are stored
     lengths: tuple[int, ...] | None = None  # keys of each batch entry; None: seq_kv
     cache: str | None = None  # type of k and v where they have scales
+    strides: tuple[int, ...] | None = None  # of q, k, v and o, 3 each; None: all are contiguous
+    window_left: int = -1  # keys before its own place that a query sees; -1: all
+    window_right: int = -1  # keys behind it; the mask has none
+    sinks: bool = False  # each query head has one
+
+    @property
+    def windowed(self) -> bool:
+        return self.window_left >= 0 or (self.window_right >= 0 and not self.causal)
 
 
 P = TypeVar("P", bound=Problem)
@@ -49,6 +61,7 @@ P = TypeVar("P", bound=Problem)
 def problem_of(given: Mapping[str, Any], kind: type[P]) -> P:
     """The problem that a row of a result file, or the library, names."""
     known = {each.name: given[each.name] for each in fields(kind) if each.name in given}
+    known = {name: tuple(each) if isinstance(each, list) else each for name, each in known.items()}
     absent = {"lse": False, "scale": given["head_dim"] ** -0.5, "kv_heads": given["heads"]}
     return kind(**absent | known)
 
@@ -60,18 +73,22 @@ def make_problem(
     lengths: Sequence[int] | None = None,
     page_table: Described | None = None,
     kv_scales: Described | None = None,
+    strides: Sequence[Sequence[int]] | None = None,
+    window: tuple[int, int] = (-1, -1),
+    sinks: Described | None = None,
     causal: bool,
     scale: float | None,
     lse: bool,
 ) -> Problem:
-    """The problem of q, k and v with these shapes and dtypes; Refused where they make none."""
+    """The problem of q, k and v with these shapes and dtypes; Refused where they make none. Strides
+    are those of q, k, v and o in elements; None: all are contiguous."""
     q, k, v = (tuple(int(extent) for extent in shape) for shape in shapes)
     check_shapes(q, k, v, paged=page_table is not None)
     e4m3 = dtypes[1] in E4M3
     if dtypes[1] != dtypes[2] or dtypes[0] not in DTYPES or not (e4m3 or dtypes[1] == dtypes[0]):
         raise Refused(
-            f"q, k and v have dtypes {', '.join(dtypes)}; allowed: all three {' or '.join(DTYPES)},"
-            f" or k and v {' or '.join(E4M3)} with kv_scales"
+            f"q, k and v have dtypes {', '.join(dtypes)}; allowed: all three"
+            f" {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, or k and v {' or '.join(E4M3)} with kv_scales"
         )
     if e4m3 != (kv_scales is not None):
         raise Refused(
@@ -86,13 +103,17 @@ def make_problem(
         check_array("kv_scales", kv_scales, (2, q[0], k[1]), "float32")
     if lengths is not None:
         check_array("lengths", ((len(lengths),), "int32"), (q[0],), "int32")
+    if sinks is not None:
+        check_array("sinks", sinks, (q[1],), "float32")
+    seq_kv, causal = page * width or k[2], check_flag("causal", causal)
+    causal, left, right = seen_of(causal, window, q[2], seq_kv)
     return Problem(
         batch=q[0],
         heads=q[1],
         seq_q=q[2],
-        seq_kv=page * width or k[2],
+        seq_kv=seq_kv,
         head_dim=q[3],
-        causal=check_flag("causal", causal),
+        causal=causal,
         dtype=dtypes[0],
         lse=check_flag("return_lse", lse),
         scale=check_scale(scale, q[3]),
@@ -101,7 +122,63 @@ def make_problem(
         pages=pages,
         lengths=None if lengths is None else tuple(lengths),
         cache="float8_e4m3" if e4m3 else None,
+        strides=None if strides is None else known_strides((q, k, v, q), dtypes, strides),
+        window_left=left,
+        window_right=right,
+        sinks=sinks is not None,
     )
+
+
+def check_window(window: Any) -> tuple[int, int]:
+    """Keys to the left and to the right that a query sees, -1 for all."""
+    try:
+        left, right = (-1 if each is None else operator.index(each) for each in window)
+    except (TypeError, ValueError):
+        left, right = -2, -2
+    if left < -1 or right < -1:
+        raise Refused(
+            f"window is {window!r}; allowed: (left, right), the keys before and behind its own that a"
+            " query sees, None or -1 for all"
+        )
+    return min(left, MOST_KEYS), min(right, MOST_KEYS)
+
+
+def seen_of(
+    causal: bool, window: tuple[int, int], seq_q: int, seq_kv: int
+) -> tuple[bool, int, int]:
+    """The mask and the window without what changes nothing: more rungs take that."""
+    left, right = window
+    causal = causal or right == 0
+    left = -1 if left >= seq_kv - 1 else left
+    return causal, left, -1 if causal or right >= seq_q - 1 else right
+
+
+def known_strides(
+    shapes: Sequence[Shape], dtypes: Sequence[str], strides: Sequence[Sequence[int]]
+) -> tuple[int, ...] | None:
+    """Those of batch, head and row of q, k, v and o; None where all are contiguous. Refused where
+    the kernels do not take them. In a dimension of extent 1 nothing uses them."""
+    made: list[int] = []
+    plain: list[int] = []
+    kinds = (*dtypes, dtypes[0])
+    for name, shape, kind, given in zip("qkvo", shapes, kinds, strides, strict=True):
+        steps = ALIGNMENT // SIZES.get(kind, 1)
+        contiguous = (shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1)
+        used = [
+            stride if extent > 1 else own
+            for stride, extent, own in zip(given, shape, contiguous, strict=True)
+        ]
+        plain += contiguous[:3]
+        made += used[:3]
+        if used == list(contiguous):
+            continue
+        if used[3] != 1 or any(each <= 0 or each % steps for each in used[:3]):
+            raise Refused(
+                f"{name} has strides {tuple(given)} for shape {shape}; allowed: the last one 1 and"
+                f" the others multiples of {steps} ({ALIGNMENT} bytes) above 0: rows are contiguous"
+                f" and aligned, and none are shared, as expanded ones are; pass a contiguous copy"
+            )
+    return None if made == plain else tuple(made)
 
 
 def check_shapes(q: Shape, k: Shape, v: Shape, *, paged: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,25 @@ from torch.compiler import is_compiling
 
 from flash_ladder import _best, _machine, _native
 from flash_ladder._errors import Refused
-from flash_ladder._problem import Problem, check_flag, check_rung, check_scale, make_problem
+from flash_ladder._problem import (
+    ALIGNMENT,
+    Problem,
+    check_flag,
+    check_rung,
+    check_scale,
+    check_window,
+    make_problem,
+)
 
 MOST = 2**31 - 1
-ALIGNMENT = 16  # bytes: the kernels load 16 at a time, and tensor maps ask for it
-CACHE = ("lengths", "page_table", "kv_scales")
-ARGUMENTS = "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale" + "".join(
-    f", Tensor? {name}=None" for name in CACHE
+OTHERS = ("lengths", "page_table", "kv_scales", "sinks")  # tensors that a call may have
+ARGUMENTS = (
+    "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale, Tensor? lengths=None,"
+    " Tensor? page_table=None, Tensor? kv_scales=None, Tensor? sinks=None, int window_left=-1,"
+    " int window_right=-1"
 )
-Cache = tuple[Tensor | None, Tensor | None, Tensor | None]  # in the order of CACHE
+DEFAULTS = (None, None, None, None, -1, -1)
+Others = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]  # in that order
 
 
 def attention(
@@ -44,18 +55,20 @@ def attention(
     lengths: Any = None,
     page_table: Tensor | None = None,
     kv_scales: Tensor | None = None,
+    window: Any = None,
+    sinks: Tensor | None = None,
 ) -> Any:
     # A call takes microseconds: what is right is told apart first, and what is wrong then named.
     if lengths is not None and not isinstance(lengths, Tensor):
         lengths = torch.from_numpy(_machine.converted("lengths", lengths, np.int32))
-    cache = (lengths, page_table, kv_scales)
-    plain = lengths is None and page_table is None and kv_scales is None
-    if not (plain and isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor)):
-        check_tensors(q, k, v, cache)
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        check_gradients(q, k, v)
-    if not is_compiling() and forward_ad._current_level >= 0:
-        check_tangents(q, k, v)
+    others = (lengths, page_table, kv_scales, sinks)
+    few = lengths is None and page_table is None and kv_scales is None and sinks is None
+    if not (few and isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor)):
+        check_tensors(q, k, v, others)
+    if torch.is_grad_enabled() and (
+        q.requires_grad or k.requires_grad or v.requires_grad or not few
+    ):
+        check_gradients(q, k, v, *others)
     if type(rung) is not str:
         rung = check_rung(rung)
     if type(causal) is not bool:
@@ -64,21 +77,28 @@ def attention(
         lse = check_flag("return_lse", lse)
     if scale is not None and type(scale) is not float:
         scale = check_scale(scale, 1)
-    if is_plain(q, k, v) and (plain or all(each is None or type(each) is Tensor for each in cache)):
-        o, rows = on_gpu(q, k, v, rung, causal, scale, *cache, lse)
+    sides = (-1, -1) if window is None else check_window(window)
+    if is_plain(q, k, v) and (few or all(each is None or type(each) is Tensor for each in others)):
+        o, rows = on_gpu(q, k, v, rung, causal, scale, *others, *sides, lse)
         return (o, rows) if lse else o
-    return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *cache)
+    return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *others, *sides)
 
 
-def check_tensors(q: Any, k: Any, v: Any, cache: tuple[Any, ...]) -> None:
-    for name, tensor in (("q", q), ("k", k), ("v", v), *zip(CACHE, cache, strict=True)):
-        if not isinstance(tensor, Tensor) and (name not in CACHE or tensor is not None):
+def check_tensors(q: Any, k: Any, v: Any, others: tuple[Any, ...]) -> None:
+    for name, tensor in (("q", q), ("k", k), ("v", v), *zip(OTHERS, others, strict=True)):
+        if not isinstance(tensor, Tensor) and (name not in OTHERS or tensor is not None):
             allowed = "a torch tensor or a numpy array" if name == "q" else "a torch tensor, as q"
             raise Refused(f"{name} is a {type(tensor).__name__}; allowed: {allowed}")
 
 
-def check_gradients(q: Tensor, k: Tensor, v: Tensor) -> None:
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
+def named(*tensors: Tensor | None) -> list[tuple[str, Tensor]]:
+    """Those that a call has, in the order of the operator's arguments."""
+    pairs = zip(("q", "k", "v", *OTHERS), tensors, strict=False)
+    return [(name, tensor) for name, tensor in pairs if tensor is not None]
+
+
+def check_gradients(*tensors: Tensor | None) -> None:
+    for name, tensor in named(*tensors):
         if tensor.requires_grad:
             raise Refused(
                 f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
@@ -86,9 +106,9 @@ def check_gradients(q: Tensor, k: Tensor, v: Tensor) -> None:
             )
 
 
-def check_tangents(q: Tensor, k: Tensor, v: Tensor) -> None:
+def check_tangents(*tensors: Tensor | None) -> None:
     """PyTorch would drop a tangent that the operator says nothing about, and answer without it."""
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
+    for name, tensor in named(*tensors):
         if forward_ad.unpack_dual(tensor).tangent is not None:
             raise Refused(
                 f"{name} has a tangent (torch.func.jvp, or a dual tensor), and"
@@ -106,6 +126,7 @@ def is_plain(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.is_cuda
         and not _C._len_torch_dispatch_stack()
         and peek_interpreter_stack() is None
+        and forward_ad._current_level < 0
     )
 
 
@@ -172,25 +193,22 @@ def plan_for(
     causal: bool,
     scale: float | None,
     lse: bool,
-    cache: tuple[Any, ...] = (None, None, None),
+    more: tuple[tuple[str, Any], ...] = (),
 ) -> Plan:
-    problem = problem_of(shapes, dtypes, cache, causal=causal, scale=scale, lse=lse)
+    problem = problem_of(shapes, dtypes, more, causal=causal, scale=scale, lse=lse)
     return _best.first_that_takes(problem, rung, lambda chosen: Plan(problem, chosen, device))
 
 
 def problem_of(
     shapes: tuple[torch.Size, ...],
     dtypes: tuple[torch.dtype, ...],
-    cache: tuple[Any, ...],
+    more: tuple[tuple[str, Any], ...],
     **options: Any,
 ) -> Problem:
-    names = [dtype_name(dtype) for dtype in dtypes]
-    lengths, *others = cache
-    table, scales = (each and (each[0], dtype_name(each[1])) for each in others)
-    options |= {"lengths": lengths, "page_table": table, "kv_scales": scales}
-    return make_problem(shapes, names, **options)
+    return make_problem(shapes, [dtype_name(dtype) for dtype in dtypes], **dict(more), **options)
 
 
+@functools.cache
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -199,15 +217,16 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def check_layout(name: str, tensor: Tensor, device: torch.device) -> None:
-    """Refuses what the kernels would read wrongly."""
+    """Refuses what the kernels would read wrongly. The strides of q, k and v belong to the
+    problem."""
     if tensor.device != device:
         raise Refused(f"{name} is on {tensor.device} and q on {device}; they must be the same")
-    if not tensor.is_contiguous():
+    if name in OTHERS and not tensor.is_contiguous():
         raise Refused(
             f"{name} has strides {tensor.stride()} for shape {tuple(tensor.shape)}; allowed:"
-            f" contiguous (batch, heads, seq, dim); pass {name}.contiguous()"
+            f" contiguous; pass {name}.contiguous()"
         )
-    if tensor.data_ptr() % ALIGNMENT:
+    if name != "sinks" and tensor.data_ptr() % ALIGNMENT:
         raise Refused(
             f"{name} starts at an address that is not a multiple of {ALIGNMENT} bytes, in the"
             f" middle of another tensor; pass {name}.clone()"
@@ -215,21 +234,29 @@ def check_layout(name: str, tensor: Tensor, device: torch.device) -> None:
 
 
 def outputs(q: Tensor, lse: bool) -> tuple[Tensor, Tensor | None]:
+    """O in q's order in memory, and the log-sum-exp."""
     return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32) if lse else None
 
 
-def check_layouts(q: Tensor, k: Tensor, v: Tensor, cache: Cache) -> None:
-    others = zip(CACHE[1:], cache[1:], strict=True)
-    for name, tensor in (("q", q), ("k", k), ("v", v), *others):
-        if tensor is not None:
-            check_layout(name, tensor, q.device)
+def check_layouts(q: Tensor, k: Tensor, v: Tensor, others: Others) -> None:
+    for name, tensor in named(q, k, v, None, *others[1:]):
+        check_layout(name, tensor, q.device)
 
 
-def described(cache: Cache) -> tuple[Any, ...]:
-    """The cache as a plan knows it: the lengths, and of the others shape and dtype."""
-    lengths, *others = cache
-    known = [None if each is None else (each.shape, each.dtype) for each in others]
-    return (None if lengths is None else host_lengths(lengths), *known)
+def described(
+    inputs: tuple[Tensor, ...], others: Others, window: tuple[int, int]
+) -> tuple[tuple[str, Any], ...]:
+    """What make_problem is told of a call besides shapes and dtypes; `inputs` are q, k, v and o."""
+    lengths, *arrays = others
+    more: list[tuple[str, Any]] = [("window", window)]
+    if lengths is not None:
+        more.append(("lengths", host_lengths(lengths)))
+    for name, each in zip(OTHERS[1:], arrays, strict=True):
+        if each is not None:
+            more.append((name, (each.shape, dtype_name(each.dtype))))
+    if not all(each.is_contiguous() for each in inputs):
+        more.append(("strides", tuple(each.stride() for each in inputs)))
+    return tuple(more)
 
 
 def host_lengths(lengths: Tensor) -> tuple[int, ...]:
@@ -261,34 +288,44 @@ def on_gpu(
     lengths: Tensor | None,
     page_table: Tensor | None,
     kv_scales: Tensor | None,
+    sinks: Tensor | None,
+    window_left: int,
+    window_right: int,
     lse: bool,
 ) -> tuple[Tensor, Tensor | None]:
     index = q.get_device()
     inputs = q.data_ptr(), k.data_ptr(), v.data_ptr()
-    cache = (lengths, page_table, kv_scales)
-    plain = lengths is None and page_table is None and kv_scales is None
-    if not (
-        plain
-        and index == k.get_device() == v.get_device()
+    others, window = (lengths, page_table, kv_scales, sinks), (window_left, window_right)
+    plain = (
+        lengths is None
+        and page_table is None
+        and kv_scales is None
+        and sinks is None
+        and window == (-1, -1)
         and q.is_contiguous()
         and k.is_contiguous()
         and v.is_contiguous()
+    )
+    if not (
+        plain
+        and index == k.get_device() == v.get_device()
         and (inputs[0] | inputs[1] | inputs[2]) % ALIGNMENT == 0
     ):
-        check_layouts(q, k, v, cache)
+        check_layouts(q, k, v, others)
     if _C._cuda_getDevice() != index:
         with torch.cuda.device(index):
-            return on_gpu(q, k, v, rung, causal, scale, *cache, lse)
+            return on_gpu(q, k, v, rung, causal, scale, *others, *window, lse)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
     if plain:
         plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse)
         o, rows = outputs(q, lse)
         plan.launch(*inputs, o.data_ptr(), None if rows is None else rows.data_ptr())
         return o, rows
-    plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse, described(cache))
     o, rows = outputs(q, lse)
+    more = described((q, k, v, o), others, window)
+    plan = plan_for(shapes, dtypes, index, rung, causal, scale, lse, more)
     # Dropped after the launch, as scratch memory is.
-    held = (lengths if lengths is None else on_device(lengths, q.device), page_table, kv_scales)
+    held = (lengths if lengths is None else on_device(lengths, q.device), *others[1:])
     addresses = (each if each is None else each.data_ptr() for each in (rows, *held))
     plan.launch(*inputs, o.data_ptr(), *addresses)
     return o, rows
@@ -311,41 +348,90 @@ def on_machine(
     lengths: Tensor | None,
     page_table: Tensor | None,
     kv_scales: Tensor | None,
+    sinks: Tensor | None,
+    window_left: int,
+    window_right: int,
     lse: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    cache = (lengths, page_table, kv_scales)
-    check_layouts(q, k, v, cache)
+    others = (lengths, page_table, kv_scales, sinks)
+    check_layouts(q, k, v, others)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    options = {"causal": causal, "scale": scale, "lse": lse}
-    problem = problem_of(shapes, dtypes, described(cache), **options)
-    chosen = _machine.choose(problem, rung)
     o, rows = outputs(q, lse)
+    more = described((q, k, v, o), others, (window_left, window_right))
+    problem = problem_of(shapes, dtypes, more, causal=causal, scale=scale, lse=lse)
+    chosen = _machine.choose(problem, rung)
     given = {"q": q, "k": k, "v": v, "o": o, "lse": rows}
-    given |= {"page_table": page_table, "kv_scales": kv_scales}
+    given |= dict(zip(OTHERS[1:], others[1:], strict=True))
     addresses = {name: each.data_ptr() for name, each in given.items() if each is not None}
     _machine.run(problem, chosen, addresses)
     return o, rows
 
 
 def padded(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments with those of the cache that the dispatcher leaves out: its defaults."""
-    return given + (None,) * (6 + len(CACHE) - len(given))
+    """The arguments with those that the dispatcher leaves out: defaults."""
+    return given + DEFAULTS[len(given) - 6 :]
+
+
+def without_derivative(name: str, *given: Any) -> Any:
+    """For tensors that PyTorch may differentiate by: refuses those that it would."""
+    q, k, v, _, _, _, *others = padded(given)
+    tensors = (q, k, v, *others[: len(OTHERS)])
+    if torch.is_grad_enabled():
+        check_gradients(*tensors)
+    if forward_ad._current_level >= 0:
+        check_tangents(*tensors)
+    with _C._AutoDispatchBelowAutograd():
+        return getattr(torch.ops.flash_ladder, name).default(*given)
+
+
+def mapped(name: str, info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:
+    """torch.vmap: one more dimension of the batch."""
+    others = padded(given)[6:]
+    if any(each is not None for each in (*others[:3], *in_dims[6:])):
+        raise Refused(
+            "torch.vmap over flash_ladder.attention with lengths, page_table or kv_scales, or over"
+            " sinks; allowed: over q, k and v without lengths, page_table and kv_scales"
+        )
+    size = info.batch_size
+
+    def folded(tensor: Tensor, dim: int | None) -> Tensor:
+        if dim is None:
+            return tensor.repeat(size, 1, 1, 1)
+        return tensor.movedim(dim, 0).flatten(0, 1)
+
+    inputs = (folded(*pair) for pair in zip(given[:3], in_dims[:3], strict=True))
+    result = getattr(torch.ops.flash_ladder, name).default(*inputs, *given[3:])
+    if isinstance(result, Tensor):
+        return result.unflatten(0, (size, -1)), 0
+    return tuple(each.unflatten(0, (size, -1)) for each in result), (0, 0)
 
 
 def define() -> torch.library.Library:
-    """Registers both operators for CUDA, for the CPU, and for tensors without data."""
+    """Registers both operators for CUDA, for the CPU, for tensors without data, and for PyTorch's
+    transforms."""
     library = torch.library.Library("flash_ladder", "DEF")
     # The compiler must not change the layout of what it passes.
     exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
     tags = (torch.Tag.pt2_compliant_tag, exact)
-    library.define(f"attention({ARGUMENTS}) -> Tensor", tags=tags)
-    library.define(f"attention_lse({ARGUMENTS}) -> (Tensor, Tensor)", tags=tags)
-    for key, run in (("CUDA", on_gpu), ("CPU", on_machine)):
-        library.impl("attention", lambda *given, run=run: run(*padded(given), False)[0], key)
-        library.impl("attention_lse", lambda *given, run=run: run(*padded(given), True), key)
-    register = torch.library.register_fake
-    register("flash_ladder::attention", lambda q, *_: outputs(q, False)[0], lib=library)
-    register("flash_ladder::attention_lse", lambda q, *_: outputs(q, True), lib=library)
+    returned: dict[str, tuple[str, Callable[..., Any]]] = {
+        "attention": ("Tensor", lambda pair: pair[0]),
+        "attention_lse": ("(Tensor, Tensor)", lambda pair: pair),
+    }
+    for name, (type_, of) in returned.items():
+        lse = name == "attention_lse"
+        library.define(f"{name}({ARGUMENTS}) -> {type_}", tags=tags)
+        for key, run in (("CUDA", on_gpu), ("CPU", on_machine)):
+            library.impl(
+                name, lambda *given, run=run, of=of, lse=lse: of(run(*padded(given), lse)), key
+            )
+        library.impl(name, functools.partial(without_derivative, name), "Autograd")
+        torch.library.register_fake(
+            f"flash_ladder::{name}", lambda q, *_, of=of, lse=lse: of(outputs(q, lse)), lib=library
+        )
+        if hasattr(torch.library, "register_vmap"):  # from 2.5 on; before, PyTorch loops
+            torch.library.register_vmap(
+                f"flash_ladder::{name}", functools.partial(mapped, name), lib=library
+            )
     return library
 
 

@@ -16,7 +16,7 @@ from flash_ladder._problem import DTYPES, Problem, problem_of
 
 API_VERSION = 4
 OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
-FLOAT16, FLOAT32 = DTYPES
+FLOAT16, BFLOAT16, FLOAT32 = DTYPES
 
 
 @dataclass(frozen=True)

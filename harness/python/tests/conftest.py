@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,14 +39,23 @@ class Case:
         )
 
     def expected(
-        self, causal: bool = False, scale: float | None = None
+        self,
+        causal: bool = False,
+        scale: float | None = None,
+        window: Sequence[int | None] = (None, None),
+        sinks: Sequence[float] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(O, LSE)"""
         q, k, v = (each.astype(np.float64) for each in (self.q, self.k, self.v))
         scores = (q @ k.swapaxes(2, 3)) * (scale or q.shape[3] ** -0.5)
-        if causal:
-            rows, keys = np.indices(scores.shape[2:])
-            scores[..., keys > rows + k.shape[2] - q.shape[2]] = -np.inf
+        rows, keys = np.indices(scores.shape[2:])
+        behind = keys - (rows + k.shape[2] - q.shape[2])  # the place of a row
+        left, right = (np.inf if each in (None, -1) else each for each in window)
+        scores[..., (behind < -left) | (behind > (0 if causal else right))] = -np.inf
+        if sinks is not None:  # a key of its own, whose value is 0
+            sink = np.broadcast_to(np.reshape(sinks, (1, -1, 1, 1)), (*scores.shape[:3], 1))
+            scores = np.concatenate([scores, sink], axis=3)
+            v = np.concatenate([v, np.zeros_like(v[:, :, :1])], axis=2)
         largest = np.maximum(scores.max(axis=3, keepdims=True), -1e300)
         weights = np.exp(scores - largest)
         total = weights.sum(axis=3, keepdims=True)

@@ -58,11 +58,48 @@ def test_scale_and_log_sum_exp(case: Any) -> None:
     assert abs(other - expected).max() > 0.1  # the scale is not ignored
 
 
-def test_strided_arrays_are_what_they_show(case: Any) -> None:
-    given = case((1, 2, 128, 128))
-    q = given.q.swapaxes(1, 2).copy().swapaxes(1, 2)
-    o = flash_ladder.attention(q, given.k, given.v, rung="06")
-    assert abs(o - given.expected()[0]).max() < HALF
+def test_views_are_read_where_they_lie(case: Any) -> None:
+    """As transformers have them: [batch, seq, heads, dim] transposed, and slices of one tensor."""
+    given = case((2, 3, 70, 64))
+    fused = np.stack([given.q, given.k, given.v], axis=2).transpose(0, 3, 2, 1, 4).copy()
+    q, k, v = (fused[:, :, at].swapaxes(1, 2) for at in range(3))
+    contiguous = flash_ladder.attention(given.q, given.k, given.v, rung="36")
+    for rung in ("36", "best"):
+        o = flash_ladder.attention(q, k, v, rung=rung)
+        assert (o == contiguous).all() if rung == "36" else abs(o - contiguous).max() < HALF
+        assert o.swapaxes(1, 2).flags.c_contiguous
+    assert abs(contiguous - given.expected()[0]).max() < HALF
+    with pytest.raises(flash_ladder.Refused, match="06_batched takes contiguous tensors only; 36,"):
+        flash_ladder.attention(q, k, v, rung="06")
+    one = [each[:1, :, :64] for each in (given.q, given.k, given.v)]
+    one = [each[:, :1] for each in one]  # contiguous, with the strides of what it was cut from
+    assert one[0].strides != one[0].copy().strides
+    flash_ladder.attention(*one, rung="09")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("window", [(5, 0), (7, 3), (-1, 9), (None, 0), (200, 200), [4, None]])
+def test_windows_and_sinks(case: Any, window: Any, causal: bool) -> None:
+    given = case((1, 2, 50, 64), 90)
+    sinks = [1.5, -2.0]
+    o, lse = flash_ladder.attention(
+        given.q, given.k, given.v, window=window, causal=causal, sinks=sinks, return_lse=True
+    )
+    expected, expected_lse = given.expected(causal, window=window, sinks=sinks)
+    assert abs(o - expected).max() < HALF and abs(lse - expected_lse).max() < 1e-3
+    o = flash_ladder.attention(given.q, given.k, given.v, window=window, causal=causal)
+    assert abs(o - given.expected(causal, window=window)[0]).max() < HALF
+
+
+def test_a_window_of_all_keys_is_none(case: Any) -> None:
+    """So that every rung takes it; so does a window without keys behind, which is the mask."""
+    given = case((1, 1, 64, 128), 96)
+    for window, causal in (((95, 63), False), ((None, None), False), ((-1, 0), True)):
+        o = flash_ladder.attention(given.q, given.k, given.v, rung="09", window=window)
+        same = flash_ladder.attention(given.q, given.k, given.v, rung="09", causal=causal)
+        assert (o == same).all()
+    with pytest.raises(flash_ladder.Refused, match="09_ragged computes no window; 37"):
+        flash_ladder.attention(given.q, given.k, given.v, rung="09", window=(94, 63))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +124,21 @@ def test_strided_arrays_are_what_they_show(case: Any) -> None:
         ({"scale": np.ones(2)}, r"scale is array\(.*; allowed: a finite number above 0"),
         ({"causal": "no"}, "causal is 'no'; allowed: True or False"),
         ({"causal": None}, "causal is None; allowed: True or False"),
+        ({"window": 3}, r"window is 3; allowed: \(left, right\), the keys"),
+        ({"window": (1, -2)}, r"window is \(1, -2\); allowed"),
+        ({"window": (1, 2.5)}, r"window is \(1, 2.5\); allowed"),
+        ({"sinks": [1.0]}, r"sinks has shape \(1,\); allowed: \(2,\)"),
+        ({"sinks": "x"}, "sinks is 'x'; allowed: an array of float32"),
+        (
+            {"k": np.broadcast_to(np.float16(1), (1, 2, 64, 128))},
+            r"k has strides \(0, 0, 0, 0\) for .* \(16 bytes\) above 0: .* pass a contiguous copy",
+        ),
+        (
+            {"k": np.zeros((1, 2, 128, 64), np.float16).swapaxes(2, 3)},
+            "k has strides .* last one 1",
+        ),
+        ({"k": np.zeros((1, 2, 64, 132), np.float16)[..., :128]}, "k has strides .* of 8 "),
+        ({"v": np.zeros((1, 2, 64, 128), np.float16)[:, ::-1]}, "v has strides .* above 0"),
         ({"causal": np.ones(2)}, r"causal is array\(.*; allowed: True or False"),
         ({"rung": None}, "rung is None; allowed: the number or name of a rung"),
         ({"rung": "09\0"}, r"rung is '09.x00'; allowed: the number or name of a rung"),

@@ -199,8 +199,14 @@ def test_pages_that_are_no_power_of_two() -> None:
 
 
 def test_nothing_is_taken_that_is_not_there() -> None:
-    """Refused from the shapes alone: these arrays are views of one number."""
-    q, k = (np.broadcast_to(np.float16(1), (1024, 64, n, 128)) for n in (1, 1 << 20))
+    """Refused from the shapes alone: these arrays say that they are larger than their memory."""
+    one = np.zeros(8, np.float16)
+    q, k = (
+        np.lib.stride_tricks.as_strided(
+            one, (1024, 64, n, 128), (64 * n * 256, n * 256, 256, 2), writeable=False
+        )
+        for n in (1, 1 << 20)
+    )
     with pytest.raises(
         flash_ladder.EnvironmentFailure, match=r"needs 70368\d+ bytes of host memory"
     ):

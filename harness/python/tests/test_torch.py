@@ -33,14 +33,39 @@ def test_cpu_tensors_run_on_the_machine() -> None:
     ("change", "message"),
     [
         (lambda q, k, v: (q.requires_grad_(), k, v), "q requires a gradient, .* none yet; call it"),
-        (lambda q, k, v: (q, k.transpose(1, 2), v), "k has strides .* pass k.contiguous()"),
-        (lambda q, k, v: (q.bfloat16(), k.bfloat16(), v.bfloat16()), "dtypes bfloat16, .*allowed"),
+        (lambda q, k, v: (q, k[:, :1].expand_as(k), v), "k has strides .*, 0, .* above 0"),
+        (lambda q, k, v: (q.mT.contiguous().mT, k, v), "q has strides .* the last one 1 and"),
+        (lambda q, k, v: (q.bfloat16(), k.bfloat16(), v), "dtypes bfloat16, .*allowed: all three"),
         (lambda q, k, v: (q, k, shifted(v)), "v starts at an address .* 16 bytes, .*v.clone()"),
     ],
 )
 def test_what_is_refused(change: Any, message: str) -> None:
     with pytest.raises(flash_ladder.Refused, match=message):
         flash_ladder.attention(*change(*inputs()))
+
+
+def fused(dtype: Any = None) -> Any:
+    """q, k and v as views of one tensor [batch, seq, 3, heads, dim]."""
+    torch.manual_seed(2)
+    made = torch.randn(2, 70, 3, 4, 64).to(dtype or torch.bfloat16)
+    return [each.transpose(1, 2) for each in made.unbind(2)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_views_windows_and_sinks(dtype: Any) -> None:
+    q, k, v = fused(dtype)
+    sinks = torch.tensor([1.0, -2.0, 0.5, 3.0])
+    options = {"window": (9, 4), "sinks": sinks, "rung": "38"}
+    o = flash_ladder.attention(q, k, v, **options)
+    assert o.dtype == dtype and o.transpose(1, 2).is_contiguous()
+    same = flash_ladder.attention(*(each.contiguous() for each in (q, k, v)), **options)
+    assert same.is_contiguous() and torch.equal(o, same)
+    behind = torch.arange(70) - torch.arange(70)[:, None]
+    scores = (q.float() @ k.float().mT / 8).masked_fill((behind < -9) | (behind > 4), -torch.inf)
+    scores = torch.cat([scores, sinks.view(1, 4, 1, 1).expand(2, 4, 70, 1)], dim=3)
+    expected = torch.softmax(scores, dim=3)[..., :-1] @ v.float()
+    tolerance = 2e-3 if dtype == torch.float16 else 16e-3  # 3 bits of fraction less
+    assert (o - expected).abs().max() < tolerance
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -90,6 +115,11 @@ def test_a_cache_of_cpu_tensors() -> None:
         ({"causal": "no"}, "causal is 'no'; allowed: True or False"),
         ({"scale": "1"}, "scale is '1'; allowed: a finite number"),
         ({"rung": None}, "rung is None; allowed: the number or name"),
+        ({"sinks": [0.0, 1.0]}, "sinks is a list; allowed: a torch tensor, as q"),
+        ({"sinks": torch.zeros(2).half()}, "sinks has dtype float16; allowed: float32"),
+        ({"sinks": torch.zeros(4)[::2]}, r"sinks has strides \(2,\) .* pass sinks.contiguous()"),
+        ({"sinks": torch.zeros(2, requires_grad=True)}, "sinks requires a gradient"),
+        ({"window": 4}, "window is 4; allowed"),
         ({"k": [1.0]}, "k is a list; allowed: a torch tensor, as q"),
         ({"v": None}, "v is a NoneType; allowed: a torch tensor, as q"),
     ],
@@ -139,10 +169,66 @@ def test_forward_mode_differentiation_is_refused() -> None:
         )
 
 
+def jvp(call: Any, x: Any) -> Any:
+    return torch.func.jvp(call, (x,), (torch.ones_like(x),))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        jvp,
+        lambda call, x: torch.func.vmap(lambda each: jvp(call, each))(x[None]),
+        lambda call, x: jvp(torch.func.vmap(call), x[None]),
+        lambda call, x: torch.compile(lambda x: jvp(call, x), backend="aot_eager")(x),
+        lambda call, x: torch.func.jacfwd(call)(x),
+        lambda call, x: torch.func.grad(lambda x: call(x).sum())(x),
+    ],
+    ids=["jvp", "vmap of jvp", "jvp of vmap", "compiled jvp", "jacfwd", "grad"],
+)
+@pytest.mark.parametrize("through", ["attention", "operator"])
+def test_no_transform_differentiates_it(through: str, around: Any) -> None:
+    q, k, v = inputs((1, 1, 64, 64))
+
+    def call(x: Any) -> Any:
+        if through == "attention":
+            return flash_ladder.attention(q, x, v)
+        return torch.ops.flash_ladder.attention(q, x, v, "best", False, None)
+
+    assert loaded()
+    with pytest.raises(Exception, match=r"k (has a tangent|requires a gradient)"):
+        around(call, k)
+
+
+def test_vmap_is_one_launch_of_a_larger_batch() -> None:
+    q, k, v = (each.unflatten(0, (2, 1)) for each in fused(torch.float16))
+    sinks = torch.tensor([1.0, -2.0, 0.5, 3.0])
+
+    def call(q: Any, k: Any, v: Any) -> Any:
+        return flash_ladder.attention(q, k, v, causal=True, sinks=sinks, return_lse=True)
+
+    from flash_ladder import _torch
+
+    runs = []
+    with pytest.MonkeyPatch.context() as patch:
+        run = _torch._machine.run
+        patch.setattr(_torch._machine, "run", lambda *words: runs.append(words) or run(*words))
+        mapped = torch.vmap(call, in_dims=(0, None, 0))(q, k[0], v)
+    assert len(runs) == 1
+    for at in range(2):
+        for one, other in zip(mapped, call(q[at], k[0], v[at]), strict=True):
+            assert torch.equal(one[at], other)
+    with pytest.raises(flash_ladder.Refused, match=r"torch.vmap over .* allowed: over q, k and v"):
+        torch.vmap(lambda s: flash_ladder.attention(q[0], k[0], v[0], sinks=s))(torch.zeros(2, 4))
+
+
 @pytest.mark.parametrize("name", ["attention", "attention_lse"])
 def test_opcheck(name: str) -> None:
     operator = getattr(torch.ops.flash_ladder, name).default if loaded() else None
     torch.library.opcheck(operator, (*inputs(), "best", True, 0.2))
+    sinks = torch.zeros(4)
+    torch.library.opcheck(
+        operator, (*fused(), "best", False, None), {"sinks": sinks, "window_left": 5}
+    )
 
 
 def loaded() -> bool:
@@ -165,6 +251,18 @@ def test_compile_keeps_one_graph(dynamic: bool) -> None:
             assert torch.equal(one, other)
 
 
+def test_views_are_compiled_as_they_are() -> None:
+    sinks = torch.tensor([1.0, -2.0, 0.5, 3.0])
+
+    def layer(q: Any, k: Any, v: Any) -> Any:
+        return flash_ladder.attention(q * 2, k, v, causal=True, window=(7, 0), sinks=sinks) + 1
+
+    torch.compiler.reset()
+    given = fused()
+    o = torch.compile(layer, fullgraph=True, backend="aot_eager")(*given)
+    assert torch.equal(o, layer(*given)) and o.stride() == layer(*given).stride()
+
+
 def test_fake_tensors_have_shapes() -> None:
     from torch._subclasses import FakeTensorMode
 
@@ -172,8 +270,11 @@ def test_fake_tensors_have_shapes() -> None:
         q = torch.empty(2, 3, 64, 128, device="cuda", dtype=torch.float16)
         k = torch.empty(2, 3, 99, 128, device="cuda", dtype=torch.float16)
         o, lse = flash_ladder.attention(q, k, k, return_lse=True)
+        view = torch.empty(2, 64, 3, 128, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+        of_view = flash_ladder.attention(view, view, view, window=(3, 0))
     assert (o.shape, o.dtype, o.device.type) == (q.shape, torch.float16, "cuda")
     assert (lse.shape, lse.dtype) == (q.shape[:3], torch.float32)
+    assert (of_view.shape, of_view.stride()) == (view.shape, view.stride())
 
 
 def test_a_transformer_with_its_attention_swapped() -> None:
