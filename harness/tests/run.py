@@ -16,7 +16,7 @@ from typing import Any
 
 SKIPPED = 77
 HARNESS = Path(__file__).resolve().parents[1]
-NEED_TORCH = ("test_gpu.py", "test_torch.py")
+NEED_TORCH = ("test_gpu.py", "test_torch.py", "test_transformers.py")
 
 
 class Outcomes:

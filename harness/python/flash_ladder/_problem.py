@@ -88,7 +88,8 @@ def make_problem(
     if dtypes[1] != dtypes[2] or dtypes[0] not in DTYPES or not (e4m3 or dtypes[1] == dtypes[0]):
         raise Refused(
             f"q, k and v have dtypes {', '.join(dtypes)}; allowed: all three"
-            f" {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, or k and v {' or '.join(E4M3)} with kv_scales"
+            f" {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, or k and v {' or '.join(E4M3)} with"
+            " kv_scales"
         )
     if e4m3 != (kv_scales is not None):
         raise Refused(
@@ -137,8 +138,8 @@ def check_window(window: Any) -> tuple[int, int]:
         left, right = -2, -2
     if left < -1 or right < -1:
         raise Refused(
-            f"window is {window!r}; allowed: (left, right), the keys before and behind its own that a"
-            " query sees, None or -1 for all"
+            f"window is {window!r}; allowed: (left, right), the keys before and behind its own that"
+            " a query sees, None or -1 for all"
         )
     return min(left, MOST_KEYS), min(right, MOST_KEYS)
 
