@@ -12,11 +12,12 @@ to launch a peer on given pointers. Runs under the python3 that has PyTorch.
   --library FILE      libfa.so (default: in the build folder)
   --then              what follows is another bench, in the same process
 
-Peers in float16: fa2 and cudnn (backends of PyTorch's scaled_dot_product_attention), triton (its
-fused-attention tutorial kernel, where it can be imported), fa3 (FlashAttention-3, from its own
-package or from xformers 0.0.34; against a cache with the split count that is fastest), flashinfer
-(new queries against a cache only; whichever of its kernels is fastest, planned before it is timed).
-In float32: torch_efficient (the memory-efficient backend). In both: torch_standard (matrix product,
+Peers in float16 and bfloat16, on contiguous tensors and on views: fa2 and cudnn (backends of
+PyTorch's scaled_dot_product_attention) and fa3 (FlashAttention-3, from its own package or from
+xformers 0.0.34; also with windows; against a cache with the split count that is fastest). In
+float16: triton (its fused-attention tutorial kernel, where it can be imported) and flashinfer (new
+queries against a cache only; whichever of its kernels is fastest, planned before it is timed). In
+float32: torch_efficient (the memory-efficient backend). In all: torch_standard (matrix product,
 softmax, matrix product) and the ceilings, cublas (a matrix product) and copy (device memory to
 device memory). A peer that is not installed gives rows that say so. Spaced launches find the L2
 flushed, those of the peers as well as ours, so that a cache of any size is read from memory.
@@ -39,6 +40,7 @@ from typing import Any
 try:
     from flash_ladder._errors import Refused
     from flash_ladder.peers import (
+        BFLOAT16,
         ERROR,
         FLOAT16,
         FLOAT32,
@@ -98,6 +100,8 @@ class Peer:
     arrange: Callable[[PeerProblem, Any], Any] = lambda problem, result: result
     matmul: tuple[int, int, int] = (0, 0, 0)
     copy_bytes: int = 0
+    takes_views: bool = False
+    takes_windows: bool = False
 
     @property
     def is_ceiling(self) -> bool:
@@ -105,9 +109,16 @@ class Peer:
         return any(self.matmul) or self.copy_bytes > 0
 
 
-def require_plain_cache(problem: PeerProblem) -> None:
+def require_nothing_more(peer: Peer, problem: PeerProblem) -> None:
+    """Refuses what no peer takes, and what this one does not."""
     if problem.page > 0 or problem.lengths:
         raise Unsupported("timed without pages and without lengths only")
+    if problem.sinks:
+        raise Unsupported("timed without sinks only")
+    if problem.windowed and not peer.takes_windows:
+        raise Unsupported("timed without windows only")
+    if problem.strides and not peer.takes_views:
+        raise Unsupported("timed on contiguous tensors only")
 
 
 def require_all_heads(problem: PeerProblem) -> None:
@@ -116,6 +127,11 @@ def require_all_heads(problem: PeerProblem) -> None:
 
 
 def require_half(problem: PeerProblem) -> None:
+    if problem.dtype not in (FLOAT16, BFLOAT16):
+        raise Unsupported("timed in float16 and bfloat16 only")
+
+
+def require_float16(problem: PeerProblem) -> None:
     if problem.dtype != FLOAT16:
         raise Unsupported("timed in float16 only")
 
@@ -174,7 +190,7 @@ def sdpa_peer(
                     raise
                 raise Unsupported(f"PyTorch's {backend_name} does not take it") from error
 
-    return Peer(id, version, check=check, forward=forward)
+    return Peer(id, version, check=check, forward=forward, takes_views=True)
 
 
 def fa2_peer(torch: Any) -> Peer:
@@ -226,7 +242,7 @@ def standard_peer(torch: Any) -> Peer:
 
 
 def torch_dtype(torch: Any, problem: PeerProblem) -> Any:
-    return torch.float16 if problem.dtype == FLOAT16 else torch.float32
+    return getattr(torch, problem.dtype)
 
 
 MATMUL_SIZE = 8192
@@ -311,7 +327,8 @@ def triton_peer(torch: Any) -> Peer:
             return attention(tensors.q, tensors.k, tensors.v, problem.causal, problem.scale)
 
     def check(problem: PeerProblem) -> None:
-        require_half_square_causal(problem)
+        require_float16(problem)
+        require_square_causal(problem)
         require_all_heads(problem)
         if problem.seq_q != problem.seq_kv:
             raise Unsupported("the tutorial kernel takes seq_q == seq_kv only")
@@ -349,12 +366,15 @@ def fa3_peer(torch: Any) -> Peer:
     def run(problem: PeerProblem, tensors: Tensors, num_splits: int) -> Any:
         q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
         options = {"softmax_scale": problem.scale, "is_causal": problem.causal}
+        if problem.windowed:
+            options["window_size_left"] = problem.window_left
+            options["window_size_right"] = 0 if problem.causal else problem.window_right
         with torch.no_grad():
             out, *_ = attention(q, k, v, num_splits=num_splits, **options)
         return out.transpose(1, 2)
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
-        key = (problem.q_shape, problem.kv_shape, problem.causal)
+        key = (problem.q_shape, problem.kv_shape, problem.causal, problem.window_left)
         if problem.seq_q > FEW_QUERIES:
             splits[key] = 1
         elif key not in splits:  # the first launch, which is not timed
@@ -362,7 +382,8 @@ def fa3_peer(torch: Any) -> Peer:
             splits[key] = min(FA3_SPLITS, key=lambda n: seconds[n])
         return run(problem, tensors, splits[key])
 
-    return Peer("fa3", version, check=require_half, forward=forward)
+    options = {"takes_views": True, "takes_windows": True}
+    return Peer("fa3", version, check=require_half, forward=forward, **options)
 
 
 FEW_QUERIES = 16  # up to here a problem is one of new queries against a cache
@@ -378,7 +399,7 @@ def flashinfer_peer(torch: Any) -> Peer:
 
     def check(problem: PeerProblem) -> None:
         chosen.clear()
-        require_half(problem)
+        require_float16(problem)
         if problem.seq_q > FEW_QUERIES:
             raise Unsupported(f"timed with at most {FEW_QUERIES} queries only")
         if problem.causal and problem.seq_q > problem.seq_kv:
@@ -539,15 +560,22 @@ def make_peer(torch: Any, id: str) -> Peer:
 # --- launching a peer on the benchmark's memory ---------------------------------------------------
 
 
-class DeviceArray:
-    """A raw device pointer in the form that torch.as_tensor takes without a copy."""
+TYPES = {FLOAT16: "<f2", BFLOAT16: "<i2", FLOAT32: "<f4"}  # the interface knows no bfloat16
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: str) -> None:
+
+class DeviceArray:
+    """A raw device pointer in the form that torch.as_tensor takes without a copy; strides are in
+    elements."""
+
+    def __init__(
+        self, address: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] | None
+    ) -> None:
+        typestr = TYPES[dtype]
         self.__cuda_array_interface__ = {
             "data": (address, False),
             "shape": shape,
-            "strides": None,
-            "typestr": "<f2" if dtype == FLOAT16 else "<f4",
+            "strides": strides and tuple(stride * int(typestr[2]) for stride in strides),
+            "typestr": typestr,
             "version": 3,
             "stream": None,  # order is kept by launching on the benchmark's own stream
         }
@@ -562,18 +590,21 @@ class Launcher:
     inputs: dict[tuple[Any, ...], Tensors] = field(default_factory=dict)
     device_bytes: ctypes.c_int64 = field(default_factory=lambda: ctypes.c_int64(-1))
 
-    def tensor(self, address: int, shape: tuple[int, ...], problem: PeerProblem) -> Any:
-        array = DeviceArray(address, shape, problem.dtype)
-        return self.torch.as_tensor(array, device=f"cuda:{problem.device}")
+    def tensor(self, address: int, name: str, problem: PeerProblem) -> Any:
+        """q, k, v or o."""
+        shape = problem.kv_shape if name in "kv" else problem.q_shape
+        array = DeviceArray(address, shape, problem.dtype, problem.strides_of(name))
+        tensor = self.torch.as_tensor(array, device=f"cuda:{problem.device}")
+        return tensor.view(self.torch.bfloat16) if problem.dtype == BFLOAT16 else tensor
 
     def tensors(self, problem: PeerProblem, q: int, k: int, v: int) -> Tensors:
         """The inputs; kept for each copy of the cache, so that timing calls are cheap."""
-        key = (q, k, v, problem.q_shape, problem.kv_shape, problem.dtype, problem.device)
+        key = (q, k, v, problem)
         if key not in self.inputs:
             self.inputs[key] = Tensors(
-                self.tensor(q, problem.q_shape, problem),
-                self.tensor(k, problem.kv_shape, problem),
-                self.tensor(v, problem.kv_shape, problem),
+                self.tensor(q, "q", problem),
+                self.tensor(k, "k", problem),
+                self.tensor(v, "v", problem),
             )
         return self.inputs[key]
 
@@ -584,7 +615,7 @@ class Launcher:
         try:
             if not self.peer.is_ceiling:
                 self.peer.check(problem)
-                require_plain_cache(problem)
+                require_nothing_more(self.peer, problem)
         finally:
             self.torch.cuda.empty_cache()
 
@@ -601,7 +632,7 @@ class Launcher:
                 self.peer.forward(problem, inputs)
                 return
             result = self.watched(problem, inputs)
-            out = self.tensor(o, problem.q_shape, problem)
+            out = self.tensor(o, "o", problem)
             out.copy_(self.peer.arrange(problem, result))
 
     def watched(self, problem: PeerProblem, inputs: Tensors) -> Any:

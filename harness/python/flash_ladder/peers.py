@@ -33,6 +33,13 @@ class PeerProblem(Problem):
     def kv_shape(self) -> tuple[int, int, int, int]:
         return (self.batch, self.kv_heads, self.seq_kv, self.head_dim)
 
+    def strides_of(self, name: str) -> tuple[int, int, int, int] | None:
+        """Those of q, k, v or o in elements; None: it is contiguous."""
+        if self.strides is None:
+            return None
+        batch, head, row = self.strides[3 * "qkvo".index(name) :][:3]
+        return (batch, head, row, 1)
+
 
 @functools.lru_cache
 def peer_problem(text: bytes) -> PeerProblem:

@@ -36,6 +36,11 @@ class FakeTensor:
     def __init__(self, array: peers.DeviceArray) -> None:
         self.interface = array.__cuda_array_interface__
         self.copied: Any = None
+        self.dtype: Any = None
+
+    def view(self, dtype: Any) -> FakeTensor:
+        self.dtype = dtype
+        return self
 
     def copy_(self, other: Any) -> None:
         self.copied = other
@@ -45,6 +50,7 @@ class FakeTorch:
     """What Launcher uses of torch."""
 
     def __init__(self) -> None:
+        self.bfloat16 = "bfloat16"
         self.made: list[FakeTensor] = []
         self.streams: list[int] = []
         self.cuda = mock.Mock()
@@ -116,6 +122,20 @@ class LaunchTest(unittest.TestCase):
         )
         self.assertEqual((k["data"], k["shape"]), ((0x2000, False), (2, 3, 128, 32)))
         self.assertEqual(calls.torch.streams, [0x99])
+
+    def test_views_and_bfloat16_are_the_benchmark_s_memory_too(self) -> None:
+        seen = []
+        peer = peers.Peer("x", forward=lambda shape, tensors: seen.append(tensors))
+        calls = Callbacks(peer)
+        # As row_major_strides of kernels/problem.cpp has them: batch, head, row of q, k, v and o.
+        q, kv = [64 * 3 * 32, 32, 3 * 32], [128 * 3 * 32, 32, 3 * 32]
+        given = problem(dtype=peers.BFLOAT16, strides=[*q, *kv, *kv, *q])
+        self.assertEqual(calls.launch(given, 0x4000), peers.OK)
+        for tensor, strides in zip(calls.torch.made, (q, kv, kv, q), strict=True):
+            in_bytes = tuple(2 * each for each in (*strides, 1))
+            self.assertEqual(tensor.interface["strides"], in_bytes)
+            self.assertEqual((tensor.interface["typestr"], tensor.dtype), ("<i2", "bfloat16"))
+        self.assertIs(seen[0].v, calls.torch.made[2])
 
     def test_inputs_are_wrapped_once_and_the_result_copied_only_when_asked(self) -> None:
         calls = Callbacks(peers.Peer("x", forward=lambda shape, tensors: "result"))
@@ -201,9 +221,27 @@ class LaunchTest(unittest.TestCase):
         calls = Callbacks(peers.Peer("x", check=peers.require_half_square_causal))
         self.assertEqual(calls.supports(problem()), peers.OK)
         self.assertEqual(calls.supports(problem(dtype=peers.FLOAT32)), peers.UNSUPPORTED)
-        self.assertEqual(calls.message, "timed in float16 only")
+        self.assertEqual(calls.message, "timed in float16 and bfloat16 only")
+        self.assertEqual(calls.supports(problem(dtype=peers.BFLOAT16)), peers.OK)
         self.assertEqual(calls.supports(problem(causal=True)), peers.UNSUPPORTED)
         self.assertEqual(calls.supports(problem(causal=True, seq_kv=64)), peers.OK)
+
+
+    def test_what_a_peer_takes_more(self) -> None:
+        plain = Callbacks(peers.Peer("x"))
+        more = Callbacks(peers.Peer("y", takes_views=True, takes_windows=True))
+        views = {"strides": [64 * 96, 32, 96, *[128 * 96, 32, 96] * 2, 64 * 96, 32, 96]}
+        for changes, text in (
+            (views, "timed on contiguous tensors only"),
+            ({"window_left": 5}, "timed without windows only"),
+            ({"window_right": 5}, "timed without windows only"),
+        ):
+            self.assertEqual(plain.supports(problem(**changes)), peers.UNSUPPORTED)
+            self.assertEqual(plain.message, text)
+            self.assertEqual(more.supports(problem(**changes)), peers.OK)
+        self.assertEqual(plain.supports(problem(window_right=5, causal=True)), peers.OK)
+        self.assertEqual(more.supports(problem(sinks=True)), peers.UNSUPPORTED)
+        self.assertEqual(more.message, "timed without sinks only")
 
 
 class Array:
@@ -495,7 +533,19 @@ class AvailabilityTest(unittest.TestCase):
         self.assertIs(out, tensors.out.transpose(1, 2))
         (q, _, _), options = torch.ops.flash_attn_3.fwd.call_args
         self.assertIs(q, tensors.q.transpose(1, 2))
-        self.assertEqual(options, {"softmax_scale": 0.25, "is_causal": True, "num_splits": 1})
+        plain = {"softmax_scale": 0.25, "is_causal": True, "num_splits": 1}
+        self.assertEqual(options, plain)
+        for shape, window in (
+            (problem(causal=True, window_left=9, window_right=4), (9, 0)),
+            (problem(window_left=9, window_right=4), (9, 4)),
+            (problem(window_right=4), (-1, 4)),
+        ):
+            peer.check(shape)
+            peer.forward(shape, tensors)
+            options = torch.ops.flash_attn_3.fwd.call_args.kwargs
+            sides = (options["window_size_left"], options["window_size_right"])
+            self.assertEqual(sides, window)
+            self.assertEqual(options["is_causal"], shape.causal)
 
     def test_versions(self) -> None:
         self.assertEqual(peers.dotted_cudnn_version(91900), "9.19.0")
