@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from flash_ladder import _best, _native, _paths
+from flash_ladder import _best, _machine, _native, _paths
 from flash_ladder._errors import Refused
 from flash_ladder._problem import Problem
 
@@ -122,6 +123,44 @@ def test_few_queries_take_a_rung_for_a_cache(changes: dict[str, Any], e4m3: bool
     first = next(_best.candidates(Problem(**shape | plain | changes)))
     reads_e4m3 = e4m3 and "seq_q" not in changes
     assert first == "51" if reads_e4m3 else "40" <= first <= "52"
+
+
+def test_bfloat16_has_the_order_of_float16_until_it_has_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ladder.json"
+    rows = [*ROWS, row("37", 1.0, 512), row("36", 2.0, 512)]
+    for each in rows[-2:]:
+        each["problem"] |= {"dtype": "bfloat16"}
+    monkeypatch.setattr(_paths, "measurements", lambda: [file])
+    for kept, first in ((ROWS, ["29", "06"]), (rows, ["37", "36", "29", "06"])):
+        file.write_text(json.dumps({"policy": {"l2_back_to_back": "as it was"}, "rows": kept}))
+        _best.measured.cache_clear()
+        assert list(_best.candidates(problem(9000, "bfloat16")))[: len(first)] == first
+        assert next(_best.candidates(problem(9000))) == "29"
+    _best.measured.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("changes", "takes"),
+    [
+        ({}, set()),
+        ({"dtype": "bfloat16"}, {"36", "37", "38"}),
+        ({"strides": (64, 64, 128) * 4}, {"36", "37", "38"}),
+        ({"window_left": 100}, {"37", "38"}),
+        ({"window_right": 100}, {"37", "38"}),
+        ({"sinks": True}, {"38"}),
+    ],
+)
+def test_the_first_that_takes_bfloat16_views_windows_and_sinks(
+    changes: dict[str, Any], takes: set[str]
+) -> None:
+    given = replace(problem(8192), batch=1, heads=1, kv_heads=1, head_dim=64, **changes)
+    found = _machine.choose(given, "best")
+    assert found in takes or not takes
+    like = _best.kind_of(given)
+    plain = _best.kind_of(replace(problem(8192), batch=1, heads=1, kv_heads=1, head_dim=64))
+    assert (like == plain) == (not takes)
 
 
 def test_many_queries_take_none() -> None:

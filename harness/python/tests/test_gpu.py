@@ -199,6 +199,36 @@ class CacheTest(unittest.TestCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+class ViewTest(unittest.TestCase):
+    """q, k and v as slices of one tensor [batch, seq, 3, heads, dim], which is how models have
+    them."""
+
+    def test_bfloat16_windows_and_sinks(self) -> None:
+        torch.manual_seed(2)
+        behind = torch.arange(500, device="cuda") - torch.arange(500, device="cuda")[:, None]
+        sinks = torch.randn(6, device="cuda")
+        for dtype, dim, window in itertools.product(
+            (torch.bfloat16, torch.float16), (64, 128), ((-1, -1), (100, 30), (100, 0))
+        ):
+            fused = torch.randn(2, 500, 3, 6, dim, device="cuda", dtype=dtype)
+            given = [each.transpose(1, 2) for each in fused.unbind(2)]
+            left, right = (each if each >= 0 else 500 for each in window)
+            for some in (sinks, None):
+                with self.subTest(dtype=dtype, dim=dim, window=window, sinks=some is not None):
+                    o = flash_ladder.attention(*given, window=window, sinks=some)
+                    self.assertTrue(o.transpose(1, 2).is_contiguous())
+                    q, k, v = (each.double() for each in given)
+                    scores = q @ k.mT * dim**-0.5
+                    scores.masked_fill_((behind < -left) | (behind > right), -torch.inf)
+                    none = torch.full_like(sinks, -torch.inf)
+                    sink = (none if some is None else some).double().view(1, 6, 1, 1)
+                    sink = sink.expand(2, 6, 500, 1)
+                    weights = torch.softmax(torch.cat([scores, sink], dim=3), dim=3)
+                    tolerance = 16e-3 if dtype == torch.bfloat16 else 2e-3
+                    self.assertLess(worst(o, weights[..., :-1] @ v), tolerance)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class UseTest(unittest.TestCase):
     def test_a_model_with_its_attention_swapped(self) -> None:
         from model import swapped
@@ -267,10 +297,11 @@ class UseTest(unittest.TestCase):
     def test_what_is_refused(self) -> None:
         q, k, v = inputs(1, 2, (128, 128), 64, torch.float16)
         for arguments, message in [
-            ((q.transpose(2, 3), k, v), "q has strides"),
+            ((q.mT.contiguous().mT, k, v), "q has strides"),
+            ((q, k[:, :1].expand_as(k), v), "k has strides"),
             ((q, k.cpu(), v), "k is on cpu and q on cuda:0"),
             ((q.clone().requires_grad_(), k, v), "q requires a gradient"),
-            ((q.bfloat16(), k.bfloat16(), v.bfloat16()), "bfloat16"),
+            ((q.bfloat16(), k.bfloat16(), v), "bfloat16"),
         ]:
             with self.subTest(message), self.assertRaisesRegex(flash_ladder.Refused, message):
                 flash_ladder.attention(*arguments)
