@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Flash Ladder as an attention of Hugging Face transformers:
 
+  import flash_ladder.transformers
   flash_ladder.transformers.register()
   model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="ladder")
 
