@@ -428,13 +428,13 @@ struct Attention {
     pack(P, S);
     at.advance();
     if (j + 1 < tile.end_block) shared.wait_full(at.next());  // the next K
-    for (++j; j < tile.end_block;) {
-      const int end = j < tile.first_full ? j : tile.end_full;
-      for (; j < end; ++j)
-        compute_key_block<false>(in, shared, q, S, P, O, rows, at, tile, row, j);
-      if (j == tile.end_block) break;
-      compute_key_block<true>(in, shared, q, S, P, O, rows, at, tile, row, j++);
-    }
+    // Three loops: in one with a branch ptxas moves the exponentials behind the wait for P V.
+    for (++j; j < min(tile.first_full, tile.end_block); ++j)
+      compute_key_block<true>(in, shared, q, S, P, O, rows, at, tile, row, j);
+    for (; j < tile.end_full; ++j)
+      compute_key_block<false>(in, shared, q, S, P, O, rows, at, tile, row, j);
+    for (; j < tile.end_block; ++j)
+      compute_key_block<true>(in, shared, q, S, P, O, rows, at, tile, row, j);
     shared.wait_full(at);
     wgmma_fence();
     multiply_pv(O, P, shared.tile(at));
