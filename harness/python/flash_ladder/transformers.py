@@ -119,6 +119,7 @@ def mask(
     chunked = chunk is not None and local_size == chunk and end > chunk
     if chunked or not allow_is_causal_skip:
         raise Refused(
-            "the model asks for a mask of its own, as for packed sequences, images or chunks;"
-            " allowed: causality and a sliding window"
+            "the model asks for a mask of its own, as for chunks, images or packed sequences, or"
+            " because it is compiled without a cache and cannot tell whether they are packed; allowed:"
+            " causality and a sliding window"
         )

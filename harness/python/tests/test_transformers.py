@@ -59,6 +59,15 @@ def test_a_model_with_its_attention_swapped(name: str) -> None:
     assert (ours - exact).abs().max() <= allowed and (later - exact).abs().max() <= allowed
 
 
+def test_a_model_is_compiled_as_one_graph() -> None:
+    model, tokens = model_and_tokens("Mistral")
+    model.bfloat16().set_attn_implementation(flash_ladder.transformers.register())
+    torch.compiler.reset()
+    with torch.no_grad():
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)(tokens)
+        assert torch.equal(compiled.logits, model(tokens).logits)
+
+
 def test_what_is_refused() -> None:
     model, tokens = model_and_tokens("Llama")
     model.bfloat16().set_attn_implementation(flash_ladder.transformers.register())
@@ -67,7 +76,7 @@ def test_what_is_refused() -> None:
     twice = torch.arange(10).repeat(2)[None]
     for options, message in (
         ({"attention_mask": padded}, "attention_mask of shape .2, 20. hides keys; allowed: None"),
-        ({"position_ids": twice, "use_cache": False}, "a mask of its own, as for packed"),
+        ({"position_ids": twice, "use_cache": False}, "a mask of its own, as for chunks"),
         ({"past_key_values": static(model)}, "the cache has 32 keys, and not all are there"),
     ):
         with pytest.raises(flash_ladder.Refused, match=message), torch.no_grad():

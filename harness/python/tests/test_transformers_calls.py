@@ -97,7 +97,7 @@ def test_there_is_no_mask() -> None:
         ({"kv_length": 32}, "the cache has 32 keys, and not all are there"),
         ({"q_offset": np.array(5)}, "the cache has 9 keys, and not all are there"),
         ({"allow_is_causal_skip": False}, "the model asks for a mask of its own"),
-        ({"local_size": 6, "config": SimpleNamespace(attention_chunk_size=6)}, "or chunks;"),
+        ({"local_size": 6, "config": SimpleNamespace(attention_chunk_size=6)}, "as for chunks"),
     ],
 )
 def test_masks_that_are_refused(options: dict[str, Any], message: str) -> None:
