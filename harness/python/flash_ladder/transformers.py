@@ -120,6 +120,6 @@ def mask(
     if chunked or not allow_is_causal_skip:
         raise Refused(
             "the model asks for a mask of its own, as for chunks, images or packed sequences, or"
-            " because it is compiled without a cache and cannot tell whether they are packed; allowed:"
+            " because it is compiled without a cache, where nothing tells if they are; allowed:"
             " causality and a sliding window"
         )
