@@ -13,6 +13,9 @@
 #                         shown of also N=512, 2048, 16384
 #   causal   ladder.json  those that mask: N=512, 2048, 8192 at D=128, N=8192 at D=64
 #   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
+#   model    model.json   those that take what a model has: in bfloat16 N=2048 and 8192 at D=128 and 8192
+#                         at D=64, with the mask and without, and in float16 beside 35; rows of [batch,
+#                         seq, heads, dim] in both types; windows of 1024 and 4096 keys; sinks
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
@@ -32,7 +35,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=limits,ladder,causal,ragged,decode,fp32,spread
+SETS=limits,ladder,causal,ragged,model,decode,fp32,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
 DECODE_PEERS=$ATTENTION_PEERS,flashinfer
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
@@ -170,6 +173,26 @@ measure_ragged() {
   local ragged="$SQUARE and r['ragged']" json
   json="$(file_of "$1" ragged)"
   bench_rungs "$ragged" "$json" --seqs 1000,1024,8191,8192 --no-ablations --peers "$ATTENTION_PEERS"
+}
+
+measure_model() {
+  local json views="$SQUARE and r['strided']" mask dim
+  json="$(file_of "$1" model)"
+  local shape=(--no-ablations --peers "$ATTENTION_PEERS") brain=(--dtype bfloat16)
+  for mask in "" --causal; do
+    for dim in 128 64; do # in float16 beside the last rung that takes nothing else
+      bench_rungs "$views or r['id'] == '35'" "$json" "${shape[@]}" --seqs 8192 --dim $dim $mask
+    done
+    bench_rungs "$views" "$json" "${shape[@]}" "${brain[@]}" --seqs 2048,8192 $mask
+    bench_rungs "$views" "$json" "${shape[@]}" "${brain[@]}" --seqs 8192 --dim 64 $mask
+  done
+  bench_rungs "$views" "$json" "${shape[@]}" "${brain[@]}" --seqs 8192 --layout bnhd
+  bench_rungs "$views" "$json" "${shape[@]}" --seqs 8192 --layout bnhd
+  for mask in 1023 4095; do
+    bench_rungs "$views and r['windowed']" "$json" "${shape[@]}" "${brain[@]}" --seqs 8192 --causal \
+      --window-left $mask
+  done
+  bench_rungs "$views and r['sinks']" "$json" "${shape[@]}" "${brain[@]}" --seqs 8192 --causal --sinks
 }
 
 # The shapes that the chapters of the float32 rungs compare.

@@ -33,7 +33,8 @@ def rung(
 ) -> dict:
     dtype = "float32" if id.startswith("a") else "float16"
     fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or FAMILIES[id[0]]}
-    return fields | {"causal": causal, "ragged": ragged}
+    model = {"strided": False, "windowed": False, "sinks": False}
+    return fields | model | {"causal": causal, "ragged": ragged}
 
 
 LISTING = [rung("a0", "", causal=True), rung("a1", "a0"), rung("a2", "a1", causal=True)]
@@ -272,7 +273,7 @@ class BenchTest(support.FolderTest):
         self.assertEqual([call[:3] for call in calls], [["02", "--seqs", "512"]])
 
     def test_bad_sets(self) -> None:
-        allowed = "allowed: limits, ladder, causal, ragged, decode, fp32, spread"
+        allowed = "allowed: limits, ladder, causal, ragged, model, decode, fp32, spread"
         for words in (("--sets", "ladder,nonsense"), ("--sets",), ("--sets", "")):
             code, calls, err = self.bench(*words)
             self.assertEqual((code, calls), (2, []), words)
