@@ -6,7 +6,7 @@
 // Tile              1 query x 16 keys, 1 warp
 // Shared memory     none
 // Expected effect   at batch 16 with 32 heads an SM has 4 warps, each with one pass of 8 KB in
-//                   flight. The latency then limits the kernel to a fifth of the bandwidth.
+//                   flight. The latency then limits the kernel to a sixth of the bandwidth.
 
 #include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"

@@ -3,7 +3,7 @@
 // its 8 columns. With the XOR swizzle of 02, ldmatrix of K has no bank conflicts.
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
-// Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
+// Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128, two thread blocks per SM
 // Expected effect   16 rows of K take 32 wavefronts instead of 256, as many as 16 rows of V.
 
 #include "kernels/ptx/cp_async.cuh"

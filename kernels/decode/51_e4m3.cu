@@ -19,7 +19,7 @@ namespace {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
-  static constexpr int kWarps = Bc / 32, kRows = 8;  // an mma has 16 keys and 8 rows of Q
+  static constexpr int kWarps = Bc / 32, kRows = 8;  // two passes of 16 keys, 8 rows of Q
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D;
   static constexpr int kPairBytes = 2 * kTileBytes;  // K and V
@@ -429,7 +429,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
     }
   }
 
-  // A thread block computes an even range of the tiles of all heads, each warp 16 keys of a tile.
+  // A thread block computes an even range of the tiles of all heads, each warp 2 x 16 keys of a
+  // tile.
   __device__ static void run(const fa::DecodeParameters& in) {
     extern __shared__ __align__(128) float shared[];
     const uint32_t ring = shared_address(shared);
