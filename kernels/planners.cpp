@@ -45,6 +45,17 @@ float scale_log2(const Problem& problem) {
   return static_cast<float>(problem.scale() * std::numbers::log2e);
 }
 
+// Keys on a side of a query's own that it sees; where nothing bounds them, as many as there are.
+std::int32_t window_side(const Problem& problem, std::int64_t keys) {
+  return int32(keys < 0 ? problem.seq_q + problem.seq_kv : std::min(keys, INT32_MAX / 4L));
+}
+std::int32_t left_side(const Problem& problem) {
+  return window_side(problem, problem.window_left);
+}
+std::int32_t right_side(const Problem& problem) {
+  return window_side(problem, problem.causal ? 0 : problem.window_right);
+}
+
 Unsupported refuse_group(const Problem& problem, int most) {
   const std::string queries =
       problem.seq_q == 1 ? "" : " with " + std::to_string(problem.seq_q) + " queries each";
@@ -74,12 +85,17 @@ std::int64_t tiles_of(std::int64_t keys, const Instance& instance) {
   return (keys + instance.tile.Bc - 1) / instance.tile.Bc;
 }
 
+// Those that a batch entry's queries see: from the first of its first query on.
+std::int64_t seen_keys(const Problem& problem, std::int64_t length) {
+  return problem.window_left < 0 ? length : std::min(length, problem.seq_q + problem.window_left);
+}
+
 // As many parts of a head's keys as fill the SMs, at least a tile each.
 std::int64_t splits_of(const Problem& problem, const Instance& instance,
                        const DeviceDescription& device) {
   const std::int64_t heads = problem.kv_heads() * problem.batch;
   const std::int64_t fill = device.sms * blocks_per_sm(problem, instance, device) / heads;
-  return std::clamp<std::int64_t>(fill, 1, tiles_of(problem.seq_kv, instance));
+  return std::clamp<std::int64_t>(fill, 1, tiles_of(seen_keys(problem, problem.seq_kv), instance));
 }
 
 // Of places for parts: O, and a line for its log-sum-exp.
@@ -158,26 +174,34 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
 }
 
 std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptions& options) {
-  return {Tensor::q,
-          Tensor::k,
-          Tensor::v,
-          Tensor::o,
-          Tensor::lse,
-          Tensor::lengths,
-          Tensor::page_table,
-          Tensor::kv_scales,
-          options.parts,
-          options.counter,
-          int32(problem.batch),
-          int32(problem.heads * problem.seq_q),
-          int32(problem.group() * problem.seq_q),
-          int32(problem.seq_q),
-          int32(problem.seq_kv),
-          int32(problem.causal),
-          int32(problem.page > 0 ? problem.page : problem.seq_kv),
-          problem.page > 0 ? std::countr_zero(static_cast<std::uint64_t>(problem.page)) : 31,
-          int32(options.splits),
-          scale_log2(problem)};
+  std::vector<Argument> arguments = {
+      Tensor::q,
+      Tensor::k,
+      Tensor::v,
+      Tensor::o,
+      Tensor::lse,
+      Tensor::lengths,
+      Tensor::page_table,
+      Tensor::kv_scales,
+      Tensor::sinks,
+      options.parts,
+      options.counter,
+      int32(problem.batch),
+      int32(problem.heads * problem.seq_q),
+      int32(problem.group() * problem.seq_q),
+      int32(problem.seq_q),
+      int32(problem.seq_kv),
+      left_side(problem),
+      right_side(problem),
+      int32(problem.page > 0 ? problem.page : problem.seq_kv),
+      problem.page > 0 ? std::countr_zero(static_cast<std::uint64_t>(problem.page)) : 31,
+      int32(options.splits),
+      scale_log2(problem)};
+  for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v, Tensor::o}) {
+    const Strides strides = strides_of(problem, static_cast<int>(tensor));
+    arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
+  }
+  return arguments;
 }
 
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile) {
@@ -257,10 +281,6 @@ PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
 PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
                           const DeviceDescription& device) {
   PlanResult plan = plan_tma_clusters(problem, instance, device);
-  // Bounds that exclude no key, where there are none.
-  const auto side = [&](std::int64_t keys) {
-    return int32(keys < 0 ? problem.seq_q + problem.seq_kv : std::min(keys, INT32_MAX / 4L));
-  };
   const Strides keys = strides_of(problem, static_cast<int>(Tensor::k));
   std::get<LaunchPlan>(plan).launches.front().arguments = {
       view_map(Tensor::q, problem, 64),
@@ -281,8 +301,8 @@ PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
       int32(problem.seq_q),
       int32(problem.seq_kv),
       int32(problem.causal),
-      side(problem.window_left),
-      side(problem.causal ? 0 : problem.window_right),
+      left_side(problem),
+      right_side(problem),
       scale_log2(problem)};
   return plan;
 }
@@ -337,7 +357,7 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
   }
   std::int64_t tiles = 0;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
-    tiles += tiles_of(problem.length(b), instance) * problem.kv_heads();
+    tiles += tiles_of(seen_keys(problem, problem.length(b)), instance) * problem.kv_heads();
   }
   std::int64_t blocks = std::min(tiles, device.sms * blocks_per_sm(problem, instance, device));
   // Where heads are equally long, no share is of two of them.

@@ -56,23 +56,26 @@ struct ModelParameters {
 
 /// Parameters of the kernels from 40 on: new queries against a cache.
 struct DecodeParameters {
-  const half *Q, *K, *V;
+  const half *Q, *K, *V;  ///< half or the kernel's own element type
   half* O;                ///< [batch, heads, seq_q, head_dim]
   float* LSE;             ///< [batch, heads, seq_q], or null
   const int* lengths;     ///< number of keys per batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
   const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null except in 51
+  const float* sinks;     ///< [query heads], or null (45 to 50, 52)
   float* partials;        ///< partial O and log-sum-exp of each split (42 and up)
   unsigned* counter;      ///< zeros before and after the launch (42 and up)
   int batch;
   int rows;        ///< rows of Q per batch entry: query heads x seq_q (seq_q is 1 before 48)
   int group_rows;  ///< of these, consecutive rows that share a head of K and V
   int seq_q, seq_kv;
-  int causal;        ///< 0 or 1, bottom-right aligned (48 and up)
+  int left, right;   ///< keys before and behind a query's own that it sees (45 to 50, 52)
   int page;          ///< keys per page (47 and up); seq_kv without pages
   int page_bits;     ///< log2(page); 31 without pages
   int splits;        ///< splits of the keys of a head (42 to 45, 52)
   float scale_log2;  ///< softmax scale times log2(e)
+  /// Of batch, head and row, in elements; of paged K and V, of page, head and key (45 to 50, 52).
+  int64_t Q_strides[3], K_strides[3], V_strides[3], O_strides[3];
 };
 
 /// An instance of the kernel class `Kernel` under this entry point.
@@ -169,13 +172,17 @@ struct StaticKernel {
 #define FA_DECODE_ENTRY(name, ...)                                                                 \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
       name(const half* Q, const half* K, const half* V, half* O, float* LSE, const int* lengths,   \
-           const int* page_table, const float* scales, float* partials, unsigned* counter,         \
-           int batch, int rows, int group_rows, int seq_q, int seq_kv, int causal, int page,       \
-           int page_bits, int splits, float scale_log2) {                                          \
-    __VA_ARGS__::run(fa::DecodeParameters{Q,       K,          V,          O,        LSE,          \
-                                          lengths, page_table, scales,     partials, counter,      \
-                                          batch,   rows,       group_rows, seq_q,    seq_kv,       \
-                                          causal,  page,       page_bits,  splits,   scale_log2}); \
+           const int* page_table, const float* scales, const float* sinks, float* partials,        \
+           unsigned* counter, int batch, int rows, int group_rows, int seq_q, int seq_kv,          \
+           int left, int right, int page, int page_bits, int splits, float scale_log2,             \
+           int64_t q_batch, int64_t q_head, int64_t q_row, int64_t k_batch, int64_t k_head,        \
+           int64_t k_row, int64_t v_batch, int64_t v_head, int64_t v_row, int64_t o_batch,         \
+           int64_t o_head, int64_t o_row) {                                                        \
+    __VA_ARGS__::run(fa::DecodeParameters{                                                         \
+        Q,        K,         V,      O,          LSE,        lengths, page_table, scales,  sinks,  \
+        partials, counter,   batch,  rows,       group_rows, seq_q,   seq_kv,     left,    right,  \
+        page,     page_bits, splits, scale_log2, q_batch,    q_head,  q_row,      k_batch, k_head, \
+        k_row,    v_batch,   v_head, v_row,      o_batch,    o_head,  o_row});                     \
   }
 
 // --- the rung ------------------------------------------------------------------------------------

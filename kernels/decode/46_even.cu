@@ -10,6 +10,7 @@
 //                   of keys, and its thread blocks end last. Here all end together.
 
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
@@ -20,8 +21,9 @@
 
 namespace {
 
-template <int Bc, int D>
+template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
+  using Element = T;
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kStages = 3;
   static constexpr int kTileBytes = Bc * D * 2;
@@ -121,12 +123,18 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return int64_t{at.entry} * in.rows + at.head * in.group_rows;
   }
 
+  // The first element of a row of Q or O, whose strides these are.
+  __device__ static int64_t element(const int64_t (&strides)[3], int entry, int row) {
+    return entry * strides[0] + row * strides[1];
+  }
+
   // Stores zeros and -infinity for batch entries without a key.
   __device__ static void store_empty(const fa::DecodeParameters& in) {
     for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
       if (length_of(in, entry) > 0) continue;
       const int64_t q_row = int64_t{entry} * in.rows;
-      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x) in.O[q_row * D + i] = half{};
+      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x)
+        reinterpret_cast<T*>(in.O)[element(in.O_strides, entry, i / D) + i % D] = T{};
       for (int i = threadIdx.x; in.LSE != nullptr && i < in.rows; i += blockDim.x)
         in.LSE[q_row + i] = -INFINITY;
     }
@@ -143,22 +151,31 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }
 
+  // The first row of a tile in K or V, whose strides these are.
+  __device__ static const T* key_row(const half* keys, const int64_t (&strides)[3],
+                                     const Position& at) {
+    return reinterpret_cast<const T*>(keys) + at.entry * strides[0] + at.head * strides[1] +
+           at.key * strides[2];
+  }
+
   // Starts the copy of a tile; rows from `keys` on become zeros.
-  __device__ static void load_tile(uint32_t tile, const half* global, int keys) {
+  __device__ static void load_tile(uint32_t tile, const T* global, int64_t stride, int keys) {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
     for (int row = threadIdx.x / kChunks, i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows)
-      cp_async_16(tile + offset(row, chunk), global + (row < keys ? row * D + chunk * 8 : 0),
+      cp_async_16(tile + offset(row, chunk), global + (row < keys ? row * stride + chunk * 8 : 0),
                   row < keys ? 16 : 0);
   }
 
-  // The B operand of K Q^T: rows of Q are its columns, zeros from `rows` on.
-  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int rows) {
+  // The B operand of K Q^T: rows of Q are its columns, zeros behind the last.
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const fa::DecodeParameters& in,
+                                    const Position& at) {
     const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const T* Q = reinterpret_cast<const T*>(in.Q) +
+                 element(in.Q_strides, at.entry, at.head * in.group_rows + row) + column;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i)
-      q[i / 2][i % 2] =
-          row < rows ? *reinterpret_cast<const uint32_t*>(Q + row * D + i * 8 + column) : 0;
+      q[i / 2][i % 2] = row < in.group_rows ? *reinterpret_cast<const uint32_t*>(Q + i * 8) : 0;
   }
 
   // S = K Q^T of the warp's 16 keys.
@@ -167,7 +184,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int d = 0; d < D / 16; ++d) {
       uint32_t a[4];
       ldmatrix_x4(a, shift(k, 2 * d));
-      mma_m16n8k16(S, a, q[d][0], q[d][1]);
+      mma_m16n8k16<T>(S, a, q[d][0], q[d][1]);
     }
   }
 
@@ -212,10 +229,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       state.sum[r] += S[r] + S[r + 2];
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
-      P[i] = movmatrix_trans(reinterpret_cast<const uint32_t&>(p));
-    }
+    for (int i = 0; i < 2; ++i) P[i] = movmatrix_trans(packed<T>(S[2 * i], S[2 * i + 1]));
   }
 
   // O += V^T P.
@@ -224,7 +238,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int m = 0; m < D / 16; ++m) {
       uint32_t a[4];
       ldmatrix_x4_trans(a, shift(v, 2 * m));
-      mma_m16n8k16(state.o[m], a, P[0], P[1]);
+      mma_m16n8k16<T>(state.o[m], a, P[0], P[1]);
     }
   }
 
@@ -257,6 +271,12 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
+  // A row of O of a head of K and V.
+  __device__ static T* output_row(const fa::DecodeParameters& in, const Position& at, int row) {
+    const int first = at.head * in.group_rows;
+    return reinterpret_cast<T*>(in.O) + element(in.O_strides, at.entry, first + row);
+  }
+
   // The slot of a thread block for O and the log-sum-exp of a row of Q. The second half of its
   // slots is for the head that begins within its range.
   __device__ static float* slot_of(const fa::DecodeParameters& in, int block, int first_block,
@@ -268,9 +288,11 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
   // a partial result if several thread blocks compute the head.
   __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
-                                   const float* statistics, int64_t q_row, float* partial,
+                                   const float* statistics, const Position& at, int row,
                                    bool whole) {
     const int lane = threadIdx.x % 32;
+    T* to = output_row(in, at, row);
+    float* partial = slot_of(in, blockIdx.x, at.first_block, row);
     float max = -1e30f, sum = 0.f, weight[kWarps];
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[w * kRows * 2]);
@@ -282,20 +304,20 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
     if (lane == 0 && !whole) partial[D] = LSE;
-    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[q_row] = LSE * kLn2;
+    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[first_row(in, at) + row] = LSE * kLn2;
 #pragma unroll
     for (int c = lane; c < D; c += 32) {
       float o = 0.f;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[w * kRows * kPitch + c], o);
-      if (whole) in.O[q_row * D + c] = __float2half(o * inverse);
+      if (whole) to[c] = T(o * inverse);
       if (!whole) partial[c] = o * inverse;
     }
   }
 
   // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
   __device__ static void merge_splits(const fa::DecodeParameters& in, const Position& at, int row) {
-    const int64_t q_row = first_row(in, at) + row;
+    T* O = output_row(in, at, row);
     const int lane = threadIdx.x % kLanes;
     Columns o;
     float max = -1e30f, sum = 0.f;
@@ -325,23 +347,21 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
+    if (in.LSE != nullptr && lane == 0) in.LSE[first_row(in, at) + row] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) in.O[q_row * D + lane * 4 + c] = __float2half(o.x[c] * inverse);
+    for (int c = 0; c < 4; ++c) O[lane * 4 + c] = T(o.x[c] * inverse);
   }
 
   // Stores up to 8 rows of Q from the warps' states.
   __device__ static void store_rows(const fa::DecodeParameters& in, const Position& at,
                                     const State& state, float* states) {
     const int warp = threadIdx.x / 32;
-    const int64_t q_row = first_row(in, at);
     const bool whole = at.first_block == at.last_block;
     float* statistics = states + kStateFloats;
     share_state(states + warp * kRows * kPitch, statistics + warp * kRows * 2, state);
     __syncthreads();  // all states are stored
     for (int row = warp; row < in.group_rows; row += kWarps)
-      store_row(in, states + row * kPitch, statistics + row * 2, q_row + row,
-                slot_of(in, blockIdx.x, at.first_block, row), whole);
+      store_row(in, states + row * kPitch, statistics + row * 2, at, row, whole);
   }
 
   // Counts a split of a head that several thread blocks compute; true for the last split.
@@ -388,10 +408,10 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       if (tile < end) {
         if (ahead.key >= ahead.length) ahead = locate_tile(in, total, tile);
         const uint32_t stage = ring + (tile - begin) % kStages * 2 * kTileBytes;
-        const int64_t head = int64_t{ahead.entry} * (in.rows / in.group_rows) + ahead.head;
-        const int64_t kv = (head * in.seq_kv + ahead.key) * D;
-        load_tile(stage, in.K + kv, ahead.length - ahead.key);
-        load_tile(stage + kTileBytes, in.V + kv, ahead.length - ahead.key);
+        load_tile(stage, key_row(in.K, in.K_strides, ahead), in.K_strides[2],
+                  ahead.length - ahead.key);
+        load_tile(stage + kTileBytes, key_row(in.V, in.V_strides, ahead), in.V_strides[2],
+                  ahead.length - ahead.key);
         ahead.key += Bc;
       }
       cp_async_commit();
@@ -403,9 +423,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
-      const half* Q = in.Q + first_row(in, at) * D;
       uint32_t q[D / 16][2];
-      load_query(q, Q, in.group_rows);
+      load_query(q, in, at);
       State state;
 #pragma unroll 1
       for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
@@ -424,13 +443,15 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 }  // namespace
 
-#define INSTANCES(X)                  \
-  X(fa_46_even_d128, Decode<64, 128>) \
-  X(fa_46_even_d64, Decode<64, 64>)
+#define INSTANCES(X)                                      \
+  X(fa_46_even_d128, Decode<half, 64, 128>)               \
+  X(fa_46_even_d64, Decode<half, 64, 64>)                 \
+  X(fa_46_even_d128_bf16, Decode<__nv_bfloat16, 64, 128>) \
+  X(fa_46_even_d64_bf16, Decode<__nv_bfloat16, 64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(46_even, "45", sm_80, f16, ragged | lse | grouped | lengths,
+FA_RUNG(46_even, "45", sm_80, f16, ragged | lse | grouped | lengths | strided,
         "every thread block gets the same number of tiles, counted from the actual lengths",
         kInstances, fa::plan_decode_even,
         .why_large =

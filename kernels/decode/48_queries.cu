@@ -7,6 +7,7 @@
 // Expected effect   the bytes of one query and nearly its time: few mma and exponentials are added.
 
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mma.cuh"
@@ -17,8 +18,9 @@
 
 namespace {
 
-template <int Bc, int D>
+template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
+  using Element = T;
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kNTiles = 2;                  // tiles of 8 rows of Q
   static constexpr int kStages = 3;
@@ -121,12 +123,19 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     return int64_t{at.entry} * in.rows + at.head * in.group_rows;
   }
 
+  // The first element of a row of Q or O, whose strides these are. A head has a row per query.
+  __device__ static int64_t element(const fa::DecodeParameters& in, const int64_t (&strides)[3],
+                                    int entry, int row) {
+    return entry * strides[0] + row / in.seq_q * strides[1] + row % in.seq_q * strides[2];
+  }
+
   // Stores zeros and -infinity for batch entries without a key.
   __device__ static void store_empty(const fa::DecodeParameters& in) {
     for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
       if (length_of(in, entry) > 0) continue;
       const int64_t q_row = int64_t{entry} * in.rows;
-      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x) in.O[q_row * D + i] = half{};
+      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x)
+        reinterpret_cast<T*>(in.O)[element(in, in.O_strides, entry, i / D) + i % D] = T{};
       for (int i = threadIdx.x; in.LSE != nullptr && i < in.rows; i += blockDim.x)
         in.LSE[q_row + i] = -INFINITY;
     }
@@ -167,27 +176,31 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   // Starts the copies of a K and a V tile; rows from the length on become zeros.
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
                                     const Position& at, const PageRow& page_row) {
-    const int chunk = threadIdx.x % kChunks, kv_heads = in.rows / in.group_rows;
-    const int64_t looked_up =
-        ((int64_t{page_row.page} * kv_heads + at.head) * in.page + page_row.row) * D;
+    const int chunk = threadIdx.x % kChunks;
+    const auto looked_up = [&](const int64_t(&strides)[3]) {
+      return page_row.page * strides[0] + at.head * strides[1] + page_row.row * strides[2];
+    };
+    const int64_t k_row = looked_up(in.K_strides), v_row = looked_up(in.V_strides);
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
       const int source = i * kWarpRows + threadIdx.x % 32 / kChunks;  // copied_row(source) is row
-      const int64_t first = __shfl_sync(0xffffffff, looked_up, source);
-      const int64_t element = at.key + row < at.length ? first + chunk * 8 : 0;
+      const int64_t k = __shfl_sync(0xffffffff, k_row, source) + chunk * 8;
+      const int64_t v = __shfl_sync(0xffffffff, v_row, source) + chunk * 8;
       const int bytes = at.key + row < at.length ? 16 : 0;
-      cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
-      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + element, bytes);
+      cp_async_16(stage + offset(row, chunk), in.K + (bytes > 0 ? k : 0), bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + (bytes > 0 ? v : 0), bytes);
     }
   }
 
-  // The B operand of K Q^T: rows of Q are its columns, zeros from `rows` on.
-  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int rows) {
-    const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+  // The B operand of K Q^T: rows of Q from `first` on are its columns, zeros behind the last.
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const fa::DecodeParameters& in,
+                                    const Position& at, int first) {
+    const int row = first + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const T* Q = reinterpret_cast<const T*>(in.Q) +
+                 element(in, in.Q_strides, at.entry, at.head * in.group_rows + row) + column;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i)
-      q[i / 2][i % 2] =
-          row < rows ? *reinterpret_cast<const uint32_t*>(Q + row * D + i * 8 + column) : 0;
+      q[i / 2][i % 2] = row < in.group_rows ? *reinterpret_cast<const uint32_t*>(Q + i * 8) : 0;
   }
 
   // S = K Q^T of the warp's 16 keys.
@@ -198,7 +211,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
       uint32_t a[4];
       ldmatrix_x4(a, shift(k, 2 * d));
 #pragma unroll
-      for (int n = 0; n < kNTiles; ++n) mma_m16n8k16(S[n], a, q[n][d][0], q[n][d][1]);
+      for (int n = 0; n < kNTiles; ++n) mma_m16n8k16<T>(S[n], a, q[n][d][0], q[n][d][1]);
     }
   }
 
@@ -208,7 +221,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int query = (row + threadIdx.x % 4 * 2 + i % 2) % in.seq_q;
-      if (key + i / 2 * 8 >= keys - in.causal * (in.seq_q - 1 - query)) S[i] = -INFINITY;
+      if (key + i / 2 * 8 >= keys - max(0, in.seq_q - 1 - query - in.right)) S[i] = -INFINITY;
     }
   }
 
@@ -245,10 +258,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
       state.sum[r] += S[r] + S[r + 2];
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
-      P[i] = movmatrix_trans(reinterpret_cast<const uint32_t&>(p));
-    }
+    for (int i = 0; i < 2; ++i) P[i] = movmatrix_trans(packed<T>(S[2 * i], S[2 * i + 1]));
   }
 
   // O += V^T P.
@@ -259,7 +269,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
       uint32_t a[4];
       ldmatrix_x4_trans(a, shift(v, 2 * m));
 #pragma unroll
-      for (int n = 0; n < kNTiles; ++n) mma_m16n8k16(state[n].o[m], a, P[n][0], P[n][1]);
+      for (int n = 0; n < kNTiles; ++n) mma_m16n8k16<T>(state[n].o[m], a, P[n][0], P[n][1]);
     }
   }
 
@@ -271,7 +281,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     float S[kNTiles][4] = {};
     uint32_t P[kNTiles][2];
     multiply_qk(S, q, k);
-    const int hidden = 16 - keys + in.causal * (in.seq_q - 1);  // from some row of Q
+    const int hidden = 16 - keys + max(0, in.seq_q - 1 - in.right);  // from some row of Q
 #pragma unroll
     for (int n = 0; n < kNTiles; ++n) {
       if (hidden > 0) mask(S[n], in, n * kRows, keys);
@@ -297,6 +307,12 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     }
   }
 
+  // A row of O of a head of K and V.
+  __device__ static T* output_row(const fa::DecodeParameters& in, const Position& at, int row) {
+    const int first = at.head * in.group_rows;
+    return reinterpret_cast<T*>(in.O) + element(in, in.O_strides, at.entry, first + row);
+  }
+
   // The slot of a thread block for O and the log-sum-exp of a row of Q. The second half of its
   // slots is for the head that begins within its range.
   __device__ static float* slot_of(const fa::DecodeParameters& in, int block, int first_block,
@@ -308,9 +324,11 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
   // a partial result if several thread blocks compute the head.
   __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
-                                   const float* statistics, int64_t q_row, float* partial,
+                                   const float* statistics, const Position& at, int row,
                                    bool whole) {
     const int lane = threadIdx.x % 32;
+    T* to = output_row(in, at, row);
+    float* partial = slot_of(in, blockIdx.x, at.first_block, row);
     float max = -1e30f, sum = 0.f, weight[kWarps];
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[w * kRows * 2]);
@@ -322,20 +340,20 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
     if (lane == 0 && !whole) partial[D] = LSE;
-    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[q_row] = LSE * kLn2;
+    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[first_row(in, at) + row] = LSE * kLn2;
 #pragma unroll
     for (int c = lane; c < D; c += 32) {
       float o = 0.f;
 #pragma unroll
       for (int w = 0; w < kWarps; ++w) o = fmaf(weight[w], states[w * kRows * kPitch + c], o);
-      if (whole) in.O[q_row * D + c] = __float2half(o * inverse);
+      if (whole) to[c] = T(o * inverse);
       if (!whole) partial[c] = o * inverse;
     }
   }
 
   // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
   __device__ static void merge_splits(const fa::DecodeParameters& in, const Position& at, int row) {
-    const int64_t q_row = first_row(in, at) + row;
+    T* O = output_row(in, at, row);
     const int lane = threadIdx.x % kLanes;
     Columns o;
     float max = -1e30f, sum = 0.f;
@@ -365,24 +383,22 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
       }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
+    if (in.LSE != nullptr && lane == 0) in.LSE[first_row(in, at) + row] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) in.O[q_row * D + lane * 4 + c] = __float2half(o.x[c] * inverse);
+    for (int c = 0; c < 4; ++c) O[lane * 4 + c] = T(o.x[c] * inverse);
   }
 
   // Stores up to 8 rows of Q from the warps' states.
   __device__ static void store_rows(const fa::DecodeParameters& in, const Position& at,
                                     const State& state, float* states, int n) {
     const int warp = threadIdx.x / 32;
-    const int64_t q_row = first_row(in, at);
     const bool whole = at.first_block == at.last_block;
     float* statistics = states + kStateFloats;
     share_state(states + warp * kRows * kPitch, statistics + warp * kRows * 2, state);
     __syncthreads();  // all states are stored
     for (int i = warp, row = n * kRows + i; i < kRows && row < in.group_rows;
          i += kWarps, row += kWarps)
-      store_row(in, states + i * kPitch, statistics + i * 2, q_row + row,
-                slot_of(in, blockIdx.x, at.first_block, row), whole);
+      store_row(in, states + i * kPitch, statistics + i * 2, at, row, whole);
   }
 
   // Counts a split of a head that several thread blocks compute; true for the last split.
@@ -443,11 +459,9 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
     const uint32_t v_lane = kTileBytes + offset(warp * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     for (int tile = begin; tile < end;) {
-      const half* Q = in.Q + first_row(in, at) * D;
       uint32_t q[kNTiles][D / 16][2];
 #pragma unroll
-      for (int n = 0; n < kNTiles; ++n)
-        load_query(q[n], Q + n * kRows * D, in.group_rows - n * kRows);
+      for (int n = 0; n < kNTiles; ++n) load_query(q[n], in, at, n * kRows);
       State state[kNTiles];
 #pragma unroll 1
       for (int key = at.key; tile < min(end, at.end); ++tile, key += Bc) {
@@ -470,13 +484,15 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
 
 }  // namespace
 
-#define INSTANCES(X)                     \
-  X(fa_48_queries_d128, Decode<64, 128>) \
-  X(fa_48_queries_d64, Decode<64, 64>)
+#define INSTANCES(X)                                         \
+  X(fa_48_queries_d128, Decode<half, 64, 128>)               \
+  X(fa_48_queries_d64, Decode<half, 64, 64>)                 \
+  X(fa_48_queries_d128_bf16, Decode<__nv_bfloat16, 64, 128>) \
+  X(fa_48_queries_d64_bf16, Decode<__nv_bfloat16, 64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(48_queries, "47", sm_80, f16,
-        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        ragged | lse | causal | grouped | lengths | paged | few_queries | strided,
         "several new queries: each adds rows of Q, and a fragment of K or V feeds 16 rows",
         kInstances, fa::plan_decode_even);

@@ -8,6 +8,7 @@
 //                   take 3520: the bytes are the limit for any number of rows.
 
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/shared.cuh"
 #include "kernels/ptx/shuffle.cuh"
@@ -17,8 +18,9 @@
 
 namespace {
 
-template <int Bc, int D>
+template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
+  using Element = T;
   static constexpr int kWarps = Bc / 16, kKeys = 64;
   static constexpr int kStages = 384 / D;
   static constexpr int kTileBytes = Bc * D * 2;
@@ -117,12 +119,19 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     return int64_t{at.entry} * in.rows + at.head * in.group_rows;
   }
 
+  // The first element of a row of Q or O, whose strides these are. A head has a row per query.
+  __device__ static int64_t element(const fa::DecodeParameters& in, const int64_t (&strides)[3],
+                                    int entry, int row) {
+    return entry * strides[0] + row / in.seq_q * strides[1] + row % in.seq_q * strides[2];
+  }
+
   // Stores zeros and -infinity for batch entries without a key.
   __device__ static void store_empty(const fa::DecodeParameters& in) {
     for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
       if (length_of(in, entry) > 0) continue;
       const int64_t q_row = int64_t{entry} * in.rows;
-      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x) in.O[q_row * D + i] = half{};
+      for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x)
+        reinterpret_cast<T*>(in.O)[element(in, in.O_strides, entry, i / D) + i % D] = T{};
       for (int i = threadIdx.x; in.LSE != nullptr && i < in.rows; i += blockDim.x)
         in.LSE[q_row + i] = -INFINITY;
     }
@@ -157,36 +166,43 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   // Starts the copies of a K and a V tile; rows from the length on become zeros.
   __device__ static void load_tiles(uint32_t stage, const fa::DecodeParameters& in,
                                     const Position& at, const PageRow& page_row) {
-    const int chunk = threadIdx.x % kChunks, kv_heads = in.rows / in.group_rows;
-    const int64_t looked_up =
-        ((int64_t{page_row.page} * kv_heads + at.head) * in.page + page_row.row) * D;
+    const int chunk = threadIdx.x % kChunks;
+    const auto looked_up = [&](const int64_t(&strides)[3]) {
+      return page_row.page * strides[0] + at.head * strides[1] + page_row.row * strides[2];
+    };
+    const int64_t k_row = looked_up(in.K_strides), v_row = looked_up(in.V_strides);
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
       const int source = i * kWarpRows + threadIdx.x % 32 / kChunks;  // copied_row(source) is row
-      const int64_t first = __shfl_sync(0xffffffff, looked_up, source);
-      const int64_t element = at.key + row < at.length ? first + chunk * 8 : 0;
+      const int64_t k = __shfl_sync(0xffffffff, k_row, source) + chunk * 8;
+      const int64_t v = __shfl_sync(0xffffffff, v_row, source) + chunk * 8;
       const int bytes = at.key + row < at.length ? 16 : 0;
-      cp_async_16(stage + offset(row, chunk), in.K + element, bytes);
-      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + element, bytes);
+      cp_async_16(stage + offset(row, chunk), in.K + (bytes > 0 ? k : 0), bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + (bytes > 0 ? v : 0), bytes);
     }
   }
 
-  // The warp's 16 rows of Q as A operands, zeros from `rows` on.
+  // The warp's 16 rows of Q as A operands, zeros behind the last.
   using Query = uint32_t[D / 16][4];
-  __device__ static void load_query(Query& q, const half* Q, int rows) {
+  __device__ static void load_query(Query& q, const fa::DecodeParameters& in, const Position& at) {
     const int column = threadIdx.x % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < D / 4; ++i) {
-      const int row = thread_row() + i % 2 * 8;
-      const half* at = Q + row * D + i / 2 * 8 + column;
-      q[i / 4][i % 4] = row < rows ? *reinterpret_cast<const uint32_t*>(at) : 0;
+    for (int r = 0; r < 2; ++r) {
+      const int row = thread_row() + r * 8;
+      const T* Q = reinterpret_cast<const T*>(in.Q) +
+                   element(in, in.Q_strides, at.entry, at.head * in.group_rows + row) + column;
+#pragma unroll
+      for (int i = r; i < D / 4; i += 2)
+        q[i / 4][i % 4] =
+            row < in.group_rows ? *reinterpret_cast<const uint32_t*>(Q + i / 2 * 8) : 0;
     }
   }
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_qk(float (&S)[kKeys / 8][4], const Query& q, uint64_t k) {
 #pragma unroll
-    for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
+    for (int i = 0; i < D / 16; ++i)
+      wgmma<T>(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
@@ -196,7 +212,8 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
       const int key = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
-      if (key >= keys - in.causal * (in.seq_q - 1 - query[i / 2 % 2])) S[i / 4][i % 4] = -INFINITY;
+      const int hidden = max(0, in.seq_q - 1 - query[i / 2 % 2] - in.right);
+      if (key >= keys - hidden) S[i / 4][i % 4] = -INFINITY;
     }
   }
 
@@ -238,17 +255,14 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
       state.sum[r] += S[2 * r] + S[2 * r + 1];
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
-      P[2 * n + i] = reinterpret_cast<const uint32_t&>(p);
-    }
+    for (int i = 0; i < 2; ++i) P[2 * n + i] = packed<T>(S[2 * i], S[2 * i + 1]);
   }
 
   // Starts O += P V. Descriptors count 16 bytes: + 128 is the next 16 rows of V.
   __device__ static void multiply_pv(float (&O)[D / 8][4], const uint32_t (&P)[kKeys / 16][4],
                                      uint64_t v) {
 #pragma unroll
-    for (int i = 0; i < kKeys / 16; ++i) wgmma_transposed(O, P[i], v + i * 128, 1);
+    for (int i = 0; i < kKeys / 16; ++i) wgmma_transposed<T>(O, P[i], v + i * 128, 1);
     wgmma_commit();
   }
 
@@ -260,7 +274,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     wgmma_fence();
     multiply_qk(S, q, k);
     wgmma_wait<0>(S);
-    if (keys - in.causal * (in.seq_q - 1) < kKeys) mask(S, in, keys);
+    if (keys - max(0, in.seq_q - 1 - in.right) < kKeys) mask(S, in, keys);
     raise(state, O, S, in.scale_log2);
     uint32_t P[kKeys / 16][4];
 #pragma unroll
@@ -299,6 +313,12 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
       O[i / 4][i % 4] = O[i / 4][i % 4] * alpha[i / 2 % 2] + other[i * 128] * weight[i / 2 % 2];
   }
 
+  // A row of O of a head of K and V.
+  __device__ static T* output_row(const fa::DecodeParameters& in, const Position& at, int row) {
+    const int first = at.head * in.group_rows;
+    return reinterpret_cast<T*>(in.O) + element(in, in.O_strides, at.entry, first + row);
+  }
+
   // The slot of a thread block for O and the log-sum-exp of a row of Q. The second half of its
   // slots is for the head that begins within its range.
   __device__ static float* slot_of(const fa::DecodeParameters& in, int block, int first_block,
@@ -310,25 +330,26 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   // A warp has all of a row of Q, and stores O / sum and the log-sum-exp: the result, or a
   // partial result if several thread blocks compute the head.
   __device__ static void store_row(const fa::DecodeParameters& in, const float (&O)[D / 8][4],
-                                   int r, float reference, float sum, int64_t q_row, float* partial,
+                                   int r, float reference, float sum, const Position& at, int row,
                                    bool whole) {
     const int lane = threadIdx.x % 4;
+    T* to = output_row(in, at, row) + lane * 2;
+    float* partial = slot_of(in, blockIdx.x, at.first_block, row);
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     const float LSE = reference + __log2f(sum);  // no key: log 0 is -infinity
     if (lane == 0 && !whole) partial[D] = LSE;
-    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[q_row] = LSE * kLn2;
+    if (lane == 0 && whole && in.LSE != nullptr) in.LSE[first_row(in, at) + row] = LSE * kLn2;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i) {
       const float o[] = {O[i][2 * r] * inverse, O[i][2 * r + 1] * inverse};
-      const int to = i * 8 + lane * 2;
-      if (whole) *reinterpret_cast<half2*>(in.O + q_row * D + to) = __floats2half2_rn(o[0], o[1]);
-      if (!whole) *reinterpret_cast<float2*>(partial + to) = make_float2(o[0], o[1]);
+      if (whole) *reinterpret_cast<uint32_t*>(to + i * 8) = packed<T>(o[0], o[1]);
+      if (!whole) *reinterpret_cast<float2*>(partial + i * 8 + lane * 2) = make_float2(o[0], o[1]);
     }
   }
 
   // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
   __device__ static void merge_splits(const fa::DecodeParameters& in, const Position& at, int row) {
-    const int64_t q_row = first_row(in, at) + row;
+    T* O = output_row(in, at, row);
     const int lane = threadIdx.x % kLanes;
     float o[16] = {}, max = -1e30f, sum = 0.f;
 #pragma unroll 1
@@ -360,24 +381,20 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
       }
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-    if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
+    if (in.LSE != nullptr && lane == 0) in.LSE[first_row(in, at) + row] = max * kLn2 + __logf(sum);
 #pragma unroll
-    for (int c = 0; c < 16; ++c)
-      in.O[q_row * D + (c / 4 * kLanes + lane) * 4 + c % 4] = __float2half(o[c] * inverse);
+    for (int c = 0; c < 16; ++c) O[(c / 4 * kLanes + lane) * 4 + c % 4] = T(o[c] * inverse);
   }
 
   // Stores the rows of Q, two per lane.
   __device__ static void store_rows(const fa::DecodeParameters& in, const Position& at,
                                     const State& state, const float (&O)[D / 8][4]) {
-    const int64_t q_row = first_row(in, at);
     const bool whole = at.first_block == at.last_block;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float sum = quad_sum(state.sum[r]);
       const int row = thread_row() + r * 8;
-      if (row < in.group_rows)
-        store_row(in, O, r, state.reference[r], sum, q_row + row,
-                  slot_of(in, blockIdx.x, at.first_block, row), whole);
+      if (row < in.group_rows) store_row(in, O, r, state.reference[r], sum, at, row, whole);
     }
   }
 
@@ -436,7 +453,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 
     for (int tile = begin; tile < end;) {
       Query q;
-      load_query(q, in.Q + first_row(in, at) * D, in.group_rows);
+      load_query(q, in, at);
       State state;
       float O[D / 8][4] = {};
 #pragma unroll 1
@@ -459,14 +476,16 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 
 }  // namespace
 
-#define INSTANCES(X)                    \
-  X(fa_49_wgmma_d128, Decode<128, 128>) \
-  X(fa_49_wgmma_d64, Decode<128, 64>)
+#define INSTANCES(X)                                        \
+  X(fa_49_wgmma_d128, Decode<half, 128, 128>)               \
+  X(fa_49_wgmma_d64, Decode<half, 128, 64>)                 \
+  X(fa_49_wgmma_d128_bf16, Decode<__nv_bfloat16, 128, 128>) \
+  X(fa_49_wgmma_d64_bf16, Decode<__nv_bfloat16, 128, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(49_wgmma, "48", sm_90a, f16,
-        ragged | lse | causal | grouped | lengths | paged | few_queries,
+        ragged | lse | causal | grouped | lengths | paged | few_queries | strided,
         "wgmma: the rows of Q of a group fill its 64 rows; no warp loads fragments of K and V",
         kInstances, fa::plan_decode_even,
         .why_large =

@@ -494,4 +494,5 @@ INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(51_e4m3, "50", sm_80, f16, ragged | lse | grouped | lengths | paged | e4m3,
         "a cache of e4m3: half the bytes, widened in registers; a scale per head of K and V",
-        kInstances, fa::plan_decode_even);
+        kInstances, fa::plan_decode_even,
+        .why_large = "its tensors stay contiguous and its queries half, unlike those of 50.");

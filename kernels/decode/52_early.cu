@@ -9,6 +9,7 @@
 //                   at 1024 keys, 15 % at 8192, 1 % at 131072. Spaced launches: none.
 
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/launch.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/math.cuh"
@@ -26,8 +27,9 @@ __device__ float* partial_lse(const fa::DecodeParameters& in) {
   return in.partials + int64_t{gridDim.z} * in.rows * in.splits * D;
 }
 
-template <int Bc, int D>
+template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
+  using Element = T;
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kStages = 3;
   static constexpr int kTileBytes = Bc * D * 2;
@@ -54,6 +56,11 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
   };
 
+  // The first element of a row of Q or O, whose strides these are.
+  __device__ static int64_t element(const int64_t (&strides)[3], int entry, int row) {
+    return entry * strides[0] + row * strides[1];
+  }
+
   // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
   // ldmatrix phase over all 32 banks.
   __device__ static uint32_t offset(int row, int chunk) {
@@ -66,21 +73,22 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   }
 
   // Starts the copy of a tile; rows from `keys` on become zeros.
-  __device__ static void load_tile(uint32_t tile, const half* global, int keys) {
+  __device__ static void load_tile(uint32_t tile, const T* global, int64_t stride, int keys) {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
     for (int row = threadIdx.x / kChunks, i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows)
-      cp_async_16(tile + offset(row, chunk), global + (row < keys ? row * D + chunk * 8 : 0),
+      cp_async_16(tile + offset(row, chunk), global + (row < keys ? row * stride + chunk * 8 : 0),
                   row < keys ? 16 : 0);
   }
 
   // The B operand of K Q^T: rows of Q are its columns, zeros from `rows` on.
-  __device__ static void load_query(uint32_t (&q)[D / 16][2], const half* Q, int rows) {
+  __device__ static void load_query(uint32_t (&q)[D / 16][2], const T* Q, int64_t stride,
+                                    int rows) {
     const int row = threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < D / 8; ++i)
       q[i / 2][i % 2] =
-          row < rows ? *reinterpret_cast<const uint32_t*>(Q + row * D + i * 8 + column) : 0;
+          row < rows ? *reinterpret_cast<const uint32_t*>(Q + row * stride + i * 8 + column) : 0;
   }
 
   // S = K Q^T of the warp's 16 keys.
@@ -89,7 +97,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int d = 0; d < D / 16; ++d) {
       uint32_t a[4];
       ldmatrix_x4(a, shift(k, 2 * d));
-      mma_m16n8k16(S, a, q[d][0], q[d][1]);
+      mma_m16n8k16<T>(S, a, q[d][0], q[d][1]);
     }
   }
 
@@ -134,10 +142,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       state.sum[r] += S[r] + S[r + 2];
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const half2 p = __floats2half2_rn(S[2 * i], S[2 * i + 1]);
-      P[i] = movmatrix_trans(reinterpret_cast<const uint32_t&>(p));
-    }
+    for (int i = 0; i < 2; ++i) P[i] = movmatrix_trans(packed<T>(S[2 * i], S[2 * i + 1]));
   }
 
   // O += V^T P.
@@ -146,7 +151,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     for (int m = 0; m < D / 16; ++m) {
       uint32_t a[4];
       ldmatrix_x4_trans(a, shift(v, 2 * m));
-      mma_m16n8k16(state.o[m], a, P[0], P[1]);
+      mma_m16n8k16<T>(state.o[m], a, P[0], P[1]);
     }
   }
 
@@ -182,9 +187,11 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
   // a partial result if the head is split.
   __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
-                                   const float* statistics, int row, int64_t q_row, int64_t split,
-                                   bool whole) {
-    const int lane = threadIdx.x % 32;
+                                   const float* statistics, int row, bool whole) {
+    const int lane = threadIdx.x % 32, head = blockIdx.y * in.group_rows + row;
+    const int64_t q_row = int64_t{blockIdx.z} * in.rows + head;
+    const int64_t split = q_row * in.splits + blockIdx.x;
+    T* to = reinterpret_cast<T*>(in.O) + element(in.O_strides, blockIdx.z, head);
     float max = -1e30f, sum = 0.f, weight[kWarps];
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) max = fmaxf(max, statistics[(w * kRows + row) * 2]);
@@ -203,13 +210,14 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 #pragma unroll
       for (int w = 0; w < kWarps; ++w)
         o = fmaf(weight[w], states[(w * kRows + row) * kPitch + c], o);
-      if (whole) in.O[q_row * D + c] = __float2half(o * inverse);
+      if (whole) to[c] = T(o * inverse);
       if (!whole) in.partials[split * D + c] = o * inverse;
     }
   }
 
   // Merges the splits of a row of Q, each with the weight 2^(log-sum-exp).
-  __device__ static void merge_splits(const fa::DecodeParameters& in, int64_t q_row) {
+  __device__ static void merge_splits(const fa::DecodeParameters& in, int head) {
+    const int64_t q_row = int64_t{blockIdx.z} * in.rows + head;
     const auto* O = reinterpret_cast<const Columns*>(in.partials + q_row * in.splits * D);
     const float* LSE = partial_lse<D>(in) + q_row * in.splits;
     const int lane = threadIdx.x % kLanes;
@@ -241,22 +249,22 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
     const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
     if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
+    T* to = reinterpret_cast<T*>(in.O) + element(in.O_strides, blockIdx.z, head) + lane * 4;
 #pragma unroll
-    for (int c = 0; c < 4; ++c) in.O[q_row * D + lane * 4 + c] = __float2half(o.x[c] * inverse);
+    for (int c = 0; c < 4; ++c) to[c] = T(o.x[c] * inverse);
   }
 
   // Counts this split of a head. The thread block that counts the last one merges all of them.
-  __device__ static void finish_head(const fa::DecodeParameters& in, int64_t q_row, int head,
-                                     int* count) {
+  __device__ static void finish_head(const fa::DecodeParameters& in, int* count) {
     __threadfence();  // the split is visible before it is counted
     __syncthreads();
     if (threadIdx.x == 0)  // counts to splits - 1, then wraps to 0
-      *count = atomicInc(in.counter + head, in.splits - 1);
+      *count = atomicInc(in.counter + blockIdx.z * gridDim.y + blockIdx.y, in.splits - 1);
     __syncthreads();
     if (*count != in.splits - 1) return;
     __threadfence();  // and no split is read before the count
     for (int row = threadIdx.x / kLanes; row < in.group_rows; row += kWarps * 32 / kLanes)
-      merge_splits(in, q_row + row);
+      merge_splits(in, blockIdx.y * in.group_rows + row);
   }
 
   // A thread block computes a split of a head of K and V, each warp 16 keys of a tile.
@@ -270,20 +278,26 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const int64_t tiles = (length + Bc - 1) / Bc;
     const int begin = static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
     const int end = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
-    const int64_t q_row = int64_t{entry} * in.rows + blockIdx.y * in.group_rows;  // group's first
-    const int64_t kv = (int64_t{entry} * gridDim.y + blockIdx.y) * in.seq_kv * D;
+    const int head = blockIdx.y * in.group_rows;  // the group's first
+    const auto first_key = [&](const half* keys, const int64_t(&strides)[3]) {
+      return reinterpret_cast<const T*>(keys) + entry * strides[0] + blockIdx.y * strides[1];
+    };
+    const T* K = first_key(in.K, in.K_strides);
+    const T* V = first_key(in.V, in.V_strides);
 
     // Starts the copy of the tile at key j into its stage, an empty group past the last tile.
     const auto load_stage = [&](int j) {
       const uint32_t stage = ring + (j - begin) / Bc % kStages * 2 * kTileBytes;
-      if (j < end) load_tile(stage, in.K + kv + int64_t{j} * D, end - j);
-      if (j < end) load_tile(stage + kTileBytes, in.V + kv + int64_t{j} * D, end - j);
+      const int64_t k_row = in.K_strides[2], v_row = in.V_strides[2];
+      if (j < end) load_tile(stage, K + j * k_row, k_row, end - j);
+      if (j < end) load_tile(stage + kTileBytes, V + j * v_row, v_row, end - j);
       cp_async_commit();
     };
 #pragma unroll
     for (int i = 0; i < kStages - 1; ++i) load_stage(begin + i * Bc);
     uint32_t q[D / 16][2];
-    load_query(q, in.Q + q_row * D, in.group_rows);
+    const T* Q = reinterpret_cast<const T*>(in.Q) + element(in.Q_strides, entry, head);
+    load_query(q, Q, in.Q_strides[1], in.group_rows);
 
     // This lane's ldmatrix addresses in a stage: K row-major, V transposed.
     const uint32_t k_lane = offset(warp * 16 + lane % 16, lane / 16);
@@ -301,23 +315,22 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     float* statistics = shared + kWarps * kRows * kPitch;
     share_state(shared + warp * kRows * kPitch, statistics + warp * kRows * 2, state);
     __syncthreads();  // all states are stored
-    for (int row = warp; row < in.group_rows; row += kWarps) {
-      const int64_t split = (q_row + row) * in.splits + blockIdx.x;
-      store_row(in, shared, statistics, row, q_row + row, split, in.splits == 1);
-    }
-    if (in.splits > 1)
-      finish_head(in, q_row, entry * gridDim.y + blockIdx.y, reinterpret_cast<int*>(shared));
+    for (int row = warp; row < in.group_rows; row += kWarps)
+      store_row(in, shared, statistics, row, in.splits == 1);
+    if (in.splits > 1) finish_head(in, reinterpret_cast<int*>(shared));
   }
 };
 
 }  // namespace
 
-#define INSTANCES(X)                   \
-  X(fa_52_early_d128, Decode<64, 128>) \
-  X(fa_52_early_d64, Decode<64, 64>)
+#define INSTANCES(X)                                       \
+  X(fa_52_early_d128, Decode<half, 64, 128>)               \
+  X(fa_52_early_d64, Decode<half, 64, 64>)                 \
+  X(fa_52_early_d128_bf16, Decode<__nv_bfloat16, 64, 128>) \
+  X(fa_52_early_d64_bf16, Decode<__nv_bfloat16, 64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(52_early, "45", sm_90a, f16, ragged | lse | grouped | lengths,
+FA_RUNG(52_early, "45", sm_90a, f16, ragged | lse | grouped | lengths | strided,
         "a launch begins before the previous one has ended, and waits before it reads memory",
         kInstances, fa::plan_decode_early);

@@ -123,15 +123,15 @@ FA_WGMMA(128, "64", "65", "66", "67", "68", "69")
 
 /// The same with the accumulators of each 8 columns in an array of their own, as mma_m16n8k16 has
 /// them.
-template <int Columns, class A>
+template <class T = half, int Columns, class A>
 __device__ __forceinline__ void wgmma(float (&d)[Columns][4], const A& a, uint64_t b,
                                       int accumulate) {
-  wgmma(reinterpret_cast<float(&)[4 * Columns]>(d), a, b, accumulate);
+  wgmma<T>(reinterpret_cast<float(&)[4 * Columns]>(d), a, b, accumulate);
 }
-template <int Columns, class A>
+template <class T = half, int Columns, class A>
 __device__ __forceinline__ void wgmma_transposed(float (&d)[Columns][4], const A& a, uint64_t b,
                                                  int accumulate) {
-  wgmma_transposed(reinterpret_cast<float(&)[4 * Columns]>(d), a, b, accumulate);
+  wgmma_transposed<T>(reinterpret_cast<float(&)[4 * Columns]>(d), a, b, accumulate);
 }
 
 #undef FA_WGMMA
