@@ -263,9 +263,11 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     const uint32_t ring = shared_address(shared);
     const int entry = blockIdx.z, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int length = in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
-    const int64_t tiles = (length + Bc - 1) / Bc;
-    const int begin = static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
-    const int end = min(length, static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc);
+    const int first = max(0, length - 1 - in.left);  // key that the query sees
+    const int64_t tiles = (length - first + Bc - 1) / Bc;
+    const int begin = first + static_cast<int>(tiles * blockIdx.x / in.splits) * Bc;
+    const int next = first + static_cast<int>(tiles * (blockIdx.x + 1) / in.splits) * Bc;
+    const int end = min(length, next);
     const int head = blockIdx.y * in.group_rows;  // the group's first
     const auto first_key = [&](const half* keys, const int64_t(&strides)[3]) {
       return reinterpret_cast<const T*>(keys) + entry * strides[0] + blockIdx.y * strides[1];
@@ -321,7 +323,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(45_mma, "44", sm_80, f16, ragged | lse | grouped | lengths | strided,
+FA_RUNG(45_mma, "44", sm_80, f16, ragged | lse | grouped | lengths | strided | windowed,
         "O = V^T P on the tensor cores too: movmatrix transposes P for the second operand",
         kInstances, fa::plan_decode_counted,
         .why_large =

@@ -66,8 +66,14 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     return in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
   }
 
+  // The first key that the first query sees: the tiles of a head begin there.
+  __device__ static int first_key(const fa::DecodeParameters& in, int length) {
+    return max(0, length - in.seq_q - in.left);
+  }
+
   __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
-    return (length_of(in, entry) + Bc - 1) / Bc * (in.rows / in.group_rows);
+    const int length = length_of(in, entry);
+    return (length - first_key(in, length) + Bc - 1) / Bc * (in.rows / in.group_rows);
   }
 
   // The number of tiles of all heads of the batch.
@@ -105,12 +111,12 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
         Position at;
         at.entry = base + found;
         at.length = length_of(in, at.entry);
-        const int tiles = (at.length + Bc - 1) / Bc;
+        const int first = first_key(in, at.length), tiles = (at.length - first + Bc - 1) / Bc;
         before += __shfl_sync(0xffffffff, prefix, found) - tiles * (in.rows / in.group_rows);
         at.head = (tile - before) / tiles;
         at.begin = before + at.head * tiles;
         at.end = at.begin + tiles;
-        at.key = (tile - at.begin) * Bc;
+        at.key = first + (tile - at.begin) * Bc;
         at.first_block = block_of(total, at.begin);
         at.last_block = block_of(total, at.end - 1);
         return at;
@@ -220,8 +226,9 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int query = (row + threadIdx.x % 4 * 2 + i % 2) % in.seq_q;
-      if (key + i / 2 * 8 >= keys - max(0, in.seq_q - 1 - query - in.right)) S[i] = -INFINITY;
+      const int later = in.seq_q - 1 - (row + threadIdx.x % 4 * 2 + i % 2) % in.seq_q;  // queries
+      const int begin = keys - 1 - later - in.left, end = keys - max(0, later - in.right);
+      if (key + i / 2 * 8 < begin || key + i / 2 * 8 >= end) S[i] = -INFINITY;
     }
   }
 
@@ -281,10 +288,11 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     float S[kNTiles][4] = {};
     uint32_t P[kNTiles][2];
     multiply_qk(S, q, k);
-    const int hidden = 16 - keys + max(0, in.seq_q - 1 - in.right);  // from some row of Q
+    // Whether the first query does not see the last key, or the last one the first.
+    const bool hidden = keys - max(0, in.seq_q - 1 - in.right) < 16 || keys - 1 > in.left;
 #pragma unroll
     for (int n = 0; n < kNTiles; ++n) {
-      if (hidden > 0) mask(S[n], in, n * kRows, keys);
+      if (hidden) mask(S[n], in, n * kRows, keys);
       softmax(P[n], S[n], state[n], in.scale_log2);
     }
     multiply_pv(state, P, v);
@@ -493,6 +501,6 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(48_queries, "47", sm_80, f16,
-        ragged | lse | causal | grouped | lengths | paged | few_queries | strided,
+        ragged | lse | causal | grouped | lengths | paged | few_queries | strided | windowed,
         "several new queries: each adds rows of Q, and a fragment of K or V feeds 16 rows",
         kInstances, fa::plan_decode_even);

@@ -62,8 +62,14 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     return in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
   }
 
+  // The first key that the first query sees: the tiles of a head begin there.
+  __device__ static int first_key(const fa::DecodeParameters& in, int length) {
+    return max(0, length - in.seq_q - in.left);
+  }
+
   __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
-    return (length_of(in, entry) + Bc - 1) / Bc * (in.rows / in.group_rows);
+    const int length = length_of(in, entry);
+    return (length - first_key(in, length) + Bc - 1) / Bc * (in.rows / in.group_rows);
   }
 
   // The number of tiles of all heads of the batch.
@@ -101,12 +107,12 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
         Position at;
         at.entry = base + found;
         at.length = length_of(in, at.entry);
-        const int tiles = (at.length + Bc - 1) / Bc;
+        const int first = first_key(in, at.length), tiles = (at.length - first + Bc - 1) / Bc;
         before += __shfl_sync(0xffffffff, prefix, found) - tiles * (in.rows / in.group_rows);
         at.head = (tile - before) / tiles;
         at.begin = before + at.head * tiles;
         at.end = at.begin + tiles;
-        at.key = (tile - at.begin) * Bc;
+        at.key = first + (tile - at.begin) * Bc;
         at.first_block = block_of(total, at.begin);
         at.last_block = block_of(total, at.end - 1);
         return at;
@@ -208,12 +214,15 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 
   // Masks the keys that a query does not see.
   __device__ static void mask(float (&S)[kKeys / 8][4], const fa::DecodeParameters& in, int keys) {
-    const int query[] = {thread_row() % in.seq_q, (thread_row() + 8) % in.seq_q};
 #pragma unroll
-    for (int i = 0; i < kKeys / 2; ++i) {
-      const int key = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
-      const int hidden = max(0, in.seq_q - 1 - query[i / 2 % 2] - in.right);
-      if (key >= keys - hidden) S[i / 4][i % 4] = -INFINITY;
+    for (int r = 0; r < 2; ++r) {
+      const int later = in.seq_q - 1 - (thread_row() + r * 8) % in.seq_q;  // queries
+      const int begin = keys - 1 - later - in.left, end = keys - max(0, later - in.right);
+#pragma unroll
+      for (int i = 0; i < kKeys / 4; ++i) {
+        const int key = i / 2 * 8 + threadIdx.x % 4 * 2 + i % 2;
+        if (key < begin || key >= end) S[i / 2][2 * r + i % 2] = -INFINITY;
+      }
     }
   }
 
@@ -274,7 +283,8 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     wgmma_fence();
     multiply_qk(S, q, k);
     wgmma_wait<0>(S);
-    if (keys - max(0, in.seq_q - 1 - in.right) < kKeys) mask(S, in, keys);
+    // Where the first query does not see the last key, or the last one the first.
+    if (keys - max(0, in.seq_q - 1 - in.right) < kKeys || keys - 1 > in.left) mask(S, in, keys);
     raise(state, O, S, in.scale_log2);
     uint32_t P[kKeys / 16][4];
 #pragma unroll
@@ -485,7 +495,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(49_wgmma, "48", sm_90a, f16,
-        ragged | lse | causal | grouped | lengths | paged | few_queries | strided,
+        ragged | lse | causal | grouped | lengths | paged | few_queries | strided | windowed,
         "wgmma: the rows of Q of a group fill its 64 rows; no warp loads fragments of K and V",
         kInstances, fa::plan_decode_even,
         .why_large =

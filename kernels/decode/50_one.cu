@@ -66,8 +66,14 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return in.lengths == nullptr ? in.seq_kv : in.lengths[entry];
   }
 
+  // The first key that the first query sees: the tiles of a head begin there.
+  __device__ static int first_key(const fa::DecodeParameters& in, int length) {
+    return max(0, length - in.seq_q - in.left);
+  }
+
   __device__ static int tiles_of(const fa::DecodeParameters& in, int entry) {
-    return (length_of(in, entry) + Bc - 1) / Bc * (in.rows / in.group_rows);
+    const int length = length_of(in, entry);
+    return (length - first_key(in, length) + Bc - 1) / Bc * (in.rows / in.group_rows);
   }
 
   // The number of tiles of all heads of the batch.
@@ -105,12 +111,12 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         Position at;
         at.entry = base + found;
         at.length = length_of(in, at.entry);
-        const int tiles = (at.length + Bc - 1) / Bc;
+        const int first = first_key(in, at.length), tiles = (at.length - first + Bc - 1) / Bc;
         before += __shfl_sync(0xffffffff, prefix, found) - tiles * (in.rows / in.group_rows);
         at.head = (tile - before) / tiles;
         at.begin = before + at.head * tiles;
         at.end = at.begin + tiles;
-        at.key = (tile - at.begin) * Bc;
+        at.key = first + (tile - at.begin) * Bc;
         at.first_block = block_of(total, at.begin);
         at.last_block = block_of(total, at.end - 1);
         return at;
@@ -474,6 +480,6 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(50_one, "47", sm_80, f16, ragged | lse | grouped | lengths | paged | strided,
+FA_RUNG(50_one, "47", sm_80, f16, ragged | lse | grouped | lengths | paged | strided | windowed,
         "one thread block per SM: tiles of 128 keys, half as many ranges, fewer split heads",
         kInstances, fa::plan_decode_even);
