@@ -40,6 +40,7 @@ class Collector {
                 .own_kv_heads = 2,
                 .lengths = {300, 0, 1, 64, 65, 256}},
                {Distribution::normal, Distribution::needle});
+    cached_views();
     if (suite == Suite::quick) return;
     add_cached({.batch = 3, .heads = 32, .seq_kv = 1000, .own_kv_heads = 8}, all());
     add_cached({.batch = 16, .heads = 32, .seq_kv = 8192, .own_kv_heads = 8}, {kNormal});
@@ -52,6 +53,46 @@ class Collector {
                 .own_kv_heads = 8,
                 .lengths = random_lengths(64, 4096, 1)},
                {kNormal, Distribution::needle});
+  }
+
+  // Views of a model's caches, windows and sinks: entries shorter than a window, than the number of
+  // new queries, and empty.
+  void cached_views() {
+    constexpr std::array<std::array<std::int64_t, 2>, 4> kPaired{
+        {{1, 0}, {1, 16}, {5, 64}, {16, 0}}};
+    for (const auto [queries, page] : kPaired) {
+      Problem plain{.batch = 4,
+                    .heads = 6,
+                    .seq_q = queries,
+                    .seq_kv = 300,
+                    .own_kv_heads = 2,
+                    .lengths = {300, 70, 9, 0},
+                    .page = page};
+      if (!takes(plain) || queries > rung_.few_queries) continue;
+      if (causal_ && queries == 1) continue;
+      for (const bool gaps : {false, true}) {
+        if (!can(Capabilities::strided)) break;
+        Problem strided = plain;
+        strided.strides = row_major_strides(strided);
+        for (std::size_t i = 0; gaps && i < 12; ++i)
+          if (i % 3 != 1) strided.strides[i] *= 3;
+        add_case(strided, {Distribution::needle});
+      }
+      // Windows that end within a block of keys and at its ends; few thread blocks for their tiles.
+      for (const std::int64_t left : {0, 63, 100, -1}) {
+        if (!can(Capabilities::windowed)) break;
+        Problem windowed = plain;
+        windowed.window_left = left;
+        windowed.window_right = causal_ ? -1 : left == 63 ? 0 : 2;
+        windowed.sinks = can(Capabilities::sinks) && left == 100;
+        if (windowed.windowed()) add_case(windowed, {Distribution::needle}, left == 63 ? 3 : 0);
+      }
+      // Sinks that outweigh all keys, and that weigh nothing.
+      Problem sunk = plain;
+      sunk.sinks = true;
+      if (can(Capabilities::sinks))
+        add_case(sunk, {Distribution::normal, Distribution::low, Distribution::high});
+    }
   }
 
   // Several parts, heads and batch entries for each thread block, or a thread block for each part.

@@ -181,6 +181,19 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
+  // The base-2 score of a query head's sink.
+  __device__ static float sink_of(const fa::DecodeParameters& in, int head) {
+    return in.sinks == nullptr ? -INFINITY : in.sinks[head] / kLn2;
+  }
+
+  // Adds a sink to a row's sum, with the larger of both references. Returns the factor on O.
+  __device__ static float add_sink(float sink, float& reference, float& sum) {
+    const float raised = fmaxf(reference, sink), alpha = ex2_approx(reference - raised);
+    sum = sum * alpha + ex2_approx(sink - raised);
+    reference = raised;
+    return sum > 0.f ? __fdividef(alpha, sum) : 0.f;
+  }
+
   // A warp merges the states of a row of Q, and stores O / sum and the base-2 log-sum-exp.
   __device__ static void store_split(float* O, float* LSE, const float* states,
                                      const float* statistics, int row) {
@@ -237,7 +250,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         for (int c = 0; c < 4; ++c) o.x[c] = fmaf(weight[i], partial[i].x[c], o.x[c]);
       }
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float inverse = add_sink(sink_of(in, head), max, sum);
     if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
     T* to = reinterpret_cast<T*>(in.O) + element(in.O_strides, blockIdx.z, head) + lane * 4;
 #pragma unroll
@@ -323,7 +336,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(45_mma, "44", sm_80, f16, ragged | lse | grouped | lengths | strided | windowed,
+FA_RUNG(45_mma, "44", sm_80, f16, ragged | lse | grouped | lengths | strided | windowed | sinks,
         "O = V^T P on the tensor cores too: movmatrix transposes P for the second operand",
         kInstances, fa::plan_decode_counted,
         .why_large =

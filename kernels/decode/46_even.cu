@@ -134,7 +134,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return entry * strides[0] + row * strides[1];
   }
 
-  // Stores zeros and -infinity for batch entries without a key.
+  // Stores zeros, and the sinks or -infinity, for batch entries without a key.
   __device__ static void store_empty(const fa::DecodeParameters& in) {
     for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
       if (length_of(in, entry) > 0) continue;
@@ -142,7 +142,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x)
         reinterpret_cast<T*>(in.O)[element(in.O_strides, entry, i / D) + i % D] = T{};
       for (int i = threadIdx.x; in.LSE != nullptr && i < in.rows; i += blockDim.x)
-        in.LSE[q_row + i] = -INFINITY;
+        in.LSE[q_row + i] = in.sinks == nullptr ? -INFINITY : in.sinks[i];
     }
   }
 
@@ -291,6 +291,19 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return in.partials + (int64_t{block} * kSlots + slot) * kSlotFloats;
   }
 
+  // The base-2 score of a query head's sink.
+  __device__ static float sink_of(const fa::DecodeParameters& in, int head) {
+    return in.sinks == nullptr ? -INFINITY : in.sinks[head] / kLn2;
+  }
+
+  // Adds a sink to a row's sum, with the larger of both references. Returns the factor on O.
+  __device__ static float add_sink(float sink, float& reference, float& sum) {
+    const float raised = fmaxf(reference, sink), alpha = ex2_approx(reference - raised);
+    sum = sum * alpha + ex2_approx(sink - raised);
+    reference = raised;
+    return sum > 0.f ? __fdividef(alpha, sum) : 0.f;
+  }
+
   // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
   // a partial result if several thread blocks compute the head.
   __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
@@ -307,7 +320,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       weight[w] = ex2_approx(statistics[w * kRows * 2] - max);
       sum += weight[w] * statistics[w * kRows * 2 + 1];
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float sink = whole ? sink_of(in, at.head * in.group_rows + row) : -INFINITY;
+    const float inverse = add_sink(sink, max, sum);
     const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
     if (lane == 0 && !whole) partial[D] = LSE;
     if (lane == 0 && whole && in.LSE != nullptr) in.LSE[first_row(in, at) + row] = LSE * kLn2;
@@ -352,7 +366,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         for (int c = 0; c < 4; ++c) o.x[c] = fmaf(weight[i], partial[i].x[c], o.x[c]);
       }
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float inverse = add_sink(sink_of(in, at.head * in.group_rows + row), max, sum);
     if (in.LSE != nullptr && lane == 0) in.LSE[first_row(in, at) + row] = max * kLn2 + __logf(sum);
 #pragma unroll
     for (int c = 0; c < 4; ++c) O[lane * 4 + c] = T(o.x[c] * inverse);
@@ -457,7 +471,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(46_even, "45", sm_80, f16, ragged | lse | grouped | lengths | strided | windowed,
+FA_RUNG(46_even, "45", sm_80, f16, ragged | lse | grouped | lengths | strided | windowed | sinks,
         "every thread block gets the same number of tiles, counted from the actual lengths",
         kInstances, fa::plan_decode_even,
         .why_large =

@@ -135,7 +135,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     return entry * strides[0] + row / in.seq_q * strides[1] + row % in.seq_q * strides[2];
   }
 
-  // Stores zeros and -infinity for batch entries without a key.
+  // Stores zeros, and the sinks or -infinity, for batch entries without a key.
   __device__ static void store_empty(const fa::DecodeParameters& in) {
     for (int entry = blockIdx.x; entry < in.batch; entry += gridDim.x) {
       if (length_of(in, entry) > 0) continue;
@@ -143,7 +143,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
       for (int i = threadIdx.x; i < in.rows * D; i += blockDim.x)
         reinterpret_cast<T*>(in.O)[element(in, in.O_strides, entry, i / D) + i % D] = T{};
       for (int i = threadIdx.x; in.LSE != nullptr && i < in.rows; i += blockDim.x)
-        in.LSE[q_row + i] = -INFINITY;
+        in.LSE[q_row + i] = in.sinks == nullptr ? -INFINITY : in.sinks[i / in.seq_q];
     }
   }
 
@@ -329,6 +329,19 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     return in.partials + (int64_t{block} * kSlots + slot) * kSlotFloats;
   }
 
+  // The base-2 score of the sink of a row's query head.
+  __device__ static float sink_of(const fa::DecodeParameters& in, int row) {
+    return in.sinks == nullptr ? -INFINITY : in.sinks[row / in.seq_q] / kLn2;
+  }
+
+  // Adds a sink to a row's sum, with the larger of both references. Returns the factor on O.
+  __device__ static float add_sink(float sink, float& reference, float& sum) {
+    const float raised = fmaxf(reference, sink), alpha = ex2_approx(reference - raised);
+    sum = sum * alpha + ex2_approx(sink - raised);
+    reference = raised;
+    return sum > 0.f ? __fdividef(alpha, sum) : 0.f;
+  }
+
   // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
   // a partial result if several thread blocks compute the head.
   __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
@@ -345,7 +358,8 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
       weight[w] = ex2_approx(statistics[w * kRows * 2] - max);
       sum += weight[w] * statistics[w * kRows * 2 + 1];
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float sink = whole ? sink_of(in, at.head * in.group_rows + row) : -INFINITY;
+    const float inverse = add_sink(sink, max, sum);
     const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
     if (lane == 0 && !whole) partial[D] = LSE;
     if (lane == 0 && whole && in.LSE != nullptr) in.LSE[first_row(in, at) + row] = LSE * kLn2;
@@ -390,7 +404,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
         for (int c = 0; c < 4; ++c) o.x[c] = fmaf(weight[i], partial[i].x[c], o.x[c]);
       }
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float inverse = add_sink(sink_of(in, at.head * in.group_rows + row), max, sum);
     if (in.LSE != nullptr && lane == 0) in.LSE[first_row(in, at) + row] = max * kLn2 + __logf(sum);
 #pragma unroll
     for (int c = 0; c < 4; ++c) O[lane * 4 + c] = T(o.x[c] * inverse);
@@ -501,6 +515,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(48_queries, "47", sm_80, f16,
-        ragged | lse | causal | grouped | lengths | paged | few_queries | strided | windowed,
+        ragged | lse | causal | grouped | lengths | paged | few_queries | strided | windowed |
+            sinks,
         "several new queries: each adds rows of Q, and a fragment of K or V feeds 16 rows",
         kInstances, fa::plan_decode_even);

@@ -184,6 +184,19 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
+  // The base-2 score of a query head's sink.
+  __device__ static float sink_of(const fa::DecodeParameters& in, int head) {
+    return in.sinks == nullptr ? -INFINITY : in.sinks[head] / kLn2;
+  }
+
+  // Adds a sink to a row's sum, with the larger of both references. Returns the factor on O.
+  __device__ static float add_sink(float sink, float& reference, float& sum) {
+    const float raised = fmaxf(reference, sink), alpha = ex2_approx(reference - raised);
+    sum = sum * alpha + ex2_approx(sink - raised);
+    reference = raised;
+    return sum > 0.f ? __fdividef(alpha, sum) : 0.f;
+  }
+
   // A warp merges the states of a row of Q, and stores O / sum and the log-sum-exp: the result, or
   // a partial result if the head is split.
   __device__ static void store_row(const fa::DecodeParameters& in, const float* states,
@@ -200,7 +213,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
       weight[w] = ex2_approx(statistics[(w * kRows + row) * 2] - max);
       sum += weight[w] * statistics[(w * kRows + row) * 2 + 1];
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float sink = whole ? sink_of(in, head) : -INFINITY;
+    const float inverse = add_sink(sink, max, sum);
     const float LSE = max + __log2f(sum);  // no key: log 0 is -infinity
     if (lane == 0 && !whole) partial_lse<D>(in)[split] = LSE;
     if (lane == 0 && whole && in.LSE != nullptr) in.LSE[q_row] = LSE * kLn2;
@@ -247,7 +261,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
         for (int c = 0; c < 4; ++c) o.x[c] = fmaf(weight[i], partial[i].x[c], o.x[c]);
       }
     }
-    const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+    const float inverse = add_sink(sink_of(in, head), max, sum);
     if (in.LSE != nullptr && lane == 0) in.LSE[q_row] = max * kLn2 + __logf(sum);
     T* to = reinterpret_cast<T*>(in.O) + element(in.O_strides, blockIdx.z, head) + lane * 4;
 #pragma unroll
@@ -333,6 +347,6 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(52_early, "45", sm_90a, f16, ragged | lse | grouped | lengths | strided | windowed,
+FA_RUNG(52_early, "45", sm_90a, f16, ragged | lse | grouped | lengths | strided | windowed | sinks,
         "a launch begins before the previous one has ended, and waits before it reads memory",
         kInstances, fa::plan_decode_early);
