@@ -74,8 +74,9 @@ class Collector {
         if (!can(Capabilities::strided)) break;
         Problem strided = plain;
         strided.strides = row_major_strides(strided);
+        // V in a tensor other than that of Q and K.
         for (std::size_t i = 0; gaps && i < 12; ++i)
-          if (i % 3 != 1) strided.strides[i] *= 3;
+          if (i % 3 != 1) strided.strides[i] *= i / 3 == 2 ? 5 : 3;
         add_case(strided, {Distribution::needle});
       }
       // Windows that end within a block of keys and at its ends; few thread blocks for their tiles.

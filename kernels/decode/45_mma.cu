@@ -72,10 +72,12 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // Starts the copy of a tile; rows from `keys` on become zeros.
   __device__ static void load_tile(uint32_t tile, const T* global, int64_t stride, int keys) {
     const int chunk = threadIdx.x % kChunks;
+    const T* from = global + threadIdx.x / kChunks * stride + chunk * 8;
 #pragma unroll
-    for (int row = threadIdx.x / kChunks, i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows)
-      cp_async_16(tile + offset(row, chunk), global + (row < keys ? row * stride + chunk * 8 : 0),
-                  row < keys ? 16 : 0);
+    for (int row = threadIdx.x / kChunks, i = 0; i < Bc / kCopyRows; ++i, row += kCopyRows) {
+      cp_async_16(tile + offset(row, chunk), row < keys ? from : global, row < keys ? 16 : 0);
+      from += kCopyRows * stride;
+    }
   }
 
   // The B operand of K Q^T: rows of Q are its columns, zeros from `rows` on.

@@ -176,15 +176,16 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     const auto looked_up = [&](const int64_t(&strides)[3]) {
       return page_row.page * strides[0] + at.head * strides[1] + page_row.row * strides[2];
     };
+    const half *K = in.K + chunk * 8, *V = in.V + chunk * 8;
     const int64_t k_row = looked_up(in.K_strides), v_row = looked_up(in.V_strides);
 #pragma unroll
     for (int i = 0, row = threadIdx.x / kChunks; i < Bc / kCopyRows; ++i, row += kCopyRows) {
       const int source = i * kWarpRows + threadIdx.x % 32 / kChunks;  // copied_row(source) is row
-      const int64_t k = __shfl_sync(0xffffffff, k_row, source) + chunk * 8;
-      const int64_t v = __shfl_sync(0xffffffff, v_row, source) + chunk * 8;
+      const int64_t k = __shfl_sync(0xffffffff, k_row, source);
+      const int64_t v = __shfl_sync(0xffffffff, v_row, source);
       const int bytes = at.key + row < at.length ? 16 : 0;
-      cp_async_16(stage + offset(row, chunk), in.K + (bytes > 0 ? k : 0), bytes);
-      cp_async_16(stage + kTileBytes + offset(row, chunk), in.V + (bytes > 0 ? v : 0), bytes);
+      cp_async_16(stage + offset(row, chunk), K + (bytes > 0 ? k : 0), bytes);
+      cp_async_16(stage + kTileBytes + offset(row, chunk), V + (bytes > 0 ? v : 0), bytes);
     }
   }
 
