@@ -66,7 +66,7 @@ class Collector {
                     .seq_q = queries,
                     .seq_kv = 300,
                     .own_kv_heads = 2,
-                    .lengths = {300, 70, 9, 0},
+                    .lengths = {300, 70, 3, 0},
                     .page = page};
       if (!takes(plain) || queries > rung_.few_queries) continue;
       if (causal_ && queries == 1) continue;
