@@ -5,8 +5,8 @@
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows; at
 //                   head_dim 64 three consumers, Br = 192, Bc = 96
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
-// Expected effect   three divisions fewer per tile and warp, some 200 clocks: 1 to 2 % at N = 512,
-//                   where a tile takes 14,000 clocks, and 0.4 % with a causal mask at N = 8192.
+// Expected effect   three divisions fewer per tile and warp (the PTX has two), some 200 clocks: 1 to
+//                   2 % at N = 512, where a tile takes 15,800 clocks, and under 0.5 % at N = 8192.
 
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -79,8 +79,8 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
-    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
-    // ends when the products of all four warps have read the slot.
+    // Two threads arrive for the warpgroup, one at each block of the cluster: the wait for a
+    // wgmma-group ends when the products of all four warps have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 < kBlocks) cluster_arrive(empty + 8 * at.slot, threadIdx.x % 128);
     }

@@ -85,8 +85,8 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
-    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
-    // ends when the products of all four warps have read the slot.
+    // Two threads arrive for the warpgroup, one at each block of the cluster: the wait for a
+    // wgmma-group ends when the products of all four warps have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 < kBlocks) cluster_arrive(empty + 8 * at.slot, threadIdx.x % 128);
     }
