@@ -342,8 +342,8 @@ TEST_CASE("two streams launch a rung at once, with the bits of one stream") {
       .batch = 1, .heads = 12, .seq_q = 1, .seq_kv = 4096, .head_dim = 128, .own_kv_heads = 3};
   int rungs = 0;
   for (const Rung& rung : catalogue()) {
-    if (rung.family == Family::own || device_refusal(rung, device, rung.find_instance(128)))
-      continue;
+    const Instance* instance = rung.find_instance(128, rung.dtype);
+    if (rung.family == Family::own || device_refusal(rung, device, instance)) continue;
     const bool decodes = rung.family == Family::decode;
     if (rung.dtype != Dtype::f16) continue;
     if (!decodes && !has(rung.capabilities, Capabilities::causal)) continue;

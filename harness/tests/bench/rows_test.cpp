@@ -130,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "items of a sweep: tiles that only fa tune has, each o
   CHECK(items[2].key.variant == "32x64w2");
   CHECK(items[2].ablation);
   CHECK(items[2].plan.launches.front().entry == std::string("fake_d64_small"));
-  CHECK(half.find_instance(64, "32x64w2") == &tuned[1]);
+  CHECK(half.find_instance(64, half.dtype, "32x64w2") == &tuned[1]);
 
   options.tiles = {"32x64w2", "64x64w4"};
   const auto chosen = bench_items(options, problem, kDevice);

@@ -157,7 +157,7 @@ TEST_CASE("code for sm_80 runs on 8.0 and newer, code for sm_90a on 9.0 alone") 
       CHECK(device_refusal(rung, device).has_value() != runs);
       for (const int head_dim : rung.head_dims()) {
         // What refuses here is the architecture, or of some cards the shared memory.
-        const Instance* own = rung.find_instance(head_dim);
+        const Instance* own = rung.find_instance(head_dim, rung.dtype);
         const std::string why = refusal(make_plan(rung, problem_for(rung, head_dim), device));
         CHECK(why.empty() == (runs && own->shared_bytes <= device.shared_bytes));
         CHECK(why == device_refusal(rung, device, own).value_or(""));

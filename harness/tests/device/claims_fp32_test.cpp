@@ -255,7 +255,7 @@ TEST_CASE("no FP32 rung spills at its own tiles") {
   for (const Rung& rung : catalogue()) {
     if (rung.family != Family::fp32) continue;
     for (const int head_dim : rung.head_dims()) {
-      const char* const name = rung.find_instance(head_dim)->entry;
+      const char* const name = rung.find_instance(head_dim, rung.dtype)->entry;
       for (const int sm : {80, 90}) {
         const auto entry = ptxas_entry(name, sm);
         if (!entry) continue;

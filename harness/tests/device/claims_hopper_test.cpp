@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters of 20 to 35 say about the kernels, as counts.
+// What the chapters of 20 to 38 say about the kernels, as counts.
 #include <algorithm>
 #include <iterator>
 
@@ -20,6 +20,7 @@ struct Claim {
   bool q_in_registers = false;  // ldmatrix once a tile, and wgmma reads no Q
   bool guarded = false;         // no alpha where no P comes near the largest half
   int store_bytes = 4;          // of a lane's stores of O; 0: bulk copies store it
+  Count row_exps = 0;           // exponentials of each row besides those of its scores
 };
 
 constexpr Claim kClaims[] = {
@@ -37,6 +38,9 @@ constexpr Claim kClaims[] = {
     {.id = "33", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "34", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "35", .q_in_registers = true, .guarded = true, .store_bytes = 0},
+    {.id = "36", .q_in_registers = true, .guarded = true, .store_bytes = 0},
+    {.id = "37", .q_in_registers = true, .guarded = true, .store_bytes = 0},
+    {.id = "38", .q_in_registers = true, .guarded = true, .store_bytes = 0, .row_exps = 2},
 };
 
 /// The work of a rung without a mask: how often what happens.
@@ -45,10 +49,10 @@ struct Work {
   Count sharing;                              // tiles that share a copy of K and V
 
   Work(std::string_view id, int dim) : D(static_cast<Count>(dim)) {
-    const Tile tile = find_rung(id)->find_instance(dim)->tile;
+    const Tile tile = find_rung(id)->find_instance(dim, Dtype::f16)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
-    sharing = id == "34" || id == "35" ? 2 : 1;
+    sharing = id >= "34" ? 2 : 1;
     tiles = kHeads * ((kSeq + sharing * Br - 1) / (sharing * Br)) * sharing;
     key_blocks = (kSeq + Bc - 1) / Bc;
     warps = Br / 16;
@@ -131,7 +135,9 @@ TEST_CASE("wgmma does both products; what it reads, and exponentials and stores"
             (claim.q_in_registers ? w.tiles * w.warps * w.D / 16 : 0));
       // One a score, and one for alpha of each of the two rows of a lane.
       const Count alphas = claim.guarded ? 0 : w.tiles * w.warps * 2 * w.key_blocks;
-      CHECK(counts.of(CountClass::kExp) == w.tiles * w.key_blocks * w.Br * w.Bc / 32 + alphas);
+      const Count ends = w.tiles * w.warps * 2 * claim.row_exps;
+      CHECK(counts.of(CountClass::kExp) ==
+            w.tiles * w.key_blocks * w.Br * w.Bc / 32 + alphas + ends);
       const Count output = kHeads * kSeq * w.D * 2, bytes = static_cast<Count>(claim.store_bytes);
       CHECK(counts.global_store.requests == (bytes == 0 ? 0 : output / bytes / 32));
       // From 33 on: a copy of 16 rows a warp, whose tiles stmatrix wrote without conflicts.
@@ -219,8 +225,8 @@ TEST_CASE("32 has the bits of 31, however many heads are handed out together") {
   problem.causal = true;
   const HostTensor expected = output_of(plan_of(*find_rung("31"), problem), problem);
   const Rung& rung = *find_rung("32");
-  const Tile tile = rung.find_instance(problem.head_dim)->tile;
-  REQUIRE(tile == find_rung("31")->find_instance(problem.head_dim)->tile);
+  const Tile tile = rung.find_instance(problem.head_dim, problem.dtype)->tile;
+  REQUIRE(tile == find_rung("31")->find_instance(problem.head_dim, problem.dtype)->tile);
   for (const int section : {1, 2, 3, 6}) {
     LaunchPlan plan = plan_of(rung, problem);
     plan.launches.front().arguments =
@@ -273,6 +279,137 @@ static void expect_bits_of_32_and_one_request_for_two(std::string_view id) {
   }
 }
 
-TEST_CASE("34 and 35 have the bits of 32, whoever loads and stores, and ask once for two tiles") {
-  for (const char* id : {"34", "35"}) expect_bits_of_32_and_one_request_for_two(id);
+TEST_CASE("34 to 38 have the bits of 32, whoever loads and stores, and ask once for two tiles") {
+  for (const char* id : {"34", "35", "36", "37", "38"})
+    expect_bits_of_32_and_one_request_for_two(id);
+}
+
+TEST_CASE("36 executes the same instructions and moves the same bytes for views of a model") {
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+    for (const int dim : {64, 128}) {
+      Problem problem = square(700, dim, 4, 2);
+      problem.dtype = dtype;
+      problem.causal = true;
+      const ptxvm::Counts plain = count("36", problem);
+      const HostTensor expected = output_of(plan_of(*find_rung("36"), problem), problem);
+      problem.strides = row_major_strides(problem);
+      INFO(to_string(problem));
+      CHECK(count("36", problem).bulk_load == plain.bulk_load);
+      CHECK(count("36", problem).total_instructions() == plain.total_instructions());
+      std::string difference;
+      const bool same = bitwise_equal(
+          expected, output_of(plan_of(*find_rung("36"), problem), problem), &difference);
+      INFO(difference);
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("36 repairs no row in bfloat16 where its halves repair some") {
+  for (const int dim : {64, 128}) {
+    Problem problem = square(kSeq, dim, 1);
+    for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+      problem.dtype = dtype;
+      VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
+      device.load(problem, make_inputs(problem, {Distribution::rising, 1}, 1));
+      device.launch(plan_of(*find_rung("36"), problem));
+      INFO(to_string(problem));
+      // Only a repair takes a logarithm: this problem asks for no log-sum-exp.
+      const Count repairs = executed(device.counts().front(), "lg2.approx");
+      CHECK((repairs > 0) == (dtype == Dtype::f16));
+    }
+  }
+}
+
+namespace {
+
+/// Key blocks of a window, from what the rows see alone.
+struct Blocks {
+  Count multiplied = 0;  // by 64 rows
+  Count masked = 0;      // of these
+  Count loaded = 0;      // for the rows of a cluster
+};
+
+Blocks blocks_of(const Problem& p, const Tile& tile) {
+  const std::int64_t Bc = tile.Bc, cluster = 2 * tile.Br;
+  const auto row_of = [&](std::int64_t row) { return std::min(row, p.seq_q - 1); };
+  // The blocks from the first key of the first row to the last key of the last; one if none is seen.
+  const auto blocks = [&](std::int64_t first, std::int64_t last) {
+    const std::int64_t begin = p.visible(row_of(first), 0).begin / Bc;
+    return std::pair(begin, std::max(begin + 1, (p.visible(row_of(last), 0).end + Bc - 1) / Bc));
+  };
+  Blocks sum;
+  for (std::int64_t first = 0; first < p.seq_q; first += cluster) {
+    const auto [begin, end] = blocks(first, first + cluster - 1);
+    sum.loaded += static_cast<Count>(end - begin);
+    for (std::int64_t row = first; row < first + cluster; row += 64) {
+      const auto [begin, end] = blocks(row, row + 63);
+      sum.multiplied += static_cast<Count>(end - begin);
+      // With a bound on the left, up to the block in which the last row sees its first key.
+      const bool bounded = p.window_left >= 0 && p.window_left < p.seq_kv;
+      const std::int64_t full = p.visible(row_of(row + 63), 0).begin / Bc + bounded;
+      for (std::int64_t j = begin; j < end; ++j)
+        sum.masked += j < full || (j + 1) * Bc > p.visible(row_of(row), 0).end;
+    }
+  }
+  const auto heads = static_cast<Count>(p.batch * p.heads);
+  return {sum.multiplied * heads, sum.masked * heads, sum.loaded * heads};
+}
+
+void check_window(const Problem& p) {
+  INFO(to_string(p));
+  const Work w("37", p.head_dim);
+  const Blocks blocks = blocks_of(p, find_rung("37")->find_instance(p.head_dim, p.dtype)->tile);
+  const ptxvm::Counts counts = count("37", p);
+  CHECK(executed("37", p, "wgmma.mma_async") == blocks.multiplied * 4 * (w.D + w.Bc) / 16);
+  CHECK(counts.of(CountClass::kExp) == blocks.multiplied * 64 * w.Bc / 32);
+  // One select for each score of a masked block, and nowhere else: no row is repaired.
+  CHECK(executed("37", p, "selp.f32") == blocks.masked * 64 * w.Bc / 32);
+  const Count heads = static_cast<Count>(p.batch * p.heads), cluster = 2 * w.Br;
+  const Count rows = (static_cast<Count>(p.seq_q) + cluster - 1) / cluster * cluster;
+  CHECK(counts.bulk_load.bytes == (heads * rows + 2 * 2 * blocks.loaded * w.Bc) * w.D * 2);
+}
+
+}  // namespace
+
+TEST_CASE("37 loads and multiplies the key blocks that a window touches, and no others") {
+  for (const int dim : {64, 128}) {
+    for (const std::int64_t left : {-1, 0, 63, 127, 128, 300}) {
+      for (const std::int64_t right : {-1, 0, 1, 70, 200}) {
+        Problem p = square(700, dim);
+        p.window_left = left;
+        p.window_right = right;
+        check_window(p);
+        if (left == 63 || left == 300) {
+          p.seq_q = 300;
+          check_window(p);
+          std::swap(p.seq_q, p.seq_kv);
+          check_window(p);
+        }
+      }
+    }
+  }
+  // A window of 1024 keys among 8192: nine blocks for 64 rows, two or three of them masked, and ten
+  // loaded for 256 rows; fewer for the first 1024 rows.
+  Problem p = square(8192, 128);
+  p.causal = true;
+  p.window_left = 1023;
+  const Blocks blocks = blocks_of(p, {128, 128, 12});
+  CHECK(blocks.multiplied == 112 * 9 + 2 * (8 * 9 / 2));
+  CHECK(blocks.loaded == 28 * 10 + 2 + 4 + 6 + 8);
+}
+
+TEST_CASE("38 adds two exponentials for each row, and a sink changes no count") {
+  for (const int dim : {64, 128}) {
+    INFO("head_dim " << dim);
+    Problem problem = square(kSeq, dim, kHeads);
+    const ptxvm::Counts before = count("38", problem);
+    problem.sinks = true;
+    const ptxvm::Counts after = count("38", problem);
+    CHECK(after.of(CountClass::kExp) == before.of(CountClass::kExp));
+    CHECK(after.bulk_load == before.bulk_load);
+    // Each lane of a consumer loads the sink of its head.
+    const Work w("38", dim);
+    CHECK(after.global_load.requests == w.tiles * w.warps);
+  }
 }

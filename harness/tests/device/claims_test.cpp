@@ -190,7 +190,7 @@ Problem lengths(std::int64_t seq_q, std::int64_t seq_kv, int head_dim) {
 
 void check_visits(std::string_view id, const Problem& p) {
   INFO(id << " at " << to_string(p));
-  const Tile tile = find_rung(id)->find_instance(p.head_dim)->tile;
+  const Tile tile = find_rung(id)->find_instance(p.head_dim, p.dtype)->tile;
   const Visits visits = visits_of(p, tile);
   const Counts counts = count(id, p);
   const auto dim = static_cast<std::uint64_t>(p.head_dim);

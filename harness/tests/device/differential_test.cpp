@@ -157,7 +157,8 @@ TEST_CASE("a rung is the same program on any number of threads, in any order, on
   std::vector<Subject> subjects;
   std::size_t turn = 0;
   for (const Rung& rung : catalogue()) {
-    const std::vector<Case> cases = cases_of(rung, *rung.find_instance(rung.head_dims().back()));
+    const int head_dim = rung.head_dims().back();
+    const std::vector<Case> cases = cases_of(rung, *rung.find_instance(head_dim, rung.dtype));
     REQUIRE(!cases.empty());
     // The smallest, and another one of the smaller half: each rung has its turn at another place.
     const std::size_t half = std::max<std::size_t>(1, cases.size() / 2);

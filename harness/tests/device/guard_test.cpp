@@ -51,7 +51,7 @@ std::string never(const std::string& text, const Site& vote) {
 
 Problem problem_of(const Rung& rung, int head_dim) {
   Problem problem{.batch = 1, .heads = 2, .seq_q = 128, .seq_kv = 640, .head_dim = head_dim};
-  const Tile tile = rung.find_instance(head_dim)->tile;
+  const Tile tile = rung.find_instance(head_dim, rung.dtype)->tile;
   problem.seq_q = std::min<std::int64_t>(tile.Br, rung.most_queries());
   problem.seq_kv = (problem.seq_kv + tile.Bc - 1) / tile.Bc * tile.Bc;
   set_types(rung, problem);

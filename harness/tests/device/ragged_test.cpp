@@ -109,7 +109,7 @@ TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") 
     if (!has(rung.capabilities, Capabilities::causal) || rung.family == Family::decode) continue;
     for (const int dim : rung.head_dims()) {
       // 192 rows without a key where the tile allows it: a whole tile of 128, half of the next.
-      const int keys = rung.find_instance(dim)->tile.Bc;
+      const int keys = rung.find_instance(dim, rung.dtype)->tile.Bc;
       const Problem problem{
           .batch = 1,
           .heads = 1,

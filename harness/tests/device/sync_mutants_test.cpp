@@ -83,6 +83,9 @@ Subject subject_of(const Rung& rung) {
     // Persistent: few blocks, so that each takes several tiles, and its ring goes round. With these
     // keys all causal tiles begin left of the diagonal, and it crosses two blocks of most.
     if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_kv = 1290;
+    // The first rows of a cluster see two key blocks that the last ones pass over.
+    if (has(rung.capabilities, Capabilities::windowed)) s.problem.window_left = 300;
+    s.problem.sinks = has(rung.capabilities, Capabilities::sinks);
     s.plan = plan_of(rung, s.problem);
     s.plan.launches.front().grid.x = 2;
   } else if (rung.family == Family::hopper) {
