@@ -14,7 +14,7 @@ from typing import Any
 import limits
 from ladder import LadderError, Problem, Results, Row
 
-ELEMENT = {"float16": 2, "float32": 4}
+ELEMENT = {"float16": 2, "bfloat16": 2, "float32": 4}
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,8 @@ def mean(values: Sequence[Any]) -> Any:
 
 
 E4M3 = "float8_e4m3"
+DTYPES = ("float16", "bfloat16", "float32")
+BNHD = "bnhd"  # views of tensors [batch, rows, heads, head_dim], as models have them
 
 
 @dataclass(frozen=True, order=True)
@@ -164,6 +166,10 @@ class Problem:
     lengths: tuple[int, ...] = ()  # keys of each batch entry; empty: seq_kv
     page: int = 0  # keys of a page of K and V; 0: not paged
     cache: str = ""  # type of K and V, where it is not that of Q
+    window_left: int = -1  # keys before its own place that a query sees; -1: all
+    window_right: int = -1  # keys behind it
+    sinks: bool = False  # a score of each query head that has no value
+    layout: str = ""  # BNHD, or the strides of another one; empty: contiguous [B, H, N, D]
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Problem:
@@ -173,41 +179,49 @@ class Problem:
         for name, value in values.items():
             if name != "lengths" and type(value) not in TYPES[str(PROBLEM_FIELDS[name].type)]:
                 raise TypeError(f"{name} is {value!r}")
-        return Problem(**values | {"lengths": tuple(data.get("lengths", ()))})
+        problem = Problem(**values | {"lengths": tuple(data.get("lengths", ()))})
+        strides = tuple(data.get("strides", ()))
+        layout = BNHD if strides == problem.row_major_strides else ",".join(map(str, strides))
+        return replace(problem, layout=layout)
 
     @staticmethod
     def parse(text: str) -> Problem:
-        """ "16,16,8192,128", optionally followed by ",causal", ",float32", ",e4m3", a distribution
-        of the inputs such as ",rising", ",spread=8" and ",page=16". "16,32/8,1/8192,128": heads of
-        Q and of K and V, queries and keys."""
+        """ "16,16,8192,128", optionally followed by ",causal", ",bfloat16", ",float32", ",e4m3",
+        ",sinks", ",bnhd", a distribution of the inputs such as ",rising", ",spread=8", ",page=16" and
+        ",window=1023" or ",window=63/70", keys before and behind. "16,32/8,1/8192,128": heads of Q and
+        of K and V, queries and keys."""
         words = text.split(",")
         flags = [word for word in words[4:] if "=" not in word]
-        spreads, pages = (
+        spreads, pages, windows = (
             [word.removeprefix(name) for word in words[4:] if word.startswith(name)]
-            for name in ("spread=", "page=")
+            for name in ("spread=", "page=", "window=")
         )
         inputs = [flag for flag in flags if flag in DISTRIBUTIONS]
-        unknown = set(flags) - {"causal", "float16", "float32", "e4m3", *DISTRIBUTIONS}
-        known = len(words[:4]) + len(flags) + len(spreads[:1]) + len(pages[:1])
+        unknown = set(flags) - {"causal", "e4m3", "sinks", BNHD, *DTYPES, *DISTRIBUTIONS}
+        known = len(words[:4]) + len(flags) + len(spreads[:1]) + len(pages[:1]) + len(windows[:1])
         if len(words) < 4 or unknown or len(inputs) > 1 or known != len(words):
-            allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S][,page=P]"
-            expected = f"BATCH,HEADS,SEQ,DIM[,causal][,float32][,e4m3]{allowed}"
-            raise LadderError(f"problem '{text}': expected {expected}")
+            allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S][,page=P][,window=LEFT[/RIGHT]]"
+            flag = f"[,causal][,{'|'.join(DTYPES)}][,e4m3][,sinks][,{BNHD}]"
+            raise LadderError(f"problem '{text}': expected BATCH,HEADS,SEQ,DIM{flag}{allowed}")
         try:
             batch, dim = int(words[0]), int(words[3])
             heads, kv_heads = numbers_of(words[1])
             seq_q, seq_kv = numbers_of(words[2])
             spread = float(spreads[0]) if spreads else 1.0
             page = int(pages[0]) if pages else 0
+            left, _, right = windows[0].partition("/") if windows else ("-1", "", "")
+            window = {"window_left": int(left), "window_right": int(right or -1)}
         except ValueError:
-            numbers = "the first four and the page must be integers, the spread a number"
+            numbers = "the first four, the page and the window must be integers, the spread a number"
             raise LadderError(f"problem '{text}': {numbers}") from None
-        dtype = "float32" if "float32" in flags else "float16"
+        dtype = next((flag for flag in flags if flag in DTYPES), "float16")
         shape = (batch, heads, seq_q, seq_kv, dim, "causal" in flags, dtype)
         own_heads = 0 if kv_heads == heads else kv_heads
         cache = E4M3 if "e4m3" in flags else ""
         kind = (*(inputs or ["normal"]), spread)
-        return Problem(*shape, *kind, kv_heads=own_heads, page=page, cache=cache)
+        problem = Problem(*shape, *kind, kv_heads=own_heads, page=page, cache=cache, **window)
+        layout = BNHD if BNHD in flags else ""
+        return replace(problem, sinks="sinks" in flags, layout=layout)
 
     @property
     def label(self) -> str:
@@ -218,6 +232,11 @@ class Problem:
         cache = [f"lengths {min(self.lengths)} to {max(self.lengths)}"] if self.lengths else []
         cache += [f"pages of {self.page}"] if self.page else []
         cache += [f"K and V {self.cache}"] if self.cache else []
+        sides = ((self.window_left, "before"), (self.window_right, "behind"))
+        window = " and ".join(f"{keys} {side}" for keys, side in sides if keys >= 0)
+        cache += [f"a window of {window}"] if window else []
+        cache += ["sinks"] * self.sinks
+        cache += [{"": "", BNHD: "[B, N, H, D]"}.get(self.layout, "strided")]
         spread = "" if self.spread == 1 else f"spread {self.spread:g}"
         inputs = "" if self.inputs == "normal" else self.inputs
         lse = "with LSE" if self.lse else ""
@@ -227,8 +246,23 @@ class Problem:
     def kv_bytes(self) -> int:
         """Of the keys and values that there are, once for each head of K and V."""
         keys = sum(self.lengths) if self.lengths else self.batch * self.seq_kv
-        element = 1 if self.cache == E4M3 else 2 if self.dtype == "float16" else 4
+        element = 1 if self.cache == E4M3 else 4 if self.dtype == "float32" else 2
         return 2 * element * self.head_dim * (self.kv_heads or self.heads) * keys
+
+    @property
+    def row_major_strides(self) -> tuple[int, ...]:
+        """Of batch, head and row in Q, K, V and O, where a row has those of all heads."""
+        kv = (self.seq_kv, self.kv_heads or self.heads)
+        tensors = ((self.seq_q, self.heads), kv, kv, (self.seq_q, self.heads))
+        dim = self.head_dim
+        each = ((rows * heads * dim, dim, heads * dim) for rows, heads in tensors)
+        return tuple(stride for strides in each for stride in strides)
+
+    @property
+    def of_a_model(self) -> bool:
+        """What the rungs from 36 on are measured for: not float16 alone, not all keys, not contiguous."""
+        windowed = self.window_left >= 0 or self.window_right >= 0
+        return self.dtype == "bfloat16" or windowed or self.sinks or bool(self.layout)
 
     def with_seq(self, seq: int) -> Problem:
         return replace(self, seq_q=seq, seq_kv=seq)

@@ -197,50 +197,47 @@ class Collector {
       add(1, 1, {row + (row % 16 == 0 ? 4 : 1), (row * 3) % 128 + 1}, {Distribution::normal});
   }
 
-  // Views of a model's tensors, windows and sinks.
+  // Views of a model's tensors, windows and sinks: few, because an element type has them all.
   void views() {
-    const Problem grouped{.batch = 2, .heads = 6, .seq_q = 130, .seq_kv = 321, .own_kv_heads = 2};
+    const Problem grouped{.batch = 2, .heads = 4, .seq_q = 130, .seq_kv = 321, .own_kv_heads = 2};
     const auto add_kinds = [&](Problem problem, const std::vector<InputKind>& kinds) {
       if (takes(problem)) add_case(problem, kinds);
     };
     if (can(Capabilities::strided)) {
-      for (const bool gaps : {false, true}) {
-        Problem strided = grouped;
-        strided.head_dim = dim_.head_dim;
-        strided.strides = row_major_strides(strided);
-        // As views of one tensor that holds Q, K and V, and of an O with other columns beside it.
-        for (std::size_t i = 0; gaps && i < 12; ++i)
-          if (i % 3 != 1) strided.strides[i] *= 3;
-        add_kinds(strided, {Distribution::needle, Distribution::spike});
-      }
+      Problem strided = grouped;
+      strided.head_dim = dim_.head_dim;
+      strided.strides = row_major_strides(strided);
+      // As views of one tensor that holds Q, K and V, and of an O with other columns beside it.
+      for (std::size_t i = 0; causal_ && i < 12; ++i)
+        if (i % 3 != 1) strided.strides[i] *= 3;
+      add_kinds(strided, {causal_ ? Distribution::spike : Distribution::needle});
     }
     // The window ends within a block of keys, at its ends, beside them; rows without a key.
-    if (can(Capabilities::windowed)) {
-      for (const std::int64_t left : {0, 63, 128, -1}) {
-        for (const std::int64_t right : {-1, 0, 70}) {
-          if ((causal_ && right != 0) || (left < 0 && right < 0)) continue;
-          Problem windowed = grouped;
-          windowed.batch = 1;
-          windowed.window_left = left, windowed.window_right = causal_ ? -1 : right;
-          windowed.sinks = can(Capabilities::sinks) && left % 2 == 0;
-          add_kinds(windowed, {Distribution::needle});
-          std::swap(windowed.seq_q, windowed.seq_kv);
-          add_kinds(windowed, {Distribution::normal});
-          windowed.seq_q = windowed.seq_kv = 600;
-          windowed.heads = 1, windowed.own_kv_heads = 0;
-          if (left > 0) add_kinds(windowed, {Distribution::spike});
-          if (left == 63) add_kinds(windowed, {{Distribution::rising, 8}});
-        }
-      }
+    const auto add_window = [&](std::int64_t left, std::int64_t right, Lengths n, InputKind kind) {
+      Problem windowed{.batch = 1, .heads = n.q == n.kv ? 1 : 2, .seq_q = n.q, .seq_kv = n.kv};
+      windowed.window_left = left, windowed.window_right = right;
+      windowed.sinks = can(Capabilities::sinks) && left % 2 == 0;
+      if (can(Capabilities::windowed)) add_kinds(windowed, {kind});
+    };
+    if (!causal_) {
+      for (const std::int64_t right : {-1, 0, 70}) add_window(0, right, {130, 321}, kNeedle);
+      for (const std::int64_t left : {63, 128, -1}) add_window(left, 0, {130, 321}, kNeedle);
+      add_window(63, 70, {321, 130}, kNormal);
+      add_window(128, -1, {321, 130}, kNormal);
+      add_window(128, 70, {600, 600}, Distribution::spike);
+    } else {
+      add_window(0, -1, {321, 130}, kNormal);
+      add_window(63, -1, {600, 600}, {Distribution::rising, 8});
+      add_window(128, -1, {600, 600}, Distribution::spike);
     }
     // A sink that outweighs all keys, and one that weighs nothing.
     if (can(Capabilities::sinks)) {
       Problem sunk = grouped;
       sunk.sinks = true;
-      add_kinds(sunk, {Distribution::normal, Distribution::needle, Distribution::low,
-                       Distribution::high});
+      add_kinds(sunk, causal_ ? std::vector<InputKind>{kNeedle}
+                              : std::vector<InputKind>{Distribution::low, Distribution::high});
       std::swap(sunk.seq_q, sunk.seq_kv);
-      add_kinds(sunk, {Distribution::normal});
+      if (causal_) add_kinds(sunk, {kNormal});
     }
   }
 
@@ -360,6 +357,7 @@ class Collector {
   }
 
   static constexpr Distribution kNormal = Distribution::normal;
+  static constexpr Distribution kNeedle = Distribution::needle;
   const RungConstraints& rung_;
   const RungConstraints::HeadDim& dim_;
   bool causal_;

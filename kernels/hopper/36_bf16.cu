@@ -110,7 +110,8 @@ struct Attention {
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
-    for (int i = 0; i < D / 16; ++i) wgmma<T>(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
+    for (int i = 0; i < D / 16; ++i)
+      wgmma<T>(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
@@ -160,8 +161,8 @@ struct Attention {
 
   // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
-                                 const Query& q, const fa::ModelParameters& in,
-                                 const RowTile& tile, int j) {
+                                 const Query& q, const fa::ModelParameters& in, const RowTile& tile,
+                                 int j) {
     const T* keys = static_cast<const T*>(in.keys) + tile.batch * in.key_strides[0] +
                     tile.kv_head * in.key_strides[1] + j * Bc * in.key_strides[2];
 #pragma unroll
@@ -240,13 +241,14 @@ struct Attention {
     const int batch = index / in.heads, head = index % in.heads;
     return {t < tile_count(in) ? batch : -1, head, head / in.group, end};
   }
-  __device__ static RowTile tile_at(const fa::ModelParameters& in, ScheduledTile tile, int consumer) {
+  __device__ static RowTile tile_at(const fa::ModelParameters& in, ScheduledTile tile,
+                                    int consumer) {
     const int first_row = tile.end - kBlocks * Br + consumer * kStride + cluster_rank() * 64;
     // A tile that sees no key has one key block, which is masked.
     const int key_blocks = max(1, (visible(in, min(first_row + 64, in.seq_q) - 1) + Bc - 1) / Bc);
     const int loads = max(1, (visible(in, min(tile.end, in.seq_q) - 1) + Bc - 1) / Bc);
-    return {tile.batch, tile.head, tile.kv_head, first_row, visible(in, first_row) / Bc, key_blocks,
-            loads};
+    return {tile.batch, tile.head, tile.kv_head, first_row, visible(in, first_row) / Bc,
+            key_blocks, loads};
   }
 
   // The next tile.
@@ -351,8 +353,8 @@ struct Attention {
       uint32_t fragment[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        fragment[i] = packed<T>(O[4 * n + 2 * i] * inverse[i % 2],
-                                O[4 * n + 2 * i + 1] * inverse[i % 2]);
+        fragment[i] =
+            packed<T>(O[4 * n + 2 * i] * inverse[i % 2], O[4 * n + 2 * i + 1] * inverse[i % 2]);
       const int chunk = n % 8 + lane / 16;  // of 8 columns, within its panel
       stmatrix_x4(output + (n / 8 * 16 + lane % 16) * 128 + ((chunk ^ lane % 8) << 4), fragment);
     }
@@ -468,4 +470,5 @@ INSTANCES(FA_MODEL_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(36_bf16, "35", sm_90a, f16, causal | ragged | lse | grouped | strided,
         "takes a model's tensors: bfloat16, and views at any strides", kInstances,
-        fa::plan_tma_views);
+        fa::plan_tma_views,
+        .why_large = "the kernel's parameters are others, and a tile has a batch entry besides");

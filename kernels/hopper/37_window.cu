@@ -111,7 +111,8 @@ struct Attention {
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
-    for (int i = 0; i < D / 16; ++i) wgmma<T>(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
+    for (int i = 0; i < D / 16; ++i)
+      wgmma<T>(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
     wgmma_commit();
   }
 
@@ -178,8 +179,8 @@ struct Attention {
 
   // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
-                                 const Query& q, const fa::ModelParameters& in,
-                                 const RowTile& tile, int j) {
+                                 const Query& q, const fa::ModelParameters& in, const RowTile& tile,
+                                 int j) {
     const T* keys = static_cast<const T*>(in.keys) + tile.batch * in.key_strides[0] +
                     tile.kv_head * in.key_strides[1] + j * Bc * in.key_strides[2];
 #pragma unroll
@@ -258,7 +259,8 @@ struct Attention {
     const int batch = index / in.heads, head = index % in.heads;
     return {t < tile_count(in) ? batch : -1, head, head / in.group, end};
   }
-  __device__ static RowTile tile_at(const fa::ModelParameters& in, ScheduledTile tile, int consumer) {
+  __device__ static RowTile tile_at(const fa::ModelParameters& in, ScheduledTile tile,
+                                    int consumer) {
     const int first_row = tile.end - kBlocks * Br + consumer * kStride + cluster_rank() * 64;
     const int first_block = first_key(in, first_row) / Bc;
     // A tile that sees no key has one key block, which is masked.
@@ -267,11 +269,16 @@ struct Attention {
     };
     // The last row must see a key before the first block without a mask.
     const int first_full = first_key(in, first_row + 63) / Bc + (in.left < in.seq_kv);
-    return {tile.batch,  tile.head,
-            tile.kv_head, first_row,
-            first_block, end_block(first_row + 64),
-            first_full,  end_key(in, first_row) / Bc,
-            first_key(in, tile.end - kBlocks * Br) / Bc, end_block(tile.end)};
+    return {tile.batch,
+            tile.head,
+            tile.kv_head,
+            first_row,
+            first_block,
+            end_block(first_row + 64),
+            first_full,
+            end_key(in, first_row) / Bc,
+            first_key(in, tile.end - kBlocks * Br) / Bc,
+            end_block(tile.end)};
   }
 
   // The next tile.
@@ -348,7 +355,7 @@ struct Attention {
     }
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.end_block) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>(O);  // P may be overwritten, O read
+    wgmma_wait<0>(O);  // P may be overwritten and O read
     shared.release(v);
     repair(S, O, rows, q, in, tile, j);
     pack(P, S);
@@ -379,8 +386,8 @@ struct Attention {
       uint32_t fragment[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        fragment[i] = packed<T>(O[4 * n + 2 * i] * inverse[i % 2],
-                                O[4 * n + 2 * i + 1] * inverse[i % 2]);
+        fragment[i] =
+            packed<T>(O[4 * n + 2 * i] * inverse[i % 2], O[4 * n + 2 * i + 1] * inverse[i % 2]);
       const int chunk = n % 8 + lane / 16;  // of 8 columns, within its panel
       stmatrix_x4(output + (n / 8 * 16 + lane % 16) * 128 + ((chunk ^ lane % 8) << 4), fragment);
     }
@@ -494,7 +501,7 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                             \
+#define INSTANCES(X)                                               \
   X(fa_37_window_d128, Attention<__nv_bfloat16, 128, 128, 5, 128>) \
   X(fa_37_window_d64, Attention<__nv_bfloat16, 192, 96, 12, 64>)   \
   X(fa_37_window_d128_half, Attention<half, 128, 128, 5, 128>)     \
@@ -504,4 +511,5 @@ INSTANCES(FA_MODEL_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(37_window, "36", sm_90a, f16, causal | ragged | lse | grouped | strided | windowed,
         "a window before and behind the query bounds copies and products", kInstances,
-        fa::plan_tma_views);
+        fa::plan_tma_views,
+        .why_large = "a tile's key blocks have six bounds where they had three");

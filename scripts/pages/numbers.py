@@ -16,7 +16,8 @@ from pages.site import (
     COUNTS_AT,
     FIELDS,
     LIMIT_FIELDS,
-    RESULTS_OF,
+    MODEL_RESULTS,
+    NotMeasured,
     Site,
     Unsaid,
     digits,
@@ -24,6 +25,7 @@ from pages.site import (
     limits_of,
     parse_problem,
     read_field,
+    results_for,
 )
 
 MAIN_SEQ = "8192"  # the problem where a key names none
@@ -55,7 +57,7 @@ class RowKey:
             raise LadderError(f"'{key}': expected [FILE] ID [PROBLEM] FIELD [/ ID or % ID]")
         problem = parse_problem(match["problem"] or MAIN_SEQ)
         other = parse_problem(match["other_problem"]) if match["other_problem"] else problem
-        file = match["file"] or RESULTS_OF[problem.dtype]
+        file = match["file"] or results_for(problem)
         found = (match["id"], problem, match["field"], match["sign"] or "", match["other"] or "")
         return RowKey(key, file, *found, other, bool(match["flat"]))
 
@@ -76,6 +78,8 @@ def number(site: Site, key: str) -> str:
 
 
 def row_number(site: Site, key: RowKey) -> str:
+    if key.file == MODEL_RESULTS and not site.results_path(key.file).exists():
+        raise NotMeasured
     results = site.results(key.file)
     row = find_row(site, results, key.id, key.problem)
     value = read_field(row, key.field)

@@ -333,7 +333,8 @@ struct Blocks {
 Blocks blocks_of(const Problem& p, const Tile& tile) {
   const std::int64_t Bc = tile.Bc, cluster = 2 * tile.Br;
   const auto row_of = [&](std::int64_t row) { return std::min(row, p.seq_q - 1); };
-  // The blocks from the first key of the first row to the last key of the last; one if none is seen.
+  // The blocks from the first key of the first row to the last key of the last; one if none is
+  // seen.
   const auto blocks = [&](std::int64_t first, std::int64_t last) {
     const std::int64_t begin = p.visible(row_of(first), 0).begin / Bc;
     return std::pair(begin, std::max(begin + 1, (p.visible(row_of(last), 0).end + Bc - 1) / Bc));
@@ -389,13 +390,14 @@ TEST_CASE("37 loads and multiplies the key blocks that a window touches, and no 
       }
     }
   }
-  // A window of 1024 keys among 8192: nine blocks for 64 rows, two or three of them masked, and ten
+  // 1024 keys before each query of 8192: nine blocks for 64 rows, two of them masked, and ten
   // loaded for 256 rows; fewer for the first 1024 rows.
   Problem p = square(8192, 128);
   p.causal = true;
-  p.window_left = 1023;
+  p.window_left = 1024;
   const Blocks blocks = blocks_of(p, {128, 128, 12});
   CHECK(blocks.multiplied == 112 * 9 + 2 * (8 * 9 / 2));
+  CHECK(blocks.masked == 112 * 2 + 2 * (1 + 7 * 2));
   CHECK(blocks.loaded == 28 * 10 + 2 + 4 + 6 + 8);
 }
 
