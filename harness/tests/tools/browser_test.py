@@ -356,6 +356,26 @@ class PagesTest(BrowserTest):
                 self.assertEqual(said, f"Searched for: {told}" if told else "")
         self.expect_no_problems()
 
+    def test_links_are_told_from_text_and_from_terms(self) -> None:
+        page = self.open("23_specialized/")
+        look = "e => getComputedStyle(e).textDecorationLine + getComputedStyle(e).textDecorationStyle"
+        link = page.locator("article p > a:not([class])").first.evaluate(look)
+        term = page.locator("article p > a.term").first.evaluate(look)
+        self.assertEqual((link, term), ("underlinesolid", "underlinedotted"))
+
+    def test_the_skip_link_and_tooltips_are_seen(self) -> None:
+        page = self.open("23_specialized/")
+        page.keyboard.press("Tab")
+        skip = page.locator(".md-skip:focus")
+        page.wait_for_function("getComputedStyle(document.querySelector('.md-skip')).opacity === '1'")
+        at = "element => { const box = element.getBoundingClientRect(); return document.elementFromPoint("
+        self.assertTrue(skip.evaluate(at + "box.x + box.width / 2, box.y + box.height / 2) === element }"))
+        self.assertRegex(skip.evaluate("e => getComputedStyle(e).backgroundColor"), r"^rgb\(")
+        page.locator("article a.term").first.hover()
+        tip = page.locator(".md-tooltip2--active .md-tooltip2__inner")
+        self.assertGreaterEqual(tip.evaluate("e => parseFloat(getComputedStyle(e).fontSize)"), 13)
+        self.expect_no_problems()
+
     def test_no_serious_finding_of_axe(self) -> None:
         axe = need("axe_core_python")
         script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
@@ -366,6 +386,9 @@ class PagesTest(BrowserTest):
             fresh = context.new_page()
             fresh.goto(f"{Shared.host}/{path}")
             fresh.evaluate(START_WIDGETS)
+            fresh.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+            if path == "02_swizzle/" and DATA.is_dir():  # lines that are hot
+                press_run(fresh.locator("[data-widget=run]"))
             # What fades in has its colours at once.
             fresh.add_style_tag(content="* { transition: none !important }")
             fresh.evaluate(script)
