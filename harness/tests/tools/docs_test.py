@@ -174,8 +174,24 @@ class FillTest(DocsTest):
         self.put("docs/02_swizzle.md", page)
         self.assertEqual(self.docs("--write")[0], 0)
         text = self.read("docs/02_swizzle.md")
-        self.assertIn("| D | N | 02 | 01 | 01 at this tile | FA2 | FA3 | cuDNN | of FA2 |", text)
-        self.assertEqual(text.count("\n| 128 | "), 3)
+        heads = ("02, TFLOPS", "01, TFLOPS", "01 at this tile, TFLOPS", "of FA2")
+        self.assertIn(f"| D | N | {' | '.join(heads)} |", text)
+        own, others = text.split("<summary>The same problems in other implementations</summary>")
+        self.assertIn("| D | N | FA2, TFLOPS | cuDNN, TFLOPS |", others)  # and no column of dashes
+        for part in (own, others):
+            self.assertEqual(part.count("\n| 128 | "), 3)
+
+    def test_the_strips_have_rung_parent_and_peers(self) -> None:
+        (self.folder / "plots/results/h200").mkdir()
+        names = ("plots/results/synthetic/ladder.json", "plots/results/h200/ladder.json")
+        shutil.copy(*(self.folder / name for name in names))
+        self.assertEqual(self.docs("--write")[0], 0)
+        row = json.loads(self.read("docs/assets/strips.json"))["02_swizzle"]
+        shown = [(each["kind"], each["name"], each["value"]) for each in row["bars"]]
+        self.assertEqual(shown[:2], [("parent", "01", 42.4), ("own", "02", 273.0)])
+        self.assertIn(("peer", "FlashAttention-2", 332.0), shown)
+        self.assertEqual((row["unit"], row["verdict"]), ("TFLOPS", "not measured"))  # one run
+        self.assertEqual(row["change"], "\N{MULTIPLICATION SIGN} 6.4")
 
 
 class LimitsTest(DocsTest):
@@ -224,7 +240,7 @@ class LimitsTest(DocsTest):
         source = self.read("plots/results/synthetic/ladder.json")
         self.put("plots/results/h200/ladder.json", source)
         text = self.write(table)
-        self.assertIn("| rung | H200 | H100 | H200\N{DIVISION SIGN}H100 |", text)
+        self.assertIn("| rung | H200, TFLOPS | H100, TFLOPS | H200\N{DIVISION SIGN}H100 |", text)
         self.assertIn("[02 swizzle](02_swizzle.md) | 273 | \N{EN DASH} | \N{EN DASH} |", text)
         slower = json.loads(source)
         for row in slower["rows"]:
@@ -661,10 +677,10 @@ class SingleTest(DocsTest):
     def test_rung_beside_the_peers_of_its_dtype(self) -> None:
         code, text = self.table("rung synthetic/fp32 a1")
         self.assertEqual(code, 0, text)
-        head = "| D | N | a1 | a0 | a0 at this tile | PyTorch efficient | PyTorch standard | of PyTorch"
-        self.assertIn(head, text)
-        dash = "\N{EN DASH}"
-        self.assertIn(f"| 64 | 512 | 4.00 | 3.00 | {dash} | 12.0 | 8.00 | 33 % |", text)
+        self.assertIn("| D | N | a1, TFLOPS | a0, TFLOPS | of PyTorch efficient |", text)
+        self.assertIn("| 64 | 512 | 4.00 | 3.00 | 33 % |", text)
+        self.assertIn("| D | N | PyTorch efficient, TFLOPS | PyTorch standard, TFLOPS |", text)
+        self.assertIn("| 64 | 512 | 12.0 | 8.00 |", text)
 
     def test_rung_says_how_many_heads_where_that_differs(self) -> None:
         path = self.folder / "plots/results/synthetic/fp32.json"
@@ -675,7 +691,7 @@ class SingleTest(DocsTest):
         code, text = self.table("rung synthetic/fp32 a1")
         self.assertEqual(code, 0, text)
         times = "\N{MULTIPLICATION SIGN}"
-        self.assertIn(f"| B{times}H | D | N | a1 |", text)
+        self.assertIn(f"| B{times}H | D | N | a1, TFLOPS |", text)
         self.assertIn(f"| 1{times}16 | 64 | 512 | 4.00 |", text)
         self.assertIn(f"| 4{times}16 | 64 | 512 | 5.00 |", text)
 
