@@ -94,7 +94,7 @@ VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wb
 # Where a use of a term is no sentence of the page, or cannot be a link.
 SKIPPED = {"a", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "math", "svg", "script", "style"}
 SKIPPED |= {"summary", "button", "template", "textarea", "select", "label", "kbd"}
-APART = ("data-widget", "data-strip")  # attributes of what is no text of the page
+APART = ("data-widget", "data-strip", "data-title")  # attributes of what is no text of the page
 
 
 class Linker(HTMLParser):

@@ -59,7 +59,7 @@ def with_source_links(html: str, page: Page, files: Files) -> str:
     def title(match: re.Match[str]) -> str:
         name, part, line = match.groups()
         shown = f"{name}:{line}" if line else name
-        return f'<span class="filename">{linked(name, shown, page, files, line)}{part}</span>'
+        return f'<span class="filename" data-title>{linked(name, shown, page, files, line)}{part}</span>'
 
     html = SOURCE_NAME.sub(lambda match: linked(match[1], match[0], page, files), html)
     return TITLE.sub(title, html)
