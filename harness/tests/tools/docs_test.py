@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -642,6 +643,48 @@ class CounterSentencesTest(unittest.TestCase):
         expected = [id for id in ids if "46" <= id <= "51" and id != "49"]
         self.assertEqual(joined, expected)
         self.assertEqual(self.beyond("ncu_decode", "wavefronts of stores", 0), ["49"])
+
+
+class ReportTest(unittest.TestCase):
+    """docs/profiling.md quotes two reports of ncu."""
+
+    RESULTS = support.REPOSITORY / "plots/results/h100"
+
+    def setUp(self) -> None:
+        self.page = (support.REPOSITORY / "docs/profiling.md").read_text("utf-8")
+        self.reports = {id: self.lines(id) for id in ("06", "25")}
+
+    def lines(self, id: str) -> list[str]:
+        """Each line of a report, with one space between its words."""
+        text = (self.RESULTS / f"profile_{id}.txt").read_text("utf-8")
+        return [" ".join(line.split()) for line in text.splitlines()]
+
+    def assert_in_report(self, id: str, name: str, value: str) -> None:
+        found = [line for line in self.reports[id] if line.startswith(f"{name} ")]
+        self.assertEqual([line.split()[-1] for line in found], [value], f"{name} of {id}")
+
+    def test_each_row_is_a_line_of_both_reports(self) -> None:
+        table = self.page.partition("| line | 06 | 25 |")[2].partition("\n\n")[0]
+        rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
+        self.assertTrue(rows)
+        for name, *values in rows:
+            for id, value in zip(self.reports, values, strict=True):
+                self.assert_in_report(id, name.strip(), value.strip())
+
+    def test_lines_in_sentences(self) -> None:
+        quoted = re.findall(r"`([A-Z][^`]*) ([\d.]+)`", self.page)
+        self.assertTrue(quoted)
+        both = [line for report in self.reports.values() for line in report]
+        for name, value in quoted:
+            found = [line.split()[-1] for line in both if line.startswith(f"{name} ")]
+            self.assertIn(value, found, name)
+
+    def test_sums_divide_by_the_cycles_of_the_reports(self) -> None:
+        for sum, percent in re.findall(r"  (993[^=]*|496[^=]*)= (\d+) %", self.page):
+            factors, _, cycles = sum.replace(",", "").partition(" / ")
+            product = math.prod(map(float, factors.split(" x ")))
+            self.assertEqual(round(100 * product / float(cycles)), int(percent), sum)
+            self.assertIn(f"{int(cycles):,}", self.page.partition("```\n06")[0])
 
 
 class SingleTest(DocsTest):
