@@ -20,7 +20,8 @@ runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
                                          the parent; peers below
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
   <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
-  <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
+  <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent; other
+                                         implementations folded
   <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
   <!-- table:caches FILE -->             the rungs that decode at the two caches by which steps are told
   <!-- table:ncu ncu -->                 the virtual machine's counts against an H200's hardware
@@ -47,6 +48,7 @@ The key of a number in a sentence is a comment directly behind it; a new number 
       ID: a rung, ID@TILE for an ablation (01@64x128w4), or a peer (fa2, cudnn, cublas)
       FIELD: see FIELDS in pages/site.py
 
+docs/assets/strips.json: the result under the title of each chapter (scripts/book/strip.py).
 mkdocs.yml: the lines between "# chapters: begin" and "# chapters: end" are the chapters, a part for
 each family, and those of "# changes" are what the navigation marks. Code of the kernels is between
 markers too (scripts/book/code.py). Links into the glossary (scripts/book/glossary.py), mathematics and
@@ -65,7 +67,7 @@ from pathlib import Path
 
 from book import code
 from book.source import BookError, Rung
-from pages import decode, evidence, prose, results
+from pages import decode, evidence, prose, results, strips
 from pages.charts import chart_problems, draw_figures, render_charts
 from pages.numbers import number
 from pages.site import REPOSITORY, NotMeasured, Site, Unsaid
@@ -191,6 +193,9 @@ def filled_files(site: Site) -> dict[Path, tuple[str, str]]:
     for page in site.pages():
         text = page.read_text(encoding="utf-8")
         files[page] = (text, fill_page(site, page, text))
+    shown = site.root / strips.FILE
+    text = shown.read_text(encoding="utf-8") if shown.is_file() else ""
+    files[shown] = (text, strips.text(site))
     config = site.root / "mkdocs.yml"
     if config.is_file():
         text = config.read_text(encoding="utf-8")
@@ -231,6 +236,7 @@ def check(site: Site) -> int:
 def write(site: Site, catalogue: Path | None) -> int:
     for path, (old, new) in filled_files(site).items():
         if old != new:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(new, encoding="utf-8")
             print(path.relative_to(site.root))
     render_charts(site, catalogue)

@@ -258,6 +258,7 @@ def write_rung(
     source = (ROOT / rung["file"]).read_text(encoding="utf-8")
     document = {
         "name": rung["name"],
+        "file": rung["file"],
         "source": source,
         "plans": plans,
         "expected": counts_of(fa, rung, plans),

@@ -27,22 +27,21 @@ Json = dict[str, Any]
 
 
 def formulas(exercise: Exercise) -> list[Json]:
-    """The gaps, each a function of whole numbers or of floats; without the answers."""
+    """The gaps, each a function of whole numbers or of floats."""
     found = []
     for gap in exercise.data["gaps"]:
         match = FUNCTION.fullmatch(gap["function"])
         assert match, f"{exercise.file}: {gap['function']}"
         kind, name, parameters = match.groups()
         head = {"name": name, "parameters": parameters.split(", "), "type": kind}
-        tail = {"shipped": gap["shipped"], "says": gap["says"], "function": f"gap_{name}"}
+        tail = {key: gap[key] for key in ("shipped", "answer", "says")} | {"function": f"gap_{name}"}
         found.append(head | tail)
     return found
 
 
 def answers(exercise: Exercise) -> dict[str, str]:
     """A right formula for each gap."""
-    right = (gap["answer"] for gap in exercise.data["gaps"])
-    return {formula["name"]: answer for formula, answer in zip(formulas(exercise), right, strict=True)}
+    return {formula["name"]: formula["answer"] for formula in formulas(exercise)}
 
 
 def source(exercise: Exercise) -> str:
@@ -68,7 +67,8 @@ def document(exercise: Exercise, fa: Path) -> Json:
         problem, spread = plan["problem"], trial.get("spread", 1)
         trials.append({"problem": problem, "plan": launches, "spread": spread})
     rules = exercise.data["rules"] + exercise.data.get("page_rules", [])
-    shown = {"formulas": formulas(exercise), "trials": trials, "rules": rules}
+    thread = exercise.data["thread"].replace("//", "/")
+    shown = {"formulas": formulas(exercise), "trials": trials, "rules": rules, "thread": thread}
     return {"number": exercise.number} | shown
 
 

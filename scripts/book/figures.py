@@ -11,7 +11,14 @@ from pathlib import Path
 NARROW = ".narrow.svg"  # progression.narrow.svg is progression.svg for narrow windows
 NARROW_WINDOW = "(max-width: 700px)"
 MOST_ROWS = 16  # of a generated table that is not folded
-INDEXES = ("ladder",)  # tables that one comes for are not folded either
+# Long tables that are folded, and under which title; the others are what one comes for.
+TITLES = {
+    "cards": "The rate of every rung on an H200 and on an H100",
+    "caches": "Every rung of decode: time, bytes per second, change",
+    "ncu": "Every count of the machine beside the counter of the hardware",
+    "memory": "Time and memory at every length",
+    "rung": "This rung on every problem that was timed",
+}
 
 IMAGE = re.compile(r'<img ([^>]*?)src="([^":]+\.svg)"([^>]*?)/?>')
 TITLE = re.compile(r' ?title="([^"]*)"')
@@ -69,15 +76,31 @@ def with_switch(match: re.Match[str]) -> str:
 
 
 def fold(match: re.Match[str]) -> str:
-    rows = ROWS.findall(match[2])
-    count = len(rows) - 2
-    if match[1] in INDEXES or count <= MOST_ROWS:
+    title, count = TITLES.get(match[1]), len(ROWS.findall(match[2])) - 2
+    if title is None or count <= MOST_ROWS:
         return match[0]
-    heads = rows[0].replace("`", "").strip("| \n").split(" | ")
-    summary = f"Table of {count} rows: {heads[0]}, {', '.join(heads[1:4])} ..."
-    opening = f'<details class="fold" markdown="1"><summary>{summary}</summary>'
+    opening = f'<details class="fold" markdown="1"><summary>{title}</summary>'
     return f"{opening}\n\n{match[0]}\n\n</details>"
 
 
 def with_folded_tables(markdown: str) -> str:
     return TABLE.sub(fold, markdown)
+
+
+# A cell with a change against a parent: what it is, how far it may be off.
+CHANGE = re.compile(
+    r"<td([^>]*)>((?:(?P<times>×)|(?P<sign>[+−])) ?(?P<value>[\d.]+)(?: ± (?P<half>[\d.]+))? ?%? against )"
+)
+UNSURE = 2.0  # percent; a single run tells no smaller difference
+
+
+def coloured(match: re.Match[str]) -> str:
+    half = float(match["half"]) if match["half"] else UNSURE
+    if not match["times"] and float(match["value"]) <= half:
+        return match[0]
+    kind = "slower" if match["sign"] == "−" else "faster"
+    return f'<td{match[1]} class="{kind}">{match[2]}'
+
+
+def with_coloured_changes(html: str) -> str:
+    return CHANGE.sub(coloured, html)

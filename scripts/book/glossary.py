@@ -94,7 +94,7 @@ VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wb
 # Where a use of a term is no sentence of the page, or cannot be a link.
 SKIPPED = {"a", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "math", "svg", "script", "style"}
 SKIPPED |= {"summary", "button", "template", "textarea", "select", "label", "kbd"}
-WIDGET = "data-widget"  # what has this attribute is replaced by a script
+APART = ("data-widget", "data-strip", "data-title")  # attributes of what is no text of the page
 
 
 class Linker(HTMLParser):
@@ -115,7 +115,7 @@ class Linker(HTMLParser):
 
     @property
     def skips(self) -> bool:
-        return any(tag in SKIPPED or tag == WIDGET for tag in self.inside)
+        return any(tag in SKIPPED or tag in APART for tag in self.inside)
 
     def link(self, term: Term, inner: str) -> str:
         self.linked.add(term.name)
@@ -129,7 +129,7 @@ class Linker(HTMLParser):
         if tag == "code" and not self.skips:
             self.code = len(self.parts)
         if tag not in VOID:
-            self.inside.append(WIDGET if WIDGET in dict(attributes) else tag)
+            self.inside.append(next((each for each in APART if each in dict(attributes)), tag))
         self.parts.append(self.get_starttag_text() or "")
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -137,7 +137,7 @@ class Linker(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self.parts.append(f"</{tag}>")
-        while self.inside and self.inside.pop() not in (tag, WIDGET):
+        while self.inside and self.inside.pop() not in (tag, *APART):
             pass
         if tag == "code" and self.code is not None:
             self.link_code(self.code)

@@ -15,7 +15,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from book import code, figures, glossary, mathematics
+from book import code, figures, glossary, mathematics, strip
 from book.source import KERNELS, BookError, Rung, rungs_of, sources
 
 SOURCE_NAME = re.compile(r"<code>(kernels/[\w./]+\.cuh?)</code>")
@@ -59,7 +59,7 @@ def with_source_links(html: str, page: Page, files: Files) -> str:
     def title(match: re.Match[str]) -> str:
         name, part, line = match.groups()
         shown = f"{name}:{line}" if line else name
-        return f'<span class="filename">{linked(name, shown, page, files, line)}{part}</span>'
+        return f'<span class="filename" data-title>{linked(name, shown, page, files, line)}{part}</span>'
 
     html = SOURCE_NAME.sub(lambda match: linked(match[1], match[0], page, files), html)
     return TITLE.sub(title, html)
@@ -140,6 +140,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         page.meta["status"] = mark_of(config, rung)
     try:
         markdown = code.with_listings(markdown, root_of(config), rung, parent)
+        if rung:
+            markdown = strip.with_strip(markdown, root_of(config), rung, rungs_of(root_of(config)))
     except BookError as error:
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     return figures.with_folded_tables(without_markers(markdown))
@@ -155,6 +157,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     at = posixpath.dirname(page.file.dest_uri)
     html = figures.with_charts(html, at, lambda url: find_image(files, url))
+    html = figures.with_coloured_changes(html)
     html = DIFFERENCE.sub(unsearched, with_source_links(html, page, files))
     target = files.get_file_from_path(glossary.PAGE)
     assert target is not None

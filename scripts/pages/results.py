@@ -179,7 +179,8 @@ def cards_table(site: Site, page: Path, problem_text: str) -> str:
     lines = [line for line in lines if any(cell != NOTHING for cell in line[1:])]
     quotient = "\N{DIVISION SIGN}".join(CARDS)
     sources = "".join(source_line(file, problem) for file in files if file)
-    return markdown_table(["rung", *CARDS, quotient], lines) + sources
+    heads = ["rung", *(f"{name}, TFLOPS" for name in CARDS), quotient]
+    return markdown_table(heads, lines) + sources
 
 
 def card_cells(rows: list[Row | None]) -> list[str]:
@@ -224,30 +225,50 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
         raise LadderError(f"{results.name} has no time of '{id}'")
     several = len({(problem.batch, problem.heads) for problem in problems}) > 1
     peers, measured = RUNG_PEERS[problems[0].dtype], limits.Limits.beside(results)
-    rows = []
+    rows, peer_rows = [], []
     for problem in problems:
         row = results.rung(id, problem)
         step = ladder.step_of(rung, site.catalogue, results, problem)
         others = [results.peer(peer, problem) for peer in peers]
+        shape = [
+            *([heads_text(problem)] if several else []),
+            f"{problem.head_dim}{' causal' if problem.causal else ''}",
+            str(problem.seq_q),
+        ]
         rows.append(
             [
-                *([heads_text(problem)] if several else []),
-                f"{problem.head_dim}{' causal' if problem.causal else ''}",
-                str(problem.seq_q),
+                *shape,
                 rate(row),
                 *limit_cells(measured, rung, row),
                 rate(step.parent_row) if step else NOTHING,
                 rate(step.parent_at_tile) if step else NOTHING,
-                *map(rate, others),
                 share(results, row, others[0]),
             ]
         )
+        peer_rows.append([*shape, *map(rate, others)])
     parent = rung.parent or "parent"
     names = short_names(peers)
-    heads = [HEADS] if several else []
-    heads += ["D", "N", f"{id}", *([OF_LIMIT] if measured else []), parent]
-    heads += [f"{parent} at this tile", *names, f"of {names[0]}"]
-    return markdown_table(heads, rows, left=1) + source_line(results, None)
+    shape = [*([HEADS] if several else []), "D", "N"]
+    heads = [*shape, f"{id}, TFLOPS", *([OF_LIMIT] if measured else []), f"{parent}, TFLOPS"]
+    heads += [f"{parent} at this tile, TFLOPS", f"of {names[0]}"]
+    main = markdown_table(*without_empty(heads, rows), left=1)
+    peer_heads = [*shape, *(f"{name}, TFLOPS" for name in names)]
+    others = folded(OTHERS, markdown_table(*without_empty(peer_heads, peer_rows), left=1))
+    return main + others + source_line(results, None)
+
+
+OTHERS = "The same problems in other implementations"
+
+
+def without_empty(heads: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Without the columns that have nothing but dashes."""
+    kept = [i for i in range(len(heads)) if any(row[i] != NOTHING for row in rows)]
+    return [heads[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def folded(title: str, table: str) -> str:
+    head = f'<details class="fold" markdown="1"><summary>{title}</summary>'
+    return f"\n{head}\n\n{table}\n</details>\n"
 
 
 HEADS = "B\N{MULTIPLICATION SIGN}H"

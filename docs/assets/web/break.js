@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Break it: synchronisation off or another fault, and what the machine or the check says about that.
 import { ptxOf, rungData, runRung } from "./machine.js";
-import { h, Runner, state, take } from "./dom.js";
+import { h, Runner, state, take, whenSeen } from "./dom.js";
 import { edited, editsOf, findSites } from "./sites.js";
 
 // As the tests have it: several inputs, warps in both orders, until something is noticed.
 const trialsOf = (kinds) => kinds.flatMap((inputs) => [false, true].map((reversed) => ({ inputs, reversed })));
 const MAX_STEPS = 1 << 22;
 const CONTEXT = 2;
+const MOST_PLACES = 4;
 
 const copyOf = (plan) => structuredClone(plan);
 
@@ -53,7 +54,20 @@ class BreakWidget {
     take(place, this.finder.element, this.list, this.runner.element, this.result);
     this.runner.element.hidden = true;
     this.off = new Set((state.get("off") ?? "").split(",").filter((word) => word !== ""));
-    if (this.off.size > 0) this.finder.start();
+    this.showFaults();
+    whenSeen(place, () => this.finder.start());
+  }
+
+  /** Until the machine has shown where the synchronisation is: what can be switched on besides. */
+  showFaults() {
+    const titles = [...this.data.faults.map(({ title }) => title), ...this.planFaults];
+    this.list.replaceChildren(h("p", {}, "Faults that this kernel can have, besides each barrier, fence and wait that is switched off:"),
+      h("ul", {}, titles.map((title) => h("li", {}, title))));
+  }
+
+  /** Faults of the launch that this kernel can have. */
+  get planFaults() {
+    return Object.keys(FAULTS).filter((fault) => FAULTS[fault](copyOf(this.plan)));
   }
 
   get plan() {
@@ -98,8 +112,7 @@ class BreakWidget {
           site.redundant ? ` – not needed: ${site.redundant}` : null)));
     const changes = this.data.faults.filter((fault) => this.edits.get(fault).length > 0)
       .map((fault) => this.faultRow(fault.title, h("br"), h("small", {}, ...this.example(fault))));
-    const others = Object.keys(FAULTS).filter((fault) => FAULTS[fault](copyOf(this.plan)))
-      .map((fault) => this.faultRow(fault));
+    const others = this.planFaults.map((fault) => this.faultRow(fault));
     const none = h("p", {}, "This kernel has no barrier, fence or wait: its lanes exchange values by shuffles alone.");
     this.list.replaceChildren(this.sites.length > 0 ? h("ul", {}, synchronisation) : none, h("p", {}, "Other faults, off until switched on:"), h("ul", {}, changes, others));
   }
@@ -171,16 +184,27 @@ class BreakWidget {
     return [...new Set(message.split("\n").map((text) => Number(text.match(own)?.[1])).filter((line) => line > 0))];
   }
 
+  /** The source around each place, apart, under the name of its line; places that touch share one. */
   excerpts(lines) {
+    const parts = [];
+    for (const line of lines.slice(0, MOST_PLACES).sort((a, b) => a - b)) {
+      if (parts.length > 0 && line - parts.at(-1).at(-1) <= 2 * CONTEXT + 1) parts.at(-1).push(line);
+      else parts.push([line]);
+    }
+    return parts.map((part, index) => this.excerpt(part, parts.length > 1 ? `Place ${index + 1}: ` : ""));
+  }
+
+  excerpt(lines, label) {
     const source = this.data.source.split("\n");
-    return lines.slice(0, 4).map((line) => {
-      const first = Math.max(1, line - CONTEXT);
-      const rows = source.slice(first - 1, line + CONTEXT).map((text, index) =>
-        h("tr", { class: first + index === line ? "fa-lit" : null },
-          h("td", { class: "fa-number" }, String(first + index)), h("td", { class: "fa-code" }, h("code", {}, text))));
-      return h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": `lines around ${line}` },
-        h("table", { class: "fa-lines" }, h("tbody", {}, rows)));
-    });
+    const first = Math.max(1, lines[0] - CONTEXT);
+    const rows = source.slice(first - 1, lines.at(-1) + CONTEXT).map((text, index) =>
+      h("tr", { class: lines.includes(first + index) ? "fa-lit" : null },
+        h("td", { class: "fa-number" }, String(first + index)), h("td", { class: "fa-code" }, h("code", {}, text))));
+    const named = `line${lines.length > 1 ? "s" : ""} ${lines.join(" and ")}`;
+    const page = new URL(`../../${this.data.file}/#__codelineno-0-${lines[0]}`, import.meta.url);
+    return h("figure", { class: "fa-place" }, h("figcaption", {}, label, h("a", { href: page.href }, `${this.data.file}, ${named}`)),
+      h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": `around ${named}` },
+        h("table", { class: "fa-lines" }, h("tbody", {}, rows))));
   }
 }
 

@@ -123,3 +123,26 @@ export function take(place, ...children) {
   place.replaceChildren(...children.filter((child) => child != null));
   place.dataset.live = "yes";
 }
+
+/** The static part of a widget, to be shown until there is a result. */
+export function still(place) {
+  const part = h("div", { class: "fa-still" });
+  part.append(...place.childNodes);
+  return part;
+}
+
+const STAYS_MS = 400; // a reader who scrolls past sees less of a widget
+
+/** Calls `act` once a reader looks at the place. */
+export function whenSeen(place, act) {
+  let later;
+  const seen = new IntersectionObserver((entries) => {
+    clearTimeout(later);
+    if (!entries.at(-1).isIntersecting) return;
+    later = setTimeout(() => {
+      seen.disconnect();
+      act();
+    }, STAYS_MS);
+  }, { rootMargin: "-15% 0px" });
+  seen.observe(place);
+}

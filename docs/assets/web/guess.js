@@ -2,27 +2,9 @@
 // The guess before a run: the reader's number for the count that a rung changes most against its
 // parent. It stays in this browser, and stands beside what the machine counts.
 import { rungData } from "./machine.js";
+import { changedMost } from "./counts.js";
 import { h, number, quotient } from "./dom.js";
-
-const SMALL = 64; // a count below it changes by chance
-
-/** What this browser keeps; a browser that keeps nothing throws. */
-const kept = {
-  get(name) {
-    try { return localStorage.getItem(name) ?? ""; } catch { return ""; }
-  },
-  set(name, value) {
-    try { localStorage.setItem(name, value); } catch { /* The guess lasts as long as the page. */ }
-  },
-};
-
-/** The count of both that changes by the largest factor; nothing where all are equal. */
-function changedMost(own, before) {
-  const factor = (key) => Math.abs(Math.log(own[key] / before[key]));
-  const both = Object.keys(own).filter((key) => own[key] >= SMALL && before[key] >= SMALL);
-  const changed = both.filter((key) => factor(key) > 0.01);
-  return changed.reduce((most, key) => (most && factor(most) >= factor(key) ? most : key), null);
-}
+import { kept } from "./kept.js";
 
 /** A guess for a rung at the problem of its page; nothing where its parent has no such problem. */
 export async function guessOf(rung, parent, expected) {

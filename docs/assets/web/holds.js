@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Who holds what: which lane has which element of a tile in which register, asked of the machine.
 import { machine } from "./machine.js";
-import { h, Runner, select, state, take } from "./dom.js";
+import { h, Runner, select, state, still, take, whenSeen } from "./dom.js";
 
 const HEAD = `.version 8.0
 .target sm_80
@@ -106,7 +106,7 @@ class HoldsWidget {
     this.place = place;
     this.key = TILES[state.get("tile")] ? state.get("tile") : "a";
     this.says = h("p", { role: "status" }, "Point at an element, or move to it with the Tab key: all elements of its lane light up.");
-    this.table = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "tile" });
+    this.table = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "tile" }, still(place));
     this.runner = new Runner("Run", () => this.run());
     take(place, h("div", { class: "fa-form" },
       select("Tile", Object.entries(TILES).map(([key, { name }]) => [key, name]), this.key, (key) => {
@@ -114,6 +114,7 @@ class HoldsWidget {
         state.set("tile", key);
         this.runner.start();
       })), this.runner.element, this.table, this.says);
+    whenSeen(place, () => this.runner.start());
   }
 
   async run() {

@@ -4,6 +4,9 @@
 /** Thrown into what was waiting when the reader pressed Stop. */
 export class Stopped extends Error {}
 
+/** What a reader can do where a file is not loaded. */
+const lost = (what) => `${what} could not be loaded; check the connection, then press the button again`;
+
 const WORKER = new URL("./worker.js", import.meta.url);
 const DATA = new URL("./data/", import.meta.url);
 
@@ -62,12 +65,18 @@ class Machine {
         return;
       }
       this.#waiting.delete(data.request);
-      waiting.resolve(data.answer);
+      if (data.lost) {
+        waiting.reject(new Error(lost("the machine")));
+        this.stop();
+      } else {
+        waiting.resolve(data.answer);
+      }
     });
     this.#worker.addEventListener("error", (event) => {
-      const failure = new Error(event.message || "the machine could not be loaded");
+      const failure = new Error(event.message || lost("the machine"));
       for (const each of this.#waiting.values()) each.reject(failure);
       this.#waiting.clear();
+      this.stop(); // the next call tries again
     });
     return this.#worker;
   }
@@ -80,8 +89,8 @@ const fetched = new Map();
 
 function once(path, read) {
   if (!fetched.has(path)) {
-    const wanted = fetch(new URL(path, DATA)).then((response) => {
-      if (!response.ok) throw new Error(`${path}: ${response.status}`);
+    const wanted = fetch(new URL(path, DATA)).catch(() => null).then((response) => {
+      if (!response?.ok) throw new Error(lost(response ? `${path} (status ${response.status})` : path));
       return read(response);
     });
     wanted.catch(() => fetched.delete(path));

@@ -11,7 +11,7 @@ async function start(place) {
   } catch (error) {
     // The static part stays where it is.
     place.dataset.live = "failed";
-    place.append(`This part could not be started: ${error.message}`);
+    place.append(`This part could not be started: ${error.message}. Reload the page to try again.`);
   }
 }
 

@@ -2,7 +2,8 @@
 // Playground: any rung's PTX to edit, or a text of the reader's own with typed arguments.
 import { catalogue, machine, planOf, ptxOf, runRung } from "./machine.js";
 import { h, lengthName, maskSelect, Runner, select, take } from "./dom.js";
-import { countsTable } from "./run.js";
+import { countsTable } from "./counts.js";
+import { paint } from "./paint.js";
 import { apply, difference, pack, unpack } from "./share.js";
 
 const OWN = "own";
@@ -74,18 +75,20 @@ class Playground {
   constructor(place, all) {
     this.place = place;
     this.all = all;
-    this.choice = { base: "02_swizzle", n: 256, d: 128, mask: "full" };
+    this.choice = { base: OWN, n: 256, d: 128, mask: "full" };
     this.launch = { grid: [1, 1, 1], block: [256, 1, 1], cluster: [1, 1, 1], shared: 0, arguments: [] };
     this.gutter = h("pre", { class: "fa-gutter", "aria-hidden": "true" });
     this.text = h("textarea", { class: "fa-editor", spellcheck: "false", wrap: "off", rows: 24, "aria-label": "PTX",
-      oninput: () => this.changed(), onscroll: () => { this.gutter.scrollTop = this.text.scrollTop; },
+      oninput: () => this.changed(), onscroll: () => this.scrolled(),
       ondragover: (event) => event.preventDefault(), ondrop: (event) => this.drop(event) });
+    this.under = h("pre", { class: "fa-under", "aria-hidden": "true" });
+    new ResizeObserver(() => this.scrolled()).observe(this.text);
     this.form = h("div");
     this.runner = new Runner("Run", (report) => this.run(report));
     this.messages = h("div");
     this.result = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "result" });
     const share = h("button", { type: "button", onclick: () => this.share() }, "Put this into the address");
-    take(place, this.form, h("div", { class: "fa-edit" }, this.gutter, this.text), this.runner.element, share, this.messages, this.result);
+    take(place, this.form, h("div", { class: "fa-edit" }, this.gutter, h("div", { class: "fa-paper" }, this.under, this.text)), this.runner.element, share, this.messages, this.result);
   }
 
   async start() {
@@ -107,7 +110,13 @@ class Playground {
     return this.choice.base === OWN ? EXAMPLE : ptxOf(this.choice.base, this.choice.d);
   }
 
+  scrolled() {
+    this.gutter.scrollTop = this.text.scrollTop;
+    paint(this.text, this.under);
+  }
+
   numberLines() {
+    this.scrolled();
     const lines = this.text.value.split("\n").length;
     if (lines === this.lines) return;
     this.lines = lines;
@@ -210,7 +219,7 @@ class Playground {
     const answer = await machine.call({ do: "launch", max_steps: MAX_STEPS, ...this.launch }, report);
     if (answer.error) return this.fail(answer);
     if (answer.fault) this.fail({ error: answer.fault.text });
-    for (const finding of answer.findings) this.messages.append(message(finding));
+    this.showFindings(answer.findings);
     for (const { name, values, count } of answer.buffers) {
       const more = count > values.length ? ", ..." : "";
       this.messages.append(message(`${name} afterwards: ${values.map((v) => typeof v === "number" ? Number(v.toPrecision(6)) : v).join(", ")}${more}`, false));
@@ -226,7 +235,8 @@ class Playground {
     if (answer.error) return this.fail(answer);
     const { verdict } = answer;
     if (verdict.ok) this.messages.append(h("p", { class: "fa-good" }, "correct"));
-    else this.fail({ error: verdict.details || verdict.reason });
+    else if (verdict.details) this.showFindings(verdict.details.split(/\n(?=\S)/));
+    else this.fail({ error: verdict.reason });
     if (!answer.counts) return null;
     const columns = [{ name: "this text", counts: answer.counts }];
     if (this.text.value === (await this.baseText())) return columns;
@@ -234,11 +244,30 @@ class Playground {
     return [...columns, { name: base, counts: whole.counts }];
   }
 
-  /** Shows an error and puts the cursor on its line. */
+  /** Findings under their kind, which is their first word, each place once. */
+  showFindings(findings) {
+    const kinds = Map.groupBy(new Set(findings), (text) => text.match(/^\w+/)?.[0] ?? "finding");
+    for (const [kind, all] of kinds) {
+      const places = [...Map.groupBy(all, (text) => this.lineOf(text) ?? text).values()];
+      this.messages.append(h("section", { class: "fa-group" }, h("h4", {}, all.length > 1 ? `${kind}: ${all.length} findings` : kind),
+        places.map(([first, ...others]) => h("div", {}, message(first), this.button(this.lineOf(first)),
+          others.length === 0 ? null : h("details", {}, h("summary", {}, `${others.length} more here`), others.map((text) => message(text)))))));
+    }
+  }
+
+  /** The line of the text that a message names. */
+  lineOf(text) {
+    return Number(text.match(/\.ptx:(\d+)/)?.[1]) || null;
+  }
+
+  button(line) {
+    return line ? h("button", { type: "button", "data-line": line, onclick: () => this.goTo(line) }, `Go to line ${line}`) : null;
+  }
+
+  /** Shows an error, with a way to its line. */
   fail(answer) {
-    this.messages.append(message(answer.error));
-    const line = answer.diagnostics?.[0]?.line ?? Number(answer.error.match(/\.ptx:(\d+)/)?.[1]);
-    if (line > 0) this.messages.append(h("button", { type: "button", "data-line": line, onclick: () => this.goTo(line) }, `Go to line ${line}`));
+    const button = this.button(answer.diagnostics?.[0]?.line ?? this.lineOf(answer.error));
+    this.messages.append(h("section", { class: "fa-group" }, message(answer.error), ...(button ? [button] : [])));
     return null;
   }
 

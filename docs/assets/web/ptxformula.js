@@ -57,6 +57,25 @@ export function parseFormula(text, names) {
   return whole;
 }
 
+const TRUTH = { "==": (a, b) => a === b, "!=": (a, b) => a !== b, "<": (a, b) => a < b, "<=": (a, b) => a <= b,
+  ">": (a, b) => a > b, ">=": (a, b) => a >= b, "&&": (a, b) => a && b, "||": (a, b) => a || b };
+const NUMBER = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "%": (a, b) => a % b, "|": (a, b) => a | b,
+  "^": (a, b) => a ^ b, "&": (a, b) => a & b, "<<": (a, b) => a << b, ">>": (a, b) => a >> b };
+
+/** The value of a tree, with {name: number}. */
+export function valueOf(tree, type, values) {
+  if ("number" in tree) return tree.number;
+  if ("name" in tree) return values[tree.name];
+  const of = tree.of.map((each) => valueOf(each, type, values));
+  if (tree.call) return Math[tree.call](...of);
+  const { operator } = tree;
+  if (operator === "?") return of[0] ? of[1] : of[2];
+  if (operator === "!") return Number(!of[0]);
+  if (operator === "-" && of.length === 1) return -of[0];
+  if (operator === "/") return type === "float" ? of[0] / of[1] : Math.trunc(of[0] / of[1]);
+  return operator in TRUTH ? Number(Boolean(TRUTH[operator](...of))) : NUMBER[operator](...of);
+}
+
 function floatBits(value) {
   const view = new DataView(new ArrayBuffer(4));
   view.setFloat32(0, value);

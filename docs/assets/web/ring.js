@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The ring: a producer, a copy engine and a consumer pass tiles through slots with two mbarriers each.
-import { checkbox, h, select, state, take } from "./dom.js";
+import { checkbox, h, select, state, svg, take } from "./dom.js";
 
 const TILES = 8;
+const SLOT = 150; // width of a slot in the picture
 
 /** wait(parity) passes once the phase of that parity is complete: PTX ISA, mbarrier.test_wait.parity. */
 class Barrier {
@@ -72,7 +73,7 @@ class RingWidget {
     this.place = place;
     this.count = Number(state.get("slots")) || 2;
     this.wrong = state.get("parity") === "wrong";
-    this.picture = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "slots" });
+    this.picture = h("div", { class: "fa-wide fa-whole", tabindex: "0", role: "region", "aria-label": "slots" });
     this.says = h("p", { role: "status" });
     const button = (text, action) => h("button", { type: "button", "data-action": action, onclick: () => this.do(action) }, text);
     take(place, h("div", { class: "fa-form" },
@@ -81,7 +82,9 @@ class RingWidget {
       h("div", { class: "fa-runner" }, button("Producer: start the next copy", "produce"), button("A copy lands", "land"),
         button("Consumer: compute the next tile", "consume"),
         h("button", { type: "button", onclick: () => this.reset({}) }, "Begin again")),
-      this.picture, this.says);
+      this.picture,
+      h("p", { class: "fa-hover" }, "Circles: the phase in which a barrier is, filled where its parity is 1. A coloured button goes on, any other waits."),
+      this.says);
     this.reset({});
   }
 
@@ -98,19 +101,52 @@ class RingWidget {
   }
 
   show(text) {
-    const rows = this.ring.slots.map(({ full, empty, holds, flies }, index) => h("tr", {},
-      [String(index), holds === null ? "unwritten" : `tile ${holds}`, flies === null ? "" : `tile ${flies}`,
-        `${full.phase} (parity ${full.phase % 2})`, `${empty.phase} (parity ${empty.phase % 2})`]
-        .map((cell) => h("td", {}, cell))));
-    const head = ["slot", "holds", "in flight", "full: phase", "empty: phase"].map((name) => h("th", { scope: "col" }, name));
-    this.picture.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
-      h("p", {}, `Next for the producer: ${this.next(this.ring.sent)}. Next for the consumer: ${this.next(this.ring.read)}.`));
+    this.picture.replaceChildren(this.drawing());
     this.says.textContent = text;
     this.says.className = text.startsWith("Wrong") ? "fa-bad" : "";
+    for (const button of this.place.querySelectorAll("[data-action]")) button.classList.toggle("fa-run", this.goes(button.dataset.action));
   }
 
-  next(tile) {
-    return tile === TILES ? "nothing" : `tile ${tile}, slot ${tile % this.count}, round ${Math.floor(tile / this.count)}`;
+  /** Whether an action would go on, as far as the barriers tell. */
+  goes(action) {
+    const copy = new Ring(this.count, this.wrong);
+    const { sent, read } = this.ring;
+    Object.assign(copy, { sent, read, slots: this.ring.slots.map(({ full, empty, ...slot }) =>
+      ({ ...slot, full: Object.assign(new Barrier(), full), empty: Object.assign(new Barrier(), empty) })) });
+    copy[action]();
+    return copy.sent !== sent || copy.read !== read || copy.slots.some(({ holds }, i) => holds !== this.ring.slots[i].holds);
+  }
+
+  /** The slots in a row, between the arrows of the producer above and the consumer below. */
+  drawing() {
+    const slots = this.ring.slots.map((slot, index) => this.slot(slot, index));
+    const width = this.count * SLOT;
+    return svg("svg", { viewBox: `0 0 ${width} 196`, class: "fa-ring", role: "img", "aria-label": `ring of ${this.count} slots` },
+      this.arrow("producer", this.ring.sent, 14, 34), slots, this.arrow("consumer", this.ring.read, 190, 164));
+  }
+
+  /** Who works at which slot next. */
+  arrow(who, tile, y, tip) {
+    if (tile === TILES) return svg("text", { x: 8, y, class: "fa-begin" }, `${who}: all ${TILES} tiles done`);
+    const x = (tile % this.count) * SLOT + SLOT / 2;
+    const back = tip > y ? tip - 12 : tip + 12;
+    return svg("g", { class: `fa-${who}` }, svg("text", { x, y }, `${who}: tile ${tile}`),
+      svg("path", { d: `M${x - 7} ${back}L${x + 7} ${back}L${x} ${tip}Z` }));
+  }
+
+  slot({ full, empty, holds, flies }, index) {
+    const x = index * SLOT + 6;
+    const width = SLOT - 12;
+    const state = flies !== null ? "loading" : full.phase > empty.phase ? "full" : "free";
+    const inside = flies !== null ? `tile ${flies} in flight` : holds === null ? "unwritten" : state === "free" ? `tile ${holds}, read` : `tile ${holds}`;
+    const barrier = (name, { phase }, left) => [
+      svg("circle", { cx: x + left + 10, cy: 138, r: 7, class: phase % 2 ? "fa-odd" : "fa-even" }),
+      svg("text", { x: x + left + 21, y: 142, class: "fa-begin" }, `${name} ${phase}`)];
+    return svg("g", { "data-slot": index, "data-slot-state": state },
+      svg("rect", { x, y: 40, width, height: 76, rx: 4, class: `fa-slot fa-slot-${state}` }),
+      svg("text", { x: x + width / 2, y: 60, class: "fa-axis" }, `slot ${index}, ${state}`),
+      svg("text", { x: x + width / 2, y: 88 }, inside),
+      ...barrier("full", full, 0), ...barrier("empty", empty, width / 2));
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Run it here: a rung and another one through the real check, with their counts side by side.
 import { catalogue, isDecode, machine, planOf, ptxOf, rungData, runRung } from "./machine.js";
-import { h, lengthName, maskSelect, number, quotient, Runner, select, state, take } from "./dom.js";
+import { changedMost, countsTable, measureOf, sentence } from "./counts.js";
+import { h, lengthName, maskSelect, Runner, select, state, take } from "./dom.js";
 import { guessOf } from "./guess.js";
 import { SourceView } from "./source.js";
 
@@ -14,21 +15,6 @@ function verdictText(name, { verdict }) {
       "a second launch gave the same bits.";
   }
   return `${name}: ${verdict.reason}`;
-}
-
-/** Counts of two runs in the order of the first, then what only the second has. */
-export function countsTable(columns) {
-  const keys = [...new Set(columns.flatMap(({ counts }) => Object.keys(counts)))];
-  const head = h("tr", {}, h("th", { scope: "col" }, "count"),
-    columns.map(({ name }) => h("th", { scope: "col" }, name)),
-    columns.length === 2 ? h("th", { scope: "col" }, "quotient") : null);
-  const rows = keys.map((key) => {
-    const values = columns.map(({ counts }) => counts[key] ?? 0);
-    return h("tr", { "data-key": key }, h("th", { scope: "row" }, key.replaceAll("_", " ")),
-      values.map((value) => h("td", { "data-value": value }, number(value))),
-      values.length === 2 ? h("td", {}, quotient(values[0], values[1])) : null);
-  });
-  return h("table", { class: "fa-counts" }, h("thead", {}, head), h("tbody", {}, rows));
 }
 
 class RunWidget {
@@ -46,6 +32,7 @@ class RunWidget {
     this.d = rung.head_dims.includes(Number(saved[2])) ? Number(saved[2]) : d;
     this.mask = rung.masks.includes(saved[3]) ? saved[3] : mask;
     this.runner = new Runner(`Run ${rung.name}`, (report) => this.run(report));
+    this.lead = h("p", { class: "fa-lead" });
     this.verdict = h("div", { class: "fa-verdict" });
     this.counts = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "counts" });
     this.code = h("div");
@@ -55,7 +42,14 @@ class RunWidget {
       select("d", rung.head_dims, this.d, (value) => this.choose({ d: Number(value) })),
       maskSelect(rung, this.mask, (mask) => this.choose({ mask })),
       select("beside", others, this.other, (other) => this.choose({ other }))),
-      guess?.element ?? null, this.runner.element, this.verdict, this.counts, this.code);
+      guess?.element ?? null, this.runner.element, this.lead, this.verdict, this.counts, this.code);
+  }
+
+  /** Until the first run: what the build has counted. The count that the reader guesses is left out. */
+  showExpected(parent) {
+    const columns = [{ name: this.rung.name, counts: this.data.expected.counts }];
+    if (this.guess) columns.push({ name: parent.name, counts: parent.expected.counts });
+    this.counts.replaceChildren(countsTable(columns, this.guess?.key));
   }
 
   nameOf(word) {
@@ -89,8 +83,9 @@ class RunWidget {
     this.show([own]);
     if (own.counts) this.guess?.answer(own.counts, this);
     const ms = Math.round(performance.now() - begun);
-    if (own.launches) await this.showSource(own);
-    if (this.other !== NONE) this.show([own, await this.runOne(this.other, report)]);
+    const other = this.other === NONE ? null : await this.runOne(this.other, report);
+    if (other) this.show([own, other]);
+    if (own.launches) await this.showSource(own, other?.counts);
     this.place.dataset.state = "done";
     return `${this.rung.name} took ${ms} ms in this page, with loading and both launches of the check`;
   }
@@ -101,11 +96,14 @@ class RunWidget {
         each.refused ?? each.error ?? verdictText(each.name, each))));
     const counted = results.filter(({ counts }) => counts);
     this.counts.replaceChildren(...(counted.length > 0 ? [countsTable(counted)] : []));
+    const [own, other] = counted;
+    this.lead.textContent = other ? sentence(own.counts, other.counts, other.name) : "";
   }
 
-  async showSource(own) {
+  async showSource(own, before) {
     const ptx = await ptxOf(own.name, own.plan.problem.head_dim);
-    const view = new SourceView(this.data.source, ptx, own.launches);
+    const measure = measureOf(before ? changedMost(own.counts, before) : null);
+    const view = new SourceView(this.data.source, ptx, own.launches, measure);
     this.code.replaceChildren(view.element);
     view.reveal();
   }
@@ -118,6 +116,7 @@ export async function start(place) {
   const data = await rungData(rung.name);
   const parent = all.rungs.find(({ id }) => id === rung.parent);
   const widget = new RunWidget(place, all, rung, data, await guessOf(rung, parent, data.expected));
+  widget.showExpected(parent ? await rungData(parent.name) : null);
   const warm = () => {
     machine.warm();
     ptxOf(rung.name, widget.d);

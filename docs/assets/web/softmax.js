@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The online softmax by hand: six scores, block after block, in FP32 as a kernel has it.
-import { checkbox, h, select, state, take } from "./dom.js";
+import { checkbox, h, select, state, svg, take } from "./dom.js";
 
 // Those of the figure in background/attention.md.
 const SCORES = "1,3,2,5,4,0";
 const VALUES = "10,20,30,40,50,60";
 const SIZE = 3;
 const COUNT = 6;
+
+// The picture: a column for each key, scores above, weights below.
+const LEFT = 78, COLUMN = 58, TOP = 22, TALL = 110, WEIGHTS = TOP + TALL + 40, LOW = 56;
+const LEAST = -2; // of the scale of scores; its top follows the largest score
 
 const exp = (x) => Math.fround(Math.exp(Math.fround(x)));
 const show = (x) => (Number.isFinite(x) ? String(Number(x.toPrecision(5))) : Number.isNaN(x) ? "NaN" : x > 0 ? "∞" : "−∞");
@@ -51,16 +55,19 @@ class SoftmaxWidget {
     this.size = Number(state.get("block")) || SIZE;
     this.withMaximum = state.get("max") !== "no";
     this.step = 1;
-    this.table = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "blocks" });
+    this.picture = h("div", { class: "fa-wide fa-whole", tabindex: "0", role: "region", "aria-label": "blocks" });
+    this.said = h("p", { class: "fa-says" });
     this.says = h("p", { role: "status" });
+    this.slider = h("input", { type: "range", min: 1, "aria-label": "block", oninput: () => { this.step = Number(this.slider.value); this.show(); } });
+    this.scoreFields = this.field("Scores", "scores");
     take(place, h("div", { class: "fa-form" },
-      this.field("Scores", "scores"), this.field("Values", "values"),
+      this.scoreFields, this.field("Values", "values"),
       select("keys in a block", [1, 2, 3, 6], this.size, (value) => this.change({ size: Number(value), step: 1 })),
       checkbox("take off the maximum", this.withMaximum, (withMaximum) => this.change({ withMaximum, step: 1 }))),
       h("div", { class: "fa-runner" },
         h("button", { type: "button", class: "fa-run", onclick: () => this.go(1) }, "Next block"),
-        h("button", { type: "button", onclick: () => this.go(-1) }, "Back")),
-      this.table, this.says);
+        h("button", { type: "button", onclick: () => this.go(-1) }, "Back"), h("label", { class: "fa-scrub" }, "block ", this.slider)),
+      this.picture, this.said, this.says);
     this.show();
   }
 
@@ -84,14 +91,73 @@ class SoftmaxWidget {
     this.show();
   }
 
+  /** The top of the scale of scores, and where a score is on it. */
+  get most() {
+    return Math.max(6, ...this.scores);
+  }
+
+  y(score) {
+    const at = Math.min(Math.max(score, LEAST), this.most);
+    return TOP + TALL * (1 - (at - LEAST) / (this.most - LEAST));
+  }
+
+  /** A score follows the pointer while it is held down. */
+  drag(key, event) {
+    if (event.buttons !== 1) return;
+    const box = event.currentTarget.ownerSVGElement.getBoundingClientRect();
+    const unit = box.height / (WEIGHTS + LOW + 18);
+    const share = 1 - (((event.clientY - box.top) / unit) - TOP) / TALL;
+    const score = Math.round(2 * (LEAST + share * (this.most - LEAST))) / 2;
+    const scores = this.scores.with(key, Math.min(Math.max(score, LEAST), this.most));
+    this.scoreFields.querySelector("input").value = scores.join(",");
+    this.change({ scores });
+  }
+
+  column(key, seen, block) {
+    const x = LEFT + key * COLUMN;
+    const fresh = block && key >= block.first && key < block.first + block.block.length;
+    const top = this.y(this.scores[key]);
+    const hold = svg("rect", { x, y: TOP - 14, width: COLUMN, height: TALL + 28, class: "fa-hold" });
+    hold.addEventListener("pointerdown", (event) => { this.drag(key, event); });
+    hold.addEventListener("pointermove", (event) => { this.drag(key, event); });
+    const weight = seen ? seen.weight : 0;
+    const height = Number.isFinite(weight) ? Math.min(1, weight) * LOW : LOW;
+    return svg("g", { class: fresh ? "fa-fresh" : seen ? "fa-past" : "fa-ahead" },
+      svg("rect", { x: x + 8, y: top, width: COLUMN - 16, height: TOP + TALL - top, class: "fa-score" }),
+      svg("text", { x: x + COLUMN / 2, y: top - 4 }, String(this.scores[key])),
+      svg("text", { x: x + COLUMN / 2, y: TOP + TALL + 14, class: "fa-axis" }, `v ${this.values[key]}`),
+      ...(seen ? [svg("rect", { x: x + 8, y: WEIGHTS + LOW - height, width: COLUMN - 16, height, class: "fa-weight" }),
+        svg("text", { x: x + COLUMN / 2, y: WEIGHTS + LOW + 13 }, show(weight))] : []),
+      hold);
+  }
+
   show() {
     const all = steps(this.scores, this.values, this.size, this.withMaximum);
-    const head = ["keys", "scores", "m", "α = exp(m before − m)", "p = exp(s − m)", "l = α l + Σ p", "O = α O + Σ p v"];
-    const rows = all.slice(0, this.step).map(({ first, block, m, alpha, p, l, o }) => h("tr", {},
-      [`${first}–${first + block.length - 1}`, block.join(", "), show(m), show(alpha), p.map(show).join(", "), show(l), show(o)]
-        .map((text) => h("td", {}, text))));
-    this.table.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows)));
-    const { l, o } = all[this.step - 1];
+    this.step = Math.min(this.step, all.length);
+    this.slider.max = all.length;
+    this.slider.value = this.step;
+    const past = all.slice(0, this.step);
+    const now = past.at(-1);
+    // What each key weighs in l now: its p, times every alpha that came after it.
+    const seen = [];
+    for (const { alpha, p } of past) {
+      for (const each of seen) each.weight *= alpha;
+      seen.push(...p.map((weight) => ({ weight })));
+    }
+    const line = this.y(now.m);
+    const width = LEFT + COUNT * COLUMN + 6;
+    this.picture.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${WEIGHTS + LOW + 18}`, class: "fa-softmax", role: "img",
+      "aria-label": `six scores, of which ${seen.length} have been read; below them what each weighs in the sum` },
+      svg("text", { x: LEFT - 8, y: TOP + TALL / 2, class: "fa-axis fa-end" }, "score"),
+      svg("text", { x: LEFT - 8, y: WEIGHTS + LOW / 2, class: "fa-axis fa-end" }, "weight in l"),
+      this.scores.map((_, key) => this.column(key, seen[key], now)),
+      ...(this.withMaximum ? [svg("line", { x1: LEFT, x2: width - 6, y1: line, y2: line, class: "fa-maximum" }),
+        svg("text", { x: LEFT - 8, y: line + 3, class: "fa-end" }, `m = ${show(now.m)}`)] : [])));
+    const before = past.at(-2);
+    this.said.textContent = before
+      ? `α = ${show(now.alpha)}: l = ${show(now.alpha)} · ${show(before.l)} + ${now.p.map(show).join(" + ")} = ${show(now.l)}, O = ${show(now.o)}.`
+      : `First block: l = ${now.p.map(show).join(" + ")} = ${show(now.l)}, O = ${show(now.o)}.`;
+    const { l, o } = now;
     const done = this.step === all.length;
     this.says.dataset.result = done ? show(o / l) : "";
     this.says.textContent = done

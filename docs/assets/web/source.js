@@ -39,18 +39,19 @@ function ptxRows(rows, ptx, columns) {
 
 /** The table of a source; `onbanks(rows)` is called for a line with requests to shared memory. */
 export class SourceView {
-  constructor(source, ptx, launches) {
+  constructor(source, ptx, launches, measure = INSTRUCTIONS) {
     this.lines = byLine(launches);
     this.ptx = ptx.split("\n");
     this.source = source.replace(/\n$/, "").split("\n");
-    this.heat = INSTRUCTIONS;
+    this.heat = this.lines.size > 0 && this.sum(measure) > 0 ? measure : INSTRUCTIONS;
+    this.says = h("span");
     this.body = h("tbody");
     this.table = h("table", { class: "fa-lines" });
     const choice = select("Colour by", MEASURES.map(([name, column]) => [column, name]), this.heat,
-      (value) => { this.heat = Number(value); this.colour(); });
+      (value) => { this.heat = Number(value); this.colour(); this.reveal(); });
     const head = h("tr", {}, MEASURES.map(([name]) => h("th", { scope: "col" }, name)),
       h("th", { scope: "col" }, "ways"), h("th", { scope: "col" }, "line"), h("th", { scope: "col" }, "source"));
-    this.element = h("div", {}, h("p", {}, choice, " A line number opens the line's PTX."),
+    this.element = h("div", {}, h("p", {}, choice, this.says, " A line number opens the line's PTX."),
       h("div", { class: "fa-source", tabindex: "0", role: "region", "aria-label": "kernel source with counts" },
         this.table));
     this.table.append(h("thead", {}, head), this.body);
@@ -75,11 +76,20 @@ export class SourceView {
     });
   }
 
-  /** Scrolls to the line with the most. */
+  /** What all lines of the file have of a measure. */
+  sum(measure) {
+    return [...this.lines].reduce((sum, [line, { counts }]) => sum + (line > 0 ? counts[measure] : 0), 0);
+  }
+
+  /** Scrolls to the line with the most, and marks it. */
   reveal() {
     const lines = [...this.lines].filter(([line]) => line > 0);
-    const [line] = lines.reduce((a, b) => (b[1].counts[this.heat] > a[1].counts[this.heat] ? b : a));
+    const [line, { counts }] = lines.reduce((a, b) => (b[1].counts[this.heat] > a[1].counts[this.heat] ? b : a));
     const row = this.body.querySelector(`[data-line="${line}"]`);
+    for (const each of this.body.querySelectorAll(".fa-hot")) each.classList.remove("fa-hot");
+    row.classList.add("fa-hot");
+    const share = Math.round((100 * counts[this.heat]) / this.sum(this.heat));
+    this.says.textContent = ` Most of it is in line ${line}: ${share} %.`;
     const view = row.closest(".fa-source");
     view.scrollTop = row.offsetTop - view.clientHeight / 2;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Timeline: what each warp of the first block does or waits for, step by step, from the machine's trace.
 import { catalogue, planOf, rungData, runRung } from "./machine.js";
-import { h, lengthName, number, Runner, select, state, svg, take } from "./dom.js";
+import { h, lengthName, number, Runner, select, state, still, svg, take } from "./dom.js";
 
 const KINDS = ["matrix", "arithmetic", "load", "store", "copy", "sync", "wait", "other"];
 const ZOOMS = [1, 2, 4, 8, 16, 32];
@@ -33,6 +33,9 @@ function stack(all) {
   return rows;
 }
 
+/** What an engine does, in the kinds of the warps. */
+const engineKind = (name) => (name.startsWith("wgmma") ? "matrix" : "copy");
+
 class TimelineWidget {
   constructor(place, all, name) {
     this.place = place;
@@ -43,7 +46,7 @@ class TimelineWidget {
     this.zoom = 1;
     this.at = 0;
     this.runner = new Runner("Run", (report) => this.run(report));
-    this.view = h("div");
+    this.view = h("div", {}, still(place));
     this.form = h("div", { class: "fa-form" });
     this.showForm();
     take(place, this.form, this.runner.element, this.view);
@@ -79,12 +82,12 @@ class TimelineWidget {
   build() {
     this.picture = h("div", { class: "fa-wide", tabindex: "0", role: "region", "aria-label": "timeline" });
     this.now = h("div", { class: "fa-now" });
-    const scrub = h("input", { type: "range", min: 0, max: this.end, value: this.at, "aria-label": "step",
-      oninput: () => { this.at = Number(scrub.value); this.show(); } });
+    this.scrub = h("input", { type: "range", min: 0, max: this.end, value: this.at, "aria-label": "step",
+      oninput: () => { this.at = Number(this.scrub.value); this.show(); } });
     const legend = KINDS.map((kind) => h("span", { class: "fa-key" }, h("span", { class: `fa-swatch fa-kind-${kind}` }), ` ${kind} `));
     this.view.replaceChildren(h("p", { class: "fa-legend" }, legend),
       h("div", { class: "fa-form" }, select("Zoom", ZOOMS.map((zoom) => [zoom, `×${zoom}`]), this.zoom, (value) => { this.zoom = Number(value); this.show(); }),
-        h("label", { class: "fa-scrub" }, "Step ", scrub)),
+        h("label", { class: "fa-scrub" }, "Step ", this.scrub)),
       this.picture, this.now);
     this.show();
   }
@@ -113,15 +116,24 @@ class TimelineWidget {
         seen.map((slice) => {
           const left = Math.max(LEFT, x(slice.begin));
           const right = Math.min(LEFT + WIDTH, x(slice.end));
-          return svg("rect", { x: left, y, width: Math.max(0.4, right - left), height: ROW, class: engine ? "fa-engine" : `fa-kind-${slice.kind}` },
+          return svg("rect", { x: left, y, width: Math.max(0.4, right - left), height: ROW, class: `fa-kind-${engine ? engineKind(slice.kind) : slice.kind}` },
             svg("title", {}, `${slice.name}, steps ${slice.begin} to ${slice.end}${slice.from ? `; ${slice.from}` : ""}`));
         }));
     });
     const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) =>
       svg("text", { x: LEFT + share * WIDTH, y: height - 2, class: "fa-axis" }, number(Math.round(begin + share * length))));
     const cursor = svg("line", { x1: x(this.at), x2: x(this.at), y1: 0, y2: height - 14, class: "fa-cursor" });
-    this.picture.replaceChildren(svg("svg", { viewBox: `0 0 ${LEFT + WIDTH + 12} ${height}`, class: "fa-timeline", role: "img",
-      "aria-label": `warps of the first block of ${this.name} over ${this.end} steps` }, parts, ticks, cursor));
+    const whole = svg("svg", { viewBox: `0 0 ${LEFT + WIDTH + 12} ${height}`, class: "fa-timeline", role: "img",
+      "aria-label": `warps of the first block of ${this.name} over ${this.end} steps` }, parts, ticks, cursor);
+    whole.addEventListener("pointermove", (event) => {
+      const box = whole.getBoundingClientRect();
+      const at = ((event.clientX - box.left) / box.width) * (LEFT + WIDTH + 12);
+      this.at = Math.round(Math.min(Math.max(begin, begin + ((at - LEFT) / WIDTH) * length), this.end));
+      for (const end of ["x1", "x2"]) cursor.setAttribute(end, x(this.at));
+      this.scrub.value = this.at;
+      this.showNow();
+    });
+    this.picture.replaceChildren(whole);
     this.showNow();
   }
 

@@ -29,12 +29,14 @@ function call(machine, text) {
 }
 
 addEventListener("message", async ({ data }) => {
+  const machine = await module.catch(() => null);
+  if (!machine) return postMessage({ request: data.request, lost: true });
   try {
-    const machine = await module;
     request = data.request;
     reported = performance.now();
     postMessage({ request: data.request, answer: JSON.parse(call(machine, data.text)) });
   } catch (error) {
     postMessage({ request: data.request, answer: { error: String(error) } });
   }
+  return undefined;
 });

@@ -12,7 +12,7 @@ import support
 support.need("markdown")
 
 import ladder  # noqa: E402
-from book import code, difference, figures, glossary, source  # noqa: E402
+from book import code, difference, figures, glossary, source, strip  # noqa: E402
 
 KERNEL = """\
 // 02_child          parent: 01_parent
@@ -320,16 +320,55 @@ class FiguresTest(support.FolderTest):
             return f"<!-- table:{kind} -->\n| N | ms |\n| --- | --: |\n{rows}<!-- /table -->\n"
 
         most = figures.MOST_ROWS
-        for kind, count, folds in (
-            ("rung", most, 0),
-            ("rung", most + 1, 1),
-            ("ladder", most + 1, 0),
-        ):
+        for kind, count, folds in (("cards", most, 0), ("cards", most + 1, 1), ("ladder", most + 1, 0)):
             text = figures.with_folded_tables(table(kind, count))
             self.assertEqual(text.count("<details"), folds)
-        self.assertIn(
-            f"Table of {most + 3} rows: N, ms", figures.with_folded_tables(table("x", most + 3))
-        )
+            self.assertEqual(text.count(f"<summary>{figures.TITLES['cards']}</summary>"), folds)
+
+    def test_a_change_has_the_colour_of_what_it_shows(self) -> None:
+        cells = {
+            "+7.2 ± 1.1 % against 21": ' class="faster"',
+            "−2.9 ± 1.1 % against 29": ' class="slower"',
+            "+0.2 ± 1.2 % against 30": "",
+            "× 6.5 ± 0.2 % against 01": ' class="faster"',
+            "−13 % against 45": ' class="slower"',
+            "+1.4 % against 47": "",  # of one run
+            "+4.65 %": "",  # no change of a rung
+        }
+        for text, kind in cells.items():
+            html = figures.with_coloured_changes(f"<td>{text}</td>")
+            self.assertEqual(html, f"<td{kind}>{text}</td>")
+
+
+class StripTest(unittest.TestCase):
+    RUNG = source.Rung("02_child", "01_parent", "ampere")
+    BARS = [
+        {"kind": "parent", "name": "01", "value": 50.0},
+        {"kind": "own", "name": "02", "value": 100.0},
+        {"kind": "peer", "name": "FlashAttention-2", "value": 200.0},
+    ]
+
+    def shown(self, **change: object) -> str:
+        row = {"unit": "TFLOPS", "verdict": "faster", "share": "17 % of the limit", "change": "+100 %"}
+        return strip.html(row | {"problem": "N=8", "bars": self.BARS} | change, "+90 %", 2, 3)
+
+    def test_it_has_verdict_prediction_measurement_and_place(self) -> None:
+        html = self.shown()
+        self.assertIn('<b class="faster">faster</b> than 01', html)
+        for name, text in {
+            "predicted": "+90 %",
+            "measured": "100 TFLOPS, +100 %, 17 % of the limit",
+            "rung": "2 of 3",
+        }.items():
+            self.assertIn(f"<dt>{name}</dt><dd>{text}</dd>", html)
+        self.assertEqual(re.findall(r"width:([\d.]+)%", html), ["25.0", "50.0", "100.0"])
+        self.assertIn("<span>FA2</span>", html)
+        self.assertIn("less is faster", self.shown(unit="µs"))
+        self.assertIn("one run, against 01", self.shown(verdict="not measured"))
+
+    def test_every_rung_has_its_prediction(self) -> None:
+        names = [rung.name for rung in source.rungs_of(support.REPOSITORY)]
+        self.assertEqual(list(strip.predictions()), names)
 
 
 class MathematicsTest(unittest.TestCase):

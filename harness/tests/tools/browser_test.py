@@ -200,16 +200,21 @@ def catalogue() -> list[dict[str, Any]]:
     return list(json.loads((DATA / "rungs.json").read_text(encoding="utf-8"))["rungs"])
 
 
-# Those of a page whose widgets start near the window only: all that there are, one after the other.
+# Those of a page whose widgets start near the window only: all that there are, one after the other, each
+# with [kind, rung, whether it has started, what is wrong with what it shows before the first click].
 START_WIDGETS = """async () => {
   const started = [];
   for (const place of document.querySelectorAll(".fa-widget")) {
+    const before = place.offsetHeight;
     place.scrollIntoView();
     const begun = performance.now();
     while (!place.dataset.live && performance.now() - begun < 30000) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    started.push([place.dataset.widget, place.dataset.rung ?? "", place.dataset.live ?? "no"]);
+    const shown = place.querySelector("svg, img, tbody tr, textarea, .fa-formula, li");
+    const shrinks = place.offsetHeight < 0.6 * before;
+    const wrong = shown?.getClientRects().length ? (shrinks ? `shrinks from ${before} px` : "") : "is empty";
+    started.push([place.dataset.widget, place.dataset.rung ?? "", place.dataset.live ?? "no", wrong]);
   }
   return started;
 }"""
@@ -234,11 +239,11 @@ def fits(page: Any, path: str) -> None:
     """A page loads, starts its widgets, and is no wider than its window."""
     page.goto(f"{Shared.host}/{path}")
     started = page.evaluate(START_WIDGETS)
-    assert all(live == "yes" for *_, live in started), f"started {started}"
+    assert all(live == "yes" and not wrong for *_, live, wrong in started), f"started {started}"
     rung = path.strip("/")
     if DATA.is_dir() and (DATA / "rungs" / f"{rung}.json").is_file():
         for kind in ("run", "break"):
-            assert [kind, rung, "yes"] in started, f"no {kind} among {started}"
+            assert [kind, rung, "yes", ""] in started, f"no {kind} among {started}"
     # The next page begins at the width where this one ends, and every layout of it takes time: a
     # scheme changes colours alone.
     first = page.viewport_size["width"]
@@ -296,7 +301,67 @@ def land(page: Any, item: tuple[str, list[str]]) -> None:
     assert not off, off
 
 
+# Elements of the article that paper would cut, and folded parts that it would not show.
+CUT = """() => {
+  const article = document.querySelector("article");
+  const cut = [...article.querySelectorAll("*")].filter((each) => {
+    const { overflowX } = getComputedStyle(each);
+    return overflowX !== "visible" && each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0;
+  });
+  const wide = [...article.querySelectorAll("*")].filter((each) => each.getBoundingClientRect().right > innerWidth + 1);
+  const folded = [...article.querySelectorAll("details > :not(summary)")].filter((each) => !each.getClientRects().length);
+  return [...cut, ...wide, ...folded].map((each) => each.outerHTML.slice(0, 80));
+}"""
+PAPER = 718  # px of an A4 page without its margins
+
+
 class PagesTest(BrowserTest):
+    def test_paper_cuts_nothing_off_a_chapter(self) -> None:
+        for path in ("45_mma/", "47_pages/", "06_batched/", "ladder/"):
+            with self.subTest(path):
+                page = self.open(path)
+                page.set_viewport_size({"width": PAPER, "height": 900})
+                page.emulate_media(media="print")
+                self.assertEqual(page.evaluate(CUT), [])
+        self.expect_no_problems()
+
+    def test_the_result_of_a_rung_is_under_its_title(self) -> None:
+        page = self.open("22_wgmma/")
+        strip = page.locator("h1 + .strip")
+        said = strip.inner_text()
+        for words in ("faster than 21", "1.15 to 1.4 times", "+7.2 ± 1.1 %", "of the limit", "FA3"):
+            self.assertIn(words, said)
+        widths = {
+            bar.get_attribute("class"): bar.locator(".bar > span").bounding_box()["width"]
+            for bar in strip.locator("li").all()
+        }
+        self.assertGreater(widths["own"], widths["parent"])
+        self.picture(page, "strip")
+
+    def test_changes_have_the_colour_of_their_verdict(self) -> None:
+        page = self.open("ladder/")
+        cells = {"faster": "+7.2 ± 1.1 % against 21", "slower": "−2.9 ± 1.1 % against 29"}
+        for kind, text in cells.items():
+            cell = page.locator("td", has_text=text)
+            self.assertEqual(cell.get_attribute("class"), kind)
+        self.assertEqual(page.locator("td", has_text="+0.2 ± 1.2 %").get_attribute("class"), None)
+
+    def test_no_table_has_more_than_seven_columns_or_one_of_dashes(self) -> None:
+        read = """() => [...document.querySelectorAll("article table:not([class])")].flatMap((table) => {
+          const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()));
+          const columns = rows[0].map((_, i) => rows.slice(1).map((row) => row[i]));
+          const dashes = columns.some((column) => column.every((text) => text === "–"));
+          return rows[0].length > 7 || dashes ? [rows[0].join(" | ")] : [];
+        })"""
+
+        def look(page: Any, path: str) -> None:
+            page.goto(f"{Shared.host}/{path}")
+            found = page.evaluate(read)
+            assert not found, found
+
+        own = [path for path in pages() if not path.startswith("kernels/")]
+        self.assertEqual(in_parallel(own, None, look), [])
+
     def test_every_page_loads_and_fits(self) -> None:
         self.assertGreater(len(pages()), 50)
         self.assertEqual(in_parallel(pages(), None, fits), [])
@@ -356,6 +421,26 @@ class PagesTest(BrowserTest):
                 self.assertEqual(said, f"Searched for: {told}" if told else "")
         self.expect_no_problems()
 
+    def test_links_are_told_from_text_and_from_terms(self) -> None:
+        page = self.open("23_specialized/")
+        look = "e => getComputedStyle(e).textDecorationLine + getComputedStyle(e).textDecorationStyle"
+        link = page.locator("article p > a:not([class])").first.evaluate(look)
+        term = page.locator("article p > a.term").first.evaluate(look)
+        self.assertEqual((link, term), ("underlinesolid", "underlinedotted"))
+
+    def test_the_skip_link_and_tooltips_are_seen(self) -> None:
+        page = self.open("23_specialized/")
+        page.keyboard.press("Tab")
+        skip = page.locator(".md-skip:focus")
+        page.wait_for_function("getComputedStyle(document.querySelector('.md-skip')).opacity === '1'")
+        at = "element => { const box = element.getBoundingClientRect(); return document.elementFromPoint("
+        self.assertTrue(skip.evaluate(at + "box.x + box.width / 2, box.y + box.height / 2) === element }"))
+        self.assertRegex(skip.evaluate("e => getComputedStyle(e).backgroundColor"), r"^rgb\(")
+        page.locator("article a.term").first.hover()
+        tip = page.locator(".md-tooltip2--active .md-tooltip2__inner")
+        self.assertGreaterEqual(tip.evaluate("e => parseFloat(getComputedStyle(e).fontSize)"), 13)
+        self.expect_no_problems()
+
     def test_no_serious_finding_of_axe(self) -> None:
         axe = need("axe_core_python")
         script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
@@ -366,6 +451,9 @@ class PagesTest(BrowserTest):
             fresh = context.new_page()
             fresh.goto(f"{Shared.host}/{path}")
             fresh.evaluate(START_WIDGETS)
+            fresh.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+            if path == "02_swizzle/" and DATA.is_dir():  # lines that are hot
+                press_run(fresh.locator("[data-widget=run]"))
             # What fades in has its colours at once.
             fresh.add_style_tag(content="* { transition: none !important }")
             fresh.evaluate(script)
@@ -632,6 +720,11 @@ class RunTest(BrowserTest):
         page.reload()
         place = self.widget(page, "run")
         self.assertEqual(place.locator("input[inputmode=numeric]").input_value(), "20 000")
+        # What the build has counted is there at once, but for what is to be guessed.
+        self.assertEqual(shown_counts(place), ours["counts"])
+        asked = place.locator(".fa-counts tbody tr").first
+        self.assertIn("?", asked.inner_text())
+        self.assertNotIn(found[1], place.inner_text())
         place.locator("label", has_text="N ").locator("select").first.select_option(index=0)
         press_run(place)
         self.expect_no_problems()
@@ -641,10 +734,37 @@ class RunTest(BrowserTest):
         place = self.widget(page, "run")
         press_run(place)
         self.assertEqual(shown_counts(place, 1), rung_data("01_base")["expected"]["counts"])
+        lead = place.locator(".fa-lead").inner_text()
+        self.assertRegex(lead, r"^ldmatrix: 9\.\d+ times fewer wavefronts than 01_base$")
+        first = place.locator(".fa-counts tbody tr").first
+        self.assertEqual(first.get_attribute("data-key"), "ldmatrix_wavefronts")
+        self.assertRegex(place.locator(".fa-counts").first.inner_text(), r"(?s)wavefronts")
+        self.assertGreater(place.locator("details .fa-counts tbody tr").count(), 3)
+        # The source is open at the line with most of that count.
+        colour = place.locator("label", has_text="Colour by").locator("select")
+        self.assertEqual(colour.locator("option:checked").inner_text(), "wavefr.")
+        counted = place.locator("tr[data-line] td[data-column='6']").all_inner_texts()
+        most = max(int(text.replace("\u202f", "") or 0) for text in counted)
+        hot = place.locator("tr.fa-hot")
+        self.assertIn(f"{most:,}".replace(",", "\u202f"), hot.inner_text())
+        window, line = place.locator(".fa-source").bounding_box(), hot.bounding_box()
+        self.assertGreater(line["y"], window["y"])
+        self.assertLess(line["y"] + line["height"], window["y"] + window["height"])
         line = place.locator(".fa-lines button").nth(40)
         line.click()
         self.assertGreater(place.locator("tr.fa-ptx").count(), 0)
         self.picture(page, "run_parent")
+
+    def test_a_file_that_does_not_arrive_is_said_with_what_to_do(self) -> None:
+        page = self.open("02_swizzle/?run=none,256,128,full")
+        page.route("**/machine.wasm", lambda route: route.abort())
+        place = self.widget(page, "run")
+        place.locator(".fa-run").click()
+        status = place.locator(".fa-status", has_text="failed")
+        self.assertIn("the machine could not be loaded; check the connection", status.inner_text())
+        page.unroute("**/machine.wasm")
+        press_run(place)
+        self.assertIn("correct", place.inner_text())
 
     def test_a_phone_shows_the_source_beside_the_chosen_count(self) -> None:
         page = self.open("02_swizzle/?run=none,256,128,full")
@@ -699,6 +819,12 @@ class RunTest(BrowserTest):
         self.expect_no_problems()
 
 
+def show_switches(place: Any) -> None:
+    """They are shown once a reader looks at the place."""
+    place.scroll_into_view_if_needed()
+    place.page.wait_for_selector("[data-widget=break][data-state=ready]")
+
+
 def outcome(place: Any) -> str:
     press_run(place, "noticed|nothing")
     return str(place.locator(".fa-finding").inner_text())
@@ -723,12 +849,21 @@ class BreakTest(BrowserTest):
     def test_a_barrier_off_is_a_race_and_on_is_none(self) -> None:
         page = self.open("03_kvpipe/")
         place = self.widget(page, "break")
-        press_run(place, "ready")
+        show_switches(place)
         switch = place.locator("[data-site]", has_text="bar.sync").first.locator("input")
         switch.uncheck()
         found = outcome(place)
         self.assertIn("race", found)
         self.assertGreaterEqual(place.locator("tr.fa-lit").count(), 2)
+        named = place.locator("figcaption").all_inner_texts()
+        self.assertEqual(len(named), 2, named)
+        for number, text in enumerate(named, 1):
+            self.assertRegex(text, rf"^Place {number}: kernels/ampere/03_kvpipe.cu, line")
+        upper, lower = (each.bounding_box() for each in place.locator("figure").all())
+        self.assertGreater(lower["y"], upper["y"] + upper["height"])
+        address = place.locator("figcaption a").first.get_attribute("href")
+        line = place.locator("tr.fa-lit .fa-number").first.inner_text()
+        self.assertTrue(address.endswith(f"kernels/ampere/03_kvpipe.cu/#__codelineno-0-{line}"))
         self.picture(page, "break")
         switch.check()
         self.assertIn("Nothing was noticed", outcome(place))
@@ -741,7 +876,7 @@ class BreakTest(BrowserTest):
 
         def look(page: Any, rung: str) -> None:
             place = add_widget(page, "break", rung)
-            press_run(place, "ready")
+            show_switches(place)
             sites = switches(place)
             unneeded = [text for _, text in sites if "not needed" in text]
             for site in rung_data(rung)["redundant"]:
@@ -776,7 +911,7 @@ class BreakTest(BrowserTest):
 
     def test_a_cache_that_is_read_wrongly_is_rejected(self) -> None:
         place = self.widget(self.open("40_warp/"), "break")
-        press_run(place, "ready")
+        show_switches(place)
         self.assertIn("no barrier, fence or wait", place.inner_text())
         bound = place.locator("[data-fault]", has_text="no bound on the last rows")
         bound.locator("input").check()
@@ -795,7 +930,7 @@ class BreakTest(BrowserTest):
 
     def test_a_fence_off_names_the_proxies(self) -> None:
         place = self.widget(self.open("33_tma_store/"), "break")
-        press_run(place, "ready")
+        show_switches(place)
         place.locator("[data-site]", has_text="fence.proxy.async").locator("input").uncheck()
         self.assertIn("proxy", outcome(place))
 
@@ -867,6 +1002,13 @@ MISTAKES = {  # what stands in place of the first barrier, and what the machine 
 }
 
 
+SHARED = "{\n  .shared .align 4 .b8 cell[8];\n"
+# Each warp stores to the same two words, and nothing orders the warps.
+SHARED_RACES = """  st.shared.u32 [cell], %r3;
+  st.shared.u32 [cell+4], %r3;
+"""
+
+
 # C = A B, n by n, a thread for each element of C.
 MATMUL = """
 .version 8.0
@@ -912,10 +1054,52 @@ next:
 
 @live
 class PlaygroundTest(BrowserTest):
-    def play(self, address: str = "playground/") -> Any:
+    def play(self, address: str = "playground/", rung: str = "02_swizzle") -> Any:
         page = self.open(address)
         page.wait_for_selector("[data-widget=play][data-state=ready]")
-        return page.locator("[data-widget=play]")
+        place = page.locator("[data-widget=play]")
+        if "#" not in address:
+            place.locator("select").first.select_option(rung)
+            page.wait_for_function(
+                "rung => rung === 'own' || document.querySelector('textarea').value.includes(rung)",
+                arg=rung,
+            )
+        return place
+
+    def test_it_opens_on_a_short_example_in_colours(self) -> None:
+        place = self.play(rung="own")
+        text = self.text(place)
+        self.assertLess(text.count("\n"), 40)
+        under = place.locator(".fa-under")
+        self.assertEqual(under.inner_text().strip(), text.strip())
+        for kind, words in (("opcode", "ld.global.f32"), ("register", "%f1"), ("comment", "//")):
+            self.assertGreater(under.locator(f".fa-{kind}", has_text=words).count(), 0, kind)
+        # A letter and its colour are at one place.
+        page = place.page
+        page.evaluate("document.querySelector('textarea').scrollTop = 90")
+        page.wait_for_timeout(100)
+        shift = under.evaluate("e => e.getBoundingClientRect().top")
+        top = place.locator("textarea").evaluate("e => e.getBoundingClientRect().top - e.scrollTop")
+        self.assertAlmostEqual(shift, top, delta=1.5)
+        press_run(place)
+        self.assertIn("buffer 1 afterwards", place.inner_text())
+        self.picture(page, "playground_example")
+        self.expect_no_problems()
+
+    def test_findings_are_grouped_and_each_place_has_one_way_to_it(self) -> None:
+        place = self.play(rung="own")
+        text = self.text(place)
+        self.put(place, text.replace("  ret;", SHARED_RACES + "  ret;").replace("{\n", SHARED, 1))
+        press_run(place)
+        groups = place.locator(".fa-group")
+        self.assertEqual(groups.count(), 1, place.inner_text())
+        self.assertIn("race", groups.locator("h4").inner_text())
+        lines = groups.locator("button").all_inner_texts()
+        self.assertEqual(len(lines), len(set(lines)))
+        self.assertGreaterEqual(len(lines), 2)
+        groups.locator("button").first.click()
+        chosen = "e => e.value.slice(e.selectionStart, e.selectionEnd)"
+        self.assertIn("shared", place.locator("textarea").evaluate(chosen))
 
     def text(self, place: Any) -> str:
         return str(place.locator("textarea").input_value())
@@ -962,8 +1146,7 @@ class PlaygroundTest(BrowserTest):
                 self.assertIn("^", said)
 
     def test_a_pasted_kernel_runs_with_typed_arguments(self) -> None:
-        place = self.play()
-        place.locator("select").first.select_option("own")
+        place = self.play(rung="own")
         place.page.wait_for_selector("[data-widget=play] .fa-launch")
         filled = place.locator("label", has_text="filled with").first.locator("select")
         filled.select_option("index")
@@ -973,8 +1156,7 @@ class PlaygroundTest(BrowserTest):
         self.expect_no_problems()
 
     def test_a_pasted_text_gets_the_form_of_its_own_launch(self) -> None:
-        place = self.play()
-        place.locator("select").first.select_option("own")
+        place = self.play(rung="own")
         place.page.wait_for_selector("[data-widget=play] .fa-launch")
         self.put(place, MATMUL)
         rows = place.locator(".fa-arguments li")
@@ -1036,6 +1218,35 @@ class ExerciseTest(BrowserTest):
         self.assertEqual(place.locator("[data-formula=maximum]").input_value(), "max(m, q)")
         self.expect_no_problems()
 
+    def test_enter_checks_and_what_was_said_before_goes(self) -> None:
+        page = self.open("exercises/")
+        place = page.locator("[data-number='6']")
+        place.scroll_into_view_if_needed()
+        right = {"a_row": "lane / 4 + i % 2 * 8", "a_k": "lane % 4 * 2 + i / 2 * 8"}
+        right |= {"b_k": "lane % 4 * 2"}  # of the shipped formulas this one is left wrong
+        for name, formula in right.items():
+            place.locator(f"[data-formula={name}]").fill(formula)
+        place.locator("[data-formula=b_k]").press("Enter")
+        page.wait_for_selector("[data-number='6'][data-state=open]")
+        wrong = place.locator("[aria-invalid]")
+        self.assertEqual(wrong.evaluate_all("all => all.map((e) => e.dataset.formula)"), ["b_k"])
+        self.assertIn("lane = 0, i = 1: yours is 0, one of a solution 8", place.inner_text())
+        self.assertRegex(place.locator(".fa-found").inner_text(), r"thread \d+: warp \d+, lane \d+")
+        self.assertIn("0 of 13 solved", page.locator(".fa-progress").inner_text())
+        place.locator("[data-formula=b_k]").fill("lane % 4 * 2 + i * 8")
+        self.assertEqual(place.locator(".fa-found li").count(), 0)
+        self.assertEqual(wrong.count(), 0)
+        family = "e => getComputedStyle(e).fontFamily"
+        for fixed in (".fa-formula", ".fa-gaps code", "small code"):
+            self.assertIn("mono", place.locator(fixed).first.evaluate(family).lower(), fixed)
+        place.locator("[data-formula=b_k]").press("Enter")
+        page.wait_for_selector("[data-number='6'][data-state=solved]")
+        page.reload()
+        page.locator(".fa-progress", has_text="1 of 13 solved").wait_for()
+        self.assertEqual(page.locator(".fa-progress .fa-good").inner_text(), "6 ✓")
+        self.picture(page, "exercises_progress")
+        self.expect_no_problems()
+
     def test_padding_and_permutation_both_end_the_conflict(self) -> None:
         place = self.open("exercises/?ex3=offset%3Drow").locator("[data-number='3']")
         place.scroll_into_view_if_needed()
@@ -1052,12 +1263,12 @@ class LivePageTest(BrowserTest):
 
     @live
     def test_the_lanes_of_a_fragment(self) -> None:
-        place = self.place("holds")
+        place = self.place("holds", "background/tensor_cores/")
+        self.assertTrue(place.locator("img").is_visible())  # until there is a result, which comes by itself
+        place.page.wait_for_selector("[data-widget=holds][data-state=done]")
         tiles = {"a": (8, 1, 0, 1), "trans": (1, 8, 0, 2), "b": (2, 3, 13, 0), "c": (9, 3, 5, 3)}
         for tile, (row, column, lane, register) in tiles.items():
             place.locator("select").select_option(tile)
-            if tile == "a":
-                place.locator(".fa-run").click()
             place.page.wait_for_selector("[data-widget=holds][data-state=done]")
             with self.subTest(tile):
                 cell = place.locator("tbody tr").nth(row).locator("td").nth(column)
@@ -1070,19 +1281,59 @@ class LivePageTest(BrowserTest):
         place = self.place("timeline")
         press_run(place)
         self.assertEqual(place.locator("svg text", has_text="warp").count(), 12)
+        colour = "e => getComputedStyle(e).fill"
+        drawn = {"matrix": "rgb(35, 95, 174)", "arithmetic": "rgb(168, 77, 8)", "copy": "rgb(27, 112, 71)"}
+        for kind, wanted in drawn.items():  # blue, orange and green of plots/figures/canvas.py
+            self.assertEqual(place.locator(f"rect.fa-kind-{kind}").first.evaluate(colour), wanted, kind)
+        before = place.locator(".fa-now").inner_text()
+        place.locator("svg").hover()
+        self.assertNotEqual(place.locator(".fa-now").inner_text(), before)
         self.assertGreater(place.locator(".fa-kind-wait").count(), 1)
         self.picture(place.page, "timeline")
 
     @live
     def test_softmax_by_hand(self) -> None:
-        place = self.place("softmax", "live/?s=1,1,1,1,1,1&v=1,2,3,4,5,6")
+        place = self.place("softmax", "background/attention/?s=1,1,1,1,1,1&v=1,2,3,4,5,6")
         for _ in range(2):
             place.locator(".fa-run").click()
         self.assertIn("O / l = 3.5; all six at once, in FP64: 3.5", place.inner_text())
-        place = self.place("softmax", "live/?s=1,2,3,4,5,100&max=no")
+        place = self.place("softmax", "background/attention/?s=1,2,3,4,5,100&max=no")
         for _ in range(2):
             place.locator(".fa-run").click()
         self.assertIn("O / l = NaN", place.inner_text())
+
+    @live
+    def test_a_score_follows_the_pointer(self) -> None:
+        place = self.place("softmax", "background/attention/")
+        column = place.locator(".fa-hold").first.bounding_box()
+        before = place.locator(".fa-score").first.bounding_box()["height"]
+        page = place.page
+        page.mouse.move(column["x"] + 5, column["y"] + column["height"] - 30)
+        page.mouse.down()
+        page.mouse.move(column["x"] + 5, column["y"] + 20, steps=5)
+        page.mouse.up()
+        self.assertGreater(place.locator(".fa-score").first.bounding_box()["height"], before + 20)
+        first = place.locator("label", has_text="Scores").locator("input").input_value()
+        self.assertGreater(float(first.split(",")[0]), 1)
+        self.picture(page, "softmax")
+        self.expect_no_problems()
+
+    @live
+    def test_the_stride_of_a_load_slides(self) -> None:
+        place = self.place("banks", "background/first_kernel/")
+        said, slider = place.locator(".fa-says"), place.locator("input[type=range]")
+        for kind, stride, total in (("4", 32, 32), ("4", 33, 1), ("16", 33, 4), ("16", 0, 2)):
+            place.locator("select").select_option(kind)
+            slider.fill(str(stride))
+            self.assertEqual(said.get_attribute("data-total"), str(total), f"{kind} {stride}")
+        place.locator(".fa-access").first.hover()
+        self.assertIn("byte 0, banks 0 to 3", place.locator(".fa-hover").inner_text())
+
+    @live
+    def test_chapters_have_their_banks_at_once(self) -> None:
+        for chapter, wavefronts in (("01_base", "8"), ("02_swizzle", "1")):
+            place = self.place("banks", f"{chapter}/")
+            self.assertEqual(place.locator(".fa-says").get_attribute("data-wavefronts"), wavefronts)
 
     @live
     def test_the_ring_and_the_wrong_parity(self) -> None:
@@ -1091,11 +1342,14 @@ class LivePageTest(BrowserTest):
                 place.locator(f"[data-action={action}]").click()
             return str(place.locator("[role=status]").inner_text())
 
-        right = self.place("ring")
+        right = self.place("ring", "background/hopper/")
         self.assertIn("producer waits", after(right, "produce produce produce"))
         self.assertIn("computed with tile 0", after(right, "land consume"))
         self.assertIn("copy of tile 2", after(right, "produce"))
-        wrong = self.place("ring", "live/?parity=wrong")
+        states = right.locator("[data-slot]").evaluate_all("all => all.map((e) => e.dataset.slotState)")
+        self.assertEqual(states, ["loading", "loading"])
+        self.picture(right.page, "ring")
+        wrong = self.place("ring", "background/hopper/?parity=wrong")
         self.assertIn("memory that nobody has written", after(wrong, "produce consume"))
 
     @live

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -174,8 +175,24 @@ class FillTest(DocsTest):
         self.put("docs/02_swizzle.md", page)
         self.assertEqual(self.docs("--write")[0], 0)
         text = self.read("docs/02_swizzle.md")
-        self.assertIn("| D | N | 02 | 01 | 01 at this tile | FA2 | FA3 | cuDNN | of FA2 |", text)
-        self.assertEqual(text.count("\n| 128 | "), 3)
+        heads = ("02, TFLOPS", "01, TFLOPS", "01 at this tile, TFLOPS", "of FA2")
+        self.assertIn(f"| D | N | {' | '.join(heads)} |", text)
+        own, others = text.split("<summary>The same problems in other implementations</summary>")
+        self.assertIn("| D | N | FA2, TFLOPS | cuDNN, TFLOPS |", others)  # and no column of dashes
+        for part in (own, others):
+            self.assertEqual(part.count("\n| 128 | "), 3)
+
+    def test_the_strips_have_rung_parent_and_peers(self) -> None:
+        (self.folder / "plots/results/h200").mkdir()
+        names = ("plots/results/synthetic/ladder.json", "plots/results/h200/ladder.json")
+        shutil.copy(*(self.folder / name for name in names))
+        self.assertEqual(self.docs("--write")[0], 0)
+        row = json.loads(self.read("docs/assets/strips.json"))["02_swizzle"]
+        shown = [(each["kind"], each["name"], each["value"]) for each in row["bars"]]
+        self.assertEqual(shown[:2], [("parent", "01", 42.4), ("own", "02", 273.0)])
+        self.assertIn(("peer", "FlashAttention-2", 332.0), shown)
+        self.assertEqual((row["unit"], row["verdict"]), ("TFLOPS", "not measured"))  # one run
+        self.assertEqual(row["change"], "\N{MULTIPLICATION SIGN} 6.4")
 
 
 class LimitsTest(DocsTest):
@@ -224,7 +241,7 @@ class LimitsTest(DocsTest):
         source = self.read("plots/results/synthetic/ladder.json")
         self.put("plots/results/h200/ladder.json", source)
         text = self.write(table)
-        self.assertIn("| rung | H200 | H100 | H200\N{DIVISION SIGN}H100 |", text)
+        self.assertIn("| rung | H200, TFLOPS | H100, TFLOPS | H200\N{DIVISION SIGN}H100 |", text)
         self.assertIn("[02 swizzle](02_swizzle.md) | 273 | \N{EN DASH} | \N{EN DASH} |", text)
         slower = json.loads(source)
         for row in slower["rows"]:
@@ -628,6 +645,48 @@ class CounterSentencesTest(unittest.TestCase):
         self.assertEqual(self.beyond("ncu_decode", "wavefronts of stores", 0), ["49"])
 
 
+class ReportTest(unittest.TestCase):
+    """docs/profiling.md quotes two reports of ncu."""
+
+    RESULTS = support.REPOSITORY / "plots/results/h100"
+
+    def setUp(self) -> None:
+        self.page = (support.REPOSITORY / "docs/profiling.md").read_text("utf-8")
+        self.reports = {id: self.lines(id) for id in ("06", "25")}
+
+    def lines(self, id: str) -> list[str]:
+        """Each line of a report, with one space between its words."""
+        text = (self.RESULTS / f"profile_{id}.txt").read_text("utf-8")
+        return [" ".join(line.split()) for line in text.splitlines()]
+
+    def assert_in_report(self, id: str, name: str, value: str) -> None:
+        found = [line for line in self.reports[id] if line.startswith(f"{name} ")]
+        self.assertEqual([line.split()[-1] for line in found], [value], f"{name} of {id}")
+
+    def test_each_row_is_a_line_of_both_reports(self) -> None:
+        table = self.page.partition("| line | 06 | 25 |")[2].partition("\n\n")[0]
+        rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
+        self.assertTrue(rows)
+        for name, *values in rows:
+            for id, value in zip(self.reports, values, strict=True):
+                self.assert_in_report(id, name.strip(), value.strip())
+
+    def test_lines_in_sentences(self) -> None:
+        quoted = re.findall(r"`([A-Z][^`]*) ([\d.]+)`", self.page)
+        self.assertTrue(quoted)
+        both = [line for report in self.reports.values() for line in report]
+        for name, value in quoted:
+            found = [line.split()[-1] for line in both if line.startswith(f"{name} ")]
+            self.assertIn(value, found, name)
+
+    def test_sums_divide_by_the_cycles_of_the_reports(self) -> None:
+        for sum, percent in re.findall(r"  (993[^=]*|496[^=]*)= (\d+) %", self.page):
+            factors, _, cycles = sum.replace(",", "").partition(" / ")
+            product = math.prod(map(float, factors.split(" x ")))
+            self.assertEqual(round(100 * product / float(cycles)), int(percent), sum)
+            self.assertIn(f"{int(cycles):,}", self.page.partition("```\n06")[0])
+
+
 class SingleTest(DocsTest):
     """The tables of float32 rungs, and what the roofline is made of."""
 
@@ -661,10 +720,10 @@ class SingleTest(DocsTest):
     def test_rung_beside_the_peers_of_its_dtype(self) -> None:
         code, text = self.table("rung synthetic/fp32 a1")
         self.assertEqual(code, 0, text)
-        head = "| D | N | a1 | a0 | a0 at this tile | PyTorch efficient | PyTorch standard | of PyTorch"
-        self.assertIn(head, text)
-        dash = "\N{EN DASH}"
-        self.assertIn(f"| 64 | 512 | 4.00 | 3.00 | {dash} | 12.0 | 8.00 | 33 % |", text)
+        self.assertIn("| D | N | a1, TFLOPS | a0, TFLOPS | of PyTorch efficient |", text)
+        self.assertIn("| 64 | 512 | 4.00 | 3.00 | 33 % |", text)
+        self.assertIn("| D | N | PyTorch efficient, TFLOPS | PyTorch standard, TFLOPS |", text)
+        self.assertIn("| 64 | 512 | 12.0 | 8.00 |", text)
 
     def test_rung_says_how_many_heads_where_that_differs(self) -> None:
         path = self.folder / "plots/results/synthetic/fp32.json"
@@ -675,7 +734,7 @@ class SingleTest(DocsTest):
         code, text = self.table("rung synthetic/fp32 a1")
         self.assertEqual(code, 0, text)
         times = "\N{MULTIPLICATION SIGN}"
-        self.assertIn(f"| B{times}H | D | N | a1 |", text)
+        self.assertIn(f"| B{times}H | D | N | a1, TFLOPS |", text)
         self.assertIn(f"| 1{times}16 | 64 | 512 | 4.00 |", text)
         self.assertIn(f"| 4{times}16 | 64 | 512 | 5.00 |", text)
 

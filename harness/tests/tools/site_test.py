@@ -184,7 +184,7 @@ def unlinked(page: Page, terms: glossary.Glossary) -> list[str]:
     found = []
     for words, inside in page.words:
         tags = {tag for tag, _ in inside}
-        if any(glossary.WIDGET in values for _, values in inside):
+        if any(each in values for each in glossary.APART for _, values in inside):
             continue
         link = next((values for tag, values in inside if tag == "a"), None)
         if link is not None and link.get("class") == "term":

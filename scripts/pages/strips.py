@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""docs/assets/strips.json: what the strip under the title of each chapter shows (scripts/book/strip.py)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import ladder
+import limits
+from ladder import DECODE, DECODE_PROBLEMS, MAIN_PROBLEMS, Problem, Results, Row, Rung
+
+from pages.results import RUNG_PEERS
+from pages.site import Site, digits, results_of
+
+FILE = "docs/assets/strips.json"
+DECODE_PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
+
+Json = dict[str, Any]
+
+
+def problem_of(rung: Rung) -> Problem:
+    text = DECODE_PROBLEMS[0] if rung.family == DECODE else MAIN_PROBLEMS[rung.dtype]
+    return Problem.parse(text)
+
+
+def change_of(site: Site, results: Results, rung: Rung, row: Row) -> str:
+    """In the rate, against the parent; empty for a first rung."""
+    parent = site.catalogue.find(rung.parent)
+    before = results.rung(parent.id, parent.typed(problem_of(rung))) if parent else None
+    if before is None:
+        return ""
+    interval = ladder.ratio(results, before, row, lambda each: each.ms)
+    return ladder.percent(interval.mean if interval else before.ms / row.ms, interval)
+
+
+def share_of(results: Results, rung: Rung, row: Row) -> str:
+    """Of what the card reaches: in operations, or for decode in bytes."""
+    measured = limits.Limits.beside(results)
+    if measured is None:
+        return ""
+    if rung.family == DECODE:
+        read = measured.traffic("memory_read")
+        return f"{100 * row.gbs / read:.0f} % of the bandwidth" if row.gbs and read else ""
+    share = limits.share_of(measured, rung.family, row)
+    return f"{100 * share:.0f} % of the limit" if share else ""
+
+
+def bars(site: Site, results: Results, rung: Rung, row: Row) -> list[Json]:
+    """The parent, the rung and other implementations."""
+    problem, parent = problem_of(rung), site.catalogue.find(rung.parent)
+    peers = DECODE_PEERS if rung.family == DECODE else RUNG_PEERS[rung.dtype]
+    before = results.rung(parent.id, parent.typed(problem)) if parent else None
+    shown = [("parent", parent.id if parent else "", before), ("own", rung.id, row)]
+    shown += [("peer", ladder.PEER_NAMES[id], results.peer(id, problem)) for id in peers]
+
+    def value(each: Row) -> float:
+        return 1e3 * each.ms if rung.family == DECODE else each.tflops
+
+    return [
+        {"kind": kind, "name": name, "value": float(digits(value(each)))}
+        for kind, name, each in shown
+        if each
+    ]
+
+
+def strip(site: Site, rung: Rung) -> Json | None:
+    """None where the rung was not measured."""
+    name = results_of(rung)
+    if not site.results_path(name).exists():
+        return None
+    results, problem = site.results(name), problem_of(rung)
+    row = results.rung(rung.id, rung.typed(problem))
+    if row is None:
+        return None
+    return {
+        "unit": "µs" if rung.family == DECODE else "TFLOPS",
+        "verdict": site.statuses[rung.id].change,
+        "share": share_of(results, rung, row),
+        "change": change_of(site, results, rung, row),
+        "problem": problem.label,
+        "bars": bars(site, results, rung, row),
+    }
+
+
+def text(site: Site) -> str:
+    """Empty where nothing was measured."""
+    found = {rung.name: strip(site, rung) for rung in site.catalogue.rungs}
+    rows = [
+        f"{json.dumps(name)}: {json.dumps(row, ensure_ascii=False)}"
+        for name, row in found.items()
+        if row
+    ]
+    return "{\n" + ",\n".join(rows) + "\n}\n" if rows else ""
