@@ -23,6 +23,8 @@ const CALLED = [
   [/\b(paged|page[- ]tables?|vllm)\b/gi, "pages"],
   [/\b(split[- ]?k|flash[- ]?decod\w*)(?!\w)/gi, "split"],
   [/\b(stream[- ]?k|lean[- ]?attention)\b/gi, "even stream"],
+  [/\b(bf16|brain[- ]?float\w*)(?!\w)/gi, "bfloat16"],
+  [/\b(swa|(sliding|local)[- ](window|attention))\b/gi, "window"],
   [/\b(varlen|variable[- ]length)\b/gi, "ragged"],
   [/\b(warp[- ]speciali[sz]\w*)/gi, "specialized"],
   [/\b(double[- ]buffer\w*)/gi, "stages"],

@@ -233,11 +233,9 @@ class Collector {
     // A sink that outweighs all keys, and one that weighs nothing.
     if (can(Capabilities::sinks)) {
       Problem sunk = grouped;
+      sunk.batch = 1;
       sunk.sinks = true;
-      add_kinds(sunk, causal_ ? std::vector<InputKind>{kNeedle}
-                              : std::vector<InputKind>{Distribution::low, Distribution::high});
-      std::swap(sunk.seq_q, sunk.seq_kv);
-      if (causal_) add_kinds(sunk, {kNormal});
+      add_kinds(sunk, {causal_ ? Distribution::high : Distribution::low});
     }
   }
 

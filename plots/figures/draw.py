@@ -33,6 +33,7 @@ MODULES = (
     "orders",
     "timelines",
     "tiles",
+    "model_figures",
     "decode_figures",
     "predictions",
 )

@@ -119,6 +119,22 @@ class FillTest(DocsTest):
         self.assertEqual(readme.count("[04 vpair](docs/04_vpair.md)"), 2)
         self.assertIn('"04 vpair": 04_vpair.md', self.read("mkdocs.yml"))
 
+    def test_problems_of_a_model_are_in_a_file_of_their_own(self) -> None:
+        keys = ("02 8192,bfloat16 tflops", "02 8192,causal,window=1023 tflops", "02 8192,bnhd tflops")
+        code, texts, _ = self.numbers(*keys)
+        self.assertEqual((code, texts), (0, ["not measured yet"] * 3))
+        shape = synthetic.problem(8192)
+        dim, row, head = 128, 16 * 128, 16 * 128 * 8192
+        shapes = (
+            shape | {"dtype": "bfloat16"},
+            shape | {"causal": True, "window_left": 1023},
+            shape | {"strides": [head, dim, row] * 4},
+        )
+        rows = [synthetic.timed_row("rung", "02", each, 100 + i) for i, each in enumerate(shapes)]
+        self.put("plots/results/h200/model.json", json.dumps(synthetic.document(rows)))
+        self.assertEqual(self.numbers(*keys)[:2], (0, ["100", "101", "102"]))
+        self.assertEqual(self.numbers("02 8192,sinks tflops")[0], 2)
+
     def test_drift_of_one_number_is_a_diff(self) -> None:
         self.docs("--write")
         self.put("README.md", self.read("README.md").replace("at 273<", "at 274<"))
