@@ -77,8 +77,7 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   for (const Rung& rung : catalogue()) {
     if (rung.family == Family::own || !types_match(rung, problem) ||
         !runs_on(rung.target, device.sm) || !has(rung.capabilities, wanted) ||
-        problem.seq_q > rung.most_queries() ||
-        !rung.find_instance(problem.head_dim, problem.dtype))
+        problem.seq_q > rung.most_queries() || !rung.find_instance(problem.head_dim, problem.dtype))
       continue;
     ids += (count++ == 0 ? "; " : ", ") + std::string(rung.id);
   }

@@ -36,8 +36,8 @@ double Problem::windowed_flops() const {
 }
 
 double Problem::output_bytes() const {
-  const double o = strides.empty() ? rows() * head_dim
-                                   : static_cast<double>(stored_elements(*this, 3));
+  const double o =
+      strides.empty() ? rows() * head_dim : static_cast<double>(stored_elements(*this, 3));
   return o * static_cast<double>(size_of(dtype)) + (lse ? rows() * sizeof(float) : 0);
 }
 
@@ -89,7 +89,8 @@ std::array<std::int64_t, 3> extents_of(const Problem& p, int tensor) {
 std::string stride_error(const Problem& p) {
   if (p.strides.empty()) return {};
   if (p.strides.size() != 12) {
-    return std::to_string(p.strides.size()) + " strides; 12 are needed, of batch, head and row of "
+    return std::to_string(p.strides.size()) +
+           " strides; 12 are needed, of batch, head and row of "
            "q, k, v and o";
   }
   // The kernels load 16 bytes at a time, and tensor maps ask for multiples of them below 2^40.
@@ -107,13 +108,17 @@ std::string stride_error(const Problem& p) {
   // Rows of O must not lie in each other.
   const Strides s = strides_of(p, 3);
   const auto [batch, heads, rows] = extents_of(p, 3);
-  std::array<std::array<std::int64_t, 2>, 3> axes{{{s.batch, batch}, {s.head, heads}, {s.row, rows}}};
+  std::array<std::array<std::int64_t, 2>, 3> axes{
+      {{s.batch, batch}, {s.head, heads}, {s.row, rows}}};
   std::sort(axes.begin(), axes.end());
   std::int64_t inner = p.head_dim;
   for (const auto& [stride, extent] : axes) {
     if (extent == 1) continue;
-    if (stride < inner) return "o has a stride of " + std::to_string(stride) + " elements, within "
-                               "which lie " + std::to_string(inner);
+    if (stride < inner)
+      return "o has a stride of " + std::to_string(stride) +
+             " elements, within "
+             "which lie " +
+             std::to_string(inner);
     inner = stride * extent;
   }
   return {};
@@ -140,7 +145,8 @@ std::vector<std::int64_t> row_major_strides(const Problem& p) {
   std::vector<std::int64_t> all;
   for (int tensor = 0; tensor < 4; ++tensor) {
     const auto [batch, heads, rows] = extents_of(p, tensor);
-    all.insert(all.end(), {rows * heads * p.head_dim, std::int64_t{p.head_dim}, heads * p.head_dim});
+    all.insert(all.end(),
+               {rows * heads * p.head_dim, std::int64_t{p.head_dim}, heads * p.head_dim});
   }
   return all;
 }

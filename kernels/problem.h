@@ -67,11 +67,12 @@ struct Problem {
            "paged K and V those of page, head and key. Absent: all are contiguous.",
            .if_set = true, .option = "--layout",
            .help = "Order of batch, heads, rows and head_dim in memory (default bhnd)");
-  FA_FIELD(std::int64_t, window_left, -1,
-           "Keys before the one at its own place, counted bottom-right as the mask is, that a query "
-           "sees at most; absent, or -1: all.",
-           .if_set = true, .least = -1, .most = kMostKeys, .option = "--window-left",
-           .help = "Keys before its own place that a query sees (default all)");
+  FA_FIELD(
+      std::int64_t, window_left, -1,
+      "Keys before the one at its own place, counted bottom-right as the mask is, that a query "
+      "sees at most; absent, or -1: all.",
+      .if_set = true, .least = -1, .most = kMostKeys, .option = "--window-left",
+      .help = "Keys before its own place that a query sees (default all)");
   FA_FIELD(std::int64_t, window_right, -1, "Keys behind it; absent, or -1: all, with causal none.",
            .if_set = true, .least = -1, .most = kMostKeys, .option = "--window-right",
            .help = "Keys behind its own place that a query sees (default all)");

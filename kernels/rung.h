@@ -49,9 +49,9 @@ struct ModelParameters {
   int group;                              ///< of them those that share a head of K and V
   int section;                            ///< heads whose tiles are handed out together
   int seq_q, seq_kv;
-  int causal;             ///< 0 or 1, bottom-right aligned
-  int left, right;        ///< keys before and behind a query's own that it sees (37 and up)
-  float scale_log2;       ///< softmax scale times log2(e)
+  int causal;        ///< 0 or 1, bottom-right aligned
+  int left, right;   ///< keys before and behind a query's own that it sees (37 and up)
+  float scale_log2;  ///< softmax scale times log2(e)
 };
 
 /// Parameters of the kernels from 40 on: new queries against a cache.
@@ -81,7 +81,9 @@ struct DecodeParameters {
 /// An instance of the kernel class `Kernel` under this entry point.
 template <class Kernel>
 Instance instance_of(const char* entry, const void* kernel) {
-  const bool bf16 = requires { requires std::is_same_v<typename Kernel::Element, __nv_bfloat16>; };
+  const bool bf16 = requires {
+    requires std::is_same_v<typename Kernel::Element, __nv_bfloat16>;
+  };
   return {entry, kernel, Kernel::kHeadDim, Kernel::kTile, Kernel::kSharedBytes, bf16};
 }
 
@@ -163,9 +165,24 @@ struct StaticKernel {
            int64_t batch_stride, int64_t head_stride, int64_t key_stride, int batch, int heads,  \
            int group, int section, int seq_q, int seq_kv, int causal, int left, int right,       \
            float scale_log2) {                                                                   \
-    __VA_ARGS__::run(fa::ModelParameters{Q, K, V, O_rows, LSE, keys, counter, sinks,             \
-                                         {batch_stride, head_stride, key_stride}, batch, heads,  \
-                                         group, section, seq_q, seq_kv, causal, left, right,     \
+    __VA_ARGS__::run(fa::ModelParameters{Q,                                                      \
+                                         K,                                                      \
+                                         V,                                                      \
+                                         O_rows,                                                 \
+                                         LSE,                                                    \
+                                         keys,                                                   \
+                                         counter,                                                \
+                                         sinks,                                                  \
+                                         {batch_stride, head_stride, key_stride},                \
+                                         batch,                                                  \
+                                         heads,                                                  \
+                                         group,                                                  \
+                                         section,                                                \
+                                         seq_q,                                                  \
+                                         seq_kv,                                                 \
+                                         causal,                                                 \
+                                         left,                                                   \
+                                         right,                                                  \
                                          scale_log2});                                           \
   }
 

@@ -34,14 +34,14 @@ struct Mutant::Fault {
   bool no_rescale = false;      // O keeps the weights of the old maximum
   bool no_rescale_sum = false;  // the row sum does
   bool no_normalisation = false;
-  bool stale_batch = false;     // K and V of batch 0 for all
-  bool next_head_v = false;     // V of the next head
-  bool missing_tile = false;    // the middle tile of keys
-  bool stale_v_tile = false;    // odd tiles multiply the V of the tile before
-  bool no_mask = false;         // causal only
-  std::int64_t mask_shift = 0;  // causal only: keys seen too many
-  bool top_left_mask = false;   // causal only
-  bool no_window = false;       // sees what lies before it
+  bool stale_batch = false;                        // K and V of batch 0 for all
+  bool next_head_v = false;                        // V of the next head
+  bool missing_tile = false;                       // the middle tile of keys
+  bool stale_v_tile = false;                       // odd tiles multiply the V of the tile before
+  bool no_mask = false;                            // causal only
+  std::int64_t mask_shift = 0;                     // causal only: keys seen too many
+  bool top_left_mask = false;                      // causal only
+  bool no_window = false;                          // sees what lies before it
   std::int64_t window_shift = 0, right_shift = 0;  // keys that the window is moved, on each side
   bool no_sink = false, sink_twice = false, next_sink = false;
   Accumulator accumulator = Accumulator::nearest;
@@ -164,8 +164,7 @@ float truncate_to_float(double value) {
                                                                   : nearest;
 }
 
-Problem::Keys keys_seen(const Problem& p, const Fault& fault, std::int64_t head,
-                        std::int64_t row) {
+Problem::Keys keys_seen(const Problem& p, const Fault& fault, std::int64_t head, std::int64_t row) {
   auto [first, seen] = visible_keys(p, row, head);
   if (p.windowed()) {
     if (fault.no_window) first = 0;
@@ -248,8 +247,8 @@ void guarded_softmax(std::span<float> s, float factor, const Fault& fault, RowSt
 
 // A row's keys in a fused kernel, tile by tile.
 RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row,
-                    Problem::Keys keys_of_part,
-                    std::int64_t tile, const Fault& fault, float factor) {
+                    Problem::Keys keys_of_part, std::int64_t tile, const Fault& fault,
+                    float factor) {
   const std::int64_t d = p.head_dim, n = p.seq_kv, seen = keys_of_part.end;
   const float* q = &head.q[idx(row * d)];
   RowState state{.o = std::vector<float>(idx(d), 0.0f)};
@@ -330,7 +329,8 @@ void flash_row(const Problem& p, const HeadData& head, RowId id, std::int64_t ti
   RowState state = fault.parts == 1 ? std::move(parts.front()) : merged(parts, factor, fault);
   for (int i = fault.no_sink ? 0 : fault.sink_twice ? 2 : 1; head.sink && i > 0; --i) {
     const float sink = *head.sink / static_cast<float>(p.scale());  // among the scores unscaled
-    const float top = std::max(state.reference, sink), by = std::exp2((state.reference - top) * factor);
+    const float top = std::max(state.reference, sink),
+                by = std::exp2((state.reference - top) * factor);
     state.sum = state.sum * by + std::exp2((sink - top) * factor);
     state.scale_o(by);
     state.reference = top;
@@ -451,7 +451,7 @@ const char* guard_is_idle(const Problem& p, Distribution distribution) {
 }
 const char* nothing_follows(const Problem& p, Distribution distribution) {
   return p.seq_kv <= 3 * kTile || p.windowed() ? "no tile follows one that is repaired"
-                               : guard_is_idle(p, distribution);
+                                               : guard_is_idle(p, distribution);
 }
 const char* always_finite(const Problem& p, Distribution distribution) {
   return distribution == Distribution::spike ? guard_is_idle(p, distribution)

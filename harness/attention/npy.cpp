@@ -113,8 +113,8 @@ Problem npy_problem(const fs::path& q, const fs::path& k, const fs::path& v, boo
     if (rows_first) std::swap(tensor.shape[1], tensor.shape[2]);
     return tensor;
   };
-  Problem problem = problem_of(header(q), header(k), header(v), causal, q.string(), k.string(),
-                               v.string());
+  Problem problem =
+      problem_of(header(q), header(k), header(v), causal, q.string(), k.string(), v.string());
   if (rows_first) problem.strides = row_major_strides(problem);
   return problem;
 }

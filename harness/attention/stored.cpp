@@ -17,8 +17,8 @@ void for_each_row(const Problem& problem, int tensor, const HostTensor& host, co
   const auto bytes = static_cast<std::int64_t>(size_of(host.dtype));
   parallel_for(batch * heads * rows, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t at = i / rows / heads * strides.batch +
-                              i / rows % heads * strides.head + i % rows * strides.row;
+      const std::int64_t at = i / rows / heads * strides.batch + i / rows % heads * strides.head +
+                              i % rows * strides.row;
       body(i * columns * bytes, at * bytes);
     }
   });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
  *
- * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or pages
- * of them: contiguous, or at the problem's strides. A problem is JSON with the keys that
- * it has in a result file; one that the library does not know is refused. Nothing here allocates
+ * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or
+ * pages of them: contiguous, or at the problem's strides. A problem is JSON with the keys that it
+ * has in a result file; one that the library does not know is refused. Nothing here allocates
  * device memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its
  * message is stored NUL-terminated in `size` bytes at `message`.
  */

@@ -58,7 +58,9 @@ class BenchCommand final : public Command {
     problem_.declare(app);
     add_choice<std::optional<Dtype>>(
         app, "--dtype", options_.dtype,
-        {{to_string(Dtype::f16), Dtype::f16}, {to_string(Dtype::f32), Dtype::f32}, {to_string(Dtype::bf16), Dtype::bf16}},
+        {{to_string(Dtype::f16), Dtype::f16},
+         {to_string(Dtype::f32), Dtype::f32},
+         {to_string(Dtype::bf16), Dtype::bf16}},
         "Only rungs that take it (default: those that are named; float16 when none is)");
     add_no_ablations(app, no_ablations_);
     add_measure_options(app, options_);

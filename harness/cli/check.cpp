@@ -538,13 +538,13 @@ class CheckCommand final : public Command {
     for (const Rung* rung : rungs) {
       if (left_out(device_refusal(*rung, description), rungs.size() == 1)) continue;
       for (const Instance& instance : rung->instances) {
-        const bool own = &instance == rung->find_instance(instance.head_dim, rung->dtype_of(instance));
+        const bool own =
+            &instance == rung->find_instance(instance.head_dim, rung->dtype_of(instance));
         if (!own && no_ablations_) continue;
         if (left_out(device_refusal(*rung, description, &instance), false)) continue;
-        subjects.push_back(
-            {rung, &instance,
-             fmt::format("{} {} d{}{}", rung->name, to_string(instance.tile), instance.head_dim,
-                         instance.bf16 ? " bfloat16" : "")});
+        subjects.push_back({rung, &instance,
+                            fmt::format("{} {} d{}{}", rung->name, to_string(instance.tile),
+                                        instance.head_dim, instance.bf16 ? " bfloat16" : "")});
       }
     }
     if (subjects.empty()) throw DeviceError("none of these rungs runs on " + description.name);

@@ -163,7 +163,8 @@ class ExplainCommand final : public Command {
         items.push_back(rung_item(*rung, problem, tile_, machine, problem_.inputs()));
         if (!ablations_ || !tile_.empty()) continue;
         const Instance* own = items.back().instance;
-        for (const Instance* instance : rung->find_instances(problem.head_dim, problem.dtype, false)) {
+        for (const Instance* instance :
+             rung->find_instances(problem.head_dim, problem.dtype, false)) {
           if (instance == own) continue;
           items.push_back(rung_item(*rung, *instance, problem, machine, problem_.inputs()));
         }
@@ -209,8 +210,13 @@ class ExplainCommand final : public Command {
   }
 
   std::vector<std::string> words_, argv_;
-  ProblemOptions problem_{
-      {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .dims = true, .cache = true, .types = true}};
+  ProblemOptions problem_{{.shape = {},
+                           .seqs = {},
+                           .dim_default = {},
+                           .seq_kv = true,
+                           .dims = true,
+                           .cache = true,
+                           .types = true}};
   TablePrinter printer_;
   std::string tile_;
   VmOptions vm_;

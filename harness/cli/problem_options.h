@@ -24,8 +24,8 @@ struct ProblemUse {
   bool dims = false;               ///< --dim is a list
   bool lse = false;                ///< --lse
   bool seed = false;               ///< --seed
-  bool cache = false;   ///< --kv-heads, --lengths, --page, windows; with seqs also --queries
-  bool types = false;   ///< --dtype
+  bool cache = false;  ///< --kv-heads, --lengths, --page, windows; with seqs also --queries
+  bool types = false;  ///< --dtype
 };
 
 /// --batch, --heads, --seq, --dim, --causal, --inputs, --spread and what else the use says.

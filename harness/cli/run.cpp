@@ -247,7 +247,8 @@ class RunCommand final : public Command {
   void write_output(const HostTensor& o) const {
     HostTensor written = o.dtype == Dtype::bf16 ? converted(o, Dtype::f32, "O") : o;
     if (shape_.rows_first()) {
-      HostTensor stored = make_tensor(written.dtype, {o.shape[0], o.shape[2], o.shape[1], o.shape[3]});
+      HostTensor stored =
+          make_tensor(written.dtype, {o.shape[0], o.shape[2], o.shape[1], o.shape[3]});
       scatter_rows(problem_, static_cast<int>(Tensor::o), written, stored.bytes.data());
       written = std::move(stored);
     }
@@ -356,7 +357,7 @@ class RunCommand final : public Command {
                          .lse = true,
                          .seed = true,
                          .cache = true,
-                           .types = true}};
+                         .types = true}};
   Problem problem_;
   std::optional<Problem> converted_from_;  ///< of files with another dtype
   std::optional<ResultsFile> results_;

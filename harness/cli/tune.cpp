@@ -169,8 +169,9 @@ class TuneCommand final : public Command {
   void require_tiles(const Rung& rung) const {
     const std::vector<int> dims = head_dims(rung);
     for (const std::string& tile : options_.tiles) {
-      if (std::any_of(dims.begin(), dims.end(),
-                      [&](int dim) { return rung.find_instance(dim, problem_.dtype, tile) != nullptr; })) {
+      if (std::any_of(dims.begin(), dims.end(), [&](int dim) {
+            return rung.find_instance(dim, problem_.dtype, tile) != nullptr;
+          })) {
         continue;
       }
       const PlanResult plan = make_plan(rung, problem_, vm_description(), tile);

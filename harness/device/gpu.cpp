@@ -24,8 +24,8 @@ constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
-constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",          "O",
-                                                   "LSE", "lengths", "page table", "scales",  "sinks"};
+constexpr std::array<const char*, kTensors> kNames{"Q",       "K",          "V",      "O",    "LSE",
+                                                   "lengths", "page table", "scales", "sinks"};
 
 GpuProperties read_properties() {
   GpuProperties properties;

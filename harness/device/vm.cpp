@@ -20,8 +20,8 @@
 namespace fa {
 namespace {
 
-constexpr std::array<const char*, kTensors> kNames{"Q",   "K",       "V",          "O",
-                                                   "LSE", "lengths", "page table", "scales",  "sinks"};
+constexpr std::array<const char*, kTensors> kNames{"Q",       "K",          "V",      "O",    "LSE",
+                                                   "lengths", "page table", "scales", "sinks"};
 
 ptxvm::Dim3 to_machine(const Dim3& extents) {
   return {static_cast<std::uint32_t>(extents.x), static_cast<std::uint32_t>(extents.y),

@@ -98,7 +98,7 @@ class VmDevice final : public Device {
   std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any
   std::vector<LaunchCounts> counts_;
   bool gaps_written_ = false;  ///< between rows of O, by the launch whose O was downloaded
-  bool reversed_ = false;  ///< turns round the order of the options
+  bool reversed_ = false;      ///< turns round the order of the options
 };
 
 }  // namespace fa

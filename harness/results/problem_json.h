@@ -9,9 +9,10 @@ namespace fa {
 
 /// Those of Q. K and V may be e4m3, which is a field of its own.
 template <>
-inline constexpr auto kNamesOf<Dtype> = std::to_array<Named<Dtype>>(
-    {{Dtype::f16, to_string(Dtype::f16)}, {Dtype::f32, to_string(Dtype::f32)},
-     {Dtype::bf16, to_string(Dtype::bf16)}});
+inline constexpr auto kNamesOf<Dtype> =
+    std::to_array<Named<Dtype>>({{Dtype::f16, to_string(Dtype::f16)},
+                                 {Dtype::f32, to_string(Dtype::f32)},
+                                 {Dtype::bf16, to_string(Dtype::bf16)}});
 
 /// As many heads of K and V as of Q are none of their own. Throws std::invalid_argument with
 /// cache_error().

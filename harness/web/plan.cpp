@@ -9,9 +9,8 @@ namespace fa::web {
 namespace {
 
 Tensor tensor_of(const std::string& name) {
-  constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",          "o",
-                                                     "lse", "lengths", "page_table", "kv_scales",
-                                                     "sinks"};
+  constexpr std::array<const char*, kTensors> kNames{
+      "q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Tensor>(i);
   }

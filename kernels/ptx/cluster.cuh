@@ -85,8 +85,8 @@ __device__ __forceinline__ void tma_load_multicast(uint32_t shared, const CUtens
 
 /// The same of a tensor with five dimensions.
 __device__ __forceinline__ void tma_load_multicast(uint32_t shared, const CUtensorMap& map, int c0,
-                                                   int c1, int c2, int c3, int c4,
-                                                   uint32_t barrier, uint16_t ranks) {
+                                                   int c1, int c2, int c3, int c4, uint32_t barrier,
+                                                   uint16_t ranks) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(shared),

@@ -15,10 +15,10 @@
 template <class T = half>
 __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
                                              uint32_t b1) {
-#define FA_MMA(types)                                                                      \
-  asm("mma.sync.aligned.m16n8k16.row.col.f32." types                                       \
-      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                         \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                     \
+#define FA_MMA(types)                                              \
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." types               \
+      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])             \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
   if constexpr (std::is_same_v<T, half>)
     FA_MMA("f16.f16");

@@ -93,27 +93,34 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel
                "}, " operands ", p, 1, 1, " tail ";\n}"                                       \
                : FA_LIST_##N(d)                                                               \
                : __VA_ARGS__)
-#define FA_WGMMA(N, a0, a1, a2, a3, a4, a5)                                                                                                                 \
-  template <class T = half>                                                                                                                                 \
-  __device__ __forceinline__ void wgmma(float(&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {                                                         \
-    if constexpr (std::is_same_v<T, half>)                                                                                                                  \
-      FA_ISSUE(N, "f16.f16", "%" a0 ", %" a1, a2, "0, 0", "l"(a), "l"(b), "r"(accumulate));                                                                 \
-    else                                                                                                                                                    \
-      FA_ISSUE(N, "bf16.bf16", "%" a0 ", %" a1, a2, "0, 0", "l"(a), "l"(b), "r"(accumulate));                                                               \
-  }                                                                                                                                                         \
-  template <class T = half>                                                                                                                                 \
-  __device__ __forceinline__ void wgmma(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int accumulate) {                                              \
-    if constexpr (std::is_same_v<T, half>)                                                                                                                  \
-      FA_ISSUE(N, "f16.f16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "0", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));   \
-    else                                                                                                                                                    \
-      FA_ISSUE(N, "bf16.bf16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "0", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)); \
-  }                                                                                                                                                         \
-  template <class T = half>                                                                                                                                 \
-  __device__ __forceinline__ void wgmma_transposed(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int accumulate) {                                   \
-    if constexpr (std::is_same_v<T, half>)                                                                                                                  \
-      FA_ISSUE(N, "f16.f16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "1", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));   \
-    else                                                                                                                                                    \
-      FA_ISSUE(N, "bf16.bf16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "1", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)); \
+#define FA_WGMMA(N, a0, a1, a2, a3, a4, a5)                                                      \
+  template <class T = half>                                                                      \
+  __device__ __forceinline__ void wgmma(float(&d)[N / 2], uint64_t a, uint64_t b,                \
+                                        int accumulate) {                                        \
+    if constexpr (std::is_same_v<T, half>)                                                       \
+      FA_ISSUE(N, "f16.f16", "%" a0 ", %" a1, a2, "0, 0", "l"(a), "l"(b), "r"(accumulate));      \
+    else                                                                                         \
+      FA_ISSUE(N, "bf16.bf16", "%" a0 ", %" a1, a2, "0, 0", "l"(a), "l"(b), "r"(accumulate));    \
+  }                                                                                              \
+  template <class T = half>                                                                      \
+  __device__ __forceinline__ void wgmma(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b,     \
+                                        int accumulate) {                                        \
+    if constexpr (std::is_same_v<T, half>)                                                       \
+      FA_ISSUE(N, "f16.f16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "0", "r"(a[0]),   \
+               "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                        \
+    else                                                                                         \
+      FA_ISSUE(N, "bf16.bf16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "0", "r"(a[0]), \
+               "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                        \
+  }                                                                                              \
+  template <class T = half>                                                                      \
+  __device__ __forceinline__ void wgmma_transposed(float(&d)[N / 2], const uint32_t(&a)[4],      \
+                                                   uint64_t b, int accumulate) {                 \
+    if constexpr (std::is_same_v<T, half>)                                                       \
+      FA_ISSUE(N, "f16.f16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "1", "r"(a[0]),   \
+               "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                        \
+    else                                                                                         \
+      FA_ISSUE(N, "bf16.bf16", "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" a4, a5, "1", "r"(a[0]), \
+               "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                        \
   }
 
 FA_WGMMA(64, "32", "33", "34", "35", "36", "37")

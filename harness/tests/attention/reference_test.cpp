@@ -39,8 +39,8 @@ long double textbook(const Problem& p, const Inputs& in, RowId id, std::int64_t 
   for (std::size_t j = 0; j < s.size(); ++j) {
     const long double weight = std::exp(s[j] - top);
     sum += weight;
-    weighted += weight * static_cast<long double>(in.v.at(
-                             (id.head * p.seq_kv + seen[j]) * d + column));
+    weighted +=
+        weight * static_cast<long double>(in.v.at((id.head * p.seq_kv + seen[j]) * d + column));
   }
   if (p.sinks) {
     const auto head = static_cast<std::size_t>(id.head % p.heads);
@@ -92,9 +92,7 @@ TEST_CASE("the exact rows are the textbook formula") {
         if (visible_keys(p, rows[r].row).end == 0) CHECK(reference.spread[r] == 0);
       }
       CHECK(worst < 1e-13);
-      CHECK(rough < (p.dtype == Dtype::f32    ? 2e-5
-                     : p.dtype == Dtype::bf16 ? 2e-2
-                                              : 2e-3));
+      CHECK(rough < (p.dtype == Dtype::f32 ? 2e-5 : p.dtype == Dtype::bf16 ? 2e-2 : 2e-3));
     }
   }
 }
