@@ -138,7 +138,7 @@ struct Attention {
   }
 
   // A row sees the keys from first_key() up to one before end_key(). The window is aligned
-  // bottom-right; the rows behind the last one are as that.
+  // bottom-right; rows beyond the last one count as the last.
   __device__ static int first_key(const fa::ModelParameters& in, int row) {
     return max(0, min(row, in.seq_q - 1) - in.seq_q + in.seq_kv - in.left);
   }
