@@ -18,7 +18,7 @@ struct Shape {
 /// Several batches and heads where the problem is small, one of each where it is large. Products on
 /// CUDA cores are many more instructions, so those problems are smaller.
 std::vector<Shape> shapes(Dtype dtype) {
-  if (dtype == Dtype::f16) return {{2, 3, 256, 256}, {1, 2, 512, 512}, {1, 1, 256, 1024}};
+  if (dtype != Dtype::f32) return {{2, 3, 256, 256}, {1, 2, 512, 512}, {1, 1, 256, 1024}};
   return {{2, 2, 128, 128}, {1, 1, 256, 256}, {1, 2, 256, 64}, {1, 1, 128, 192}};
 }
 
@@ -31,12 +31,13 @@ struct Subject {
 std::vector<Subject> subjects(const Problem& problem) {
   std::vector<Subject> found;
   for (const Rung& rung : catalogue()) {
-    const bool takes = rung.dtype == problem.dtype && problem.seq_q <= rung.most_queries() &&
+    const bool takes = rung.takes(problem.dtype) && problem.seq_q <= rung.most_queries() &&
                        has(rung.capabilities, Capabilities::lse) == problem.lse &&
                        (has(rung.capabilities, Capabilities::causal) || !problem.causal);
     if (!takes) continue;
     for (const Instance& instance : rung.instances) {
-      if (instance.head_dim == problem.head_dim) found.push_back({&rung, &instance});
+      if (instance.head_dim == problem.head_dim && rung.dtype_of(instance) == problem.dtype)
+        found.push_back({&rung, &instance});
     }
   }
   return found;
@@ -56,7 +57,7 @@ std::vector<int> all_head_dims() {
 /// Every problem that some rung takes.
 std::vector<Problem> problems() {
   std::vector<Problem> all;
-  for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16, Dtype::f32}) {
     for (const Shape& shape : shapes(dtype)) {
       for (const int dim : all_head_dims()) {
         for (const bool causal : {false, true}) {
