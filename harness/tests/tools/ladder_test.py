@@ -93,12 +93,14 @@ class FilesTest(support.FolderTest):
 
     def test_catalogue_hash_follows_what_is_shown(self) -> None:
         other = synthetic.catalogue(("ampere",), 7)
-        other["rungs"][0]["idea"] = "another sentence"
+        other["rungs"][0]["why_large"] = "a reason"
         same = ladder.Catalogue.from_json(json.dumps(other), "x")
         self.assertEqual(same.sha256, self.catalogue.sha256)
-        other["rungs"][0]["name"] = "01_other"
-        different = ladder.Catalogue.from_json(json.dumps(other), "x")
-        self.assertNotEqual(different.sha256, self.catalogue.sha256)
+        for field in ("idea", "name"):
+            other = synthetic.catalogue(("ampere",), 7)
+            other["rungs"][0][field] = "01_other"
+            different = ladder.Catalogue.from_json(json.dumps(other), "x")
+            self.assertNotEqual(different.sha256, self.catalogue.sha256, field)
 
     def test_bad_files_are_one_clear_line(self) -> None:
         path = self.folder / "bad.json"
