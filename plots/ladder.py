@@ -774,7 +774,7 @@ def policy_text(results: Results) -> str:
     parts = (
         f"means of {runs_text(results.runs)}, 95 % intervals" if results.runs else "",
         "back to back, K and V cold" if steady else f"spaced launches{l2}",
-        f"SM clock {number_range(clocks)} MHz under load" if clocks else "",
+        f"SM clock of all kernels in the file {number_range(clocks)} MHz" if clocks else "",
         f"power limit {limit:.0f} W" if limit else "",
     )
     return ", ".join(part for part in parts if part)

@@ -39,7 +39,6 @@ The key of a number in a sentence is a comment directly behind it; a new number 
   [FILE] ID [PROBLEM] FIELD % ID [PROBLEM] [flat]    +4.1 %, the change against it
       Of a folder of runs: the geometric mean over the runs, each quotient of two rows of the same
       run. Where its 95 % interval contains 1, the key must end with the word flat, and else it must not.
-  ridge FILE PROBLEM                    where a large product and a large copy meet
   limit CARD LOOP FIELD                 of fa limits; FIELD: rate, rate_back_to_back, per_clock_sm,
                                         clock_mhz, power_w
   sass ENTRY KIND                       instructions of a kind in the main loop

@@ -7,9 +7,8 @@
 The main loop is an innermost loop with tensor instructions: the one with the most of them, and of
 equals the shortest. So of a kernel with roles it is the loop of a consumer, and of one with a masked
 or a repeated pass the lean loop. The retries of a wait, which ptxas puts at the end of the function,
-are not in it. "behind_branches" has the part of the counts that a branch inside the loop can jump
-over, such as a rescale, a repair, or the copies that the last iteration does not start. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs
-cuobjdump of the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version is in the file.
+are not in it. KIND_in_flight counts those of a kind that stand where wgmma may still run. Needs cuobjdump of
+the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version is in the file.
 """
 
 from __future__ import annotations
@@ -73,10 +72,10 @@ def functions(listing: str) -> Iterator[tuple[str, list[Instruction]]]:
         yield name, [Instruction(int(m[1], 16), m[3], m[4], bool(m[2])) for m in matches]
 
 
-def reaches(code: list[Instruction], goal: int, around: int, start: int = 0) -> bool:
-    """Whether control can come from `start` to the instruction `goal` without `around`."""
+def reaches(code: list[Instruction], goal: int, around: int) -> bool:
+    """Whether control can come from the start to the instruction `goal` without `around`."""
     places = {instruction.address: place for place, instruction in enumerate(code)}
-    seen, waiting = {around}, [start]
+    seen, waiting = {around}, [0]
     while waiting:
         place = waiting.pop()
         if place in seen or place >= len(code):
@@ -98,18 +97,6 @@ def loops(code: list[Instruction]) -> Iterator[range]:
         first = places.get(branch.target, last) if branch.target is not None else last
         if first < last and not reaches(code, last, first):
             yield range(first, last + 1)
-
-
-def behind_branches(code: list[Instruction], loop: range) -> list[Instruction]:
-    """The instructions of a loop that a branch can jump over, so that not every iteration executes them."""
-    targets = {code[place].target for place in loop}
-    found, skipped = [], False
-    for place in loop[1:]:
-        if code[place - 1].kind == "BRA" or code[place].address in targets:  # a basic block begins
-            skipped = place < loop[-1] and reaches(code, loop[-1], place, loop.start)
-        if skipped:
-            found.append(code[place])
-    return found
 
 
 def main_loop(code: list[Instruction]) -> range:
@@ -157,8 +144,8 @@ def by_kind(instructions: list[Instruction]) -> dict[str, int]:
     return {"total": len(instructions), **dict(kinds.most_common())}
 
 
-def count(binary: Path, architecture: str) -> tuple[dict[str, dict[str, int]], ...]:
-    """Counts of the main loops by entry point: of all their instructions, of those behind branches."""
+def count(binary: Path, architecture: str) -> dict[str, dict[str, int]]:
+    """Instructions of the main loops by entry point."""
     listing = disassemble(binary)
     parts = ARCHITECTURE.split(listing)
     found = list(zip(parts[1::2], parts[2::2], strict=True))
@@ -166,7 +153,7 @@ def count(binary: Path, architecture: str) -> tuple[dict[str, dict[str, int]], .
     if not wanted:
         present = ", ".join(sorted({arch for arch, _ in found}))
         raise LadderError(f"{binary} holds no code for {architecture}, only for {present}")
-    entries, behind = {}, {}
+    entries = {}
     for text in wanted:
         for name, code in functions(text):
             loop = main_loop(code)
@@ -174,9 +161,7 @@ def count(binary: Path, architecture: str) -> tuple[dict[str, dict[str, int]], .
                 continue
             body = [code[place] for place in loop]
             entries[name] = by_kind(body) | dict(Counter(in_flight(body)).most_common())
-            if skipped := behind_branches(code, loop):
-                behind[name] = by_kind(skipped)
-    return dict(sorted(entries.items())), dict(sorted(behind.items()))
+    return dict(sorted(entries.items()))
 
 
 def nvcc_version() -> str:
@@ -196,15 +181,13 @@ def main() -> int:
     options = parser.parse_args()
     require_writable(options.out)
     sha, dirty = source_state(options.binary.resolve().parent)
-    entries, behind = count(options.binary, options.arch)
     document = {
         "schema": 1,
         "kind": "sass",
         "generator": {"git_sha": sha, "git_dirty": dirty},
         "nvcc": nvcc_version(),
         "arch": options.arch,
-        "entries": entries,
-        "behind_branches": behind,
+        "entries": count(options.binary, options.arch),
     }
     write_atomically(options.out, document_text(document))
     return 0

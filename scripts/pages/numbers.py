@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-import intensity
 import ladder
 from ladder import LadderError, Problem, Row, read_json
 
@@ -71,9 +70,6 @@ def number(site: Site, key: str) -> str:
         return str(loop_counts(site, words[1]).get(words[2], 0))
     if words[0] == "limit" and len(words) == 4:
         return limit_number(site, *words[1:])
-    if words[0] == "ridge" and len(words) == 3:
-        large = intensity.large_operations(site.results(words[1]), parse_problem(words[2]))
-        return digits(large.ridge)
     return row_number(site, RowKey.parse(key))
 
 

@@ -44,11 +44,6 @@ def kinds(listing: str) -> Counter[str]:
     return Counter(code[place].kind for place in sass.main_loop(code))
 
 
-def behind(listing: str) -> Counter[str]:
-    ((_, code),) = sass.functions(listing)
-    return Counter(i.kind for i in sass.behind_branches(code, sass.main_loop(code)))
-
-
 # A kernel with roles, as ptxas lays it out: tile after tile (0x20-0xf0), in a tile a peeled product,
 # the lean loop (0x40-0x80) and one that masks (0x90-0xe0); the producer; the retries of both waits.
 ROLES = """
@@ -141,15 +136,6 @@ class SassTest(unittest.TestCase):
         for branch, goes_on in cases.items():
             ((_, (one,)),) = sass.functions(listed(f"\t\tFunction : fa\n   0000  {branch}\n"))
             self.assertEqual(one.goes_on, goes_on, branch)
-
-    def test_behind_branches_is_what_a_step_can_do_without(self) -> None:
-        self.assertEqual(behind(listed(ROLES)), {})  # the retry of a wait is no way around it
-        repair = LISTING.replace(
-            "@UP1 FMUL.FTZ R8, R8, R9 ;", "@P1 BRA 0x80 ;"
-        )
-        self.assertEqual(behind(repair), {"HMMA": 1})  # from 0x70 up to 0x80
-        both_ways = repair.replace("@P1 BRA 0x80", "@P1 BRA 0x70")
-        self.assertEqual(behind(both_ways), {})
 
 
 if __name__ == "__main__":
