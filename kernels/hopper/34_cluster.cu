@@ -388,6 +388,7 @@ struct Attention {
     for (j = 2 * tile.key_blocks; j < 2 * tile.loads;
          ++j, at.advance()) {  // slots of other consumers
       shared.wait_full(at);
+      barrier_sync(1 + consumer, 128);  // all warps have passed the wait: the slot may change
       shared.release(at);
     }
     store_rows(in, O, rows, tile.head, row);

@@ -400,9 +400,10 @@ struct Attention {
   }
 
   // Passes over key blocks that other consumers need.
-  __device__ static void skip(const Shared& shared, int key_blocks, Position& at) {
+  __device__ static void skip(const Shared& shared, int key_blocks, int consumer, Position& at) {
     for (int i = 0; i < 2 * key_blocks; ++i, at.advance()) {
       shared.wait_full(at);
+      barrier_sync(1 + consumer, 128);  // all warps have passed the wait: the slot may change
       shared.release(at);
     }
   }
@@ -418,7 +419,7 @@ struct Attention {
     Rows rows;
     mbarrier_wait(shared.query_full + 8 * consumer, parity);
     load_fragments(q, shared.query + consumer * kQueryBytes);
-    skip(shared, tile.first_block - tile.first_load, at);
+    skip(shared, tile.first_block - tile.first_load, consumer, at);
     shared.wait_full(at);
     wgmma_fence();
     multiply_qk(S, q, shared.tile(at));
@@ -448,7 +449,7 @@ struct Attention {
     wgmma_wait<0>(O);
     shared.release(at);
     at.advance();
-    skip(shared, tile.end_load - tile.end_block, at);
+    skip(shared, tile.end_load - tile.end_block, consumer, at);
     store_rows(in, O, rows, tile, row);
   }
 
