@@ -18,8 +18,9 @@
 namespace fa::cli {
 namespace {
 
-constexpr std::array<const char*, kTensors> kNames{"q",   "k",       "v",          "o",
-                                                   "lse", "lengths", "page_table", "kv_scales"};
+constexpr auto kNames = std::to_array<const char*>(
+    {"q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks"});
+static_assert(kNames.size() == kTensors);
 constexpr std::int64_t kMostSms = 1024;
 
 const char* name(Tensor tensor) {

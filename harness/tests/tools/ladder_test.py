@@ -25,6 +25,20 @@ class ProblemTest(unittest.TestCase):
         self.assertTrue(problem.causal)
         self.assertEqual(problem.label, "B=2 H=3 N=512 D=64, float32, causal")
 
+    def test_what_models_have(self) -> None:
+        problem = ladder.Problem.parse("2,6/2,512,64,bfloat16,bnhd,sinks,window=63/70")
+        words = "bfloat16, non-causal, a window of 63 before and 70 behind, sinks, [B, N, H, D]"
+        self.assertEqual(problem.label, f"B=2 H=6/2 N=512 D=64, {words}")
+        row = synthetic.problem(512) | {"batch": 2, "heads": 6, "kv_heads": 2, "head_dim": 64}
+        row |= {"dtype": "bfloat16", "window_left": 63, "window_right": 70, "sinks": True}
+        q, k = [512 * 6 * 64, 64, 6 * 64], [512 * 2 * 64, 64, 2 * 64]
+        self.assertEqual(ladder.Problem.from_json(row | {"strides": [*q, *k, *k, *q]}), problem)
+        other = ladder.Problem.from_json(row | {"strides": [*q, *k, *k, 0, *q[1:]]})
+        self.assertTrue(other.label.endswith(", sinks, strided"))
+        self.assertTrue(problem.of_a_model and not MAIN.of_a_model)
+        causal = ladder.Problem.parse("1,1,512,64,causal,window=1023")
+        self.assertEqual((causal.window_left, causal.window_right), (1023, -1))
+
     def test_inputs(self) -> None:
         wide = ladder.Problem.parse("16,16,8192,128,spread=8")
         self.assertEqual((wide.inputs, wide.spread), ("normal", 8))
@@ -41,7 +55,7 @@ class ProblemTest(unittest.TestCase):
         self.assertEqual(other, ladder.Problem.parse("16,16,8192,128,rising,spread=4"))
 
     def test_bad_text_is_named(self) -> None:
-        odd = ("1,2,3,4,odd", "1,2,3,4,spread=wide", "1,2,3,4,rising,spike", "1,2,3,4,normal")
+        odd = ("1,2,3,4,odd", "1,2,3,4,spread=wide", "1,2,3,4,rising,spike", "1,2,3,4,normal", "1,2,3,4,window=x")
         for text in ("", "1,2,3", "1,2,3,x", *odd):
             with self.assertRaisesRegex(ladder.LadderError, f"problem '{text}'"):
                 ladder.Problem.parse(text)
