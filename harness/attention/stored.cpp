@@ -13,13 +13,14 @@ namespace {
 template <class Body>
 void for_each_row(const Problem& problem, int tensor, const HostTensor& host, const Body& body) {
   const Strides strides = strides_of(problem, tensor);
-  const auto [batch, heads, rows, columns] = host.shape;
-  const auto bytes = static_cast<std::int64_t>(size_of(host.dtype));
+  const std::int64_t batch = host.shape[0], heads = host.shape[1], rows = host.shape[2];
+  const std::int64_t bytes = host.shape[3] * static_cast<std::int64_t>(size_of(host.dtype));
+  const auto element = static_cast<std::int64_t>(size_of(host.dtype));
   parallel_for(batch * heads * rows, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t at = i / rows / heads * strides.batch + i / rows % heads * strides.head +
                               i % rows * strides.row;
-      body(i * columns * bytes, at * bytes);
+      body(i * bytes, at * element);
     }
   });
 }
