@@ -132,13 +132,13 @@ struct Rung {
   /// head_dims with an instance, ascending.
   std::vector<int> head_dims() const;
   /// Whether it takes Q of this element type: its own, or that of other instances.
-  bool takes(Dtype dtype) const;
+  bool takes(Dtype wanted) const;
   /// The instance for this head_dim and element type with this tile ("64x32w2"), or for an empty
   /// name the rung's own one (ablations come after it); nullptr when there is none.
-  const Instance* find_instance(int head_dim, Dtype dtype, std::string_view tile = {}) const;
+  const Instance* find_instance(int head_dim, Dtype wanted, std::string_view tile = {}) const;
   /// All for this head_dim and element type: its own one, the ablations, and those of `tuned` if
   /// asked for.
-  std::vector<const Instance*> find_instances(int head_dim, Dtype dtype, bool with_tuned) const;
+  std::vector<const Instance*> find_instances(int head_dim, Dtype wanted, bool with_tuned) const;
   /// The element type of one of its instances.
   Dtype dtype_of(const Instance& instance) const { return instance.bf16 ? Dtype::bf16 : dtype; }
 };

@@ -168,8 +168,9 @@ class List(CliCase):
             self.assertTrue((SOURCE / rung["file"]).is_file(), rung["file"])
             self.assertEqual(rung["chapter"], f"docs/{rung['name']}.md")
             self.assertTrue(rung["parent"] is None or rung["parent"] in ids)
-            own = [i["head_dim"] for i in rung["instances"] if not i["ablation"]]
-            self.assertEqual(sorted(own), rung["head_dims"])
+            own = [(i["dtype"], i["head_dim"]) for i in rung["instances"] if not i["ablation"]]
+            self.assertEqual(len(own), len(set(own)))
+            self.assertEqual(sorted({dim for _, dim in own}), rung["head_dims"])
 
     def test_json_is_json_only(self) -> None:
         self.assertEqual(json.loads(self.fa("list", "--json", code=OK, out=r".+"))["schema"], 1)

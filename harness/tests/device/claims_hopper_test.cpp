@@ -341,8 +341,8 @@ Blocks blocks_of(const Problem& p, const Tile& tile) {
   };
   Blocks sum;
   for (std::int64_t first = 0; first < p.seq_q; first += cluster) {
-    const auto [begin, end] = blocks(first, first + cluster - 1);
-    sum.loaded += static_cast<Count>(end - begin);
+    const auto [loaded, loaded_end] = blocks(first, first + cluster - 1);
+    sum.loaded += static_cast<Count>(loaded_end - loaded);
     for (std::int64_t row = first; row < first + cluster; row += 64) {
       const auto [begin, end] = blocks(row, row + 63);
       sum.multiplied += static_cast<Count>(end - begin);

@@ -163,7 +163,8 @@ TEST_CASE("every rung follows scores that grow along the row, slowly and at once
 TEST_CASE("a rung without the vote of its guard is rejected") {
   const Folder folder;
   for (const Rung& rung : catalogue()) {
-    if (!is_guarded(rung)) continue;
+    // 37 and 38 have the guard of 36, and votes for rows that have seen no key yet.
+    if (!is_guarded(rung) || has(rung.capabilities, Capabilities::windowed)) continue;
     const std::string text = ptx_of(rung);
     for (const int head_dim : rung.head_dims()) {
       const std::vector<Problem> problems = problems_of(rung, head_dim);
