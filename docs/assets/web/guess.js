@@ -28,7 +28,7 @@ class Guess {
     this.said = h("p", { class: "fa-guess", role: "status" });
     this.element = h("div", {},
       h("div", { class: "fa-form" }, h("label", {},
-        `At N or keys = ${choice.n} and d = ${choice.d}, ${parent} counts ${number(before)} (${what}). Your guess for ${rung}: `, this.input)),
+        `At ${choice.n} keys and d = ${choice.d}, ${parent} counts ${number(before)} (${what}). Your guess for ${rung}: `, this.input)),
       this.said);
   }
 
