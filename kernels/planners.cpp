@@ -45,15 +45,17 @@ float scale_log2(const Problem& problem) {
   return static_cast<float>(problem.scale() * std::numbers::log2e);
 }
 
-// Keys on a side of a query's own that it sees; where nothing bounds them, as many as there are.
-std::int32_t window_side(const Problem& problem, std::int64_t keys) {
-  return int32(keys < 0 ? problem.seq_q + problem.seq_kv : std::min(keys, INT32_MAX / 4L));
+// Keys on a side of a query's own that it sees. No bound is one that excludes no key; kernels add
+// it to a number of keys, and the sum must fit 32 bits.
+std::int32_t window_side(std::int64_t keys) {
+  constexpr std::int64_t kAll = kMostKeys - 1;
+  return int32(keys < 0 ? kAll : std::min(keys, kAll));
 }
 std::int32_t left_side(const Problem& problem) {
-  return window_side(problem, problem.window_left);
+  return window_side(problem.window_left);
 }
 std::int32_t right_side(const Problem& problem) {
-  return window_side(problem, problem.causal ? 0 : problem.window_right);
+  return window_side(problem.causal ? 0 : problem.window_right);
 }
 
 Unsupported refuse_group(const Problem& problem, int most) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 namespace fa {
 
@@ -105,6 +106,15 @@ std::string stride_error(const Problem& p) {
              " are allowed";
     }
   }
+  for (int tensor = 0; tensor < 4; ++tensor) {
+    const Strides s = strides_of(p, tensor);
+    const auto extents = extents_of(p, tensor);
+    double span = 0;  // in floating point, because it may not fit 64 bits
+    for (const auto& [stride, extent] :
+         {std::pair{s.batch, extents[0]}, {s.head, extents[1]}, {s.row, extents[2]}})
+      span += static_cast<double>(stride) * static_cast<double>(extent);
+    if (span >= 0x1p48) return std::string(kNames[tensor]) + " spans more than 2^48 elements";
+  }
   // Rows of O must not lie in each other.
   const Strides s = strides_of(p, 3);
   const auto [batch, heads, rows] = extents_of(p, 3);
@@ -162,6 +172,11 @@ std::string cache_error(const Problem& p) {
   }
   if (p.page < 0) return "page " + text(p.page) + " is below 0";
   if (const std::string error = stride_error(p); !error.empty()) return error;
+  for (const auto& [side, keys] :
+       {std::pair{"window_left", p.window_left}, {"window_right", p.window_right}}) {
+    if (keys < -1 || keys > kMostKeys)
+      return std::string(side) + " " + text(keys) + " is not between -1 and " + text(kMostKeys);
+  }
   if (p.lengths.empty()) return {};
   if (std::ssize(p.lengths) != p.batch) {
     return text(std::ssize(p.lengths)) + " lengths for a batch of " + text(p.batch) +

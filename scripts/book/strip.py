@@ -46,11 +46,12 @@ def bar(each: dict[str, Any], longest: float) -> str:
 
 
 def told(verdict: str, parent: str) -> str:
-    """One run gives no verdict: its interval is not known."""
+    """The verdict is of all problems of a rung, unlike the measurement beside it. One run gives none:
+    its interval is not known."""
     if verdict in ("faster", "slower"):
-        return f'<b class="{verdict}">{verdict}</b> than {parent}'
+        return f'<b class="{verdict}">{verdict}</b> than {parent} over all its problems'
     if verdict == "flat":
-        return f"<b>flat</b> against {parent}"
+        return f"<b>flat</b> against {parent} over all its problems"
     return f"one run, against {parent}" if parent else "the first of its kind"
 
 
