@@ -193,7 +193,8 @@ def break_plan(fa: Fa, rung: Json) -> Json:
     if grid[1] != 1 or grid[2] != 1:
         return plan(1, 128, 1280)
     if rung["ragged"]:
-        wide = plan(2, 640, 1290)
+        window = ("--window-left", "300") if rung["windowed"] else ()
+        wide = plan(2, 640, 1290, *window, *(("--sinks",) if rung["sinks"] else ()))
     wide["launches"][0]["grid"][0] = 2
     return wide
 
