@@ -151,11 +151,12 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
 
 
 CARDS = {"H200": "h200", "H100": "h100"}  # name -> folder below plots/results
+ALIKE = 0.03  # by which rates on two cards may differ without a row in the table
 
 
 def cards_table(site: Site, page: Path, problem_text: str) -> str:
-    """Every rung on the cards, each from the result file of its dtype. A card without a file has
-    empty cells."""
+    """The rungs whose rates on the cards differ, each from the result file of its dtype. A card without
+    a file has empty cells."""
     problem = parse_problem(problem_text)
     stem = Path(RESULTS_OF[problem.dtype]).name
     names = [f"{folder}/{stem}" for folder in CARDS.values()]
@@ -163,7 +164,8 @@ def cards_table(site: Site, page: Path, problem_text: str) -> str:
     if not any(files):
         raise LadderError(f"table:cards: there is none of {', '.join(names)}")
     def line(name: str, find: Callable[[Results], Row | None]) -> list[str]:
-        return [name, *card_cells([find(file) if file else None for file in files])]
+        found = [find(file) if file else None for file in files]
+        return [name, *card_cells(found)] if any(found) and not alike(*found) else []
 
     rungs = [rung for rung in site.catalogue.rungs if rung.dtype == problem.dtype]
     peers = dict.fromkeys(peer for file in files if file for peer in file.peers())
@@ -176,11 +178,15 @@ def cards_table(site: Site, page: Path, problem_text: str) -> str:
         line(ladder.PEER_NAMES.get(peer, peer), lambda file, id=peer: file.peer(id, problem))
         for peer in peers
     ]
-    lines = [line for line in lines if any(cell != NOTHING for cell in line[1:])]
+    lines = [line for line in lines if line]
     quotient = "\N{DIVISION SIGN}".join(CARDS)
     sources = "".join(source_line(file, problem) for file in files if file)
     heads = ["rung", *(f"{name}, TFLOPS" for name in CARDS), quotient]
     return markdown_table(heads, lines) + sources
+
+
+def alike(first: Row | None, second: Row | None) -> bool:
+    return bool(first and second) and abs(first.tflops / second.tflops - 1) <= ALIKE
 
 
 def card_cells(rows: list[Row | None]) -> list[str]:
@@ -207,11 +213,6 @@ def limits_table(site: Site, page: Path, card: str) -> str:
 
 # What a rung is measured against, by dtype; the first is the reference of the last column.
 RUNG_PEERS = {"float16": ("fa2", "fa3", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
-SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3"}
-
-
-def short_names(peers: Iterable[str]) -> list[str]:
-    return [SHORT_NAMES.get(peer, ladder.PEER_NAMES[peer]) for peer in peers]
 
 
 def rung_table(site: Site, page: Path, name: str, id: str) -> str:
@@ -224,12 +225,11 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
     if not problems:
         raise LadderError(f"{results.name} has no time of '{id}'")
     several = len({(problem.batch, problem.heads) for problem in problems}) > 1
-    peers, measured = RUNG_PEERS[problems[0].dtype], limits.Limits.beside(results)
-    rows, peer_rows = [], []
+    peer, measured = RUNG_PEERS[problems[0].dtype][0], limits.Limits.beside(results)
+    rows = []
     for problem in problems:
         row = results.rung(id, problem)
         step = ladder.step_of(rung, site.catalogue, results, problem)
-        others = [results.peer(peer, problem) for peer in peers]
         shape = [
             *([heads_text(problem)] if several else []),
             f"{problem.head_dim}{' causal' if problem.causal else ''}",
@@ -242,33 +242,20 @@ def rung_table(site: Site, page: Path, name: str, id: str) -> str:
                 *limit_cells(measured, rung, row),
                 rate(step.parent_row) if step else NOTHING,
                 rate(step.parent_at_tile) if step else NOTHING,
-                share(results, row, others[0]),
+                share(results, row, results.peer(peer, problem)),
             ]
         )
-        peer_rows.append([*shape, *map(rate, others)])
     parent = rung.parent or "parent"
-    names = short_names(peers)
     shape = [*([HEADS] if several else []), "D", "N"]
     heads = [*shape, f"{id}, TFLOPS", *([OF_LIMIT] if measured else []), f"{parent}, TFLOPS"]
-    heads += [f"{parent} at this tile, TFLOPS", f"of {names[0]}"]
-    main = markdown_table(*without_empty(heads, rows), left=1)
-    peer_heads = [*shape, *(f"{name}, TFLOPS" for name in names)]
-    others = folded(OTHERS, markdown_table(*without_empty(peer_heads, peer_rows), left=1))
-    return main + others + source_line(results, None)
-
-
-OTHERS = "The same problems in other implementations"
+    heads += [f"{parent} at this tile, TFLOPS", f"of {'FA2' if peer == 'fa2' else ladder.PEER_NAMES[peer]}"]
+    return markdown_table(*without_empty(heads, rows), left=1) + source_line(results, None)
 
 
 def without_empty(heads: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Without the columns that have nothing but dashes."""
     kept = [i for i in range(len(heads)) if any(row[i] != NOTHING for row in rows)]
     return [heads[i] for i in kept], [[row[i] for i in kept] for row in rows]
-
-
-def folded(title: str, table: str) -> str:
-    head = f'<details class="fold" markdown="1"><summary>{title}</summary>'
-    return f"\n{head}\n\n{table}\n</details>\n"
 
 
 HEADS = "B\N{MULTIPLICATION SIGN}H"

@@ -193,10 +193,7 @@ class FillTest(DocsTest):
         text = self.read("docs/02_swizzle.md")
         heads = ("02, TFLOPS", "01, TFLOPS", "01 at this tile, TFLOPS", "of FA2")
         self.assertIn(f"| D | N | {' | '.join(heads)} |", text)
-        own, others = text.split("<summary>The same problems in other implementations</summary>")
-        self.assertIn("| D | N | FA2, TFLOPS | cuDNN, TFLOPS |", others)  # and no column of dashes
-        for part in (own, others):
-            self.assertEqual(part.count("\n| 128 | "), 3)
+        self.assertEqual(text.count("\n| 128 | "), 3)
 
     def test_the_strips_have_rung_parent_and_peers(self) -> None:
         (self.folder / "plots/results/h200").mkdir()
@@ -261,11 +258,12 @@ class LimitsTest(DocsTest):
         self.assertIn("[02 swizzle](02_swizzle.md) | 273 | \N{EN DASH} | \N{EN DASH} |", text)
         slower = json.loads(source)
         for row in slower["rows"]:
-            row["tflops"] = row["tflops"] and row["tflops"] / 2
+            row["tflops"] = row["tflops"] and row["tflops"] / (1.02 if row["id"] == "03" else 2)
         self.put("plots/results/h100/ladder.json", json.dumps(slower))
         text = self.write(table)
         self.assertIn("[02 swizzle](02_swizzle.md) | 273 | 137 | 2.00 |", text)
         self.assertIn("| FlashAttention-2 | 332 | 166 | 2.00 |", text)
+        self.assertNotIn("03 kvpipe", text.partition("table:cards")[2])
 
     def test_rate_and_status_in_the_list_of_rungs(self) -> None:
         def item() -> str:
@@ -738,8 +736,6 @@ class SingleTest(DocsTest):
         self.assertEqual(code, 0, text)
         self.assertIn("| D | N | a1, TFLOPS | a0, TFLOPS | of PyTorch efficient |", text)
         self.assertIn("| 64 | 512 | 4.00 | 3.00 | 33 % |", text)
-        self.assertIn("| D | N | PyTorch efficient, TFLOPS | PyTorch standard, TFLOPS |", text)
-        self.assertIn("| 64 | 512 | 12.0 | 8.00 |", text)
 
     def test_rung_says_how_many_heads_where_that_differs(self) -> None:
         path = self.folder / "plots/results/synthetic/fp32.json"
