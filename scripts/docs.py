@@ -20,7 +20,6 @@ runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
                                          the parent; peers below
   <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
   <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
-  <!-- table:rung FILE ID -->            one rung on every problem of the file, beside its parent
   <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
   <!-- table:caches FILE -->             the rungs that decode at the two caches by which steps are told
   <!-- table:ncu ncu -->                 the virtual machine's counts against an H200's hardware
@@ -88,7 +87,6 @@ TABLES: dict[str, Callable[..., str]] = {
     "ladder": results.ladder_table,
     "cards": results.cards_table,
     "limits": results.limits_table,
-    "rung": results.rung_table,
     "caches": decode.caches_table,
     "memory": results.memory_table,
     "ncu": evidence.ncu_table,

@@ -16,14 +16,12 @@ from pages.site import (
     FIELDS,
     NOTHING,
     RESULTS_OF,
-    NotMeasured,
     Site,
     LIMIT_FIELDS,
     digits,
     limits_of,
     parse_problem,
     results_of,
-    rung_is_missing,
 )
 
 
@@ -209,60 +207,6 @@ def limits_table(site: Site, page: Path, card: str) -> str:
     file = f"`plots/results/{card}/{measured.path.name}`"
     source = f"{measured.gpu}{runs}; {file}, commit {measured.commit[:9]}"
     return f"{markdown_table(heads, lines)}\n{source}.\n"
-
-
-# What a rung is measured against, by dtype; the first is the reference of the last column.
-RUNG_PEERS = {"float16": ("fa2", "fa3", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
-
-
-def rung_table(site: Site, page: Path, name: str, id: str) -> str:
-    results, rung = site.results(name), site.catalogue.find(id)
-    if rung is None:
-        raise LadderError(f"table:rung: the catalogue has no rung '{id}'")
-    if rung_is_missing(site, results, id):
-        raise NotMeasured
-    problems = sorted({row.problem for row in results.timed() if row.id == id and not row.ablation})
-    if not problems:
-        raise LadderError(f"{results.name} has no time of '{id}'")
-    several = len({(problem.batch, problem.heads) for problem in problems}) > 1
-    peer, measured = RUNG_PEERS[problems[0].dtype][0], limits.Limits.beside(results)
-    rows = []
-    for problem in problems:
-        row = results.rung(id, problem)
-        step = ladder.step_of(rung, site.catalogue, results, problem)
-        shape = [
-            *([heads_text(problem)] if several else []),
-            f"{problem.head_dim}{' causal' if problem.causal else ''}",
-            str(problem.seq_q),
-        ]
-        rows.append(
-            [
-                *shape,
-                rate(row),
-                *limit_cells(measured, rung, row),
-                rate(step.parent_row) if step else NOTHING,
-                rate(step.parent_at_tile) if step else NOTHING,
-                share(results, row, results.peer(peer, problem)),
-            ]
-        )
-    parent = rung.parent or "parent"
-    shape = [*([HEADS] if several else []), "D", "N"]
-    heads = [*shape, f"{id}, TFLOPS", *([OF_LIMIT] if measured else []), f"{parent}, TFLOPS"]
-    heads += [f"{parent} at this tile, TFLOPS", f"of {'FA2' if peer == 'fa2' else ladder.PEER_NAMES[peer]}"]
-    return markdown_table(*without_empty(heads, rows), left=1) + source_line(results, None)
-
-
-def without_empty(heads: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Without the columns that have nothing but dashes."""
-    kept = [i for i in range(len(heads)) if any(row[i] != NOTHING for row in rows)]
-    return [heads[i] for i in kept], [[row[i] for i in kept] for row in rows]
-
-
-HEADS = "B\N{MULTIPLICATION SIGN}H"
-
-
-def heads_text(problem: Problem) -> str:
-    return f"{problem.batch}\N{MULTIPLICATION SIGN}{problem.heads}"
 
 
 def who_is(site: Site, page: Path, kind: str, id: str) -> str:

@@ -10,11 +10,11 @@ import ladder
 import limits
 from ladder import DECODE, DECODE_PROBLEMS, MAIN_PROBLEMS, Problem, Results, Row, Rung
 
-from pages.results import RUNG_PEERS
 from pages.site import Site, digits, results_of
 
 FILE = "docs/assets/strips.json"
 DECODE_PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
+RUNG_PEERS = {"float16": ("fa2", "fa3", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
 
 Json = dict[str, Any]
 

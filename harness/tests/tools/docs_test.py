@@ -186,15 +186,6 @@ class FillTest(DocsTest):
             rows.append(synthetic.timed_row("peer", id, shape, 0.1))
             self.assertEqual([line[0] for line in self.caches(rows, listing)[3:]], names)
 
-    def test_rung_table(self) -> None:
-        page = "<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n"
-        self.put("docs/02_swizzle.md", page)
-        self.assertEqual(self.docs("--write")[0], 0)
-        text = self.read("docs/02_swizzle.md")
-        heads = ("02, TFLOPS", "01, TFLOPS", "01 at this tile, TFLOPS", "of FA2")
-        self.assertIn(f"| D | N | {' | '.join(heads)} |", text)
-        self.assertEqual(text.count("\n| 128 | "), 3)
-
     def test_the_strips_have_rung_parent_and_peers(self) -> None:
         (self.folder / "plots/results/h200").mkdir()
         names = ("plots/results/synthetic/ladder.json", "plots/results/h200/ladder.json")
@@ -228,8 +219,6 @@ class LimitsTest(DocsTest):
         self.assertNotIn("Limits not measured", text)
         self.assertIn("| 273 | 43 % |", text)  # of 640
         self.assertIn("| % of limit |", text)
-        rung = self.write("<!-- table:rung synthetic/ladder 02 -->\n<!-- /table -->\n")
-        self.assertIn("| 128 | 8192 | 273 | 43 % |", rung)
 
     def test_table_and_numbers_of_limits(self) -> None:
         page = (
@@ -288,12 +277,10 @@ class LimitsTest(DocsTest):
         self.put("plots/results/synthetic/ladder.json", json.dumps(document))
         text = self.write(
             "The rate is ?<!-- synthetic/ladder 03 8192 tflops --> here.\n\n"
-            "The step is ?<!-- synthetic/ladder 02 8192 tflops % 03 --> there.\n\n"
-            "<!-- table:rung synthetic/ladder 03 -->\nold\n<!-- /table -->\n"
+            "The step is ?<!-- synthetic/ladder 02 8192 tflops % 03 --> there.\n"
         )
         self.assertIn("The rate is not measured yet<!-- ", text)
         self.assertIn("The step is not measured yet<!-- ", text)
-        self.assertIn("03 -->\nnot measured yet\n<!-- /table -->", text)
 
 
 class RunsTest(DocsTest):
@@ -731,25 +718,6 @@ class SingleTest(DocsTest):
         self.assertIn("| does not fit | \N{EN DASH} |", text)  # a peer says nothing
         self.assertIn("B=1 H=16 D=64, float32", text)  # all lengths
 
-    def test_rung_beside_the_peers_of_its_dtype(self) -> None:
-        code, text = self.table("rung synthetic/fp32 a1")
-        self.assertEqual(code, 0, text)
-        self.assertIn("| D | N | a1, TFLOPS | a0, TFLOPS | of PyTorch efficient |", text)
-        self.assertIn("| 64 | 512 | 4.00 | 3.00 | 33 % |", text)
-
-    def test_rung_says_how_many_heads_where_that_differs(self) -> None:
-        path = self.folder / "plots/results/synthetic/fp32.json"
-        document = json.loads(path.read_text())
-        shape = synthetic.single(512) | {"batch": 4}
-        document["rows"].append(synthetic.timed_row("rung", "a1", shape, 5.0, variant="32x32w4"))
-        path.write_text(json.dumps(document))
-        code, text = self.table("rung synthetic/fp32 a1")
-        self.assertEqual(code, 0, text)
-        times = "\N{MULTIPLICATION SIGN}"
-        self.assertIn(f"| B{times}H | D | N | a1, TFLOPS |", text)
-        self.assertIn(f"| 1{times}16 | 64 | 512 | 4.00 |", text)
-        self.assertIn(f"| 4{times}16 | 64 | 512 | 5.00 |", text)
-
     def test_ceilings_are_numbers(self) -> None:
         keys = ("cublas 1,16,8192,64,float32 tflops", "copy 1,16,8192,64,float32 gbs")
         code, texts, said = self.numbers(*(f"synthetic/fp32 {key}" for key in keys))
@@ -770,13 +738,9 @@ class SingleTest(DocsTest):
         self.assertIn("'torch 0.0' is not a tile", said)
 
     def test_mistakes(self) -> None:
-        for key, says in (
-            ("memory synthetic/fp32 8192", "has no time like"),
-            ("rung synthetic/fp32 01", "has no time of '01'"),
-        ):
-            code, text = self.table(key)
-            self.assertEqual(code, 2)
-            self.assertIn(says, text)
+        code, text = self.table("memory synthetic/fp32 8192")
+        self.assertEqual(code, 2)
+        self.assertIn("has no time like", text)
 
 
 class CountsTest(DocsTest):
