@@ -30,11 +30,11 @@ def read(root: Path) -> dict[str, Any]:
         raise BookError(f"{FILE}: {error}; scripts/docs.py --write writes it") from None
 
 
-def predictions() -> dict[str, str]:
-    """Of each rung by its name."""
+def predictions() -> dict[str, tuple[str, str]]:
+    """Of each rung by its name: the prediction, and its problem or nothing."""
     lines = PREDICTIONS.read_text(encoding="utf-8").splitlines()
-    pairs = (line.partition(" | ")[::2] for line in lines if not line.startswith("#"))
-    return dict(pairs)
+    parts = ([*line.split(" | "), ""] for line in lines if not line.startswith("#"))
+    return {name: (text, problem) for name, text, problem, *_ in parts}
 
 
 def bar(each: dict[str, Any], longest: float) -> str:
@@ -58,13 +58,12 @@ def told(verdict: str, parent: str) -> str:
 def html(row: dict[str, Any], predicted: str, place: int, count: int) -> str:
     longest = max(each["value"] for each in row["bars"])
     bars = "".join(bar(each, longest) for each in row["bars"])
-    parent = next((each["name"] for each in row["bars"] if each["kind"] == "parent"), "")
     own = next(each["value"] for each in row["bars"] if each["kind"] == "own")
     measured = ", ".join(filter(None, (f"{own:g} {row['unit']}", row["change"], row["share"])))
     facts = {"predicted": predicted, "measured": measured, "rung": f"{place} of {count}"}
     shown = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text)
     better = "less is faster" if row["unit"] == "µs" else "more is faster"
-    head = f"<p>{told(row['verdict'], parent)}</p><dl>{shown}</dl>"
+    head = f"<p>{told(row['verdict'], row['parent'])}</p><dl>{shown}</dl>"
     note = f"{row['unit']}, {better}; {row['problem']}"
     return (
         f'<div class="strip" data-strip role="group" aria-label="Result of this rung"><div>{head}</div>'
@@ -77,5 +76,6 @@ def with_strip(markdown: str, root: Path, rung: Rung, rungs: Sequence[Rung]) -> 
     row, title = read(root).get(rung.name), TITLE.search(markdown)
     if row is None or title is None:
         return markdown
-    shown = html(row, predictions().get(rung.name, ""), rungs.index(rung) + 1, len(rungs))
+    predicted, _ = predictions().get(rung.name, ("", ""))
+    shown = html(row, predicted, rungs.index(rung) + 1, len(rungs))
     return f"{markdown[: title.end()]}\n{shown}\n{markdown[title.end() :]}"

@@ -10,7 +10,8 @@ import ladder
 import limits
 from ladder import DECODE, DECODE_PROBLEMS, MAIN_PROBLEMS, Problem, Results, Row, Rung
 
-from pages.site import Site, digits, results_of
+from book.strip import predictions
+from pages.site import ANY_LENGTHS, Site, digits, parse_problem, results_of, with_lengths
 
 FILE = "docs/assets/strips.json"
 DECODE_PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
@@ -19,15 +20,16 @@ RUNG_PEERS = {"float16": ("fa2", "fa3", "cudnn"), "float32": ("torch_efficient",
 Json = dict[str, Any]
 
 
-def problem_of(rung: Rung) -> Problem:
-    text = DECODE_PROBLEMS[0] if rung.family == DECODE else MAIN_PROBLEMS[rung.dtype]
-    return Problem.parse(text)
+def problem_of(results: Results, rung: Rung) -> Problem:
+    """That of the prediction, else that by which rungs are told."""
+    _, text = predictions().get(rung.name, ("", ""))
+    told_by = DECODE_PROBLEMS[0] if rung.family == DECODE else MAIN_PROBLEMS[rung.dtype]
+    problem = parse_problem(text or told_by)
+    return with_lengths(results, problem) if problem.lengths == ANY_LENGTHS else problem
 
 
-def change_of(site: Site, results: Results, rung: Rung, row: Row) -> str:
-    """In the rate, against the parent; empty for a first rung."""
-    parent = site.catalogue.find(rung.parent)
-    before = results.rung(parent.id, parent.typed(problem_of(rung))) if parent else None
+def change_of(results: Results, before: Row | None, row: Row) -> str:
+    """In the rate, against the parent; empty where that has no such row."""
     if before is None:
         return ""
     interval = ladder.ratio(results, before, row, lambda each: each.ms)
@@ -46,12 +48,10 @@ def share_of(results: Results, rung: Rung, row: Row) -> str:
     return f"{100 * share:.0f} % of the limit" if share else ""
 
 
-def bars(site: Site, results: Results, rung: Rung, row: Row) -> list[Json]:
+def bars(results: Results, problem: Problem, rung: Rung, before: Row | None, row: Row) -> list[Json]:
     """The parent, the rung and other implementations."""
-    problem, parent = problem_of(rung), site.catalogue.find(rung.parent)
     peers = DECODE_PEERS if rung.family == DECODE else RUNG_PEERS[rung.dtype]
-    before = results.rung(parent.id, parent.typed(problem)) if parent else None
-    shown = [("parent", parent.id if parent else "", before), ("own", rung.id, row)]
+    shown = [("parent", before.id if before else "", before), ("own", rung.id, row)]
     shown += [("peer", ladder.PEER_NAMES[id], results.peer(id, problem)) for id in peers]
 
     def value(each: Row) -> float:
@@ -69,17 +69,20 @@ def strip(site: Site, rung: Rung) -> Json | None:
     name = results_of(rung)
     if not site.results_path(name).exists():
         return None
-    results, problem = site.results(name), problem_of(rung)
+    results = site.results(name)
+    problem, parent = problem_of(results, rung), site.catalogue.find(rung.parent)
     row = results.rung(rung.id, rung.typed(problem))
     if row is None:
         return None
+    before = results.rung(parent.id, parent.typed(problem)) if parent else None
     return {
         "unit": "µs" if rung.family == DECODE else "TFLOPS",
+        "parent": parent.id if parent else "",
         "verdict": site.statuses[rung.id].change,
         "share": share_of(results, rung, row),
-        "change": change_of(site, results, rung, row),
+        "change": change_of(results, before, row),
         "problem": problem.label,
-        "bars": bars(site, results, rung, row),
+        "bars": bars(results, problem, rung, before, row),
     }
 
 

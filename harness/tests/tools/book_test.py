@@ -349,7 +349,7 @@ class StripTest(unittest.TestCase):
     ]
 
     def shown(self, **change: object) -> str:
-        row = {"unit": "TFLOPS", "verdict": "faster", "share": "17 % of the limit", "change": "+100 %"}
+        row = {"unit": "TFLOPS", "parent": "01", "verdict": "faster", "share": "17 % of the limit", "change": "+100 %"}
         return strip.html(row | {"problem": "N=8", "bars": self.BARS} | change, "+90 %", 2, 3)
 
     def test_it_has_verdict_prediction_measurement_and_place(self) -> None:
