@@ -7,10 +7,12 @@ Where pytest is not installed:
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import time
 import unittest
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import flash_ladder
@@ -36,6 +38,28 @@ HEADS = 6
 ANY_LENGTH = ["best", *(r.id for r in flash_ladder.rungs() if "ragged" in r.capabilities)]
 WHOLE_TILES = [r for r in flash_ladder.rungs() if "ragged" not in r.capabilities]
 OVERHEAD_US = 15.0
+MODEL_SIZES = {
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "vocab_size": 1000,
+    "max_position_embeddings": 2048,
+}
+MODELS = {
+    "Llama": {},
+    "Mistral": {"sliding_window": 200},
+    "GptOss": {
+        "head_dim": 64,
+        "sliding_window": 128,
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+    },
+}
+PROMPT, NEW_TOKENS = 700, 100
 
 
 def inputs(batch: int, heads: int, seq: tuple[int, int], dim: int, dtype: Any) -> list[Any]:
@@ -229,6 +253,56 @@ class ViewTest(unittest.TestCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+class TransformersTest(unittest.TestCase):
+    """Random models of Hugging Face transformers in bfloat16: a prompt, then 100 new tokens."""
+
+    def generated(self, model: Any, tokens: Any) -> tuple[Any, Any]:
+        """(logits, tokens): greedily, or along given tokens, one at a time with a cache."""
+        along, logits, cache = tokens.shape[1] > PROMPT, [], None
+        now = tokens[:, :PROMPT]
+        for step in range(NEW_TOKENS):
+            result = model(now, past_key_values=cache, use_cache=True)
+            cache = result.past_key_values
+            logits.append(result.logits[:, -1].float())
+            end = PROMPT + step
+            now = tokens[:, end : end + 1] if along else logits[-1].argmax(-1, keepdim=True)
+            if not along:
+                tokens = torch.cat([tokens, now], dim=1)
+        return torch.stack(logits), tokens
+
+    def test_models(self) -> None:
+        try:
+            import transformers
+        except ImportError:
+            self.skipTest("transformers is not installed")
+        import flash_ladder.transformers as ours
+
+        for name, sizes in MODELS.items():
+            with self.subTest(model=name), torch.no_grad():
+                torch.manual_seed(3)
+                config = getattr(transformers, f"{name}Config")(**MODEL_SIZES | sizes)
+                model = transformers.AutoModelForCausalLM.from_config(
+                    config, attn_implementation="eager"
+                )
+                for parameter, values in model.named_parameters():
+                    if parameter.endswith("sinks"):
+                        torch.nn.init.normal_(values)
+                model = model.eval().cuda()
+                prompt = torch.randint(1000, (2, PROMPT), device="cuda")
+                model.bfloat16().set_attn_implementation(ours.register())
+                with counted_allocations() as excess:
+                    logits, tokens = self.generated(model, prompt)
+                self.assertEqual(max(excess), 0, "bytes of copies")
+                model.set_attn_implementation("eager" if name == "GptOss" else "sdpa")
+                own, _ = self.generated(model, tokens)
+                model.float().set_attn_implementation("eager")
+                exact, _ = self.generated(model, tokens)
+                error, allowed = ((x - exact).square().mean().sqrt() for x in (logits, own))
+                print(f"{name}: RMS error {error:.5f}, of PyTorch's own attention {allowed:.5f}")
+                self.assertLess(float(error), 1.05 * float(allowed))
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class UseTest(unittest.TestCase):
     def test_a_model_with_its_attention_swapped(self) -> None:
         from model import swapped
@@ -344,6 +418,34 @@ def host_us(call: Any) -> float:
             call()
         times.append((time.perf_counter() - start) / calls * 1e6)
     return sorted(times)[len(times) // 2]
+
+
+@contextlib.contextmanager
+def counted_allocations() -> Iterator[list[int]]:
+    """Bytes that each call of flash_ladder.attention allocates beyond what it must: O, or with
+    a single query, which has partial results too, what it allocates for contiguous tensors."""
+    original, excess = flash_ladder.attention, []
+
+    def allocated(given: Sequence[Any], options: Any) -> tuple[Any, int]:
+        before = torch.cuda.memory_stats()["allocated_bytes.all.allocated"]
+        o = original(*given, **options)
+        return o, torch.cuda.memory_stats()["allocated_bytes.all.allocated"] - before
+
+    def counting(*given: Any, **options: Any) -> Any:
+        o, taken = allocated(given, options)
+        allowed = 512 * -(-o.nbytes // 512)
+        if o.shape[2] == 1:
+            _, allowed = allocated(
+                [each.clone(memory_format=torch.contiguous_format) for each in given], options
+            )
+        excess.append(max(0, taken - allowed))
+        return o
+
+    flash_ladder.attention = counting
+    try:
+        yield excess
+    finally:
+        flash_ladder.attention = original
 
 
 if __name__ == "__main__":
