@@ -10,6 +10,7 @@ set(FA_HOPPER_ARCHITECTURES 90a-real CACHE STRING "What kernels in hopper/ folde
 # appends these to fa_ptx_files. Set the target's CUDA_ARCHITECTURES before.
 function(fa_compile_kernels target folder architecture)
   target_link_libraries(${target} PUBLIC fa_options)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-v>)
   set(launcher ${Python3_EXECUTABLE} ${fa_ptxas_tool} compile)
   # What the object is made of, where that is compiled with the same options.

@@ -150,11 +150,12 @@ fresh_if_moved() {
 }
 
 # configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache
-# entries. Without a target everything is built.
+# entries. Without a target everything is built. Several sources make one object (unity builds): a
+# build from nothing takes two thirds of the time.
 configure_and_build() {
   local flags=()
   require_writable "$BUILD_DIR" FA_BUILD_DIR
-  read -r -a flags <<<"$(fresh_if_moved "$ROOT" "$BUILD_DIR") ${FA_CMAKE_FLAGS:-}"
+  read -r -a flags <<<"$(fresh_if_moved "$ROOT" "$BUILD_DIR") -DCMAKE_UNITY_BUILD=ON ${FA_CMAKE_FLAGS:-}"
   step "build ($BUILD_DIR)"
   run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2 ||
     die "cmake could not configure; the messages above say why" 3
