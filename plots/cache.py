@@ -37,11 +37,10 @@ def draw(
     style.hairline_grid(axes, "y")
     floor = floor_of(results, problem)
     set_axes(axes, keys, [value for line in drawn for value in line.ys] + floor, form)
-    for value in floor:
-        draw_floor(axes, value, form)
     draw_roof(axes, results, problem, keys, form)
     # Logarithms are plotted: the labels at the ends of lines are moved apart on an even scale.
-    style.label_ends(axes, lines.draw(axes, drawn, math.log10), form)
+    ends = lines.draw(axes, drawn, math.log10)
+    style.label_ends(axes, ends + [draw_floor(axes, value, keys[-1]) for value in floor], form)
     return figure
 
 
@@ -86,17 +85,9 @@ def floor_of(results: Results, problem: Problem) -> list[float]:
     return [min(times)] if times else []
 
 
-def draw_floor(axes: Axes, floor: float, form: Form) -> None:
+def draw_floor(axes: Axes, floor: float, last: int) -> style.End:
     axes.axhline(math.log10(floor), color=style.MUTED, linewidth=0.9, linestyle=DOTS)
-    axes.annotate(
-        f"a cache of one key: {floor:.1f} µs",
-        (form.either(0.6, 0.0), math.log10(floor)),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(0, -14),
-        textcoords="offset points",
-        size=style.SMALL,
-        color=style.MUTED,
-    )
+    return style.End("a single key", style.MUTED, (last, math.log10(floor)), floor)
 
 
 def draw_roof(

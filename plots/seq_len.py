@@ -18,6 +18,7 @@ from ladder import (
 )
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from progression import SHORT_NAMES
 from style import WIDE, Form
 
 
@@ -44,8 +45,10 @@ def draw(
     ceiling = results.matmul(problem)
     top = max(value for line in drawn for value in line.ys)
     set_axes(axes, seqs, max(top, ceiling.tflops if ceiling else 0), form)
-    draw_ceiling(axes, ceiling)
-    style.label_ends(axes, lines.draw(axes, drawn), form)
+    ends = lines.draw(axes, drawn)
+    if ceiling:
+        ends.append(draw_ceiling(axes, ceiling, seqs[-1], form))
+    style.label_ends(axes, ends, form)
     return figure
 
 
@@ -55,17 +58,8 @@ def set_axes(axes: Axes, seqs: list[int], top: float, form: Form) -> None:
     axes.set_xlabel("sequence length N (log scale)")
 
 
-def draw_ceiling(axes: Axes, ceiling: Row | None) -> None:
-    if ceiling is None:
-        return
+def draw_ceiling(axes: Axes, ceiling: Row, last: int, form: Form) -> style.End:
     axes.axhline(ceiling.tflops, color=style.MUTED, linewidth=0.9, linestyle=(0, (1, 1.5)))
-    axes.annotate(
-        f"{PEER_NAMES.get(ceiling.id, ceiling.id)} {ceiling.tflops:.0f}",
-        (0, ceiling.tflops),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(2, 3),
-        textcoords="offset points",
-        size=style.SMALL,
-        color=style.MUTED,
-        bbox={"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.6},
-    )
+    names = PEER_NAMES | (SHORT_NAMES if form.is_narrow else {})
+    name = names.get(ceiling.id, ceiling.id)
+    return style.End(name, style.MUTED, (last, ceiling.tflops), ceiling.tflops)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The theme requests the index of the search beside every page, half a megabyte that few readers
-// need. Here the request waits until the search is opened.
+// The theme requests the index of the search and its worker beside every page, half a megabyte that few
+// readers need. Here the request waits until the search is opened, and the worker for its first message.
 const INDEX = "search/search_index.json";
 const opened = document.getElementById("__search"); // the theme's switch, also for the keyboard
 const { open, send } = XMLHttpRequest.prototype;
@@ -13,6 +13,25 @@ XMLHttpRequest.prototype.open = function (method, address, ...rest) {
     };
   }
   return open.call(this, method, address, ...rest);
+};
+
+const Started = Worker;
+class Late extends EventTarget {
+  constructor(address) {
+    super();
+    this.address = address;
+  }
+
+  postMessage(message) {
+    if (!this.worker) {
+      this.worker = new Started(this.address);
+      this.worker.onmessage = ({ data }) => this.dispatchEvent(new MessageEvent("message", { data }));
+    }
+    this.worker.postMessage(message);
+  }
+}
+window.Worker = function (address, options) {
+  return /workers\/search\./.test(address) ? new Late(address) : new Started(address, options);
 };
 
 // The search compares the beginnings of words. What a reader may call something else, or may have
@@ -69,8 +88,8 @@ note.className = "searched";
 note.setAttribute("role", "status");
 document.querySelector(".md-search-result").before(note);
 
-const { postMessage } = Worker.prototype;
-Worker.prototype.postMessage = function (message, ...rest) {
+const { postMessage } = Started.prototype;
+Started.prototype.postMessage = function (message, ...rest) {
   if (message.type === 0) {
     counts = new Map();
     for (const { title, text } of message.data.docs) {

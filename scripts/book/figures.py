@@ -104,3 +104,19 @@ def coloured(match: re.Match[str]) -> str:
 
 def with_coloured_changes(html: str) -> str:
     return CHANGE.sub(coloured, html)
+
+
+CELL = re.compile(r"<td[^>]*>[^<]*± [^<]*</td>")
+TOGETHER = ("± ", "× ", " %", "against ")
+
+
+def with_whole_intervals(html: str) -> str:
+    """A line of a narrow column ends before an interval or a parent, and not within."""
+
+    def unbroken(match: re.Match[str]) -> str:
+        cell = match[0]
+        for piece in TOGETHER:
+            cell = cell.replace(piece, piece.replace(" ", "&nbsp;"))
+        return cell
+
+    return CELL.sub(unbroken, html)

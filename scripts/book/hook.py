@@ -157,7 +157,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         raise PluginError(f"docs/{page.file.src_uri}: {error}") from error
     at = posixpath.dirname(page.file.dest_uri)
     html = figures.with_charts(html, at, lambda url: find_image(files, url))
-    html = figures.with_coloured_changes(html)
+    html = figures.with_whole_intervals(figures.with_coloured_changes(html))
     html = DIFFERENCE.sub(unsearched, with_source_links(html, page, files))
     target = files.get_file_from_path(glossary.PAGE)
     assert target is not None

@@ -12,6 +12,7 @@ from pages.results import NOTHING, markdown_table, rung_link, source_line
 from pages.site import NotMeasured, Site, digits
 
 PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
+SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3"}
 
 
 def tried_peers(results: Results) -> list[str]:
@@ -39,7 +40,7 @@ def caches_table(site: Site, page: Path, name: str) -> str:
         for problem in problems:
             row = results.peer(peer, problem)
             cells += [digits(1e3 * milliseconds(row)), text(row.gbs), ""] if row else [NOTHING] * 3
-        lines.append([PEER_NAMES.get(peer, peer), *cells])
+        lines.append([SHORT_NAMES.get(peer, PEER_NAMES[peer]), *cells])
     return markdown_table(heads, lines) + source_line(results, None)
 
 

@@ -111,15 +111,15 @@ def limit_cells(measured: limits.Limits | None, rung: Rung | None, row: Row | No
 def ladder_row(site: Site, page: Path, results: Results, problem: Problem, rung: Rung) -> list[str]:
     row = results.rung(rung.id, problem)
     step = ladder.step_of(rung, site.catalogue, results, problem)
-    changed = step and step.parent_at_tile
-    parent = step.parent.id if step else ""
+    change = f"{ladder.percent(step.factor, step.change)} against {step.parent.id}" if step else NOTHING
+    if step and step.parent_at_tile:
+        change += f", {ladder.percent(step.idea_factor, step.idea_change)} at equal tile"
     return [
         rung_link(site, rung, page),
         rate(row),
         *limit_cells(limits.Limits.beside(results), rung, row),
         share(results, row, results.peer("fa2", problem)),
-        f"{ladder.percent(step.factor, step.change)} against {parent}" if step else NOTHING,
-        f"{ladder.percent(step.idea_factor, step.idea_change)} against {parent}" if changed else "",
+        change,
     ]
 
 
@@ -128,8 +128,7 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
     measured = limits.Limits.beside(results)
     fa2 = results.peer("fa2", problem)
     peers = [results.peer(id, problem) for id in results.peers()] + [results.matmul(problem)]
-    heads = ["rung", "TFLOPS", *([OF_LIMIT] if measured else []), "of FA2"]
-    heads += ["change", "at equal tile"]
+    heads = ["rung", "TFLOPS", *([OF_LIMIT] if measured else []), "of FA2", "change"]
     tried = {row.id for row in results.rows}
     rungs = [
         ladder_row(site, page, results, problem, rung)
@@ -139,7 +138,7 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
         and (rung.takes("causal") or not problem.causal)
     ]
     others = [
-        [peer_name(row), rate(row), *limit_cells(measured, None, row), share(results, row, fa2), "", ""]
+        [peer_name(row), rate(row), *limit_cells(measured, None, row), share(results, row, fa2), ""]
         for row in peers
         if row
     ]

@@ -339,6 +339,11 @@ class FiguresTest(support.FolderTest):
             html = figures.with_coloured_changes(f"<td>{text}</td>")
             self.assertEqual(html, f"<td{kind}>{text}</td>")
 
+    def test_a_line_of_a_cell_ends_before_an_interval(self) -> None:
+        html = figures.with_whole_intervals("<td>+7.2 ± 1.1 % against 21</td><p>1 ± 2 %</p>")
+        whole = "<td>+7.2 ±&nbsp;1.1&nbsp;% against&nbsp;21</td>"
+        self.assertEqual(html, whole + "<p>1 ± 2 %</p>")
+
 
 class StripTest(unittest.TestCase):
     RUNG = source.Rung("02_child", "01_parent", "ampere")

@@ -102,6 +102,11 @@ class Shared:
     session: Session
 
 
+def load() -> float:
+    """How many times as long work takes beside what else the processors do."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def setUpModule() -> None:
     handler = functools.partial(Quiet, directory=SITE)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -377,7 +382,7 @@ class PagesTest(BrowserTest):
                 asked: list[str] = []
                 page.on("request", lambda request, asked=asked: asked.append(request.url))
                 page.goto(f"{self.host}/{path}", wait_until="networkidle")
-                indexes = [url for url in asked if url.endswith("search_index.json")]
+                indexes = [url for url in asked if re.search(r"search_index|workers/search", url)]
                 if key != "":
                     self.assertEqual(indexes, [])
                     if key:
@@ -792,8 +797,8 @@ class RunTest(BrowserTest):
             page.context.close()
             if min(first) < FIRST_WITHIN_MS and min(again) < AGAIN_WITHIN_MS:
                 break
-        self.assertLess(min(first), FIRST_WITHIN_MS, first)
-        self.assertLess(min(again), AGAIN_WITHIN_MS, again)
+        self.assertLess(min(first), FIRST_WITHIN_MS * load(), first)
+        self.assertLess(min(again), AGAIN_WITHIN_MS * load(), again)
         self.expect_no_problems()
 
     def test_stop_stops(self) -> None:

@@ -440,7 +440,7 @@ class CacheChartTest(DrawingTest):
         self.assertEqual([other.name for other in others], ["02 swizzle", "cuDNN"])
         for name, figure in self.drawn():
             words = " ".join(text.get_text() for text in visible_texts(figure))
-            for word in ("1k", "8k", "a cache of one key", "02 swizzle", "cuDNN"):
+            for word in ("1k", "8k", "a single key", "02 swizzle", "cuDNN"):
                 self.assertIn(word, words, name)
 
     def test_other_files_do_not_draw_it(self) -> None:
