@@ -250,7 +250,8 @@ def described(
     lengths, *arrays = others
     more: list[tuple[str, Any]] = [("window", window)]
     if lengths is not None:
-        more.append(("lengths", host_lengths(lengths)))
+        longest = lengths.is_cuda and longest_lengths(lengths, inputs, arrays[0])
+        more.append(("lengths", longest or host_lengths(lengths)))
     for name, each in zip(OTHERS[1:], arrays, strict=True):
         if each is not None:
             more.append((name, (each.shape, dtype_name(each.dtype))))
@@ -259,12 +260,26 @@ def described(
     return tuple(more)
 
 
+def longest_lengths(
+    lengths: Tensor, inputs: tuple[Tensor, ...], page_table: Tensor | None
+) -> tuple[int, ...]:
+    """For lengths that only the kernel reads: the launch has the thread blocks for the longest that
+    the cache holds."""
+    q, k, *_ = inputs
+    if lengths.dtype != torch.int32 or lengths.shape != q.shape[:1] or lengths.device != q.device:
+        raise Refused(
+            f"lengths has dtype {dtype_name(lengths.dtype)} and shape {tuple(lengths.shape)} on"
+            f" {lengths.device}; allowed: on the CPU, or int32 of shape {tuple(q.shape[:1])} on"
+            f" {q.device}"
+        )
+    check_layout("lengths", lengths, q.device)
+    keys = int(k.shape[2] if page_table is None else k.shape[2] * page_table.shape[1])
+    return (keys,) * len(q)
+
+
 def host_lengths(lengths: Tensor) -> tuple[int, ...]:
     if lengths.device.type != "cpu":
-        raise Refused(
-            f"lengths is on {lengths.device}; allowed: the CPU, for how many thread blocks a launch"
-            " has depends on their values"
-        )
+        raise Refused(f"lengths is on {lengths.device} and q is not; allowed: the CPU, or q's GPU")
     if lengths.dim() != 1:
         raise Refused(
             f"lengths has shape {tuple(lengths.shape)}; allowed: one dimension, the batch"
@@ -333,8 +348,13 @@ def on_gpu(
 
 def on_device(lengths: Tensor, device: torch.device) -> Tensor:
     """Copied in the order of the stream, from memory that the copy need not wait for."""
+    if lengths.is_cuda:
+        return lengths
     if torch.cuda.is_current_stream_capturing():
-        raise Refused("lengths cannot be captured into a graph; its replays would not read them")
+        raise Refused(
+            f"lengths on the CPU cannot be captured into a graph; its replays would not read them;"
+            f" allowed: int32 on {device}"
+        )
     return lengths.to(torch.int32).pin_memory().to(device, non_blocking=True)
 
 

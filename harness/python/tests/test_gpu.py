@@ -211,9 +211,33 @@ class CacheTest(unittest.TestCase):
         self.assertFalse(done.query())
         torch.cuda.synchronize()
 
+    def test_a_graph_whose_cache_grows(self) -> None:
+        """What may change between replays: values of all tensors, lengths and pages among them."""
+        lengths = torch.ones(4, device="cuda", dtype=torch.int32)
+        table = self.table.clone()
+        for rung in ("47", "50", "best"):
+            with self.subTest(rung=rung):
+                call = {"rung": rung, "lengths": lengths, "page_table": table}
+                flash_ladder.attention(self.q, *self.pages, **call)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    o = flash_ladder.attention(self.q, *self.pages, **call)
+                for shift in range(3):
+                    now = self.LENGTHS[shift:] + self.LENGTHS[:shift]
+                    lengths.copy_(torch.tensor(now))
+                    table.copy_(self.table.roll(shift, 0))
+                    graph.replay()
+                    given = {"page_table": table, "lengths": now, "rung": rung}
+                    expected = flash_ladder.attention(self.q, *self.pages, **given)
+                    self.assertLess(worst(o, expected), 1e-3)
+
     def test_what_is_refused(self) -> None:
         for options, message in [
-            ({"lengths": torch.ones(4, device="cuda")}, "lengths is on cuda:0; allowed: the CPU"),
+            ({"lengths": torch.ones(4, device="cuda")}, "lengths has dtype float32 and shape"),
+            (
+                {"lengths": torch.ones(3, device="cuda", dtype=torch.int32)},
+                "int32 of shape .4,. on",
+            ),
             ({"lengths": [4097, 1, 1, 1]}, "length 4097 is not between 0 and seq_kv 4096"),
             ({"lengths": [0, 0, 0, 0]}, "all lengths are 0"),
             ({"kv_scales": torch.ones(2, 4, 8)}, "kv_scales is on cpu and q on cuda:0"),
