@@ -177,9 +177,9 @@ def cards_table(site: Site, page: Path, problem_text: str) -> str:
     ]
     lines = [line for line in lines if line]
     quotient = "\N{DIVISION SIGN}".join(CARDS)
-    sources = "".join(source_line(file, problem) for file in files if file)
+    sources = [f"{file.gpu}, `{ladder.source_text(file)}`" for file in files if file]
     heads = ["rung", *(f"{name}, TFLOPS" for name in CARDS), quotient]
-    return markdown_table(heads, lines) + sources
+    return f"{markdown_table(heads, lines)}\n{problem.label}; {'; '.join(sources)}.\n"
 
 
 def alike(first: Row | None, second: Row | None) -> bool:

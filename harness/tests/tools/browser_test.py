@@ -367,6 +367,16 @@ class PagesTest(BrowserTest):
         own = [path for path in pages() if not path.startswith("kernels/")]
         self.assertEqual(in_parallel(own, None, look), [])
 
+    def test_a_phone_shows_whole_tables_and_sums(self) -> None:
+        cut = """() => [...document.querySelectorAll("article table, .highlight:not(:has(.filename)) code")]
+          .map((each) => each.closest(".md-typeset__scrollwrap") ?? each)
+          .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.innerText.slice(0, 60))"""
+        for path in ("ladder/", "23_specialized/", "cutlass/"):
+            with self.subTest(path):
+                page = self.open(path)
+                page.set_viewport_size({"width": 390, "height": 900})
+                self.assertEqual(page.evaluate(cut), [])
+
     def test_every_page_loads_and_fits(self) -> None:
         self.assertGreater(len(pages()), 50)
         self.assertEqual(in_parallel(pages(), None, fits), [])
