@@ -28,7 +28,7 @@
 #                         the mask, and at D=64
 # FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
-# Without a GPU every rung is checked and counted in the virtual machine: the counts go to FILE, else
+# Without a GPU every rung is run, verified and counted in the virtual machine: the counts go to FILE, else
 # to runs/vm/counts.json, and their chart beside them. Nothing is timed; the charts of times are the
 # committed measurements, drawn again and marked as such.
 set -euo pipefail
@@ -316,9 +316,7 @@ count_in_vm() {
   say "No NVIDIA GPU here: the ladder runs in the virtual machine, and nothing is timed."
   require_results_file "$json"
   [[ ! -s $json || ${#OVERWRITE[@]} -gt 0 ]] || die "--json '$json' exists; --overwrite replaces it"
-  step "check"
-  run_child "$(fa_binary)" check all --suite quick --device vm >&2
-  step "count: $json"
+  step "run, verify and count: $json"
   run_child "$(fa_binary)" explain all --seq 1024 --dim 128,64 --ablations --save "$json" \
     ${OVERWRITE[@]+"${OVERWRITE[@]}"} >/dev/null || code=$?
   [[ $code -ne 1 ]] || die "a rung is wrong in the virtual machine; $json says which" 1
