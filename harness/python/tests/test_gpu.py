@@ -36,8 +36,13 @@ LENGTHS = [
 ]
 HEADS = 6
 ANY_LENGTH = ["best", *(r.id for r in flash_ladder.rungs() if "ragged" in r.capabilities)]
+WINDOWED = [
+    "best",
+    *(r.id for r in flash_ladder.rungs() if r.family == "hopper" and "windowed" in r.capabilities),
+]
 WHOLE_TILES = [r for r in flash_ladder.rungs() if "ragged" not in r.capabilities]
 OVERHEAD_US = 15.0
+NO_WINDOW = (-1, -1)
 MODEL_SIZES = {
     "hidden_size": 512,
     "intermediate_size": 1024,
@@ -68,12 +73,19 @@ def inputs(batch: int, heads: int, seq: tuple[int, int], dim: int, dtype: Any) -
     return [torch.randn(shape, device="cuda", dtype=dtype) for shape in (q, kv, kv)]
 
 
-def formula(q: Any, k: Any, v: Any, causal: bool) -> tuple[Any, Any]:
+def formula(
+    q: Any, k: Any, v: Any, causal: bool, window: tuple[int, int] = NO_WINDOW
+) -> tuple[Any, Any]:
     """(O, LSE) in the precision of q; a row that sees no key is 0."""
     scores = (q * q.shape[3] ** -0.5) @ k.mT
-    if causal:
-        seen = torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device)
-        scores.masked_fill_(~seen.tril(k.shape[2] - q.shape[2]), -torch.inf)
+    left, right = window
+    right = 0 if causal else right
+    seen = torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device)
+    if right >= 0:
+        seen = seen.tril(k.shape[2] - q.shape[2] + right)
+    if left >= 0:
+        seen = seen.triu(k.shape[2] - q.shape[2] - left)
+    scores.masked_fill_(~seen, -torch.inf)
     weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
     return weights @ v, scores.logsumexp(-1)
 
@@ -91,19 +103,23 @@ class MatrixTest(unittest.TestCase):
 
     beyond = 0  # cases that needed the unit
 
-    def compare(self, rung: str, given: list[Any], causal: bool) -> None:
-        wider = torch.float32 if given[0].dtype == torch.float16 else torch.float64
-        exact, exact_lse = formula(*(each.to(wider) for each in given), causal)
-        rounded = formula(*given, causal)[0]
+    def compare(
+        self, rung: str, given: list[Any], causal: bool, window: tuple[int, int] = NO_WINDOW
+    ) -> None:
+        wider = torch.float64 if given[0].dtype == torch.float32 else torch.float32
+        exact, exact_lse = formula(*(each.to(wider) for each in given), causal, window)
+        rounded = formula(*given, causal, window)[0]
         allowed = 2 * worst(rounded, exact) + 2 * worst(exact + 0.3 - 0.3, exact)
-        o = flash_ladder.attention(*given, rung=rung, causal=causal)
+        call = {"rung": rung, "causal": causal}
+        call |= {} if window == NO_WINDOW else {"window": window}
+        o = flash_ladder.attention(*given, **call)
         error = worst(o, exact)
         unit = torch.finfo(o.dtype).eps * float(exact.abs().max())
         self.beyond += allowed < error <= allowed + unit
         self.assertLessEqual(error, allowed + unit)
         if given[0].dtype == torch.float32:
             return  # no rung of it writes the LSE
-        with_lse, lse = flash_ladder.attention(*given, rung=rung, causal=causal, return_lse=True)
+        with_lse, lse = flash_ladder.attention(*given, return_lse=True, **call)
         self.assertTrue(torch.equal(with_lse, o))
         finite = exact_lse.isfinite()
         self.assertTrue(torch.equal(lse.isfinite(), finite))
@@ -130,6 +146,24 @@ class MatrixTest(unittest.TestCase):
                     cases += 1
         print(f"{cases} cases: {len(LENGTHS)} shapes, d 64 and 128, masks, {', '.join(rungs)};")
         print(f"{cases - self.beyond} by their criterion, {self.beyond} by one unit more")
+
+    def test_views_in_both_types_with_windows(self) -> None:
+        """Rows of [batch, seq, heads, dim]."""
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        rungs = [rung for rung in WINDOWED if self.takes(rung)]
+        cases, windows = 0, (NO_WINDOW, (50, 10), (200, 0))
+        for seq, dim, causal, dtype, window in itertools.product(
+            LENGTHS, (64, 128), (False, True), (torch.bfloat16, torch.float16), windows
+        ):
+            given = inputs(9 if seq[1] <= 2048 else 2, HEADS, seq, dim, dtype)
+            views = [each.transpose(1, 2).contiguous().transpose(1, 2) for each in given]
+            for rung in rungs:
+                with self.subTest(seq=seq, dim=dim, causal=causal, dtype=dtype, window=window):
+                    self.compare(rung, views, causal, window)
+                    cases += 1
+        print(
+            f"{cases} cases in views and windows, {', '.join(rungs)}; {self.beyond} by a unit more"
+        )
 
     def test_float32(self) -> None:
         torch.backends.cuda.matmul.allow_tf32 = False
