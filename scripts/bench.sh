@@ -328,8 +328,8 @@ count_in_vm() {
 redraw_committed() {
   say "Times: these are the committed measurements, drawn again. They are not of this machine."
   local results gpu found=no
-  for results in "$ROOT"/plots/results/*/{ladder,fp32,spread,decode}.json; do
-    [[ -f $results ]] || continue
+  for results in "$ROOT"/plots/results/*/{ladder,fp32,spread,decode}; do
+    [[ -d $results ]] || continue
     found=yes
     gpu="$(basename "$(dirname "$results")")"
     draw_charts "$results" "$RUNS_DIR/committed-$gpu" "committed measurement, not of this machine"

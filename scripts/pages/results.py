@@ -226,10 +226,10 @@ def memory_table(site: Site, page: Path, name: str, problem_text: str) -> str:
         cells = [str(seq)]
         for rows in tried.values():
             row = next((row for row in rows if row.problem.seq_q == seq), None)
-            cells += [memory_cell(row, "ms"), memory_cell(row, "peak_gb")]
+            cells.append(f"{memory_cell(row, 'ms')} / {memory_cell(row, 'peak_gb')}")
         lines.append(cells)
     names = [who_is(site, page, *who) for who in tried]
-    heads = ["N", *(f"{who}, {unit}" for who in names for unit in ("ms", "GB"))]
+    heads = ["N", *(f"{who}, ms / GB" for who in names)]
     source = source_line(results, problem).replace(f" N={problem.seq_q}", "", 1)
     return markdown_table(heads, lines, left=0) + source
 

@@ -711,11 +711,11 @@ class SingleTest(DocsTest):
     def test_memory(self) -> None:
         code, text = self.table("memory synthetic/fp32 1,16,8192,64,float32")
         self.assertEqual(code, 0, text)
-        self.assertIn("| N | [a0 base](a0_base.md), ms | [a0 base](a0_base.md), GB |", text)
+        self.assertIn("| N | [a0 base](a0_base.md), ms / GB |", text)
         self.assertNotIn("a1", text)
         needed = (65536 * synthetic.TENSORS + 65536**2 * synthetic.SCORES) / 1e9
-        self.assertIn(f"| 65536 | does not fit | {needed:.0f} | ", text)
-        self.assertIn("| does not fit | \N{EN DASH} |", text)  # a peer says nothing
+        self.assertIn(f"| 65536 | does not fit / {needed:.0f} | ", text)
+        self.assertIn("| does not fit / \N{EN DASH} |", text)  # a peer says nothing
         self.assertIn("B=1 H=16 D=64, float32", text)  # all lengths
 
     def test_ceilings_are_numbers(self) -> None:
