@@ -110,6 +110,36 @@ LaunchPlan plan_rows(const Problem& problem, const Instance& instance,
   return {{launch_of(instance, row_tile_grid(problem, instance.tile), std::move(arguments))}};
 }
 
+// How many splits of a head take the least time with a thread block per SM: those that follow each
+// other on an SM read their keys one after the other, and each takes a while to start.
+std::int64_t fastest_splits(const Problem& problem, const Instance& instance,
+                            const DeviceDescription& device) {
+  constexpr std::int64_t kMerged = 16;      // splits that a merge reads at a time
+  constexpr std::int64_t kStartKeys = 128;  // that are read in the time of a start
+  constexpr std::int64_t kLongSplit = 768;  // of a split, before further reads of the merge pay off
+  const std::int64_t heads = problem.kv_heads() * problem.batch;
+  const std::int64_t keys = seen_keys(problem, problem.seq_kv);
+  const std::int64_t tiles = tiles_of(keys, instance);
+  const std::int64_t fill = device.sms / heads / kMerged * kMerged;
+  if (fill > kMerged && keys > kMerged * kLongSplit) return std::min(fill, tiles);
+  const auto time = [&](std::int64_t splits) {
+    return (heads * splits + device.sms - 1) / device.sms * (keys / splits + kStartKeys);
+  };
+  std::int64_t fastest = 1;
+  for (std::int64_t splits = 2; splits <= std::min(kMerged, tiles); ++splits)
+    if (time(splits) < time(fastest)) fastest = splits;
+  return fastest;
+}
+
+LaunchPlan plan_splits(const Problem& problem, const Instance& instance, std::int64_t splits) {
+  const std::int64_t heads = problem.kv_heads() * problem.batch;
+  const DecodeOptions options{.splits = splits, .parts = ScratchRef{0}, .counter = ScratchRef{1}};
+  return {{launch_of(instance, {splits, problem.kv_heads(), problem.batch},
+                     decode_arguments(problem, options))},
+          {{"parts of O", problem.q_rows() * splits * (problem.head_dim + 1) * 4},
+           {"counters of parts", heads * 4, /*zeroed=*/true}}};
+}
+
 }  // namespace
 
 Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> arguments) {
@@ -326,21 +356,23 @@ PlanResult plan_decode_groups(const Problem& problem, const Instance& instance,
 PlanResult plan_decode_counted(const Problem& problem, const Instance& instance,
                                const DeviceDescription& device) {
   if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
-  const std::int64_t heads = problem.kv_heads() * problem.batch;
-  const std::int64_t splits = splits_of(problem, instance, device);
-  const DecodeOptions options{.splits = splits, .parts = ScratchRef{0}, .counter = ScratchRef{1}};
-  Launch launch = launch_of(instance, {splits, problem.kv_heads(), problem.batch},
-                            decode_arguments(problem, options));
-  launch.block = int32(warps_of(problem, instance.tile) * 32);
-  return LaunchPlan{{std::move(launch)},
-                    {{"parts of O", problem.q_rows() * splits * (problem.head_dim + 1) * 4},
-                     {"counters of parts", heads * 4, /*zeroed=*/true}}};
+  LaunchPlan plan = plan_splits(problem, instance, splits_of(problem, instance, device));
+  plan.launches.front().block = int32(warps_of(problem, instance.tile) * 32);
+  return plan;
 }
 
 PlanResult plan_decode_early(const Problem& problem, const Instance& instance,
                              const DeviceDescription& device) {
   PlanResult plan = plan_decode_counted(problem, instance, device);
   if (auto* planned = std::get_if<LaunchPlan>(&plan)) planned->launches.front().early = true;
+  return plan;
+}
+
+PlanResult plan_decode_ahead(const Problem& problem, const Instance& instance,
+                             const DeviceDescription& device) {
+  if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
+  LaunchPlan plan = plan_splits(problem, instance, fastest_splits(problem, instance, device));
+  plan.launches.front().early = true;
   return plan;
 }
 

@@ -23,6 +23,9 @@
 #                         131072 keys with 32 query heads and 8 of K and V; batches of 16 and 64 with 8192
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
 #                         32768, pages of 16 and 64 keys, and 4 and 16 queries
+#   cold     cold.json    what a model's layers ask of their caches: one sequence of 1024 to 16384 keys
+#                         with 32/8, 28/4, 40/8 and 64/8 heads, batches, D=64, a few queries, random
+#                         lengths; the rungs that are the fastest for some of them
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
@@ -35,7 +38,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=limits,ladder,causal,ragged,model,decode,fp32,spread
+SETS=limits,ladder,causal,ragged,model,decode,cold,fp32,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
 DECODE_PEERS=$ATTENTION_PEERS,flashinfer
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
@@ -253,6 +256,30 @@ measure_decode() {
     bench_rungs "$cached and r['few_queries']" "$json" --heads 32 --queries $keys --no-ablations \
       --peers "$DECODE_PEERS" --causal --batch 16 --kv-heads 8 --seqs 8192
   done
+}
+
+measure_cold() {
+  local json heads batch
+  local one="r['id'] in ('45', '50', '52', '53')" ragged="r['id'] in ('45', '47', '50', '53')"
+  local several="r['id'] in ('48', '49')"
+  local shape=(--queries 1 --no-ablations --peers "$DECODE_PEERS")
+  json="$(file_of "$1" cold)"
+  for heads in 32/8 28/4 40/8 64/8; do
+    bench_rungs "$one" "$json" "${shape[@]}" --heads "${heads%/*}" --kv-heads "${heads#*/}" \
+      --batch 1 --seqs 1024,5000,8192,16384
+  done
+  bench_rungs "$one" "$json" "${shape[@]}" --heads 40 --kv-heads 8 --batch 4 --seqs 3000
+  shape+=(--heads 32 --kv-heads 8)
+  bench_rungs "$one" "$json" "${shape[@]}" --batch 16 --seqs 1024
+  for batch in 1 4 32 64; do
+    bench_rungs "$one" "$json" "${shape[@]}" --dim 64 --batch $batch --seqs 4096
+  done
+  bench_rungs "$ragged" "$json" "${shape[@]}" --batch 8 --seqs 4096 --lengths random
+  bench_rungs "$ragged" "$json" "${shape[@]}" --batch 64 --seqs 1024 --lengths random
+  shape=(--heads 32 --kv-heads 8 --causal --no-ablations --peers "$DECODE_PEERS")
+  bench_rungs "$several" "$json" "${shape[@]}" --queries 4 --batch 4 --seqs 512
+  bench_rungs "$several" "$json" "${shape[@]}" --queries 2 --batch 1 --seqs 8192
+  bench_rungs "$several" "$json" "${shape[@]}" --queries 2 --batch 8 --seqs 2048 --dim 64
 }
 
 # 27 has the exact running maximum, 28 is the first that has not, and the last has all that came

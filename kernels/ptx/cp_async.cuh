@@ -16,6 +16,12 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
                : "memory");
 }
 
+/// Starts to fetch `bytes` bytes, a multiple of 16, into the L2. The address is 16-byte aligned.
+/// PTX ISA: "cp.async.bulk.prefetch".
+__device__ __forceinline__ void prefetch_l2(const void* global, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
 /// Closes the group of all copies this thread started since its last commit.
 __device__ __forceinline__ void cp_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");

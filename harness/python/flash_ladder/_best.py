@@ -27,7 +27,7 @@ class Kind:
     e4m3: bool
     few: bool  # new queries against a cache
     head_dim: int
-    causal: bool  # a single query sees every key in any case
+    causal: bool  # few queries: whether there are several; one sees every key in any case
     lengths: bool
     paged: bool
     windowed: bool
@@ -47,9 +47,9 @@ class Kind:
             (self.lengths != other.lengths) + (self.paged != other.paged),
             self.strided != other.strided,
             abs(math.log2(self.head_dim / other.head_dim)),
-            abs(math.log2(self.rows / other.rows)),
-            abs(math.log2(self.seq / other.seq)),
-            abs(math.log2(self.heads / other.heads)),
+            abs(math.log2(self.rows / other.rows))
+            + abs(math.log2(self.seq / other.seq))
+            + abs(math.log2(self.heads / other.heads)),
         )
 
 
@@ -60,7 +60,7 @@ def kind_of(problem: Problem) -> Kind:
         e4m3=problem.cache is not None,
         few=few,
         head_dim=problem.head_dim,
-        causal=problem.causal and problem.seq_q > 1,
+        causal=problem.seq_q > 1 and (few or problem.causal),
         lengths=problem.lengths is not None,
         paged=problem.page > 0,
         windowed=problem.windowed,

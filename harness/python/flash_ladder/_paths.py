@@ -36,6 +36,6 @@ def ptx_folder() -> Path:
 def measurements() -> list[Path]:
     """The result files of the card that `rung="best"` was measured on: runs, and single files."""
     folder = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results" / "h200"
-    sets = (folder / name for name in ("ladder", "model", "decode", "fp32"))
+    sets = (folder / name for name in ("ladder", "model", "decode", "cold", "fp32"))
     runs = [run for each in sets for run in sorted(each.glob("*.json"))]
     return [*runs, folder / "windows.json"]

@@ -122,7 +122,7 @@ def test_few_queries_take_a_rung_for_a_cache(changes: dict[str, Any], e4m3: bool
     plain["cache"] = "float8_e4m3" if e4m3 else None
     first = next(_best.candidates(Problem(**shape | plain | changes)))
     reads_e4m3 = e4m3 and "seq_q" not in changes
-    assert first == "51" if reads_e4m3 else "40" <= first <= "52"
+    assert first == "51" if reads_e4m3 else "40" <= first <= "53"
 
 
 def test_bfloat16_has_the_order_of_float16_until_it_has_its_own(
@@ -164,4 +164,4 @@ def test_the_first_that_takes_bfloat16_views_windows_and_sinks(
 
 
 def test_many_queries_take_none() -> None:
-    assert not "40" <= next(_best.candidates(problem(512))) <= "52"
+    assert not "40" <= next(_best.candidates(problem(512))) <= "53"

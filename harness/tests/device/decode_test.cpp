@@ -153,6 +153,21 @@ TEST_CASE("52 has the bits of 45") {
   CHECK(bitwise_equal(output("45"), output("52"), nullptr));
 }
 
+TEST_CASE("53 has no more splits of a short cache than a merge reads at a time") {
+  const auto splits = [](std::int64_t batch, std::int64_t kv_heads, std::int64_t keys) {
+    const Problem problem = cache(batch, 32, kv_heads, keys, 128);
+    const auto plan =
+        std::get<LaunchPlan>(make_plan(*find_rung("53"), problem, h200_description()));
+    return plan.launches.front().grid.x;
+  };
+  CHECK(splits(1, 8, 1024) == 8);     // a tile each
+  CHECK(splits(1, 8, 131072) == 16);  // 128 thread blocks
+  CHECK(splits(1, 4, 5000) == 16);    // 64
+  CHECK(splits(1, 4, 131072) == 32);  // 128
+  CHECK(splits(16, 8, 8192) == 1);
+  CHECK(splits(10, 8, 5000) == 3);  // 80 heads: 240 thread blocks on 132 SMs, not 80
+}
+
 TEST_CASE("49 has one thread block an SM for 64 rows") {
   for (const int dim : {64, 128}) {
     const auto blocks = [&](std::string_view id, std::int64_t batch) {
@@ -169,12 +184,12 @@ TEST_CASE("49 has one thread block an SM for 64 rows") {
   }
 }
 
-TEST_CASE("in 46 and 52 a head in one part is stored once") {
+TEST_CASE("in 46, 52 and 53 a head in one part is stored once") {
   const Problem problem = cache(2, 8, 2, 60, 128);  // a tile, which is not split
   const std::uint64_t result = std::uint64_t{2} * 8 * (128 * 2 + 4);
   const std::uint64_t parts = std::uint64_t{2} * 8 * (128 + 1) * 4;
   CHECK(count("45", problem).global_store.bytes == result + parts);
-  for (const std::string_view id : {"46", "52"}) {
+  for (const std::string_view id : {"46", "52", "53"}) {
     CAPTURE(id);
     CHECK(count(id, problem).global_store.bytes == result);
   }
