@@ -62,19 +62,20 @@ struct DecodeParameters {
   const int* lengths;     ///< number of keys per batch entry; null: seq_kv
   const int* page_table;  ///< [batch, pages of seq_kv keys]; null before 47
   const float* scales;    ///< of K, then of V: [2, batch, heads of K and V]; null except in 51
-  const float* sinks;     ///< [query heads], or null (45 to 50, 52)
+  const float* sinks;     ///< [query heads], or null (45 to 50, 52, 53)
   float* partials;        ///< partial O and log-sum-exp of each split (42 and up)
   unsigned* counter;      ///< zeros before and after the launch (42 and up)
   int batch;
   int rows;        ///< rows of Q per batch entry: query heads x seq_q (seq_q is 1 before 48)
   int group_rows;  ///< of these, consecutive rows that share a head of K and V
   int seq_q, seq_kv;
-  int left, right;   ///< keys before and behind a query's own that it sees (45 to 50, 52)
+  int left, right;   ///< keys before and behind a query's own that it sees (45 to 50, 52, 53)
   int page;          ///< keys per page (47 and up); seq_kv without pages
   int page_bits;     ///< log2(page); 31 without pages
-  int splits;        ///< splits of the keys of a head (42 to 45, 52)
+  int splits;        ///< splits of the keys of a head (42 to 45, 52, 53)
   float scale_log2;  ///< softmax scale times log2(e)
-  /// Of batch, head and row, in elements; of paged K and V, of page, head and key (45 to 50, 52).
+  /// Of batch, head and row, in elements; of paged K and V, of page, head and key (45 to 50, 52,
+  /// 53).
   int64_t Q_strides[3], K_strides[3], V_strides[3], O_strides[3];
 };
 
