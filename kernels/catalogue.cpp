@@ -99,6 +99,7 @@ std::optional<std::string> lacking(const Rung& rung, const Problem& problem,
       {strided, " takes contiguous tensors only"},
       {windowed, " computes no window"},
       {sinks, " takes no sinks"},
+      {packed, " takes no packed batch"},
       {lse, " writes no log-sum-exp"}};
   std::string all;
   for (const auto& [capability, what] : kWhat) {

@@ -18,9 +18,21 @@ namespace fa {
 /// A buffer of the problem, named rather than addressed: each device has its own pointers. What a
 /// problem does not have is a null pointer: the LSE, lengths (int32 [batch]), the page table (int32
 /// [batch, table_width()]), the scales of an e4m3 cache (float32 [2, batch, kv_heads]), the sinks
-/// (float32 [heads]).
-enum class Tensor { q, k, v, o, lse, lengths, page_table, kv_scales, sinks };
-inline constexpr std::size_t kTensors = 9;
+/// (float32 [heads]), the first rows of the sequences of a packed batch (int32 [batch + 1]).
+enum class Tensor {
+  q,
+  k,
+  v,
+  o,
+  lse,
+  lengths,
+  page_table,
+  kv_scales,
+  sinks,
+  cu_seqlens_q,
+  cu_seqlens_k
+};
+inline constexpr std::size_t kTensors = 11;
 
 /// A buffer of the plan's own, by its place in LaunchPlan::scratch.
 struct ScratchRef {
@@ -40,6 +52,9 @@ struct TensorMap {
   std::array<std::int64_t, 5> strides{};               ///< elements; [0] is 1 and not looked at
   std::array<int, 5> box{1, 1, 1, 1, 1};               ///< elements, innermost first
   Swizzle swizzle = Swizzle::none;
+  /// Elements from the tensor to the place of coordinates 0, which may lie outside of it where no
+  /// box does.
+  std::int64_t offset = 0;
 };
 
 /// Kernel argument in parameter order.

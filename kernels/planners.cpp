@@ -25,16 +25,26 @@ TensorMap tile_map(Tensor tensor, const Problem& problem, std::int64_t seq, int 
 }
 
 // The same with a dimension for the batch, at the problem's strides.
+//
+// Of a packed batch this is a second dimension of rows: its coordinate is one past the last row of
+// a sequence. The first one counts the rows of a sequence up to its end, which is always at `seq`,
+// the extent, so that no box has a row behind the end. Both together are `seq` rows too far.
 TensorMap view_map(Tensor tensor, const Problem& problem, int rows) {
   const bool shared = tensor == Tensor::k || tensor == Tensor::v;
   const Strides strides = strides_of(problem, static_cast<int>(tensor));
-  return {.tensor = tensor,
-          .rank = 5,
-          .extents = {64, shared ? problem.seq_kv : problem.seq_q, problem.head_dim / 64,
-                      shared ? problem.kv_heads() : problem.heads, problem.batch},
-          .strides = {1, strides.row, 64, strides.head, strides.batch},
-          .box = {64, rows, problem.head_dim / 64, 1, 1},
-          .swizzle = Swizzle::b128};
+  const std::int64_t seq = shared ? problem.seq_kv : problem.seq_q;
+  TensorMap map{.tensor = tensor,
+                .rank = 5,
+                .extents = {64, seq, problem.head_dim / 64,
+                            shared ? problem.kv_heads() : problem.heads, problem.batch},
+                .strides = {1, strides.row, 64, strides.head, strides.batch},
+                .box = {64, rows, problem.head_dim / 64, 1, 1},
+                .swizzle = Swizzle::b128};
+  if (!problem.packed()) return map;
+  map.extents[4] = (shared ? problem.stored_keys() : problem.stored_queries()) + 1;
+  map.strides[4] = strides.row;
+  map.offset = -seq * strides.row;
+  return map;
 }
 
 std::int32_t int32(std::int64_t value) {
@@ -310,8 +320,8 @@ PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
   return plan;
 }
 
-PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
-                          const DeviceDescription& device) {
+static PlanResult plan_views(const Problem& problem, const Instance& instance,
+                             const DeviceDescription& device, std::int64_t section) {
   PlanResult plan = plan_tma_clusters(problem, instance, device);
   const Strides keys = strides_of(problem, static_cast<int>(Tensor::k));
   std::get<LaunchPlan>(plan).launches.front().arguments = {
@@ -323,20 +333,38 @@ PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
       Tensor::k,
       ScratchRef{0},
       Tensor::sinks,
+      Tensor::cu_seqlens_q,
+      Tensor::cu_seqlens_k,
       keys.batch,
       keys.head,
       keys.row,
       int32(problem.batch),
       int32(problem.heads),
       int32(problem.group()),
-      int32(problem.causal ? heads_in_l2(problem, device) : 1),
+      int32(section),
       int32(problem.seq_q),
       int32(problem.seq_kv),
+      int32(problem.stored_queries()),
       int32(problem.causal),
       left_side(problem),
       right_side(problem),
       scale_log2(problem)};
   return plan;
+}
+
+PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
+                          const DeviceDescription& device) {
+  return plan_views(problem, instance, device,
+                    problem.causal ? heads_in_l2(problem, device) : 1);
+}
+
+PlanResult plan_tma_varlen(const Problem& problem, const Instance& instance,
+                           const DeviceDescription& device) {
+  const std::int64_t key_bytes =
+      2 * problem.head_dim * static_cast<std::int64_t>(size_of(problem.dtype));
+  const std::int64_t keys = device.l2_bytes / 2 / key_bytes * problem.group();
+  return plan_views(problem, instance, device,
+                    problem.causal ? std::min<std::int64_t>(keys, INT32_MAX) : 0);
 }
 
 PlanResult plan_decode_heads(const Problem& problem, const Instance& instance,

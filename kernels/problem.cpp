@@ -16,13 +16,45 @@ std::int64_t Problem::pages() const {
   return count;
 }
 
+namespace {
+
+std::int64_t sum(const std::vector<std::int64_t>& lengths, std::int64_t count) {
+  return std::accumulate(lengths.begin(), lengths.begin() + count, std::int64_t{0});
+}
+
+}  // namespace
+
+std::int64_t Problem::stored_queries() const {
+  return packed() ? sum(query_lengths, batch) : seq_q;
+}
+
+std::int64_t Problem::stored_keys() const {
+  return packed() ? sum(lengths, batch) : seq_kv;
+}
+
+std::int64_t Problem::first_query(std::int64_t entry) const {
+  return packed() ? sum(query_lengths, entry) : 0;
+}
+
+std::int64_t Problem::first_key(std::int64_t entry) const {
+  return packed() ? sum(lengths, entry) : 0;
+}
+
+double Problem::pairs() const {
+  if (!packed()) return static_cast<double>(seq_q) * keys();
+  double all = 0;
+  for (std::int64_t b = 0; b < batch; ++b)
+    all += static_cast<double>(queries(b)) * static_cast<double>(length(b));
+  return all;
+}
+
 double Problem::keys() const {
   if (lengths.empty()) return static_cast<double>(batch) * static_cast<double>(seq_kv);
-  return static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
+  return static_cast<double>(sum(lengths, std::ssize(lengths)));
 }
 
 Problem::Keys Problem::visible(std::int64_t row, std::int64_t entry) const {
-  const std::int64_t keys = length(entry), place = row + keys - seq_q;
+  const std::int64_t keys = length(entry), place = row + keys - queries(entry);
   const std::int64_t right = causal ? 0 : window_right;
   const std::int64_t end = right < 0 ? keys : std::clamp<std::int64_t>(place + right + 1, 0, keys);
   return {window_left < 0 ? 0 : std::clamp<std::int64_t>(place - window_left, 0, end), end};
@@ -31,7 +63,7 @@ Problem::Keys Problem::visible(std::int64_t row, std::int64_t entry) const {
 double Problem::windowed_flops() const {
   std::int64_t seen = 0;
   for (std::int64_t b = 0; b < (lengths.empty() ? 1 : batch); ++b)
-    for (std::int64_t row = 0; row < seq_q; ++row) seen += visible(row, b).count();
+    for (std::int64_t row = 0; row < queries(b); ++row) seen += visible(row, b).count();
   const double entries = lengths.empty() ? static_cast<double>(batch) : 1;
   return 4.0 * static_cast<double>(heads) * head_dim * static_cast<double>(seen) * entries;
 }
@@ -50,7 +82,8 @@ double Problem::input_bytes() const {
     return elements * static_cast<double>(size_of(dtype));
   }
   const double stored = page > 0 ? static_cast<double>(pages()) * static_cast<double>(page)
-                                 : static_cast<double>(batch) * static_cast<double>(seq_kv);
+                                 : static_cast<double>(stored_batch()) *
+                                       static_cast<double>(stored_keys());
   return head_dim *
          (static_cast<double>(size_of(dtype)) * rows() +
           2 * static_cast<double>(size_of(kv_dtype())) * static_cast<double>(kv_heads()) * stored);
@@ -62,10 +95,13 @@ std::string to_string(const Problem& p) {
                      " Nq=" + std::to_string(p.seq_q) + " Nkv=" + std::to_string(p.seq_kv) +
                      " D=" + std::to_string(p.head_dim) + (p.causal ? " causal " : " ") +
                      to_string(p.dtype) + (p.lse ? " with LSE" : "");
-  if (!p.lengths.empty()) {
-    const auto [least, greatest] = std::minmax_element(p.lengths.begin(), p.lengths.end());
-    text += ", lengths " + std::to_string(*least) + " to " + std::to_string(*greatest);
-  }
+  const auto range = [&](const char* what, const std::vector<std::int64_t>& lengths) {
+    if (lengths.empty()) return;
+    const auto [least, greatest] = std::minmax_element(lengths.begin(), lengths.end());
+    text += what + std::to_string(*least) + " to " + std::to_string(*greatest);
+  };
+  range(", packed queries ", p.query_lengths);
+  range(", lengths ", p.lengths);
   if (p.page > 0) text += ", pages of " + std::to_string(p.page);
   if (p.e4m3) text += std::string(", K and V ") + to_string(Dtype::e4m3);
   if (!p.strides.empty()) text += ", strided";
@@ -82,9 +118,9 @@ constexpr const char* kNames[] = {"q", "k", "v", "o"};
 
 /// {batch entries or pages, heads, rows} of Q, K, V or O.
 std::array<std::int64_t, 3> extents_of(const Problem& p, int tensor) {
-  if (tensor == 0 || tensor == 3) return {p.batch, p.heads, p.seq_q};
+  if (tensor == 0 || tensor == 3) return {p.stored_batch(), p.heads, p.stored_queries()};
   if (p.page > 0) return {p.pages(), p.kv_heads(), p.page};
-  return {p.batch, p.kv_heads(), p.seq_kv};
+  return {p.stored_batch(), p.kv_heads(), p.stored_keys()};
 }
 
 std::string stride_error(const Problem& p) {
@@ -161,6 +197,39 @@ std::vector<std::int64_t> row_major_strides(const Problem& p) {
   return all;
 }
 
+std::vector<std::int32_t> cu_seqlens(const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int32_t> starts{0};
+  for (const std::int64_t length : lengths)
+    starts.push_back(starts.back() + static_cast<std::int32_t>(length));
+  return starts;
+}
+
+namespace {
+
+/// Of lengths that a problem has, each from 0 to `most`.
+std::string length_error(const Problem& p, const char* what, const char* bound,
+                         const std::vector<std::int64_t>& lengths, std::int64_t most) {
+  const auto text = [](std::int64_t value) { return std::to_string(value); };
+  if (std::ssize(lengths) != p.batch) {
+    return text(std::ssize(lengths)) + " " + what + "s for a batch of " + text(p.batch) +
+           "; one for each entry is needed";
+  }
+  double all = 0;
+  for (const std::int64_t length : lengths) {
+    if (length < 0 || length > most)
+      return std::string(what) + " " + text(length) + " is not between 0 and " + bound + " " +
+             text(most);
+    all += static_cast<double>(length);
+  }
+  if (all == 0) return std::string("all ") + what + "s are 0; at least one must be above";
+  if (p.packed() && all > static_cast<double>(kMostKeys))
+    return std::string("the ") + what + "s of a packed batch add up to more than " +
+           text(kMostKeys);
+  return {};
+}
+
+}  // namespace
+
 std::string cache_error(const Problem& p) {
   const auto text = [](std::int64_t value) { return std::to_string(value); };
   if (p.own_kv_heads < 0 || p.heads % p.kv_heads() != 0) {
@@ -171,22 +240,24 @@ std::string cache_error(const Problem& p) {
            to_string(Dtype::f16) + ", it is " + to_string(p.dtype);
   }
   if (p.page < 0) return "page " + text(p.page) + " is below 0";
+  if (p.packed()) {
+    if (p.lengths.empty()) return "a packed batch needs lengths, the keys of each entry";
+    if (p.page > 0) return "a packed batch has no pages; page is " + text(p.page);
+    if (p.e4m3) return std::string("a packed batch has no cache of ") + to_string(Dtype::e4m3);
+    const std::string error =
+        length_error(p, "query length", "seq_q", p.query_lengths, p.seq_q);
+    if (!error.empty()) return error;
+  }
+  if (!p.lengths.empty()) {
+    const std::string error = length_error(p, "length", "seq_kv", p.lengths, p.seq_kv);
+    if (!error.empty()) return error;
+  }
   if (const std::string error = stride_error(p); !error.empty()) return error;
   for (const auto& [side, keys] :
        {std::pair{"window_left", p.window_left}, {"window_right", p.window_right}}) {
     if (keys < -1 || keys > kMostKeys)
       return std::string(side) + " " + text(keys) + " is not between -1 and " + text(kMostKeys);
   }
-  if (p.lengths.empty()) return {};
-  if (std::ssize(p.lengths) != p.batch) {
-    return text(std::ssize(p.lengths)) + " lengths for a batch of " + text(p.batch) +
-           "; one for each entry is needed";
-  }
-  for (const std::int64_t length : p.lengths) {
-    if (length >= 0 && length <= p.seq_kv) continue;
-    return "length " + text(length) + " is not between 0 and seq_kv " + text(p.seq_kv);
-  }
-  if (p.keys() == 0) return "all lengths are 0; at least one must be above";
   return {};
 }
 

@@ -18,7 +18,8 @@ namespace fa {
 inline constexpr std::int64_t kMostKeys = std::int64_t{1} << 30;
 
 /// One forward pass O = softmax(Q K^T * scale) V. Q and O are contiguous [B, H, N, D]; K and V are
-/// [B, kv_heads, seq_kv, D], or pages of them.
+/// [B, kv_heads, seq_kv, D], or pages of them. Of a packed batch all four are [1, heads, rows, D]:
+/// the rows of all batch entries, one entry behind another.
 struct Problem {
   FA_FIELDS(Problem);
   FA_FIELD(std::int64_t, batch, 1, "", .least = 1, .most = 65535, .option = "--batch",
@@ -45,6 +46,11 @@ struct Problem {
            "Absent, or 0: as many as heads.",
            .key = "kv_heads", .if_set = true, .most = 65535, .option = "--kv-heads",
            .help = "Heads of K and V, which query heads share (default as many as --heads)");
+  FA_FIELD(std::vector<std::int64_t>, query_lengths, {},
+           "Queries of each batch entry, from 0 to seq_q, of a packed batch; absent: all have seq_q "
+           "and the batch is not packed.",
+           .if_set = true, .most = kMostKeys, .option = "--query-lengths",
+           .help = "Queries of each entry of a packed batch (and keys, but for --lengths)");
   FA_FIELD(std::vector<std::int64_t>, lengths, {},
            "Keys of each batch entry, from 0 to seq_kv; absent: all have seq_kv.", .if_set = true,
            .most = kMostKeys, .option = "--lengths",
@@ -81,6 +87,8 @@ struct Problem {
            "value.",
            .if_set = true, .option = "--sinks", .help = "Give each query head a sink");
 
+  /// Whether batch entries of different lengths lie one behind another.
+  bool packed() const { return !query_lengths.empty(); }
   bool windowed() const { return window_left >= 0 || (window_right >= 0 && !causal); }
   Dtype kv_dtype() const { return e4m3 ? Dtype::e4m3 : dtype; }
   std::int64_t kv_heads() const { return own_kv_heads > 0 ? own_kv_heads : heads; }
@@ -90,6 +98,17 @@ struct Problem {
   std::int64_t length(std::int64_t entry) const {
     return lengths.empty() ? seq_kv : lengths[static_cast<std::size_t>(entry)];
   }
+  /// Queries of a batch entry.
+  std::int64_t queries(std::int64_t entry) const {
+    return packed() ? query_lengths[static_cast<std::size_t>(entry)] : seq_q;
+  }
+  /// Batch entries, and rows of each head, of the tensors as they are stored.
+  std::int64_t stored_batch() const { return packed() ? 1 : batch; }
+  std::int64_t stored_queries() const;
+  std::int64_t stored_keys() const;
+  /// Rows of a head ahead of those of a batch entry, for queries or for keys; 0 unless packed.
+  std::int64_t first_query(std::int64_t entry) const;
+  std::int64_t first_key(std::int64_t entry) const;
   /// The keys that a query of a batch entry sees: from the first on, up to one before the last.
   struct Keys {
     std::int64_t begin, end;
@@ -107,21 +126,22 @@ struct Problem {
   }
 
   /// Rows of Q, of O and of the LSE.
-  std::int64_t q_rows() const { return batch * heads * seq_q; }
+  std::int64_t q_rows() const { return stored_batch() * heads * stored_queries(); }
   std::int64_t q_elements() const { return q_rows() * head_dim; }
   /// Of K as it is stored, with keys that no batch entry has.
   std::int64_t kv_elements() const {
-    return (page > 0 ? pages() * page : batch * seq_kv) * kv_heads() * head_dim;
+    return (page > 0 ? pages() * page : stored_batch() * stored_keys()) * kv_heads() * head_dim;
   }
 
   /// Keys of all batch entries.
   double keys() const;
+  /// Queries times keys of each batch entry, of all of them.
+  double pairs() const;
 
   /// 4*H*Nq*D for every key of a batch entry, half of it when causal: the convention of the
   /// FlashAttention papers.
   double flops() const {
-    const double full =
-        4.0 * static_cast<double>(heads) * static_cast<double>(seq_q) * keys() * head_dim;
+    const double full = 4.0 * static_cast<double>(heads) * pairs() * head_dim;
     if (windowed()) return windowed_flops();
     return causal ? full / 2 : full;
   }
@@ -130,7 +150,8 @@ struct Problem {
 
   /// q_rows() of a problem of any size.
   double rows() const {
-    return static_cast<double>(batch) * static_cast<double>(heads) * static_cast<double>(seq_q);
+    return static_cast<double>(stored_batch()) * static_cast<double>(heads) *
+           static_cast<double>(stored_queries());
   }
   /// Bytes of the keys and values of all batch entries, once for each head of K and V.
   double kv_bytes() const {
@@ -171,7 +192,10 @@ std::int64_t stored_elements(const Problem& problem, int tensor);
 /// Where Q, K, V and O are views of tensors [batch, row, head, head_dim], as models have them.
 std::vector<std::int64_t> row_major_strides(const Problem& problem);
 
-/// What is wrong with kv_heads, lengths and page beside the extents, which are positive: one
+/// The first row of each sequence of a packed batch, and behind them the number of rows.
+std::vector<std::int32_t> cu_seqlens(const std::vector<std::int64_t>& lengths);
+
+/// What is wrong with kv_heads, lengths, page and so on beside the extents, which are positive: one
 /// sentence with the value and what is allowed; empty when nothing is.
 std::string cache_error(const Problem& problem);
 
@@ -180,7 +204,10 @@ std::string cache_error(const Problem& problem);
 inline Capabilities needs_of(const Problem& problem) {
   using enum Capabilities;
   return (problem.causal && problem.seq_q > 1 ? causal : none) | (problem.lse ? lse : none) |
-         (problem.group() > 1 ? grouped : none) | (problem.lengths.empty() ? none : lengths) |
+         (problem.group() > 1 ? grouped : none) |
+         (problem.packed()          ? packed
+          : problem.lengths.empty() ? none
+                                    : lengths) |
          (problem.page > 0 ? paged : none) | (problem.e4m3 ? e4m3 : none) |
          (problem.strides.empty() ? none : strided) | (problem.windowed() ? windowed : none) |
          (problem.sinks ? sinks : none);

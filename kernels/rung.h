@@ -44,11 +44,15 @@ struct ModelParameters {
   const void* keys;                       ///< K once more, for loads of single elements
   unsigned* counter;                      ///< zeros before and after the launch
   const float* sinks;                     ///< [heads], or null (38 and up)
+  const int* cu_seqlens_q;                ///< [batch + 1]: first rows of the sequences of a packed
+                                          ///< batch, then the number of rows; or null (39)
+  const int* cu_seqlens_k;                ///< the same of K and V
   int64_t key_strides[3];                 ///< of batch, head and key in K, in elements
   int batch, heads;                       ///< heads of Q in a batch entry
   int group;                              ///< of them those that share a head of K and V
-  int section;                            ///< heads whose tiles are handed out together
-  int seq_q, seq_kv;
+  int section;        ///< heads whose tiles are handed out together; in 39 keys of such heads
+  int seq_q, seq_kv;  ///< of a packed batch no sequence has more
+  int total_q;        ///< rows of a head in a packed batch (39)
   int causal;        ///< 0 or 1, bottom-right aligned
   int left, right;   ///< keys before and behind a query's own that it sees (37 and up)
   float scale_log2;  ///< softmax scale times log2(e)
@@ -103,8 +107,9 @@ PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescrip
 /// The same with clusters of two thread blocks, for two neighbouring tiles each.
 PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
 
-/// As plan_tma_clusters, with FA_MODEL_ENTRY.
+/// As plan_tma_clusters, with FA_MODEL_ENTRY; the same also for packed batches.
 PlanResult plan_tma_views(const Problem&, const Instance&, const DeviceDescription&);
+PlanResult plan_tma_varlen(const Problem&, const Instance&, const DeviceDescription&);
 
 /// Planners of FA_DECODE_ENTRY: a warp for each query head; a thread block for each head of K and
 /// V, with a warp for each query head of the group.
@@ -166,8 +171,9 @@ struct StaticKernel {
       name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,         \
            const __grid_constant__ CUtensorMap V, const __grid_constant__ CUtensorMap O_rows,    \
            float* LSE, const void* keys, unsigned* counter, const float* sinks,                  \
-           int64_t batch_stride, int64_t head_stride, int64_t key_stride, int batch, int heads,  \
-           int group, int section, int seq_q, int seq_kv, int causal, int left, int right,       \
+           const int* cu_seqlens_q, const int* cu_seqlens_k, int64_t batch_stride,               \
+           int64_t head_stride, int64_t key_stride, int batch, int heads, int group,             \
+           int section, int seq_q, int seq_kv, int total_q, int causal, int left, int right,     \
            float scale_log2) {                                                                   \
     __VA_ARGS__::run(fa::ModelParameters{Q,                                                      \
                                          K,                                                      \
@@ -177,6 +183,8 @@ struct StaticKernel {
                                          keys,                                                   \
                                          counter,                                                \
                                          sinks,                                                  \
+                                         cu_seqlens_q,                                           \
+                                         cu_seqlens_k,                                           \
                                          {batch_stride, head_stride, key_stride},                \
                                          batch,                                                  \
                                          heads,                                                  \
@@ -184,6 +192,7 @@ struct StaticKernel {
                                          section,                                                \
                                          seq_q,                                                  \
                                          seq_kv,                                                 \
+                                         total_q,                                                \
                                          causal,                                                 \
                                          left,                                                   \
                                          right,                                                  \

@@ -48,7 +48,8 @@ enum class Capabilities : unsigned {
   e4m3 = 128,        ///< K and V are e4m3 with scales, never anything else
   strided = 256,     ///< rows of Q, K, V and O at any strides
   windowed = 512,    ///< bounds on how far a key lies before and behind its query
-  sinks = 1024       ///< a score of each query head that has no value
+  sinks = 1024,      ///< a score of each query head that has no value
+  packed = 2048      ///< sequences of different lengths one behind another
 };
 
 /// New queries that a batch entry may have, at most, where a rung computes them against a cache.
@@ -80,6 +81,7 @@ inline constexpr std::array kCapabilities{
     NamedCapability{Capabilities::strided, "strided"},
     NamedCapability{Capabilities::windowed, "windowed"},
     NamedCapability{Capabilities::sinks, "sinks"},
+    NamedCapability{Capabilities::packed, "packed"},
 };
 
 struct DeviceDescription;  // kernels/launch_plan.h

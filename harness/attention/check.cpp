@@ -75,7 +75,7 @@ CheckReport Verifier::check(const HostTensor& output) const {
   }
   CheckReport report;
   report.rows_checked = std::ssize(rows_);
-  report.rows_total = problem_.batch * problem_.heads * problem_.seq_q;
+  report.rows_total = problem_.q_rows();
   report.non_finite = count_non_finite(output);
   report.finite = report.non_finite == 0;
 
@@ -83,7 +83,7 @@ CheckReport Verifier::check(const HostTensor& output) const {
   std::int64_t worst = -1, lost = -1, wrong_elements = 0, wrong_rows = 0;
   double worst_exact = 0, lost_exact = 0;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    const std::int64_t first = (rows_[r].head * problem_.seq_q + rows_[r].row) * d;
+    const std::int64_t first = q_row(problem_, rows_[r].head, rows_[r].row) * d;
     const std::int64_t wrong_before = wrong_elements;
     for (std::int64_t c = 0; c < d; ++c) {
       const std::size_t element = r * static_cast<std::size_t>(d) + static_cast<std::size_t>(c);
@@ -144,7 +144,7 @@ LseReport Verifier::check_lse(const HostTensor& lse) const {
   std::int64_t worst = -1, wrong = 0;
   double worst_exact = 0;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    const std::int64_t index = rows_[r].head * problem_.seq_q + rows_[r].row;
+    const std::int64_t index = q_row(problem_, rows_[r].head, rows_[r].row);
     const double exact = lse_[r];
     const auto got = static_cast<double>(lse.at(index));
     if (got == exact) continue;  // also -infinity

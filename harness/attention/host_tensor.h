@@ -99,18 +99,18 @@ HostTensor make_tensor(Dtype dtype, const Shape& shape, float value);
 
 /// Shape of Q and O.
 inline Shape q_shape(const Problem& p) {
-  return {p.batch, p.heads, p.seq_q, p.head_dim};
+  return {p.stored_batch(), p.heads, p.stored_queries(), p.head_dim};
 }
 
 /// Shape of K and V as they are stored.
 inline Shape kv_shape(const Problem& p) {
   if (p.page > 0) return {p.pages(), p.kv_heads(), p.page, p.head_dim};
-  return {p.batch, p.kv_heads(), p.seq_kv, p.head_dim};
+  return {p.stored_batch(), p.kv_heads(), p.stored_keys(), p.head_dim};
 }
 
 /// Shape of the LSE, which is float32 for every dtype.
 inline Shape lse_shape(const Problem& p) {
-  return {p.batch, p.heads, p.seq_q, 1};
+  return {p.stored_batch(), p.heads, p.stored_queries(), 1};
 }
 
 /// Linear index of the first NaN or infinity, -1 when all elements are finite. Multi-threaded.

@@ -159,32 +159,41 @@ std::uint64_t spike_hash(std::uint64_t seed, std::int64_t head, std::int64_t row
   return hash_at(tensor_key(seed, 4) ^ static_cast<std::uint64_t>(head) * kGolden, row);
 }
 
-// Calls body(head, row, first element of the row) for every row of Q, on all threads.
-template <class Body>
-void for_each_query(const Problem& problem, const Body& body) {
-  parallel_for(problem.q_rows(), 256, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      body(i / problem.seq_q, i % problem.seq_q, i * problem.head_dim);
-    }
-  });
-}
-
-// Calls body(entry and head of K and V, key, its row of K and V) for every key, on all threads.
-// What lies behind a length costs nothing.
-template <class Body>
-void for_each_key(const Problem& problem, const Inputs& inputs, const Body& body) {
-  std::vector<std::int64_t> first{0};  // of each head, among the keys of all
-  for (std::int64_t head = 0; head < problem.batch * problem.kv_heads(); ++head) {
-    first.push_back(first.back() + problem.length(head / problem.kv_heads()));
-  }
+// Calls body(head, row) for every row of all heads, on all threads; count(head) is how many one has.
+template <class Count, class Body>
+void for_each_row(std::int64_t heads, const Count& count, const Body& body) {
+  std::vector<std::int64_t> first{0};  // of each head, among the rows of all
+  for (std::int64_t head = 0; head < heads; ++head) first.push_back(first.back() + count(head));
   parallel_for(first.back(), 256, [&](std::int64_t begin, std::int64_t end) {
     auto head = std::upper_bound(first.begin(), first.end(), begin) - first.begin() - 1;
     for (std::int64_t i = begin; i < end; ++i) {
       while (i >= first[static_cast<std::size_t>(head + 1)]) ++head;
-      const std::int64_t key = i - first[static_cast<std::size_t>(head)];
-      body(head, key, kv_row(problem, inputs, head * problem.group(), key));
+      body(head, i - first[static_cast<std::size_t>(head)]);
     }
   });
+}
+
+// Calls body(head, row, first element of the row) for every row of Q.
+template <class Body>
+void for_each_query(const Problem& problem, const Body& body) {
+  for_each_row(
+      problem.batch * problem.heads,
+      [&](std::int64_t head) { return problem.queries(head / problem.heads); },
+      [&](std::int64_t head, std::int64_t row) {
+        body(head, row, q_row(problem, head, row) * problem.head_dim);
+      });
+}
+
+// Calls body(entry and head of K and V, key, its row of K and V) for every key. What lies behind a
+// length costs nothing.
+template <class Body>
+void for_each_key(const Problem& problem, const Inputs& inputs, const Body& body) {
+  for_each_row(
+      problem.batch * problem.kv_heads(),
+      [&](std::int64_t head) { return problem.length(head / problem.kv_heads()); },
+      [&](std::int64_t head, std::int64_t key) {
+        body(head, key, kv_row(problem, inputs, head * problem.group(), key));
+      });
 }
 
 // Score that gives one key about ten times the weight of all others together. Those have scores of
@@ -368,10 +377,18 @@ std::int64_t spike_key(const Problem& problem, std::uint64_t seed, std::int64_t 
   return end - among + scale_fraction(fraction, among);
 }
 
+std::int64_t q_row(const Problem& problem, std::int64_t head, std::int64_t row) {
+  if (!problem.packed()) return head * problem.seq_q + row;
+  const std::int64_t entry = head / problem.heads;
+  return head % problem.heads * problem.stored_queries() + problem.first_query(entry) + row;
+}
+
 std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t head,
                     std::int64_t key) {
   const std::int64_t entry = head / problem.heads;
   const std::int64_t kv_head = head % problem.heads / problem.group();
+  if (problem.packed())
+    return kv_head * problem.stored_keys() + problem.first_key(entry) + key;
   if (problem.page == 0) return (entry * problem.kv_heads() + kv_head) * problem.seq_kv + key;
   const auto slot = static_cast<std::size_t>(entry * problem.table_width() + key / problem.page);
   const std::int64_t page = inputs.page_table[slot];
@@ -515,7 +532,7 @@ Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t 
   quantise_cache(problem, inputs, seed);
   inputs.sinks = make_sinks(problem, seed);
   // Of e4m3 the largest.
-  if (!problem.lengths.empty() || problem.page > 0)
+  if ((!problem.lengths.empty() && !problem.packed()) || problem.page > 0)
     fill_unused(problem, inputs, problem.e4m3 ? 30000 : 100, 30000);
   return inputs;
 }

@@ -70,7 +70,7 @@ std::string to_string(const InputKind& kind);
 
 /// A value of K or V is its element times the scale of its head and batch entry.
 struct Inputs {
-  HostTensor q;  ///< [B, H, seq_q, D]
+  HostTensor q;  ///< q_shape(): [B, H, seq_q, D]
   HostTensor k;  ///< kv_shape(): [B, kv_heads, seq_kv, D], or [pages, kv_heads, page, D]
   HostTensor v;  ///< likewise
   /// Where page i of batch entry b lies, at b * table_width() + i; -1 for a page it does not have.
@@ -91,6 +91,9 @@ struct Inputs {
 /// known, there is some room above, up to a factor of two, which the seed decides for each scale.
 /// Heads of zeros have the scale 1.
 void quantise_cache(const Problem& problem, Inputs& inputs, std::uint64_t seed);
+
+/// Row of Q and O, each head_dim long, and of the LSE, of a query. `head` counts over batch * heads.
+std::int64_t q_row(const Problem& problem, std::int64_t head, std::int64_t row);
 
 /// Row of K and V, each head_dim long, of a key. `head` counts over batch * heads of Q.
 std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t head,

@@ -52,9 +52,9 @@ Relation causal_prefix_invariance(const Problem& problem, const Inputs& inputs, 
   }
   const HostTensor before = forward(problem, inputs), after = forward(problem, changed);
   for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
-    for (std::int64_t row = 0; row < problem.seq_q; ++row) {
+    for (std::int64_t row = 0; row < problem.queries(h / problem.heads); ++row) {
       if (visible_keys(problem, row, h).end > cut) break;
-      const std::int64_t first = (h * problem.seq_q + row) * d;
+      const std::int64_t first = q_row(problem, h, row) * d;
       const std::int64_t index = first_difference(before, after, first, d);
       if (index < 0) continue;
       return {false, describe_index(before.shape, index) + " depends on keys from " +
@@ -131,6 +131,45 @@ Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forwa
   return {false, describe_index(before.shape, index) +
                      " depends on what lies behind a length or in an unused page: " +
                      change_at(before, after, index)};
+}
+
+Relation neighbours(const Problem& problem, const Inputs& inputs, const Forward& forward) {
+  if (!problem.packed()) {
+    throw std::invalid_argument("neighbours are sequences of a packed batch, got " +
+                                to_string(problem));
+  }
+  const std::int64_t d = problem.head_dim;
+  const HostTensor before = forward(problem, inputs);
+  for (const std::int64_t odd : {0, 1}) {
+    Inputs changed = inputs;
+    const auto spoil = [&](HostTensor& tensor, std::int64_t row) {
+      for (std::int64_t i = row * d; i < (row + 1) * d; ++i)
+        tensor.set(i, i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                 : std::numeric_limits<float>::infinity());
+    };
+    for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
+      const std::int64_t entry = h / problem.heads;
+      if (entry % 2 != odd) continue;
+      for (std::int64_t row = 0; row < problem.queries(entry); ++row)
+        spoil(changed.q, q_row(problem, h, row));
+      for (std::int64_t key = 0; key < problem.length(entry); ++key)
+        for (HostTensor* tensor : {&changed.k, &changed.v})
+          spoil(*tensor, kv_row(problem, inputs, h, key));
+    }
+    const HostTensor after = forward(problem, changed);
+    for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
+      const std::int64_t entry = h / problem.heads;
+      for (std::int64_t row = 0; entry % 2 != odd && row < problem.queries(entry); ++row) {
+        const std::int64_t index =
+            first_difference(before, after, q_row(problem, h, row) * d, d);
+        if (index < 0) continue;
+        return {false, describe_index(before.shape, index) +
+                           " depends on another sequence of the batch: " +
+                           change_at(before, after, index)};
+      }
+    }
+  }
+  return {true, ""};
 }
 
 Relation constant_shift(const Problem& problem, const Inputs& inputs, const Forward& forward) {

@@ -40,6 +40,10 @@ Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::ui
 /// not change a bit. Throws std::invalid_argument for any other problem.
 Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forward& forward);
 
+/// Packed batches: replaces Q, K and V of every other sequence by NaN and infinities, which must not
+/// change a bit of the others. Throws std::invalid_argument for any other problem.
+Relation neighbours(const Problem& problem, const Inputs& inputs, const Forward& forward);
+
 /// Adds one vector to all keys, which adds a constant to each row of scores and must not change the
 /// output. K is first rounded to multiples of 1/16 in [-8, 8], so that the sum is exact in FP16;
 /// both outputs must pass their check, whose exact rows are the same.

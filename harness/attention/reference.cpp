@@ -112,7 +112,7 @@ class RowGroup {
     std::vector<float> q(rows_.size() * idx(d_)), tile(idx(kKeys * d_)), k(idx(kKeys * d_));
     std::vector<double> k_exact(idx(kKeys * d_));
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
-      load(inputs_.q, (head_ * problem_.seq_q + rows_[idx(r)].row) * d_, d_, q.data() + r * d_);
+      load(inputs_.q, q_row(problem_, head_, rows_[idx(r)].row) * d_, d_, q.data() + r * d_);
     }
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);
@@ -269,14 +269,15 @@ class RowGroup {
 }  // namespace
 
 std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std::uint64_t seed) {
-  const std::int64_t heads = problem.batch * problem.heads, n = problem.seq_q;
+  const std::int64_t heads = problem.batch * problem.heads;
+  const auto rows_of = [&](std::int64_t head) { return problem.queries(head / problem.heads); };
   // Rows with few keys still cost their share of memory.
   const std::int64_t cost = std::max<std::int64_t>(problem.seq_kv, 64) * problem.head_dim;
   const std::int64_t affordable = std::max<std::int64_t>(64, budget / cost);
   std::vector<RowId> rows;
-  if (heads * n <= affordable) {
+  if (problem.q_rows() <= affordable) {
     for (std::int64_t h = 0; h < heads; ++h) {
-      for (std::int64_t i = 0; i < n; ++i) rows.push_back({h, i});
+      for (std::int64_t i = 0; i < rows_of(h); ++i) rows.push_back({h, i});
     }
     return rows;
   }
@@ -287,11 +288,12 @@ std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std:
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
   };
   if (heads <= affordable / 2) {
-    for (std::int64_t h = 0; h < heads; ++h) rows.push_back({h, below(n)});
+    for (std::int64_t h = 0; h < heads; ++h)
+      if (rows_of(h) > 0) rows.push_back({h, below(rows_of(h))});
   }
   const std::int64_t left = affordable - std::ssize(rows);
   constexpr std::int64_t kRowsPerHead = 32;
-  const std::int64_t sampled = std::clamp<std::int64_t>(left / std::min(n, kRowsPerHead),
+  const std::int64_t sampled = std::clamp<std::int64_t>(left / std::min(problem.seq_q, kRowsPerHead),
                                                         std::min<std::int64_t>(2, heads), heads);
   std::vector<std::int64_t> chosen{0, heads - 1};
   // The last head of the first batch and the first of the next: where a batch stride goes wrong.
@@ -303,6 +305,7 @@ std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std:
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   const std::int64_t per_head = std::max(kRowsPerHead, left / std::ssize(chosen));
   for (const std::int64_t h : chosen) {
+    const std::int64_t n = rows_of(h);
     if (n <= per_head) {
       for (std::int64_t i = 0; i < n; ++i) rows.push_back({h, i});
       continue;

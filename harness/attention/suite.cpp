@@ -180,6 +180,7 @@ class Collector {
     if (!can(Capabilities::ragged)) return;
     add_grouped(2, 6, {130, 321}, 2, {Distribution::needle, Distribution::spike});
     views();
+    packed();
     for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {Distribution::normal});
     add(2, 3, {17, 129}, {Distribution::needle});
     add(2, 3, {129, 17}, {Distribution::normal});
@@ -239,8 +240,51 @@ class Collector {
     }
   }
 
+  // Sequences one behind another: empty ones, single rows, ends at and beside the edges of tiles,
+  // more queries than keys and fewer.
+  void packed(Suite suite = Suite::quick) {
+    if (!can(Capabilities::packed)) return;
+    const auto pack = [&](std::vector<std::int64_t> queries, std::vector<std::int64_t> keys) {
+      Problem problem{.batch = std::ssize(queries),
+                      .heads = 4,
+                      .seq_q = *std::max_element(queries.begin(), queries.end()),
+                      .seq_kv = *std::max_element(keys.begin(), keys.end()),
+                      .own_kv_heads = 2,
+                      .query_lengths = std::move(queries),
+                      .lengths = std::move(keys)};
+      takes(problem);
+      return problem;
+    };
+    const Problem mixed =
+        pack({130, 0, 1, 257, 64, 5, 20}, {321, 40, 128, 257, 0, 129, 1});
+    add_case(mixed, {kNeedle, Distribution::spike});
+    // Few thread blocks, so that each has tiles of several sequences.
+    add_case(pack({1, 300, 128, 127, 0}, {300, 1, 128, 129, 7}), {kNeedle}, 2);
+    Problem strided = mixed;
+    strided.strides = row_major_strides(strided);
+    for (std::size_t i = 0; causal_ && i < 12; ++i)
+      if (i % 3 != 1) strided.strides[i] *= 3;
+    strided.window_left = 63;
+    strided.sinks = true;
+    add_case(strided, {kNormal});
+    // The scheduler looks at 32 sequences at a time, and first at the longest.
+    const std::vector<std::int64_t> many = random_lengths(70, 90, 1);
+    Problem short_ones = pack(many, many);
+    short_ones.heads = 1, short_ones.own_kv_heads = 0;
+    add_case(short_ones, {kNeedle}, 16);
+    if (suite == Suite::quick) return;
+    add_case(mixed, all());
+    const std::vector<std::int64_t> queries = random_lengths(40, 1500, 2);
+    add_case(pack(queries, queries), all());
+    add_case(pack(queries, random_lengths(40, 3000, 3)), {kNormal, kNeedle});
+    const std::vector<std::int64_t> hundreds = random_lengths(500, 300, 4);
+    add_case(pack(hundreds, hundreds), {kNeedle});
+    add_case(pack({200, 8192, 1000, 30, 4096}, {200, 8192, 1000, 30, 4096}), {kNormal, kNeedle});
+  }
+
   void full() {
     quick();
+    packed(Suite::full);
     for (const std::int64_t n : {256, 1024, 2048}) add(1, 1, square(n), {Distribution::normal});
     add(1, 1, square(8192), all());
     add(2, 3, square(1), {Distribution::normal});
@@ -314,7 +358,8 @@ class Collector {
     problem.e4m3 = can(Capabilities::e4m3);
     problem.lse = can(Capabilities::lse);
     problem.causal = causal_;
-    return (problem.lengths.empty() || can(Capabilities::lengths)) &&
+    return (problem.packed() ? can(Capabilities::packed)
+                             : problem.lengths.empty() || can(Capabilities::lengths)) &&
            (problem.group() == 1 || can(Capabilities::grouped)) &&
            (problem.strides.empty() || can(Capabilities::strided)) &&
            (problem.page == 0 || can(Capabilities::paged));

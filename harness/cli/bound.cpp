@@ -73,6 +73,8 @@ double bytes_of(Tensor tensor, const Problem& problem) {
     case Tensor::page_table:
     case Tensor::kv_scales:
     case Tensor::sinks:
+    case Tensor::cu_seqlens_q:
+    case Tensor::cu_seqlens_k:
       return 0;  // a few bytes a batch entry
   }
   return 0;

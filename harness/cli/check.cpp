@@ -392,6 +392,13 @@ class CheckRun {
       // On 4 SMs a thread block has several tiles, so that all its copies are looked at.
       add_relation(i, part, "unused memory", unused_memory, 4);
     }
+    if (has(subject.rung->capabilities, Capabilities::packed)) {
+      Problem batch = problem;
+      batch.query_lengths = {130, 64, 0, 1, 257, 5}, batch.lengths = {321, 127, 40, 1, 0, 129};
+      batch.batch = std::ssize(batch.lengths);
+      batch.seq_q = 257, batch.seq_kv = 321;
+      add_relation(i, batch, "poisoned neighbours", neighbours, 4);
+    }
     if (!has(subject.rung->capabilities, Capabilities::causal)) return;
     problem.causal = true;
     if (subject.rung->family == Family::decode) problem.seq_q = kFewQueries / problem.group();

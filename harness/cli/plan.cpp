@@ -19,7 +19,8 @@ namespace fa::cli {
 namespace {
 
 constexpr auto kNames = std::to_array<const char*>(
-    {"q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks"});
+    {"q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks",
+     "cu_seqlens_q", "cu_seqlens_k"});
 static_assert(kNames.size() == kTensors);
 constexpr std::int64_t kMostSms = 1024;
 
@@ -46,7 +47,8 @@ Json json_of(const Argument& argument) {
                     {"extents", value.extents},
                     {"strides", value.strides},
                     {"box", value.box},
-                    {"swizzle", static_cast<int>(value.swizzle)}}}};
+                    {"swizzle", static_cast<int>(value.swizzle)},
+                    {"offset", value.offset}}}};
         } else if constexpr (std::is_same_v<Value, std::int32_t>) {
           return {{"i32", value}};
         } else if constexpr (std::is_same_v<Value, std::int64_t>) {

@@ -47,10 +47,11 @@ void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Integer& va
     return fmt::format("{} (default {})", help, otherwise);
   };
   if (name == "seq_q" && !use_.seqs.empty()) {
-    add_integers(app, "--seqs", seqs_, 1, field.most,
-                 with_default("Sequence lengths", fmt::format("{}", fmt::join(seqs_, ","))));
+    seq_ = add_integers(app, "--seqs", seqs_, 1, field.most,
+                        with_default("Sequence lengths", fmt::format("{}", fmt::join(seqs_, ","))));
   } else if (name == "seq_q") {
-    decided_by_files_.push_back(add(seqs_.front(), with_default(field.help, seqs_.front())));
+    seq_ = add(seqs_.front(), with_default(field.help, seqs_.front()));
+    decided_by_files_.push_back(seq_);
   } else if (name == "seq_kv") {
     if (use_.seq_kv && use_.seqs.empty()) decided_by_files_.push_back(add(seq_kv_, field.help));
   } else if (name == "head_dim") {
@@ -62,6 +63,7 @@ void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Integer& va
     decided_by_files_.push_back(dim_);
   } else if (!field.if_set) {
     decided_by_files_.push_back(add(value, with_default(field.help, value)));
+    if (name == "batch") batch_ = decided_by_files_.back();
   } else if (use_.cache) {
     if (name == "own_kv_heads" && !use_.seqs.empty()) {
       add_integer(app, "--queries", queries_, 1, kMostKeys,
@@ -82,27 +84,32 @@ void ProblemOptions::declare(CLI::App& app, const FieldFacts& field, Dtype& valu
 }
 
 void ProblemOptions::declare(CLI::App& app, const FieldFacts& field,
-                             std::vector<std::int64_t>& /*numbers*/) {
+                             std::vector<std::int64_t>& numbers) {
   if (!use_.cache) return;
   if (std::string_view(field.name) == "strides") {
     add_choice(app, field.option, rows_first_, {{"bhnd", false}, {"bnhd", true}}, field.help);
     return;
   }
-  decided_by_files_.push_back(
-      app.add_option_function<std::string>(
-             field.option, [this](const std::string& text) { take_lengths(text); }, field.help)
-          ->type_name("N,N,...|random"));
+  bool& random = &numbers == &shape_.lengths ? random_lengths_ : random_query_lengths_;
+  decided_by_files_.push_back(app.add_option_function<std::string>(
+                                     field.option,
+                                     [this, field, &numbers, &random](const std::string& text) {
+                                       take_lengths(field, text, numbers, random);
+                                     },
+                                     field.help)
+                                  ->type_name("N,N,...|random"));
 }
 
-void ProblemOptions::take_lengths(const std::string& text) {
-  random_lengths_ = text == "random";
-  shape_.lengths.clear();
-  if (random_lengths_) return;
+void ProblemOptions::take_lengths(const FieldFacts& field, const std::string& text,
+                                  std::vector<std::int64_t>& lengths, bool& random) {
+  random = text == "random";
+  lengths.clear();
+  if (random) return;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string entry = text.substr(begin, end - begin);
     try {
-      shape_.lengths.push_back(parse_integer("--lengths", entry, 0, kMostKeys));
+      lengths.push_back(parse_integer(field.option, entry, 0, kMostKeys));
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{}, nor is all of it random", error.what()));
     }
@@ -137,12 +144,31 @@ std::vector<Problem> ProblemOptions::problems() const {
       if (random_lengths_) {
         problem.lengths = random_lengths(problem.batch, problem.seq_kv, /*seed=*/1);
       }
+      pack(problem);
       if (rows_first_) problem.strides = row_major_strides(problem);
       if (const std::string error = cache_error(problem); !error.empty()) throw UsageError(error);
       all.push_back(problem);
     }
+    // The lengths say how long the sequences are.
+    if (shape_.packed() && seq_->count() == 0) break;
   }
   return all;
+}
+
+// The batch and the longest sequence follow from the lengths where they are not given.
+void ProblemOptions::pack(Problem& problem) const {
+  if (random_query_lengths_)
+    problem.query_lengths = random_lengths(problem.batch, problem.seq_q, /*seed=*/1);
+  if (!problem.packed()) return;
+  if (problem.lengths.empty()) problem.lengths = problem.query_lengths;
+  if (random_query_lengths_) return;
+  if (batch_->count() == 0) problem.batch = std::ssize(problem.query_lengths);
+  const auto greatest = [](const std::vector<std::int64_t>& lengths) {
+    return std::max<std::int64_t>(1, *std::max_element(lengths.begin(), lengths.end()));
+  };
+  if (seq_->count() > 0) return;
+  problem.seq_q = greatest(problem.query_lengths);
+  if (seq_kv_ == 0) problem.seq_kv = greatest(problem.lengths);
 }
 
 std::string with_example(const std::string& refused, const Rung& rung, const Problem& problem) {

@@ -56,17 +56,20 @@ class ProblemOptions {
   void declare(CLI::App& app, const FieldFacts& field, std::vector<std::int64_t>& numbers);
   void declare(CLI::App& app, const FieldFacts& field, Dtype& value);
   void declare_inputs(CLI::App& app);
-  void take_lengths(const std::string& text);
+  void take_lengths(const FieldFacts& field, const std::string& text,
+                    std::vector<std::int64_t>& lengths, bool& random);
+  void pack(Problem& problem) const;
 
   ProblemUse use_;
   Problem shape_;
   std::vector<std::int64_t> seqs_, dims_;
   std::int64_t seq_kv_ = 0;
   std::int64_t queries_ = 0;  ///< new queries against seqs; 0: as many as keys
-  bool random_lengths_ = false;
+  bool random_lengths_ = false, random_query_lengths_ = false;
   bool rows_first_ = false;  ///< --layout bnhd
   InputKind inputs_;
   std::uint64_t seed_ = 1;
+  const CLI::Option *batch_ = nullptr, *seq_ = nullptr;
   CLI::Option* dim_ = nullptr;
   std::vector<const CLI::Option*> decided_by_files_;
 };

@@ -24,8 +24,9 @@ constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
-constexpr std::array<const char*, kTensors> kNames{"Q",       "K",          "V",      "O",    "LSE",
-                                                   "lengths", "page table", "scales", "sinks"};
+constexpr std::array<const char*, kTensors> kNames{
+    "Q",          "K",      "V",     "O",            "LSE",         "lengths",
+    "page table", "scales", "sinks", "cu_seqlens_q", "cu_seqlens_k"};
 
 GpuProperties read_properties() {
   GpuProperties properties;
@@ -97,6 +98,8 @@ static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
   if (problem.lse) sizes[Tensor::lse] = sizeof(float) * problem.rows();
   const double entry = sizeof(std::int32_t) * static_cast<double>(problem.batch);
   if (!problem.lengths.empty()) sizes[Tensor::lengths] = entry;
+  if (problem.packed())
+    sizes[Tensor::cu_seqlens_q] = sizes[Tensor::cu_seqlens_k] = entry + sizeof(std::int32_t);
   if (problem.page > 0) {
     sizes[Tensor::page_table] = entry * static_cast<double>(problem.table_width());
   }
@@ -260,6 +263,8 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
   put(Tensor::sinks, inputs.sinks.data());
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   put(Tensor::lengths, lengths.data());
+  put(Tensor::cu_seqlens_q, cu_seqlens(problem.query_lengths).data());
+  put(Tensor::cu_seqlens_k, cu_seqlens(problem.lengths).data());
   put(Tensor::page_table, inputs.page_table.data());
   put(Tensor::kv_scales, inputs.kv_scales.data());
   buffers_ = std::move(buffers);

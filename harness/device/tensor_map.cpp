@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cstdint>
 #include <span>
 
 #include "harness/device/cuda_check.h"
@@ -61,12 +62,16 @@ void encode_tensor_map(const TensorMap& map, Dtype dtype, void* address, std::by
     box[i] = static_cast<cuuint32_t>(map.box[i]);
     if (i > 0) strides[i - 1] = static_cast<cuuint64_t>(map.strides[i]) * size_of(dtype);
   }
+  // By integers: the place may lie outside of the tensor.
+  const auto place =
+      reinterpret_cast<std::uintptr_t>(address) +
+      static_cast<std::uintptr_t>(map.offset * static_cast<std::int64_t>(size_of(dtype)));
   const CUresult result =
       encoder()(reinterpret_cast<CUtensorMap*>(bytes),
                 dtype == Dtype::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                 : dtype == Dtype::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                        : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-                static_cast<cuuint32_t>(rank), address, extents.data(), strides.data(), box.data(),
+                static_cast<cuuint32_t>(rank), reinterpret_cast<void*>(place), extents.data(), strides.data(), box.data(),
                 steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, to_driver(map.swizzle),
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return;

@@ -20,8 +20,9 @@
 namespace fa {
 namespace {
 
-constexpr std::array<const char*, kTensors> kNames{"Q",       "K",          "V",      "O",    "LSE",
-                                                   "lengths", "page table", "scales", "sinks"};
+constexpr std::array<const char*, kTensors> kNames{
+    "Q",          "K",      "V",     "O",            "LSE",         "lengths",
+    "page table", "scales", "sinks", "cu_seqlens_q", "cu_seqlens_k"};
 
 ptxvm::Dim3 to_machine(const Dim3& extents) {
   return {static_cast<std::uint32_t>(extents.x), static_cast<std::uint32_t>(extents.y),
@@ -138,6 +139,8 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
     place(tensor) = memory->upload(kNames.at(static_cast<std::size_t>(tensor)), bytes);
   };
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
+  const std::vector<std::int32_t> first_q = cu_seqlens(problem.query_lengths),
+                                  first_k = cu_seqlens(problem.lengths);
   try {
     const auto upload_rows = [&](Tensor tensor, const HostTensor& host) {
       if (problem.strides.empty()) return upload(tensor, host.bytes);
@@ -148,6 +151,10 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
     upload_rows(Tensor::v, inputs.v);
     upload(Tensor::sinks, std::as_bytes(std::span(inputs.sinks)));
     upload(Tensor::lengths, std::as_bytes(std::span(lengths)));
+    if (problem.packed()) {
+      upload(Tensor::cu_seqlens_q, std::as_bytes(std::span(first_q)));
+      upload(Tensor::cu_seqlens_k, std::as_bytes(std::span(first_k)));
+    }
     upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
     upload(Tensor::kv_scales, std::as_bytes(std::span(inputs.kv_scales)));
     const auto o = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
@@ -225,8 +232,10 @@ ptxvm::Argument VmDevice::marshal(const Argument& argument) const {
           return ptxvm::Argument::pointer(
               scratch_.at(static_cast<std::size_t>(value.index)).address);
         } else if constexpr (std::is_same_v<Value, TensorMap>) {
+          const auto bytes = value.offset * static_cast<std::int64_t>(size_of(problem_.dtype));
           return ptxvm::Argument::tensor_map(
-              to_machine(value, address(value.tensor), problem_.dtype));
+              to_machine(value, address(value.tensor) + static_cast<ptxvm::Address>(bytes),
+                         problem_.dtype));
         } else {
           return ptxvm::Argument::scalar(value);
         }

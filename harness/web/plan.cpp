@@ -10,7 +10,8 @@ namespace {
 
 Tensor tensor_of(const std::string& name) {
   constexpr std::array<const char*, kTensors> kNames{
-      "q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks"};
+      "q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks",
+      "cu_seqlens_q", "cu_seqlens_k"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Tensor>(i);
   }
@@ -29,6 +30,7 @@ TensorMap map_of(const Json& json) {
   map.strides = json.at("strides");
   map.box = json.at("box");
   map.swizzle = static_cast<Swizzle>(json.at("swizzle").get<int>());
+  map.offset = json.value("offset", std::int64_t{0});
   return map;
 }
 
