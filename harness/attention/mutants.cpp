@@ -55,6 +55,11 @@ struct Mutant::Fault {
   bool next_scale = false;        // of K, that of the next head
   bool swap_scales = false;       // K has that of V, V that of K
   std::int64_t length_shift = 0;  // keys too many
+
+  // A packed batch.
+  std::int64_t query_shift = 0, key_shift = 0;  // rows that sequences begin late
+  bool longest_alignment = false;  // the mask of each is that of the longest
+  bool empty_skipped = false;      // rows of a sequence without keys are not written
   std::int64_t parts = 1;         // of a row's keys, merged at the end
   bool part_dropped = false;      // the middle one
   enum class Merge { lse, equal, max } merge = Merge::lse;
@@ -100,25 +105,29 @@ class Heads {
     if (fault.swap_scales) std::swap(k_scale, v_scale);
     std::optional<float> sink;
     if (p_.sinks) sink = inputs_.sinks[idx((q_head + (fault.next_sink ? 1 : 0)) % p_.heads)];
-    return {q(q_head), k(k_head, k_scale), v(v_head, v_scale, fault.next_page_v), sink};
+    const std::int64_t shift = fault.next_page_v ? p_.page : fault.key_shift;
+    return {q(q_head, fault.query_shift), k(k_head, k_scale, fault.key_shift),
+            v(v_head, v_scale, shift), sink};
   }
 
  private:
-  // By head, factor and whether from the next page.
-  using Made = std::map<std::tuple<std::int64_t, float, bool>, std::vector<float>>;
+  // By head, factor and by how many rows they come from behind.
+  using Made = std::map<std::tuple<std::int64_t, float, std::int64_t>, std::vector<float>>;
 
-  const std::vector<float>& q(std::int64_t head) {
-    const auto [found, is_new] = q_.try_emplace({head, 1.0f, false});
+  const std::vector<float>& q(std::int64_t head, std::int64_t shift) {
+    const auto [found, is_new] = q_.try_emplace({head, 1.0f, shift});
     std::vector<float>& out = found->second;
     if (!is_new) return out;
-    const std::int64_t size = p_.seq_q * p_.head_dim;
+    const std::int64_t size = p_.queries(head / p_.heads) * p_.head_dim;
+    const std::int64_t first = (q_row(p_, head, 0) + shift) * p_.head_dim;
     out.resize(idx(size));
-    for (std::int64_t i = 0; i < size; ++i) out[idx(i)] = inputs_.q.at(head * size + i);
+    for (std::int64_t i = 0; i < size; ++i)
+      out[idx(i)] = inputs_.q.at(std::clamp<std::int64_t>(first + i, 0, inputs_.q.size() - 1));
     return out;
   }
 
-  const std::vector<float>& k(std::int64_t head, float scale) {
-    return keys(k_, {head, scale, false},
+  const std::vector<float>& k(std::int64_t head, float scale, std::int64_t shift) {
+    return keys(k_, {head, scale, shift},
                 [&](std::vector<float>& out, std::int64_t row, std::int64_t j) {
                   for (std::int64_t c = 0; c < p_.head_dim; ++c) {
                     out[idx(c * p_.seq_kv + j)] = scale * inputs_.k.at(row * p_.head_dim + c);
@@ -126,8 +135,8 @@ class Heads {
                 });
   }
 
-  const std::vector<float>& v(std::int64_t head, float scale, bool next_page) {
-    return keys(v_, {head, scale, next_page},
+  const std::vector<float>& v(std::int64_t head, float scale, std::int64_t shift) {
+    return keys(v_, {head, scale, shift},
                 [&](std::vector<float>& out, std::int64_t row, std::int64_t j) {
                   for (std::int64_t c = 0; c < p_.head_dim; ++c) {
                     out[idx(j * p_.head_dim + c)] = scale * inputs_.v.at(row * p_.head_dim + c);
@@ -138,16 +147,17 @@ class Heads {
   /// `put` copies a stored row to key j.
   template <typename Put>
   const std::vector<float>& keys(Made& made, const Made::key_type& key, Put put) {
-    const auto& [head, scale, next_page] = key;
+    const auto& [head, scale, shift] = key;
     const auto [found, is_new] = made.try_emplace(key);
     std::vector<float>& out = found->second;
     if (!is_new) return out;
     out.resize(idx(p_.seq_kv * p_.head_dim));
     const std::int64_t length = std::max<std::int64_t>(1, p_.length(head / p_.heads));
+    const std::int64_t rows = inputs_.k.size() / p_.head_dim;
     parallel_for(p_.seq_kv, 64, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t j = begin; j < end; ++j) {
-        const std::int64_t source = next_page ? (j + p_.page) % length : j;
-        put(out, std::max<std::int64_t>(0, kv_row(p_, inputs_, head, source)), j);
+        const std::int64_t source = p_.packed() || shift == 0 ? j + shift : (j + shift) % length;
+        put(out, std::clamp<std::int64_t>(kv_row(p_, inputs_, head, source), 0, rows - 1), j);
       }
     });
     return out;
@@ -166,6 +176,8 @@ float truncate_to_float(double value) {
 
 Problem::Keys keys_seen(const Problem& p, const Fault& fault, std::int64_t head, std::int64_t row) {
   auto [first, seen] = visible_keys(p, row, head);
+  if (p.causal && fault.longest_alignment)
+    seen = std::clamp<std::int64_t>(row + 1 + p.seq_kv - p.seq_q, 0, p.length(head / p.heads));
   if (p.windowed()) {
     if (fault.no_window) first = 0;
     first = std::clamp<std::int64_t>(first + fault.window_shift, 0, seen);
@@ -348,7 +360,7 @@ HostTensor faulty_output(const Problem& p, Heads& heads, std::int64_t tile, cons
   std::vector<RowId> all;
   if (only == nullptr) {
     for (std::int64_t h = 0; h < p.batch * p.heads; ++h) {
-      for (std::int64_t i = 0; i < p.seq_q; ++i) all.push_back({h, i});
+      for (std::int64_t i = 0; i < p.queries(h / p.heads); ++i) all.push_back({h, i});
     }
     only = &all;
   }
@@ -362,15 +374,18 @@ HostTensor faulty_output(const Problem& p, Heads& heads, std::int64_t tile, cons
     const std::int64_t kv = (fault.stale_batch ? 0 : entry * p.heads) + shared;
     const std::int64_t next = entry * p.heads + (own + p.group()) % p.heads;
     const HeadData head = heads.of(h, kv, fault.next_head_v ? next : kv, fault);
+    const std::int64_t rows = p.queries(entry);
     parallel_for(end - begin, 4, [&](std::int64_t first, std::int64_t last) {
       std::vector<float> row(idx(p.head_dim));
       for (std::int64_t r = first; r < last; ++r) {
         const std::int64_t i = begin[r].row;
-        if (fault.zero_tail && i >= p.seq_q - 16) continue;
-        const RowId source{h, (i + fault.rotate_rows) % p.seq_q};
+        if (fault.zero_tail && i >= rows - 16) continue;
+        const RowId source{h, (i + fault.rotate_rows) % rows};
         flash_row(p, head, source, tile, fault, row.data());
+        if (fault.empty_skipped && p.length(entry) == 0)
+          std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN());
         for (std::int64_t c = 0; c < p.head_dim; ++c) {
-          output.set((h * p.seq_q + i) * p.head_dim + c, row[idx(c)]);
+          output.set(q_row(p, h, i) * p.head_dim + c, row[idx(c)]);
         }
       }
     });
@@ -468,7 +483,14 @@ const char* no_scales(const Problem& p, Distribution distribution) {
   return p.e4m3 ? one_head(p, distribution) : "K and V have no scales";
 }
 const char* one_length(const Problem& p, Distribution) {
+  if (p.packed() && p.causal) return "only the last row of a sequence sees its last key";
   return p.lengths.empty() ? "every batch entry has all keys" : nullptr;
+}
+const char* not_packed(const Problem& p, Distribution) {
+  return p.packed() ? nullptr : "the batch is not packed";
+}
+const char* not_packed_causal(const Problem& p, Distribution distribution) {
+  return p.causal ? not_packed(p, distribution) : "there is no mask";
 }
 const char* no_window(const Problem& p, Distribution) {
   return p.windowed() ? nullptr : "there is no window";
@@ -531,6 +553,12 @@ const Fault kNextScale{.next_scale = true};
 const Fault kSwapScales{.swap_scales = true};
 const Fault kLengthLate{.length_shift = 1};
 const Fault kLengthEarly{.length_shift = -1};
+const Fault kQueriesLate{.query_shift = 1};
+const Fault kQueriesEarly{.query_shift = -1};
+const Fault kKeysLate{.key_shift = 1};
+const Fault kKeysEarly{.key_shift = -1};
+const Fault kLongestAlignment{.longest_alignment = true};
+const Fault kEmptySkipped{.empty_skipped = true};
 const Fault kNoWindow{.no_window = true};
 const Fault kWindowLate{.window_shift = -1};
 const Fault kWindowEarly{.window_shift = 1};
@@ -582,6 +610,14 @@ const Mutant kMutants[] = {
     {"scales_swapped", "e4m3: K has the scale of V, V that of K", no_scales, &kSwapScales},
     {"length_late", "lengths: a key too many", one_length, &kLengthLate},
     {"length_early", "lengths: a key too few", one_length, &kLengthEarly},
+    {"queries_late", "packed: Q of a sequence begins a row late", not_packed, &kQueriesLate},
+    {"queries_early", "packed: Q of a sequence begins a row early", not_packed, &kQueriesEarly},
+    {"keys_late", "packed: K and V of a sequence begin a row late", not_packed, &kKeysLate},
+    {"keys_early", "packed: K and V of a sequence begin a row early", not_packed, &kKeysEarly},
+    {"longest_alignment", "packed: the mask is aligned as that of the longest sequence",
+     not_packed_causal, &kLongestAlignment},
+    {"empty_skipped", "packed: rows of a sequence without keys are not written", not_packed,
+     &kEmptySkipped},
     {"no_window", "window: what lies before it is seen", no_window, &kNoWindow},
     {"window_late", "window: a key too many before the query", no_window, &kWindowLate},
     {"window_early", "window: a key too few before the query", no_window, &kWindowEarly},
@@ -668,6 +704,22 @@ std::vector<Problem> mutant_problems() {
        .window_left = 60,
        .window_right = 20},
       {.batch = 2, .heads = 3, .seq_q = 65, .seq_kv = 200, .head_dim = 64, .sinks = true},
+      {.batch = 4,
+       .heads = 2,
+       .seq_q = 150,
+       .seq_kv = 200,
+       .head_dim = 64,
+       .causal = true,
+       .query_lengths = {150, 40, 7, 33},
+       .lengths = {150, 200, 0, 90}},
+      {.batch = 3,
+       .heads = 4,
+       .seq_q = 70,
+       .seq_kv = 131,
+       .head_dim = 64,
+       .own_kv_heads = 2,
+       .query_lengths = {60, 9, 70},
+       .lengths = {100, 0, 131}},
   };
 }
 

@@ -272,14 +272,18 @@ class Collector {
     Problem short_ones = pack(many, many);
     short_ones.heads = 1, short_ones.own_kv_heads = 0;
     add_case(short_ones, {kNeedle}, 16);
+    Problem equal{.batch = 40, .heads = 1, .seq_q = 50, .seq_kv = 50};
+    takes(equal);
+    add_case(equal, {kNeedle}, 16);
     if (suite == Suite::quick) return;
     add_case(mixed, all());
-    const std::vector<std::int64_t> queries = random_lengths(40, 1500, 2);
-    add_case(pack(queries, queries), all());
-    add_case(pack(queries, random_lengths(40, 3000, 3)), {kNormal, kNeedle});
-    const std::vector<std::int64_t> hundreds = random_lengths(500, 300, 4);
-    add_case(pack(hundreds, hundreds), {kNeedle});
-    add_case(pack({200, 8192, 1000, 30, 4096}, {200, 8192, 1000, 30, 4096}), {kNormal, kNeedle});
+    const std::vector<std::int64_t> queries = random_lengths(40, 700, 2);
+    add_case(pack(queries, queries), {kNormal, Distribution::spike});
+    add_case(pack(queries, random_lengths(40, 1500, 3)), {kNeedle});
+    Problem hundreds = pack(random_lengths(300, 300, 4), random_lengths(300, 300, 4));
+    hundreds.heads = 1, hundreds.own_kv_heads = 0;
+    add_case(hundreds, {kNeedle});
+    add_case(pack({200, 4096, 1000, 30, 2048}, {200, 4096, 1000, 30, 2048}), {kNeedle});
   }
 
   void full() {

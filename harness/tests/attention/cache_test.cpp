@@ -150,6 +150,33 @@ TEST_CASE("a kernel that reads unused memory is found out") {
   CHECK_THROWS_AS(unused_memory(Problem{}, inputs, honest), std::invalid_argument);
 }
 
+TEST_CASE("a sequence must not depend on its neighbours in a packed batch") {
+  const Problem p{.batch = 4,
+                  .heads = 2,
+                  .seq_q = 30,
+                  .seq_kv = 40,
+                  .head_dim = 32,
+                  .query_lengths = {30, 5, 0, 9},
+                  .lengths = {40, 3, 0, 9}};
+  const Inputs inputs = make_inputs(p, Distribution::normal, 1);
+  const Forward honest = [](const Problem& given, const Inputs& all) {
+    return honest_output(given, all);
+  };
+  CHECK(neighbours(p, inputs, honest).ok);
+  // As a tile that reaches into the next sequence, with weights of 0 there.
+  const Forward beyond = [](const Problem& given, const Inputs& all) {
+    HostTensor o = honest_output(given, all);
+    const std::int64_t last = (given.length(0) - 1) * given.head_dim;
+    o.set(0, o.at(0) + 0 * all.v.at(last + given.head_dim));
+    return o;
+  };
+  CHECK(beyond(p, inputs).bytes == honest(p, inputs).bytes);
+  const Relation found = neighbours(p, inputs, beyond);
+  CHECK(!found.ok);
+  CHECK(found.reason.find("another sequence") != std::string::npos);
+  CHECK_THROWS_AS(neighbours(Problem{}, inputs, honest), std::invalid_argument);
+}
+
 TEST_CASE("an e4m3 cache is the cache rounded, with a scale for each head of K and V") {
   Problem problem{.batch = 2,
                   .heads = 4,

@@ -22,6 +22,8 @@ LAST_MAX = r"(max\.f32\s+(%f\d+), %f\d+, %f\d+;)(?=(?:\s+\.loc.*\n)+\s+mov\.b32)
 EDITS = [
     ("31_ragged", ARRIVE, "", (0, 1, 2)),
     ("35_dealt", r"cp\.async\.bulk\.wait_group\.read 0;", "", (0,)),
+    # The tiles of the 16 sequences before the lane's 16.
+    ("39_varlen", r"shfl\.sync\.up\.b32\s+(%r\d+).*;", r"mov.b32 \1, 0;", (4, 9)),
     # Sums of the tiles of the lanes below, at distances of 1 to 16: with lengths, then without.
     ("46_even", r"shfl\.sync\.up\.b32 .*;", "", (4,)),
     ("46_even", LANE_BELOW, r"setp.le.u32\1", (3, 7)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters of 20 to 38 say about the kernels, as counts.
+// What the chapters of 20 to 39 say about the kernels, as counts.
 #include <algorithm>
 #include <iterator>
 
@@ -41,6 +41,7 @@ constexpr Claim kClaims[] = {
     {.id = "36", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "37", .q_in_registers = true, .guarded = true, .store_bytes = 0},
     {.id = "38", .q_in_registers = true, .guarded = true, .store_bytes = 0, .row_exps = 2},
+    {.id = "39", .q_in_registers = true, .guarded = true, .store_bytes = 0, .row_exps = 2},
 };
 
 /// The work of a rung without a mask: how often what happens.
@@ -279,8 +280,8 @@ static void expect_bits_of_32_and_one_request_for_two(std::string_view id) {
   }
 }
 
-TEST_CASE("34 to 38 have the bits of 32, whoever loads and stores, and ask once for two tiles") {
-  for (const char* id : {"34", "35", "36", "37", "38"})
+TEST_CASE("34 to 39 have the bits of 32, whoever loads and stores, and ask once for two tiles") {
+  for (const char* id : {"34", "35", "36", "37", "38", "39"})
     expect_bits_of_32_and_one_request_for_two(id);
 }
 
@@ -328,47 +329,84 @@ struct Blocks {
   Count multiplied = 0;  // by 64 rows
   Count masked = 0;      // of these
   Count loaded = 0;      // for the rows of a cluster
+  Count rows = 0;        // of the clusters
 };
 
-Blocks blocks_of(const Problem& p, const Tile& tile) {
-  const std::int64_t Bc = tile.Bc, cluster = 2 * tile.Br;
-  const auto row_of = [&](std::int64_t row) { return std::min(row, p.seq_q - 1); };
+/// Of a head of a batch entry.
+void add_blocks(const Problem& p, std::int64_t entry, const Tile& tile, Blocks& sum) {
+  const std::int64_t Bc = tile.Bc, cluster = 2 * tile.Br, rows = p.queries(entry);
+  const auto seen = [&](std::int64_t row) { return p.visible(std::min(row, rows - 1), entry); };
   // The blocks from the first key of the first row to the last key of the last; one if none is
   // seen.
   const auto blocks = [&](std::int64_t first, std::int64_t last) {
-    const std::int64_t begin = p.visible(row_of(first), 0).begin / Bc;
-    return std::pair(begin, std::max(begin + 1, (p.visible(row_of(last), 0).end + Bc - 1) / Bc));
+    const std::int64_t begin = seen(first).begin / Bc;
+    return std::pair(begin, std::max(begin + 1, (seen(last).end + Bc - 1) / Bc));
   };
-  Blocks sum;
-  for (std::int64_t first = 0; first < p.seq_q; first += cluster) {
+  for (std::int64_t first = 0; first < rows; first += cluster) {
+    sum.rows += static_cast<Count>(cluster);
     const auto [loaded, loaded_end] = blocks(first, first + cluster - 1);
     sum.loaded += static_cast<Count>(loaded_end - loaded);
     for (std::int64_t row = first; row < first + cluster; row += 64) {
       const auto [begin, end] = blocks(row, row + 63);
       sum.multiplied += static_cast<Count>(end - begin);
       // With a bound on the left, up to the block in which the last row sees its first key.
-      const bool bounded = p.window_left >= 0 && p.window_left < p.seq_kv;
-      const std::int64_t full = p.visible(row_of(row + 63), 0).begin / Bc + bounded;
+      const bool bounded = p.window_left >= 0 && p.window_left < p.length(entry);
+      const std::int64_t full = seen(row + 63).begin / Bc + bounded;
       for (std::int64_t j = begin; j < end; ++j)
-        sum.masked += j < full || (j + 1) * Bc > p.visible(row_of(row), 0).end;
+        sum.masked += j < full || (j + 1) * Bc > seen(row).end;
     }
   }
-  const auto heads = static_cast<Count>(p.batch * p.heads);
-  return {sum.multiplied * heads, sum.masked * heads, sum.loaded * heads};
+}
+
+Blocks blocks_of(const Problem& p, const Tile& tile) {
+  Blocks sum;
+  for (std::int64_t entry = 0; entry < p.batch; ++entry) add_blocks(p, entry, tile, sum);
+  const auto heads = static_cast<Count>(p.heads);
+  return {sum.multiplied * heads, sum.masked * heads, sum.loaded * heads, sum.rows * heads};
+}
+
+/// Of a rung that adds `row_exps` exponentials for each row.
+void check_blocks(std::string_view id, const Problem& p, Count row_exps) {
+  INFO(id << " " << to_string(p));
+  const Work w(id, p.head_dim);
+  const Blocks blocks = blocks_of(p, find_rung(id)->find_instance(p.head_dim, p.dtype)->tile);
+  const ptxvm::Counts counts = count(id, p);
+  CHECK(executed(id, p, "wgmma.mma_async") == blocks.multiplied * 4 * (w.D + w.Bc) / 16);
+  CHECK(counts.of(CountClass::kExp) ==
+        blocks.multiplied * 64 * w.Bc / 32 + row_exps * blocks.rows / 8);
+  // One select for each score of a masked block, and nowhere else: no row is repaired.
+  CHECK(executed(id, p, "selp.f32") == blocks.masked * 64 * w.Bc / 32);
+  CHECK(counts.bulk_load.bytes == (blocks.rows + 2 * 2 * blocks.loaded * w.Bc) * w.D * 2);
 }
 
 void check_window(const Problem& p) {
-  INFO(to_string(p));
-  const Work w("37", p.head_dim);
-  const Blocks blocks = blocks_of(p, find_rung("37")->find_instance(p.head_dim, p.dtype)->tile);
-  const ptxvm::Counts counts = count("37", p);
-  CHECK(executed("37", p, "wgmma.mma_async") == blocks.multiplied * 4 * (w.D + w.Bc) / 16);
-  CHECK(counts.of(CountClass::kExp) == blocks.multiplied * 64 * w.Bc / 32);
-  // One select for each score of a masked block, and nowhere else: no row is repaired.
-  CHECK(executed("37", p, "selp.f32") == blocks.masked * 64 * w.Bc / 32);
-  const Count heads = static_cast<Count>(p.batch * p.heads), cluster = 2 * w.Br;
-  const Count rows = (static_cast<Count>(p.seq_q) + cluster - 1) / cluster * cluster;
-  CHECK(counts.bulk_load.bytes == (heads * rows + 2 * 2 * blocks.loaded * w.Bc) * w.D * 2);
+  check_blocks("37", p, 0);
+}
+
+/// The rows of a batch entry of a packed batch, as a problem of its own.
+Inputs inputs_of(const Problem& batch, const Inputs& all, std::int64_t entry, const Problem& own) {
+  Inputs inputs = make_inputs(own, Distribution::normal, 1);
+  for (std::int64_t head = 0; head < batch.heads; ++head) {
+    const std::int64_t from = entry * batch.heads + head, d = batch.head_dim;
+    for (std::int64_t i = 0; i < own.seq_q * d; ++i)
+      inputs.q.set(q_row(own, head, 0) * d + i, all.q.at(q_row(batch, from, 0) * d + i));
+    for (std::int64_t i = 0; i < own.seq_kv * d; ++i) {
+      const std::int64_t to = kv_row(own, inputs, head, 0) * d + i;
+      inputs.k.set(to, all.k.at(kv_row(batch, all, from, 0) * d + i));
+      inputs.v.set(to, all.v.at(kv_row(batch, all, from, 0) * d + i));
+    }
+  }
+  return inputs;
+}
+
+Problem packed(std::vector<std::int64_t> queries, std::vector<std::int64_t> keys, int dim) {
+  return {.batch = std::ssize(queries),
+          .heads = 2,
+          .seq_q = *std::max_element(queries.begin(), queries.end()),
+          .seq_kv = *std::max_element(keys.begin(), keys.end()),
+          .head_dim = dim,
+          .query_lengths = std::move(queries),
+          .lengths = std::move(keys)};
 }
 
 }  // namespace
@@ -413,5 +451,44 @@ TEST_CASE("38 adds two exponentials for each row, and a sink changes no count") 
     // Each lane of a consumer loads the sink of its head.
     const Work w("38", dim);
     CHECK(after.global_load.requests == w.tiles * w.warps);
+  }
+}
+
+TEST_CASE("39 loads and multiplies the key blocks that each sequence touches, and no others") {
+  for (const int dim : {64, 128}) {
+    for (const bool causal : {false, true}) {
+      Problem p = packed({300, 0, 64, 1, 700, 20}, {300, 90, 321, 257, 700, 0}, dim);
+      p.causal = causal;
+      check_blocks("39", p, 2);
+      p.window_left = 100;
+      check_blocks("39", p, 2);
+      check_blocks("39", square(300, dim, 2), 2);
+    }
+  }
+}
+
+TEST_CASE("39 gives each sequence the bits that 38 gives it alone") {
+  for (const int dim : {64, 128}) {
+    Problem p = packed({300, 1, 64, 520}, {300, 257, 321, 520}, dim);
+    p.causal = true;
+    const Inputs all = make_inputs(p, Distribution::normal, 1);
+    VmDevice device({.ptx = kernels()});
+    device.load(p, all);
+    device.launch(plan_of(*find_rung("39"), p));
+    const HostTensor together = device.download_output();
+    for (std::int64_t entry = 0; entry < p.batch; ++entry) {
+      Problem own = p;
+      own.batch = 1, own.seq_q = p.queries(entry), own.seq_kv = p.length(entry);
+      own.query_lengths.clear(), own.lengths.clear();
+      device.load(own, inputs_of(p, all, entry, own));
+      device.launch(plan_of(*find_rung("38"), own));
+      const HostTensor alone = device.download_output();
+      for (std::int64_t head = 0; head < p.heads; ++head)
+        for (std::int64_t i = 0; i < own.seq_q * dim; ++i) {
+          const std::int64_t first = q_row(p, entry * p.heads + head, 0) * dim;
+          if (together.at(first + i) == alone.at(q_row(own, head, 0) * dim + i)) continue;
+          FAIL(to_string(own) << ", element " << i << " of head " << head);
+        }
+    }
   }
 }
