@@ -169,6 +169,7 @@ class Problem:
     window_left: int = -1  # keys before its own place that a query sees; -1: all
     window_right: int = -1  # keys behind it
     sinks: bool = False  # a score of each query head that has no value
+    query_lengths: tuple[int, ...] = ()  # queries of each entry of a packed batch; empty: not packed
     layout: str = ""  # BNHD, or the strides of another one; empty: contiguous [B, H, N, D]
 
     @staticmethod
@@ -177,9 +178,9 @@ class Problem:
         optional = [name for name in PROBLEM_FIELDS if name in data]
         values = {name: data[name] for name in dict.fromkeys(required + optional)}
         for name, value in values.items():
-            if name != "lengths" and type(value) not in TYPES[str(PROBLEM_FIELDS[name].type)]:
+            if name not in LENGTHS and type(value) not in TYPES[str(PROBLEM_FIELDS[name].type)]:
                 raise TypeError(f"{name} is {value!r}")
-        problem = Problem(**values | {"lengths": tuple(data.get("lengths", ()))})
+        problem = Problem(**values | {name: tuple(data.get(name, ())) for name in LENGTHS})
         strides = tuple(data.get("strides", ()))
         layout = BNHD if strides == problem.row_major_strides else ",".join(map(str, strides))
         return replace(problem, layout=layout)
@@ -230,6 +231,7 @@ class Problem:
         heads = f"{self.heads}/{self.kv_heads}" if self.kv_heads else f"{self.heads}"
         shape = f"B={self.batch} H={heads} N={seq} D={self.head_dim}, {self.dtype}, {causal}"
         cache = [f"lengths {min(self.lengths)} to {max(self.lengths)}"] if self.lengths else []
+        cache += ["packed"] * bool(self.query_lengths)
         cache += [f"pages of {self.page}"] if self.page else []
         cache += [f"K and V {self.cache}"] if self.cache else []
         sides = ((self.window_left, "before"), (self.window_right, "behind"))
@@ -253,7 +255,10 @@ class Problem:
     def row_major_strides(self) -> tuple[int, ...]:
         """Of batch, head and row in Q, K, V and O, where a row has those of all heads."""
         kv = (self.seq_kv, self.kv_heads or self.heads)
-        tensors = ((self.seq_q, self.heads), kv, kv, (self.seq_q, self.heads))
+        rows = self.seq_q
+        if self.query_lengths:
+            rows, kv = sum(self.query_lengths), (sum(self.lengths), kv[1])
+        tensors = ((rows, self.heads), kv, kv, (rows, self.heads))
         dim = self.head_dim
         each = ((rows * heads * dim, dim, heads * dim) for rows, heads in tensors)
         return tuple(stride for strides in each for stride in strides)
@@ -262,7 +267,8 @@ class Problem:
     def of_a_model(self) -> bool:
         """What the rungs from 36 on are measured for: not float16 alone, not all keys, not contiguous."""
         windowed = self.window_left >= 0 or self.window_right >= 0
-        return self.dtype == "bfloat16" or windowed or self.sinks or bool(self.layout)
+        views = bool(self.layout or self.query_lengths)
+        return self.dtype == "bfloat16" or windowed or self.sinks or views
 
     def with_seq(self, seq: int) -> Problem:
         return replace(self, seq_q=seq, seq_kv=seq)
@@ -280,6 +286,7 @@ def numbers_of(text: str) -> tuple[int, int]:
 
 
 PROBLEM_FIELDS = Problem.__dataclass_fields__
+LENGTHS = ("lengths", "query_lengths")
 # What JSON may hold for a field of this type.
 TYPES = {"int": (int,), "bool": (bool,), "str": (str,), "float": (int, float)}
 DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike", "low", "high")  # besides normal

@@ -30,7 +30,7 @@
 #include "harness/results/problem_json.h"
 #include "kernels/catalogue.h"
 
-static_assert(sizeof(fa_attention_tensors) == 72);
+static_assert(sizeof(fa_attention_tensors) == 88);
 
 struct fa_attention_plan {
   fa::LaunchPlan launches;
@@ -267,7 +267,8 @@ int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_te
     const std::vector<void*> own = scratch_of(*plan, scratch, order);
     const fa::GpuBuffers addresses{
         .tensors = {input(at.q), input(at.k), input(at.v), at.o, at.lse, input(at.lengths),
-                    input(at.page_table), input(at.kv_scales), input(at.sinks)},
+                    input(at.page_table), input(at.kv_scales), input(at.sinks),
+                    input(at.cu_seqlens_q), input(at.cu_seqlens_k)},
         .scratch = own};
     for (const fa::Launch& step : plan->launches.launches)
       fa::launch_on_gpu(step, plan->dtype, addresses, order);

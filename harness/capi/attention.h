@@ -2,7 +2,8 @@
 /* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
  *
  * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or
- * pages of them: contiguous, or at the problem's strides. A problem is JSON with the keys that it
+ * pages of them: contiguous, or at the problem's strides. Of a packed batch, whose problem has
+ * query_lengths, they are [1, heads, rows, head_dim] with the rows of all batch entries. A problem is JSON with the keys that it
  * has in a result file; one that the library does not know is refused. Nothing here allocates
  * device memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its
  * message is stored NUL-terminated in `size` bytes at `message`.
@@ -21,7 +22,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 6
+#define FA_ATTENTION_VERSION 7
 
 /* The exit codes of fa. */
 enum {
@@ -31,17 +32,22 @@ enum {
   FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
 };
 
-/* Where a problem's tensors are. What it does not have is NULL. 72 bytes. */
+/* Where a problem's tensors are. What it does not have is NULL. 88 bytes. */
 typedef struct fa_attention_tensors {
   const void* q;             /* offset 0 */
   const void* k;             /* offset 8 */
   const void* v;             /* offset 16 */
   void* o;                   /* offset 24 */
-  float* lse;                /* offset 32: [batch, heads, seq_q] */
+  float* lse;                /* offset 32: [batch, heads, seq_q]; packed: [heads, rows] */
   const int32_t* lengths;    /* offset 40: those of the problem; the machine reads these there */
   const int32_t* page_table; /* offset 48: [batch, seq_kv / page rounded up], below pages */
   const float* kv_scales;    /* offset 56: [2, batch, kv_heads], of k, then of v */
   const float* sinks;        /* offset 64: [heads] */
+  /* Offsets 72 and 80, of a packed batch: the first row of each sequence in q and o, and in k and
+   * v, then the number of rows: [batch + 1]. The launch takes from the problem's lengths only their
+   * number, their sums and their greatest; the machine reads them there. */
+  const int32_t* cu_seqlens_q;
+  const int32_t* cu_seqlens_k;
 } fa_attention_tensors;
 
 /* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it

@@ -32,8 +32,8 @@ struct Attention {
   static constexpr int kBlocks = 2, kStride = 64 * kBlocks;  // blocks per cluster, rows per turn
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
-  static constexpr int kRegisters = kConsumers == 2 ? 232 : 160;  // per consumer thread
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
+  static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr bool kHalf = std::is_same_v<T, half>;
@@ -45,11 +45,14 @@ struct Attention {
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
-  // A decoded tile: head, head of K and V, end of the cluster's rows; the queries and keys of its
-  // sequence, and their last coordinate in the tensor maps: one past the last row of a packed
-  // sequence, else the batch entry. The head is -1 past the last tile.
-  struct alignas(16) ScheduledTile {
-    int head, kv_head, end, queries, keys, query_place, key_place, unused;
+  // The queries and keys of a sequence, and their last coordinate in the tensor maps: one past the
+  // last row of a packed sequence, else the batch entry.
+  struct alignas(16) Sequence {
+    int queries, keys, query_place, key_place;
+  };
+  // A decoded tile: head, head of K and V, end of the cluster's rows. The head is -1 past the last.
+  struct ScheduledTile : Sequence {
+    int head, kv_head, end, unused;
   };
   struct RowTile : ScheduledTile {
     int first_row;
@@ -145,12 +148,11 @@ struct Attention {
 
   // A row sees the keys from first_key() up to one before end_key(). The window is aligned
   // bottom-right in each sequence; rows beyond the last one count as the last.
-  __device__ static int first_key(const fa::ModelParameters& in, const ScheduledTile& tile,
-                                  int row) {
-    return max(0, min(row, tile.queries - 1) - tile.queries + tile.keys - in.left);
+  __device__ static int first_key(const fa::ModelParameters& in, const Sequence& of, int row) {
+    return max(0, min(row, of.queries - 1) - of.queries + of.keys - in.left);
   }
-  __device__ static int end_key(const fa::ModelParameters& in, const ScheduledTile& tile, int row) {
-    return max(0, min(tile.keys, row + 1 - tile.queries + tile.keys + in.right));
+  __device__ static int end_key(const fa::ModelParameters& in, const Sequence& of, int row) {
+    return max(0, min(of.keys, row + 1 - of.queries + of.keys + in.right));
   }
 
   // Masks the keys of block j that the thread's rows do not see.
@@ -252,28 +254,26 @@ struct Attention {
     wgmma_commit();
   }
 
-  // The sequence of a tile, without the tile: packed, or batch entry b.
-  __device__ static ScheduledTile sequence_at(const fa::ModelParameters& in, int b) {
-    ScheduledTile at = {.queries = in.seq_q, .keys = in.seq_kv, .query_place = b, .key_place = b};
-    if (in.cu_seqlens_q) {
-      at.query_place = in.cu_seqlens_q[b + 1], at.queries = at.query_place - in.cu_seqlens_q[b];
-      at.key_place = in.cu_seqlens_k[b + 1], at.keys = at.key_place - in.cu_seqlens_k[b];
-    }
-    return at;
+  __device__ static Sequence sequence_at(const fa::ModelParameters& in, int b) {
+    int packed = in.cu_seqlens_q != nullptr;
+    asm volatile("" : "+r"(packed));  // or nvcc makes two loops of the scheduler's, which spill
+    if (!packed) return {in.seq_q, in.seq_kv, b, b};
+    const int query_end = in.cu_seqlens_q[b + 1], key_end = in.cu_seqlens_k[b + 1];
+    return {query_end - in.cu_seqlens_q[b], key_end - in.cu_seqlens_k[b], query_end,
+            max(1, key_end)};
   }
-  __device__ static int row_tiles(const ScheduledTile& at) {
-    return (at.queries + kBlocks * Br - 1) / (kBlocks * Br);
+  __device__ static int row_tiles(const Sequence& of) {
+    return (of.queries + kBlocks * Br - 1) / (kBlocks * Br);
   }
-  // Tile t of a sequence: the rows that see most keys first, of as many heads as have their keys in
-  // the L2. CUTLASS replaces such divisions by multiplications (FastDivmod).
-  __device__ static void divide(const fa::ModelParameters& in, ScheduledTile& at, int t) {
-    const int section = max(1, min(in.heads, in.section / max(1, at.keys)));
-    const int first_head = t / (section * row_tiles(at)) * section;
+  // {head, head of K and V, end} of a tile: the rows that see most keys first, of as many heads as
+  // have their keys in the L2. CUTLASS replaces such divisions by multiplications (FastDivmod).
+  __device__ static int4 divide(const fa::ModelParameters& in, const Sequence& of, int index) {
+    const int section = max(1, min(in.heads, in.section / max(1, of.keys)));
+    const int first_head = index / (section * row_tiles(of)) * section;
     const int heads = min(section, in.heads - first_head);
-    const int index = t - first_head * row_tiles(at);  // among the tiles of these heads
-    at.head = first_head + index % heads;
-    at.kv_head = at.head / in.group;
-    at.end = (row_tiles(at) - index / heads) * kBlocks * Br;
+    index -= first_head * row_tiles(of);  // among the tiles of these heads
+    const int head = first_head + index % heads;
+    return {head, head / in.group, (row_tiles(of) - index / heads) * kBlocks * Br, 0};
   }
   __device__ static RowTile tile_at(const fa::ModelParameters& in, ScheduledTile tile,
                                     int consumer) {
@@ -308,8 +308,8 @@ struct Attention {
   struct Walk {
     int bits, first = 0, tiles = 0;  // of the round; sequence; tiles before it
   };
-  // Tile t of all; the head is -1 past the last.
-  __device__ static ScheduledTile find_tile(const fa::ModelParameters& in, Walk& walk, int t) {
+  // The sequence of tile t, which becomes the tile's index there; -1 past the last tile.
+  __device__ static int find_sequence(const fa::ModelParameters& in, Walk& walk, int& t) {
     const int lane = threadIdx.x % 32;
 #pragma unroll 1
     for (; walk.bits >= 0; --walk.bits, walk.first = 0) {
@@ -317,8 +317,8 @@ struct Attention {
       for (; walk.first < in.batch; walk.first += 32) {
         int tiles = 0;  // of the lane's sequence
         if (walk.first + lane < in.batch) {
-          const ScheduledTile at = sequence_at(in, walk.first + lane);
-          if (32 - __clz(at.keys) == walk.bits) tiles = row_tiles(at) * in.heads;
+          const Sequence of = sequence_at(in, walk.first + lane);
+          if (32 - __clz(of.keys) == walk.bits) tiles = row_tiles(of) * in.heads;
         }
         int end = tiles;  // the sum of its tiles and of those of the lanes below
 #pragma unroll
@@ -328,37 +328,37 @@ struct Attention {
         }
         const int found = __ffs(__ballot_sync(0xffffffff, t < walk.tiles + end)) - 1;
         if (found >= 0) {
-          ScheduledTile tile = sequence_at(in, walk.first + found);
-          divide(in, tile, t - walk.tiles - __shfl_sync(0xffffffff, end - tiles, found));
-          return tile;
+          t -= walk.tiles + __shfl_sync(0xffffffff, end - tiles, found);
+          return walk.first + found;
         }
         walk.tiles += __shfl_sync(0xffffffff, end, 31);
       }
     }
-    return {.head = -1};
+    return -1;
   }
 
   // One warp gets the next tile number when all warps have read the current tile, up to the end.
   __device__ static void schedule_tiles(const fa::ModelParameters& in, const Shared& shared) {
-    const int lane = threadIdx.x % 32;
+    const auto send = [&](int part, int4 bits) {
+      if (threadIdx.x % 32 < kBlocks)
+        cluster_send(shared_address(&next_tile()) + 16 * part, bits, shared.tile_full,
+                     threadIdx.x % 32);
+    };
     Walk walk = {.bits = 32 - __clz(in.seq_kv)};
     bool more = cluster_rank() == 0;  // for the cluster
     for (int round = 0, t = blockIdx.x / kBlocks; more; ++round) {
       mbarrier_wait(shared.tile_empty, round % 2 ^ 1);
-      if (round > 0 && lane == 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
-      const ScheduledTile tile = find_tile(in, walk, __shfl_sync(0xffffffff, t, 0));
-      const uint32_t next = shared_address(&next_tile());
-      for (int i = 0; i < kBlocks && lane == 0; ++i) {
-        cluster_send(next, int4{tile.head, tile.kv_head, tile.end, tile.queries}, shared.tile_full,
-                     i);
-        cluster_send(next + 16, int4{tile.keys, tile.query_place, tile.key_place, 0},
-                     shared.tile_full, i);
-      }
-      more = tile.head >= 0;
+      if (round > 0 && threadIdx.x % 32 == 0) t = gridDim.x / kBlocks + atomicAdd(in.counter, 1);
+      t = __shfl_sync(0xffffffff, t, 0);
+      const int b = find_sequence(in, walk, t);
+      more = b >= 0;
+      const Sequence of = sequence_at(in, max(0, b));
+      send(0, {of.queries, of.keys, of.query_place, of.key_place});
+      send(1, more ? divide(in, of, t) : int4{-1, 0, 0, 0});
     }
     // The last thread block to get here sets the counters to 0 for the next launch.
     __threadfence();
-    if (lane == 0 && atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1)
+    if (threadIdx.x % 32 == 0 && atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1)
       atomicExch(in.counter, 0);
   }
   __device__ static ScheduledTile wait_tile(const Shared& shared, int round) {
@@ -372,8 +372,8 @@ struct Attention {
     for (int i = 0; i < kConsumers; ++i) {
       mbarrier_wait(shared.query_empty + 8 * i, parity ^ 1);
       mbarrier_expect(shared.query_full + 8 * i, kQueryBytes);
-      tma_load(shared.query + i * kQueryBytes, in.Q, 0,
-               in.seq_q - tile.queries + tile.first_row + i * kStride, 0, tile.head,
+      const int row = min(tile.first_row + i * kStride, tile.queries - 1);
+      tma_load(shared.query + i * kQueryBytes, in.Q, 0, in.seq_q - tile.queries + row, 0, tile.head,
                tile.query_place, shared.query_full + 8 * i);
     }
   }
@@ -386,7 +386,7 @@ struct Attention {
       mbarrier_wait(shared.empty + 8 * at.slot, at.parity ^ 1);
       mbarrier_expect(full, kTileBytes);
       if (at.slot % kBlocks == cluster_rank())
-        tma_load_multicast(slot, map, 0, in.seq_kv - tile.keys + j * Bc, 0, tile.kv_head,
+        tma_load_multicast(slot, map, 0, in.seq_kv - max(1, tile.keys) + j * Bc, 0, tile.kv_head,
                            tile.key_place, full, (1 << kBlocks) - 1);
       at.advance();
     };
@@ -460,7 +460,7 @@ struct Attention {
     }
     fence_async_proxy();
     __syncwarp();
-    if (lane == 0) {
+    if (lane == 0 && first_row < tile.queries) {
       tma_store(in.O_rows, output, 0, in.seq_q - tile.queries + first_row, 0, tile.head,
                 tile.query_place);
       bulk_commit();
@@ -518,6 +518,8 @@ struct Attention {
     shared.release(at);
     at.advance();
     skip(shared, tile.end_load - tile.end_block, consumer, at);
+    if (tile.keys == 0)  // the row that was loaded is another sequence's, and may be infinite
+      for (float& o : O) o = 0;
     store_rows(in, O, rows, tile, row);
   }
 
@@ -554,14 +556,10 @@ struct Attention {
     } else {
       registers_acquire<kRegisters>();
       for (int round = 0;; ++round) {
-        ScheduledTile next = {};
-        if (threadIdx.x % 32 == 0) next = wait_tile(shared, round);
-        for (int* part : {&next.head, &next.kv_head, &next.end, &next.queries, &next.keys,
-                          &next.query_place, &next.key_place})
-          *part = __shfl_sync(0xffffffff, *part, 0);
+        const ScheduledTile next = wait_tile(shared, round);
         if (next.head < 0) break;
-        if (threadIdx.x % 32 == 0)
-          cluster_arrive(shared.tile_empty, 0);  // the lane that has read it
+        __syncwarp();  // all lanes have read it
+        if (threadIdx.x % 32 == 0) cluster_arrive(shared.tile_empty, 0);
         compute_tile(in, shared, tile_at(in, next, consumer), consumer, round % 2, at);
       }
       bulk_wait_read();
@@ -583,4 +581,6 @@ static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(39_varlen, "38", sm_90a, f16,
         causal | ragged | lse | grouped | strided | windowed | sinks | packed,
         "sequences of different lengths in packed tensors, whose maps end with each sequence",
-        kInstances, fa::plan_tma_varlen);
+        kInstances, fa::plan_tma_varlen,
+        .why_large = "lengths that were one for all become those of a sequence wherever a row is "
+                     "compared with them, and tiles are found by a warp instead of a division");

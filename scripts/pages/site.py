@@ -181,7 +181,7 @@ def parse_problem(text: str) -> Problem:
 def with_lengths(results: Results, problem: Problem) -> Problem:
     """The problem of the file that differs from this one in the lengths alone."""
     found = {row.problem for row in results.timed() if row.problem.lengths}
-    same = [other for other in found if replace(other, lengths=ANY_LENGTHS) == problem]
+    same = [each for each in found if replace(each, lengths=ANY_LENGTHS, query_lengths=()) == problem]
     if len(same) != 1:
         raise LadderError(f"{results.name} has {len(same)} kinds of lengths at {problem.label}")
     return same[0]

@@ -62,6 +62,8 @@ def attention(
     lengths: Any = None,
     page_table: Any = None,
     kv_scales: Any = None,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
 ) -> Any:
     """softmax(q k^T * scale) v, computed by one rung of the ladder.
 
@@ -83,6 +85,16 @@ def attention(
     sinks   [heads], float32: a score of each head that takes its share of the softmax and has no
             value; the log-sum-exp contains it.
     scale   above 0 and at most 8192; None is 1/sqrt(dim).
+
+    A packed batch, which rung 39 takes: q is [rows, heads, dim], k and v
+    are [keys, kv_heads, dim] with the rows of all sequences, one sequence behind another, and the
+    log-sum-exp is [heads, rows].
+
+    cu_seqlens_q  [sequences + 1], int32: the first row of each sequence, then the number of rows.
+                  On q's GPU if q is: only the kernel reads the values, so a graph may be replayed
+                  with others of the same sums. They must begin with 0, end with the number of rows
+                  and not fall.
+    cu_seqlens_k  the same of k and v. A sequence may have no queries or no keys.
 
     New queries against a cache of keys, up to 16 an entry, which the rungs from 40 on take:
 
@@ -121,6 +133,8 @@ def attention(
         lengths=lengths,
         page_table=page_table,
         kv_scales=kv_scales,
+        cu_seqlens_q=cu_seqlens_q,
+        cu_seqlens_k=cu_seqlens_k,
     )
 
 

@@ -29,6 +29,7 @@ class Kind:
     head_dim: int
     causal: bool  # few queries: whether there are several; one sees every key in any case
     lengths: bool
+    packed: bool
     paged: bool
     windowed: bool
     sinks: bool
@@ -40,7 +41,7 @@ class Kind:
     def distance(self, other: Kind) -> tuple[float, ...]:
         """Small for what is alike; what needs another kernel counts more than the shape."""
         return (
-            (self.few != other.few) + (self.e4m3 != other.e4m3),
+            (self.few != other.few) + (self.e4m3 != other.e4m3) + (self.packed != other.packed),
             self.dtype != other.dtype,
             (self.windowed != other.windowed) + (self.sinks != other.sinks),
             self.causal != other.causal,
@@ -54,7 +55,8 @@ class Kind:
 
 
 def kind_of(problem: Problem) -> Kind:
-    few = problem.seq_q <= FEW_QUERIES
+    packed = problem.query_lengths is not None
+    few = problem.seq_q <= FEW_QUERIES and not packed
     return Kind(
         dtype=problem.dtype,
         e4m3=problem.cache is not None,
@@ -62,6 +64,7 @@ def kind_of(problem: Problem) -> Kind:
         head_dim=problem.head_dim,
         causal=problem.seq_q > 1 and (few or problem.causal),
         lengths=problem.lengths is not None,
+        packed=packed,
         paged=problem.page > 0,
         windowed=problem.windowed,
         sinks=problem.sinks,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from ptxvm._interrupt import interruptible
 
 from flash_ladder import _best, _native, _paths
 from flash_ladder._errors import Refused
-from flash_ladder._problem import Problem, check_rung, check_window, make_problem
+from flash_ladder._problem import (
+    Problem,
+    check_packed,
+    check_rung,
+    check_window,
+    make_problem,
+    sequence_lengths,
+)
 
 Array = NDArray[Any]
 
@@ -31,9 +39,16 @@ def attention(
     kv_scales: Any = None,
     window: Any = None,
     sinks: Any = None,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
 ) -> Array | tuple[Array, Array]:
     """O or, if asked for, a pair of O and the log-sum-exp of every row."""
     inputs = {name: checked(name, array) for name, array in (("q", q), ("k", k), ("v", v))}
+    packed = cu_seqlens_q is not None or cu_seqlens_k is not None
+    if packed:
+        check_packed([each.shape for each in inputs.values()], lengths, cu_seqlens_q, cu_seqlens_k)
+        inputs = {name: each.swapaxes(0, 1)[None] for name, each in inputs.items()}
+        q = inputs["q"]
     # Small, and often lists: any integers and numbers that fit will do.
     keys = converted("lengths", lengths, np.int32)
     cache = {
@@ -41,6 +56,16 @@ def attention(
         "kv_scales": converted("kv_scales", kv_scales, np.float32),
         "sinks": converted("sinks", sinks, np.float32),
     }
+    starts = {
+        "cu_seqlens_q": converted("cu_seqlens_q", cu_seqlens_q, np.int32),
+        "cu_seqlens_k": converted("cu_seqlens_k", cu_seqlens_k, np.int32),
+    }
+    lengths_of: dict[str, Sequence[int]] = {}
+    if packed:
+        rows = {name: in_one_row(name, each) for name, each in starts.items() if each is not None}
+        lengths_of = packed_lengths(rows, inputs["q"].shape[2], inputs["k"].shape[2])
+    elif keys is not None:
+        lengths_of = {"lengths": in_one_row("lengths", keys)}
     described = {
         name: None if each is None else (each.shape, each.dtype.name)
         for name, each in cache.items()
@@ -51,7 +76,8 @@ def attention(
         [array.shape for array in inputs.values()],
         [dtype_name(array) for array in inputs.values()],
         **described,
-        lengths=None if keys is None else in_one_row("lengths", keys),
+        lengths=lengths_of.get("lengths"),
+        query_lengths=lengths_of.get("query_lengths"),
         strides=[*strides, dense_strides(q.shape, order)],
         window=(-1, -1) if window is None else check_window(window),
         causal=causal,
@@ -64,9 +90,19 @@ def attention(
     given["o"] = made.transpose(np.argsort(order))
     if lse:
         given["lse"] = np.empty(q.shape[:3], np.float32)
-    given |= {name: array for name, array in cache.items() if array is not None}
+    given |= {name: array for name, array in (cache | starts).items() if array is not None}
     run(problem, chosen, {name: array.ctypes.data for name, array in given.items()})
-    return (given["o"], given["lse"]) if lse else given["o"]
+    o = given["o"][0].swapaxes(0, 1) if packed else given["o"]
+    if not lse:
+        return o
+    return o, given["lse"][0] if packed else given["lse"]
+
+
+def packed_lengths(starts: dict[str, list[int]], rows: int, keys: int) -> dict[str, Sequence[int]]:
+    """The lengths of both kinds, as make_problem takes them."""
+    queries = sequence_lengths("cu_seqlens_q", starts["cu_seqlens_q"], rows)
+    lengths = sequence_lengths("cu_seqlens_k", starts["cu_seqlens_k"], keys, len(queries))
+    return {"query_lengths": queries, "lengths": lengths}
 
 
 def checked(name: str, array: object) -> Array:
@@ -116,7 +152,7 @@ def converted(name: str, given: Any, dtype: type[np.generic]) -> Array | None:
 
 def in_one_row(name: str, array: Array) -> list[int]:
     if array.ndim != 1:
-        raise Refused(f"{name} has shape {array.shape}; allowed: one dimension, the batch")
+        raise Refused(f"{name} has shape {array.shape}; allowed: one dimension")
     return [int(each) for each in array]
 
 

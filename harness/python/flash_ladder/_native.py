@@ -14,7 +14,7 @@ from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
 from flash_ladder._problem import Problem
 
-VERSION = 6
+VERSION = 7
 MESSAGE_BYTES = 4096
 
 
@@ -31,6 +31,8 @@ class CTensors(ctypes.Structure):
         ("page_table", c_void_p),
         ("kv_scales", c_void_p),
         ("sinks", c_void_p),
+        ("cu_seqlens_q", c_void_p),
+        ("cu_seqlens_k", c_void_p),
     ]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ LEAST_SCALE, GREATEST_SCALE = 2.0**-126, 2.0**13
 @dataclass(frozen=True)
 class Problem:
     """One forward pass, with the names that the C interface and result files have. Query i of a
-    causal one sees keys j <= i + keys - seq_q."""
+    causal one sees keys j <= i + keys - seq_q. A packed batch has query_lengths."""
 
     batch: int
     heads: int
@@ -49,6 +50,7 @@ class Problem:
     window_left: int = -1  # keys before its own place that a query sees; -1: all
     window_right: int = -1  # keys behind it; the mask has none
     sinks: bool = False  # each query head has one
+    query_lengths: tuple[int, ...] | None = None  # queries of each entry of a packed batch
 
     @property
     def windowed(self) -> bool:
@@ -71,6 +73,7 @@ def make_problem(
     dtypes: Sequence[str],
     *,
     lengths: Sequence[int] | None = None,
+    query_lengths: Sequence[int] | None = None,
     page_table: Described | None = None,
     kv_scales: Described | None = None,
     strides: Sequence[Sequence[int]] | None = None,
@@ -81,7 +84,8 @@ def make_problem(
     lse: bool,
 ) -> Problem:
     """The problem of q, k and v with these shapes and dtypes; Refused where they make none. Strides
-    are those of q, k, v and o in elements; None: all are contiguous."""
+    are those of q, k, v and o in elements; None: all are contiguous. Of a packed batch q, k and v
+    are [1, heads, rows, dim], and both lengths are given."""
     q, k, v = (tuple(int(extent) for extent in shape) for shape in shapes)
     check_shapes(q, k, v, paged=page_table is not None)
     e4m3 = dtypes[1] in E4M3
@@ -102,16 +106,21 @@ def make_problem(
         width = check_array("page_table", page_table, (q[0], None), "int32")[1]
     if kv_scales is not None:
         check_array("kv_scales", kv_scales, (2, q[0], k[1]), "float32")
-    if lengths is not None:
+    if query_lengths is not None and (page_table is not None or kv_scales is not None):
+        raise Refused("cu_seqlens are given with page_table or kv_scales; allowed: without them")
+    if lengths is not None and query_lengths is None:
         check_array("lengths", ((len(lengths),), "int32"), (q[0],), "int32")
     if sinks is not None:
         check_array("sinks", sinks, (q[1],), "float32")
-    seq_kv, causal = page * width or k[2], check_flag("causal", causal)
-    causal, left, right = seen_of(causal, window, q[2], seq_kv)
+    batch, seq_q, seq_kv = q[0], q[2], page * width or k[2]
+    if query_lengths is not None and lengths is not None:
+        batch, seq_q, seq_kv = len(lengths), max(query_lengths), max(lengths)
+    causal = check_flag("causal", causal)
+    causal, left, right = seen_of(causal, window, seq_q, seq_kv)
     return Problem(
-        batch=q[0],
+        batch=batch,
         heads=q[1],
-        seq_q=q[2],
+        seq_q=seq_q,
         seq_kv=seq_kv,
         head_dim=q[3],
         causal=causal,
@@ -127,7 +136,39 @@ def make_problem(
         window_left=left,
         window_right=right,
         sinks=sinks is not None,
+        query_lengths=None if query_lengths is None else tuple(query_lengths),
     )
+
+
+def check_packed(
+    shapes: Sequence[Sequence[int]], lengths: object, cu_seqlens_q: object, cu_seqlens_k: object
+) -> None:
+    """Of a call with cu_seqlens."""
+    for name, given in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)):
+        if given is None:
+            raise Refused(f"{name} is None; allowed: cu_seqlens_q and cu_seqlens_k, or neither")
+    if lengths is not None:
+        raise Refused("lengths are given with cu_seqlens_k; allowed: one of them")
+    for name, shape in zip("qkv", shapes, strict=True):
+        if len(shape) != 3:
+            what = "3 dimensions (rows, heads, dim) with cu_seqlens"
+            raise Refused(f"{name} has shape {tuple(shape)}; allowed: {what}")
+
+
+def sequence_lengths(
+    name: str, starts: Sequence[int], rows: int, sequences: int | None = None
+) -> tuple[int, ...]:
+    """Those that cu_seqlens say of a tensor with so many rows."""
+    pairs = list(itertools.pairwise(starts))
+    wrong = not pairs or starts[0] != 0 or starts[-1] != rows or any(a > b for a, b in pairs)
+    if wrong or len(pairs) != (sequences or len(pairs)):
+        shown = str(list(starts)) if len(starts) <= 8 else f"{len(starts)} numbers"
+        many = f"{sequences + 1} numbers" if sequences else "numbers"
+        raise Refused(
+            f"{name} is {shown}; allowed: {many} from 0 to the {rows} rows, none below the one"
+            " before"
+        )
+    return tuple(b - a for a, b in pairs)
 
 
 def check_window(window: Any) -> tuple[int, int]:

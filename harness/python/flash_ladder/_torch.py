@@ -26,6 +26,7 @@ from flash_ladder._problem import (
     ALIGNMENT,
     Problem,
     check_flag,
+    check_packed,
     check_rung,
     check_scale,
     check_window,
@@ -33,14 +34,16 @@ from flash_ladder._problem import (
 )
 
 MOST = 2**31 - 1
-OTHERS = ("lengths", "page_table", "kv_scales", "sinks")  # tensors that a call may have
+# Tensors that a call may have. With the last two q, k and v are [1, heads, rows, dim] here.
+OTHERS = ("lengths", "page_table", "kv_scales", "sinks", "cu_seqlens_q", "cu_seqlens_k")
+STARTS = OTHERS[-2:]
 ARGUMENTS = (
-    "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale, Tensor? lengths=None,"
-    " Tensor? page_table=None, Tensor? kv_scales=None, Tensor? sinks=None, int window_left=-1,"
-    " int window_right=-1"
+    "Tensor q, Tensor k, Tensor v, str rung, bool causal, float? scale, "
+    + "".join(f"Tensor? {name}=None, " for name in OTHERS)
+    + "int window_left=-1, int window_right=-1"
 )
-DEFAULTS = (None, None, None, None, -1, -1)
-Others = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]  # in that order
+DEFAULTS = (*(None for _ in OTHERS), -1, -1)
+Others = tuple[Tensor | None, ...]  # in the order of OTHERS
 
 
 def attention(
@@ -57,12 +60,24 @@ def attention(
     kv_scales: Tensor | None = None,
     window: Any = None,
     sinks: Tensor | None = None,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
 ) -> Any:
+    if cu_seqlens_q is not None or cu_seqlens_k is not None:
+        check_tensors(q, k, v, (lengths, page_table, kv_scales, sinks, cu_seqlens_q, cu_seqlens_k))
+        check_packed((q.shape, k.shape, v.shape), lengths, cu_seqlens_q, cu_seqlens_k)
+        q, k, v = (each.transpose(0, 1).unsqueeze(0) for each in (q, k, v))
     # A call takes microseconds: what is right is told apart first, and what is wrong then named.
     if lengths is not None and not isinstance(lengths, Tensor):
         lengths = torch.from_numpy(_machine.converted("lengths", lengths, np.int32))
-    others = (lengths, page_table, kv_scales, sinks)
-    few = lengths is None and page_table is None and kv_scales is None and sinks is None
+    others = (lengths, page_table, kv_scales, sinks, cu_seqlens_q, cu_seqlens_k)
+    few = (
+        lengths is None
+        and page_table is None
+        and kv_scales is None
+        and sinks is None
+        and cu_seqlens_q is None
+    )
     if not (few and isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor)):
         check_tensors(q, k, v, others)
     if torch.is_grad_enabled() and (
@@ -80,8 +95,12 @@ def attention(
     sides = (-1, -1) if window is None else check_window(window)
     if is_plain(q, k, v) and (few or all(each is None or type(each) is Tensor for each in others)):
         o, rows = on_gpu(q, k, v, rung, causal, scale, *others, *sides, lse)
-        return (o, rows) if lse else o
-    return (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *others, *sides)
+    else:
+        result = (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *others, *sides)
+        o, rows = result if lse else (result, None)
+    if cu_seqlens_q is not None:
+        o, rows = o.squeeze(0).transpose(0, 1), rows if rows is None else rows.squeeze(0)
+    return (o, rows) if lse else o
 
 
 def check_tensors(q: Any, k: Any, v: Any, others: tuple[Any, ...]) -> None:
@@ -226,7 +245,7 @@ def check_layout(name: str, tensor: Tensor, device: torch.device) -> None:
             f"{name} has strides {tensor.stride()} for shape {tuple(tensor.shape)}; allowed:"
             f" contiguous; pass {name}.contiguous()"
         )
-    if name != "sinks" and tensor.data_ptr() % ALIGNMENT:
+    if name not in ("sinks", *STARTS) and tensor.data_ptr() % ALIGNMENT:
         raise Refused(
             f"{name} starts at an address that is not a multiple of {ALIGNMENT} bytes, in the"
             f" middle of another tensor; pass {name}.clone()"
@@ -248,16 +267,44 @@ def described(
 ) -> tuple[tuple[str, Any], ...]:
     """What make_problem is told of a call besides shapes and dtypes; `inputs` are q, k, v and o."""
     lengths, *arrays = others
+    *arrays, first_queries, first_keys = arrays
     more: list[tuple[str, Any]] = [("window", window)]
+    if first_queries is not None and first_keys is not None:
+        more += packed_lengths(inputs, first_queries, first_keys)
     if lengths is not None:
         longest = lengths.is_cuda and longest_lengths(lengths, inputs, arrays[0])
         more.append(("lengths", longest or host_lengths(lengths)))
-    for name, each in zip(OTHERS[1:], arrays, strict=True):
+    for name, each in zip(OTHERS[1:-2], arrays, strict=True):
         if each is not None:
             more.append((name, (each.shape, dtype_name(each.dtype))))
     if not all(each.is_contiguous() for each in inputs):
         more.append(("strides", tuple(each.stride() for each in inputs)))
     return tuple(more)
+
+
+def packed_lengths(
+    inputs: tuple[Tensor, ...], first_queries: Tensor, first_keys: Tensor
+) -> list[tuple[str, Any]]:
+    """For starts that only the kernel reads, any lengths with their sums: the launch depends on
+    nothing else. The machine has those that there are."""
+    q, k, *_ = inputs
+    for name, each in zip(STARTS, (first_queries, first_keys), strict=True):
+        if each.dtype != torch.int32 or each.dim() != 1 or len(each) < 2:
+            raise Refused(
+                f"{name} has dtype {dtype_name(each.dtype)} and shape {tuple(each.shape)}; allowed:"
+                " int32 of shape (sequences + 1,)"
+            )
+    count, queries, keys = len(first_queries) - 1, int(q.shape[2]), int(k.shape[2])
+    if len(first_keys) != count + 1:
+        raise Refused(
+            f"cu_seqlens_q has {count + 1} numbers and cu_seqlens_k {len(first_keys)}; they must be"
+            " as many"
+        )
+    if not first_queries.is_cuda:
+        starts = {"cu_seqlens_q": first_queries.tolist(), "cu_seqlens_k": first_keys.tolist()}
+        return list(_machine.packed_lengths(starts, queries, keys).items())
+    rest = (0,) * (count - 1)
+    return [("query_lengths", (queries, *rest)), ("lengths", (keys, *rest))]
 
 
 def longest_lengths(
@@ -304,18 +351,22 @@ def on_gpu(
     page_table: Tensor | None,
     kv_scales: Tensor | None,
     sinks: Tensor | None,
+    cu_seqlens_q: Tensor | None,
+    cu_seqlens_k: Tensor | None,
     window_left: int,
     window_right: int,
     lse: bool,
 ) -> tuple[Tensor, Tensor | None]:
     index = q.get_device()
     inputs = q.data_ptr(), k.data_ptr(), v.data_ptr()
-    others, window = (lengths, page_table, kv_scales, sinks), (window_left, window_right)
+    others = (lengths, page_table, kv_scales, sinks, cu_seqlens_q, cu_seqlens_k)
+    window = (window_left, window_right)
     plain = (
         lengths is None
         and page_table is None
         and kv_scales is None
         and sinks is None
+        and cu_seqlens_q is None
         and window == (-1, -1)
         and q.is_contiguous()
         and k.is_contiguous()
@@ -369,11 +420,13 @@ def on_machine(
     page_table: Tensor | None,
     kv_scales: Tensor | None,
     sinks: Tensor | None,
+    cu_seqlens_q: Tensor | None,
+    cu_seqlens_k: Tensor | None,
     window_left: int,
     window_right: int,
     lse: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    others = (lengths, page_table, kv_scales, sinks)
+    others = (lengths, page_table, kv_scales, sinks, cu_seqlens_q, cu_seqlens_k)
     check_layouts(q, k, v, others)
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
     o, rows = outputs(q, lse)
@@ -407,10 +460,10 @@ def without_derivative(name: str, *given: Any) -> Any:
 def mapped(name: str, info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:
     """torch.vmap: one more dimension of the batch."""
     others = padded(given)[6:]
-    if any(each is not None for each in (*others[:3], *in_dims[6:])):
+    if any(each is not None for each in (*others[:3], *others[4:6], *in_dims[6:])):
         raise Refused(
-            "torch.vmap over flash_ladder.attention with lengths, page_table or kv_scales, or over"
-            " sinks; allowed: over q, k and v without lengths, page_table and kv_scales"
+            "torch.vmap over flash_ladder.attention with lengths, page_table, kv_scales or"
+            " cu_seqlens, or over sinks; allowed: over q, k and v without them"
         )
     size = info.batch_size
 

@@ -145,11 +145,12 @@ def test_bfloat16_has_the_order_of_float16_until_it_has_its_own(
     ("changes", "takes"),
     [
         ({}, set()),
-        ({"dtype": "bfloat16"}, {"36", "37", "38"}),
-        ({"strides": (64, 64, 128) * 4}, {"36", "37", "38"}),
-        ({"window_left": 100}, {"37", "38"}),
-        ({"window_right": 100}, {"37", "38"}),
-        ({"sinks": True}, {"38"}),
+        ({"dtype": "bfloat16"}, {"36", "37", "38", "39"}),
+        ({"strides": (64, 64, 128) * 4}, {"36", "37", "38", "39"}),
+        ({"window_left": 100}, {"37", "38", "39"}),
+        ({"window_right": 100}, {"37", "38", "39"}),
+        ({"sinks": True}, {"38", "39"}),
+        ({"query_lengths": (8192,), "lengths": (8192,)}, {"39"}),
     ],
 )
 def test_the_first_that_takes_bfloat16_views_windows_and_sinks(

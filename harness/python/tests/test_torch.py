@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -66,6 +67,58 @@ def test_views_windows_and_sinks(dtype: Any) -> None:
     expected = torch.softmax(scores, dim=3)[..., :-1] @ v.float()
     tolerance = 2e-3 if dtype == torch.float16 else 16e-3  # 3 bits of fraction less
     assert (o - expected).abs().max() < tolerance
+
+
+def packed() -> tuple[list[Any], list[Any]]:
+    """q, k and v of three sequences, of which one has no keys; where they begin."""
+    torch.manual_seed(3)
+    qkv = torch.randn(150, 6, 64).half().split([4, 1, 1], dim=1)
+    starts = [torch.tensor([0, 70, 75, 150]), torch.tensor([0, 100, 100, 150])]
+    return list(qkv), [each.int() for each in starts]
+
+
+def test_a_packed_batch() -> None:
+    (q, k, v), starts = packed()
+    options = dict(zip(("cu_seqlens_q", "cu_seqlens_k"), starts, strict=True))
+    o, lse = flash_ladder.attention(q, k, v, **options, causal=True, return_lse=True)
+    assert o.shape == q.shape and lse.shape == (4, 150)
+    for (a, b), (c, d) in zip(*(itertools.pairwise(each.tolist()) for each in starts), strict=True):
+        if c == d:
+            assert not o[a:b].any() and lse[:, a:b].isneginf().all()
+            continue
+        own = (each.transpose(0, 1)[None] for each in (q[a:b], k[c:d], v[c:d]))
+        alone, rows = flash_ladder.attention(*own, causal=True, return_lse=True, rung="38")
+        assert torch.equal(o[a:b], alone[0].transpose(0, 1)) and torch.equal(lse[:, a:b], rows[0])
+    numbers = {name: each.tolist() for name, each in options.items()}
+    arrays = (each.numpy() for each in (q, k, v))
+    same, rows = flash_ladder.attention(*arrays, **numbers, causal=True, return_lse=True)
+    assert (same == o.numpy()).all() and (rows == lse.numpy()).all()
+
+    def compiled(q: Any, k: Any, v: Any) -> Any:
+        return flash_ladder.attention(q, k, v, **options, causal=True) + 1
+
+    assert torch.equal(torch.compile(compiled, fullgraph=True, backend="eager")(q, k, v), o + 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cu_seqlens_k": None}, "cu_seqlens_k is None; allowed: cu_seqlens_q and cu_seqlens_k"),
+        ({"cu_seqlens_k": [0, 150]}, "cu_seqlens_k is a list; allowed: a torch tensor"),
+        ({"cu_seqlens_k": torch.tensor([0, 9, 9, 150])}, "cu_seqlens_k has dtype int64"),
+        ({"cu_seqlens_k": torch.tensor([0, 150]).int()}, "cu_seqlens_q has 4 .* cu_seqlens_k 2"),
+        ({"cu_seqlens_q": torch.tensor([0, 9, 8, 150]).int()}, "none below the one before"),
+        ({"cu_seqlens_q": torch.tensor([0, 9, 9, 149]).int()}, "from 0 to the 150 rows"),
+        ({"lengths": [1, 2, 3]}, "lengths are given with cu_seqlens_k"),
+        ({"page_table": torch.zeros(3, 1).int()}, "cu_seqlens are given with page_table"),
+        ({"rung": "38"}, "38_sinks takes no packed batch; 39 does"),
+    ],
+)
+def test_what_a_packed_batch_is_refused_for(change: Any, message: str) -> None:
+    qkv, starts = packed()
+    options = {"cu_seqlens_q": starts[0], "cu_seqlens_k": starts[1], **change}
+    with pytest.raises(flash_ladder.Refused, match=message):
+        flash_ladder.attention(*qkv, **options)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -261,7 +261,11 @@ void resolve_tensor(const Issue& i, int lane, BulkCopy& copy) {
               (b ? ", in buffer '" + b->name + "' (" + std::to_string(b->bytes) + " bytes)"
                  : ", where there is no buffer"));
   }
-  copy.global = b->host + (base - b->address);
+  // Counted from the box: the map's base may lie outside of the buffer.
+  for (BoxRow& row : copy.rows)
+    if (row.inside != 0) row.global_offset -= low;
+  copy.box.map.base += low;
+  copy.global = b->host + (base + low - b->address);
 }
 
 // The tensor map and the coordinates at `position` of the operand list.
