@@ -354,8 +354,7 @@ static PlanResult plan_views(const Problem& problem, const Instance& instance,
 
 PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
                           const DeviceDescription& device) {
-  return plan_views(problem, instance, device,
-                    problem.causal ? heads_in_l2(problem, device) : 1);
+  return plan_views(problem, instance, device, problem.causal ? heads_in_l2(problem, device) : 1);
 }
 
 PlanResult plan_tma_varlen(const Problem& problem, const Instance& instance,

@@ -81,9 +81,9 @@ double Problem::input_bytes() const {
       elements += static_cast<double>(stored_elements(*this, tensor));
     return elements * static_cast<double>(size_of(dtype));
   }
-  const double stored = page > 0 ? static_cast<double>(pages()) * static_cast<double>(page)
-                                 : static_cast<double>(stored_batch()) *
-                                       static_cast<double>(stored_keys());
+  const double stored =
+      page > 0 ? static_cast<double>(pages()) * static_cast<double>(page)
+               : static_cast<double>(stored_batch()) * static_cast<double>(stored_keys());
   return head_dim *
          (static_cast<double>(size_of(dtype)) * rows() +
           2 * static_cast<double>(size_of(kv_dtype())) * static_cast<double>(kv_heads()) * stored);
@@ -244,8 +244,7 @@ std::string cache_error(const Problem& p) {
     if (p.lengths.empty()) return "a packed batch needs lengths, the keys of each entry";
     if (p.page > 0) return "a packed batch has no pages; page is " + text(p.page);
     if (p.e4m3) return std::string("a packed batch has no cache of ") + to_string(Dtype::e4m3);
-    const std::string error =
-        length_error(p, "query length", "seq_q", p.query_lengths, p.seq_q);
+    const std::string error = length_error(p, "query length", "seq_q", p.query_lengths, p.seq_q);
     if (!error.empty()) return error;
   }
   if (!p.lengths.empty()) {

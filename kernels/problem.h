@@ -46,11 +46,12 @@ struct Problem {
            "Absent, or 0: as many as heads.",
            .key = "kv_heads", .if_set = true, .most = 65535, .option = "--kv-heads",
            .help = "Heads of K and V, which query heads share (default as many as --heads)");
-  FA_FIELD(std::vector<std::int64_t>, query_lengths, {},
-           "Queries of each batch entry, from 0 to seq_q, of a packed batch; absent: all have seq_q "
-           "and the batch is not packed.",
-           .if_set = true, .most = kMostKeys, .option = "--query-lengths",
-           .help = "Queries of each entry of a packed batch (and keys, but for --lengths)");
+  FA_FIELD(
+      std::vector<std::int64_t>, query_lengths, {},
+      "Queries of each batch entry, from 0 to seq_q, of a packed batch; absent: all have seq_q "
+      "and the batch is not packed.",
+      .if_set = true, .most = kMostKeys, .option = "--query-lengths",
+      .help = "Queries of each entry of a packed batch (and keys, but for --lengths)");
   FA_FIELD(std::vector<std::int64_t>, lengths, {},
            "Keys of each batch entry, from 0 to seq_kv; absent: all have seq_kv.", .if_set = true,
            .most = kMostKeys, .option = "--lengths",

@@ -53,9 +53,9 @@ struct ModelParameters {
   int section;        ///< heads whose tiles are handed out together; in 39 keys of such heads
   int seq_q, seq_kv;  ///< of a packed batch no sequence has more
   int total_q;        ///< rows of a head in a packed batch (39)
-  int causal;        ///< 0 or 1, bottom-right aligned
-  int left, right;   ///< keys before and behind a query's own that it sees (37 and up)
-  float scale_log2;  ///< softmax scale times log2(e)
+  int causal;         ///< 0 or 1, bottom-right aligned
+  int left, right;    ///< keys before and behind a query's own that it sees (37 and up)
+  float scale_log2;   ///< softmax scale times log2(e)
 };
 
 /// Parameters of the kernels from 40 on: new queries against a cache.
@@ -166,37 +166,37 @@ struct StaticKernel {
                                        section, seq_q, seq_kv, causal, scale_log2});             \
   }
 
-#define FA_MODEL_ENTRY(name, ...)                                                                \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
-      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,         \
-           const __grid_constant__ CUtensorMap V, const __grid_constant__ CUtensorMap O_rows,    \
-           float* LSE, const void* keys, unsigned* counter, const float* sinks,                  \
-           const int* cu_seqlens_q, const int* cu_seqlens_k, int64_t batch_stride,               \
-           int64_t head_stride, int64_t key_stride, int batch, int heads, int group,             \
-           int section, int seq_q, int seq_kv, int total_q, int causal, int left, int right,     \
-           float scale_log2) {                                                                   \
-    __VA_ARGS__::run(fa::ModelParameters{Q,                                                      \
-                                         K,                                                      \
-                                         V,                                                      \
-                                         O_rows,                                                 \
-                                         LSE,                                                    \
-                                         keys,                                                   \
-                                         counter,                                                \
-                                         sinks,                                                  \
-                                         cu_seqlens_q,                                           \
-                                         cu_seqlens_k,                                           \
-                                         {batch_stride, head_stride, key_stride},                \
-                                         batch,                                                  \
-                                         heads,                                                  \
-                                         group,                                                  \
-                                         section,                                                \
-                                         seq_q,                                                  \
-                                         seq_kv,                                                 \
-                                         total_q,                                                \
-                                         causal,                                                 \
-                                         left,                                                   \
-                                         right,                                                  \
-                                         scale_log2});                                           \
+#define FA_MODEL_ENTRY(name, ...)                                                                 \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)  \
+      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap K,          \
+           const __grid_constant__ CUtensorMap V, const __grid_constant__ CUtensorMap O_rows,     \
+           float* LSE, const void* keys, unsigned* counter, const float* sinks,                   \
+           const int* cu_seqlens_q, const int* cu_seqlens_k, int64_t batch_stride,                \
+           int64_t head_stride, int64_t key_stride, int batch, int heads, int group, int section, \
+           int seq_q, int seq_kv, int total_q, int causal, int left, int right,                   \
+           float scale_log2) {                                                                    \
+    __VA_ARGS__::run(fa::ModelParameters{Q,                                                       \
+                                         K,                                                       \
+                                         V,                                                       \
+                                         O_rows,                                                  \
+                                         LSE,                                                     \
+                                         keys,                                                    \
+                                         counter,                                                 \
+                                         sinks,                                                   \
+                                         cu_seqlens_q,                                            \
+                                         cu_seqlens_k,                                            \
+                                         {batch_stride, head_stride, key_stride},                 \
+                                         batch,                                                   \
+                                         heads,                                                   \
+                                         group,                                                   \
+                                         section,                                                 \
+                                         seq_q,                                                   \
+                                         seq_kv,                                                  \
+                                         total_q,                                                 \
+                                         causal,                                                  \
+                                         left,                                                    \
+                                         right,                                                   \
+                                         scale_log2});                                            \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

@@ -28,6 +28,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
+import itertools
 import math
 import os
 import sys
@@ -102,6 +103,7 @@ class Peer:
     copy_bytes: int = 0
     takes_views: bool = False
     takes_windows: bool = False
+    takes_packed: bool = False
 
     @property
     def is_ceiling(self) -> bool:
@@ -111,7 +113,9 @@ class Peer:
 
 def require_nothing_more(peer: Peer, problem: PeerProblem) -> None:
     """Refuses what no peer takes, and what this one does not."""
-    if problem.page > 0 or problem.lengths:
+    if problem.query_lengths and not peer.takes_packed:
+        raise Unsupported("timed without packed batches only")
+    if problem.page > 0 or (problem.lengths and not problem.query_lengths):
         raise Unsupported("timed without pages and without lengths only")
     if problem.sinks:
         raise Unsupported("timed without sinks only")
@@ -362,16 +366,22 @@ def fa3_peer(torch: Any) -> Peer:
     attention = torch.ops.flash_attn_3.fwd
 
     splits: dict[tuple[Any, ...], int] = {}
+    packed: dict[PeerProblem, dict[str, Any]] = {}  # what it is told of a packed batch
 
     def run(problem: PeerProblem, tensors: Tensors, num_splits: int) -> Any:
         q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
         options = {"softmax_scale": problem.scale, "is_causal": problem.causal}
+        if problem.query_lengths:
+            if problem not in packed:  # at the first launch, which is not timed
+                packed[problem] = cu_seqlens(torch, problem, q.device)
+            q, k, v = (tensor.squeeze(0) for tensor in (q, k, v))
+            options |= packed[problem]
         if problem.windowed:
             options["window_size_left"] = problem.window_left
             options["window_size_right"] = 0 if problem.causal else problem.window_right
         with torch.no_grad():
             out, *_ = attention(q, k, v, num_splits=num_splits, **options)
-        return out.transpose(1, 2)
+        return (out.unsqueeze(0) if problem.query_lengths else out).transpose(1, 2)
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
         key = (problem.q_shape, problem.kv_shape, problem.causal, problem.window_left)
@@ -382,8 +392,17 @@ def fa3_peer(torch: Any) -> Peer:
             splits[key] = min(FA3_SPLITS, key=lambda n: seconds[n])
         return run(problem, tensors, splits[key])
 
-    options = {"takes_views": True, "takes_windows": True}
+    options = {"takes_views": True, "takes_windows": True, "takes_packed": True}
     return Peer("fa3", version, check=require_half, forward=forward, **options)
+
+
+def cu_seqlens(torch: Any, problem: PeerProblem, device: Any) -> dict[str, Any]:
+    """The first row of each sequence of a packed batch, and the longest one."""
+    told: dict[str, Any] = {"max_seqlen_q": problem.seq_q, "max_seqlen_k": problem.seq_kv}
+    for name, lengths in (("q", problem.query_lengths), ("k", problem.lengths)):
+        starts = [0, *itertools.accumulate(lengths or ())]
+        told[f"cu_seqlens_{name}"] = torch.tensor(starts, dtype=torch.int32, device=device)
+    return told
 
 
 FEW_QUERIES = 16  # up to here a problem is one of new queries against a cache

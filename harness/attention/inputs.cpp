@@ -159,7 +159,8 @@ std::uint64_t spike_hash(std::uint64_t seed, std::int64_t head, std::int64_t row
   return hash_at(tensor_key(seed, 4) ^ static_cast<std::uint64_t>(head) * kGolden, row);
 }
 
-// Calls body(head, row) for every row of all heads, on all threads; count(head) is how many one has.
+// Calls body(head, row) for every row of all heads, on all threads; count(head) is how many one
+// has.
 template <class Count, class Body>
 void for_each_row(std::int64_t heads, const Count& count, const Body& body) {
   std::vector<std::int64_t> first{0};  // of each head, among the rows of all
@@ -387,8 +388,7 @@ std::int64_t kv_row(const Problem& problem, const Inputs& inputs, std::int64_t h
                     std::int64_t key) {
   const std::int64_t entry = head / problem.heads;
   const std::int64_t kv_head = head % problem.heads / problem.group();
-  if (problem.packed())
-    return kv_head * problem.stored_keys() + problem.first_key(entry) + key;
+  if (problem.packed()) return kv_head * problem.stored_keys() + problem.first_key(entry) + key;
   if (problem.page == 0) return (entry * problem.kv_heads() + kv_head) * problem.seq_kv + key;
   const auto slot = static_cast<std::size_t>(entry * problem.table_width() + key / problem.page);
   const std::int64_t page = inputs.page_table[slot];

@@ -92,7 +92,8 @@ struct Inputs {
 /// Heads of zeros have the scale 1.
 void quantise_cache(const Problem& problem, Inputs& inputs, std::uint64_t seed);
 
-/// Row of Q and O, each head_dim long, and of the LSE, of a query. `head` counts over batch * heads.
+/// Row of Q and O, each head_dim long, and of the LSE, of a query. `head` counts over batch *
+/// heads.
 std::int64_t q_row(const Problem& problem, std::int64_t head, std::int64_t row);
 
 /// Row of K and V, each head_dim long, of a key. `head` counts over batch * heads of Q.

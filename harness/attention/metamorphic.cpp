@@ -160,8 +160,7 @@ Relation neighbours(const Problem& problem, const Inputs& inputs, const Forward&
     for (std::int64_t h = 0; h < problem.batch * problem.heads; ++h) {
       const std::int64_t entry = h / problem.heads;
       for (std::int64_t row = 0; entry % 2 != odd && row < problem.queries(entry); ++row) {
-        const std::int64_t index =
-            first_difference(before, after, q_row(problem, h, row) * d, d);
+        const std::int64_t index = first_difference(before, after, q_row(problem, h, row) * d, d);
         if (index < 0) continue;
         return {false, describe_index(before.shape, index) +
                            " depends on another sequence of the batch: " +

@@ -40,8 +40,8 @@ Relation joint_permutation(const Problem& problem, const Inputs& inputs, std::ui
 /// not change a bit. Throws std::invalid_argument for any other problem.
 Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forward& forward);
 
-/// Packed batches: replaces Q, K and V of every other sequence by NaN and infinities, which must not
-/// change a bit of the others. Throws std::invalid_argument for any other problem.
+/// Packed batches: replaces Q, K and V of every other sequence by NaN and infinities, which must
+/// not change a bit of the others. Throws std::invalid_argument for any other problem.
 Relation neighbours(const Problem& problem, const Inputs& inputs, const Forward& forward);
 
 /// Adds one vector to all keys, which adds a constant to each row of scores and must not change the

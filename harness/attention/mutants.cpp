@@ -58,10 +58,10 @@ struct Mutant::Fault {
 
   // A packed batch.
   std::int64_t query_shift = 0, key_shift = 0;  // rows that sequences begin late
-  bool longest_alignment = false;  // the mask of each is that of the longest
-  bool empty_skipped = false;      // rows of a sequence without keys are not written
-  std::int64_t parts = 1;         // of a row's keys, merged at the end
-  bool part_dropped = false;      // the middle one
+  bool longest_alignment = false;               // the mask of each is that of the longest
+  bool empty_skipped = false;                   // rows of a sequence without keys are not written
+  std::int64_t parts = 1;                       // of a row's keys, merged at the end
+  bool part_dropped = false;                    // the middle one
   enum class Merge { lse, equal, max } merge = Merge::lse;
 
   // The reference is the first tile's maximum, and rises only where P would not fit half.

@@ -293,8 +293,8 @@ std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std:
   }
   const std::int64_t left = affordable - std::ssize(rows);
   constexpr std::int64_t kRowsPerHead = 32;
-  const std::int64_t sampled = std::clamp<std::int64_t>(left / std::min(problem.seq_q, kRowsPerHead),
-                                                        std::min<std::int64_t>(2, heads), heads);
+  const std::int64_t sampled = std::clamp<std::int64_t>(
+      left / std::min(problem.seq_q, kRowsPerHead), std::min<std::int64_t>(2, heads), heads);
   std::vector<std::int64_t> chosen{0, heads - 1};
   // The last head of the first batch and the first of the next: where a batch stride goes wrong.
   if (problem.batch > 1 && sampled >= 4) {

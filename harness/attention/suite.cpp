@@ -255,8 +255,7 @@ class Collector {
       takes(problem);
       return problem;
     };
-    const Problem mixed =
-        pack({130, 0, 1, 257, 64, 5, 20}, {321, 40, 128, 257, 0, 129, 1});
+    const Problem mixed = pack({130, 0, 1, 257, 64, 5, 20}, {321, 40, 128, 257, 0, 129, 1});
     add_case(mixed, {kNeedle, Distribution::spike});
     // Few thread blocks, so that each has tiles of several sequences.
     add_case(pack({1, 300, 128, 127, 0}, {300, 1, 128, 129, 7}), {kNeedle}, 2);

@@ -3,10 +3,10 @@
  *
  * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or
  * pages of them: contiguous, or at the problem's strides. Of a packed batch, whose problem has
- * query_lengths, they are [1, heads, rows, head_dim] with the rows of all batch entries. A problem is JSON with the keys that it
- * has in a result file; one that the library does not know is refused. Nothing here allocates
- * device memory, synchronises or throws. A function that can fail returns one of FA_STATUS_*; its
- * message is stored NUL-terminated in `size` bytes at `message`.
+ * query_lengths, they are [1, heads, rows, head_dim] with the rows of all batch entries. A problem
+ * is JSON with the keys that it has in a result file; one that the library does not know is
+ * refused. Nothing here allocates device memory, synchronises or throws. A function that can fail
+ * returns one of FA_STATUS_*; its message is stored NUL-terminated in `size` bytes at `message`.
  */
 #ifndef FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_
 #define FA_HARNESS_PYTHON_NATIVE_ATTENTION_H_

@@ -18,9 +18,9 @@
 namespace fa::cli {
 namespace {
 
-constexpr auto kNames = std::to_array<const char*>(
-    {"q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales", "sinks",
-     "cu_seqlens_q", "cu_seqlens_k"});
+constexpr auto kNames =
+    std::to_array<const char*>({"q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales",
+                                "sinks", "cu_seqlens_q", "cu_seqlens_k"});
 static_assert(kNames.size() == kTensors);
 constexpr std::int64_t kMostSms = 1024;
 

@@ -25,8 +25,8 @@ constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
 constexpr std::array<const char*, kTensors> kNames{
-    "Q",          "K",      "V",     "O",            "LSE",         "lengths",
-    "page table", "scales", "sinks", "cu_seqlens_q", "cu_seqlens_k"};
+    "Q",           "K", "V", "O", "LSE", "lengths", "page table", "scales", "sinks", "cu_seqlens_q",
+    "cu_seqlens_k"};
 
 GpuProperties read_properties() {
   GpuProperties properties;

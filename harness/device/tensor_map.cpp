@@ -66,14 +66,14 @@ void encode_tensor_map(const TensorMap& map, Dtype dtype, void* address, std::by
   const auto place =
       reinterpret_cast<std::uintptr_t>(address) +
       static_cast<std::uintptr_t>(map.offset * static_cast<std::int64_t>(size_of(dtype)));
-  const CUresult result =
-      encoder()(reinterpret_cast<CUtensorMap*>(bytes),
-                dtype == Dtype::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                : dtype == Dtype::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                       : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-                static_cast<cuuint32_t>(rank), reinterpret_cast<void*>(place), extents.data(), strides.data(), box.data(),
-                steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, to_driver(map.swizzle),
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encoder()(
+      reinterpret_cast<CUtensorMap*>(bytes),
+      dtype == Dtype::f16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+      : dtype == Dtype::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                             : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+      static_cast<cuuint32_t>(rank), reinterpret_cast<void*>(place), extents.data(), strides.data(),
+      box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, to_driver(map.swizzle),
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return;
   throw DeviceError(fmt::format(
       "the driver refuses a tensor map (error {}): extents {}, strides {} bytes, box {}",

@@ -21,8 +21,8 @@ namespace fa {
 namespace {
 
 constexpr std::array<const char*, kTensors> kNames{
-    "Q",          "K",      "V",     "O",            "LSE",         "lengths",
-    "page table", "scales", "sinks", "cu_seqlens_q", "cu_seqlens_k"};
+    "Q",           "K", "V", "O", "LSE", "lengths", "page table", "scales", "sinks", "cu_seqlens_q",
+    "cu_seqlens_k"};
 
 ptxvm::Dim3 to_machine(const Dim3& extents) {
   return {static_cast<std::uint32_t>(extents.x), static_cast<std::uint32_t>(extents.y),
@@ -233,9 +233,8 @@ ptxvm::Argument VmDevice::marshal(const Argument& argument) const {
               scratch_.at(static_cast<std::size_t>(value.index)).address);
         } else if constexpr (std::is_same_v<Value, TensorMap>) {
           const auto bytes = value.offset * static_cast<std::int64_t>(size_of(problem_.dtype));
-          return ptxvm::Argument::tensor_map(
-              to_machine(value, address(value.tensor) + static_cast<ptxvm::Address>(bytes),
-                         problem_.dtype));
+          return ptxvm::Argument::tensor_map(to_machine(
+              value, address(value.tensor) + static_cast<ptxvm::Address>(bytes), problem_.dtype));
         } else {
           return ptxvm::Argument::scalar(value);
         }

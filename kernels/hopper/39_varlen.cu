@@ -361,6 +361,11 @@ struct Attention {
     if (threadIdx.x % 32 == 0 && atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1)
       atomicExch(in.counter, 0);
   }
+  // Past the last tile. The answer depends on both halves of the message, so the arrival after it
+  // does, too (cluster_arrive).
+  __device__ static bool is_end(const ScheduledTile& tile) {
+    return min(tile.head, tile.queries) < 0;
+  }
   __device__ static ScheduledTile wait_tile(const Shared& shared, int round) {
     cluster_wait(shared.tile_full, round % 2);
     return next_tile();
@@ -531,7 +536,7 @@ struct Attention {
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kBlocks * kConsumers);
       mbarrier_init(shared.tile_full, 2);
-      mbarrier_init(shared.tile_empty, kBlocks * (2 + 4 * kConsumers));
+      mbarrier_init(shared.tile_empty, kBlocks * (2 + 128 * kConsumers));
       mbarrier_init_fence();
     }
     cluster_sync();
@@ -545,7 +550,7 @@ struct Attention {
       if (threadIdx.x >= 64) return schedule_tiles(in, shared);
       if (!elect_one()) return;
       ScheduledTile next;
-      for (int round = 0; (next = wait_tile(shared, round)).head >= 0; ++round) {
+      for (int round = 0; !is_end(next = wait_tile(shared, round)); ++round) {
         cluster_arrive(shared.tile_empty, 0);
         const RowTile tile = tile_at(in, next, 0);
         if (threadIdx.x >= 32) load_query(in, shared, tile, round % 2);
@@ -557,9 +562,8 @@ struct Attention {
       registers_acquire<kRegisters>();
       for (int round = 0;; ++round) {
         const ScheduledTile next = wait_tile(shared, round);
-        if (next.head < 0) break;
-        __syncwarp();  // all lanes have read it
-        if (threadIdx.x % 32 == 0) cluster_arrive(shared.tile_empty, 0);
+        if (is_end(next)) break;
+        cluster_arrive(shared.tile_empty, 0);
         compute_tile(in, shared, tile_at(in, next, consumer), consumer, round % 2, at);
       }
       bulk_wait_read();
@@ -570,7 +574,7 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                              \
+#define INSTANCES(X)                                               \
   X(fa_39_varlen_d128, Attention<__nv_bfloat16, 128, 128, 5, 128>) \
   X(fa_39_varlen_d64, Attention<__nv_bfloat16, 192, 96, 12, 64>)   \
   X(fa_39_varlen_d128_half, Attention<half, 128, 128, 5, 128>)     \
@@ -582,5 +586,6 @@ FA_RUNG(39_varlen, "38", sm_90a, f16,
         causal | ragged | lse | grouped | strided | windowed | sinks | packed,
         "sequences of different lengths in packed tensors, whose maps end with each sequence",
         kInstances, fa::plan_tma_varlen,
-        .why_large = "lengths that were one for all become those of a sequence wherever a row is "
-                     "compared with them, and tiles are found by a warp instead of a division");
+        .why_large =
+            "lengths that were one for all become those of a sequence wherever a row is "
+            "compared with them, and tiles are found by a warp instead of a division");

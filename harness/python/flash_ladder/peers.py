@@ -27,10 +27,14 @@ class PeerProblem(Problem):
 
     @property
     def q_shape(self) -> tuple[int, int, int, int]:
+        if self.query_lengths:  # packed
+            return (1, self.heads, sum(self.query_lengths), self.head_dim)
         return (self.batch, self.heads, self.seq_q, self.head_dim)
 
     @property
     def kv_shape(self) -> tuple[int, int, int, int]:
+        if self.query_lengths:
+            return (1, self.kv_heads, sum(self.lengths or ()), self.head_dim)
         return (self.batch, self.kv_heads, self.seq_kv, self.head_dim)
 
     def strides_of(self, name: str) -> tuple[int, int, int, int] | None:

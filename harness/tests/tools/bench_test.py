@@ -33,7 +33,7 @@ def rung(
 ) -> dict:
     dtype = "float32" if id.startswith("a") else "float16"
     fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or FAMILIES[id[0]]}
-    model = {"strided": False, "windowed": False, "sinks": False}
+    model = {"strided": False, "windowed": False, "sinks": False, "packed": False}
     return fields | model | {"causal": causal, "ragged": ragged}
 
 

@@ -229,12 +229,13 @@ class LaunchTest(unittest.TestCase):
 
     def test_what_a_peer_takes_more(self) -> None:
         plain = Callbacks(peers.Peer("x"))
-        more = Callbacks(peers.Peer("y", takes_views=True, takes_windows=True))
+        more = Callbacks(peers.Peer("y", takes_views=True, takes_windows=True, takes_packed=True))
         views = {"strides": [64 * 96, 32, 96, *[128 * 96, 32, 96] * 2, 64 * 96, 32, 96]}
         for changes, text in (
             (views, "timed on contiguous tensors only"),
             ({"window_left": 5}, "timed without windows only"),
             ({"window_right": 5}, "timed without windows only"),
+            ({"query_lengths": [9, 3], "lengths": [9, 4]}, "timed without packed batches only"),
         ):
             self.assertEqual(plain.supports(problem(**changes)), peers.UNSUPPORTED)
             self.assertEqual(plain.message, text)
