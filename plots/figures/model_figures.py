@@ -99,4 +99,38 @@ def sinks() -> Canvas:
     return canvas
 
 
-FIGURES: dict[str, Callable[[], Canvas]] = {"views": views, "window": window, "sinks": sinks}
+def packed() -> Canvas:
+    """Boxes of three rows over two sequences of a packed tensor."""
+    canvas, y = begin(
+        "39: a box ends where its sequence ends",
+        "Rows of sequences of five and of four tokens, one behind the other. The second box of the "
+        "first sequence has one row that the next sequence owns: it is zero and is not stored.",
+        note="Boxes of three rows; blue and green: sequences; grey: zeros.",
+    )
+    lengths, box, width = (5, 4), 3, 36.0
+    fills = ("blue-soft", "green-soft")
+    canvas.text(14, y + 6, "rows in memory", size=SMALL, bold=True)
+    starts = [sum(lengths[:index]) for index in range(len(lengths))]
+    for index, length in enumerate(lengths):
+        for row in range(length):
+            canvas.cell(14 + (starts[index] + row) * width, y + 18, width, 26, str(row), fills[index])
+    y += 62
+    canvas.text(14, y + 6, "what the boxes hold", size=SMALL, bold=True)
+    y += 18
+    for index, length in enumerate(lengths):
+        for first in range(0, length, box):
+            for row in range(first, first + box):
+                inside = row < length
+                x = 14 + (starts[index] + row) * width
+                fill = fills[index] if inside else "grey-soft"
+                canvas.cell(x, y, width, 26, f"{row}" if inside else "0", fill)
+            y += 32
+    return canvas
+
+
+FIGURES: dict[str, Callable[[], Canvas]] = {
+    "views": views,
+    "window": window,
+    "sinks": sinks,
+    "packed": packed,
+}
