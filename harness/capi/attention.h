@@ -43,11 +43,11 @@ typedef struct fa_attention_tensors {
   const int32_t* page_table; /* offset 48: [batch, seq_kv / page rounded up], below pages */
   const float* kv_scales;    /* offset 56: [2, batch, kv_heads], of k, then of v */
   const float* sinks;        /* offset 64: [heads] */
-  /* Offsets 72 and 80, of a packed batch: the first row of each sequence in q and o, and in k and
-   * v, then the number of rows: [batch + 1]. The launch takes from the problem's lengths only their
-   * number, their sums and their greatest; the machine reads them there. */
-  const int32_t* cu_seqlens_q;
-  const int32_t* cu_seqlens_k;
+  /* Of a packed batch: the first row of each sequence, then the number of rows, [batch + 1]. The
+   * launch takes from the problem's lengths only their number, their sums and their greatest; the
+   * machine reads them there. */
+  const int32_t* cu_seqlens_q; /* offset 72: of q and o */
+  const int32_t* cu_seqlens_k; /* offset 80: of k and v */
 } fa_attention_tensors;
 
 /* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it
