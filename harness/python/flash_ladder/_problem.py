@@ -86,6 +86,8 @@ def make_problem(
     """The problem of q, k and v with these shapes and dtypes; Refused where they make none. Strides
     are those of q, k, v and o in elements; None: all are contiguous. Of a packed batch q, k and v
     are [1, heads, rows, dim], and both lengths are given."""
+    if query_lengths is not None and (page_table is not None or kv_scales is not None):
+        raise Refused("cu_seqlens are given with page_table or kv_scales; allowed: without them")
     q, k, v = (tuple(int(extent) for extent in shape) for shape in shapes)
     check_shapes(q, k, v, paged=page_table is not None)
     e4m3 = dtypes[1] in E4M3
@@ -106,8 +108,6 @@ def make_problem(
         width = check_array("page_table", page_table, (q[0], None), "int32")[1]
     if kv_scales is not None:
         check_array("kv_scales", kv_scales, (2, q[0], k[1]), "float32")
-    if query_lengths is not None and (page_table is not None or kv_scales is not None):
-        raise Refused("cu_seqlens are given with page_table or kv_scales; allowed: without them")
     if lengths is not None and query_lengths is None:
         check_array("lengths", ((len(lengths),), "int32"), (q[0],), "int32")
     if sinks is not None:

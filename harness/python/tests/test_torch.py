@@ -109,7 +109,7 @@ def test_a_packed_batch() -> None:
         ({"cu_seqlens_k": torch.tensor([0, 150]).int()}, "cu_seqlens_q has 4 .* cu_seqlens_k 2"),
         ({"cu_seqlens_q": torch.tensor([0, 9, 8, 150]).int()}, "none below the one before"),
         ({"cu_seqlens_q": torch.tensor([0, 9, 9, 149]).int()}, "from 0 to the 150 rows"),
-        ({"lengths": [1, 2, 3]}, "lengths are given with cu_seqlens_k"),
+        ({"lengths": torch.tensor([1, 2, 3])}, "lengths are given with cu_seqlens_k"),
         ({"page_table": torch.zeros(3, 1).int()}, "cu_seqlens are given with page_table"),
         ({"rung": "38"}, "38_sinks takes no packed batch; 39 does"),
     ],
