@@ -390,6 +390,7 @@ std::vector<std::byte> outputs_of_pairs(GpuDevice& device, const LaunchPlan& pla
   for (const Scratch& wanted : plan.scratch)
     places.push_back(scratch.emplace_back(static_cast<std::size_t>(wanted.bytes)).data());
 
+  for (const Launch& step : plan.launches) raise_shared_limit(step);
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreate(&stream), "making a stream");
   const auto launch = [&](void* q, void* o) {
