@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rung="best"`: rungs in the order of their committed times at the nearest measured problem."""
+"""`rung="best"`: rungs in the order of their committed times at the nearest measured problems."""
 
 from __future__ import annotations
 
@@ -38,19 +38,24 @@ class Kind:
     seq: float  # keys; of many queries the geometric mean of both
     heads: int  # batch x heads, of K and V where queries are few
 
-    def distance(self, other: Kind) -> tuple[float, ...]:
-        """Small for what is alike; what needs another kernel counts more than the shape."""
+    def unlike(self, other: Kind) -> tuple[float, ...]:
+        """How far another kernel is needed; counts before the shape."""
         return (
-            (self.few != other.few) + (self.e4m3 != other.e4m3) + (self.packed != other.packed),
+            (self.few != other.few) + (self.e4m3 != other.e4m3),
             self.dtype != other.dtype,
             (self.windowed != other.windowed) + (self.sinks != other.sinks),
             self.causal != other.causal,
             (self.lengths != other.lengths) + (self.paged != other.paged),
             self.strided != other.strided,
             abs(math.log2(self.head_dim / other.head_dim)),
+        )
+
+    def distance(self, other: Kind) -> float:
+        """Of the shapes."""
+        return (
             abs(math.log2(self.rows / other.rows))
             + abs(math.log2(self.seq / other.seq))
-            + abs(math.log2(self.heads / other.heads)),
+            + abs(math.log2(self.heads / other.heads))
         )
 
 
@@ -63,7 +68,7 @@ def kind_of(problem: Problem) -> Kind:
         few=few,
         head_dim=problem.head_dim,
         causal=problem.seq_q > 1 and (few or problem.causal),
-        lengths=problem.lengths is not None,
+        lengths=problem.lengths is not None and problem.batch > 1,
         packed=packed,
         paged=problem.page > 0,
         windowed=problem.windowed,
@@ -76,11 +81,14 @@ def kind_of(problem: Problem) -> Kind:
 
 
 @functools.cache
-def measured() -> Mapping[Kind, tuple[str, ...]]:
-    """What the committed result files say about normal inputs: rungs, the fastest first."""
+def measured() -> Mapping[Kind, Mapping[str, float]]:
+    """What the committed result files say about normal inputs: the time of each rung. Times of two
+    cards are not compared: a problem has those of the card that is read first."""
     times: dict[Kind, dict[str, list[float]]] = {}
+    cards: dict[Kind, str] = {}
     for path in _paths.measurements():
         document = json.loads(path.read_text(encoding="utf-8"))
+        card = document.get("device", {}).get("name", "")
         # Launches without gaps that found no cache in the L2 are those of a model.
         cold = document["policy"]["l2_back_to_back"].startswith("copies")
         for row in document["rows"]:
@@ -88,27 +96,57 @@ def measured() -> Mapping[Kind, tuple[str, ...]]:
             plain = problem.get("inputs", "normal") == "normal" and problem.get("spread", 1) == 1
             if row["kind"] != "rung" or row["status"] != "ok" or row["ablation"] or not plain:
                 continue
-            like = times.setdefault(kind_of(problem_of(problem, Problem)), {})
+            kind = kind_of(problem_of(problem, Problem))
+            if cards.setdefault(kind, card) != card:
+                continue
             time = row["time_ms"]
             ms = time["back_to_back" if cold and not time.get("hot") else "median"]
-            like.setdefault(row["id"], []).append(ms)
-    return {kind: tuple(sorted(of, key=lambda rung: mean(of[rung]))) for kind, of in times.items()}
+            times.setdefault(kind, {}).setdefault(row["id"], []).append(ms)
+    return {kind: {rung: mean(ms) for rung, ms in of.items()} for kind, of in times.items()}
 
 
 def candidates(problem: Problem) -> Iterator[str]:
-    """Every rung once: those timed on the nearest problems first, at last those never timed, the
-    latest first."""
+    """Every rung once. First those timed on the problems that are most alike, by how much slower
+    than the fastest each was there, the nearest three shapes weighed by their distance; then those
+    timed on others; at last those never timed, the latest first."""
     seen: set[str] = set()
     kind = kind_of(problem)
     # A kernel of bfloat16 is the one of float16 with another type of element.
     alike = {kind.dtype, "float16"} if kind.dtype == "bfloat16" else {kind.dtype}
-    like = [each for each in measured() if each.dtype in alike]
-    for each in sorted(like, key=kind.distance):
-        for rung in measured()[each]:
+    groups: dict[tuple[float, ...], list[Kind]] = {}
+    for each in measured():
+        if each.dtype in alike:
+            groups.setdefault(kind.unlike(each), []).append(each)
+    for _, group in sorted(groups.items()):
+        rest = [
+            rung
+            for each in sorted(group, key=kind.distance)
+            for rung in sorted(measured()[each], key=measured()[each].__getitem__)
+        ]
+        for rung in [*order_near(kind, group), *rest]:
             if rung not in seen:
                 seen.add(rung)
                 yield rung
     yield from (rung for rung in reversed(_native.rung_ids()) if rung not in seen)
+
+
+def order_near(kind: Kind, group: list[Kind]) -> list[str]:
+    """Rungs of the nearest shapes, the best first. Where the latest rung of the group was not
+    timed, nothing is known about it: such shapes are left out."""
+    ids = _native.rung_ids()
+    latest = max((rung for each in group for rung in measured()[each]), key=ids.index)
+    with_it = [each for each in group if latest in measured()[each]]
+    slower: dict[str, list[tuple[float, float]]] = {}
+    for each in sorted(with_it, key=kind.distance)[:3]:
+        times = measured()[each]
+        for rung, ms in times.items():
+            weight = 1 / (kind.distance(each) + 0.1)
+            slower.setdefault(rung, []).append((weight, math.log(ms / min(times.values()))))
+
+    def expected(rung: str) -> float:
+        return sum(w * x for w, x in slower[rung]) / sum(w for w, _ in slower[rung])
+
+    return sorted(slower, key=expected)
 
 
 def first_that_takes(problem: Problem, rung: str, attempt: Callable[[str], T]) -> T:

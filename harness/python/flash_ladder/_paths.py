@@ -34,8 +34,10 @@ def ptx_folder() -> Path:
 
 
 def measurements() -> list[Path]:
-    """The result files of the card that `rung="best"` was measured on: runs, and single files."""
-    folder = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results" / "h200"
-    sets = (folder / name for name in ("ladder", "model", "decode", "cold", "fp32"))
+    """The result files by which `rung="best"` chooses, those that decide first: runs, and single
+    files."""
+    results = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results"
+    card, other = (results, results) if installed() else (results / "h200", results / "h100")
+    sets = (other / "cold", *(card / name for name in ("ladder", "model", "decode", "fp32")))
     runs = [run for each in sets for run in sorted(each.glob("*.json"))]
-    return [*runs, folder / "windows.json"]
+    return [*runs, card / "windows.json"]
