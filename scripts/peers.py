@@ -602,12 +602,15 @@ class DeviceArray:
 
 @dataclass
 class Launcher:
-    """Turns the library's callbacks into calls of one peer."""
+    """Turns the library's callbacks into calls of one peer. A graph that was recorded of them writes
+    where its tensors lay, though PyTorch has them back, so no other peer may be given that memory:
+    each has a pool of its own for a problem."""
 
     torch: Any
     peer: Peer
     inputs: dict[tuple[Any, ...], Tensors] = field(default_factory=dict)
     device_bytes: ctypes.c_int64 = field(default_factory=lambda: ctypes.c_int64(-1))
+    pool: Any = None
 
     def tensor(self, address: int, name: str, problem: PeerProblem) -> Any:
         """q, k, v or o."""
@@ -636,7 +639,9 @@ class Launcher:
                 self.peer.check(problem)
                 require_nothing_more(self.peer, problem)
         finally:
+            self.pool = None
             self.torch.cuda.empty_cache()
+            self.pool = self.torch.cuda.MemPool()
 
     def launch(
         self, problem: PeerProblem, q: int, k: int, v: int, o: int | None, stream: int
@@ -645,8 +650,9 @@ class Launcher:
         inputs = Tensors(None, None, None)
         if not self.peer.is_ceiling:
             inputs = self.tensors(problem, q, k, v)
-        external = self.torch.cuda.ExternalStream(stream, device=f"cuda:{problem.device}")
-        with self.torch.cuda.stream(external):
+        cuda = self.torch.cuda
+        external = cuda.ExternalStream(stream, device=f"cuda:{problem.device}")
+        with cuda.stream(external), cuda.use_mem_pool(self.pool, problem.device):
             if not o or self.peer.is_ceiling:
                 self.peer.forward(problem, inputs)
                 return

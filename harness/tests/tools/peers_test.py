@@ -59,9 +59,16 @@ class FakeTorch:
         self.cuda.max_memory_allocated.return_value = 1000
         self.cuda.ExternalStream.side_effect = lambda stream, device: stream
         self.cuda.stream.side_effect = self.enter
+        self.cuda.MemPool.side_effect = object
+        self.pools: list[Any] = []
+        self.cuda.use_mem_pool.side_effect = self.use
 
     def enter(self, stream: int) -> Any:
         self.streams.append(stream)
+        return nullcontext()
+
+    def use(self, pool: Any, device: int) -> Any:
+        self.pools.append(pool)
         return nullcontext()
 
     def as_tensor(self, array: peers.DeviceArray, device: str) -> FakeTensor:
@@ -197,6 +204,18 @@ class LaunchTest(unittest.TestCase):
         calls.launch(problem(), None)
         self.assertEqual(len(calls.torch.made), 6)
 
+    def test_each_problem_of_a_peer_has_a_pool_of_its_own(self) -> None:
+        calls = Callbacks(peers.Peer("x", forward=lambda shape, tensors: "result"))
+        for _ in range(2):
+            calls.supports(problem())
+            calls.launch(problem(), 0x4000)
+            calls.launch(problem(), None)
+        first, again, second, last = calls.torch.pools
+        self.assertIs(first, again)
+        self.assertIs(second, last)
+        self.assertIsNot(first, second)
+        self.assertIsNotNone(first)
+
     def test_errors_become_codes(self) -> None:
         def fail(error: BaseException) -> Callbacks:
             return Callbacks(peers.Peer("x", forward=mock.Mock(side_effect=error)))
@@ -225,7 +244,6 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(calls.supports(problem(dtype=peers.BFLOAT16)), peers.OK)
         self.assertEqual(calls.supports(problem(causal=True)), peers.UNSUPPORTED)
         self.assertEqual(calls.supports(problem(causal=True, seq_kv=64)), peers.OK)
-
 
     def test_what_a_peer_takes_more(self) -> None:
         plain = Callbacks(peers.Peer("x"))
