@@ -15,8 +15,9 @@
 #   ragged   ragged.json  those that take any length: N=1000 and 8191 beside 1024 and 8192
 #   model    model.json   those that take what a model has: in bfloat16 N=2048 and 8192 at D=128 and 8192
 #                         at D=64, with the mask and without, and in float16 beside 35; rows of [batch,
-#                         seq, heads, dim] in both types; windows of 1024 and 4096 keys; sinks; packed batches
-#                         of 200 to 30,000 and of 200 to 2000 tokens, and dense ones of as much work
+#                         seq, heads, dim] in both types; windows of 1024 and 4096 keys; sinks
+#   packed   packed.json  packed batches of 200 to 30,000 and of 200 to 2000 tokens in bfloat16, and
+#                         dense ones of as much work
 #   fp32     fp32.json    float32 rungs beside PyTorch's: B=4 H=16, N=512..8192 at D=64 and N=4096 at
 #                         D=32 and 128; B=10 H=64 N=1024 D=32; B=1 H=16 D=64, up to the length where
 #                         the scores no longer fit into 144 GB
@@ -39,7 +40,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=limits,ladder,causal,ragged,model,decode,cold,fp32,spread
+SETS=limits,ladder,causal,ragged,model,packed,decode,cold,fp32,spread
 ATTENTION_PEERS=fa2,cudnn,fa3
 DECODE_PEERS=$ATTENTION_PEERS,flashinfer
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
@@ -197,21 +198,21 @@ measure_model() {
       --window-left $mask
   done
   bench_rungs "$views and r['sinks']" "$json" "${shape[@]}" "${brain[@]}" --seqs 8192 --causal --sinks
-  measure_packed "$json" "${shape[@]}" "${brain[@]}"
 }
 
-# Packed batches of long and of short sequences, and dense ones of about as much work.
+# Dense batches have about as much work as the packed ones.
 measure_packed() {
-  local json="$1" mask packing="$SQUARE and r['packed']"
+  local json mask packing="$SQUARE and r['packed']"
+  json="$(file_of "$1" packed)"
+  local shape=(--no-ablations --peers "$ATTENTION_PEERS" --dtype bfloat16 --layout bnhd)
   local long=200,12000,700,5000,1500,300,20000,2800,420,8192,1024,3600,240,16000,30000
   local short=900,200,1700,350,2000,260,1200,640,480,1500,230,820,1900,300,1100,560
   short+=,210,1330,720,400,1810,250,980,1600,330,610,2000,270,1420,770,520,1000
-  shift
   for mask in "" --causal; do
-    bench_rungs "$packing" "$json" "$@" --layout bnhd --query-lengths $long $mask
-    bench_rungs "$packing or r['id'] == '38'" "$json" "$@" --layout bnhd --batch 7 --seqs 16384 $mask
-    bench_rungs "$packing" "$json" "$@" --layout bnhd --query-lengths $short $mask
-    bench_rungs "$packing or r['id'] == '38'" "$json" "$@" --layout bnhd --batch 34 --seqs 1024 $mask
+    bench_rungs "$packing" "$json" "${shape[@]}" --query-lengths $long $mask
+    bench_rungs "$packing or r['id'] == '38'" "$json" "${shape[@]}" --batch 7 --seqs 16384 $mask
+    bench_rungs "$packing" "$json" "${shape[@]}" --query-lengths $short $mask
+    bench_rungs "$packing or r['id'] == '38'" "$json" "${shape[@]}" --batch 34 --seqs 1024 $mask
   done
 }
 

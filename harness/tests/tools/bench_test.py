@@ -273,7 +273,7 @@ class BenchTest(support.FolderTest):
         self.assertEqual([call[:3] for call in calls], [["02", "--seqs", "512"]])
 
     def test_bad_sets(self) -> None:
-        allowed = "allowed: limits, ladder, causal, ragged, model, decode, cold, fp32, spread"
+        allowed = "allowed: limits, ladder, causal, ragged, model, packed, decode, cold, fp32, spread"
         for words in (("--sets", "ladder,nonsense"), ("--sets",), ("--sets", "")):
             code, calls, err = self.bench(*words)
             self.assertEqual((code, calls), (2, []), words)
