@@ -8,6 +8,7 @@ from typing import Any
 import flash_ladder
 import numpy as np
 import pytest
+from flash_ladder.vllm import flash_attn_varlen_func
 
 HALF = 2e-3
 E4M3 = 0.04  # what three bits of mantissa make of N(0, 1)
@@ -211,3 +212,74 @@ def test_nothing_is_taken_that_is_not_there() -> None:
         flash_ladder.EnvironmentFailure, match=r"needs 70368\d+ bytes of host memory"
     ):
         flash_ladder.attention(q, k, k)
+
+
+class Called:
+    """A cache as vLLM has it: [pages, page, kv_heads, dim], and q with one row behind another."""
+
+    def __init__(self, queries: int) -> None:
+        self.cache = Cache(queries=queries)
+        self.rows = 3 * queries
+        self.q = self.cache.q.swapaxes(1, 2).reshape(self.rows, 8, 128).copy()
+        self.k, self.v = (each.swapaxes(1, 2).copy() for each in self.cache.pages)
+        self.options = {
+            "max_seqlen_q": queries,
+            "cu_seqlens_q": np.arange(0, self.rows + 1, queries, dtype=np.int32),
+            "max_seqlen_k": 80,
+            "block_table": self.cache.table,
+            "seqused_k": np.array(Cache.LENGTHS, np.int32),
+        }
+
+    def __call__(self, **more: Any) -> Any:
+        return flash_attn_varlen_func(self.q, self.k, self.v, **(self.options | more))
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_pages_as_vllm_has_them(queries: int) -> None:
+    called = Called(queries)
+    expected = called.cache.expected().swapaxes(1, 2).reshape(called.rows, 8, 128)
+    o, lse = called(return_softmax_lse=True, dropout_p=0.0, fa_version=3, window_size=[-1, -1])
+    assert abs(o - expected).max() < HALF
+    assert lse.shape == (8, called.rows)
+    assert (lse[:, queries : 2 * queries] == -np.inf).all() and np.isfinite(lse[:, :queries]).all()
+    out = np.full_like(o, np.nan)
+    assert called(out=out) is out and (out == o).all()
+
+
+def test_a_window_and_sinks_as_vllm_gives_them() -> None:
+    called = Called(1)
+    sinks = np.linspace(-1, 1, 8, dtype=np.float32)
+    o = called(causal=True, window_size=(15, 0), s_aux=sinks, softmax_scale=0.1)
+    same = flash_ladder.attention(
+        called.cache.q,
+        *called.cache.pages,
+        page_table=called.cache.table,
+        lengths=list(Cache.LENGTHS),
+        causal=True,
+        window=(15, 0),
+        sinks=sinks,
+        scale=0.1,
+    )
+    assert (o == same.swapaxes(1, 2).reshape(called.rows, 8, 128)).all()
+
+
+def test_a_packed_batch_as_vllm_gives_it() -> None:
+    random = np.random.default_rng(7)
+    q, k, v = (random.normal(size=(60, heads, 64)).astype(np.float16) for heads in (4, 2, 2))
+    starts = np.array([0, 20, 20, 60], np.int32)
+    o = flash_attn_varlen_func(q, k, v, 40, starts, cu_seqlens_k=starts, max_seqlen_k=40)
+    assert (o == flash_ladder.attention(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=starts)).all()
+
+
+def test_what_no_rung_computes_for_vllm() -> None:
+    called = Called(2)
+    uneven = {"max_seqlen_q": 3}
+    for options, words in (
+        ({"softcap": 30.0}, "softcap is 30.0; allowed: 0"),
+        ({"k_descale": np.ones(2)}, "k_descale is a ndarray; allowed: None"),
+        (uneven, "3 sequences of at most 3 queries have 6 rows; allowed with pages"),
+    ):
+        with pytest.raises(flash_ladder.Refused, match=words):
+            called(**options)
+    with pytest.raises(TypeError, match="has no argument 'nonsense'"):
+        called(nonsense=1)
