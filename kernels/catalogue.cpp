@@ -121,6 +121,8 @@ const char* to_string(Family family) {
       return "hopper";
     case Family::decode:
       return "decode";
+    case Family::backward:
+      return "backward";
     case Family::own:
       return "own";
   }
@@ -138,10 +140,12 @@ bool runs_on(Target target, int sm) {
 void set_types(const Rung& rung, Problem& problem) {
   if (!rung.takes(problem.dtype) && problem.dtype != Dtype::bf16) problem.dtype = rung.dtype;
   problem.e4m3 = has(rung.capabilities, e4m3);
+  problem.backward = has(rung.capabilities, backward);
 }
 
 bool types_match(const Rung& rung, const Problem& problem) {
-  return rung.takes(problem.dtype) && has(rung.capabilities, e4m3) == problem.e4m3;
+  return rung.takes(problem.dtype) && has(rung.capabilities, e4m3) == problem.e4m3 &&
+         has(rung.capabilities, backward) == problem.backward;
 }
 
 bool Rung::takes(Dtype wanted) const {
@@ -208,9 +212,10 @@ const Rung* find_rung(std::string_view id) {
 }
 
 bool left_out(const Rung& rung, const std::vector<const Rung*>& of, const Problem& problem) {
-  return rung.family == Family::decode && problem.seq_q > kFewQueries &&
+  return (rung.family == Family::backward ||
+          (rung.family == Family::decode && problem.seq_q > kFewQueries)) &&
          std::any_of(of.begin(), of.end(),
-                     [](const Rung* other) { return other->family != Family::decode; });
+                     [&](const Rung* other) { return other->family != rung.family; });
 }
 
 std::vector<const Rung*> match_rungs(std::string_view word) {
@@ -282,6 +287,8 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
   if (!rung.takes(problem.dtype))
     return refuse(std::string("dtype ") + to_string(problem.dtype) + " is not its " +
                   to_string(rung.dtype));
+  if (has(rung.capabilities, backward) != problem.backward)
+    return refuse(problem.backward ? "it computes no gradients" : "it computes gradients only");
   if (has(rung.capabilities, e4m3) && !problem.e4m3)
     return refuse(std::string("K and V of ") + to_string(problem.dtype) + " are not its " +
                   to_string(Dtype::e4m3));

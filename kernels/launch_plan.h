@@ -18,7 +18,9 @@ namespace fa {
 /// A buffer of the problem, named rather than addressed: each device has its own pointers. What a
 /// problem does not have is a null pointer: the LSE, lengths (int32 [batch]), the page table (int32
 /// [batch, table_width()]), the scales of an e4m3 cache (float32 [2, batch, kv_heads]), the sinks
-/// (float32 [heads]), the first rows of the sequences of a packed batch (int32 [batch + 1]).
+/// (float32 [heads]), the first rows of the sequences of a packed batch (int32 [batch + 1]), the
+/// gradients of O, Q, K and V, which have the shapes and types of these. Of a backward pass O and
+/// the LSE are inputs.
 enum class Tensor {
   q,
   k,
@@ -30,9 +32,37 @@ enum class Tensor {
   kv_scales,
   sinks,
   cu_seqlens_q,
-  cu_seqlens_k
+  cu_seqlens_k,
+  d_o,
+  d_q,
+  d_k,
+  d_v
 };
-inline constexpr std::size_t kTensors = 11;
+inline constexpr std::size_t kTensors = 15;
+
+/// Their names in files and in messages.
+struct TensorName {
+  const char *in_files, *in_text;
+};
+inline constexpr std::array<TensorName, kTensors> kTensorNames{
+    {{"q", "Q"},
+     {"k", "K"},
+     {"v", "V"},
+     {"o", "O"},
+     {"lse", "LSE"},
+     {"lengths", "lengths"},
+     {"page_table", "page table"},
+     {"kv_scales", "scales"},
+     {"sinks", "sinks"},
+     {"cu_seqlens_q", "cu_seqlens_q"},
+     {"cu_seqlens_k", "cu_seqlens_k"},
+     {"d_o", "dO"},
+     {"d_q", "dQ"},
+     {"d_k", "dK"},
+     {"d_v", "dV"}}};
+inline constexpr const TensorName& name_of(Tensor tensor) {
+  return kTensorNames.at(static_cast<std::size_t>(tensor));
+}
 
 /// A buffer of the plan's own, by its place in LaunchPlan::scratch.
 struct ScratchRef {
@@ -90,7 +120,7 @@ struct Scratch {
   bool zeroed = false;
 };
 
-/// The launches of one forward pass, in stream order.
+/// The launches of one pass, in stream order.
 struct LaunchPlan {
   std::vector<Launch> launches;
   std::vector<Scratch> scratch = {};

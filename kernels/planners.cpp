@@ -163,9 +163,10 @@ Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> argu
   return launch;
 }
 
-const Instance& instance_for(std::span<const Instance> instances, int head_dim) {
-  return *std::find_if(instances.begin(), instances.end(),
-                       [&](const Instance& i) { return i.head_dim == head_dim; });
+const Instance& instance_for(std::span<const Instance> instances, int head_dim, bool bf16) {
+  return *std::find_if(instances.begin(), instances.end(), [&](const Instance& i) {
+    return i.head_dim == head_dim && i.bf16 == bf16;
+  });
 }
 
 std::vector<Argument> float_arguments(const Problem& problem, Argument scratch) {
@@ -178,6 +179,25 @@ std::vector<Argument> float_arguments(const Problem& problem, Argument scratch) 
           scratch,
           int32(problem.seq_q),
           int32(problem.seq_kv),
+          static_cast<float>(problem.scale()),
+          int32(diagonal)};
+}
+
+std::vector<Argument> float_backward_arguments(const Problem& problem, Argument scratch) {
+  const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 0);
+  return {Tensor::q,
+          Tensor::k,
+          Tensor::v,
+          Tensor::o,
+          Tensor::lse,
+          Tensor::d_o,
+          Tensor::d_q,
+          Tensor::d_k,
+          Tensor::d_v,
+          scratch,
+          int32(problem.seq_q),
+          int32(problem.seq_kv),
+          int32(problem.group()),
           static_cast<float>(problem.scale()),
           int32(diagonal)};
 }
@@ -427,6 +447,37 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
   return LaunchPlan{{launch_of(instance, {blocks}, decode_arguments(problem, options))},
                     {{"parts of O", part_bytes(problem, 2 * instance.tile.Br, blocks)},
                      {"counters of parts", heads * 4, true}}};
+}
+
+PlanResult plan_backward(const Problem& problem, const Instance& instance, const Instance& rows,
+                         const Instance& finish) {
+  const Tile& tile = instance.tile;
+  const std::int64_t tiles = (problem.seq_q + tile.Br - 1) / tile.Br, padded = tiles * tile.Br;
+  const std::int64_t blocks = (problem.seq_kv + tile.Bc - 1) / tile.Bc;
+  const std::vector<Argument> arguments{tile_map(Tensor::q, problem, problem.seq_q, tile.Br),
+                                        tile_map(Tensor::d_o, problem, problem.seq_q, tile.Br),
+                                        tile_map(Tensor::k, problem, problem.seq_kv, tile.Bc),
+                                        tile_map(Tensor::v, problem, problem.seq_kv, tile.Bc),
+                                        Tensor::o,
+                                        Tensor::d_o,
+                                        Tensor::lse,
+                                        Tensor::d_q,
+                                        Tensor::d_k,
+                                        Tensor::d_v,
+                                        ScratchRef{0},
+                                        ScratchRef{1},
+                                        int32(problem.group()),
+                                        int32(problem.seq_q),
+                                        int32(problem.seq_kv),
+                                        int32(problem.causal),
+                                        static_cast<float>(problem.scale()),
+                                        scale_log2(problem)};
+  const std::int64_t heads = problem.heads, batch = problem.batch, all = heads * batch * padded;
+  return LaunchPlan{
+      {launch_of(rows, {padded / 8, heads, batch}, arguments),
+       launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
+       launch_of(finish, {padded * problem.head_dim / 4096, heads, batch}, arguments)},
+      {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
 }
 
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,

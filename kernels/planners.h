@@ -27,8 +27,9 @@ struct DecodeOptions {
   Argument counter = std::int64_t{0};  ///< none
 };
 
-/// The instance for a head_dim among the further kernels of a rung. There must be one.
-const Instance& instance_for(std::span<const Instance> instances, int head_dim);
+/// The instance for a head_dim among the further kernels of a rung, and for a type of elements.
+/// There must be one.
+const Instance& instance_for(std::span<const Instance> instances, int head_dim, bool bf16 = false);
 
 /// The arguments of FA_FLOAT_ENTRY, FA_HALF_ENTRY and FA_TMA_ENTRY for a problem.
 std::vector<Argument> float_arguments(const Problem& problem,
@@ -38,6 +39,9 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
                                     const TmaOptions& options = {});
 
 std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptions& options = {});
+
+/// The arguments of FA_FLOAT_BACKWARD_ENTRY.
+std::vector<Argument> float_backward_arguments(const Problem& problem, Argument scratch);
 
 /// A thread block for each tile of Br query rows: {row tiles, heads, batch}.
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile);

@@ -69,12 +69,17 @@ double Problem::windowed_flops() const {
 }
 
 double Problem::output_bytes() const {
+  if (backward) return static_cast<double>(size_of(dtype)) * head_dim * rows() + kv_bytes();
   const double o =
       strides.empty() ? rows() * head_dim : static_cast<double>(stored_elements(*this, 3));
   return o * static_cast<double>(size_of(dtype)) + (lse ? rows() * sizeof(float) : 0);
 }
 
 double Problem::input_bytes() const {
+  if (backward) {
+    const double element = static_cast<double>(size_of(dtype));
+    return rows() * (3 * element * head_dim + sizeof(float)) + kv_bytes();
+  }
   if (!strides.empty()) {
     double elements = 0;
     for (int tensor = 0; tensor < 3; ++tensor)
@@ -109,6 +114,7 @@ std::string to_string(const Problem& p) {
   if (p.windowed())
     text += ", window " + side(p.window_left) + " to " + side(p.causal ? 0 : p.window_right);
   if (p.sinks) text += ", sinks";
+  if (p.backward) text += ", backward";
   return text;
 }
 
@@ -250,6 +256,11 @@ std::string cache_error(const Problem& p) {
   if (!p.lengths.empty()) {
     const std::string error = length_error(p, "length", "seq_kv", p.lengths, p.seq_kv);
     if (!error.empty()) return error;
+  }
+  if (p.backward && (p.lse || p.e4m3 || p.page > 0 || p.packed() || !p.lengths.empty() ||
+                     !p.strides.empty() || p.windowed() || p.sinks)) {
+    return "a backward pass takes contiguous tensors of one length, without an LSE among its "
+           "results, window, sinks or cache";
   }
   if (const std::string error = stride_error(p); !error.empty()) return error;
   for (const auto& [side, keys] :

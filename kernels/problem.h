@@ -17,8 +17,8 @@ namespace fa {
 /// Queries or keys that a command takes, at most.
 inline constexpr std::int64_t kMostKeys = std::int64_t{1} << 30;
 
-/// One forward pass O = softmax(Q K^T * scale) V. Q and O are contiguous [B, H, N, D]; K and V are
-/// [B, kv_heads, seq_kv, D], or pages of them. Of a packed batch all four are [1, heads, rows, D]:
+/// One forward pass O = softmax(Q K^T * scale) V, or the backward pass behind it. Q and O are
+/// contiguous [B, H, N, D]; K and V are [B, kv_heads, seq_kv, D], or pages of them. Of a packed batch all four are [1, heads, rows, D]:
 /// the rows of all batch entries, one entry behind another.
 struct Problem {
   FA_FIELDS(Problem);
@@ -87,6 +87,10 @@ struct Problem {
            "Each query head has a sink: a score that takes its share of the softmax and has no "
            "value.",
            .if_set = true, .option = "--sinks", .help = "Give each query head a sink");
+  FA_FIELD(bool, backward, false,
+           "The gradients of Q, K and V are computed from Q, K, V, O, the log-sum-exp and the "
+           "gradient of O.",
+           .if_set = true);
 
   /// Whether batch entries of different lengths lie one behind another.
   bool packed() const { return !query_lengths.empty(); }
@@ -139,12 +143,13 @@ struct Problem {
   /// Queries times keys of each batch entry, of all of them.
   double pairs() const;
 
-  /// 4*H*Nq*D for every key of a batch entry, half of it when causal: the convention of the
-  /// FlashAttention papers.
+  /// 4*H*Nq*D for every key of a batch entry, half of it when causal, of a backward pass, which has
+  /// five products in place of two, 2.5 times as many: the convention of the FlashAttention papers.
   double flops() const {
     const double full = 4.0 * static_cast<double>(heads) * pairs() * head_dim;
-    if (windowed()) return windowed_flops();
-    return causal ? full / 2 : full;
+    const double products = backward ? 2.5 : 1;
+    if (windowed()) return products * windowed_flops();
+    return products * (causal ? full / 2 : full);
   }
   /// The same for every key that a query sees.
   double windowed_flops() const;
@@ -161,15 +166,17 @@ struct Problem {
   }
   /// Scales of K, then of V: [2, batch, kv_heads]. 0 where they have none.
   std::int64_t kv_scales() const { return e4m3 ? 2 * batch * kv_heads() : 0; }
-  /// Bytes of Q, and of K and V as they are stored, without their scales.
+  /// Bytes of Q, and of K and V as they are stored, without their scales; of a backward pass also
+  /// of O, its gradient and the LSE.
   double input_bytes() const;
-  /// Bytes of O and of the LSE if there is one.
+  /// Bytes of O and of the LSE if there is one, or of the gradients of Q, K and V.
   double output_bytes() const;
   /// Bytes of Q, K, V, O and the LSE if there is one, as they are stored.
   double stored_bytes() const { return input_bytes() + output_bytes(); }
-  /// Bytes of Q, the keys and values that there are, O and the LSE if there is one, each moved
-  /// once.
+  /// Bytes of Q, the keys and values that there are, O and the LSE if there is one, or of all
+  /// tensors of a backward pass, each moved once.
   double bytes() const {
+    if (backward) return stored_bytes();
     return static_cast<double>(size_of(dtype)) * head_dim * rows() + kv_bytes() + output_bytes();
   }
 };
@@ -211,7 +218,7 @@ inline Capabilities needs_of(const Problem& problem) {
                                     : lengths) |
          (problem.page > 0 ? paged : none) | (problem.e4m3 ? e4m3 : none) |
          (problem.strides.empty() ? none : strided) | (problem.windowed() ? windowed : none) |
-         (problem.sinks ? sinks : none);
+         (problem.sinks ? sinks : none) | (problem.backward ? backward : none);
 }
 
 }  // namespace fa

@@ -83,6 +83,32 @@ struct DecodeParameters {
   int64_t Q_strides[3], K_strides[3], V_strides[3], O_strides[3];
 };
 
+/// What the kernels of a backward pass in FP32 are given.
+struct FloatBackwardParameters {
+  const float *Q, *K, *V, *O, *LSE, *dO;
+  float *dQ, *dK, *dV;
+  float* scratch;
+  int seq_q, seq_kv;
+  int group;  ///< query heads that share a head of K and V
+  float scale;
+  int diagonal;  ///< the last key that query 0 sees; without a mask, one past the end
+};
+
+/// What the kernels of a backward pass from 61 on are given. Padded rows of queries fill whole
+/// tiles.
+struct BackwardParameters {
+  const CUtensorMap &Q, &dO, &K, &V;  ///< boxes of 64 columns, all panels of a tile in one copy
+  const void *O, *dO_rows;            ///< [batch, heads, seq_q, head_dim]
+  const float* LSE;                   ///< [batch, heads, seq_q], natural log
+  void *dQ, *dK, *dV;
+  float* terms;  ///< LSE in base 2, then D = rowsum(dO O): 2 x [batch, heads, padded rows]
+  float* sums;   ///< of dQ: [batch, heads, padded rows, head_dim]
+  int group;     ///< query heads that share a head of K and V
+  int seq_q, seq_kv;
+  int causal;  ///< 0 or 1, bottom-right aligned
+  float scale, scale_log2;
+};
+
 /// An instance of the kernel class `Kernel` under this entry point.
 template <class Kernel>
 Instance instance_of(const char* entry, const void* kernel) {
@@ -129,6 +155,12 @@ PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescri
 /// As many thread blocks as run at the same time, each with an even share of the tiles of all
 /// heads: two places for parts, of the heads that its share begins and ends in.
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
+
+/// Planner of FA_BACKWARD_ENTRY: the instance behind a launch that prepares rows of queries, eight a
+/// thread block, and ahead of one that finishes dQ, a thread block for each 4096 elements, which are
+/// `rows` and `finish`.
+PlanResult plan_backward(const Problem&, const Instance&, const Instance& rows,
+                         const Instance& finish);
 
 /// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
 template <int Br, int Bc, int Warps, int D>
@@ -197,6 +229,27 @@ struct StaticKernel {
                                          left,                                                    \
                                          right,                                                   \
                                          scale_log2});                                            \
+  }
+
+#define FA_FLOAT_BACKWARD_ENTRY(name, ...)                                                       \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const float* Q, const float* K, const float* V, const float* O, const float* LSE,     \
+           const float* dO, float* dQ, float* dK, float* dV, float* scratch, int seq_q,          \
+           int seq_kv, int group, float scale, int diagonal) {                                   \
+    __VA_ARGS__::run(fa::FloatBackwardParameters{Q, K, V, O, LSE, dO, dQ, dK, dV, scratch,       \
+                                                 seq_q, seq_kv, group, scale, diagonal});        \
+  }
+
+#define FA_BACKWARD_ENTRY(name, ...)                                                             \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap dO,        \
+           const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,         \
+           const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
+           float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
+           float scale_log2) {                                                                   \
+    __VA_ARGS__::run(fa::BackwardParameters{Q, dO, K, V, O, dO_rows, LSE, dQ, dK, dV, terms,     \
+                                            sums, group, seq_q, seq_kv, causal, scale,           \
+                                            scale_log2});                                        \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

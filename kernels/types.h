@@ -49,7 +49,8 @@ enum class Capabilities : unsigned {
   strided = 256,     ///< rows of Q, K, V and O at any strides
   windowed = 512,    ///< bounds on how far a key lies before and behind its query
   sinks = 1024,      ///< a score of each query head that has no value
-  packed = 2048      ///< sequences of different lengths one behind another
+  packed = 2048,     ///< sequences of different lengths one behind another
+  backward = 4096    ///< gradients, never anything else
 };
 
 /// New queries that a batch entry may have, at most, where a rung computes them against a cache.
@@ -82,6 +83,7 @@ inline constexpr std::array kCapabilities{
     NamedCapability{Capabilities::windowed, "windowed"},
     NamedCapability{Capabilities::sinks, "sinks"},
     NamedCapability{Capabilities::packed, "packed"},
+    NamedCapability{Capabilities::backward, "backward"},
 };
 
 struct DeviceDescription;  // kernels/launch_plan.h
@@ -107,7 +109,7 @@ struct Instance {
 };
 
 /// Folders of kernels/; `own` holds the reader's kernels, which are outside the ladder.
-enum class Family { fp32, ampere, hopper, decode, own };
+enum class Family { fp32, ampere, hopper, decode, backward, own };
 
 /// One row of the catalogue, made by FA_RUNG of kernels/rung.h in the kernel's own file.
 struct Rung {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/attention/backward.h"
 #include "harness/attention/host_tensor.h"
 #include "harness/attention/inputs.h"
 #include "harness/attention/reference.h"
@@ -55,6 +56,9 @@ struct VerifierOptions {
 ///             the largest P of a row exactly 1, a kernel whose reference is not the maximum has
 ///             not), for f32 2^-24 (16 s_i + 4 |exact_ic|) (approximate exp2 and reciprocal), and
 ///             for both 2^-24 s_i times the largest |score| of the row (one more rounding of it).
+/// The same holds for the elements of a gradient, whose E is its own, with the members of
+/// GradientRows; floor_ic of dQ and dK also has 2^-22 of what may cancel: sums of head_dim products
+/// in another order, ahead of the difference.
 class Verifier {
  public:
   /// Computes the reference; multi-threaded. The inputs are not needed afterwards.
@@ -62,6 +66,10 @@ class Verifier {
 
   /// Judges an output. Throws std::invalid_argument when dtype or shape are not the problem's.
   CheckReport check(const HostTensor& output) const;
+
+  /// Judges the gradients of a backward pass; the report is of all three, its worst element that of
+  /// the worst.
+  CheckReport check(const Gradients& gradients) const;
 
   /// Judges an LSE, float32 [B, H, Nq, 1], on the verified rows; a NaN anywhere is wrong. A row
   /// without a visible key must be exactly -infinity. The tolerance of the others is twice the
@@ -72,21 +80,34 @@ class Verifier {
   LseReport check_lse(const HostTensor& lse) const;
 
   const Problem& problem() const { return problem_; }
-  /// The verified rows, sorted.
+  /// The verified rows of O or of the gradient of Q, sorted.
   const std::vector<RowId>& rows() const { return rows_; }
 
  private:
-  double tolerance(std::size_t element, double* floor) const;
+  /// What a tensor must hold in its verified rows.
+  struct Expected {
+    const char* name;  // for messages; empty for O
+    Dtype dtype;
+    Shape shape;
+    std::vector<std::int64_t> rows;  // in the tensor
+    std::vector<double> exact;       // rows x head_dim
+    std::vector<double> spread;      // per row
+    std::vector<double> element_spread;
+    std::vector<double> largest_score;  // per row
+    std::vector<double> cancelled;      // like exact; empty for O
+    double relative_error = 0;          // E
+
+    void measure(const std::vector<float>& straightforward);
+    double tolerance(std::size_t element, double* floor) const;
+    CheckReport check(const HostTensor& output) const;
+  };
+  void expect_gradients(const Inputs& inputs, const VerifierOptions& options);
 
   Problem problem_;
   std::vector<RowId> rows_;
-  std::vector<double> exact_;   // rows x head_dim
-  std::vector<double> spread_;  // per row
-  std::vector<double> element_spread_;
-  std::vector<double> largest_score_;  // per row
-  std::vector<double> lse_;            // per row
-  double lse_error_ = 0;               // largest error of the straightforward LSE
-  double relative_error_ = 0;          // E
+  std::vector<Expected> expected_;  // O, or the gradients of Q, K and V
+  std::vector<double> lse_;         // per row
+  double lse_error_ = 0;            // largest error of the straightforward LSE
 };
 
 }  // namespace fa

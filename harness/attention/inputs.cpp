@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/attention/parallel.h"
+#include "harness/attention/reference.h"
 
 namespace fa {
 namespace {
@@ -456,6 +457,15 @@ void require_inputs(const Problem& problem, const Inputs& inputs) {
                                 " sinks, the problem (" + to_string(problem) + ") needs " +
                                 std::to_string(problem.sinks ? problem.heads : 0));
   }
+  if (problem.backward) {
+    expect(inputs.o, problem.dtype, q_shape(problem), "O");
+    expect(inputs.d_o, problem.dtype, q_shape(problem), "the gradient of O");
+  }
+  if (std::ssize(inputs.lse) != (problem.backward ? problem.q_rows() : 0)) {
+    throw std::invalid_argument("the LSE has " + std::to_string(inputs.lse.size()) +
+                                " rows, the problem (" + to_string(problem) + ") needs " +
+                                std::to_string(problem.backward ? problem.q_rows() : 0));
+  }
   if (std::ssize(inputs.page_table) != problem.batch * problem.table_width()) {
     throw std::invalid_argument("the page table has " + std::to_string(inputs.page_table.size()) +
                                 " entries, the problem (" + to_string(problem) + ") needs " +
@@ -500,7 +510,27 @@ std::vector<float> make_sinks(const Problem& problem, std::uint64_t seed) {
   return sinks;
 }
 
+void compute_forward(const Problem& problem, Inputs& inputs) {
+  const std::int64_t d = problem.head_dim;
+  std::vector<RowId> rows;
+  for (std::int64_t head = 0; head < problem.batch * problem.heads; ++head)
+    for (std::int64_t row = 0; row < problem.seq_q; ++row) rows.push_back({head, row});
+  const ReferenceRows reference = reference_rows(problem, inputs, rows);
+  inputs.o = make_tensor(problem.dtype, q_shape(problem));
+  parallel_for(std::ssize(rows) * d, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      inputs.o.set(i, static_cast<float>(reference.exact[static_cast<std::size_t>(i)]));
+  });
+  inputs.lse.assign(reference.lse_exact.begin(), reference.lse_exact.end());
+}
+
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
+  Inputs inputs = draw_inputs(problem, kind, seed);
+  if (problem.backward) compute_forward(problem, inputs);
+  return inputs;
+}
+
+Inputs draw_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
   if (problem.batch < 1 || problem.heads < 1 || problem.seq_q < 1 || problem.seq_kv < 1 ||
       problem.head_dim < 1) {
     throw std::invalid_argument("inputs need positive extents, got " + to_string(problem));
@@ -531,6 +561,10 @@ Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t 
   if (distribution == Distribution::spike) overlay_spikes(problem, seed, inputs);
   quantise_cache(problem, inputs, seed);
   inputs.sinks = make_sinks(problem, seed);
+  if (problem.backward) {
+    inputs.d_o = make_tensor(problem.dtype, q_shape(problem));
+    fill(inputs.d_o, t.v(distribution), tensor_key(seed, 9));
+  }
   // Of e4m3 the largest.
   if ((!problem.lengths.empty() && !problem.packed()) || problem.page > 0)
     fill_unused(problem, inputs, problem.e4m3 ? 30000 : 100, 30000);

@@ -80,6 +80,10 @@ struct Inputs {
   std::vector<float> kv_scales = {};
   /// [heads], in natural units of score. Empty unless the problem has sinks.
   std::vector<float> sinks = {};
+  /// Of a backward pass: O and its gradient, [B, H, seq_q, D], and the log-sum-exp of every row,
+  /// natural log, -infinity for a row that sees no key. Empty for a forward pass.
+  HostTensor o = {}, d_o = {};
+  std::vector<float> lse = {};
 
   /// Of K and of V, for a head that counts over batch * heads of Q.
   float k_scale(const Problem& problem, std::int64_t head) const;
@@ -114,12 +118,19 @@ std::vector<std::int64_t> random_lengths(std::int64_t batch, std::int64_t seq_kv
 /// rest of a last page, pages in no table.
 void fill_unused(const Problem& problem, Inputs& inputs, float k, float v);
 
-/// Draws the inputs. Each element depends on (kind, seed, tensor, index) alone; that of needle's
+/// Makes O and the LSE of a backward pass from Q, K and V: those of an exact forward pass, rounded to
+/// their types. Multi-threaded.
+void compute_forward(const Problem& problem, Inputs& inputs);
+
+/// Draws the inputs; O and the LSE of a backward pass are compute_forward()'s. Each element depends on (kind, seed, tensor, index) alone; that of needle's
 /// and spike's Q and rising's K on the problem's shape and mask as well. Rows that are no key hold
 /// large values, and pages lie in an order of the seed's. Multi-threaded. Throws
 /// std::invalid_argument when an extent is not positive, the cache has an error or the spread is
 /// out of range.
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
+
+/// The same without O and the LSE of a backward pass.
+Inputs draw_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 
 /// Problem::visible() of a row. `head` counts over batch * heads: it says whose length.
 inline Problem::Keys visible_keys(const Problem& problem, std::int64_t row, std::int64_t head = 0) {

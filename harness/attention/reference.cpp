@@ -2,49 +2,22 @@
 #include "harness/attention/reference.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <span>
 
 #include "harness/attention/parallel.h"
+#include "harness/attention/roundings.h"
 
 namespace fa {
 namespace {
 
 constexpr std::int64_t kKeys = 16;         // keys converted at a time
 constexpr std::int64_t kRowsTogether = 8;  // rows that share a conversion
-constexpr std::int64_t kTruncateEvery = 8;
 
 std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);
-}
-
-// The float sum rounded towards zero: the error of the rounded sum (Knuth's TwoSum) tells whether
-// rounding went away from zero.
-inline float add_truncated(float a, float b) {
-  const float sum = a + b;
-  const float b_seen = sum - a;
-  const float error = (a - (sum - b_seen)) + (b - b_seen);
-  const std::uint32_t sum_bits = std::bit_cast<std::uint32_t>(sum);
-  const std::uint32_t opposite = (sum_bits ^ std::bit_cast<std::uint32_t>(error)) >> 31;
-  return std::bit_cast<float>(sum_bits - (error != 0.0f ? opposite : 0u));
-}
-
-// Copies `count` elements from a tensor as floats.
-void load(const HostTensor& tensor, std::int64_t offset, std::int64_t count, float* out) {
-  if (tensor.dtype == Dtype::e4m3) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = tensor.at(offset + i);
-  } else if (tensor.dtype == Dtype::bf16) {
-    const std::uint16_t* in = tensor.halfs().data() + offset;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(in[i]);
-  } else if (tensor.dtype == Dtype::f16) {
-    const std::uint16_t* in = tensor.halfs().data() + offset;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = half_to_float(in[i]);
-  } else {
-    std::copy_n(tensor.floats().data() + offset, count, out);
-  }
 }
 
 // The work of one thread on up to kRowsTogether rows of one head. Exact and straightforward
@@ -101,7 +74,7 @@ class RowGroup {
   void load_keys(const HostTensor& tensor, float scale, std::int64_t first, std::int64_t count,
                  float* out) const {
     for (std::int64_t j = 0; j < count; ++j) {
-      load(tensor, kv_row(problem_, inputs_, head_, first + j) * d_, d_, out + j * d_);
+      load_row(tensor, kv_row(problem_, inputs_, head_, first + j) * d_, d_, out + j * d_);
     }
     if (scale != 1) {
       for (std::int64_t i = 0; i < count * d_; ++i) out[i] *= scale;
@@ -112,7 +85,7 @@ class RowGroup {
     std::vector<float> q(rows_.size() * idx(d_)), tile(idx(kKeys * d_)), k(idx(kKeys * d_));
     std::vector<double> k_exact(idx(kKeys * d_));
     for (std::int64_t r = 0; r < std::ssize(rows_); ++r) {
-      load(inputs_.q, q_row(problem_, head_, rows_[idx(r)].row) * d_, d_, q.data() + r * d_);
+      load_row(inputs_.q, q_row(problem_, head_, rows_[idx(r)].row) * d_, d_, q.data() + r * d_);
     }
     for (std::int64_t first = 0; first < keys_; first += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - first);

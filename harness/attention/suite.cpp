@@ -159,6 +159,42 @@ class Collector {
     add_single({.batch = 6, .heads = 2, .seq_kv = 80, .page = 16}, 1);
   }
 
+  // The reference of a gradient takes several times as long as that of O.
+  void gradients(Suite suite) {
+    add(1, 1, tile(), {kNormal});
+    add(1, 2, {2 * q(), kv()}, all());
+    add(2, 3, square(2 * longest()), {kNeedle, Distribution::uniform});
+    add(1, 1, {3 * q(), 5 * kv()}, {kNeedle, Distribution::spike});
+    add(2, 2, {5 * q(), 2 * kv()}, {kNormal});
+    add_grouped(2, 6, {2 * q(), 2 * kv()}, 2, {kNeedle});
+    add_grouped(1, 4, {q(), 3 * kv()}, 1, {kNormal});
+    if (can(Capabilities::ragged)) {
+      for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {kNormal});
+      add_grouped(2, 6, {130, 321}, 2, {kNeedle, Distribution::spike});
+      add(2, 3, {17, 129}, {kNeedle});
+      add(2, 3, {129, 17}, {Distribution::low, Distribution::high});
+      // The diagonal one position off the corners of blocks: where loop bounds go wrong by one.
+      add(1, 2, {130, 128}, {kNormal});
+      add(1, 2, {128, 129}, {kNormal});
+      add(1, 2, {257, 321}, {{Distribution::rising, 8}});
+      // Under the mask all keys of the second block are hidden, and most queries see none.
+      add(1, 2, {300, 20}, {kNormal});
+    }
+    if (suite == Suite::quick) return;
+    for (const std::int64_t n : {512, 1024, 2048}) add(1, 2, square(n), {kNormal, kNeedle});
+    add(1, 1, square(8192), all());
+    add(2, 3, square(1024), all());
+    add(4, 16, square(2048), {kNormal});
+    add_grouped(1, 16, square(1024), 2, {kNormal, Distribution::spike});
+    if (!can(Capabilities::ragged)) return;
+    for (std::size_t i = 0; i < kRaggedLengths.size(); ++i) {
+      const std::int64_t n = kRaggedLengths[i];
+      const std::int64_t other = kRaggedLengths[(i + 4) % (kRaggedLengths.size() - 1)];
+      add(1, 2, {n, n}, {kNormal});
+      add(2, 3, {n, std::min<std::int64_t>(other, 1000)}, {kNeedle});
+    }
+  }
+
   void quick() {
     for (const InputKind& kind : shifted()) add(1, 1, {q(), 2 * kv()}, {kind});
     // Several tiles for each thread block of a persistent kernel, and a ring that goes round.
@@ -339,8 +375,9 @@ class Collector {
 
   void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds,
            int sms = 0) {
-    const Problem problem{batch,         heads,   n.q,         n.kv,
+    Problem problem{batch,         heads,   n.q,         n.kv,
                           dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
+    problem.backward = can(Capabilities::backward);
     add_case(problem, kinds, sms);
   }
 
@@ -351,6 +388,7 @@ class Collector {
     Problem problem{batch,         heads,   n.q,         n.kv,
                     dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
     problem.own_kv_heads = kv_heads;
+    problem.backward = can(Capabilities::backward);
     add_case(problem, kinds);
   }
 
@@ -440,6 +478,8 @@ std::vector<Case> suite_cases(Suite suite, const RungConstraints& constraints) {
       Collector collector(constraints, dim, causal, cases);
       if (constraints.few_queries > 0) {
         collector.cache(suite);
+      } else if (has(constraints.capabilities, Capabilities::backward)) {
+        collector.gradients(suite);
       } else {
         suite == Suite::quick ? collector.quick() : collector.full();
       }

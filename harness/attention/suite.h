@@ -51,7 +51,7 @@ std::vector<InputKind> suite_inputs();
 ///        scores, wide, rising and spiking scores over 512 keys, seq_q != seq_kv, a few ragged
 ///        lengths; at most 512 rows.
 /// Rungs for few queries have cases of their own: groups of heads, lengths, pages, each as far as
-/// the rung takes them.
+/// the rung takes them; so have those that compute gradients.
 ///
 /// full   B x H in {1x1, 2x3, 4x16}, N from one tile to 8192, every kind of inputs, seq_q != seq_kv
 ///        both ways, every ragged length of {1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 1000, 8191}.

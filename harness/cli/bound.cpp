@@ -63,12 +63,16 @@ double bytes_of(Tensor tensor, const Problem& problem) {
   switch (tensor) {
     case Tensor::q:
     case Tensor::o:
+    case Tensor::d_o:
+    case Tensor::d_q:
       return element * problem.head_dim * problem.rows();
     case Tensor::k:
     case Tensor::v:
+    case Tensor::d_k:
+    case Tensor::d_v:
       return problem.kv_bytes() / 2;
     case Tensor::lse:
-      return problem.lse ? problem.rows() * sizeof(float) : 0;
+      return problem.lse || problem.backward ? problem.rows() * sizeof(float) : 0;
     case Tensor::lengths:
     case Tensor::page_table:
     case Tensor::kv_scales:

@@ -27,6 +27,7 @@
 #include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
 #include "harness/io/interrupt.h"
+#include "harness/measure/inputs_for.h"
 #include "harness/measure/item.h"
 
 namespace fa::cli {
@@ -154,7 +155,7 @@ class Judged {
   /// Loads the inputs into a device. Its host memory must have been asked for.
   const Verifier& load(Device& device, std::uint64_t seed, bool alone) {
     std::call_once(made_, [&] {
-      inputs_ = make_inputs(content_.problem, content_.inputs, seed);
+      inputs_ = inputs_for(device, content_.problem, content_.inputs, seed);
       verifier_.emplace(content_.problem, *inputs_);
     });
     device.load(content_.problem, *inputs_);
@@ -370,6 +371,7 @@ class CheckRun {
 
   void add_relations(std::size_t i) {
     const Subject& subject = subjects_[i];
+    if (has(subject.rung->capabilities, Capabilities::backward)) return;
     Problem problem = relation_problem(subject);
     add_relation(i, problem, "joint key permutation",
                  [seed = seed_](const Problem& p, const Inputs& inputs, const Forward& forward) {

@@ -18,15 +18,7 @@
 namespace fa::cli {
 namespace {
 
-constexpr auto kNames =
-    std::to_array<const char*>({"q", "k", "v", "o", "lse", "lengths", "page_table", "kv_scales",
-                                "sinks", "cu_seqlens_q", "cu_seqlens_k"});
-static_assert(kNames.size() == kTensors);
 constexpr std::int64_t kMostSms = 1024;
-
-const char* name(Tensor tensor) {
-  return kNames.at(static_cast<std::size_t>(tensor));
-}
 
 Json json_of(const Dim3& dim) {
   return Json::array({dim.x, dim.y, dim.z});
@@ -37,12 +29,12 @@ Json json_of(const Argument& argument) {
       [](const auto& value) -> Json {
         using Value = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<Value, Tensor>) {
-          return {{"tensor", name(value)}};
+          return {{"tensor", name_of(value).in_files}};
         } else if constexpr (std::is_same_v<Value, ScratchRef>) {
           return {{"scratch", value.index}};
         } else if constexpr (std::is_same_v<Value, TensorMap>) {
           return {{"map",
-                   {{"tensor", name(value.tensor)},
+                   {{"tensor", name_of(value.tensor).in_files},
                     {"rank", value.rank},
                     {"extents", value.extents},
                     {"strides", value.strides},

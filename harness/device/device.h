@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/attention/backward.h"
 #include "harness/attention/inputs.h"
 #include "harness/device/stopwatch.h"
 #include "kernels/launch_plan.h"
@@ -100,10 +101,9 @@ class Device {
   /// Throws OutOfMemory when the problem's tensors cannot fit on the device, or its inputs and what
   /// checks them on the host. Asked before inputs are made.
   virtual void require_memory(const Problem& problem) = 0;
-  /// Allocates Q, K, V, O (and the LSE if asked for) and uploads the inputs. Replaces what was
-  /// loaded before.
+  /// Allocates the tensors of the problem and uploads the inputs. Replaces what was loaded before.
   virtual void load(const Problem& problem, const Inputs& inputs) = 0;
-  /// Fills O, the LSE and all scratch buffers with NaN, so that an element nobody writes is seen.
+  /// Fills the outputs and all scratch buffers with NaN, so that an element nobody writes is seen.
   virtual void poison_output() = 0;
   /// Enqueues the plan; errors of the launch itself are thrown here. Scratch buffers are made when
   /// a plan first needs them and are kept for the next.
@@ -115,6 +115,8 @@ class Device {
   virtual HostTensor download_output() = 0;
   /// The same for the LSE, float32 [B, H, Nq, 1]. The problem must have asked for it.
   virtual HostTensor download_lse() = 0;
+  /// The same for the gradients of a backward pass.
+  virtual Gradients download_gradients() = 0;
   /// Names of the buffers whose red zones were overwritten; empty when all are intact. Writes the
   /// damaged zones anew, so that the next kernel is not blamed for them.
   virtual std::vector<std::string> damaged_red_zones() = 0;

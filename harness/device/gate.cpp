@@ -38,15 +38,21 @@ Leftovers repair(Device& device) {
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output, Repeat repeat) {
   Verdict verdict;
-  const bool with_lse = verifier.problem().lse;
+  const bool with_lse = verifier.problem().lse, backward = verifier.problem().backward;
   struct Output {
     HostTensor o, lse;
+    Gradients gradients;
+  };
+  const auto check = [&](const Output& result) {
+    return backward ? verifier.check(result.gradients) : verifier.check(result.o);
   };
   const auto run = [&](bool reversed) {
     device.poison_output();
     const Turned turned(device, reversed);
     launch();
-    Output result{device.download_output(), {}};
+    Output result;
+    if (backward) result.gradients = device.download_gradients();
+    if (!backward) result.o = device.download_output();
     if (with_lse) result.lse = device.download_lse();
     Leftovers left = repair(device);
     if (verdict.left.empty()) verdict.left = std::move(left);
@@ -56,7 +62,7 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
   Output second;
   try {
     first = run(false);
-    verdict.check = verifier.check(first.o);
+    verdict.check = check(first);
     if (with_lse) verdict.lse = verifier.check_lse(first.lse);
     second = run(true);
   } catch (const KernelFault& fault) {
@@ -66,10 +72,15 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     return verdict;
   }
   std::string difference;
+  const bool keys_repeat =
+      bitwise_equal(first.gradients.d_k, second.gradients.d_k, &difference) &&
+      bitwise_equal(first.gradients.d_v, second.gradients.d_v, &difference);
   verdict.repeatable = bitwise_equal(first.o, second.o, &difference) &&
-                       bitwise_equal(first.lse, second.lse, &difference);
+                       bitwise_equal(first.lse, second.lse, &difference) && keys_repeat &&
+                       bitwise_equal(first.gradients.d_q, second.gradients.d_q);
+  if (backward && keys_repeat) repeat = Repeat::correct;
   if (!verdict.repeatable && repeat == Repeat::correct) {
-    if (verdict.check.ok) verdict.check = verifier.check(second.o);
+    if (verdict.check.ok) verdict.check = check(second);
     if (with_lse && verdict.lse.ok) verdict.lse = verifier.check_lse(second.lse);
   }
   if (!verdict.left.empty()) {

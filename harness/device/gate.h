@@ -35,14 +35,15 @@ struct Verdict {
 };
 
 /// What a second launch must give: the same bits, or for kernels of others, which may add up parts
-/// in the order in which they arrive, a result that passes the check as well.
+/// in the order in which they arrive, a result that passes the check as well. A backward pass may
+/// add up its dQ in any order; dK and dV must have the same bits.
 enum class Repeat { bits, correct };
 
 /// Poisons O, launches, checks O against the reference, looks at the red zones; poisons O again,
 /// launches again, in the opposite order where the device decides the order, and compares bit for
-/// bit; the same for the LSE if the problem asks for it. The problem must be loaded. `launch`
-/// enqueues one forward pass that writes O. A KernelFault is a verdict, other errors are thrown.
-/// The first output is moved to *output when that is given.
+/// bit; the same for the LSE if the problem asks for it, or for the gradients of a backward pass. The problem must be loaded. `launch`
+/// enqueues one pass. A KernelFault is a verdict, other errors are thrown.
+/// The first O is moved to *output when that is given.
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output = nullptr, Repeat repeat = Repeat::bits);
 

@@ -24,10 +24,6 @@ constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
-constexpr std::array<const char*, kTensors> kNames{
-    "Q",           "K", "V", "O", "LSE", "lengths", "page table", "scales", "sinks", "cu_seqlens_q",
-    "cu_seqlens_k"};
-
 GpuProperties read_properties() {
   GpuProperties properties;
   properties.ordinal = current_gpu();
@@ -102,6 +98,12 @@ static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
     sizes[Tensor::cu_seqlens_q] = sizes[Tensor::cu_seqlens_k] = entry + sizeof(std::int32_t);
   if (problem.page > 0) {
     sizes[Tensor::page_table] = entry * static_cast<double>(problem.table_width());
+  }
+  if (problem.backward) {
+    sizes[Tensor::d_o] = sizes[Tensor::d_q] = q;
+    sizes[Tensor::lse] = sizeof(float) * problem.rows();
+    sizes[Tensor::k] = sizes[Tensor::v] = sizes[Tensor::d_k] = sizes[Tensor::d_v] =
+        problem.kv_bytes() / 2;
   }
   if (problem.e4m3) {
     sizes[Tensor::kv_scales] = sizeof(float) * static_cast<double>(problem.kv_scales());
@@ -203,7 +205,9 @@ void GpuDevice::require_memory(const Problem& problem) {
 void GpuDevice::require_tensors(const Problem& problem) {
   std::vector<double> sizes;
   for (const auto& [tensor, bytes] : tensor_sizes(problem)) sizes.push_back(bytes);
-  require_free(sizes, to_string(problem), problem.lse ? "Q, K, V, O and the LSE" : "Q, K, V and O");
+  require_free(sizes, to_string(problem), problem.backward ? "Q, K, V, O, their gradients and the LSE"
+               : problem.lse    ? "Q, K, V, O and the LSE"
+                                : "Q, K, V and O");
 }
 
 void GpuDevice::require_free(const std::vector<double>& sizes, const std::string& who,
@@ -246,7 +250,7 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
   // Either all buffers exist or none.
   std::map<Tensor, Buffer> buffers;
   for (const auto& [tensor, bytes] : tensor_sizes(problem)) {
-    const char* name = kNames.at(static_cast<std::size_t>(tensor));
+    const char* name = name_of(tensor).in_text;
     buffers.emplace(tensor, make_buffer(name, static_cast<std::size_t>(bytes)));
   }
   const auto put = [&](Tensor tensor, const void* source) {
@@ -261,6 +265,11 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
   put_rows(Tensor::k, inputs.k);
   put_rows(Tensor::v, inputs.v);
   put(Tensor::sinks, inputs.sinks.data());
+  if (problem.backward) {
+    put(Tensor::o, inputs.o.bytes.data());
+    put(Tensor::d_o, inputs.d_o.bytes.data());
+    put(Tensor::lse, inputs.lse.data());
+  }
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   put(Tensor::lengths, lengths.data());
   put(Tensor::cu_seqlens_q, cu_seqlens(problem.query_lengths).data());
@@ -438,8 +447,11 @@ void GpuDevice::poison(const Region& held) {
 }
 
 void GpuDevice::poison_output() {
-  for (const Tensor written : {Tensor::o, Tensor::lse}) {
-    if (const Buffer* held = buffer(written)) poison(*held);
+  const auto written = problem_.backward
+                           ? std::vector{Tensor::d_q, Tensor::d_k, Tensor::d_v}
+                           : std::vector{Tensor::o, Tensor::lse};
+  for (const Tensor tensor : written) {
+    if (const Buffer* held = buffer(tensor)) poison(*held);
   }
   scratch_due_ = true;
 }
@@ -524,9 +536,16 @@ HostTensor GpuDevice::download_lse() {
   return download(Tensor::lse, make_tensor(Dtype::f32, lse_shape(problem_)));
 }
 
+Gradients GpuDevice::download_gradients() {
+  const Shape q = q_shape(problem_), kv = kv_shape(problem_);
+  return {download(Tensor::d_q, make_tensor(problem_.dtype, q)),
+          download(Tensor::d_k, make_tensor(problem_.dtype, kv)),
+          download(Tensor::d_v, make_tensor(problem_.dtype, kv))};
+}
+
 HostTensor GpuDevice::download(Tensor source, HostTensor target) {
   const Buffer* held = buffer(source);
-  if (!held) throw std::logic_error("the problem did not ask for the LSE");
+  if (!held) throw std::logic_error("the problem has no such tensor");
   synchronize();
   download(*held, target.bytes.data());
   synchronize();

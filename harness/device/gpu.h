@@ -68,6 +68,7 @@ class GpuDevice final : public Device {
   void launch(const LaunchPlan& plan) override;
   HostTensor download_output() override;
   HostTensor download_lse() override;
+  Gradients download_gradients() override;
   std::vector<std::string> damaged_red_zones() override;
   std::vector<std::string> nonzero_scratch() override;
 

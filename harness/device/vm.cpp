@@ -20,10 +20,6 @@
 namespace fa {
 namespace {
 
-constexpr std::array<const char*, kTensors> kNames{
-    "Q",           "K", "V", "O", "LSE", "lengths", "page table", "scales", "sinks", "cu_seqlens_q",
-    "cu_seqlens_k"};
-
 ptxvm::Dim3 to_machine(const Dim3& extents) {
   return {static_cast<std::uint32_t>(extents.x), static_cast<std::uint32_t>(extents.y),
           static_cast<std::uint32_t>(extents.z)};
@@ -136,7 +132,7 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
   };
   const auto upload = [&](Tensor tensor, std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
-    place(tensor) = memory->upload(kNames.at(static_cast<std::size_t>(tensor)), bytes);
+    place(tensor) = memory->upload(name_of(tensor).in_text, bytes);
   };
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
   const std::vector<std::int32_t> first_q = cu_seqlens(problem.query_lengths),
@@ -157,11 +153,20 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
     }
     upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
     upload(Tensor::kv_scales, std::as_bytes(std::span(inputs.kv_scales)));
-    const auto o = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
-    place(Tensor::o) = memory->allocate("O", o * size_of(problem.dtype));
-    if (problem.lse) {
-      const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
-      place(Tensor::lse) = memory->allocate("LSE", bytes);
+    if (problem.backward) {
+      upload(Tensor::o, inputs.o.bytes);
+      upload(Tensor::d_o, inputs.d_o.bytes);
+      upload(Tensor::lse, std::as_bytes(std::span(inputs.lse)));
+      place(Tensor::d_q) = memory->allocate("dQ", inputs.q.bytes.size());
+      place(Tensor::d_k) = memory->allocate("dK", inputs.k.bytes.size());
+      place(Tensor::d_v) = memory->allocate("dV", inputs.v.bytes.size());
+    } else {
+      const auto o = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
+      place(Tensor::o) = memory->allocate("O", o * size_of(problem.dtype));
+      if (problem.lse) {
+        const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
+        place(Tensor::lse) = memory->allocate("LSE", bytes);
+      }
     }
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(
@@ -177,8 +182,12 @@ void VmDevice::poison_output() {
     const std::span<std::byte> bytes = memory_->bytes(address);
     std::fill(bytes.begin(), bytes.end(), std::byte{0xFF});
   };
-  poison(address(Tensor::o));
-  if (problem_.lse) poison(address(Tensor::lse));
+  if (problem_.backward) {
+    for (const Tensor tensor : {Tensor::d_q, Tensor::d_k, Tensor::d_v}) poison(address(tensor));
+  } else {
+    poison(address(Tensor::o));
+    if (problem_.lse) poison(address(Tensor::lse));
+  }
   for (const HeldScratch& held : scratch_)
     if (!held.zeroed) poison(held.address);
 }
@@ -330,6 +339,13 @@ std::vector<std::string> VmDevice::damaged_red_zones() {
 HostTensor VmDevice::download_lse() {
   if (!problem_.lse) throw std::logic_error("the problem did not ask for the LSE");
   return download(Tensor::lse, make_tensor(Dtype::f32, lse_shape(problem_)));
+}
+
+Gradients VmDevice::download_gradients() {
+  const Shape q = q_shape(problem_), kv = kv_shape(problem_);
+  return {download(Tensor::d_q, make_tensor(problem_.dtype, q)),
+          download(Tensor::d_k, make_tensor(problem_.dtype, kv)),
+          download(Tensor::d_v, make_tensor(problem_.dtype, kv))};
 }
 
 HostTensor VmDevice::download(Tensor source, HostTensor target) const {

@@ -67,6 +67,7 @@ class VmDevice final : public Device {
   void set_reversed(bool reversed) override { reversed_ = reversed; }
   HostTensor download_output() override;
   HostTensor download_lse() override;
+  Gradients download_gradients() override;
   /// Always empty: an access outside a buffer stops the kernel.
   std::vector<std::string> damaged_red_zones() override;
   std::vector<std::string> nonzero_scratch() override;

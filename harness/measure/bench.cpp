@@ -13,6 +13,7 @@
 #include "harness/environment/nvml.h"
 #include "harness/io/interrupt.h"
 #include "harness/measure/identity.h"
+#include "harness/measure/inputs_for.h"
 #include "harness/measure/measured.h"
 
 namespace fa {
@@ -109,7 +110,7 @@ class ProblemRun {
     try {
       device_.require_memory(problem);
       progress(fmt::format("{}: inputs and reference", describe(problem, options_.inputs)));
-      const Inputs inputs = make_inputs(problem, options_.inputs, options_.seed);
+      const Inputs inputs = inputs_for(device_, problem, options_.inputs, options_.seed);
       device_.load(problem, inputs);
       verifier_ = std::make_unique<Verifier>(problem, inputs);
     } catch (const OutOfMemory& error) {

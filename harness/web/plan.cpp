@@ -9,12 +9,8 @@ namespace fa::web {
 namespace {
 
 Tensor tensor_of(const std::string& name) {
-  constexpr std::array<const char*, kTensors> kNames{
-      "q",           "k",          "v",         "o",     "lse",
-      "lengths",     "page_table", "kv_scales", "sinks", "cu_seqlens_q",
-      "cu_seqlens_k"};
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<Tensor>(i);
+  for (std::size_t i = 0; i < kTensors; ++i) {
+    if (name == kTensorNames[i].in_files) return static_cast<Tensor>(i);
   }
   throw std::invalid_argument("'" + name + "' is not a tensor");
 }

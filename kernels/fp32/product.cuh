@@ -1,4 +1,4 @@
-// A tile of a matrix product in FP32, for the two products of a0: 64 rows, 256 threads, slices of
+// A tile of a matrix product in FP32, for the products of a0 and 60: 64 rows, 256 threads, slices of
 // the operands in shared memory.
 #pragma once
 
@@ -62,6 +62,23 @@ __device__ __forceinline__ void multiply_columns(float (&sum)[4][D / 16], const 
     load_transposed(a, A + j, depth);
 #pragma unroll
     for (int i = threadIdx.x; i < kSlice * D; i += 256) b[i / D][i % D] = B[int64_t{j} * D + i];
+    __syncthreads();  // the slices have arrived
+    multiply_slices(sum, a, b);
+    __syncthreads();  // the last read of the slices
+  }
+}
+
+// sum += A^T B for 64 columns of A, whose rows are `stride` floats apart, and B with rows of D
+// floats; both have `depth` rows.
+template <int D>
+__device__ __forceinline__ void multiply_transposed(float (&sum)[4][D / 16], const float* A,
+                                                    int64_t stride, const float* B, int depth) {
+  __shared__ __align__(16) float a[kSlice][kPitch], b[kSlice][D];
+  for (int i = 0; i < depth; i += kSlice) {
+    for (int k = threadIdx.x / 64; k < kSlice; k += 4)
+      a[k][threadIdx.x % 64] = A[(i + k) * stride + threadIdx.x % 64];
+#pragma unroll
+    for (int n = threadIdx.x; n < kSlice * D; n += 256) b[n / D][n % D] = B[int64_t{i} * D + n];
     __syncthreads();  // the slices have arrived
     multiply_slices(sum, a, b);
     __syncthreads();  // the last read of the slices

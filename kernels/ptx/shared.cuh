@@ -22,3 +22,18 @@ __device__ __forceinline__ float4 load_shared_v4(const float* pointer) {
   };
   return {part(0), part(1), part(2), part(3)};
 }
+
+/// Two adjacent floats at a shared address, 8-byte aligned. PTX ISA: "ld".
+__device__ __forceinline__ float2 load_shared_v2(uint32_t address) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(address) : "memory");
+  return x;
+}
+
+/// Stores four floats at a shared address, 16-byte aligned. PTX ISA: "st".
+__device__ __forceinline__ void store_shared_v4(uint32_t address, float a, float b, float c,
+                                                float d) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(a), "f"(b), "f"(c),
+               "f"(d)
+               : "memory");
+}

@@ -1,0 +1,24 @@
+// Bulk copies between memory and shared memory without a tensor map, and bulk additions.
+#pragma once
+
+#include <cstdint>
+
+/// Starts the copy of adjacent bytes to shared memory, counted on an mbarrier; addresses and size
+/// are multiples of 16. PTX ISA: "cp.async.bulk".
+__device__ __forceinline__ void bulk_load(uint32_t shared, const void* global, uint32_t bytes,
+                                          uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared),
+      "l"(global), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
+/// Starts the addition of adjacent floats of shared memory to memory; each addition is atomic.
+/// PTX ISA: "cp.reduce.async.bulk".
+__device__ __forceinline__ void bulk_add(float* global, uint32_t shared, uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(
+                   global),
+               "r"(shared), "r"(bytes)
+               : "memory");
+}
