@@ -1,7 +1,7 @@
 // 63_turns
 // Idea: S of the next tile of queries is asked for before dQ of this one is taken out of its
-// registers, and dV before dP has ended, so that the tensor cores have a product to turn to while
-// the warpgroup computes P, dS and addresses.
+// registers, so that the tensor cores have a product to turn to while the warpgroup stores dQ, and
+// P of the next tile can begin at once.
 //
 // Tile              Br = 64 queries (128 at head_dim 64), Bc = 128 keys, 4 producer warps +
 //                   2 x 4 consumer warps x 16 keys
@@ -245,15 +245,18 @@ struct Backward {
                   weights[i]);
   }
 
-  // Adds the consumer's dQ to the sums of the tile, in the order of the accumulators: the threads
-  // lay it out in shared memory, and one of them asks for the addition.
+  // Adds the consumer's dQ to the sums of the tile: the threads lay it out in shared memory, and one
+  // of them asks for the addition. Groups of 8 columns are permuted by the row, so that the stores
+  // of 16 lanes have no bank in common.
   __device__ static void add_queries(const float (&dQ)[32], const Shared& shared, float* sums,
                                      int consumer) {
     const uint32_t staged = shared.sums + consumer * kSumBytes;
+    const int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+    const uint32_t pair = staged + (row * 64 + threadIdx.x % 4 * 2) * 4;
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      store_shared_v4(staged + (i * 128 + threadIdx.x % 128) * 16, dQ[4 * i], dQ[4 * i + 1],
-                      dQ[4 * i + 2], dQ[4 * i + 3]);
+    for (int i = 0; i < 16; ++i)
+      store_shared_v2(pair + i % 2 * (8 * 64 * 4) + (i / 2 ^ row % 8) * 32, dQ[2 * i],
+                      dQ[2 * i + 1]);
     fence_async_proxy();
     barrier_sync(2 + consumer, 128);
     if (threadIdx.x % 128 == 0) {
@@ -376,19 +379,17 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
   __device__ static void run(const fa::BackwardParameters& in) {
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const int lane = threadIdx.x % 32;
     const float* sums = in.sums + (head * gridDim.x + blockIdx.x) * 4096;
-    const int row = blockIdx.x * 64 / (D / 64) / 64 * 64 + threadIdx.x / 32 * 16 + lane / 4;
-    const int column = blockIdx.x % (D / 64) * 64 + lane % 4 * 2;
-    T* dQ = static_cast<T*>(in.dQ) + (head * in.seq_q + row) * D + column;
+    const int first_row = blockIdx.x / (D / 64) * 64, first_column = blockIdx.x % (D / 64) * 64;
+    T* dQ = static_cast<T*>(in.dQ) + head * in.seq_q * D + first_column;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float4 x = reinterpret_cast<const float4*>(sums)[i * 128 + threadIdx.x];
-      if (row < in.seq_q)
-        *reinterpret_cast<uint32_t*>(dQ + i * 8) = packed<T>(x.x * in.scale, x.y * in.scale);
-      if (row + 8 < in.seq_q)
-        *reinterpret_cast<uint32_t*>(dQ + 8 * D + i * 8) =
-            packed<T>(x.z * in.scale, x.w * in.scale);
+    for (int i = threadIdx.x; i < 4096 / 4; i += 128) {
+      const float4 x = reinterpret_cast<const float4*>(sums)[i];
+      const int row = i / 16, column = i % 16 * 4 ^ row % 8 * 8;
+      if (first_row + row >= in.seq_q) return;
+      const uint2 four{packed<T>(x.x * in.scale, x.y * in.scale),
+                       packed<T>(x.z * in.scale, x.w * in.scale)};
+      *reinterpret_cast<uint2*>(dQ + int64_t{first_row + row} * D + column) = four;
     }
   }
 };

@@ -30,10 +30,7 @@ __device__ __forceinline__ float2 load_shared_v2(uint32_t address) {
   return x;
 }
 
-/// Stores four floats at a shared address, 16-byte aligned. PTX ISA: "st".
-__device__ __forceinline__ void store_shared_v4(uint32_t address, float a, float b, float c,
-                                                float d) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(a), "f"(b), "f"(c),
-               "f"(d)
-               : "memory");
+/// Stores two floats at a shared address, 8-byte aligned. PTX ISA: "st".
+__device__ __forceinline__ void store_shared_v2(uint32_t address, float a, float b) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(a), "f"(b) : "memory");
 }
