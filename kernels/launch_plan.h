@@ -44,22 +44,21 @@ inline constexpr std::size_t kTensors = 15;
 struct TensorName {
   const char *in_files, *in_text;
 };
-inline constexpr std::array<TensorName, kTensors> kTensorNames{
-    {{"q", "Q"},
-     {"k", "K"},
-     {"v", "V"},
-     {"o", "O"},
-     {"lse", "LSE"},
-     {"lengths", "lengths"},
-     {"page_table", "page table"},
-     {"kv_scales", "scales"},
-     {"sinks", "sinks"},
-     {"cu_seqlens_q", "cu_seqlens_q"},
-     {"cu_seqlens_k", "cu_seqlens_k"},
-     {"d_o", "dO"},
-     {"d_q", "dQ"},
-     {"d_k", "dK"},
-     {"d_v", "dV"}}};
+inline constexpr std::array<TensorName, kTensors> kTensorNames{{{"q", "Q"},
+                                                                {"k", "K"},
+                                                                {"v", "V"},
+                                                                {"o", "O"},
+                                                                {"lse", "LSE"},
+                                                                {"lengths", "lengths"},
+                                                                {"page_table", "page table"},
+                                                                {"kv_scales", "scales"},
+                                                                {"sinks", "sinks"},
+                                                                {"cu_seqlens_q", "cu_seqlens_q"},
+                                                                {"cu_seqlens_k", "cu_seqlens_k"},
+                                                                {"d_o", "dO"},
+                                                                {"d_q", "dQ"},
+                                                                {"d_k", "dK"},
+                                                                {"d_v", "dV"}}};
 inline constexpr const TensorName& name_of(Tensor tensor) {
   return kTensorNames.at(static_cast<std::size_t>(tensor));
 }

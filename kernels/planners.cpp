@@ -164,9 +164,8 @@ Launch launch_of(const Instance& instance, Dim3 grid, std::vector<Argument> argu
 }
 
 const Instance& instance_for(std::span<const Instance> instances, int head_dim, bool bf16) {
-  return *std::find_if(instances.begin(), instances.end(), [&](const Instance& i) {
-    return i.head_dim == head_dim && i.bf16 == bf16;
-  });
+  return *std::find_if(instances.begin(), instances.end(),
+                       [&](const Instance& i) { return i.head_dim == head_dim && i.bf16 == bf16; });
 }
 
 std::vector<Argument> float_arguments(const Problem& problem, Argument scratch) {

@@ -156,9 +156,9 @@ PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescri
 /// heads: two places for parts, of the heads that its share begins and ends in.
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
 
-/// Planner of FA_BACKWARD_ENTRY: the instance behind a launch that prepares rows of queries, eight a
-/// thread block, and ahead of one that finishes dQ, a thread block for each 4096 elements, which are
-/// `rows` and `finish`.
+/// Planner of FA_BACKWARD_ENTRY: the instance behind a launch that prepares rows of queries, eight
+/// a thread block, and ahead of one that finishes dQ, a thread block for each 4096 elements, which
+/// are `rows` and `finish`.
 PlanResult plan_backward(const Problem&, const Instance&, const Instance& rows,
                          const Instance& finish);
 
@@ -231,25 +231,24 @@ struct StaticKernel {
                                          scale_log2});                                            \
   }
 
-#define FA_FLOAT_BACKWARD_ENTRY(name, ...)                                                       \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
-      name(const float* Q, const float* K, const float* V, const float* O, const float* LSE,     \
-           const float* dO, float* dQ, float* dK, float* dV, float* scratch, int seq_q,          \
-           int seq_kv, int group, float scale, int diagonal) {                                   \
-    __VA_ARGS__::run(fa::FloatBackwardParameters{Q, K, V, O, LSE, dO, dQ, dK, dV, scratch,       \
-                                                 seq_q, seq_kv, group, scale, diagonal});        \
+#define FA_FLOAT_BACKWARD_ENTRY(name, ...)                                                        \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)  \
+      name(const float* Q, const float* K, const float* V, const float* O, const float* LSE,      \
+           const float* dO, float* dQ, float* dK, float* dV, float* scratch, int seq_q,           \
+           int seq_kv, int group, float scale, int diagonal) {                                    \
+    __VA_ARGS__::run(fa::FloatBackwardParameters{Q, K, V, O, LSE, dO, dQ, dK, dV, scratch, seq_q, \
+                                                 seq_kv, group, scale, diagonal});                \
   }
 
-#define FA_BACKWARD_ENTRY(name, ...)                                                             \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
-      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap dO,        \
-           const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,         \
-           const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
-           float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
-           float scale_log2) {                                                                   \
-    __VA_ARGS__::run(fa::BackwardParameters{Q, dO, K, V, O, dO_rows, LSE, dQ, dK, dV, terms,     \
-                                            sums, group, seq_q, seq_kv, causal, scale,           \
-                                            scale_log2});                                        \
+#define FA_BACKWARD_ENTRY(name, ...)                                                               \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
+      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap dO,          \
+           const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,           \
+           const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,     \
+           float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale,   \
+           float scale_log2) {                                                                     \
+    __VA_ARGS__::run(fa::BackwardParameters{Q, dO, K, V, O, dO_rows, LSE, dQ, dK, dV, terms, sums, \
+                                            group, seq_q, seq_kv, causal, scale, scale_log2});     \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

@@ -52,6 +52,7 @@ try:
         PeerProblem,
         PeerStruct,
         SupportsCallback,
+        TensorsStruct,
         load_library,
         peer_problem,
         run_bench,
@@ -83,9 +84,13 @@ class Tensors:
     q: Any
     k: Any
     v: Any
+    o: Any = None  # of a backward pass, as its log-sum-exp and the gradient of O
+    lse: Any = None
+    d_o: Any = None
 
 
-Forward = Callable[[PeerProblem, Tensors], Any]  # returns O, contiguous or not, [B, H, N, D]
+# Returns O, contiguous or not, [B, H, N, D], or the gradients of q, k and v.
+Forward = Callable[[PeerProblem, Tensors], Any]
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class Peer:
     unavailable: str = ""
     check: Callable[[PeerProblem], None] = lambda problem: None  # raises Unsupported
     forward: Forward | None = None
+    backward: Forward | None = None
     # What forward returned, as [B, H, N, D]: applied to a result that is looked at, never timed.
     arrange: Callable[[PeerProblem, Any], Any] = lambda problem, result: result
     matmul: tuple[int, int, int] = (0, 0, 0)
@@ -113,6 +119,8 @@ class Peer:
 
 def require_nothing_more(peer: Peer, problem: PeerProblem) -> None:
     """Refuses what no peer takes, and what this one does not."""
+    if problem.backward and peer.backward is None:
+        raise Unsupported("timed without gradients only")
     if problem.query_lengths and not peer.takes_packed:
         raise Unsupported("timed without packed batches only")
     if problem.page > 0 or (problem.lengths and not problem.query_lengths):
@@ -194,7 +202,41 @@ def sdpa_peer(
                     raise
                 raise Unsupported(f"PyTorch's {backend_name} does not take it") from error
 
-    return Peer(id, version, check=check, forward=forward, takes_views=True)
+    backward = sdpa_backward(torch, *SDPA_GRADIENTS[id]) if id in SDPA_GRADIENTS else None
+    return Peer(id, version, check=check, forward=forward, backward=backward, takes_views=True)
+
+
+# The operators behind scaled_dot_product_attention, and arguments of the forward one.
+SDPA_GRADIENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fa2": ("flash", {}),
+    "cudnn": ("cudnn", {"attn_bias": None, "compute_log_sumexp": True}),
+}
+
+
+def sdpa_backward(torch: Any, name: str, options: dict[str, Any]) -> Forward:
+    """Gradients by the operator that autograd would call. What a forward pass leaves for it, but for
+    the tensors, is made at the first launch, which is not timed."""
+    forward = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention")
+    gradients = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention_backward")
+    left: dict[PeerProblem, Any] = {}
+
+    def backward(problem: PeerProblem, tensors: Tensors) -> Any:
+        q, k, v = tensors.q, tensors.k, tensors.v
+        own = {"is_causal": problem.causal, "scale": problem.scale}
+        with torch.no_grad():
+            if problem not in left:
+                left.clear()
+                left[problem] = forward(q, k, v, **options, **own)
+            o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = left[problem]
+            places = [cu_q, cu_k, most_q, most_k, 0.0, problem.causal]
+            if name == "flash":
+                places += [seed, offset]
+            else:
+                places = [seed, offset, None, *places]
+            saved = (tensors.d_o, q, k, v, o, lse)
+            return gradients(*saved, *places, scale=problem.scale)[:3]
+
+    return backward
 
 
 def fa2_peer(torch: Any) -> Peer:
@@ -392,8 +434,26 @@ def fa3_peer(torch: Any) -> Peer:
             splits[key] = min(FA3_SPLITS, key=lambda n: seconds[n])
         return run(problem, tensors, splits[key])
 
-    options = {"takes_views": True, "takes_windows": True, "takes_packed": True}
-    return Peer("fa3", version, check=require_half, forward=forward, **options)
+    gradients = torch.ops.flash_attn_3.bwd
+
+    def backward(problem: PeerProblem, tensors: Tensors) -> Any:
+        given = (tensors.d_o, tensors.q, tensors.k, tensors.v, tensors.o)
+        rows_first = (tensor.transpose(1, 2) for tensor in given)
+        options = {"softmax_scale": problem.scale, "is_causal": problem.causal}
+        with torch.no_grad():
+            found = gradients(*rows_first, tensors.lse, **options)
+        return tuple(tensor.transpose(1, 2) for tensor in found[:3])
+
+    return Peer(
+        "fa3",
+        version,
+        check=require_half,
+        forward=forward,
+        backward=backward,
+        takes_views=True,
+        takes_windows=True,
+        takes_packed=True,
+    )
 
 
 def cu_seqlens(torch: Any, problem: PeerProblem, device: Any) -> dict[str, Any]:
@@ -613,20 +673,24 @@ class Launcher:
     pool: Any = None
 
     def tensor(self, address: int, name: str, problem: PeerProblem) -> Any:
-        """q, k, v or o."""
-        shape = problem.kv_shape if name in "kv" else problem.q_shape
-        array = DeviceArray(address, shape, problem.dtype, problem.strides_of(name))
+        """One of the fields of fa_tensors."""
+        shape: tuple[int, ...] = problem.kv_shape if name[-1] in "kv" else problem.q_shape
+        dtype, strides = problem.dtype, None
+        if name == "lse":
+            shape, dtype = problem.q_shape[:3], FLOAT32
+        elif len(name) == 1:
+            strides = problem.strides_of(name)
+        array = DeviceArray(address, shape, dtype, strides)
         tensor = self.torch.as_tensor(array, device=f"cuda:{problem.device}")
-        return tensor.view(self.torch.bfloat16) if problem.dtype == BFLOAT16 else tensor
+        return tensor.view(self.torch.bfloat16) if dtype == BFLOAT16 else tensor
 
-    def tensors(self, problem: PeerProblem, q: int, k: int, v: int) -> Tensors:
+    def tensors(self, problem: PeerProblem, given: TensorsStruct) -> Tensors:
         """The inputs; kept for each copy of the cache, so that timing calls are cheap."""
-        key = (q, k, v, problem)
+        key = (given.q, given.k, given.v, problem)
         if key not in self.inputs:
+            names = ["q", "k", "v", *(["o", "lse", "d_o"] if problem.backward else [])]
             self.inputs[key] = Tensors(
-                self.tensor(q, "q", problem),
-                self.tensor(k, "k", problem),
-                self.tensor(v, "v", problem),
+                *(self.tensor(getattr(given, name), name, problem) for name in names)
             )
         return self.inputs[key]
 
@@ -643,31 +707,32 @@ class Launcher:
             self.torch.cuda.empty_cache()
             self.pool = self.torch.cuda.MemPool()
 
-    def launch(
-        self, problem: PeerProblem, q: int, k: int, v: int, o: int | None, stream: int
-    ) -> None:
-        assert self.peer.forward is not None
+    def launch(self, problem: PeerProblem, given: TensorsStruct, stream: int) -> None:
+        call = self.peer.backward if problem.backward else self.peer.forward
+        assert call is not None
         inputs = Tensors(None, None, None)
         if not self.peer.is_ceiling:
-            inputs = self.tensors(problem, q, k, v)
+            inputs = self.tensors(problem, given)
+        names = ("d_q", "d_k", "d_v") if problem.backward else ("o",)
         cuda = self.torch.cuda
         external = cuda.ExternalStream(stream, device=f"cuda:{problem.device}")
         with cuda.stream(external), cuda.use_mem_pool(self.pool, problem.device):
-            if not o or self.peer.is_ceiling:
-                self.peer.forward(problem, inputs)
+            if not getattr(given, names[0]) or self.peer.is_ceiling:
+                call(problem, inputs)
                 return
-            result = self.watched(problem, inputs)
-            out = self.tensor(o, "o", problem)
-            out.copy_(self.peer.arrange(problem, result))
+            results = self.watched(call, problem, inputs)
+            if not problem.backward:
+                results = (self.peer.arrange(problem, results),)
+            for name, result in zip(names, results, strict=True):
+                self.tensor(getattr(given, name), name, problem).copy_(result)
 
-    def watched(self, problem: PeerProblem, inputs: Tensors) -> Any:
-        """A forward pass; device_bytes becomes what PyTorch allocated for it at most, its result
+    def watched(self, call: Forward, problem: PeerProblem, inputs: Tensors) -> Any:
+        """A pass; device_bytes becomes what PyTorch allocated for it at most, its result
         included. The allocator counts on the host, so nothing waits for the device."""
         cuda = self.torch.cuda
         before = cuda.memory_allocated(problem.device)
         cuda.reset_peak_memory_stats(problem.device)
-        assert self.peer.forward is not None
-        result = self.peer.forward(problem, inputs)
+        result = call(problem, inputs)
         self.device_bytes.value = cuda.max_memory_allocated(problem.device) - before
         return result
 
@@ -712,16 +777,14 @@ def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
     def launch(
         _user: int,
         problem: bytes,
-        q: int,
-        k: int,
-        v: int,
-        o: int,
+        tensors: Any,
         stream: int,
         message: int,
         size: int,
     ) -> int:
         code, text = guarded(
-            lambda: launcher.launch(peer_problem(problem), q, k, v, o, stream or 0), memory_errors
+            lambda: launcher.launch(peer_problem(problem), tensors.contents, stream or 0),
+            memory_errors,
         )
         write_message(message, size, text)
         return code

@@ -280,8 +280,8 @@ KeyGradientRows reference_d_kv(const Problem& problem, const Inputs& inputs,
     Group group(problem, terms, inputs);
     const std::int64_t queries = rows[idx(first)].head * problem.group();  // head of the first
     for (std::int64_t r = 0; r < count; ++r) {
-      group.set_row(r, {&inputs.k, &inputs.v,
-                        kv_row(problem, inputs, queries, rows[idx(first + r)].row)});
+      group.set_row(
+          r, {&inputs.k, &inputs.v, kv_row(problem, inputs, queries, rows[idx(first + r)].row)});
     }
     for (std::int64_t head = queries; head < queries + problem.group(); ++head) {
       for (std::int64_t i = 0; i < problem.seq_q; ++i) {

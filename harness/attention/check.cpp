@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -38,17 +38,16 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
   }
   rows_ = choose_rows(problem, options.budget, options.seed);
   ReferenceRows reference = reference_rows(problem, inputs, rows_);
-  Expected& o = expected_.emplace_back(Expected{.name = "",
-                                                .dtype = problem.dtype,
-                                                .shape = q_shape(problem),
-                                                .rows = {},
-                                                .exact = std::move(reference.exact),
-                                                .spread = std::move(reference.spread),
-                                                .element_spread =
-                                                    std::move(reference.element_spread),
-                                                .largest_score =
-                                                    std::move(reference.largest_score),
-                                                .cancelled = {}});
+  Expected& o =
+      expected_.emplace_back(Expected{.name = "",
+                                      .dtype = problem.dtype,
+                                      .shape = q_shape(problem),
+                                      .rows = {},
+                                      .exact = std::move(reference.exact),
+                                      .spread = std::move(reference.spread),
+                                      .element_spread = std::move(reference.element_spread),
+                                      .largest_score = std::move(reference.largest_score),
+                                      .cancelled = {}});
   for (const RowId& id : rows_) o.rows.push_back(q_row(problem, id.head, id.row));
   o.measure(reference.straightforward);
   lse_ = std::move(reference.lse_exact);
@@ -66,16 +65,16 @@ void Verifier::expect_gradients(const Inputs& inputs, const VerifierOptions& opt
   const std::vector<RowId> key_rows = choose_rows(keys, options.budget / 4, options.seed);
   const auto add = [&](const char* name, const Problem& of, const std::vector<RowId>& ids,
                        GradientRows reference) {
-    Expected& made = expected_.emplace_back(
-        Expected{.name = name,
-                 .dtype = of.dtype,
-                 .shape = q_shape(of),
-                 .rows = {},
-                 .exact = std::move(reference.exact),
-                 .spread = std::move(reference.spread),
-                 .element_spread = std::move(reference.element_spread),
-                 .largest_score = std::move(reference.largest_score),
-                 .cancelled = std::move(reference.cancelled)});
+    Expected& made =
+        expected_.emplace_back(Expected{.name = name,
+                                        .dtype = of.dtype,
+                                        .shape = q_shape(of),
+                                        .rows = {},
+                                        .exact = std::move(reference.exact),
+                                        .spread = std::move(reference.spread),
+                                        .element_spread = std::move(reference.element_spread),
+                                        .largest_score = std::move(reference.largest_score),
+                                        .cancelled = std::move(reference.cancelled)});
     for (const RowId& id : ids) made.rows.push_back(q_row(of, id.head, id.row));
     made.measure(reference.straightforward);
   };
@@ -192,12 +191,13 @@ CheckReport Verifier::Expected::check(const HostTensor& output) const {
                     std::to_string(report.non_finite) + " of " + std::to_string(output.size()) +
                     " elements are not finite)";
   } else if (wrong_elements > 0) {
-    report.reason =
-        what + describe_index(shape, worst) + ": got " + number(static_cast<double>(output.at(worst))) +
-        ", expected " + number(worst_exact) + ", error " + number(report.max_error) +
-        " exceeds tolerance " + number(report.tolerance) + " (" + std::to_string(wrong_elements) +
-        " elements wrong, in " + std::to_string(wrong_rows) + " of " +
-        std::to_string(report.rows_checked) + " checked rows)";
+    report.reason = what + describe_index(shape, worst) + ": got " +
+                    number(static_cast<double>(output.at(worst))) + ", expected " +
+                    number(worst_exact) + ", error " + number(report.max_error) +
+                    " exceeds tolerance " + number(report.tolerance) + " (" +
+                    std::to_string(wrong_elements) + " elements wrong, in " +
+                    std::to_string(wrong_rows) + " of " + std::to_string(report.rows_checked) +
+                    " checked rows)";
   }
   report.ok = report.finite && wrong_elements == 0;
   return report;

@@ -376,7 +376,7 @@ class Collector {
   void add(std::int64_t batch, std::int64_t heads, Lengths n, const std::vector<InputKind>& kinds,
            int sms = 0) {
     Problem problem{batch,         heads,   n.q,         n.kv,
-                          dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
+                    dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
     problem.backward = can(Capabilities::backward);
     add_case(problem, kinds, sms);
   }

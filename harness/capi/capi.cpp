@@ -22,6 +22,7 @@ static_assert(offsetof(fa_peer, user) == 40);
 static_assert(offsetof(fa_peer, matmul) == 48);
 static_assert(offsetof(fa_peer, copy_bytes) == 72);
 static_assert(offsetof(fa_peer, device_bytes) == 80);
+static_assert(sizeof(fa_tensors) == 72);
 
 namespace {
 
@@ -40,10 +41,12 @@ std::string text_of(const Message& message, const char* otherwise) {
 }
 
 /// Calls the peer and turns its code into an exception.
-void launch_peer(const fa_peer& peer, const fa::Problem& problem, const void* q, const void* k,
-                 const void* v, void* o, fa::GpuStream stream) {
+void launch_peer(const fa_peer& peer, const fa::Problem& problem, const fa::PeerTensors& given,
+                 fa::GpuStream stream) {
+  const fa_tensors tensors{given.q,   given.k,   given.v,   given.o,  given.lse,
+                           given.d_o, given.d_q, given.d_k, given.d_v};
   Message message{};
-  const int code = peer.launch(peer.user, text_of(problem).c_str(), q, k, v, o, stream,
+  const int code = peer.launch(peer.user, text_of(problem).c_str(), &tensors, stream,
                                message.data(), static_cast<std::int32_t>(message.size()));
   if (code == FA_PEER_OK) return;
   const std::string text = text_of(message, "the peer gave no reason");
@@ -82,9 +85,8 @@ fa::Peer to_peer(const fa_peer& given) {
       return *given.device_bytes < 0 ? std::nullopt : std::optional(*given.device_bytes);
     };
   }
-  peer.launch = [&given](const fa::Problem& problem, const void* q, const void* k, const void* v,
-                         void* o,
-                         fa::GpuStream stream) { launch_peer(given, problem, q, k, v, o, stream); };
+  peer.launch = [&given](const fa::Problem& problem, const fa::PeerTensors& tensors,
+                         fa::GpuStream stream) { launch_peer(given, problem, tensors, stream); };
   return peer;
 }
 

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_api_version() must return it. */
-#define FA_API_VERSION 4
+#define FA_API_VERSION 5
 
 /* Result of a callback. Any other value counts as FA_PEER_ERROR. */
 enum {
@@ -44,12 +44,20 @@ enum {
  * FA_PEER_UNSUPPORTED. A reason is written to `message`, NUL-terminated, at most `size` bytes. */
 typedef int (*fa_peer_supports)(void* user, const char* problem, char* message, int32_t size);
 
-/* Enqueues one forward pass on `stream` (a cudaStream_t) and returns without waiting for it.
- *
- * q, k, v: device pointers, valid and unchanged until the problem changes.
- * o:       device pointer: the result must be stored there, in stream order (write it directly, or
- *          copy it on the same stream). NULL while timing: the peer then leaves its result wherever
- *          its own output goes, without an extra copy; dropping the tensor at once is fine.
+/* Device pointers, 72 bytes. Inputs are valid and unchanged until the problem changes. Results must
+ * be stored, in stream order (write them directly, or copy them on the same stream). They are NULL
+ * while timing: the peer then leaves its results wherever its own output goes, without an extra
+ * copy; dropping the tensors at once is fine. */
+typedef struct fa_tensors {
+  const void *q, *k, *v; /* offsets 0, 8, 16 */
+  void* o;               /* offset 24: the result; of a backward pass an input */
+  const void *lse, *d_o; /* offsets 32, 40: float32 log-sum-exp of the rows, and the gradient of O;
+                          * inputs of a backward pass, else NULL */
+  void *d_q, *d_k, *d_v; /* offsets 48, 56, 64: the results of a backward pass, else NULL */
+} fa_tensors;
+
+/* Enqueues one pass, backward where the problem has that key, on `stream` (a cudaStream_t) and
+ * returns without waiting for it.
  *
  * While timing, launches are queued behind a kernel that holds the stream until the host is done
  * queueing, so a callback must not synchronise with the device (no .item(), no torch.cuda
@@ -57,8 +65,8 @@ typedef int (*fa_peer_supports)(void* user, const char* problem, char* message, 
  * status error. The callback is first called several times without a hold; compile and autotune
  * there. An exception must not leave the callback: return FA_PEER_ERROR and put its text into
  * `message` (NUL-terminated, at most `size` bytes). */
-typedef int (*fa_peer_launch)(void* user, const char* problem, const void* q, const void* k,
-                              const void* v, void* o, void* stream, char* message, int32_t size);
+typedef int (*fa_peer_launch)(void* user, const char* problem, const fa_tensors* tensors,
+                              void* stream, char* message, int32_t size);
 
 /* One peer. 88 bytes. */
 typedef struct fa_peer {
@@ -86,8 +94,8 @@ typedef struct fa_peer {
    * another, the ceiling of memory traffic: each byte is read and written. Its rows carry
    * "copy_bytes" and no TFLOPS. */
   int64_t copy_bytes;
-  /* offset 80: NULL: nothing is known. Else read after launches with an o: the device memory in
-   * bytes that the last one took besides q, k, v and o, its own result included; -1: not known. */
+  /* offset 80: NULL: nothing is known. Else read after launches that store: the device memory in
+   * bytes that the last one took besides the tensors, its own results included; -1: not known. */
   const int64_t* device_bytes;
 } fa_peer;
 

@@ -233,8 +233,7 @@ class RunCommand final : public Command {
   /// The inputs go to the device, and what the check needs of them to a verifier.
   std::optional<Verifier> load(Device& device) const {
     const Inputs inputs =
-        from_files() ? load_files()
-                     : inputs_for(device, problem_, shape_.inputs(), shape_.seed());
+        from_files() ? load_files() : inputs_for(device, problem_, shape_.inputs(), shape_.seed());
     device.load(problem_, inputs);
     if (launch_only_) return std::nullopt;
     return Verifier(problem_, inputs);

@@ -72,9 +72,8 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
     return verdict;
   }
   std::string difference;
-  const bool keys_repeat =
-      bitwise_equal(first.gradients.d_k, second.gradients.d_k, &difference) &&
-      bitwise_equal(first.gradients.d_v, second.gradients.d_v, &difference);
+  const bool keys_repeat = bitwise_equal(first.gradients.d_k, second.gradients.d_k, &difference) &&
+                           bitwise_equal(first.gradients.d_v, second.gradients.d_v, &difference);
   verdict.repeatable = bitwise_equal(first.o, second.o, &difference) &&
                        bitwise_equal(first.lse, second.lse, &difference) && keys_repeat &&
                        bitwise_equal(first.gradients.d_q, second.gradients.d_q);

@@ -41,9 +41,9 @@ enum class Repeat { bits, correct };
 
 /// Poisons O, launches, checks O against the reference, looks at the red zones; poisons O again,
 /// launches again, in the opposite order where the device decides the order, and compares bit for
-/// bit; the same for the LSE if the problem asks for it, or for the gradients of a backward pass. The problem must be loaded. `launch`
-/// enqueues one pass. A KernelFault is a verdict, other errors are thrown.
-/// The first O is moved to *output when that is given.
+/// bit; the same for the LSE if the problem asks for it, or for the gradients of a backward pass.
+/// The problem must be loaded. `launch` enqueues one pass. A KernelFault is a verdict, other errors
+/// are thrown. The first O is moved to *output when that is given.
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output = nullptr, Repeat repeat = Repeat::bits);
 

@@ -205,7 +205,8 @@ void GpuDevice::require_memory(const Problem& problem) {
 void GpuDevice::require_tensors(const Problem& problem) {
   std::vector<double> sizes;
   for (const auto& [tensor, bytes] : tensor_sizes(problem)) sizes.push_back(bytes);
-  require_free(sizes, to_string(problem), problem.backward ? "Q, K, V, O, their gradients and the LSE"
+  require_free(sizes, to_string(problem),
+               problem.backward ? "Q, K, V, O, their gradients and the LSE"
                : problem.lse    ? "Q, K, V, O and the LSE"
                                 : "Q, K, V and O");
 }
@@ -447,9 +448,8 @@ void GpuDevice::poison(const Region& held) {
 }
 
 void GpuDevice::poison_output() {
-  const auto written = problem_.backward
-                           ? std::vector{Tensor::d_q, Tensor::d_k, Tensor::d_v}
-                           : std::vector{Tensor::o, Tensor::lse};
+  const auto written = problem_.backward ? std::vector{Tensor::d_q, Tensor::d_k, Tensor::d_v}
+                                         : std::vector{Tensor::o, Tensor::lse};
   for (const Tensor tensor : written) {
     if (const Buffer* held = buffer(tensor)) poison(*held);
   }

@@ -161,7 +161,8 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
       place(Tensor::d_k) = memory->allocate("dK", inputs.k.bytes.size());
       place(Tensor::d_v) = memory->allocate("dV", inputs.v.bytes.size());
     } else {
-      const auto o = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
+      const auto o =
+          static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
       place(Tensor::o) = memory->allocate("O", o * size_of(problem.dtype));
       if (problem.lse) {
         const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());

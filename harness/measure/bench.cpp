@@ -122,15 +122,25 @@ class ProblemRun {
     return true;
   }
 
-  /// Enqueues one pass; rungs write the device's O, peers write it only when it is verified.
+  /// Enqueues one pass; rungs write the device's results, peers only when they are verified.
   void launch(const Item& item, bool store) {
     if (!item.peer) {
       device_.launch(item.plan);
       return;
     }
-    item.peer->launch(item.problem(), device_.address(Tensor::q), device_.address(Tensor::k),
-                      device_.address(Tensor::v), store ? device_.address(Tensor::o) : nullptr,
-                      device_.stream());
+    const auto at = [&](Tensor tensor) { return device_.address(tensor); };
+    const auto result = [&](Tensor tensor) { return store ? at(tensor) : nullptr; };
+    const bool backward = item.problem().backward;
+    const PeerTensors tensors{.q = at(Tensor::q),
+                              .k = at(Tensor::k),
+                              .v = at(Tensor::v),
+                              .o = backward ? at(Tensor::o) : result(Tensor::o),
+                              .lse = backward ? at(Tensor::lse) : nullptr,
+                              .d_o = at(Tensor::d_o),
+                              .d_q = result(Tensor::d_q),
+                              .d_k = result(Tensor::d_k),
+                              .d_v = result(Tensor::d_v)};
+    item.peer->launch(item.problem(), tensors, device_.stream());
   }
 
   void verify_all() {

@@ -14,6 +14,14 @@
 
 namespace fa {
 
+/// Device pointers; results are null while timing. Of a backward pass O and the LSE are inputs.
+struct PeerTensors {
+  const void *q, *k, *v;
+  void* o;
+  const void *lse, *d_o;
+  void *d_q, *d_k, *d_v;
+};
+
 /// Someone else's kernel, given as callbacks.
 struct Peer {
   std::string id;       ///< "fa2"
@@ -26,11 +34,9 @@ struct Peer {
 
   /// Why the problem is not supported, empty when it is.
   std::function<std::string(const Problem&)> unsupported;
-  /// Enqueues one forward pass; o is nullptr while timing. Throws when it cannot.
-  std::function<void(const Problem&, const void* q, const void* k, const void* v, void* o,
-                     GpuStream stream)>
-      launch;
-  /// Device memory that the last launch took besides Q, K and V; nothing when it is not known.
+  /// Enqueues one pass. Throws when it cannot.
+  std::function<void(const Problem&, const PeerTensors&, GpuStream stream)> launch;
+  /// Device memory that the last launch took besides the inputs; nothing when it is not known.
   std::function<std::optional<std::int64_t>()> device_bytes;
 
   bool is_matmul() const { return matmul[0] > 0; }

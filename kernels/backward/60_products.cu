@@ -6,8 +6,8 @@
 //
 // Tile              64 x 64 of P and dS, 64 x head_dim of a gradient, 256 threads
 // Shared memory     8.8 KB (P and dS), 12.3 KB (gradients at head_dim 128)
-// Expected effect   the start of the backward ladder: 2.5 times the arithmetic of a0, and P and dS
-//                   are written once and read three times.
+// Expected effect   the start of the backward ladder: 2.5 times the arithmetic of a0, and P and
+//                   dS are written once and read three times.
 
 #include "kernels/fp32/common.cuh"
 #include "kernels/fp32/product.cuh"

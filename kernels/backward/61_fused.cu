@@ -1,14 +1,14 @@
 // 61_fused
 // Idea: one kernel has the five products, on the tensor cores. A thread block keeps 128 keys and
-// goes past the queries. S and dP are computed with the keys as rows, so that P and dS, packed, are
-// operands in registers for dV and dK; only dS goes through shared memory, for dQ, to which the
-// thread blocks of a head add with atomic instructions.
+// goes past the queries. S and dP are computed with the keys as rows, so that P and dS, packed,
+// are operands in registers for dV and dK. Only dS goes through shared memory, for dQ, to whose
+// sums in device memory the thread blocks of a head add with atomic instructions.
 //
 // Tile              Br = 64 queries (128 at head_dim 64), Bc = 128 keys, 4 producer warps +
 //                   2 x 4 consumer warps x 16 keys
 // Shared memory     K, V 64 KB + 2 slots of Q and dO 64 KB + dS 32 KB at head_dim 128
-// Expected effect   P and dS never reach device memory. Limits are then the traffic of shared
-//                   memory, about as long as the products, and the additions to dQ.
+// Expected effect   P and dS never reach device memory. Limits are the traffic of shared memory,
+//                   which takes about as long as the products, and the additions to dQ.
 
 #include "kernels/planners.h"
 #include "kernels/ptx/halves.cuh"
@@ -53,7 +53,8 @@ struct Rows : fa::StaticKernel<8, 0, 8, D> {
       in.terms[(heads + head) * padded + row] = sum;
     }
 #pragma unroll
-    for (int i = 0; i < kColumns; ++i) in.sums[((head * padded + row) * kColumns + i) * 32 + lane] = 0;
+    for (int i = 0; i < kColumns; ++i)
+      in.sums[((head * padded + row) * kColumns + i) * 32 + lane] = 0;
   }
 };
 
@@ -85,8 +86,12 @@ struct Backward {
   struct Shared {
     uint32_t k, v, q, dO, dS, lse, d, kv_full, q_full, dO_full, q_empty, dO_empty;
 
-    __device__ explicit Shared(uint32_t memory) {
-      k = (memory + kAlign - 1) & ~(kAlign - 1);
+    const unsigned char* bytes;  // at k
+
+    __device__ explicit Shared(const unsigned char* memory) {
+      const uint32_t address = shared_address(memory);
+      k = (address + kAlign - 1) & ~(kAlign - 1);
+      bytes = memory + (k - address);
       v = k + kKeyBytes;
       q = v + kKeyBytes;
       dO = q + kSlots * kQueryBytes;
@@ -114,10 +119,17 @@ struct Backward {
       tiles = max(0, (in.seq_q + Br - 1) / Br - first_tile);
     }
     __device__ int steps(const fa::BackwardParameters& in) const { return tiles * in.group; }
-    __device__ int head(const fa::BackwardParameters& in, int step) const {
-      return kv_head * in.group + step / tiles;
+  };
+
+  // A tile of queries: its head, and its number in the head.
+  struct QueryTile {
+    int head, tile;
+
+    __device__ QueryTile(const fa::BackwardParameters& in, const Work& work)
+        : head(work.kv_head * in.group), tile(work.first_tile) {}
+    __device__ void advance(const Work& work) {
+      if (++tile == work.first_tile + work.tiles) ++head, tile = work.first_tile;
     }
-    __device__ int tile(int step) const { return first_tile + step % tiles; }
   };
 
   // One thread starts the copies of K and V, then those of Q and dO of each step with their terms.
@@ -129,10 +141,12 @@ struct Backward {
     const int padded = (in.seq_q + Br - 1) / Br * Br;
     const int64_t all_rows = int64_t{gridDim.z} * gridDim.y * in.group * padded;
     Position at;
+    QueryTile query(in, work);
 #pragma unroll 1
     for (int step = 0; step < work.steps(in); ++step) {
-      const int head = work.head(in, step), row = work.tile(step) * Br;
+      const int head = query.head, row = query.tile * Br;
       const float* terms = in.terms + int64_t{head} * padded + row;
+      query.advance(work);
       const uint32_t q_full = shared.q_full + 8 * at.slot, dO_full = shared.dO_full + 8 * at.slot;
       mbarrier_wait(shared.q_empty + 8 * at.slot, at.parity ^ 1);
       mbarrier_expect(q_full, kQueryBytes + kTermBytes);
@@ -164,8 +178,8 @@ struct Backward {
   }
 
   // Starts dV += P^T dO, or dK += dS^T Q. Descriptors count 16 bytes: + 128 is the next 16 rows.
-  __device__ static void multiply_columns(float (&sum)[D / 2], const uint32_t (&weights)[Br / 16][4],
-                                          uint64_t queries) {
+  __device__ static void multiply_columns(float (&sum)[D / 2],
+                                          const uint32_t (&weights)[Br / 16][4], uint64_t queries) {
 #pragma unroll
     for (int i = 0; i < Br / 16; ++i) wgmma_transposed<T>(sum, weights[i], queries + i * 128, 1);
     wgmma_commit();
@@ -174,7 +188,8 @@ struct Backward {
   // Starts dQ = dS K, of the 64 columns of the consumer or, at head_dim 64, of its 64 queries.
   __device__ static void multiply_queries(float (&dQ)[32], uint64_t dS, uint64_t k) {
 #pragma unroll
-    for (int i = 0; i < Bc / 16; ++i) wgmma_transposed<T>(dQ, dS + i * 128, k + i * 128, i > 0);
+    for (int i = 0; i < Bc / 16; ++i)
+      wgmma_transposed<T>(dQ, dS + i / 4 * (Br * 128 >> 4) + i % 4 * 2, k + i * 128, i > 0);
     wgmma_commit();
   }
 
@@ -196,13 +211,15 @@ struct Backward {
     }
   }
 
-  // The terms of the queries of columns 8 i + 2 t and 8 i + 2 t + 1, t the lane's place in its quad.
-  __device__ static float2 terms_at(uint32_t terms, int i) {
-    return load_shared_v2(terms + (i * 8 + threadIdx.x % 4 * 2) * 4);
+  // The terms of the queries of columns 8 i + 2 t and 8 i + 2 t + 1, t the lane's place in its
+  // quad.
+  __device__ static float2 terms_at(const unsigned char* terms, int i) {
+    return reinterpret_cast<const float2*>(terms)[i * 4 + threadIdx.x % 4];
   }
 
   // Replaces S by P = 2^(S scale_log2 - LSE).
-  __device__ static void exponentials(float (&S)[Br / 2], uint32_t lse, float scale_log2) {
+  __device__ static void exponentials(float (&S)[Br / 2], const unsigned char* lse,
+                                      float scale_log2) {
 #pragma unroll
     for (int i = 0; i < Br / 8; ++i) {
       const float2 x = terms_at(lse, i);
@@ -215,7 +232,8 @@ struct Backward {
   }
 
   // Replaces dP by dS = P (dP - D).
-  __device__ static void differences(float (&dP)[Br / 2], const float (&P)[Br / 2], uint32_t d) {
+  __device__ static void differences(float (&dP)[Br / 2], const float (&P)[Br / 2],
+                                     const unsigned char* d) {
 #pragma unroll
     for (int i = 0; i < Br / 8; ++i) {
       const float2 x = terms_at(d, i);
@@ -234,14 +252,15 @@ struct Backward {
     for (int i = 0; i < Br / 4; ++i) weights[i / 4][i % 4] = packed<T>(S[2 * i], S[2 * i + 1]);
   }
 
-  // Stores dS with a row for each key, in panels of 64 queries. Chunk index XOR row, 16 bytes each:
-  // 128-byte swizzle.
-  __device__ static void store_scores(uint32_t dS, const uint32_t (&weights)[Br / 16][4]) {
-    const int lane = threadIdx.x % 32, row = (threadIdx.x - 128) / 32 * 16 + lane % 16;
+  // Stores dS with a row for each query, in panels of 64 keys, one of each consumer. Chunk index
+  // XOR row, 16 bytes each: 128-byte swizzle.
+  __device__ static void store_scores(uint32_t dS, const uint32_t (&weights)[Br / 16][4],
+                                      int consumer) {
+    const int lane = threadIdx.x % 32, row = lane / 16 * 8 + lane % 8;
+    const int chunk = threadIdx.x % 128 / 32 * 2 + lane / 8 % 2;
+    const uint32_t place = dS + consumer * (Br * 128) + row * 128 + ((chunk ^ row % 8) << 4);
 #pragma unroll
-    for (int i = 0; i < Br / 16; ++i)
-      stmatrix_x4(dS + i / 4 * (Bc * 128) + row * 128 + ((i % 4 * 2 + lane / 16 ^ row % 8) << 4),
-                  weights[i]);
+    for (int i = 0; i < Br / 16; ++i) stmatrix_x4_transposed(place + i * (16 * 128), weights[i]);
   }
 
   // Adds the consumer's dQ to the sums of the tile.
@@ -286,9 +305,11 @@ struct Backward {
       return;
     }
     mbarrier_wait(shared.kv_full, 0);
+    QueryTile query(in, work);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      const int head = work.head(in, step), tile = work.tile(step);
+      const int head = query.head, tile = query.tile;
+      query.advance(work);
       const uint32_t dS = shared.dS + at.slot * kScoreBytes;
       mbarrier_wait(shared.q_full + 8 * at.slot, at.parity);
       mbarrier_wait(shared.dO_full + 8 * at.slot, at.parity);
@@ -297,23 +318,22 @@ struct Backward {
       multiply_rows(dP, v, queries(shared.dO, at));
       wgmma_wait<1>(S);
       const bool beyond = work.first_key + Bc > in.seq_kv;
-      const bool diagonal =
-          in.causal && tile * Br + in.seq_kv - in.seq_q < work.first_key + Bc - 1;
+      const bool diagonal = in.causal && tile * Br + in.seq_kv - in.seq_q < work.first_key + Bc - 1;
       if (beyond || diagonal) mask(S, in, work, tile * Br);
-      exponentials(S, shared.lse + at.slot * kTermBytes, in.scale_log2);
+      exponentials(S, shared.bytes + (shared.lse - shared.k) + at.slot * kTermBytes, in.scale_log2);
       pack(P_packed, S);
       wgmma_wait<0>(dP);
-      differences(dP, S, shared.d + at.slot * kTermBytes);
+      differences(dP, S, shared.bytes + (shared.d - shared.k) + at.slot * kTermBytes);
       pack(dS_packed, dP);
-      store_scores(dS, dS_packed);
+      store_scores(dS, dS_packed, consumer);
       fence_async_proxy();
       wgmma_fence();
       multiply_columns(dV, P_packed, queries(shared.dO, at));
       barrier_sync(1, 256);  // dS of both consumers is there
       wgmma_fence();
-      const int panel = D == 64 ? consumer : 0;
-      multiply_queries(dQ, wgmma_descriptor(dS + panel * (Bc * 128), Bc * 128),
-                       wgmma_descriptor(shared.k + (consumer - panel) * (Bc * 128), Bc * 128));
+      const int rows = D == 64 ? consumer : 0, columns = consumer - rows;  // in units of 64
+      multiply_queries(dQ, wgmma_descriptor(dS + rows * (64 * 128), Br * 128),
+                       wgmma_descriptor(shared.k + columns * (Bc * 128), Bc * 128));
       multiply_columns(dK, dS_packed, queries(shared.q, at));
       wgmma_wait<2>(dV);
       release(shared.dO_empty + 8 * at.slot);
@@ -330,7 +350,7 @@ struct Backward {
 
   __device__ static void run(const fa::BackwardParameters& in) {
     extern __shared__ unsigned char memory[];
-    const Shared shared(shared_address(memory));
+    const Shared shared(memory);
     if (threadIdx.x == 0) {
       mbarrier_init(shared.kv_full, 1);
       for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_full + 8 * i, 1);
@@ -374,10 +394,10 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
 }  // namespace
 
-#define ALL_TYPES(X, name, Class)                 \
-  X(name##_d128, Class<half, 128>)                \
-  X(name##_d64, Class<half, 64>)                  \
-  X(name##_bf16_d128, Class<__nv_bfloat16, 128>)  \
+#define ALL_TYPES(X, name, Class)                \
+  X(name##_d128, Class<half, 128>)               \
+  X(name##_d64, Class<half, 64>)                 \
+  X(name##_bf16_d128, Class<__nv_bfloat16, 128>) \
   X(name##_bf16_d64, Class<__nv_bfloat16, 64>)
 #define INSTANCES(X) ALL_TYPES(X, fa_61_fused, Backward)
 #define ROWS(X) ALL_TYPES(X, fa_61_fused_rows, Rows)
@@ -395,7 +415,8 @@ static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& insta
                            fa::instance_for(kFinish, problem.head_dim, instance.bf16));
 }
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(61_fused, "60", sm_90a, f16, causal | ragged | grouped | backward,
-        "one kernel has the five products: P and dS stay in registers, dQ is added atomically",
-        kInstances, plan,
-        .why_large = "tensor cores, roles and the TMA at once, which 20 to 31 introduced one by one.");
+FA_RUNG(
+    61_fused, "60", sm_90a, f16, causal | ragged | grouped | backward,
+    "one kernel has the five products: P and dS stay in registers, dQ is added atomically",
+    kInstances, plan,
+    .why_large = "tensor cores, roles and the TMA at once, which 20 to 31 introduced one by one.");

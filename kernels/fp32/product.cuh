@@ -1,5 +1,5 @@
-// A tile of a matrix product in FP32, for the products of a0 and 60: 64 rows, 256 threads, slices of
-// the operands in shared memory.
+// A tile of a matrix product in FP32, for the products of a0 and 60: 64 rows, 256 threads, slices
+// of the operands in shared memory.
 #pragma once
 
 #include <cstdint>

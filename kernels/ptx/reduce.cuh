@@ -17,8 +17,8 @@ __device__ __forceinline__ void bulk_load(uint32_t shared, const void* global, u
 /// Starts the addition of adjacent floats of shared memory to memory; each addition is atomic.
 /// PTX ISA: "cp.reduce.async.bulk".
 __device__ __forceinline__ void bulk_add(float* global, uint32_t shared, uint32_t bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(
-                   global),
-               "r"(shared), "r"(bytes)
-               : "memory");
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(global),
+      "r"(shared), "r"(bytes)
+      : "memory");
 }

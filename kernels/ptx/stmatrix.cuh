@@ -10,3 +10,13 @@ __device__ __forceinline__ void stmatrix_x4(uint32_t row_address, const uint32_t
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
 }
+
+/// The same with each tile transposed: lane l holds columns 2(l % 4) and 2(l % 4) + 1 of what
+/// becomes column l / 4.
+__device__ __forceinline__ void stmatrix_x4_transposed(uint32_t row_address,
+                                                       const uint32_t (&r)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(row_address),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+}

@@ -80,8 +80,7 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel
 
 // wgmma m64nNk16 for N columns of B; a0 to a5 are the operand numbers after the accumulators.
 //   wgmma(d, a, b, accumulate): D (+)= A B, k runs along the rows of both tiles in memory
-//   wgmma_transposed(d, a, b, accumulate): the same with k down the rows of B, as V is stored, and
-//     of A where A is in shared memory
+//   wgmma_transposed(d, a, b, accumulate): the same with k down the rows of B, as V is stored
 // Lane l of warp w holds, with g = 16 w + l / 4 and t = l % 4,
 //   D: d[4j] = (g, 8j + 2t), d[4j+1] = (g, 8j + 2t + 1), d[4j+2] and d[4j+3] = (g + 8, the same)
 //   A in registers, two halves each: a[0] = (g, 2t..), a[1] = (g + 8, 2t..),
@@ -127,9 +126,9 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int panel
   __device__ __forceinline__ void wgmma_transposed(float(&d)[N / 2], uint64_t a, uint64_t b,     \
                                                    int accumulate) {                             \
     if constexpr (std::is_same_v<T, half>)                                                       \
-      FA_ISSUE(N, "f16.f16", "%" a0 ", %" a1, a2, "1, 1", "l"(a), "l"(b), "r"(accumulate));      \
+      FA_ISSUE(N, "f16.f16", "%" a0 ", %" a1, a2, "0, 1", "l"(a), "l"(b), "r"(accumulate));      \
     else                                                                                         \
-      FA_ISSUE(N, "bf16.bf16", "%" a0 ", %" a1, a2, "1, 1", "l"(a), "l"(b), "r"(accumulate));    \
+      FA_ISSUE(N, "bf16.bf16", "%" a0 ", %" a1, a2, "0, 1", "l"(a), "l"(b), "r"(accumulate));    \
   }
 
 FA_WGMMA(64, "32", "33", "34", "35", "36", "37")

@@ -29,8 +29,8 @@ LEAST_SCALE, GREATEST_SCALE = 2.0**-126, 2.0**13
 
 @dataclass(frozen=True)
 class Problem:
-    """One forward pass, with the names that the C interface and result files have. Query i of a
-    causal one sees keys j <= i + keys - seq_q. A packed batch has query_lengths."""
+    """One pass, forward or backward, with the names that the C interface and result files have.
+    Query i of a causal one sees keys j <= i + keys - seq_q. A packed batch has query_lengths."""
 
     batch: int
     heads: int
@@ -51,6 +51,7 @@ class Problem:
     window_right: int = -1  # keys behind it; the mask has none
     sinks: bool = False  # each query head has one
     query_lengths: tuple[int, ...] | None = None  # queries of each entry of a packed batch
+    backward: bool = False
 
     @property
     def windowed(self) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from flash_ladder._errors import Refused
 from flash_ladder._problem import DTYPES, Problem, problem_of
 
-API_VERSION = 4
+API_VERSION = 5
 OK, UNSUPPORTED, OUT_OF_MEMORY, ERROR = range(4)
 FLOAT16, BFLOAT16, FLOAT32 = DTYPES
 
@@ -54,14 +54,21 @@ def peer_problem(text: bytes) -> PeerProblem:
 SupportsCallback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int32
 )
+
+
+class TensorsStruct(ctypes.Structure):
+    """fa_tensors."""
+
+    _fields_ = [
+        (name, ctypes.c_void_p) for name in ("q", "k", "v", "o", "lse", "d_o", "d_q", "d_k", "d_v")
+    ]
+
+
 LaunchCallback = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,  # user
     ctypes.c_char_p,
-    ctypes.c_void_p,  # q
-    ctypes.c_void_p,  # k
-    ctypes.c_void_p,  # v
-    ctypes.c_void_p,  # o, null while timing
+    ctypes.POINTER(TensorsStruct),
     ctypes.c_void_p,  # stream
     ctypes.c_void_p,  # message
     ctypes.c_int32,  # its size

@@ -54,10 +54,9 @@ struct Fixture {
 Peer wrong_peer() {
   Peer peer;
   peer.id = "wrong";
-  peer.launch = [](const Problem& problem, const void*, const void*, const void*, void* o,
-                   GpuStream stream) {
-    if (!o) return;
-    cudaMemsetAsync(o, 0, static_cast<std::size_t>(problem.q_elements()) * 2, stream);
+  peer.launch = [](const Problem& problem, const PeerTensors& tensors, GpuStream stream) {
+    if (!tensors.o) return;
+    cudaMemsetAsync(tensors.o, 0, static_cast<std::size_t>(problem.q_elements()) * 2, stream);
   };
   return peer;
 }
@@ -68,15 +67,16 @@ TEST_CASE_METHOD(Fixture, "rungs and peers become rows, and a second run keeps t
   options.peers.push_back(wrong_peer());
   Peer refusing;
   refusing.id = "refusing";
-  refusing.launch = [](const Problem&, const void*, const void*, const void*, void*, GpuStream) {
+  refusing.launch = [](const Problem&, const PeerTensors&, GpuStream) {
     throw PeerUnsupported("not this shape");
   };
   options.peers.push_back(refusing);
   Peer product;
   product.id = "product";
   product.matmul = {64, 64, 64};
-  product.launch = [](const Problem&, const void*, const void*, const void*, void*,
-                      GpuStream stream) { cudaStreamQuery(stream); };
+  product.launch = [](const Problem&, const PeerTensors&, GpuStream stream) {
+    cudaStreamQuery(stream);
+  };
   options.peers.push_back(product);
 
   const BenchOutcome first = run_bench(device, options, report);
@@ -112,8 +112,9 @@ TEST_CASE_METHOD(Fixture,
   Peer waiting;
   waiting.id = "waiting";
   waiting.matmul = {64, 64, 64};
-  waiting.launch = [](const Problem&, const void*, const void*, const void*, void*,
-                      GpuStream stream) { cudaStreamSynchronize(stream); };
+  waiting.launch = [](const Problem&, const PeerTensors&, GpuStream stream) {
+    cudaStreamSynchronize(stream);
+  };
   options.peers = {waiting};
   const BenchOutcome outcome = run_bench(device, options, report);
   CHECK(outcome.failed == 1);

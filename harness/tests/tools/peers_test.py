@@ -94,8 +94,8 @@ class Callbacks:
 
     def launch(self, shape: peers.PeerProblem, o: int | None) -> int:
         address, size = ctypes.addressof(self.buffer), len(self.buffer)
-        where = (0x1000, 0x2000, 0x3000, o, 0x99)
-        return self.struct.launch(None, text_of(shape), *where, address, size)
+        tensors = ctypes.pointer(peers.TensorsStruct(0x1000, 0x2000, 0x3000, o))
+        return self.struct.launch(None, text_of(shape), tensors, 0x99, address, size)
 
 
 class LayoutTest(unittest.TestCase):
@@ -108,6 +108,7 @@ class LayoutTest(unittest.TestCase):
         fields = [getattr(peers.PeerStruct, field[0]).offset for field in peers.PeerStruct._fields_]
         self.assertEqual(offsets, fields)
         self.assertEqual(ctypes.sizeof(peers.PeerStruct), 88)
+        self.assertEqual(ctypes.sizeof(peers.TensorsStruct), 72)
 
     def test_message_is_cut_at_a_character(self) -> None:
         buffer = ctypes.create_string_buffer(b"\xff" * 5, 6)
