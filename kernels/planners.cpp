@@ -182,25 +182,6 @@ std::vector<Argument> float_arguments(const Problem& problem, Argument scratch) 
           int32(diagonal)};
 }
 
-std::vector<Argument> float_backward_arguments(const Problem& problem, Argument scratch) {
-  const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 0);
-  return {Tensor::q,
-          Tensor::k,
-          Tensor::v,
-          Tensor::o,
-          Tensor::lse,
-          Tensor::d_o,
-          Tensor::d_q,
-          Tensor::d_k,
-          Tensor::d_v,
-          scratch,
-          int32(problem.seq_q),
-          int32(problem.seq_kv),
-          int32(problem.group()),
-          static_cast<float>(problem.scale()),
-          int32(diagonal)};
-}
-
 std::vector<Argument> half_arguments(const Problem& problem) {
   return {Tensor::q,
           Tensor::k,
@@ -448,8 +429,8 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
                      {"counters of parts", heads * 4, true}}};
 }
 
-PlanResult plan_backward(const Problem& problem, const Instance& instance, const Instance& rows,
-                         const Instance& finish) {
+PlanResult plan_backward(const Problem& problem, const Instance& instance,
+                         std::span<const Instance> rows, std::span<const Instance> finish) {
   const Tile& tile = instance.tile;
   const std::int64_t tiles = (problem.seq_q + tile.Br - 1) / tile.Br, padded = tiles * tile.Br;
   const std::int64_t blocks = (problem.seq_kv + tile.Bc - 1) / tile.Bc;
@@ -472,12 +453,37 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance, const
                                         static_cast<float>(problem.scale()),
                                         scale_log2(problem)};
   const std::int64_t heads = problem.heads, batch = problem.batch, all = heads * batch * padded;
-  return LaunchPlan{
-      {launch_of(rows, {padded / 8, heads, batch}, arguments),
-       launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
-       launch_of(finish, {padded * problem.head_dim / 4096, heads, batch}, arguments)},
-      {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
+  return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
+                               {padded / 8, heads, batch}, arguments),
+                     launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
+                     launch_of(instance_for(finish, problem.head_dim, instance.bf16),
+                               {padded * problem.head_dim / 4096, heads, batch}, arguments)},
+                    {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
 }
+
+namespace {
+
+// The arguments of FA_FLOAT_BACKWARD_ENTRY.
+std::vector<Argument> float_backward_arguments(const Problem& problem, Argument scratch) {
+  const std::int64_t diagonal = problem.seq_kv - (problem.causal ? problem.seq_q : 0);
+  return {Tensor::q,
+          Tensor::k,
+          Tensor::v,
+          Tensor::o,
+          Tensor::lse,
+          Tensor::d_o,
+          Tensor::d_q,
+          Tensor::d_k,
+          Tensor::d_v,
+          scratch,
+          int32(problem.seq_q),
+          int32(problem.seq_kv),
+          int32(problem.group()),
+          static_cast<float>(problem.scale()),
+          int32(diagonal)};
+}
+
+}  // namespace
 
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
                             std::initializer_list<Step> steps, Scratch scratch) {
@@ -486,7 +492,9 @@ PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
   plan.scratch = {scratch};
   for (const Step& step : steps)
     plan.launches.push_back(launch_of(step.instance, {step.blocks, problem.heads, problem.batch},
-                                      float_arguments(problem, ScratchRef{0})));
+                                      problem.backward
+                                          ? float_backward_arguments(problem, ScratchRef{0})
+                                          : float_arguments(problem, ScratchRef{0})));
   return plan;
 }
 

@@ -40,9 +40,6 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
 
 std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptions& options = {});
 
-/// The arguments of FA_FLOAT_BACKWARD_ENTRY.
-std::vector<Argument> float_backward_arguments(const Problem& problem, Argument scratch);
-
 /// A thread block for each tile of Br query rows: {row tiles, heads, batch}.
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
 
@@ -58,8 +55,8 @@ struct Step {
   std::int64_t blocks;
 };
 
-/// Launches of FA_FLOAT_ENTRY, one after another, with one scratch buffer for all of them; whole
-/// tiles of `tile` only.
+/// Launches of FA_FLOAT_ENTRY or FA_FLOAT_BACKWARD_ENTRY, one after another, with one scratch
+/// buffer for all of them; whole tiles of `tile` only.
 PlanResult plan_float_steps(const Problem& problem, const Tile& tile,
                             std::initializer_list<Step> steps, Scratch scratch);
 

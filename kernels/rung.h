@@ -156,11 +156,10 @@ PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescri
 /// heads: two places for parts, of the heads that its share begins and ends in.
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
 
-/// Planner of FA_BACKWARD_ENTRY: the instance behind a launch that prepares rows of queries, eight
-/// a thread block, and ahead of one that finishes dQ, a thread block for each 4096 elements, which
-/// are `rows` and `finish`.
-PlanResult plan_backward(const Problem&, const Instance&, const Instance& rows,
-                         const Instance& finish);
+/// Planner of FA_BACKWARD_KERNELS: the instance between a launch that prepares rows of queries,
+/// eight a thread block, and one that finishes dQ, a thread block for each 4096 elements.
+PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instance> rows,
+                         std::span<const Instance> finish);
 
 /// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
 template <int Br, int Bc, int Warps, int D>
@@ -249,6 +248,24 @@ struct StaticKernel {
            float scale_log2) {                                                                     \
     __VA_ARGS__::run(fa::BackwardParameters{Q, dO, K, V, O, dO_rows, LSE, dQ, dK, dV, terms, sums, \
                                             group, seq_q, seq_kv, causal, scale, scale_log2});     \
+  }
+
+/// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.
+#define FA_BACKWARD_TYPES(X, name, Class)        \
+  X(name##_d128, Class<half, 128>)               \
+  X(name##_d64, Class<half, 64>)                 \
+  X(name##_bf16_d128, Class<__nv_bfloat16, 128>) \
+  X(name##_bf16_d64, Class<__nv_bfloat16, 64>)
+#define FA_BACKWARD_KERNELS(name, Main, Rows, Finish)                                             \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name, Main)                                                \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_rows, Rows)                                         \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_finish, Finish)                                     \
+  static const fa::Instance kInstances[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name, Main)};          \
+  static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,            \
+                             const fa::DeviceDescription&) {                                      \
+    static const fa::Instance rows[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_rows, Rows)};       \
+    static const fa::Instance finish[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_finish, Finish)}; \
+    return fa::plan_backward(problem, instance, rows, finish);                                    \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

@@ -171,6 +171,7 @@ class Problem:
     sinks: bool = False  # a score of each query head that has no value
     query_lengths: tuple[int, ...] = ()  # queries of each entry of a packed batch; empty: not packed
     layout: str = ""  # BNHD, or the strides of another one; empty: contiguous [B, H, N, D]
+    backward: bool = False  # the gradients of Q, K and V
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Problem:
@@ -188,7 +189,7 @@ class Problem:
     @staticmethod
     def parse(text: str) -> Problem:
         """ "16,16,8192,128", optionally followed by ",causal", ",bfloat16", ",float32", ",e4m3",
-        ",sinks", ",bnhd", a distribution of the inputs such as ",rising", ",spread=8", ",page=16" and
+        ",sinks", ",bnhd", ",backward", a distribution of the inputs such as ",rising", ",spread=8", ",page=16" and
         ",window=1023" or ",window=63/70", keys before and behind. "16,32/8,1/8192,128": heads of Q and
         of K and V, queries and keys."""
         words = text.split(",")
@@ -198,11 +199,11 @@ class Problem:
             for name in ("spread=", "page=", "window=")
         )
         inputs = [flag for flag in flags if flag in DISTRIBUTIONS]
-        unknown = set(flags) - {"causal", "e4m3", "sinks", BNHD, *DTYPES, *DISTRIBUTIONS}
+        unknown = set(flags) - {"causal", "e4m3", "sinks", "backward", BNHD, *DTYPES, *DISTRIBUTIONS}
         known = len(words[:4]) + len(flags) + len(spreads[:1]) + len(pages[:1]) + len(windows[:1])
         if len(words) < 4 or unknown or len(inputs) > 1 or known != len(words):
             allowed = f"[,{'|'.join(DISTRIBUTIONS)}][,spread=S][,page=P][,window=LEFT[/RIGHT]]"
-            flag = f"[,causal][,{'|'.join(DTYPES)}][,e4m3][,sinks][,{BNHD}]"
+            flag = f"[,causal][,{'|'.join(DTYPES)}][,e4m3][,sinks][,{BNHD}][,backward]"
             raise LadderError(f"problem '{text}': expected BATCH,HEADS,SEQ,DIM{flag}{allowed}")
         try:
             batch, dim = int(words[0]), int(words[3])
@@ -222,7 +223,8 @@ class Problem:
         kind = (*(inputs or ["normal"]), spread)
         problem = Problem(*shape, *kind, kv_heads=own_heads, page=page, cache=cache, **window)
         layout = BNHD if BNHD in flags else ""
-        return replace(problem, sinks="sinks" in flags, layout=layout)
+        backward = "backward" in flags
+        return replace(problem, sinks="sinks" in flags, layout=layout, backward=backward)
 
     @property
     def label(self) -> str:
@@ -238,6 +240,7 @@ class Problem:
         window = " and ".join(f"{keys} {side}" for keys, side in sides if keys >= 0)
         cache += [f"a window of {window}"] if window else []
         cache += ["sinks"] * self.sinks
+        cache += ["backward"] * self.backward
         cache += [{"": "", BNHD: "[B, N, H, D]"}.get(self.layout, "strided")]
         spread = "" if self.spread == 1 else f"spread {self.spread:g}"
         inputs = "" if self.inputs == "normal" else self.inputs
@@ -294,6 +297,7 @@ MAIN_PROBLEM = "16,16,8192,128"
 SINGLE = "1,16,8192,64,float32"
 MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by
 FEW_QUERIES = 16  # new ones, against a cache
+BACKWARD = "backward"  # the family of gradients
 DECODE = "decode"  # the family of new queries against a cache, judged by these
 DECODE_PROBLEMS = ("16,32/8,1/8192,128", "1,32/8,1/8192,128")
 DECODE_LENGTHS = "64,32/8,1/32768,128"  # and this with random lengths
@@ -551,8 +555,9 @@ class Rung:
         return bool(self.data.get(capability))
 
     def typed(self, problem: Problem) -> Problem:
-        """The problem with K and V of the type that the rung takes."""
-        return replace(problem, cache=E4M3 if self.takes("e4m3") else "")
+        """The problem with K and V of the type that the rung takes, and its pass."""
+        cache = E4M3 if self.takes("e4m3") else ""
+        return replace(problem, cache=cache, backward=self.family == BACKWARD)
 
 
 @dataclass(frozen=True)

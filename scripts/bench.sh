@@ -40,11 +40,11 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-SETS=limits,ladder,causal,ragged,model,packed,decode,cold,fp32,spread
+SETS=limits,ladder,causal,ragged,model,packed,decode,cold,fp32,spread,backward
 ATTENTION_PEERS=fa2,cudnn,fa3
 DECODE_PEERS=$ATTENTION_PEERS,flashinfer
 HALF_PEERS=$ATTENTION_PEERS,triton,cublas,copy
-SQUARE="r['dtype'] == 'float16' and r['family'] != 'decode'" # as many queries as keys
+SQUARE="r['dtype'] == 'float16' and r['family'] not in ('decode', 'backward')" # one forward pass
 # The best rung on mma.sync and those on wgmma from the overlap on: how the earlier ones scale with
 # the length is not worth the time that they take at the greatest.
 LENGTHS="r['id'] == '06' or r['family'] == 'hopper' and r['id'] >= '25'"
@@ -218,7 +218,7 @@ measure_packed() {
 
 # The shapes that the chapters of the float32 rungs compare.
 measure_fp32_chapters() {
-  local json="$1" single="r['dtype'] == 'float32'"
+  local json="$1" single="r['family'] == 'fp32'"
   local four=(--batch 4 --heads 16)
   bench_rungs "$single" "$json" "${four[@]}" --dim 64 --seqs 512,1024,2048,4096,8192 \
     --peers $TORCH_PEERS
@@ -232,7 +232,7 @@ measure_fp32_chapters() {
 # At the greatest lengths a launch takes seconds: the first and the last rung are enough there, and
 # that S no longer fits is what they are to show. PyTorch's two matrices need the card alone.
 measure_fp32() {
-  local json single="r['dtype'] == 'float32'" last before
+  local json single="r['family'] == 'fp32'" last before
   json="$(file_of "$1" fp32)"
   local shape=(--batch 1 --heads 16 --dim 64)
   last="$(rungs_where "$single" | sed 's/.* //')"
@@ -298,6 +298,24 @@ measure_cold() {
   bench_rungs "$several" "$json" "${shape[@]}" --queries 4 --batch 4 --seqs 512
   bench_rungs "$several" "$json" "${shape[@]}" --queries 2 --batch 1 --seqs 8192
   bench_rungs "$several" "$json" "${shape[@]}" --queries 2 --batch 8 --seqs 2048 --dim 64
+}
+
+# The first rung stores P and dS, which fit for one length; peers take no float32.
+measure_backward() {
+  local json mask gradients="r['family'] == 'backward'"
+  json="$(file_of "$1" backward)"
+  local half="$gradients and r['dtype'] == 'float16'" last
+  last="r['id'] == '$(rungs_where "$half" | sed 's/.* //')'"
+  local shape=(--heads 16 --no-ablations --peers "$ATTENTION_PEERS")
+  bench_rungs "$gradients and r['dtype'] == 'float32'" "$json" --batch 1 --heads 16 --dim 64 \
+    --seqs 8192 --no-ablations
+  for mask in "" --causal; do
+    bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 1024,2048,8192 $mask
+    bench_rungs "$half" "$json" "${shape[@]}" --batch 4 --seqs 16384 $mask
+    bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dim 64 $mask
+    bench_rungs "$last" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dtype bfloat16 $mask
+  done
+  bench_rungs "$half" "$json" "${shape[@]}" --heads 64 --kv-heads 8 --batch 1 --seqs 8192 --causal
 }
 
 # 27 has the exact running maximum, 28 is the first that has not, and the last has all that came

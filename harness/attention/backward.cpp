@@ -182,7 +182,9 @@ class Group {
       d_s_exact[r] = p_exact[r] * (d_p_exact[r] - of_row);
       p[r] = std::exp(scale_float * s[r] - lse);
       d_s[r] = p[r] * (d_p[r] - terms_.rounded[idx(row)]);
-      cancelled[r] = p_exact[r] * (length_[r] * other_length + terms_.lengths[idx(row)]);
+      const double lengths = length_[r] * other_length + terms_.lengths[idx(row)];
+      const double step = problem_.dtype == Dtype::f16 ? 0x1p-25 / scale : 0;
+      cancelled[r] = std::hypot(0x1p-22 * p_exact[r] * lengths, step);
     }
     d_s_.add(d_s_exact, d_s, cancelled, x_.data());
     constexpr double kNothing[kRowsTogether] = {};

@@ -28,9 +28,9 @@ struct GradientRows {
   /// Per row and per element: what independent relative errors of the weights (P or dS) amount to,
   /// per unit of error.
   std::vector<double> spread, element_spread;
-  /// Per element: what independent errors of dO V^T and D amount to, in units of the lengths of
-  /// their vectors, |dO| |V| + |dO| |O|, which are much larger than the difference where one key
-  /// decides a row. 0 for dV.
+  /// Per element: what independent errors of dS amount to that do not shrink with it. 2^-22 of the
+  /// lengths |dO| |V| + |dO| |O|, from sums of head_dim products, in whatever order, ahead of their
+  /// difference; and for float16 half of its smallest step, 2^-25, of scale dS. 0 for dV.
   std::vector<double> cancelled;
   /// Per row, the largest magnitude of a scaled score with a query or key that it sees.
   std::vector<double> largest_score;

@@ -100,7 +100,7 @@ double Verifier::Expected::tolerance(std::size_t element, double* floor) const {
   const double of_row = spread[row], magnitude = std::abs(exact[element]);
   const double of_scores = 0x1p-24 * largest_score[row] * of_row;
   const double of_weights = dtype == Dtype::bf16 ? 0x1p-7 : 0x1p-10;  // as P is rounded
-  const double of_difference = cancelled.empty() ? 0 : 0x1p-22 * cancelled[element];
+  const double of_difference = cancelled.empty() ? 0 : cancelled[element];
   const double least =
       of_scores + of_difference +
       (dtype == Dtype::f32 ? 0x1p-24 * (16 * of_row + 4 * magnitude)

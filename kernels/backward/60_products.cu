@@ -123,19 +123,12 @@ static const fa::Instance kQueries[] = {QUERIES(FA_INSTANCE)};
 static const fa::Instance kKeys[] = {KEYS(FA_INSTANCE)};
 static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& weights,
                            const fa::DeviceDescription&) {
-  if (auto refused = fa::refuse_partial_tiles(problem, weights.tile)) return *refused;
   const std::int64_t rows = problem.seq_q / 64, keys = problem.seq_kv / 64;
-  fa::LaunchPlan plan;
-  plan.scratch = {{"P and dS", 2 * problem.q_rows() * problem.seq_kv * 4}};
-  const auto arguments = fa::float_backward_arguments(problem, fa::ScratchRef{0});
-  const auto add = [&](const fa::Instance& instance, std::int64_t blocks) {
-    plan.launches.push_back(
-        fa::launch_of(instance, {blocks, problem.heads, problem.batch}, arguments));
-  };
-  add(weights, rows * keys);
-  add(fa::instance_for(kQueries, problem.head_dim), rows);
-  add(fa::instance_for(kKeys, problem.head_dim), keys);
-  return plan;
+  return fa::plan_float_steps(problem, weights.tile,
+                              {{weights, rows * keys},
+                               {fa::instance_for(kQueries, problem.head_dim), rows},
+                               {fa::instance_for(kKeys, problem.head_dim), keys}},
+                              {"P and dS", 2 * problem.q_rows() * problem.seq_kv * 4});
 }
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(60_products, "a0", sm_80, f32, causal | grouped | backward,

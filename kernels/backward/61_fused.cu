@@ -394,29 +394,8 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
 }  // namespace
 
-#define ALL_TYPES(X, name, Class)                \
-  X(name##_d128, Class<half, 128>)               \
-  X(name##_d64, Class<half, 64>)                 \
-  X(name##_bf16_d128, Class<__nv_bfloat16, 128>) \
-  X(name##_bf16_d64, Class<__nv_bfloat16, 64>)
-#define INSTANCES(X) ALL_TYPES(X, fa_61_fused, Backward)
-#define ROWS(X) ALL_TYPES(X, fa_61_fused_rows, Rows)
-#define FINISH(X) ALL_TYPES(X, fa_61_fused_finish, Finish)
-
-INSTANCES(FA_BACKWARD_ENTRY)
-ROWS(FA_BACKWARD_ENTRY)
-FINISH(FA_BACKWARD_ENTRY)
-static const fa::Instance kRows[] = {ROWS(FA_INSTANCE)};
-static const fa::Instance kFinish[] = {FINISH(FA_INSTANCE)};
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription&) {
-  return fa::plan_backward(problem, instance,
-                           fa::instance_for(kRows, problem.head_dim, instance.bf16),
-                           fa::instance_for(kFinish, problem.head_dim, instance.bf16));
-}
-static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
-FA_RUNG(
-    61_fused, "60", sm_90a, f16, causal | ragged | grouped | backward,
-    "one kernel has the five products: P and dS stay in registers, dQ is added atomically",
-    kInstances, plan,
-    .why_large = "tensor cores, roles and the TMA at once, which 20 to 31 introduced one by one.");
+FA_BACKWARD_KERNELS(fa_61_fused, Backward, Rows, Finish)
+FA_RUNG(61_fused, "60", sm_90a, f16, causal | ragged | grouped | backward,
+        "one kernel has the five products: P and dS stay in registers, dQ is added atomically",
+        kInstances, plan,
+        .why_large = "tensor cores, roles and the TMA at once; 20 to 31 have them one by one.");

@@ -455,30 +455,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
 }  // namespace
 
-#define ALL_TYPES(X, name, Class)                \
-  X(name##_d128, Class<half, 128>)               \
-  X(name##_d64, Class<half, 64>)                 \
-  X(name##_bf16_d128, Class<__nv_bfloat16, 128>) \
-  X(name##_bf16_d64, Class<__nv_bfloat16, 64>)
-#define INSTANCES(X) ALL_TYPES(X, fa_64_late, Backward)
-#define ROWS(X) ALL_TYPES(X, fa_64_late_rows, Rows)
-#define FINISH(X) ALL_TYPES(X, fa_64_late_finish, Finish)
-
-INSTANCES(FA_BACKWARD_ENTRY)
-ROWS(FA_BACKWARD_ENTRY)
-FINISH(FA_BACKWARD_ENTRY)
-static const fa::Instance kRows[] = {ROWS(FA_INSTANCE)};
-static const fa::Instance kFinish[] = {FINISH(FA_INSTANCE)};
-static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
-                           const fa::DeviceDescription&) {
-  return fa::plan_backward(problem, instance,
-                           fa::instance_for(kRows, problem.head_dim, instance.bf16),
-                           fa::instance_for(kFinish, problem.head_dim, instance.bf16));
-}
-static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+FA_BACKWARD_KERNELS(fa_64_late, Backward, Rows, Finish)
 FA_RUNG(64_late, "63", sm_90a, f16, causal | ragged | grouped | backward,
         "dQ is multiplied a step late, so that consumers do not wait for each other", kInstances,
-        plan,
-        .why_large =
-            "the loop is taken apart: a product moves into the next step, so its first and "
-            "last steps differ.");
+        plan);

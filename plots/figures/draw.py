@@ -35,6 +35,7 @@ MODULES = (
     "tiles",
     "model_figures",
     "decode_figures",
+    "backward_figures",
     "predictions",
 )
 

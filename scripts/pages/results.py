@@ -43,6 +43,7 @@ PARTS = {
     "ampere": "Ampere: tensor cores",
     "hopper": "Hopper",
     "decode": "Decode: long caches",
+    "backward": "Backward: gradients",
 }
 
 

@@ -21,6 +21,7 @@ NOTHING = "\N{EN DASH}"
 SINGLE_RESULTS = "h200/fp32"  # charts too
 SPREAD_RESULTS = "h200/spread"  # and these
 DECODE_RESULTS = "h200/decode"  # of the family `decode`
+BACKWARD_RESULTS = "h100/backward"  # of the family `backward`
 MODEL_RESULTS = "h200/model"  # bfloat16, views, windows, sinks
 RESULTS_OF = {"float16": MAIN_RESULTS, "float32": SINGLE_RESULTS, "bfloat16": MODEL_RESULTS}
 COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
@@ -31,11 +32,15 @@ def results_of(rung: Rung) -> str:
     """The file that has the rung's main problems."""
     if rung.family == ladder.DECODE:
         return DECODE_RESULTS
+    if rung.family == ladder.BACKWARD:
+        return BACKWARD_RESULTS
     return MODEL_RESULTS if rung.takes("strided") else RESULTS_OF[rung.dtype]
 
 
 def results_for(problem: Problem) -> str:
     """The file that has the problem, where a key names none."""
+    if problem.backward:
+        return BACKWARD_RESULTS
     return MODEL_RESULTS if problem.of_a_model else RESULTS_OF[problem.dtype]
 
 

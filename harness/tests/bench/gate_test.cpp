@@ -17,6 +17,8 @@ struct FakeDevice final : Device {
   HostTensor output;
   HostTensor lse;
   HostTensor honest_lse;
+  Gradients gradients, honest_gradients;
+  bool drift_d_q = false, drift_d_k = false, wrong_d_v = false;
   bool skip_a_row = false, drift = false, write_outside = false;
   bool counted = false;  ///< a counter is not zero
   bool wrong_lse = false, skip_lse = false, drift_lse = false;
@@ -35,9 +37,19 @@ struct FakeDevice final : Device {
   void poison_output() override {
     for (std::uint16_t& bits : output.halfs()) bits = 0xFFFF;
     for (float& value : lse.floats()) value = std::nanf("");
+    for (HostTensor* each : {&gradients.d_q, &gradients.d_k, &gradients.d_v})
+      for (std::uint16_t& bits : each->halfs()) bits = 0xFFFF;
   }
   void launch(const LaunchPlan&) override { launch(); }
   void launch() {
+    if (problem.backward) {
+      gradients = honest_gradients;
+      if (drift_d_q && launches > 0) gradients.d_q.halfs()[0] ^= 1;
+      if (drift_d_k && launches > 0) gradients.d_k.halfs()[0] ^= 1;
+      if (wrong_d_v) gradients.d_v.set(5, gradients.d_v.at(5) + 0.1f);
+      ++launches;
+      return;
+    }
     const HostTensor honest = honest_output(problem, inputs);
     const std::int64_t kept = skip_a_row ? problem.head_dim : 0;
     for (std::int64_t i = 0; i < honest.size() - kept; ++i) output.set(i, honest.at(i));
@@ -51,6 +63,7 @@ struct FakeDevice final : Device {
   }
   HostTensor download_output() override { return output; }
   HostTensor download_lse() override { return lse; }
+  Gradients download_gradients() override { return gradients; }
   std::vector<std::string> damaged_red_zones() override {
     return std::exchange(write_outside, false) ? std::vector<std::string>{"O"}
                                                : std::vector<std::string>{};
@@ -189,6 +202,58 @@ TEST_CASE_METHOD(LseFixture, "a log-sum-exp with other bits in the second launch
   CHECK(verdict.lse.ok);
   CHECK_FALSE(verdict.repeatable);
   CHECK(verdict.reason.find("second launch") != std::string::npos);
+}
+
+struct GradientFixture {
+  Problem problem{
+      .batch = 1, .heads = 2, .seq_q = 64, .seq_kv = 128, .head_dim = 64, .backward = true};
+  Inputs inputs = make_inputs(problem, Distribution::normal, 3);
+  Verifier verifier{problem, inputs};
+  FakeDevice device;
+  GradientFixture() {
+    device.load(problem, inputs);
+    const auto rounded = [](const Problem& of, const std::vector<double>& exact) {
+      HostTensor made = make_tensor(of.dtype, q_shape(of));
+      for (std::int64_t i = 0; i < made.size(); ++i)
+        made.set(i, static_cast<float>(exact[static_cast<std::size_t>(i)]));
+      return made;
+    };
+    const auto all = [](const Problem& of) { return choose_rows(of, std::int64_t{1} << 40, 1); };
+    const Problem keys = transposed(problem);
+    const KeyGradientRows of_keys = reference_d_kv(problem, inputs, all(keys));
+    device.honest_gradients = {rounded(problem, reference_d_q(problem, inputs, all(problem)).exact),
+                               rounded(keys, of_keys.d_k.exact), rounded(keys, of_keys.d_v.exact)};
+  }
+  Verdict pass() {
+    return pass_gate(
+        device, [&] { device.launch(); }, verifier);
+  }
+};
+
+TEST_CASE_METHOD(GradientFixture, "an honest device with gradients passes") {
+  const Verdict verdict = pass();
+  CHECK(verdict.ok);
+  CHECK(verdict.repeatable);
+  CHECK(verdict.check.rows_total == 2 * 64 + 2 * 2 * 128);
+}
+
+TEST_CASE_METHOD(GradientFixture, "dQ may be added up in another order, dK may not") {
+  device.drift_d_q = true;
+  const Verdict other = pass();
+  CHECK(other.ok);
+  CHECK_FALSE(other.repeatable);
+  device.launches = 0;
+  device.drift_d_k = true;
+  const Verdict verdict = pass();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.reason.find("second launch") != std::string::npos);
+}
+
+TEST_CASE_METHOD(GradientFixture, "a wrong gradient is refused by its name") {
+  device.wrong_d_v = true;
+  const Verdict verdict = pass();
+  CHECK_FALSE(verdict.ok);
+  CHECK(verdict.reason.find("dV at batch 0, head 0, row 0, column 5") == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "a log-sum-exp that the problem does not ask for is not looked at") {

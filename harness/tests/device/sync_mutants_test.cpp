@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -66,8 +67,23 @@ Subject cache_subject(const Rung& rung) {
   return s;
 }
 
+/// Two blocks of keys, and as many tiles of queries as make every ring go round more than once.
+Subject gradient_subject(const Rung& rung) {
+  Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
+  set_types(rung, s.problem);
+  s.problem.causal = true;
+  s.problem.heads = 4, s.problem.own_kv_heads = 2;
+  if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_q = 300, s.problem.seq_kv = 200;
+  s.plan = plan_of(rung, s.problem);
+  s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
+              make_inputs(s.problem, Distribution::large, 1),
+              make_inputs(s.problem, Distribution::needle, 1)};
+  return s;
+}
+
 Subject subject_of(const Rung& rung) {
   if (rung.family == Family::decode) return cache_subject(rung);
+  if (rung.family == Family::backward) return gradient_subject(rung);
   Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
   set_types(rung, s.problem);
   s.problem.causal = has(rung.capabilities, Capabilities::causal);
@@ -104,8 +120,15 @@ Subject subject_of(const Rung& rung) {
 }
 
 struct Outputs {
-  decltype(HostTensor::bytes) output, lse;
-  bool operator==(const Outputs&) const = default;
+  std::vector<decltype(HostTensor::bytes)> exact;
+  HostTensor d_q;  ///< summed in an order that may differ
+  bool operator==(const Outputs& other) const {
+    for (std::int64_t i = 0; i < d_q.size(); ++i) {
+      const float a = d_q.at(i), b = other.d_q.at(i);
+      if (!(std::abs(a - b) <= 0x1p-9f * (std::abs(a) + std::abs(b)) + 0x1p-22f)) return false;
+    }
+    return exact == other.exact;
+  }
 };
 
 Outputs run(const Subject& s, std::size_t inputs, const VmOptions& options) {
@@ -113,8 +136,14 @@ Outputs run(const Subject& s, std::size_t inputs, const VmOptions& options) {
   device.load(s.problem, s.inputs[inputs]);
   device.launch(s.plan);
   Outputs out;
-  out.output = device.download_output().bytes;
-  if (s.problem.lse) out.lse = device.download_lse().bytes;
+  if (s.problem.backward) {
+    Gradients gradients = device.download_gradients();
+    out.exact = {gradients.d_k.bytes, gradients.d_v.bytes};
+    out.d_q = std::move(gradients.d_q);
+    return out;
+  }
+  out.exact.push_back(device.download_output().bytes);
+  if (s.problem.lse) out.exact.push_back(device.download_lse().bytes);
   return out;
 }
 

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""The backward pass: its five products, where their operands live, and what runs at the same time.
+
+Orders are those of the statements in the loops of the kernels; widths are not to scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from canvas import SMALL, Canvas, begin
+
+Step = tuple[str, float, str]  # text, width, fill
+
+
+def products() -> Canvas:
+    canvas, y = begin(
+        "60: five products",
+        "S equals Q times K transposed, dP equals dO times V transposed. From S comes P, from P and "
+        "dP comes dS. dV is P transposed times dO, dK is dS transposed times Q, dQ is dS times K.",
+        note="Read: rows of the left operand, columns of the right one.",
+    )
+    rows = [
+        ("S", "Q Kᵀ", "scores", "blue-soft"),
+        ("dP", "dO Vᵀ", "gradient of P", "blue-soft"),
+        ("dV", "Pᵀ dO", "P = exp(S - LSE)", "green-soft"),
+        ("dK", "dSᵀ Q", "dS = P (dP - D)", "green-soft"),
+        ("dQ", "dS K", "summed over the keys", "orange-soft"),
+    ]
+    for name, product, why, fill in rows:
+        canvas.cell(14, y, 56, 26, name, fill)
+        canvas.text(84, y + 13, "=")
+        canvas.cell(102, y, 110, 26, product, "grey-soft")
+        canvas.text(226, y + 13, why, "muted", size=SMALL)
+        y += 34
+    return canvas
+
+
+def operands() -> Canvas:
+    canvas, y = begin(
+        "61: where operands live",
+        "S transposed and dP transposed have keys as rows. P and dS stay in the registers of the warps "
+        "that computed them and are the left operands for dV and dK. Only dS is stored to shared "
+        "memory, where both consumers read it for dQ.",
+        note="A consumer has 64 keys as rows; columns are queries.",
+    )
+    canvas.text(14, y + 8, "shared memory", size=SMALL, bold=True)
+    for i, name in enumerate(("K", "V", "Q", "dO", "dS")):
+        canvas.cell(14 + i * 82, y + 18, 74, 26, name, "orange-soft")
+    y += 62
+    canvas.text(14, y + 8, "registers of a consumer", size=SMALL, bold=True)
+    for i, name in enumerate(("Sᵀ, then Pᵀ", "dPᵀ, then dSᵀ", "dV", "dK", "dQ")):
+        canvas.cell(14 + i * 82, y + 18, 74, 26, name, "blue-soft")
+    y += 62
+    canvas.text(14, y + 8, "device memory", size=SMALL, bold=True)
+    canvas.cell(14 + 4 * 82, y + 18, 74, 26, "dQ, FP32", "green-soft")
+    canvas.line([(14 + 4 * 82 + 37, y - 16), (14 + 4 * 82 + 37, y + 16)], "green", arrow=True)
+    canvas.text(14 + 4 * 82 - 8, y + 31, "every key block adds its part", size=SMALL, anchor="end")
+    return canvas
+
+
+def additions() -> Canvas:
+    canvas, y = begin(
+        "62: who adds dQ",
+        "61: each of 128 threads of a consumer executes 32 atomic additions per step. 62: the threads "
+        "store dQ to shared memory, and one thread asks the TMA to add 16 kilobytes.",
+        note="One consumer, one step: 64 × 64 floats.",
+    )
+    for x, name in ((14.0, "61"), (234.0, "62")):
+        canvas.text(x, y + 6, name, bold=True)
+        canvas.cell(x, y + 20, 190, 28, "dQ in registers", "blue-soft")
+        if name == "61":
+            for i in range(8):
+                at = x + 12 + i * 24
+                canvas.line([(at, y + 48), (at, y + 118)], "orange", arrow=True)
+            canvas.text(x + 95, y + 134, "4096 atomic additions", size=SMALL, anchor="middle")
+        else:
+            canvas.line([(x + 95, y + 48), (x + 95, y + 62)], "green", arrow=True)
+            canvas.cell(x, y + 64, 190, 24, "dQ in shared memory", "orange-soft")
+            canvas.line([(x + 95, y + 88), (x + 95, y + 118)], "green", thick=4, arrow=True)
+            canvas.text(x + 95, y + 134, "one bulk addition", size=SMALL, anchor="middle")
+        canvas.cell(x, y + 146, 190, 28, "sums in device memory", "green-soft")
+    return canvas
+
+
+def tracks(
+    canvas: Canvas, y: float, rows: Sequence[tuple[str, float, Sequence[Step]]]
+) -> float:
+    """Rows of boxes: a name, where the first box begins, and the boxes."""
+    for name, start, steps in rows:
+        canvas.text(14, y + 12, name, size=SMALL, bold=True)
+        x = 92.0 + start
+        for text, width, fill in steps:
+            canvas.cell(x, y, width, 24, text, fill)
+            x += width
+        y += 32
+    return y
+
+
+def writer() -> Canvas:
+    canvas, y = begin(
+        "63: a warp writes",
+        "62: the consumer stores dQ, waits at a barrier for its other warps, and one of its threads "
+        "asks for the addition. 63: the consumer stores dQ and goes on; a warp of the producers asks "
+        "for the addition when all four warps have arrived at an mbarrier.",
+        note="Time runs to the right. Order only, not to scale.",
+    )
+    store, ask = ("store dQ", 80.0, "orange-soft"), ("ask", 44.0, "green-soft")
+    wait, following = ("barrier", 62.0, "red-soft"), ("next step", 130.0, "blue-soft")
+    y = tracks(canvas, y, [("62 consumer", 0, (store, wait, ask, ("next step", 104, "blue-soft")))])
+    tracks(canvas, y + 8, [("63 consumer", 0, (store, following)), ("63 writer", 84, (ask,))])
+    return canvas
+
+
+def late() -> Canvas:
+    canvas, y = begin(
+        "64: dQ a step late",
+        "63: both consumers meet at a barrier in every step, because dQ of a tile needs dS of both. "
+        "64: dQ of the tile before is multiplied, whose dS both have stored.",
+        note="One step of one consumer; i is the tile of queries.",
+    )
+    soft, multiply, stop = "orange-soft", "blue-soft", "red-soft"
+    y = tracks(
+        canvas,
+        y,
+        [
+            (
+                "63",
+                0,
+                (
+                    ("P, dS of i", 76, soft),
+                    ("barrier", 52, stop),
+                    ("dV, dQ, dK of i", 106, multiply),
+                    ("S of i + 1", 72, multiply),
+                ),
+            ),
+            (
+                "64",
+                0,
+                (
+                    ("P, dS of i", 76, soft),
+                    ("dV, dK of i", 82, multiply),
+                    ("dQ of i - 1", 76, multiply),
+                    ("S of i + 1", 72, multiply),
+                ),
+            ),
+        ],
+    )
+    return canvas
+
+
+def turns() -> Canvas:
+    canvas, y = begin(
+        "65: consumers take turns",
+        "64: both consumers compute P and dS at the same time and multiply at the same time. 65: one "
+        "multiplies while the other computes.",
+        note="Time runs to the right. Order only, not to scale.",
+    )
+    compute, multiply = ("P, dS", 78.0, "orange-soft"), ("products", 78.0, "blue-soft")
+    both = (compute, multiply, compute, multiply)
+    y = tracks(canvas, y, [("64 first", 0, both), ("64 second", 0, both)])
+    tracks(
+        canvas, y + 8, [("65 first", 0, both), ("65 second", 78, (compute, multiply, compute))]
+    )
+    return canvas
+
+
+FIGURES: dict[str, Callable[[], Canvas]] = {
+    "backward_products": products,
+    "backward_operands": operands,
+    "backward_additions": additions,
+    "backward_writer": writer,
+    "backward_late": late,
+    "backward_turns": turns,
+}
