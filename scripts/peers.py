@@ -214,8 +214,8 @@ SDPA_GRADIENTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def sdpa_backward(torch: Any, name: str, options: dict[str, Any]) -> Forward:
-    """Gradients by the operator that autograd would call. What a forward pass leaves for it, but for
-    the tensors, is made at the first launch, which is not timed."""
+    """Gradients by the operator that autograd would call, from the O and log-sum-exp that all get.
+    What else a forward pass leaves for it is made at the first launch, which is not timed."""
     forward = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention")
     gradients = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention_backward")
     left: dict[PeerProblem, Any] = {}
@@ -227,13 +227,15 @@ def sdpa_backward(torch: Any, name: str, options: dict[str, Any]) -> Forward:
             if problem not in left:
                 left.clear()
                 left[problem] = forward(q, k, v, **options, **own)
-            o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = left[problem]
+            _, _, cu_q, cu_k, most_q, most_k, seed, offset, _ = left[problem]
             places = [cu_q, cu_k, most_q, most_k, 0.0, problem.causal]
+            lse = tensors.lse
             if name == "flash":
                 places += [seed, offset]
             else:
                 places = [seed, offset, None, *places]
-            saved = (tensors.d_o, q, k, v, o, lse)
+                lse = lse.unsqueeze(-1)
+            saved = (tensors.d_o, q, k, v, tensors.o, lse)
             return gradients(*saved, *places, scale=problem.scale)[:3]
 
     return backward
@@ -708,7 +710,8 @@ class Launcher:
             self.pool = self.torch.cuda.MemPool()
 
     def launch(self, problem: PeerProblem, given: TensorsStruct, stream: int) -> None:
-        call = self.peer.backward if problem.backward else self.peer.forward
+        gradients = problem.backward and not self.peer.is_ceiling
+        call = self.peer.backward if gradients else self.peer.forward
         assert call is not None
         inputs = Tensors(None, None, None)
         if not self.peer.is_ceiling:
