@@ -162,7 +162,8 @@ def faults_of(rung: str, ids: list[str]) -> list[Json]:
 
 def break_inputs(rung: Json) -> list[str]:
     """Those of sync_mutants_test.cpp."""
-    return ["normal", "large", "needle" if is_decode(rung) else "spike"]
+    needle = rung["family"] in ("decode", "backward")
+    return ["normal", "large", "needle" if needle else "spike"]
 
 
 def break_plan(fa: Fa, rung: Json) -> Json:
@@ -185,6 +186,9 @@ def break_plan(fa: Fa, rung: Json) -> Json:
         if by_share["launches"][0]["grid"][1] == 1:
             return by_share
         return plan(4, queries, 860, "--kv-heads", "1", "--sms", sms)
+    if rung["family"] == "backward":
+        seq, seq_kv = (300, 200) if rung["ragged"] else (128, 128)
+        return plan(4, seq, seq_kv, "--kv-heads", "2")
     if rung["family"] != "hopper":
         seq = 256 if rung["dtype"] == "float16" else 128
         return plan(2, seq, seq)

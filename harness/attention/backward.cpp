@@ -246,6 +246,27 @@ void for_each_group(const std::vector<RowId>& rows, const Body& body) {
 
 }  // namespace
 
+void complete_inputs(const Problem& problem, Inputs& inputs) {
+  if (!problem.backward) return;
+  const std::int64_t d = problem.head_dim;
+  std::vector<RowId> rows;
+  for (std::int64_t head = 0; head < problem.batch * problem.heads; ++head)
+    for (std::int64_t row = 0; row < problem.seq_q; ++row) rows.push_back({head, row});
+  const ReferenceRows reference = reference_rows(problem, inputs, rows);
+  inputs.o = make_tensor(problem.dtype, q_shape(problem));
+  parallel_for(std::ssize(rows) * d, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      inputs.o.set(i, static_cast<float>(reference.exact[static_cast<std::size_t>(i)]));
+  });
+  inputs.lse.assign(reference.lse_exact.begin(), reference.lse_exact.end());
+}
+
+Inputs make_pass_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
+  Inputs inputs = make_inputs(problem, kind, seed);
+  complete_inputs(problem, inputs);
+  return inputs;
+}
+
 GradientRows reference_d_q(const Problem& problem, const Inputs& inputs,
                            const std::vector<RowId>& rows) {
   const RowTerms terms = row_terms(problem, inputs);

@@ -17,6 +17,13 @@ struct Gradients {
   HostTensor d_q, d_k, d_v;
 };
 
+/// Makes O and the LSE of a backward pass from Q, K and V: those of an exact forward pass, rounded
+/// to their types. Does nothing for a forward pass. Multi-threaded.
+void complete_inputs(const Problem& problem, Inputs& inputs);
+
+/// make_inputs(), completed.
+Inputs make_pass_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
+
 /// Rows of one gradient, each head_dim long, in the order they were asked for. Members mean what
 /// those of ReferenceRows do.
 struct GradientRows {

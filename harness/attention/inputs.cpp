@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "harness/attention/parallel.h"
-#include "harness/attention/reference.h"
 
 namespace fa {
 namespace {
@@ -510,27 +509,7 @@ std::vector<float> make_sinks(const Problem& problem, std::uint64_t seed) {
   return sinks;
 }
 
-void compute_forward(const Problem& problem, Inputs& inputs) {
-  const std::int64_t d = problem.head_dim;
-  std::vector<RowId> rows;
-  for (std::int64_t head = 0; head < problem.batch * problem.heads; ++head)
-    for (std::int64_t row = 0; row < problem.seq_q; ++row) rows.push_back({head, row});
-  const ReferenceRows reference = reference_rows(problem, inputs, rows);
-  inputs.o = make_tensor(problem.dtype, q_shape(problem));
-  parallel_for(std::ssize(rows) * d, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      inputs.o.set(i, static_cast<float>(reference.exact[static_cast<std::size_t>(i)]));
-  });
-  inputs.lse.assign(reference.lse_exact.begin(), reference.lse_exact.end());
-}
-
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
-  Inputs inputs = draw_inputs(problem, kind, seed);
-  if (problem.backward) compute_forward(problem, inputs);
-  return inputs;
-}
-
-Inputs draw_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
   if (problem.batch < 1 || problem.heads < 1 || problem.seq_q < 1 || problem.seq_kv < 1 ||
       problem.head_dim < 1) {
     throw std::invalid_argument("inputs need positive extents, got " + to_string(problem));

@@ -118,19 +118,12 @@ std::vector<std::int64_t> random_lengths(std::int64_t batch, std::int64_t seq_kv
 /// rest of a last page, pages in no table.
 void fill_unused(const Problem& problem, Inputs& inputs, float k, float v);
 
-/// Makes O and the LSE of a backward pass from Q, K and V: those of an exact forward pass, rounded
-/// to their types. Multi-threaded.
-void compute_forward(const Problem& problem, Inputs& inputs);
-
-/// Draws the inputs; O and the LSE of a backward pass are compute_forward()'s. Each element depends
-/// on (kind, seed, tensor, index) alone; that of needle's and spike's Q and rising's K on the
-/// problem's shape and mask as well. Rows that are no key hold large values, and pages lie in an
-/// order of the seed's. Multi-threaded. Throws std::invalid_argument when an extent is not
+/// Draws the inputs, of a backward pass without O and the LSE (complete_inputs()). Each element
+/// depends on (kind, seed, tensor, index) alone; that of needle's and spike's Q and rising's K on
+/// the problem's shape and mask as well. Rows that are no key hold large values, and pages lie in
+/// an order of the seed's. Multi-threaded. Throws std::invalid_argument when an extent is not
 /// positive, the cache has an error or the spread is out of range.
 Inputs make_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
-
-/// The same without O and the LSE of a backward pass.
-Inputs draw_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed);
 
 /// Problem::visible() of a row. `head` counts over batch * heads: it says whose length.
 inline Problem::Keys visible_keys(const Problem& problem, std::int64_t row, std::int64_t head = 0) {

@@ -15,7 +15,7 @@ Counting::Counting(VmOptions options, const InputKind& inputs)
 Counted Counting::count(Item item) {
   if (!verifier_ || !(problem_ == item.problem())) {
     device_.require_memory(item.problem());
-    const Inputs inputs = make_inputs(item.problem(), inputs_, 1);
+    const Inputs inputs = make_pass_inputs(item.problem(), inputs_, 1);
     verifier_ = std::make_unique<Verifier>(item.problem(), inputs);
     device_.load(item.problem(), inputs);
     problem_ = item.problem();

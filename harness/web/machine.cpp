@@ -42,7 +42,7 @@ const Prepared& prepare(const Problem& problem, const InputKind& kind) {
   }
   constexpr std::size_t kHeld = 4;
   if (held.size() == kHeld) held.erase(held.begin());
-  Inputs inputs = make_inputs(problem, kind, 1);
+  Inputs inputs = make_pass_inputs(problem, kind, 1);
   Verifier verifier(problem, inputs);
   held.push_back(
       std::make_unique<Prepared>(Prepared{problem, kind, std::move(inputs), std::move(verifier)}));
@@ -115,6 +115,10 @@ Json run(const Json& request) {
       device, [&] { device.launch(held.plan); }, prepared.verifier, &output);
 
   HostTensor lse;
+  if (problem.backward) {
+    Gradients gradients = device.download_gradients();
+    output = std::move(gradients.d_k), lse = std::move(gradients.d_v);
+  }
   if (problem.lse) lse = device.download_lse();
   Json answer{{"verdict", verdict_json(verdict)}, {"output", digest(output, lse)}};
   if (!device.counts().empty()) {

@@ -113,24 +113,23 @@ struct Keys : fa::StaticKernel<64, 64, 8, D> {
 }  // namespace
 
 #define INSTANCES(X) FA_HEAD_DIMS(X, fa_60_products_weights, Weights)
-#define QUERIES(X) FA_HEAD_DIMS(X, fa_60_products_queries, Queries)
-#define KEYS(X) FA_HEAD_DIMS(X, fa_60_products_keys, Keys)
+#define OTHERS(X)                                  \
+  FA_HEAD_DIMS(X, fa_60_products_queries, Queries) \
+  FA_HEAD_DIMS(X, fa_60_products_keys, Keys)
 
 INSTANCES(FA_FLOAT_BACKWARD_ENTRY)
-QUERIES(FA_FLOAT_BACKWARD_ENTRY)
-KEYS(FA_FLOAT_BACKWARD_ENTRY)
-static const fa::Instance kQueries[] = {QUERIES(FA_INSTANCE)};
-static const fa::Instance kKeys[] = {KEYS(FA_INSTANCE)};
+OTHERS(FA_FLOAT_BACKWARD_ENTRY)
+static const fa::Instance kOthers[] = {OTHERS(FA_INSTANCE)};
 static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& weights,
                            const fa::DeviceDescription&) {
-  const std::int64_t rows = problem.seq_q / 64, keys = problem.seq_kv / 64;
-  return fa::plan_float_steps(problem, weights.tile,
-                              {{weights, rows * keys},
-                               {fa::instance_for(kQueries, problem.head_dim), rows},
-                               {fa::instance_for(kKeys, problem.head_dim), keys}},
-                              {"P and dS", 2 * problem.q_rows() * problem.seq_kv * 4});
+  return fa::plan_float_steps(
+      problem, weights.tile,
+      {{weights, problem.seq_q / 64 * (problem.seq_kv / 64)},
+       {fa::instance_for(std::span(kOthers).first(3), problem.head_dim), problem.seq_q / 64},
+       {fa::instance_for(std::span(kOthers).last(3), problem.head_dim), problem.seq_kv / 64}},
+      {"P and dS", 2 * problem.q_rows() * problem.seq_kv * 4});
 }
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(60_products, "a0", sm_80, f32, causal | grouped | backward,
-        "gradients: five products in three kernels, with P and dS in device memory", kInstances,
-        plan, .why_large = "another pass: the gradients, which are five products in place of two.");
+        "gradients in three kernels, with P and dS in device memory", kInstances, plan,
+        .why_large = "another pass: five products in place of two, none of which a0 has.");

@@ -43,7 +43,7 @@ TEST_CASE("the reference is the derivative of the forward pass") {
                           .dtype = Dtype::f32,
                           .own_kv_heads = 1,
                           .backward = true};
-    const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+    const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 1);
     const GradientRows d_q = reference_d_q(problem, inputs, every_row(problem));
     const KeyGradientRows of_keys = reference_d_kv(problem, inputs, every_row(transposed(problem)));
     const auto check = [&](HostTensor Inputs::*tensor, const std::vector<double>& gradient) {
@@ -146,7 +146,7 @@ TEST_CASE("gradients that are rounded once are right, whatever the inputs") {
         for (const double spread : {1.0, 16.0}) {
           const InputKind kind(distribution, spread);
           CAPTURE(to_string(kind), to_string(problem));
-          const Inputs inputs = make_inputs(problem, kind, 2);
+          const Inputs inputs = make_pass_inputs(problem, kind, 2);
           const CheckReport report = Verifier(problem, inputs).check(faulty(problem, inputs, {}));
           CHECK(report.reason == "");
         }
@@ -175,7 +175,7 @@ TEST_CASE("gradients with a fault are rejected") {
   for (const Dtype dtype : kDtypes) {
     const Problem problem = fault_problem(dtype, /*causal=*/true);
     for (const Distribution distribution : {Distribution::normal, Distribution::uniform}) {
-      const Inputs inputs = make_inputs(problem, distribution, 2);
+      const Inputs inputs = make_pass_inputs(problem, distribution, 2);
       const Verifier verifier(problem, inputs);
       for (const Fault& each : faults) {
         CAPTURE(each.name, to_string(distribution), to_string(problem));
@@ -188,7 +188,7 @@ TEST_CASE("gradients with a fault are rejected") {
 TEST_CASE("a query that sees no key has no gradient") {
   Problem problem = fault_problem(Dtype::f16, /*causal=*/true);
   problem.seq_q = 60;  // the first 12 rows see no key
-  const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
+  const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 1);
   const Verifier verifier(problem, inputs);
   Gradients gradients = faulty(problem, inputs, {});
   REQUIRE(verifier.check(gradients).ok);

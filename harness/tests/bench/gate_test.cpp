@@ -207,7 +207,7 @@ TEST_CASE_METHOD(LseFixture, "a log-sum-exp with other bits in the second launch
 struct GradientFixture {
   Problem problem{
       .batch = 1, .heads = 2, .seq_q = 64, .seq_kv = 128, .head_dim = 64, .backward = true};
-  Inputs inputs = make_inputs(problem, Distribution::normal, 3);
+  Inputs inputs = make_pass_inputs(problem, Distribution::normal, 3);
   Verifier verifier{problem, inputs};
   FakeDevice device;
   GradientFixture() {

@@ -610,7 +610,7 @@ class Library(CliCase):
         return self.library.fa_bench(len(words), argv, None, 0)
 
     def test_version(self) -> None:
-        self.assertEqual(self.library.fa_api_version(), 4)
+        self.assertEqual(self.library.fa_api_version(), 5)
 
     def test_codes(self) -> None:
         self.assertEqual(self.bench("--seqs", "12abc"), USAGE)

@@ -22,8 +22,8 @@ namespace {
 
 /// What a run shows. Counts are compared where both have them.
 struct Shown {
-  std::string findings;  // or a fault
-  decltype(HostTensor::bytes) output, lse;
+  std::string findings;                     // or a fault
+  decltype(HostTensor::bytes) output, lse;  // or dK and dV; dQ may be summed in any order
   std::optional<ptxvm::Counts> counts;
 };
 
@@ -52,6 +52,11 @@ Shown run(const LaunchPlan& plan, const Problem& problem, const Inputs& inputs, 
     shown.counts = device.total_counts();
   } catch (const KernelFault& fault) {
     shown.findings = fault.what() + ("\n" + text_of(fault.findings));
+  }
+  if (problem.backward) {
+    const Gradients gradients = device.download_gradients();
+    shown.output = gradients.d_k.bytes, shown.lse = gradients.d_v.bytes;
+    return shown;
   }
   shown.output = device.download_output().bytes;
   if (problem.lse) shown.lse = device.download_lse().bytes;
@@ -84,16 +89,19 @@ struct Part {
 
 std::optional<Part> first_head(const Problem& problem, const Inputs& inputs) {
   if (!problem.lengths.empty() || problem.page > 0 || problem.e4m3) return std::nullopt;
+  if (problem.backward && problem.group() > 1) return std::nullopt;
   Part part{problem, {}};
   part.problem.batch = part.problem.heads = 1;
   part.problem.own_kv_heads = 0;
-  part.inputs = make_inputs(part.problem, Distribution::normal, 1);
+  part.inputs = make_pass_inputs(part.problem, Distribution::normal, 1);
   const auto copy = [](const HostTensor& from, HostTensor& to) {
     std::memcpy(to.bytes.data(), from.bytes.data(), to.bytes.size());
   };
   copy(inputs.q, part.inputs.q);
   copy(inputs.k, part.inputs.k);
   copy(inputs.v, part.inputs.v);
+  if (problem.backward) copy(inputs.d_o, part.inputs.d_o);
+  complete_inputs(part.problem, part.inputs);
   return part;
 }
 
@@ -104,7 +112,7 @@ bool begins_with(const decltype(HostTensor::bytes)& whole,
 
 /// Every difference of one case, a line each.
 std::string differences(const Rung& rung, const Case& c) {
-  const Inputs inputs = make_inputs(c.problem, c.inputs, 1);
+  const Inputs inputs = make_pass_inputs(c.problem, c.inputs, 1);
   const LaunchPlan plan = plan_of(rung, c.problem);
   std::string text;
   const auto note = [&](const std::string& what, const std::string& said) {

@@ -31,7 +31,8 @@ struct Subject {
 std::vector<Subject> subjects(const Problem& problem) {
   std::vector<Subject> found;
   for (const Rung& rung : catalogue()) {
-    const bool takes = rung.takes(problem.dtype) && problem.seq_q <= rung.most_queries() &&
+    const bool takes = rung.family != Family::backward && rung.takes(problem.dtype) &&
+                       problem.seq_q <= rung.most_queries() &&
                        has(rung.capabilities, Capabilities::lse) == problem.lse &&
                        (has(rung.capabilities, Capabilities::causal) || !problem.causal);
     if (!takes) continue;
@@ -87,7 +88,7 @@ TEST_CASE("every instance passes the gate and gives the same bits in every order
   VmDevice forward({.threads = 2, .checkers = false, .ptx = kernels()});
   VmDevice reversed({.threads = 2, .reversed = true, .ptx = kernels()});
   for (const Problem& problem : problems()) {
-    const Inputs inputs = make_inputs(problem, Distribution::normal, 7);
+    const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 7);
     const Verifier verifier(problem, inputs);
     for (const auto& [rung, instance] : subjects(problem)) {
       INFO(instance->entry << " at " << to_string(problem));
@@ -116,7 +117,8 @@ TEST_CASE(
     "every rung is among the subjects at one of its head_dims, with each mask that it takes") {
   const std::vector<Problem> all = problems();
   for (const Rung& rung : catalogue()) {
-    if (rung.family == Family::decode) continue;  // decode_test.cpp
+    // decode_test.cpp, and the case below
+    if (rung.family == Family::decode || rung.family == Family::backward) continue;
     for (const Instance& instance : rung.instances) {
       INFO(instance.entry);
       for (const bool causal : {false, true}) {
@@ -127,6 +129,36 @@ TEST_CASE(
                  std::any_of(found.begin(), found.end(),
                              [&](const Subject& each) { return each.instance == &instance; });
         }));
+      }
+    }
+  }
+}
+
+TEST_CASE("every instance that computes gradients passes the gate") {
+  VmDevice device({.ptx = kernels()});
+  for (const Rung& rung : catalogue()) {
+    if (rung.family != Family::backward) continue;
+    for (const Instance& instance : rung.instances) {
+      for (const bool causal : {false, true}) {
+        Problem problem{.batch = 2,
+                        .heads = 4,
+                        .seq_q = 256,
+                        .seq_kv = 128,
+                        .head_dim = instance.head_dim,
+                        .causal = causal,
+                        .dtype = rung.dtype_of(instance),
+                        .own_kv_heads = 2};
+        set_types(rung, problem);
+        if (has(rung.capabilities, Capabilities::ragged)) problem.seq_q = 200, problem.seq_kv = 301;
+        INFO(instance.entry << " at " << to_string(problem));
+        const Inputs inputs = make_pass_inputs(problem, Distribution::needle, 7);
+        const Verifier verifier(problem, inputs);
+        const LaunchPlan plan = plan_of(rung, problem, to_string(instance.tile));
+        device.load(problem, inputs);
+        const Verdict verdict = pass_gate(
+            device, [&, &steps = plan] { device.launch(steps); }, verifier);
+        INFO(verdict.reason << "\n" << text_of(verdict.findings));
+        CHECK(verdict.ok);
       }
     }
   }

@@ -19,7 +19,8 @@ constexpr std::array<std::int64_t, 11> kLengths{1, 2, 15, 16, 17, 63, 64, 65, 12
 std::vector<const Rung*> ragged_rungs() {
   std::vector<const Rung*> rungs;
   for (const Rung& rung : catalogue()) {
-    if (rung.family == Family::decode) continue;  // decode_test.cpp
+    // decode_test.cpp, ladder_test.cpp
+    if (rung.family == Family::decode || rung.family == Family::backward) continue;
     if (has(rung.capabilities, Capabilities::ragged)) rungs.push_back(&rung);
   }
   return rungs;
@@ -37,7 +38,7 @@ void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
                             .causal = causal,
                             .dtype = rung.dtype,
                             .lse = has(rung.capabilities, Capabilities::lse)};
-      const Inputs inputs = make_inputs(problem, Distribution::normal, 5);
+      const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 5);
       const Verifier verifier(problem, inputs);
       const LaunchPlan plan = plan_of(rung, problem);
       VmDevice device({.ptx = kernels()});
@@ -76,7 +77,9 @@ TEST_CASE("ragged rungs take every length, and every pair of lengths both ways")
 // The relation in `fa check` runs on squares of whole tiles; here the diagonal lies anywhere.
 TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") {
   for (const Rung& rung : catalogue()) {
-    if (!has(rung.capabilities, Capabilities::causal) || rung.family == Family::decode) continue;
+    if (!has(rung.capabilities, Capabilities::causal) || rung.family == Family::decode ||
+        rung.family == Family::backward)
+      continue;
     for (const int dim : rung.head_dims()) {
       std::vector<std::array<std::int64_t, 2>> shapes{{256, 512}, {512, 256}};
       if (has(rung.capabilities, Capabilities::ragged))
@@ -89,7 +92,7 @@ TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") 
                         .head_dim = dim,
                         .causal = true,
                         .dtype = rung.dtype};
-        const Inputs inputs = make_inputs(problem, Distribution::normal, 6);
+        const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 6);
         for (const std::int64_t cut : {std::int64_t{1}, seq_kv / 2, seq_kv - 1}) {
           const Relation relation = causal_prefix_invariance(
               problem, inputs, cut, [&](const Problem& p, const Inputs& changed) {
@@ -106,7 +109,9 @@ TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") 
 
 TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") {
   for (const Rung& rung : catalogue()) {
-    if (!has(rung.capabilities, Capabilities::causal) || rung.family == Family::decode) continue;
+    if (!has(rung.capabilities, Capabilities::causal) || rung.family == Family::decode ||
+        rung.family == Family::backward)
+      continue;
     for (const int dim : rung.head_dims()) {
       // 192 rows without a key where the tile allows it: a whole tile of 128, half of the next.
       const int keys = rung.find_instance(dim, rung.dtype)->tile.Bc;
@@ -121,7 +126,7 @@ TEST_CASE("rows that see no key are zeros, and their log-sum-exp is -infinity") 
           .lse = has(rung.capabilities, Capabilities::lse)};
       const std::int64_t blind = problem.seq_q - problem.seq_kv;
       VmDevice device({.ptx = kernels()});
-      device.load(problem, make_inputs(problem, Distribution::large, 7));
+      device.load(problem, make_pass_inputs(problem, Distribution::large, 7));
       device.poison_output();
       device.launch(plan_of(rung, problem));
       const HostTensor output = device.download_output();

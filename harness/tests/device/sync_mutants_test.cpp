@@ -61,9 +61,9 @@ Subject cache_subject(const Rung& rung) {
     s.problem.own_kv_heads = 1;
     s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
   }
-  s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
-              make_inputs(s.problem, Distribution::large, 1),
-              make_inputs(s.problem, Distribution::needle, 1)};
+  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
+              make_pass_inputs(s.problem, Distribution::large, 1),
+              make_pass_inputs(s.problem, Distribution::needle, 1)};
   return s;
 }
 
@@ -75,9 +75,9 @@ Subject gradient_subject(const Rung& rung) {
   s.problem.heads = 4, s.problem.own_kv_heads = 2;
   if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_q = 300, s.problem.seq_kv = 200;
   s.plan = plan_of(rung, s.problem);
-  s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
-              make_inputs(s.problem, Distribution::large, 1),
-              make_inputs(s.problem, Distribution::needle, 1)};
+  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
+              make_pass_inputs(s.problem, Distribution::large, 1),
+              make_pass_inputs(s.problem, Distribution::needle, 1)};
   return s;
 }
 
@@ -112,10 +112,10 @@ Subject subject_of(const Rung& rung) {
     s.problem.seq_kv = 1280;
     s.plan = plan_of(rung, s.problem);
   }
-  s.inputs = {make_inputs(s.problem, Distribution::normal, 1),
-              make_inputs(s.problem, Distribution::large, 1),
+  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
+              make_pass_inputs(s.problem, Distribution::large, 1),
               // Repairs in the last key block, too.
-              make_inputs(s.problem, Distribution::spike, 1)};
+              make_pass_inputs(s.problem, Distribution::spike, 1)};
   return s;
 }
 
