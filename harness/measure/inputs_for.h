@@ -9,8 +9,9 @@
 
 namespace fa {
 
-/// make_pass_inputs(); but O and the LSE of a large backward pass are computed by a rung on the device,
-/// if it is a card, because a host would take minutes. The device then holds another problem.
+/// make_pass_inputs(); but O and the LSE of a large backward pass are computed by a rung on the
+/// device, if it is a card, because a host would take minutes. The device then holds another
+/// problem.
 Inputs inputs_for(Device& device, const Problem& problem, const InputKind& kind,
                   std::uint64_t seed);
 
