@@ -30,7 +30,7 @@
 #include "harness/results/problem_json.h"
 #include "kernels/catalogue.h"
 
-static_assert(sizeof(fa_attention_tensors) == 88);
+static_assert(sizeof(fa_attention_tensors) == 120);
 
 struct fa_attention_plan {
   fa::LaunchPlan launches;
@@ -167,9 +167,22 @@ void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, cons
   inputs.q = host_tensor(problem, 0, problem.dtype, fa::q_shape(problem), given.q);
   inputs.k = host_tensor(problem, 1, problem.kv_dtype(), fa::kv_shape(problem), given.k);
   inputs.v = host_tensor(problem, 2, problem.kv_dtype(), fa::kv_shape(problem), given.v);
+  if (problem.backward) {
+    inputs.o = host_tensor(problem, 3, problem.dtype, fa::q_shape(problem), given.o);
+    inputs.d_o = host_tensor(problem, 3, problem.dtype, fa::q_shape(problem), given.d_o);
+    inputs.lse.assign(given.lse, given.lse + problem.q_rows());
+  }
   device.load(problem, inputs);
   device.poison_output();
   device.launch(plan);
+  if (problem.backward) {
+    const auto [d_q, d_k, d_v] = device.download_gradients();
+    const auto store = [](const fa::HostTensor& from, void* to) {
+      std::memcpy(to, from.bytes.data(), from.bytes.size());
+    };
+    store(d_q, given.d_q), store(d_k, given.d_k), store(d_v, given.d_v);
+    return;
+  }
   const fa::HostTensor o = device.download_output();
   fa::scatter_rows(problem, static_cast<int>(fa::Tensor::o), o, static_cast<std::byte*>(given.o));
   if (!problem.lse) return;
@@ -268,7 +281,8 @@ int32_t fa_attention_launch(const fa_attention_plan* plan, const fa_attention_te
     const fa::GpuBuffers addresses{
         .tensors = {input(at.q), input(at.k), input(at.v), at.o, at.lse, input(at.lengths),
                     input(at.page_table), input(at.kv_scales), input(at.sinks),
-                    input(at.cu_seqlens_q), input(at.cu_seqlens_k)},
+                    input(at.cu_seqlens_q), input(at.cu_seqlens_k), input(at.d_o), at.d_q, at.d_k,
+                    at.d_v},
         .scratch = own};
     for (const fa::Launch& step : plan->launches.launches)
       fa::launch_on_gpu(step, plan->dtype, addresses, order);

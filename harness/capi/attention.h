@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* C interface of libfa.so to one forward pass, for the Python package flash_ladder.
+/* C interface of libfa.so to one pass, forward or backward, for the Python package flash_ladder.
  *
  * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or
  * pages of them: contiguous, or at the problem's strides. Of a packed batch, whose problem has
@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Number of this interface; fa_attention_version() must return it. */
-#define FA_ATTENTION_VERSION 7
+#define FA_ATTENTION_VERSION 8
 
 /* The exit codes of fa. */
 enum {
@@ -32,7 +32,8 @@ enum {
   FA_STATUS_ENVIRONMENT = 3, /* no GPU, no memory, no PTX, the launch failed */
 };
 
-/* Where a problem's tensors are. What it does not have is NULL. 88 bytes. */
+/* Where a problem's tensors are. What it does not have is NULL. 120 bytes.
+ * A backward pass reads o and lse, which a forward pass writes, and writes d_q, d_k and d_v. */
 typedef struct fa_attention_tensors {
   const void* q;             /* offset 0 */
   const void* k;             /* offset 8 */
@@ -48,6 +49,10 @@ typedef struct fa_attention_tensors {
    * machine reads them there. */
   const int32_t* cu_seqlens_q; /* offset 72: of q and o */
   const int32_t* cu_seqlens_k; /* offset 80: of k and v */
+  const void* d_o;             /* offset 88: the gradient of o */
+  void* d_q;                   /* offset 96 */
+  void* d_k;                   /* offset 104 */
+  void* d_v;                   /* offset 112 */
 } fa_attention_tensors;
 
 /* What a rung does for one problem on one GPU. Never changes: any number of threads may launch it
@@ -76,7 +81,7 @@ FA_ATTENTION_API void fa_attention_scratch(const fa_attention_plan* plan, int32_
                                            int64_t* bytes, int32_t* zeroed);
 
 /* Enqueues the plan on `stream`, a cudaStream_t of the plan's device, and returns at once. The
- * addresses of q, k, v and o are multiples of 16; nobody looks at the values
+ * addresses of q, k, v, o and of their gradients are multiples of 16; nobody looks at the values
  * of page_table, and one out of range reads what is no key; `scratch` has one address for each
  * scratch buffer, or is NULL where none is needed. The plan's device becomes the current one of
  * this thread. */

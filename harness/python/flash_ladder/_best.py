@@ -23,6 +23,7 @@ T = TypeVar("T")
 class Kind:
     """What a problem is like, for looking up the measured one that is most like it."""
 
+    backward: bool
     dtype: str
     e4m3: bool
     few: bool  # new queries against a cache
@@ -41,6 +42,7 @@ class Kind:
     def unlike(self, other: Kind) -> tuple[float, ...]:
         """How far another kernel is needed; counts before the shape."""
         return (
+            self.backward != other.backward,
             (self.few != other.few) + (self.e4m3 != other.e4m3),
             self.dtype != other.dtype,
             (self.windowed != other.windowed) + (self.sinks != other.sinks),
@@ -61,8 +63,9 @@ class Kind:
 
 def kind_of(problem: Problem) -> Kind:
     packed = problem.query_lengths is not None
-    few = problem.seq_q <= FEW_QUERIES and not packed
+    few = problem.seq_q <= FEW_QUERIES and not packed and not problem.backward
     return Kind(
+        backward=problem.backward,
         dtype=problem.dtype,
         e4m3=problem.cache is not None,
         few=few,

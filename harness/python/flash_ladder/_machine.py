@@ -66,7 +66,7 @@ def attention(
         lengths_of = packed_lengths(rows, inputs["q"].shape[2], inputs["k"].shape[2])
     elif keys is not None:
         lengths_of = {"lengths": in_one_row("lengths", keys)}
-    described = {
+    described: dict[str, Any] = {
         name: None if each is None else (each.shape, each.dtype.name)
         for name, each in cache.items()
     }

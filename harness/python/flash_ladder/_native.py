@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C interface of libfa.so to one forward pass (harness/capi/attention.h)."""
+"""The C interface of libfa.so to one pass, forward or backward (harness/capi/attention.h)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flash_ladder import _paths
 from flash_ladder._errors import EnvironmentFailure, raise_for
 from flash_ladder._problem import Problem
 
-VERSION = 7
+VERSION = 8
 MESSAGE_BYTES = 4096
 
 
@@ -33,6 +33,10 @@ class CTensors(ctypes.Structure):
         ("sinks", c_void_p),
         ("cu_seqlens_q", c_void_p),
         ("cu_seqlens_k", c_void_p),
+        ("d_o", c_void_p),
+        ("d_q", c_void_p),
+        ("d_k", c_void_p),
+        ("d_v", c_void_p),
     ]
 
 

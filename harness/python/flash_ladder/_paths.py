@@ -38,6 +38,9 @@ def measurements() -> list[Path]:
     files."""
     results = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results"
     card, other = (results, results) if installed() else (results / "h200", results / "h100")
-    sets = (other / "cold", *(card / name for name in ("ladder", "model", "decode", "fp32")))
+    sets = (
+        other / "cold",
+        *(card / name for name in ("ladder", "model", "decode", "fp32", "backward")),
+    )
     runs = [run for each in sets for run in sorted(each.glob("*.json"))]
     return [*runs, card / "windows.json"]

@@ -83,6 +83,7 @@ def make_problem(
     causal: bool,
     scale: float | None,
     lse: bool,
+    backward: bool = False,
 ) -> Problem:
     """The problem of q, k and v with these shapes and dtypes; Refused where they make none. Strides
     are those of q, k, v and o in elements; None: all are contiguous. Of a packed batch q, k and v
@@ -138,6 +139,7 @@ def make_problem(
         window_right=right,
         sinks=sinks is not None,
         query_lengths=None if query_lengths is None else tuple(query_lengths),
+        backward=backward,
     )
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Attention of PyTorch tensors: flash_ladder::attention and flash_ladder::attention_lse.
+"""Attention of PyTorch tensors: flash_ladder::attention, flash_ladder::attention_lse and the
+gradients of both, flash_ladder::attention_backward.
 
 On CUDA tensors they launch a rung on the current stream of the tensors' device and wait for
 nothing; on CPU tensors they run the rung's PTX on the virtual machine.
@@ -43,6 +44,9 @@ ARGUMENTS = (
     + "int window_left=-1, int window_right=-1"
 )
 DEFAULTS = (*(None for _ in OTHERS), -1, -1)
+GRADIENT_ARGUMENTS = (
+    "Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float? scale"
+)
 Others = tuple[Tensor | None, ...]  # in the order of OTHERS
 
 
@@ -80,10 +84,9 @@ def attention(
     )
     if not (few and isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor)):
         check_tensors(q, k, v, others)
-    if torch.is_grad_enabled() and (
-        q.requires_grad or k.requires_grad or v.requires_grad or not few
-    ):
-        check_gradients(q, k, v, *others)
+    gradients = torch.is_grad_enabled() and (
+        q.requires_grad or k.requires_grad or v.requires_grad or needs_gradient(*others)
+    )
     if type(rung) is not str:
         rung = check_rung(rung)
     if type(causal) is not bool:
@@ -93,8 +96,16 @@ def attention(
     if scale is not None and type(scale) is not float:
         scale = check_scale(scale, 1)
     sides = (-1, -1) if window is None else check_window(window)
-    if is_plain(q, k, v) and (few or all(each is None or type(each) is Tensor for each in others)):
+    if (
+        not gradients
+        and is_plain(q, k, v)
+        and (few or all(each is None or type(each) is Tensor for each in others))
+    ):
         o, rows = on_gpu(q, k, v, rung, causal, scale, *others, *sides, lse)
+    elif gradients and not is_compiling():
+        # Not from within the operator, where torch.func's transforms do not see it.
+        check_differentiable((*others, *sides))
+        o, rows = Differentiable.apply(q, k, v, rung, causal, scale)
     else:
         result = (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *others, *sides)
         o, rows = result if lse else (result, None)
@@ -116,13 +127,20 @@ def named(*tensors: Tensor | None) -> list[tuple[str, Tensor]]:
     return [(name, tensor) for name, tensor in pairs if tensor is not None]
 
 
-def check_gradients(*tensors: Tensor | None) -> None:
-    for name, tensor in named(*tensors):
-        if tensor.requires_grad:
-            raise Refused(
-                f"{name} requires a gradient, and flash_ladder.attention has none yet; call it"
-                " under torch.no_grad() or on tensor.detach()"
-            )
+def needs_gradient(*tensors: Tensor | None) -> bool:
+    return any(isinstance(each, Tensor) and each.requires_grad for each in tensors)
+
+
+def check_differentiable(others: tuple[Any, ...]) -> None:
+    """Refuses calls whose gradients no rung computes, by the operator's arguments behind scale."""
+    given = [name for name, each in zip(OTHERS, others, strict=False) if each is not None]
+    if others[len(OTHERS) :] != (-1, -1):
+        given.append("window")
+    if given:
+        raise Refused(
+            f"q, k, v or sinks require a gradient, and {given[0]} is given; allowed: gradients of"
+            " q, k and v, with causal and scale alone; or call it under torch.no_grad()"
+        )
 
 
 def check_tangents(*tensors: Tensor | None) -> None:
@@ -177,9 +195,9 @@ class Plan:
         _native.library().fa_attention_scratch(self.handle, index, size, zeroed)
         return size.value, bool(zeroed.value)
 
-    def launch(self, *addresses: int | None) -> None:
-        """Enqueues it on the current stream; the addresses are those of CTensors, in order."""
-        tensors = _native.CTensors(*addresses)
+    def launch(self, *addresses: int | None, **named: int) -> None:
+        """Enqueues it on the current stream; the addresses are those of CTensors."""
+        tensors = _native.CTensors(*addresses, **named)
         scratch = None
         if self.scratch:
             # Dropped after the launch: the allocator hands it out again in the order of the stream.
@@ -445,16 +463,90 @@ def padded(given: tuple[Any, ...]) -> tuple[Any, ...]:
     return given + DEFAULTS[len(given) - 6 :]
 
 
-def without_derivative(name: str, *given: Any) -> Any:
-    """For tensors that PyTorch may differentiate by: refuses those that it would."""
-    q, k, v, _, _, _, *others = padded(given)
-    tensors = (q, k, v, *others[: len(OTHERS)])
-    if torch.is_grad_enabled():
-        check_gradients(*tensors)
+class Gradients(torch.autograd.Function):  # type: ignore[misc]
+    """Those of q, k and v, by which nothing can be differentiated again."""
+
+    @staticmethod
+    def forward(*given: Any) -> Any:
+        with _C._AutoDispatchBelowAutograd():
+            return torch.ops.flash_ladder.attention_backward.default(*given)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise Refused(
+            "flash_ladder.attention has no second derivative; allowed: to differentiate it once"
+        )
+
+
+class Differentiable(torch.autograd.Function):  # type: ignore[misc]
+    """Attention whose gradients are computed by a rung. The log-sum-exp has none."""
+
+    @staticmethod
+    def forward(*given: Any) -> Any:
+        with _C._AutoDispatchBelowAutograd():
+            return torch.ops.flash_ladder.attention_lse.default(*given)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        q, k, v, _, ctx.causal, ctx.scale = inputs
+        ctx.save_for_backward(q, k, v, *output)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, d_o: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return *Gradients.apply(d_o, *ctx.saved_tensors, ctx.causal, ctx.scale), None, None, None
+
+
+def differentiable(name: str, *given: Any) -> Any:
+    """For tensors that PyTorch may differentiate by."""
+    q, k, v, *options = padded(given)
+    others = options[3:]
     if forward_ad._current_level >= 0:
-        check_tangents(*tensors)
+        check_tangents(q, k, v, *others[: len(OTHERS)])
+    if torch.is_grad_enabled() and needs_gradient(q, k, v, *others[: len(OTHERS)]):
+        check_differentiable(tuple(others))
+        pair = Differentiable.apply(q, k, v, *options[:3])
+        return pair if name == "attention_lse" else pair[0]
     with _C._AutoDispatchBelowAutograd():
         return getattr(torch.ops.flash_ladder, name).default(*given)
+
+
+def gradients_of(
+    d_o: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    causal: bool,
+    scale: float | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Those of q, k and v. What is not contiguous is copied: the rungs take no strides."""
+    tensors = [each.contiguous() for each in (q, k, v, o, d_o)]
+    tensors = [each.clone() if each.data_ptr() % ALIGNMENT else each for each in tensors]
+    made = tuple(torch.empty_like(each) for each in tensors[:3])
+    names = ("q", "k", "v", "o", "d_o", "lse", "d_q", "d_k", "d_v")
+    at = dict(zip(names, (each.data_ptr() for each in (*tensors, lse, *made)), strict=True))
+    shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
+    more = (("backward", True),)
+    if q.is_cuda:
+        with torch.cuda.device(q.device):
+            plan = plan_for(shapes, dtypes, q.get_device(), "best", causal, scale, False, more)
+            plan.launch(**at)
+    else:
+        problem = problem_of(shapes, dtypes, more, causal=causal, scale=scale, lse=False)
+        _machine.run(problem, _machine.choose(problem, "best"), at)
+    return made[0], made[1], made[2]
+
+
+def fake_gradients(d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return tuple(
+        torch.empty_like(each, memory_format=torch.contiguous_format) for each in (q, k, v)
+    )
 
 
 def mapped(name: str, info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:
@@ -480,7 +572,7 @@ def mapped(name: str, info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:
 
 
 def define() -> torch.library.Library:
-    """Registers both operators for CUDA, for the CPU, for tensors without data, and for PyTorch's
+    """Registers the operators for CUDA, for the CPU, for tensors without data, and for PyTorch's
     transforms."""
     library = torch.library.Library("flash_ladder", "DEF")
     # The compiler must not change the layout of what it passes.
@@ -497,7 +589,7 @@ def define() -> torch.library.Library:
             library.impl(
                 name, lambda *given, run=run, of=of, lse=lse: of(run(*padded(given), lse)), key
             )
-        library.impl(name, functools.partial(without_derivative, name), "Autograd")
+        library.impl(name, functools.partial(differentiable, name), "Autograd")
         torch.library.register_fake(
             f"flash_ladder::{name}", lambda q, *_, of=of, lse=lse: of(outputs(q, lse)), lib=library
         )
@@ -505,6 +597,12 @@ def define() -> torch.library.Library:
             torch.library.register_vmap(
                 f"flash_ladder::{name}", functools.partial(mapped, name), lib=library
             )
+    library.define(
+        f"attention_backward({GRADIENT_ARGUMENTS}) -> (Tensor, Tensor, Tensor)", tags=tags
+    )
+    for key in ("CUDA", "CPU"):
+        library.impl("attention_backward", gradients_of, key)
+    torch.library.register_fake("flash_ladder::attention_backward", fake_gradients, lib=library)
     return library
 
 

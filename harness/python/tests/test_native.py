@@ -16,7 +16,7 @@ from flash_ladder import _paths
 from ptxvm import _native as machine
 
 CASES = [
-    (attention.CTensors, "attention.h", "fa_attention_tensors", 88),
+    (attention.CTensors, "attention.h", "fa_attention_tensors", 120),
     (machine.Buffer, "ptxvm_c.h", "ptxvm_buffer", 32),
     (machine.CTensorMap, "ptxvm_c.h", "ptxvm_tensor_map", 120),
     (machine.Argument, "ptxvm_c.h", "ptxvm_argument", 56),

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <numbers>
 
+#include "harness/attention/backward.h"
 #include "harness/attention/metamorphic.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
@@ -85,7 +86,7 @@ bool passes(const Rung& rung, const Problem& problem, const Inputs& inputs,
 
 bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
             const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
-  return passes(rung, problem, make_inputs(problem, distribution, 1), ptx);
+  return passes(rung, problem, make_pass_inputs(problem, distribution, 1), ptx);
 }
 
 class Folder {
@@ -186,6 +187,7 @@ TEST_CASE("a rung without the vote of its guard is rejected") {
 
 TEST_CASE("rows without a spike keep their bits, whatever the other rows of their warp need") {
   for (const Rung& rung : catalogue()) {
+    if (has(rung.capabilities, Capabilities::backward)) continue;  // its rows are given their LSE
     for (const int head_dim : rung.head_dims()) {
       Problem problem = problem_of(rung, head_dim);
       problem.lse = false;
