@@ -191,6 +191,99 @@ class MatrixTest(unittest.TestCase):
                 self.assertLess(worst(o, expected), 2e-3)
 
 
+def differentiated(attention: Any, given: list[Any], d_o: Any) -> tuple[Any, ...]:
+    """The gradients of q, k and v."""
+    leaves = [each.detach().requires_grad_() for each in given]
+    return torch.autograd.grad(attention(*leaves), leaves, d_o)
+
+
+def rms(one: Any, other: Any) -> float:
+    return float((one.double() - other.double()).square().mean().sqrt())
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class GradientTest(unittest.TestCase):
+    """FlashAttention's criterion for gradients: the error is at most twice that of PyTorch's
+    formula in the same format."""
+
+    def test_shapes_of_flash_attention(self) -> None:
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        cases, ratios = 0, []
+        for seq, dim, causal, dtype, kv_heads in itertools.product(
+            LENGTHS, (64, 128), (False, True), (torch.float16, torch.bfloat16), (1, HEADS)
+        ):
+            q, *kv = inputs(4 if seq[1] <= 2048 else 1, HEADS, seq, dim, dtype)
+            given = [q, *(each[:, :kv_heads].contiguous() for each in kv)]
+            d_o = torch.randn_like(q)
+            seen = torch.ones(seq, dtype=torch.bool, device="cuda")
+            seen = seen.tril(seq[1] - seq[0]) if causal else seen
+
+            def plain(q: Any, k: Any, v: Any, seen: Any = seen) -> Any:
+                k, v = (each.expand(-1, q.shape[1], -1, -1) for each in (k, v))
+                scores = (q * q.shape[3] ** -0.5) @ k.mT
+                scores = scores.masked_fill(~seen, torch.finfo(q.dtype).min)
+                return (torch.softmax(scores, dim=-1) * seen.any(-1, keepdim=True)) @ v
+
+            def fused(q: Any, k: Any, v: Any, causal: bool = causal) -> Any:
+                k, v = (each.expand(-1, q.shape[1], -1, -1) for each in (k, v))
+                return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+            def ours(q: Any, k: Any, v: Any, causal: bool = causal) -> Any:
+                return flash_ladder.attention(q, k, v, causal=causal)
+
+            exact = differentiated(plain, [each.double() for each in given], d_o.double())
+            rounded = differentiated(plain, given, d_o)
+            found = differentiated(ours, given, d_o)
+            with self.subTest(seq=seq, dim=dim, causal=causal, dtype=dtype, kv_heads=kv_heads):
+                for name, one, other, reference in zip("qkv", found, rounded, exact, strict=True):
+                    if seq[1] == 1 and name != "v":
+                        continue  # exactly 0, of which the rounding of O to its format is left over
+                    single = reference.float()
+                    allowed = 2 * worst(other, reference) + 2 * worst(single + 0.3 - 0.3, single)
+                    self.assertLessEqual(worst(one, reference), allowed, f"d_{name}")
+                cases += 1
+            if seq[0] == seq[1] >= 256:  # PyTorch's mask is another one where lengths differ
+                theirs = differentiated(fused, given, d_o)
+                for one, other, reference in zip(found, theirs, exact, strict=True):
+                    ratios.append(rms(one, reference) / rms(other, reference))
+        print(f"gradients: {cases} cases; RMS error by that of PyTorch's fused attention:")
+        print(f"  {min(ratios):.3f} to {max(ratios):.3f}, mean {sum(ratios) / len(ratios):.3f}")
+
+    def test_a_captured_graph_is_replayed(self) -> None:
+        given = inputs(1, 2, (256, 256), 128, torch.bfloat16)
+        d_o = torch.randn_like(given[0])
+        leaves = [each.detach().requires_grad_() for each in given]
+
+        def step() -> Any:
+            return torch.autograd.grad(flash_ladder.attention(*leaves, causal=True), leaves, d_o)
+
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = step()
+        for each in leaves:
+            each.data.copy_(torch.randn_like(each))
+        graph.replay()
+        for one, other in zip(found, step(), strict=True):
+            self.assertLess(worst(one, other), 1e-2 * float(other.abs().max()))
+
+    def test_compiled(self) -> None:
+        given = inputs(1, 2, (300, 300), 64, torch.float16)
+        d_o = torch.randn_like(given[0])
+
+        def layer(q: Any, k: Any, v: Any) -> Any:
+            return flash_ladder.attention(q * 2, k, v, causal=True)
+
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        found, expected = (differentiated(each, given, d_o) for each in (compiled, layer))
+        self.assertTrue(torch.equal(found[1], expected[1]) and torch.equal(found[2], expected[2]))
+
+
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class CacheTest(unittest.TestCase):
     """New queries against a cache, beside PyTorch's formula on each batch entry's own keys."""
