@@ -3,7 +3,7 @@
 """Reads hardware counters of every rung's kernels with ncu, one launch each.
 
   scripts/profile_kernels.py --out plots/results/h200/ncu.json
-  scripts/profile_kernels.py --out plots/results/h200/ncu_decode.json --decode
+  scripts/profile_kernels.py --out plots/results/h200/ncu_decode.json --family decode
 
 The counters are those that the virtual machine counts too, under the machine's names; a test
 compares the two. Called by scripts/profile.sh, which builds first.
@@ -17,6 +17,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,12 @@ from ladder import Catalogue, LadderError, Problem, Rung  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
-# What plots/results/vm/counts.json and counts_decode.json are counted at.
-PROBLEM, DECODE_PROBLEM = "1,2,1024,128", "2,8/2,1/2048,128"
+# What plots/results/vm/counts.json, counts_decode.json and counts_backward.json are counted at.
+PROBLEMS = {
+    "forward": "1,2,1024,128",
+    ladder.DECODE: "2,8/2,1/2048,128",
+    ladder.BACKWARD: "1,2,1024,128",
+}
 TIMEOUT = 300  # seconds for one kernel
 
 # Name in the file -> metric of ncu (summed over the chip).
@@ -117,10 +122,13 @@ def kernel_state() -> tuple[str, bool]:
     return sha, dirty
 
 
-def capture(catalogue: Catalogue, problem: Problem) -> dict[str, Any]:
+def capture(catalogue: Catalogue, family: str, problem: Problem) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
-    few = problem.seq_q < problem.seq_kv
-    rungs = [rung for rung in catalogue.rungs if (rung.family == "decode") == few]
+    rungs = [
+        rung
+        for rung in catalogue.rungs
+        if (rung.family if rung.family in PROBLEMS else "forward") == family
+    ]
     for rung in rungs:
         for instance in rung.data["instances"]:
             if instance["head_dim"] != problem.head_dim:
@@ -152,21 +160,16 @@ def capture(catalogue: Catalogue, problem: Problem) -> dict[str, Any]:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="JSON file")
-    problem = parser.add_mutually_exclusive_group()
-    problem.add_argument("--problem", default=PROBLEM, help=f"BATCH,HEADS,SEQ,DIM ({PROBLEM})")
-    problem.add_argument(
-        "--decode",
-        dest="problem",
-        action="store_const",
-        const=DECODE_PROBLEM,
-        help=f"the rungs that decode, at {DECODE_PROBLEM}",
-    )
+    parser.add_argument("--family", default="forward", choices=PROBLEMS, help="default forward")
+    parser.add_argument("--problem", help="BATCH,HEADS,SEQ,DIM; default: that of the family's counts")
     parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     arguments = parser.parse_args(argv)
     try:
         catalogue = Catalogue.load(arguments.catalogue)
         require_writable(arguments.out)
-        document = capture(catalogue, Problem.parse(arguments.problem))
+        problem = Problem.parse(arguments.problem or PROBLEMS[arguments.family])
+        problem = replace(problem, backward=arguments.family == ladder.BACKWARD)
+        document = capture(catalogue, arguments.family, problem)
         write_atomically(arguments.out, document_text(document))
     except (LadderError, OSError) as error:
         print(f"profile_kernels.py: error: {error}", file=sys.stderr)

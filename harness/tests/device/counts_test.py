@@ -20,6 +20,7 @@ RESULTS = SOURCE / "plots/results"
 SETS = {
     "counts": ("all", "--seq", "1024", "--dim", "128,64", "--ablations"),
     "counts_decode": "decode --batch 2 --heads 8 --kv-heads 2 --seq 1 --seq-kv 2048".split(),
+    "counts_backward": "backward --seq 1024 --dim 128".split(),
 }
 # What another compiler may arrange differently.
 LOOSE = {"instructions", "integer", "float", "half", "convert", "compare", "move", "branch"}
