@@ -419,7 +419,7 @@ class PagesTest(BrowserTest):
             ("swozzle", "02_swizzle/", "swizzle"),  # is another,
             ("swzizle", "02_swizzle/", "swizzle"),  # has another place
             ("swizz", "02_swizzle/", ""),  # not yet typed
-            ("wgmma_wait", "22_wgmma/", ""),  # in code alone
+            ("registers_release", "23_specialized/", ""),  # in code alone
             ("SingleTileSch", "cutlass/", ""),  # in a table
             ("halves.cuh", "kernels/ptx/halves.cuh/", ""),
         ):
