@@ -451,7 +451,9 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                                         int32(problem.seq_kv),
                                         int32(problem.causal),
                                         static_cast<float>(problem.scale()),
-                                        scale_log2(problem)};
+                                        scale_log2(problem),
+                                        int32(problem.window_left),
+                                        int32(problem.window_right)};
   const std::int64_t heads = problem.heads, batch = problem.batch, all = heads * batch * padded;
   return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
                                {padded / 8, heads, batch}, arguments),

@@ -258,9 +258,9 @@ std::string cache_error(const Problem& p) {
     if (!error.empty()) return error;
   }
   if (p.backward && (p.lse || p.e4m3 || p.page > 0 || p.packed() || !p.lengths.empty() ||
-                     !p.strides.empty() || p.windowed() || p.sinks)) {
-    return "a backward pass takes contiguous tensors of one length, without an LSE among its "
-           "results, window, sinks or cache";
+                     !p.strides.empty())) {
+    return "a backward pass takes contiguous tensors of one length, without a cache or an LSE "
+           "among its results";
   }
   if (const std::string error = stride_error(p); !error.empty()) return error;
   for (const auto& [side, keys] :

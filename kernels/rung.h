@@ -107,6 +107,7 @@ struct BackwardParameters {
   int seq_q, seq_kv;
   int causal;  ///< 0 or 1, bottom-right aligned
   float scale, scale_log2;
+  int left, right;  ///< keys before and behind its own that a query sees, -1: all (67 and up)
 };
 
 /// An instance of the kernel class `Kernel` under this entry point.
@@ -239,15 +240,16 @@ struct StaticKernel {
                                                  seq_kv, group, scale, diagonal});                \
   }
 
-#define FA_BACKWARD_ENTRY(name, ...)                                                               \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm)   \
-      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap dO,          \
-           const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,           \
-           const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,     \
-           float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale,   \
-           float scale_log2) {                                                                     \
-    __VA_ARGS__::run(fa::BackwardParameters{Q, dO, K, V, O, dO_rows, LSE, dQ, dK, dV, terms, sums, \
-                                            group, seq_q, seq_kv, causal, scale, scale_log2});     \
+#define FA_BACKWARD_ENTRY(name, ...)                                                             \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksPerSm) \
+      name(const __grid_constant__ CUtensorMap Q, const __grid_constant__ CUtensorMap dO,        \
+           const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,         \
+           const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
+           float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
+           float scale_log2, int left, int right) {                                              \
+    __VA_ARGS__::run(fa::BackwardParameters{                                                     \
+        Q,     dO,   K,     V,     O,      dO_rows, LSE,   dQ,         dK,   dV,                 \
+        terms, sums, group, seq_q, seq_kv, causal,  scale, scale_log2, left, right});            \
   }
 
 /// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.

@@ -180,6 +180,7 @@ class Collector {
       // Under the mask all keys of the second block are hidden, and most queries see none.
       add(1, 2, {300, 20}, {kNormal});
     }
+    windowed_gradients();
     if (suite == Suite::quick) return;
     for (const std::int64_t n : {512, 1024, 2048}) add(1, 2, square(n), {kNormal, kNeedle});
     add(1, 1, square(8192), all());
@@ -193,6 +194,34 @@ class Collector {
       add(1, 2, {n, n}, {kNormal});
       add(2, 3, {n, std::min<std::int64_t>(other, 1000)}, {kNeedle});
     }
+  }
+
+  // Windows that end within a tile and at its ends, keys that no query sees, queries that see no
+  // key, and sinks that outweigh all keys, and that weigh nothing.
+  void windowed_gradients() {
+    if (!can(Capabilities::windowed)) return;
+    struct Window {
+      std::int64_t queries, keys, left, right;
+    };
+    for (const auto& [queries, keys, left, right] : {Window{257, 321, 0, 2},
+                                                     {257, 321, 63, 0},
+                                                     {320, 300, 100, -1},
+                                                     {300, 300, -1, 64},
+                                                     {30, 400, 40, 7},
+                                                     {400, 30, 5, 1},
+                                                     {384, 384, 128, 127}}) {
+      Problem windowed{.heads = 4, .seq_q = queries, .seq_kv = keys, .own_kv_heads = 2};
+      if (!takes(windowed)) return;
+      windowed.backward = true;
+      windowed.window_left = left;
+      windowed.window_right = causal_ ? -1 : right;
+      windowed.sinks = can(Capabilities::sinks) && left >= 63;
+      if (windowed.windowed()) add_case(windowed, {kNeedle});
+    }
+    Problem sunk{.heads = 2, .seq_q = 130, .seq_kv = 200};
+    if (!can(Capabilities::sinks) || !takes(sunk)) return;
+    sunk.backward = sunk.sinks = true;
+    add_case(sunk, {kNormal, Distribution::low, Distribution::high});
   }
 
   void quick() {

@@ -116,9 +116,9 @@ def attention(
     On a GPU the rung is enqueued on the current stream, and nothing waits for it, nor looks at the
     values of page_table and kv_scales: a page that is out of range reads what is no key.
 
-    The result of torch tensors, not of float32, can be differentiated once by q, k and v, with
-    causal and scale alone: the fastest of the rungs from 60 on computes the gradients, from copies
-    of what is not contiguous. The log-sum-exp has no gradient.
+    The result of torch tensors, not of float32, can be differentiated once by q, k, v and sinks,
+    with causal, window and scale: the fastest of the rungs from 60 on computes the gradients, from
+    copies of what is not contiguous. The log-sum-exp has no gradient.
 
     Raises Refused (a ValueError) for a problem that the rung does not take.
     """

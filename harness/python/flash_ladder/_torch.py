@@ -45,7 +45,8 @@ ARGUMENTS = (
 )
 DEFAULTS = (*(None for _ in OTHERS), -1, -1)
 GRADIENT_ARGUMENTS = (
-    "Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float? scale"
+    "Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float? scale, "
+    "int window_left=-1, int window_right=-1"
 )
 Others = tuple[Tensor | None, ...]  # in the order of OTHERS
 
@@ -105,7 +106,7 @@ def attention(
     elif gradients and not is_compiling():
         # Not from within the operator, where torch.func's transforms do not see it.
         check_differentiable((*others, *sides))
-        o, rows = Differentiable.apply(q, k, v, rung, causal, scale)
+        o, rows = Differentiable.apply(q, k, v, sinks, rung, causal, scale, *sides)
     else:
         result = (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *others, *sides)
         o, rows = result if lse else (result, None)
@@ -134,13 +135,12 @@ def needs_gradient(*tensors: Tensor | None) -> bool:
 def check_differentiable(others: tuple[Any, ...]) -> None:
     """Refuses calls whose gradients no rung computes, by the operator's arguments behind scale."""
     given = [name for name, each in zip(OTHERS, others, strict=False) if each is not None]
-    if others[len(OTHERS) :] != (-1, -1):
-        given.append("window")
-    if given:
-        raise Refused(
-            f"q, k, v or sinks require a gradient, and {given[0]} is given; allowed: gradients of"
-            " q, k and v, with causal and scale alone; or call it under torch.no_grad()"
-        )
+    for name in given:
+        if name != "sinks":
+            raise Refused(
+                f"a tensor requires a gradient, and {name} is given; allowed: causal, scale,"
+                " window and sinks; or call it under torch.no_grad()"
+            )
 
 
 def check_tangents(*tensors: Tensor | None) -> None:
@@ -486,19 +486,33 @@ class Differentiable(torch.autograd.Function):  # type: ignore[misc]
     """Attention whose gradients are computed by a rung. The log-sum-exp has none."""
 
     @staticmethod
-    def forward(*given: Any) -> Any:
+    def forward(q: Any, k: Any, v: Any, sinks: Any, *options: Any) -> Any:
+        rung, causal, scale, *sides = options
+        others = (None, None, None, sinks, None, None)
         with _C._AutoDispatchBelowAutograd():
-            return torch.ops.flash_ladder.attention_lse.default(*given)
+            return torch.ops.flash_ladder.attention_lse.default(
+                q, k, v, rung, causal, scale, *others, *sides
+            )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        q, k, v, _, ctx.causal, ctx.scale = inputs
-        ctx.save_for_backward(q, k, v, *output)
+        *tensors, _, ctx.causal, ctx.scale, ctx.left, ctx.right = inputs
+        ctx.save_for_backward(*tensors, *output)
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
     def backward(ctx: Any, d_o: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return *Gradients.apply(d_o, *ctx.saved_tensors, ctx.causal, ctx.scale), None, None, None
+        q, k, v, sinks, o, lse = ctx.saved_tensors
+        options = (ctx.causal, ctx.scale, ctx.left, ctx.right)
+        gradients = Gradients.apply(d_o, q, k, v, o, lse, *options)
+        d_sinks = gradient_of_sinks(sinks, d_o, o, lse) if ctx.needs_input_grad[3] else None
+        return *gradients, d_sinks, None, None, None, None, None
+
+
+def gradient_of_sinks(sinks: Tensor, d_o: Tensor, o: Tensor, lse: Tensor) -> Tensor:
+    """A sink's weight in a row is exp(sink - lse), and its value is 0."""
+    weights = torch.exp(sinks[:, None] - lse)
+    return -(weights * (d_o.float() * o.float()).sum(-1)).sum((0, 2))
 
 
 def differentiable(name: str, *given: Any) -> Any:
@@ -509,7 +523,7 @@ def differentiable(name: str, *given: Any) -> Any:
         check_tangents(q, k, v, *others[: len(OTHERS)])
     if torch.is_grad_enabled() and needs_gradient(q, k, v, *others[: len(OTHERS)]):
         check_differentiable(tuple(others))
-        pair = Differentiable.apply(q, k, v, *options[:3])
+        pair = Differentiable.apply(q, k, v, others[3], *options[:3], *others[len(OTHERS) :])
         return pair if name == "attention_lse" else pair[0]
     with _C._AutoDispatchBelowAutograd():
         return getattr(torch.ops.flash_ladder, name).default(*given)
@@ -524,6 +538,8 @@ def gradients_of(
     lse: Tensor,
     causal: bool,
     scale: float | None,
+    left: int = -1,
+    right: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Those of q, k and v. What is not contiguous is copied: the rungs take no strides."""
     tensors = [each.contiguous() for each in (q, k, v, o, d_o)]
@@ -532,7 +548,7 @@ def gradients_of(
     names = ("q", "k", "v", "o", "d_o", "lse", "d_q", "d_k", "d_v")
     at = dict(zip(names, (each.data_ptr() for each in (*tensors, lse, *made)), strict=True))
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    more = (("backward", True),)
+    more = (("backward", True), ("window", (left, right)))
     if q.is_cuda:
         with torch.cuda.device(q.device):
             plan = plan_for(shapes, dtypes, q.get_device(), "best", causal, scale, False, more)

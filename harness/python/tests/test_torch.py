@@ -170,7 +170,10 @@ def test_a_cache_of_cpu_tensors() -> None:
         ({"sinks": [0.0, 1.0]}, "sinks is a list; allowed: a torch tensor, as q"),
         ({"sinks": torch.zeros(2).half()}, "sinks has dtype float16; allowed: float32"),
         ({"sinks": torch.zeros(4)[::2]}, r"sinks has strides \(2,\) .* pass sinks.contiguous()"),
-        ({"sinks": torch.zeros(2, requires_grad=True)}, "require a gradient, and sinks is given"),
+        (
+            {"sinks": torch.zeros(2, requires_grad=True), "lengths": [64]},
+            "requires a gradient, and lengths is given; allowed: causal, scale, window and sinks",
+        ),
         ({"window": 4}, "window is 4; allowed"),
         ({"k": [1.0]}, "k is a list; allowed: a torch tensor, as q"),
         ({"v": None}, "v is a NoneType; allowed: a torch tensor, as q"),
@@ -243,15 +246,25 @@ def test_second_derivatives_are_refused() -> None:
         torch.autograd.grad(d_q.sum(), q)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"window": (8, 0)}, {"sinks": torch.zeros(2)}, {"lengths": [64]}],
-    ids=["window", "sinks", "lengths"],
-)
-def test_what_has_no_gradient(options: Any) -> None:
-    q, k, v = inputs((1, 2, 64, 64))
-    with pytest.raises(flash_ladder.Refused, match=rf"and {next(iter(options))} is given; allowed"):
-        flash_ladder.attention(q, k.requires_grad_(), v, **options)
+def test_gradients_of_windows_and_sinks() -> None:
+    q, k, v = fused()
+    sinks = torch.tensor([1.0, -2.0, 0.5, 3.0])
+    d_o = torch.randn(q.shape).to(q.dtype)
+    behind = torch.arange(70) - torch.arange(70)[:, None]
+    hidden = (behind < -9) | (behind > 0)
+
+    def exact(q: Any, k: Any, v: Any, sinks: Any) -> Any:
+        scores = (q.double() @ k.double().mT / 8).masked_fill(hidden, -torch.inf)
+        scores = torch.cat([scores, sinks.double().view(1, 4, 1, 1).expand(2, 4, 70, 1)], dim=3)
+        return torch.softmax(scores, dim=3)[..., :-1] @ v.double()
+
+    def ours(q: Any, k: Any, v: Any, sinks: Any) -> Any:
+        return flash_ladder.attention(q, k, v, causal=True, window=(9, 0), sinks=sinks)
+
+    found = differentiated(ours, (q, k, v, sinks), d_o)
+    expected = differentiated(exact, (q, k, v, sinks), d_o.double())
+    for one, other in zip(found, expected, strict=True):
+        assert (one - other).abs().max() < other.abs().max() * 4 * 2**-8
 
 
 def test_gradients_in_one_compiled_graph_and_in_a_transform() -> None:
