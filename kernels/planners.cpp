@@ -463,14 +463,14 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                     {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
 }
 
-PlanResult key_blocks_in_turn(PlanResult result, const Problem& problem) {
-  if (auto* plan = std::get_if<LaunchPlan>(&result)) {
+PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem) {
+  if (auto* made = std::get_if<LaunchPlan>(&plan)) {
     std::int64_t heads = problem.causal ? 4 : 1;
     while (problem.batch * problem.kv_heads() % heads != 0) --heads;
-    Dim3& grid = plan->launches[1].grid;
+    Dim3& grid = made->launches[1].grid;
     grid = {heads, grid.x, grid.y * grid.z / heads};
   }
-  return result;
+  return plan;
 }
 
 namespace {

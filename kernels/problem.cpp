@@ -257,8 +257,8 @@ std::string cache_error(const Problem& p) {
     const std::string error = length_error(p, "length", "seq_kv", p.lengths, p.seq_kv);
     if (!error.empty()) return error;
   }
-  if (p.backward && (p.lse || p.e4m3 || p.page > 0 || p.packed() || !p.lengths.empty() ||
-                     !p.strides.empty())) {
+  if (p.backward &&
+      (p.lse || p.e4m3 || p.page > 0 || p.packed() || !p.lengths.empty() || !p.strides.empty())) {
     return "a backward pass takes contiguous tensors of one length, without a cache or an LSE "
            "among its results";
   }
