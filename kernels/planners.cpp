@@ -463,6 +463,16 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                     {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
 }
 
+PlanResult key_blocks_in_turn(PlanResult result, const Problem& problem) {
+  if (auto* plan = std::get_if<LaunchPlan>(&result)) {
+    std::int64_t heads = problem.causal ? 4 : 1;
+    while (problem.batch * problem.kv_heads() % heads != 0) --heads;
+    Dim3& grid = plan->launches[1].grid;
+    grid = {heads, grid.x, grid.y * grid.z / heads};
+  }
+  return result;
+}
+
 namespace {
 
 // The arguments of FA_FLOAT_BACKWARD_ENTRY.

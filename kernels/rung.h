@@ -162,6 +162,11 @@ PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescrip
 PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instance> rows,
                          std::span<const Instance> finish);
 
+/// The same plan with another grid for the main kernel: heads whose key blocks alternate, key
+/// blocks, groups of such heads. Under the mask up to four heads alternate, as many as leave their
+/// Q, dO and dQ in the L2.
+PlanResult key_blocks_in_turn(PlanResult plan, const Problem&);
+
 /// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
 template <int Br, int Bc, int Warps, int D>
 struct StaticKernel {

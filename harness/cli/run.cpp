@@ -118,6 +118,11 @@ class RunCommand final : public Command {
     problem_ = shape_.problem();
     if (from_files()) take_problem_of_files(rung);
     set_types(rung, problem_);
+    if (problem_.backward && (from_files() || !output_.empty())) {
+      throw UsageError(fmt::format(
+          "{} computes gradients; --q, --k, --v and --output are for rungs that compute O",
+          rung.name));
+    }
     const DeviceDescription described = describe_device(device_);
     RowInputs row_inputs = shape_.inputs();
     if (from_files()) row_inputs.name = "files";

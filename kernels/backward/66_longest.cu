@@ -460,25 +460,9 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 }  // namespace
 
 FA_BACKWARD_KERNELS(fa_66_longest, Backward, Rows, Finish)
-// Heads whose key blocks alternate. More of them would not leave their Q, dO and dQ in the L2.
-static std::int64_t heads_in_turn(const fa::Problem& problem) {
-  const std::int64_t all = problem.batch * problem.kv_heads();
-  std::int64_t heads = problem.causal ? 4 : 1;
-  while (all % heads != 0) --heads;
-  return heads;
-}
-
-// The plan of 65 with another grid: heads that alternate, key blocks, groups of heads.
 static fa::PlanResult plan_in_turn(const fa::Problem& problem, const fa::Instance& instance,
                                    const fa::DeviceDescription& device) {
-  fa::PlanResult result = plan(problem, instance, device);
-  if (auto* made = std::get_if<fa::LaunchPlan>(&result)) {
-    fa::Dim3& grid = made->launches[1].grid;
-    const std::int64_t heads = heads_in_turn(problem);
-    grid = {heads, grid.x, grid.y * grid.z / heads};
-  }
-  return result;
+  return fa::key_blocks_in_turn(plan(problem, instance, device), problem);
 }
-
 FA_RUNG(66_longest, "65", sm_90a, f16, causal | ragged | grouped | backward,
         "with the mask, key blocks with the most queries start first", kInstances, plan_in_turn);

@@ -6,6 +6,7 @@ Orders are those of the statements in the loops of the kernels; widths are not t
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 
 from canvas import SMALL, Canvas, begin
@@ -165,6 +166,59 @@ def turns() -> Canvas:
     return canvas
 
 
+def longest() -> Canvas:
+    """Thread blocks in their order on four SMs; each takes as many units as it has tiles."""
+    heads, blocks, sms, unit = 3, 8, 8, 22.0
+    canvas, y = begin(
+        "66: the longest thread blocks first",
+        "Three heads of eight key blocks on eight SMs, under the mask. 65: the longest thread block of "
+        "the last head starts late, and the other SMs wait for it. 66: the heads alternate, and all SMs "
+        "end at about the same time.",
+        note="A row is an SM, a colour a head. Time runs to the right.",
+    )
+    fills = ("blue-soft", "orange-soft", "green-soft")
+    in_heads = [(head, block) for head in range(heads) for block in range(blocks)]
+    in_turn = [(head, block) for block in range(blocks) for head in range(heads)]
+    for name, order in (("65", in_heads), ("66", in_turn)):
+        canvas.text(14, y + 8, name, bold=True)
+        free = [(0, sm) for sm in range(sms)]
+        for head, block in order:
+            start, sm = heapq.heappop(free)
+            length = blocks - block
+            x, top = 40 + start * unit, y + sm * 13
+            canvas.rect(x, top, length * unit, 12, fills[head], "line")
+            heapq.heappush(free, (start + length, sm))
+        y += sms * 13 + 16
+    return canvas
+
+
+def gradient_window() -> Canvas:
+    """Tiles of queries for each key block, by the bounds of 67."""
+    left, count, keys, queries = 255, 768, 128, 64
+    canvas, y = begin(
+        "67: queries of a key block, window of 256 keys",
+        "Six key blocks of 128 against twelve tiles of 64 queries. Each key block multiplies at most "
+        "six tiles: those from its first key to 255 behind its last one. Four of them are masked.",
+        note="One cell: 128 keys x 64 queries.",
+    )
+    x, width, height = 92.0, 27.0, 24.0
+    for first in range(0, count, keys):
+        top = y + first / keys * height
+        canvas.text(84, top + height / 2, f"keys {first}", size=SMALL, anchor="end")
+        for tile in range(count // queries):
+            row, last = tile * queries, first + keys - 1
+            seen = row + queries > first and row <= last + left
+            masked = row < last or row + queries - 1 > first + left
+            fill = "none" if not seen else "yellow-soft" if masked else "green-soft"
+            canvas.rect(x + tile * width, top, width, height, fill, "line")
+    y += count / keys * height + 18
+    kinds = (("green-soft", "no mask"), ("yellow-soft", "masked"), ("none", "skipped"))
+    for i, (fill, text) in enumerate(kinds):
+        canvas.rect(14 + i * 130, y - 7, 14, 14, fill, "line")
+        canvas.text(34 + i * 130, y, text, size=SMALL)
+    return canvas
+
+
 FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_products": products,
     "backward_operands": operands,
@@ -172,4 +226,6 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_writer": writer,
     "backward_late": late,
     "backward_turns": turns,
+    "backward_longest": longest,
+    "backward_window": gradient_window,
 }

@@ -52,6 +52,10 @@ class FileCase(CliCase):
 
 
 class Refusals(FileCase):
+    def test_a_rung_that_computes_gradients(self) -> None:
+        says = "65_turns computes gradients; --q, --k, --v and --output are for rungs that compute O"
+        self.refused("run", "65", "--seq", 64, "--output", "o.npy", says=says)
+
     def test_empty_names(self) -> None:
         for option in ("--json", "--output", "--trace", "--q"):
             self.refused(*RUN, option, "", says=f"{option} '' is not the name of a file")
