@@ -26,7 +26,7 @@ struct Attention {
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (1 + Slots);
-  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
@@ -65,6 +65,7 @@ struct Attention {
   };
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  // i / 4 is the panel: 64 rows of Q, Bc rows of K.
   __device__ static void multiply_qk(float (&S)[Bc / 2], uint64_t q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i)

@@ -29,7 +29,7 @@ struct Attention {
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (1 + 2 * Slots);
-  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
   static_assert(kConsumers == 2, "two consumers take turns");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -62,8 +62,8 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
-    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
-    // ends when the products of all four warps have read the slot.
+    // One thread arrives for all four warps: they share one wgmma group, and its wait ends when
+    // every warp's products have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
     }
@@ -75,6 +75,7 @@ struct Attention {
   };
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  // i / 4 is the panel: 64 rows of Q, Bc rows of K.
   __device__ static void multiply_qk(float (&S)[Bc / 2], uint64_t q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i)
@@ -157,10 +158,11 @@ struct Attention {
     load(in.V);
   }
 
-  // Waits for this consumer's turn on the tensor cores; passes the turn to the other consumer.
+  // Waits for this consumer's turn on the tensor cores.
   __device__ static void take_turn(int consumer) {
     barrier_sync(1 + consumer, 256);
   }
+  // Passes the turn to the other consumer.
   __device__ static void pass_turn(int consumer) {
     barrier_arrive(2 - consumer, 256);
   }

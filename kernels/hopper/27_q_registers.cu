@@ -29,7 +29,7 @@ struct Attention {
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr std::size_t kSharedBytes =
       kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots);
-  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
   static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -63,8 +63,8 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
-    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
-    // ends when the products of all four warps have read the slot.
+    // One thread arrives for all four warps: they share one wgmma group, and its wait ends when
+    // every warp's products have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
     }
@@ -75,7 +75,7 @@ struct Attention {
     float max[2] = {-INFINITY, -INFINITY}, sum[2] = {}, alpha[2];
   };
 
-  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
+  // The warp's 16 rows of Q as A operands. The TMA put chunk c of row r at place c XOR (r mod 8).
   using Query = uint32_t[D / 16][4];
   __device__ static void load_fragments(Query& q, uint32_t query) {
     const int lane = threadIdx.x % 32;
@@ -86,6 +86,7 @@ struct Attention {
   }
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  // i / 4 is the panel: Bc rows of K.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
@@ -146,7 +147,7 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return in.seq_q / Br * in.heads;
   }
-  // CUTLASS replaces such divisions by multiplications (FastDivmod).
+  // A division costs little beside a tile; CUTLASS uses FastDivmod.
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
     const int row_tiles = in.seq_q / Br;
     return {t / row_tiles, t % row_tiles * Br, in.seq_kv / Bc};
@@ -193,7 +194,7 @@ struct Attention {
     wgmma_wait<1>(S);
     shared.release(at);
     softmax(S, rows, in.scale_log2);
-    wgmma_wait<0>(O);  // P may be overwritten, O read
+    wgmma_wait<0>(O);  // from here on P may be overwritten and O may be read
     shared.release(v);
     rescale(O, rows);
     pack(P, S);
@@ -261,6 +262,7 @@ struct Attention {
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
     if (threadIdx.x == 0) {
+      // query_full, and query_empty right behind it
       for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kConsumers);

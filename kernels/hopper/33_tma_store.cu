@@ -34,13 +34,14 @@ struct Attention {
   static constexpr float kLargest = 1 << 15;     // a larger row sum is repaired
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
-  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
   static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
 
   struct RowTile {
-    int head, kv_head, first_row, full_key_blocks, key_blocks;  // key blocks without a mask; all
+    int head, kv_head, first_row;
+    int full_key_blocks, key_blocks;  // key blocks that need no mask; key blocks in all
   };
 
   // A slot of the ring K0 V0 K1 V1 ..., and the phase parity of its mbarriers.
@@ -76,8 +77,8 @@ struct Attention {
     __device__ uint64_t tile(Position at) const {
       return wgmma_descriptor(ring + at.slot * kTileBytes, Bc * 128);
     }
-    // One thread arrives for the warpgroup: a wgmma-group is the warpgroup's, and the wait for it
-    // ends when the products of all four warps have read the slot.
+    // One thread arrives for all four warps: they share one wgmma group, and its wait ends when
+    // every warp's products have read the slot.
     __device__ void release(Position at) const {
       if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
     }
@@ -89,7 +90,7 @@ struct Attention {
     float reference[2], sum[2] = {}, block_sum[2] = {};
   };
 
-  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
+  // The warp's 16 rows of Q as A operands. The TMA put chunk c of row r at place c XOR (r mod 8).
   using Query = uint32_t[D / 16][4];
   __device__ static void load_fragments(Query& q, uint32_t query) {
     const int lane = threadIdx.x % 32;
@@ -100,6 +101,7 @@ struct Attention {
   }
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  // i / 4 is the panel: Bc rows of K.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) wgmma(S, q[i], k + i / 4 * (Bc * 128 >> 4) + i % 4 * 2, i > 0);
@@ -150,7 +152,8 @@ struct Attention {
     }
   }
 
-  // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
+  // Recomputes P with mma.sync and a new reference in rows with an infinite sum. P = 0 stays 0: the
+  // new reference is higher, and a masked key must stay hidden.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
                                  const Query& q, const fa::TmaParameters& in, int head, int j) {
     const half* keys = in.keys + (int64_t{head} * in.seq_kv + j * Bc) * D;
@@ -160,7 +163,7 @@ struct Attention {
       const half* key = keys + index * D + threadIdx.x % 4 * 2;
       const auto* k = reinterpret_cast<const volatile uint32_t*>(key);
       float s[4] = {};
-      __syncwarp();  // and volatile: or ptxas loads all of K first and spills it
+      __syncwarp();  // without this and volatile, ptxas loads all of K first and spills
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) mma_m16n8k16(s, q[i], k[i * 8], k[i * 8 + 4]);
       for (int i = 0; i < 4; ++i)
@@ -174,8 +177,8 @@ struct Attention {
     }
   }
 
-  // Raises the reference where an element of P may be too large: none exceeds its row sum. The
-  // eight rows r of a warp are skipped if none of them needs it.
+  // Raises the reference where an element of P may be too large. The test is on the sum, because no
+  // P exceeds it. The rows r of a warp's eight quads are skipped together.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::TmaParameters& in, int head, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
@@ -219,7 +222,7 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return (in.seq_q + Br - 1) / Br * in.heads;
   }
-  // CUTLASS replaces such divisions by multiplications (FastDivmod).
+  // A division costs little beside a tile; CUTLASS uses FastDivmod.
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
     const int row_tiles = tile_count(in) / in.heads;
     const int last = t - (in.heads - in.section) * row_tiles;  // index among the last heads' tiles
@@ -245,7 +248,7 @@ struct Attention {
       tile_number() = t;
       mbarrier_arrive(shared.tile_full);
     }
-    // The last thread block to get here sets the counters to 0 for the next launch.
+    // For the next launch: the last thread block clears the tile counter; atomicInc wraps to 0.
     __threadfence();
     if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
   }
@@ -297,7 +300,7 @@ struct Attention {
     if constexpr (Masked) mask(S, in, row, j);
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.key_blocks) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>(O);  // P may be overwritten, O read
+    wgmma_wait<0>(O);  // from here on P may be overwritten and O may be read
     shared.release(v);
     repair(S, O, rows, q, in, tile.kv_head, j);
     pack(P, S);
@@ -319,6 +322,7 @@ struct Attention {
     }
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
+    // The producer's four warps come first.
     const uint32_t output = shared.output + (threadIdx.x / 32 - 4) * (16 * D * 2);
     bulk_wait_read();  // the warp's copy of the previous tile
     __syncwarp();
@@ -386,6 +390,7 @@ struct Attention {
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
     if (threadIdx.x == 0) {
+      // query_full, and query_empty right behind it
       for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kConsumers);

@@ -6,8 +6,7 @@
 //                   head_dim 64 three consumers, Br = 192, Bc = 96
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
 // Expected effect   64 rows with W keys each need W + 64 keys, rounded to key blocks of 128: with
-//                   W = 1024 nine or ten, of which two or three are masked. The time is that of a
-//                   problem with 1.2 to 1.3 W keys, whatever the length.
+//                   W = 1024 nine, of which two or three are masked.
 
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -40,7 +39,7 @@ struct Attention {
   static constexpr float kLargest = kHalf ? 0x1p15f : 0x1p100f;  // a larger row sum is repaired
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
-  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
   static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -98,7 +97,7 @@ struct Attention {
     float reference[2], sum[2] = {}, block_sum[2] = {};
   };
 
-  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
+  // The warp's 16 rows of Q as A operands. The TMA put chunk c of row r at place c XOR (r mod 8).
   using Query = uint32_t[D / 16][4];
   __device__ static void load_fragments(Query& q, uint32_t query) {
     const int lane = threadIdx.x % 32;
@@ -109,6 +108,7 @@ struct Attention {
   }
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  // i / 4 is the panel: Bc rows of K.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i)
@@ -177,7 +177,8 @@ struct Attention {
     }
   }
 
-  // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
+  // Recomputes P with mma.sync and a new reference in rows with an infinite sum. P = 0 stays 0: the
+  // new reference is higher, and a masked key must stay hidden.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
                                  const Query& q, const fa::ModelParameters& in, const RowTile& tile,
                                  int j) {
@@ -189,7 +190,7 @@ struct Attention {
       const T* key = keys + index * in.key_strides[2] + threadIdx.x % 4 * 2;
       const auto* k = reinterpret_cast<const volatile uint32_t*>(key);
       float s[4] = {};
-      __syncwarp();  // and volatile: or ptxas loads all of K first and spills it
+      __syncwarp();  // without this and volatile, ptxas loads all of K first and spills
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) mma_m16n8k16<T>(s, q[i], k[i * 8], k[i * 8 + 4]);
       for (int i = 0; i < 4; ++i)
@@ -203,8 +204,8 @@ struct Attention {
     }
   }
 
-  // Raises the reference where an element of P may be too large: none exceeds its row sum. The
-  // eight rows r of a warp are skipped if none of them needs it.
+  // Raises the reference where an element of P may be too large. The test is on the sum, because no
+  // P exceeds it. The rows r of a warp's eight quads are skipped together.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::ModelParameters& in, const RowTile& tile, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
@@ -250,7 +251,7 @@ struct Attention {
   struct alignas(16) ScheduledTile {
     int batch, head, kv_head, end;
   };
-  // CUTLASS replaces such divisions by multiplications (FastDivmod).
+  // A division costs little beside a tile; CUTLASS uses FastDivmod.
   __device__ static ScheduledTile divide(const fa::ModelParameters& in, int t) {
     const int heads = in.batch * in.heads, row_tiles = tile_count(in) / heads;
     const int last = t - (heads - in.section) * row_tiles;  // index among the last heads' tiles
@@ -267,7 +268,8 @@ struct Attention {
     const auto end_block = [&](int end_row) {
       return max(first_block + 1, (end_key(in, min(end_row, in.seq_q) - 1) + Bc - 1) / Bc);
     };
-    // The last row must see a key before the first block without a mask.
+    // The last row must see a key before the first block without a mask. Without a left end,
+    // block 0 needs no mask.
     const int first_full = first_key(in, first_row + 63) / Bc + (in.left < in.seq_kv);
     return {tile.batch,
             tile.head,
@@ -281,7 +283,7 @@ struct Attention {
             end_block(tile.end)};
   }
 
-  // The next tile.
+  // The next tile. Written by the scheduler of block 0 in both blocks.
   __device__ static ScheduledTile& next_tile() {
     __shared__ ScheduledTile tile;
     return tile;
@@ -298,7 +300,7 @@ struct Attention {
       for (int i = 0; i < kBlocks; ++i)
         cluster_send(shared_address(&next_tile()), bits, shared.tile_full, i);
     }
-    // The last thread block to get here sets the counters to 0 for the next launch.
+    // For the next launch: the last thread block clears the tile counter; atomicInc wraps to 0.
     __threadfence();
     if (atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(in.counter, 0);
   }
@@ -355,7 +357,7 @@ struct Attention {
     }
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.end_block) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>(O);  // P may be overwritten and O read
+    wgmma_wait<0>(O);  // from here on P may be overwritten and O may be read
     shared.release(v);
     repair(S, O, rows, q, in, tile, j);
     pack(P, S);
@@ -378,6 +380,7 @@ struct Attention {
     }
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
+    // The producer's four warps come first.
     const uint32_t output = shared.output + (threadIdx.x / 32 - 4) * (16 * D * 2);
     bulk_wait_read();  // the warp's copy of the previous tile
     __syncwarp();
@@ -457,6 +460,7 @@ struct Attention {
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
     if (threadIdx.x == 0) {
+      // query_full, and query_empty right behind it
       for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kBlocks * kConsumers);
@@ -512,5 +516,4 @@ INSTANCES(FA_MODEL_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(37_window, "36", sm_90a, f16, causal | ragged | lse | grouped | strided | windowed,
         "a window before and behind the query bounds copies and products", kInstances,
-        fa::plan_tma_views,
-        .why_large = "a tile's key blocks have six bounds where they had three");
+        fa::plan_tma_views, .why_large = "a tile's key blocks have six bounds instead of three");

@@ -40,7 +40,7 @@ struct Attention {
   static constexpr float kLargest = kHalf ? 0x1p15f : 0x1p100f;  // a larger row sum is repaired
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
-  static_assert(Br % 64 == 0, "a consumer computes the 64 rows of one wgmma");
+  static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
   static_assert(kConsumers == 2 || kConsumers == 3, "setmaxnreg has values for two or three");
   static_assert(Bc % 16 == 0, "P V advances by 16 keys, the k of one mma");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -107,7 +107,7 @@ struct Attention {
     float reference[2], sum[2] = {}, block_sum[2] = {};
   };
 
-  // The warp's 16 rows of Q as A operands. Chunk index XOR row, 16 bytes each: 128-byte swizzle.
+  // The warp's 16 rows of Q as A operands. The TMA put chunk c of row r at place c XOR (r mod 8).
   using Query = uint32_t[D / 16][4];
   __device__ static void load_fragments(Query& q, uint32_t query) {
     const int lane = threadIdx.x % 32;
@@ -118,6 +118,7 @@ struct Attention {
   }
 
   // Starts S = Q K^T. Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  // i / 4 is the panel: Bc rows of K.
   __device__ static void multiply_qk(float (&S)[Bc / 2], const Query& q, uint64_t k) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i)
@@ -187,7 +188,8 @@ struct Attention {
     }
   }
 
-  // Recomputes P with mma.sync and a new reference in rows with an infinite sum; 0 stays 0.
+  // Recomputes P with mma.sync and a new reference in rows with an infinite sum. P = 0 stays 0: the
+  // new reference is higher, and a masked key must stay hidden.
   __device__ static void restore(float (&S)[Bc / 2], Rows& rows, const float (&top)[2],
                                  const Query& q, const fa::ModelParameters& in, const RowTile& tile,
                                  int j) {
@@ -201,7 +203,7 @@ struct Attention {
       const T* key = keys + index * in.key_strides[2] + threadIdx.x % 4 * 2;
       const auto* k = reinterpret_cast<const volatile uint32_t*>(key);
       float s[4] = {};
-      __syncwarp();  // and volatile: or ptxas loads all of K first and spills it
+      __syncwarp();  // without this and volatile, ptxas loads all of K first and spills
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) mma_m16n8k16<T>(s, q[i], k[i * 8], k[i * 8 + 4]);
       for (int i = 0; i < 4; ++i)
@@ -215,8 +217,8 @@ struct Attention {
     }
   }
 
-  // Raises the reference where an element of P may be too large: none exceeds its row sum. The
-  // eight rows r of a warp are skipped if none of them needs it.
+  // Raises the reference where an element of P may be too large. The test is on the sum, because no
+  // P exceeds it. The rows r of a warp's eight quads are skipped together.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::ModelParameters& in, const RowTile& tile, int j) {
     if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
@@ -256,7 +258,8 @@ struct Attention {
 
   __device__ static Sequence sequence_at(const fa::ModelParameters& in, int b) {
     int packed = in.cu_seqlens_q != nullptr;
-    asm volatile("" : "+r"(packed));  // or nvcc makes two loops of the scheduler's, which spill
+    // Hides the value from nvcc, which would copy the scheduler's loop for both cases and spill.
+    asm volatile("" : "+r"(packed));
     if (!packed) return {in.seq_q, in.seq_kv, b, b};
     const int query_end = in.cu_seqlens_q[b + 1], key_end = in.cu_seqlens_k[b + 1];
     return {query_end - in.cu_seqlens_q[b], key_end - in.cu_seqlens_k[b], query_end,
@@ -266,7 +269,7 @@ struct Attention {
     return (of.queries + kBlocks * Br - 1) / (kBlocks * Br);
   }
   // {head, head of K and V, end} of a tile: the rows that see most keys first, of as many heads as
-  // have their keys in the L2. CUTLASS replaces such divisions by multiplications (FastDivmod).
+  // have their keys in the L2. A division costs little beside a tile; CUTLASS uses FastDivmod.
   __device__ static int4 divide(const fa::ModelParameters& in, const Sequence& of, int index) {
     const int section = max(1, min(in.heads, in.section / max(1, of.keys)));
     const int first_head = index / (section * row_tiles(of)) * section;
@@ -284,7 +287,8 @@ struct Attention {
       return max(first_block + 1,
                  (end_key(in, tile, min(end_row, tile.queries) - 1) + Bc - 1) / Bc);
     };
-    // The last row must see a key before the first block without a mask.
+    // The last row must see a key before the first block without a mask. Without a left end,
+    // block 0 needs no mask.
     const int first_full = first_key(in, tile, first_row + 63) / Bc + (in.left < tile.keys);
     return {tile,
             first_row,
@@ -296,17 +300,19 @@ struct Attention {
             end_block(tile.end)};
   }
 
-  // The next tile.
+  // The next tile. Written by the scheduler of block 0 in both blocks.
   __device__ static ScheduledTile& next_tile() {
     __shared__ ScheduledTile tile;
     return tile;
   }
 
-  // A warp's walk over the sequences, 32 at a time. In each round it takes those with one number of
+  // A warp's walk over the sequences, 32 at a time. In each pass it takes those with one number of
   // bits in their number of keys, most bits first, so that no long tile is among the last. Tile
   // numbers only grow, so the walk never turns back.
   struct Walk {
-    int bits, first = 0, tiles = 0;  // of the round; sequence; tiles before it
+    int bits;       // length class of this pass
+    int first = 0;  // first of the 32 sequences
+    int tiles = 0;  // tiles before it
   };
   // The sequence of tile t, which becomes the tile's index there; -1 past the last tile.
   __device__ static int find_sequence(const fa::ModelParameters& in, Walk& walk, int& t) {
@@ -356,13 +362,13 @@ struct Attention {
       send(0, {of.queries, of.keys, of.query_place, of.key_place});
       send(1, more ? divide(in, of, t) : int4{-1, 0, 0, 0});
     }
-    // The last thread block to get here sets the counters to 0 for the next launch.
+    // For the next launch: the last thread block clears the tile counter; atomicInc wraps to 0.
     __threadfence();
     if (threadIdx.x % 32 == 0 && atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1)
       atomicExch(in.counter, 0);
   }
-  // Past the last tile. The answer depends on both halves of the message, so the arrival after it
-  // does, too (cluster_arrive).
+  // Past the last tile. Reads both halves, so that the arrival after it depends on both:
+  // cluster_arrive() does not order reads by itself.
   __device__ static bool is_end(const ScheduledTile& tile) {
     return min(tile.head, tile.queries) < 0;
   }
@@ -420,7 +426,7 @@ struct Attention {
     }
     softmax(S, rows, in.scale_log2);
     if (j + 1 < tile.end_block) shared.wait_full(at.next().next());  // the next K
-    wgmma_wait<0>(O);  // P may be overwritten and O read
+    wgmma_wait<0>(O);  // from here on P may be overwritten and O may be read
     shared.release(v);
     repair(S, O, rows, q, in, tile, j);
     pack(P, S);
@@ -450,6 +456,7 @@ struct Attention {
     }
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
+    // The producer's four warps come first.
     const uint32_t output = shared.output + (threadIdx.x / 32 - 4) * (16 * D * 2);
     bulk_wait_read();  // the warp's copy of the previous tile
     __syncwarp();
@@ -532,6 +539,7 @@ struct Attention {
     extern __shared__ unsigned char memory[];
     const Shared shared(shared_address(memory));
     if (threadIdx.x == 0) {
+      // query_full, and query_empty right behind it
       for (int i = 0; i < 2 * kConsumers; ++i) mbarrier_init(shared.query_full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kBlocks * kConsumers);

@@ -34,10 +34,7 @@ KINDS = {
 TITLES = {
     "22": "22: product, softmax, product",
     "23": "23: a producer and two consumers",
-    "24": "24: consumers that take turns",
     "25": "25: two products in flight",
-    "33": "33: O is stored by the TMA",
-    "35": "35: a tile is handed out, not its number",
 }
 
 
