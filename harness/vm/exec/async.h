@@ -28,8 +28,18 @@ void require_mbarrier(const Warp& w, const Op& op, int lane, Cta& home, uint32_t
 /// cp.async: makes the copies of some lanes land whose requests have smaller numbers than `end`.
 void land_copies(Warp& w, uint32_t lanes, uint64_t end, bool observed);
 
-/// Entries of Warp::busy: 0, operand A, or accumulators and which.
+/// An arrival at the mbarrier at an address of a block: by what a tcgen05.commit of the warp, its
+/// `number`th, has waited for.
+void arrive_for_commit(const Warp& w, uint32_t instruction, Cta& home, uint32_t address,
+                       uint64_t number);
+
+/// The warp has exited: raises a fault where it was the last of its block and tensor memory is
+/// still allocated.
+void check_tensor_memory_freed(const Warp& w);
+
+/// Entries of Warp::busy: 0, operand A, the destination of a tcgen05.ld, or accumulators and which.
 inline constexpr uint32_t kUseA = 1;
+inline constexpr uint32_t kUseLoaded = 3;
 uint32_t accumulator_use(const Op& op, uint32_t sums);
 
 /// Marks the registers of one wgmma as in use.
