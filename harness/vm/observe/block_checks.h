@@ -155,7 +155,8 @@ class RaceProbe : public Probe, private ConflictSink {
   struct TensorWarp {
     std::optional<uint32_t> load, store, work;
     Clock loads = 0, stores = 0;
-    uint64_t commits = 0;
+    uint64_t commits = 0;  // by any of its threads
+    uint32_t lane = 0;     // that has issued the work
   };
   std::optional<Problem> meets(const TensorAccess& a, const TensorUse& use) const;
   void add_tensor(Problem problem, Hazard hazard, const TensorAccess& a, const TensorUse& use,

@@ -151,15 +151,18 @@ void RaceProbe::tensor(const TensorEvent& e) {
     case TensorAction::kMultiply:
     case TensorAction::kCopy:
       t.work = e.instruction;
+      t.lane = e.lane;
       a.agent = clocks_.tensor_core(w);
       a.clock = static_cast<Clock>(t.commits + 1);
       read_for_tensor(a, e);
       break;
     case TensorAction::kCommit:
-      t.work.reset();
       t.commits = e.commit;
-      // What the warp knew of others then was before its products; its own accesses were not.
-      tensor_commits_[{w, e.commit}] = clocks_.known_to_core(w, static_cast<Clock>(e.commit));
+      // Of another thread than the one that has issued the work it covers nothing. What the warp
+      // knew of others was before its products; its own accesses were not.
+      if (t.lane == e.lane) t.work.reset();
+      tensor_commits_[{w, e.commit}] =
+          clocks_.known_to_core(w, t.lane == e.lane ? static_cast<Clock>(e.commit) : 0);
       return;
     case TensorAction::kFenceBefore:
       return clocks_.publish_tensor(w);

@@ -474,6 +474,7 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
 
 void issue(Warp& w, const Op& op, TensorWork work, const Operands& operands, TensorAction action) {
   TensorEvent e;
+  e.lane = static_cast<uint32_t>(__builtin_ctz(w.mask));
   e.reads = operands.reads;
   e.writes = operands.writes;
   e.shared = operands.shared;
@@ -738,6 +739,7 @@ Step commit(Warp& w, const Op& op) {
   }
   ++w.tensor_commits;
   TensorEvent e;
+  e.lane = static_cast<uint32_t>(lane);
   e.commit = w.tensor_commits;
   report(w, e, op, TensorAction::kCommit);
   TensorWork t;

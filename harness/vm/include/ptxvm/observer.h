@@ -324,9 +324,9 @@ enum class TensorAction : uint8_t {
   kStore,        ///< tcgen05.st writes `writes`, until kWaitStore.
   kWaitLoad,     ///< The loads of the warp are done.
   kWaitStore,    ///< The stores of the warp are done.
-  kMultiply,     ///< tcgen05.mma was issued; it is done when a later commit of the warp arrives.
+  kMultiply,     ///< tcgen05.mma was issued; it is done when a later commit of its thread arrives.
   kCopy,         ///< tcgen05.cp, in the same way.
-  kCommit,       ///< `commit` covers what the warp has issued so far.
+  kCommit,       ///< `commit` covers what the thread has issued so far.
   kFenceBefore,  ///< tcgen05.fence::before_thread_sync
   kFenceAfter,   ///< tcgen05.fence::after_thread_sync
 };
@@ -337,6 +337,7 @@ struct TensorEvent {
   WarpId warp;
   uint32_t instruction = 0;
   TensorAction action = TensorAction::kLoad;
+  uint32_t lane = 0;    ///< kMultiply, kCopy, kCommit: the thread that has issued it.
   uint64_t commit = 0;  ///< kCommit: its number among those of the warp, from 1.
   std::span<const TensorRange> reads, writes;
   std::span<const BlockRange> shared;  ///< kMultiply, kCopy: operands in shared memory.
