@@ -48,7 +48,11 @@ void mark_registers(Warp& w, const Op& op, uint32_t sums, bool a_in_registers);
 /// Marks registers that wgmma in flight uses anew, after the queue of its warpgroup has changed.
 void mark_busy_registers(Warp& w);
 
-/// Raises a fault when an operation touches a register that wgmma in flight uses.
+/// No register is the destination of a tcgen05.ld any more.
+void finish_loads(Warp& w);
+
+/// Raises a fault when an operation touches a register that wgmma in flight uses. One that a
+/// tcgen05.ld loads is reported.
 void check_busy_registers(Warp& w, const Op& op);
 
 }  // namespace ptxvm

@@ -136,7 +136,7 @@ class Writer {
            problem == Problem::kMbarrierAgain || problem == Problem::kStoreNotWaited ||
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
            problem == Problem::kGlobalSameValue || problem == Problem::kTensorFence ||
-           problem == Problem::kTensorWraps;
+           problem == Problem::kTensorWraps || problem == Problem::kTensorEarly;
   }
 
   static std::string checker(Problem problem) {
@@ -174,6 +174,7 @@ class Writer {
       case Problem::kUnfenced:
         return "wgmma";
       case Problem::kTensorAllocation:
+      case Problem::kTensorEarly:
       case Problem::kTensorFence:
       case Problem::kTensorWraps:
         return "tcgen05";
@@ -195,7 +196,8 @@ class Writer {
            problem == Problem::kMbarrierAgain || problem == Problem::kGlobalRace ||
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
            problem == Problem::kGlobalSameValue || problem == Problem::kTensorRace ||
-           problem == Problem::kTensorFence || problem == Problem::kTensorAllocation;
+           problem == Problem::kTensorFence || problem == Problem::kTensorAllocation ||
+           problem == Problem::kTensorEarly;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -390,6 +392,9 @@ class Writer {
                ": " + who(e.here, false) + " uses it" + at +
                "; nothing orders this after the allocation by " + who(e.there, false) + " at " +
                place(key.other, false);
+      case Problem::kTensorEarly:
+        return who(e.here, false) + " uses a register" + at + " that the tcgen05.ld at " +
+               place(key.other, false) + " loads; no tcgen05.wait::ld comes between";
       case Problem::kTensorWraps:
         return who(e.here, false) + " names a lane of tensor memory above 127" + at +
                "; cards leave the upper bits out, the rules do not say so";

@@ -40,6 +40,7 @@ enum class Problem : uint8_t {
   kTensorRace,
   kTensorUnwritten,
   kTensorAllocation,
+  kTensorEarly,
   kTensorFence,
   kTensorWraps,
   kTensorNotWaited,

@@ -142,6 +142,10 @@ void RaceProbe::tensor(const TensorEvent& e) {
       a.agent = clocks_.tensor_store(w);
       a.clock = ++t.stores;
       break;
+    case TensorAction::kEarlyUse:
+      if (t.load)
+        add(Problem::kTensorEarly, warp_party(w, e.instruction), warp_party(w, *t.load), {});
+      [[fallthrough]];
     case TensorAction::kWaitLoad:
       t.load.reset();
       return clocks_.know(w, clocks_.tensor_load(w), t.loads);

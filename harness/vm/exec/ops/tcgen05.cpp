@@ -294,9 +294,7 @@ Step wait(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
   const auto action = op.aux.as<TensorAction>();
   report(w, {}, op, action);
-  if (action != TensorAction::kWaitLoad || !(w.checks & kCheckBusy)) return Step::kNext;
-  std::fill(w.busy.begin(), w.busy.end(), 0u);
-  w.checks &= static_cast<uint8_t>(~kCheckBusy);
+  if (action == TensorAction::kWaitLoad && (w.checks & kCheckBusy)) finish_loads(w);
   return Step::kNext;
 }
 

@@ -323,6 +323,8 @@ enum class TensorAction : uint8_t {
   kLoad,         ///< tcgen05.ld reads `reads`, until kWaitLoad.
   kStore,        ///< tcgen05.st writes `writes`, until kWaitStore.
   kWaitLoad,     ///< The loads of the warp are done.
+  kEarlyUse,     ///< The warp uses a register that a load writes without having waited: on cards
+                 ///< the use waits, and the loads are done.
   kWaitStore,    ///< The stores of the warp are done.
   kMultiply,     ///< tcgen05.mma was issued; it is done when a later commit of its thread arrives.
   kCopy,         ///< tcgen05.cp, in the same way.
