@@ -145,6 +145,12 @@ class RaceProbe : public Probe, private ConflictSink {
     std::array<TensorUse, 3> read{};
     bool hollow = true;
   };
+  // Who has allocated a column: known where the warp's clock is, or a later commit of its.
+  struct TensorColumn {
+    Party party;
+    uint32_t warp = 0;
+    Clock clock = 0, commits = 0;
+  };
   struct TensorAccess {
     uint32_t warp = 0;  // among all of the cluster
     Agent agent = 0;
@@ -164,6 +170,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void access_tensor(const TensorAccess& a, std::span<const TensorRange> ranges, bool writes);
   void access_cell(const TensorAccess& a, uint32_t place, bool writes);
   void allocate_tensor(const TensorEvent& e);
+  bool knows(uint32_t w, const TensorColumn& column) const;
   void check_allocated(const TensorEvent& e, std::span<const TensorRange> ranges);
   void read_for_tensor(const TensorAccess& access, const TensorEvent& e);
   void arrive_commit(const MbarrierEvent& e, Clocks::Release& arriving);
@@ -201,11 +208,11 @@ class RaceProbe : public Probe, private ConflictSink {
   // ptxvm::Unwritten), and by warp and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, Origin>;
   Origins unwritten_shared_, stored_unwritten_;
-  std::vector<uint32_t> last_wgmma_;      // by warp
-  std::vector<TensorCell> tensor_cells_;  // by rank, group of lanes, column
-  std::vector<std::array<Mbarrier::Init, 512>> tensor_allocated_;            // by rank, column
-  std::vector<TensorWarp> tensor_warps_;                                     // by warp
-  std::vector<std::vector<Clock>> tensor_fenced_;                            // by warp, agent
+  std::vector<uint32_t> last_wgmma_;                             // by warp
+  std::vector<TensorCell> tensor_cells_;                         // by rank, group of lanes, column
+  std::vector<std::array<TensorColumn, 512>> tensor_allocated_;  // by rank, column
+  std::vector<TensorWarp> tensor_warps_;                         // by warp
+  std::vector<std::vector<Clock>> tensor_fenced_;                // by warp, agent
   std::map<std::pair<uint32_t, uint64_t>, Clocks::Release> tensor_commits_;  // by warp, number
   // What lanes have given each other lately.
   struct Shuffle {

@@ -101,17 +101,27 @@ void RaceProbe::allocate_tensor(const TensorEvent& e) {
     std::fill_n(tensor_cells_.begin() + first, r.columns, TensorCell{});
   }
   for (uint32_t c = r.column; c < uint32_t{r.column} + r.columns; ++c)
-    tensor_allocated_[r.home][c] = {warp_party(w, e.instruction), w, clocks_.now(w)};
+    tensor_allocated_[r.home][c] = {warp_party(w, e.instruction), w, clocks_.now(w),
+                                    static_cast<Clock>(tensor_warps_[w].commits)};
 }
 
-// What a warp uses of its own block's memory it knows to be allocated. (Of a pair both blocks
-// allocate together.)
+bool RaceProbe::knows(uint32_t w, const TensorColumn& column) const {
+  const Clock* seen = clocks_.seen(w);
+  return column.clock <= seen[clocks_.warp(column.warp)] ||
+         column.commits < seen[clocks_.tensor_core(column.warp)];
+}
+
+// What a warp uses of its own block's memory it knows to be allocated, by that block or by the
+// other one of its pair: they allocate together.
 void RaceProbe::check_allocated(const TensorEvent& e, std::span<const TensorRange> ranges) {
   const uint32_t w = warp(e.warp);
   for (const TensorRange& r : ranges) {
     if (r.home != e.warp.cta_rank || r.columns == 0) continue;
-    const Mbarrier::Init& made = tensor_allocated_[r.home][r.column];
-    if (made.clock <= clocks_.seen(w)[clocks_.warp(made.warp)]) continue;
+    const TensorColumn& made = tensor_allocated_[r.home][r.column];
+    const uint32_t other = r.home ^ 1u;
+    if (knows(w, made)) continue;
+    if (kernel_.program().pairs && other < blocks() && knows(w, tensor_allocated_[other][r.column]))
+      continue;
     Example x;
     x.address = r.column;
     x.block = block_number(r.home);
