@@ -205,7 +205,7 @@ std::string edited(std::string text, const Mutant& m) {
 
 void check(const std::string& right, uint32_t threads, const std::vector<Mutant>& mutants) {
   for (const Order order : {Order::kForward, Order::kReversed}) {
-    CHECK(first_found(right, threads, order) == "");
+    CHECK(first_found(right, threads, order).empty());
     for (const Mutant& m : mutants) {
       INFO(m.what);
       const std::string got = first_found(edited(right, m), threads, order);

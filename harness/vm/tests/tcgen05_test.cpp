@@ -283,6 +283,7 @@ Outcome run_text(const std::string& text, const std::vector<Image>& images, Orde
   const LaunchResult r = launch(module, "k", config, memory, options);
   Outcome out;
   out.found = found(r, module.kernel("k"));
+  UNSCOPED_INFO(out.found);
   if (r.fault) UNSCOPED_INFO(r.fault->format());
   for (const Finding& f : r.findings) UNSCOPED_INFO(format(f));
   const auto bytes = memory.bytes(to);
@@ -301,7 +302,7 @@ int wrong_cells(const Setup& s) {
   for (int b = 0; b < s.blocks; ++b) images.push_back(image(s, b));
   const std::string text = begin(s.blocks) + product(s) + end(s.blocks);
   const Outcome got = run_text(text, images, Order::kForward);
-  CHECK(got.found == "");
+  CHECK(got.found.empty());
   std::vector<uint32_t> want;
   for (const Image& i : images) want.insert(want.end(), i.cells.begin(), i.cells.end());
   for (int row = 0; row < s.m; ++row) {
@@ -441,7 +442,7 @@ TEST_CASE("tcgen05.ld and st move what each shape names") {
         image.cells[i] = static_cast<uint32_t>(i * 77);
       const Outcome got = run_text(text, {image}, Order::kForward);
       INFO(name << " " << packs);
-      CHECK(got.found == "");
+      CHECK(got.found.empty());
       std::vector<uint32_t> want = image.cells;
       const auto cell = [](int column, int at) { return static_cast<size_t>(column * 128 + at); };
       for (int warp = 0; warp < 4; ++warp) {
@@ -497,7 +498,7 @@ TEST_CASE("tcgen05.cp copies rows to the lanes of one warp or of several") {
                              end(1);
     const Outcome got = run_text(text, {image}, Order::kForward);
     INFO(f.shape);
-    CHECK(got.found == "");
+    CHECK(got.found.empty());
     std::vector<uint32_t> want = image.cells;
     for (int row = 0; row < f.rows; ++row) {
       for (int word = 0; word < f.words; ++word) {
