@@ -121,8 +121,8 @@ void check_tensor_memory_freed(const Warp& w) {
   const TensorMemory::Allocation& a = allocations.front();
   raise(w, a.instruction, FaultKind::kInvalid, -1,
         "the block ends, and nothing has freed the " + std::to_string(a.columns) +
-            " columns of tensor memory from " + std::to_string(a.column) +
-            " on that this has allocated; tcgen05.dealloc must do it");
+            " columns of tensor memory from column " + std::to_string(a.column) +
+            " on, which this allocates; tcgen05.dealloc must do it");
 }
 
 uint32_t accumulator_use(const Op& op, uint32_t sums) {

@@ -169,8 +169,9 @@ std::string from_tensor_memory() {
 }
 
 // What is found, without lines and counts: `race`, `tcgen05 (advice)`, `invalid`; of several the
-// first. A fault comes before findings.
-std::string first_found(const std::string& text, uint32_t threads, Order order) {
+// first. A fault comes before findings. Its message, where that is asked for.
+std::string first_found(const std::string& text, uint32_t threads, Order order,
+                        std::string* message = nullptr) {
   Races races;
   Options options;
   options.warp_order = order;
@@ -181,9 +182,11 @@ std::string first_found(const std::string& text, uint32_t threads, Order order) 
   config.block = {threads, 1, 1};
   config.arguments = {Argument::pointer(memory.allocate("buffer", 65536, Fill::kZero))};
   const LaunchResult r = launch(module, "k", config, memory, options);
+  if (message && r.fault) *message = r.fault->message;
   if (r.fault) return std::string(name(r.fault->kind));
   if (r.findings.empty()) return {};
   const Finding& f = r.findings.front();
+  if (message) *message = f.message;
   return f.checker + (f.severity == Severity::kAdvice ? " (advice)" : "");
 }
 
@@ -343,4 +346,34 @@ TEST_CASE("mutants of a product with A in tensor memory") {
            "st.global.b32 [%out], %v31;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%mine];\n",
            "race"},
       });
+}
+
+TEST_CASE("the words of what is found in tensor memory") {
+  const std::string right = pipeline();
+  const auto said = [&](const std::string& from, const std::string& to) {
+    std::string message;
+    first_found(edited(right, {"", from, to, ""}), 160, Order::kForward, &message);
+    return message;
+  };
+  CHECK(said(kFree, "") ==
+        "the block ends, and nothing has freed the 64 columns of tensor memory from column 0 on, "
+        "which this allocates; tcgen05.dealloc must do it");
+  CHECK(said("[where], 64", "[where], 32") ==
+        "no 64 columns of tensor memory have been allocated at 0x00000000; there are 32 at this "
+        "column");
+  CHECK(
+      said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;") ==
+      "warp 1 reaches lanes 32 to 63 of tensor memory, and may begin at lane 32; the address names "
+      "lane 0");
+  CHECK(said("[%t], %d0", "[%t+48], %d0") ==
+        "columns 48 to 79 of tensor memory do not lie in what is allocated: 0 to 63");
+  CHECK(
+      said("tcgen05.wait::ld.sync.aligned;\n", "") ==
+      "tensor memory, lanes 0 to 15, column 0: the tensor core, for warp 4, issued at "
+      "test.ptx:158, overwrites what a tcgen05.ld of warp 0, issued at :55, reads; nothing orders "
+      "them");
+  CHECK(said("$done1;\ntcgen05.fence::after_thread_sync;\n", "$done1;\n") ==
+        "tensor memory, lanes 0 to 15, column 0: a tcgen05.ld of warp 0, issued at test.ptx:101, "
+        "reads what the tensor core, for warp 4, issued at :163, writes; no "
+        "tcgen05.fence::after_thread_sync comes before the first");
 }
