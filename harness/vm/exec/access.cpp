@@ -127,6 +127,11 @@ void resolve_cluster(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint3
 
 }  // namespace
 
+void drop_rank(const Warp& w, uint64_t& address) {
+  const auto low = static_cast<uint32_t>(address);
+  if (low == address && rank_of(low, w.cta->rank) == w.cta->rank) address = low & kInBlock;
+}
+
 Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address) {
   const uint32_t rank = rank_of(address, w.cta->rank);
   const auto blocks = w.cta->cluster->blocks;
@@ -171,6 +176,9 @@ void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, 
     return;
   }
   const LaunchState& launch = *w.cta->launch;
+  if (space == Space::kShared && launch.pools.size() > 1) {
+    for_lanes(mask, [&](int lane) { drop_rank(w, request.wide[lane]); });
+  }
   Area area{};
   switch (space) {
     case Space::kShared:

@@ -37,6 +37,9 @@ inline void lane_addresses(Warp& w, Ref base, uint32_t offset, uint64_t* out) {
 void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, uint32_t alignment,
              bool writes, Request& request);
 
+/// A shared address of the warp's own block loses the rank that it may hold.
+void drop_rank(const Warp& w, uint64_t& address);
+
 /// The block of the cluster that holds a shared address. Raises a fault where there is none, or
 /// where all its threads have exited.
 Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address);

@@ -39,6 +39,8 @@ void begin_async(Cta& cta) {
   a.mbarriers.clear();
   a.copies = 0;
   a.warpgroups.assign(cta.warps.size() / 4, {});
+  a.tensor = {};
+  a.tensor_work.clear();
   // What ptxas gives a kernel that is compiled for blocks of this size, so many on an SM: no more
   // than setmaxnreg asks for anywhere. The block has no more than these: what one warp acquires
   // another must have released.
@@ -101,10 +103,26 @@ std::string describe_poll(const Cta& cta, const Warp& w) {
       return describe_cluster(*cta.cluster);
     case isa::Polls::kMbarrier:
       return describe_mbarrier(cta, w, op);
+    case isa::Polls::kTensorMemory:
+      return ", for " + std::to_string(*w.at<uint32_t>(op.r[2])) +
+             " columns of tensor memory: what is allocated leaves no room for them";
     case isa::Polls::kNo:
       break;
   }
   return {};
+}
+
+void check_tensor_memory_freed(const Warp& w) {
+  const auto& allocations = w.cta->async.tensor.allocations;
+  if (allocations.empty()) return;
+  for (const Warp& other : w.cta->warps) {
+    if (other.status != WarpStatus::kExited) return;
+  }
+  const TensorMemory::Allocation& a = allocations.front();
+  raise(w, a.instruction, FaultKind::kInvalid, -1,
+        "the block ends, and nothing has freed the " + std::to_string(a.columns) +
+            " columns of tensor memory from column " + std::to_string(a.column) +
+            " on, which this allocates; tcgen05.dealloc must do it");
 }
 
 uint32_t accumulator_use(const Op& op, uint32_t sums) {
@@ -134,6 +152,25 @@ void mark_busy_registers(Warp& w) {
   }
 }
 
+namespace {
+
+// A tcgen05.ld has no trouble with this on cards, which wait for the register.
+void use_loaded(Warp& w, const Op& op) {
+  finish_loads(w);
+  TensorEvent e;
+  e.warp = id_of(w);
+  e.instruction = op.instruction;
+  e.action = TensorAction::kEarlyUse;
+  notify(w, [&](Probe& p) { p.tensor(e); });
+}
+
+}  // namespace
+
+void finish_loads(Warp& w) {
+  std::fill(w.busy.begin(), w.busy.end(), 0u);
+  w.checks &= static_cast<uint8_t>(~kCheckBusy);
+}
+
 void check_busy_registers(Warp& w, const Op& op) {
   if (op.guard == kAddedOp) return;
   const Program& program = *w.cta->launch->program;
@@ -142,6 +179,7 @@ void check_busy_registers(Warp& w, const Op& op) {
     const uint32_t use = w.busy[program.touches[i] / 2];
     const bool written = program.touches[i] & 1;
     if (use == 0 || (use == kUseA && !written)) continue;
+    if (use == kUseLoaded) return use_loaded(w, op);
     raise(w, op, FaultKind::kInvalid, -1,
           std::string(written ? "writes" : "reads") + " a register that is " +
               (use != kUseA ? "an accumulator" : "operand A") +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// State of a block's asynchronous agents: mbarriers, bulk copies, warpgroup matrix units.
+// State of a block's asynchronous agents: mbarriers, bulk copies, matrix units.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "memory/matrix_descriptor.h"
 #include "memory/mbarrier.h"
+#include "memory/tensor_memory.h"
 
 namespace ptxvm {
 
@@ -36,11 +37,29 @@ struct Warpgroup {
   uint32_t released = 0;     ///< Warps that may leave it.
 };
 
+/// One tcgen05.mma, tcgen05.cp or tcgen05.commit between its issue and its execution.
+struct TensorWork {
+  const Op* op = nullptr;
+  uint16_t warp = 0;                   ///< That issued it.
+  uint32_t destination = 0;            ///< In tensor memory.
+  uint32_t a_address = 0;              ///< A in tensor memory.
+  uint64_t descriptor[2] = {0, 0};     ///< A or the source of a copy, B.
+  uint32_t shape = 0;                  ///< The instruction descriptor.
+  bool accumulate = false;             ///< enable-input-d
+  uint32_t scale = 0;                  ///< The sums that are there are divided by 2 to this power.
+  std::array<uint32_t, 8> disabled{};  ///< Lanes of the destination that are not written.
+  uint64_t commit = 0;                 ///< Number of a commit among those of its warp, from 1.
+  uint32_t mbarrier = 0;               ///< Its shared address, in the blocks `homes`.
+  uint32_t homes = 0;
+};
+
 /// What a block has besides warps and memory.
 struct AsyncState {
   std::unordered_map<uint32_t, Mbarrier> mbarriers;  ///< By shared address.
   uint64_t copies = 0;                               ///< Bulk copies so far.
   std::vector<Warpgroup> warpgroups;
+  TensorMemory tensor;
+  std::deque<TensorWork> tensor_work;                        ///< In order of issue.
   uint32_t free_registers = 0;                               ///< For setmaxnreg.
   std::unordered_map<uint64_t, MatrixFootprint> footprints;  ///< By shape and descriptor.
 };

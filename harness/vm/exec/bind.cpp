@@ -9,10 +9,12 @@ namespace ops {
 
 #define OP(binder, ...) Bound binder(Modifiers&);
 #define OPA(binder, ...) Bound binder(Modifiers&);
+#define OPL(binder, ...) Bound binder(Modifiers&);
 #define NO(pattern, reason)
 #include "isa/isa.def"
 #undef OP
 #undef OPA
+#undef OPL
 #undef NO
 
 }  // namespace ops
@@ -24,10 +26,12 @@ using Binder = Bound (*)(Modifiers&);
 constexpr Binder kBinders[] = {
 #define OP(binder, ...) &ops::binder,
 #define OPA(binder, ...) &ops::binder,
+#define OPL(binder, ...) &ops::binder,
 #define NO(pattern, reason) nullptr,
 #include "isa/isa.def"
 #undef OP
 #undef OPA
+#undef OPL
 #undef NO
 };
 

@@ -177,7 +177,12 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   state.cluster = complete.cluster;
   state.dynamic_shared_bytes = complete.dynamic_shared_bytes;
   state.parameters = parameter_bytes(program, complete);
-  state.pool = patched_pool(program, options.shared_base);
+  if (program.pairs && complete.cluster.count() > 1) {
+    for (uint32_t rank = 0; rank < complete.cluster.count(); ++rank)
+      state.pools.push_back(patched_pool(program, cluster_address(rank, options.shared_base)));
+  } else {
+    state.pools.push_back(patched_pool(program, options.shared_base));
+  }
   state.observed = !options.observers.empty();
   state.resident_limit =
       std::max<uint64_t>(1, resident_blocks(program, complete, options) / complete.cluster.count());

@@ -254,7 +254,7 @@ void mark(Unwritten& out, int lane, uint32_t first, uint32_t bytes) {
   auto& its = out.bytes[static_cast<size_t>(lane)];
   if (!(out.lanes >> lane & 1)) its = 0;
   out.lanes |= 1u << lane;
-  its |= static_cast<uint16_t>(((1u << bytes) - 1) << first);
+  its |= ((1u << bytes) - 1) << first;
 }
 
 uint64_t local_key(int lane, uint64_t address) {

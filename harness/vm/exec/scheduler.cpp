@@ -125,7 +125,7 @@ void ClusterRunner::begin(Warp& w, Cta& cta, uint16_t index) {
   w.index = index;
   w.code = launch_.observed ? launch_.program->observed.data() : launch_.program->plain.data();
   w.base[0] = registers_.get() + register_stride_ * number;
-  w.base[1] = launch_.pool.data();
+  w.base[1] = launch_.pools[launch_.pools.size() > 1 ? cta.rank : 0].data();
   w.local = local_.get() + local_stride_ * number;
   std::memset(w.base[0], kPoison, register_stride_);
   std::memset(w.local, kPoison, local_stride_);
@@ -304,6 +304,7 @@ void ClusterRunner::finish(Warp& w) {
     const ExitEvent e{id_of(w), pending, wgmma};
     notify(w, [&](Probe& p) { p.exit(e); });
   }
+  check_tensor_memory_freed(w);
   recheck_barriers(*w.cta);
   recheck_cluster_barrier(*w.cta, w);
 }

@@ -38,7 +38,9 @@ struct LaunchState {
   std::vector<std::byte> parameters;
   std::span<const std::byte> constants;  ///< The module's constant bank in this memory.
   Printed* printed = nullptr;            ///< What kernels print.
-  std::vector<std::byte> pool;  ///< The program's, with shared addresses moved to the chosen base.
+  /// The program's pool, with shared addresses moved to the chosen base: one for all blocks, or
+  /// one for each rank in a cluster whose addresses hold it.
+  std::vector<std::vector<std::byte>> pools;
   bool observed = false;
   bool every_instruction = false;
   bool ordered = false;         ///< An observer wants all blocks in one order.
@@ -109,7 +111,7 @@ class PendingWork {
 };
 
 /// Checks of registers before each operation, in Warp::checks.
-inline constexpr uint8_t kCheckBusy = 1;    ///< Some are in use by wgmma in flight.
+inline constexpr uint8_t kCheckBusy = 1;    ///< Some are in use by wgmma or tcgen05.ld in flight.
 inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison, or local memory does.
 
 /// Lanes of a register whose value came from nowhere, and the instruction that they owe it to.
@@ -165,7 +167,8 @@ struct Warp {
   uint64_t step_limit = 0;
   CopyQueue copies;
   std::array<uint64_t, 32> bulk_groups{};  ///< Bulk groups closed so far, by lane.
-  std::vector<uint32_t> busy;              ///< Uses by wgmma in flight, by register line.
+  uint64_t tensor_commits = 0;             ///< tcgen05.commit so far.
+  std::vector<uint32_t> busy;              ///< Uses by what is in flight, by register line.
   uint8_t checks = 0;                      ///< Which of the following checks are to be made.
   std::unordered_map<Ref, Poison> poison;  ///< By place of the register.
   /// Bytes of local memory that hold what nobody has written: Poison::load. By lane (in the upper

@@ -45,7 +45,7 @@ bool has_long_name(const Words& words) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
   return is_one_of(words[0], {"bar", "barrier", "cp", "createpolicy", "cvta", "mbarrier", "mma",
-                              "tensormap", "wgmma", "wmma"}) ||
+                              "tcgen05", "tensormap", "wgmma", "wmma"}) ||
          contains("pack") || (words[0] == "fence" && contains("proxy")) ||
          (is_one_of(words[0], {"st", "red"}) && contains("async"));
 }

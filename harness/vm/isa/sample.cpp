@@ -8,10 +8,11 @@ namespace {
 
 constexpr int kRegistersPerType = 160;  // wgmma has up to 128 accumulators
 
-constexpr std::array kTypes = {
-    Type::kPred,  Type::kB8,   Type::kB16,    Type::kB32,  Type::kB64, Type::kU8,  Type::kU16,
-    Type::kU32,   Type::kU64,  Type::kS8,     Type::kS16,  Type::kS32, Type::kS64, Type::kF16,
-    Type::kF16x2, Type::kBf16, Type::kBf16x2, Type::kTf32, Type::kF32, Type::kF64, Type::kB128};
+constexpr std::array kTypes = {Type::kPred, Type::kB8,     Type::kB16,  Type::kB32, Type::kB64,
+                               Type::kU8,   Type::kU16,    Type::kU32,  Type::kU64, Type::kS8,
+                               Type::kS16,  Type::kS32,    Type::kS64,  Type::kF16, Type::kF16x2,
+                               Type::kBf16, Type::kBf16x2, Type::kTf32, Type::kF32, Type::kF32x2,
+                               Type::kF64,  Type::kB128};
 
 // Types that `.reg` has no name for live in registers of bits.
 std::string_view declared(Type t) {
@@ -21,6 +22,8 @@ std::string_view declared(Type t) {
     case Type::kBf16x2:
     case Type::kTf32:
       return "b32";
+    case Type::kF32x2:
+      return "b64";
     default:
       return name(t);
   }
@@ -48,7 +51,8 @@ std::string operand(const OperandSpec& spec, int& next, bool constants) {
       return text + "}";
     }
     case OperandKind::kMemory: {
-      std::string text = "[" + (spec.passed ? "sample_passed" : reg(Type::kU64, next++));
+      std::string text = "[" + (spec.passed ? "sample_passed"
+                                            : reg(spec.tensor ? Type::kB32 : Type::kU64, next++));
       if (spec.coordinates > 0) {
         text += ", {";
         for (int i = 0; i < spec.coordinates; ++i)
@@ -82,6 +86,15 @@ std::string sample_statement(const Spelling& spelling, bool with_optional, bool 
     first = false;
   }
   return text + ";";
+}
+
+std::string sample_target(const Spelling& spelling) {
+  if (spelling.row->runs_on(90, true)) return "90a";
+  return spelling.exclusive_group() == 2 ? "100a.2" : "100a";
+}
+
+std::string target_name(const std::string& sample_target) {
+  return sample_target.substr(0, sample_target.find('.'));
 }
 
 std::string sample_functions() {

@@ -12,6 +12,12 @@ namespace ptxvm::isa {
 /// left out, or all of them given. With `constants` a constant ends each vector that may have one.
 std::string sample_statement(const Spelling& spelling, bool with_optional, bool constants = false);
 
+/// The target of a module that may hold it: `90a`, or `100a` for what is not there yet.
+/// Statements that one kernel cannot hold together have different ones: `100a.2`, of .cta_group::2.
+std::string sample_target(const Spelling& spelling);
+/// Without what follows a dot.
+std::string target_name(const std::string& sample_target);
+
 /// What sample statements call, to stand in front of the entry.
 std::string sample_functions();
 

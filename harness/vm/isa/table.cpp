@@ -20,15 +20,18 @@ constexpr Row kRows[] = {
 #define ROW(binder, pattern, operands, sm, arch, lanes, check, count, ...) \
   {#binder, pattern, operands, sm, arch, Lanes::lanes, check, CountClass::count, {}, {__VA_ARGS__}},
 #define OP(binder, pattern, operands, sm, ...) \
-  ROW(binder, pattern, operands, sm, false, __VA_ARGS__)
+  ROW(binder, pattern, operands, sm, Specific::kNo, __VA_ARGS__)
 #define OPA(binder, pattern, operands, sm, ...) \
-  ROW(binder, pattern, operands, sm, true, __VA_ARGS__)
+  ROW(binder, pattern, operands, sm, Specific::kOnly, __VA_ARGS__)
+#define OPL(binder, pattern, operands, sm, ...) \
+  ROW(binder, pattern, operands, sm, Specific::kFrom, __VA_ARGS__)
 #define NO(pattern, reason) \
-  {{}, pattern, {}, 0, false, Lanes::kAny, EFFECT, CountClass::kControl, reason, {}},
+  {{}, pattern, {}, 0, Specific::kNo, Lanes::kAny, EFFECT, CountClass::kControl, reason, {}},
 #include "isa/isa.def"
 #undef ROW
 #undef OP
 #undef OPA
+#undef OPL
 #undef NO
 };
 
@@ -114,6 +117,7 @@ struct MnemonicTypes {
   int vector = 1;
   int columns = 0;     // N of a shape mMnNkK
   int dimensions = 0;  // of 1d to 5d
+  int repeat = 1;      // of x1 to x128
 };
 
 MnemonicTypes types_of(const std::vector<Token>& tokens) {
@@ -123,7 +127,9 @@ MnemonicTypes types_of(const std::vector<Token>& tokens) {
     if (auto type = parse_type(t)) out.types.push_back(*type);
     if (t == "v2") out.vector = 2;
     if (t == "v4") out.vector = 4;
+    if (t == "v8") out.vector = 8;
     if (t.size() == 2 && t[0] >= '1' && t[0] <= '5' && t[1] == 'd') out.dimensions = t[0] - '0';
+    if (t.starts_with("x")) std::from_chars(t.data() + 1, t.data() + t.size(), out.repeat);
     const size_t n = t.find('n');
     if (t.starts_with("m64n")) {
       std::from_chars(t.data() + n + 1, t.data() + t.size(), out.columns);
@@ -166,6 +172,8 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     std::string_view inside = text.substr(1, text.size() - 2);
     if (inside == "P") {
       spec.passed = true;
+    } else if (inside == "t") {
+      spec.tensor = true;
     } else if (inside == "d") {
       spec.coordinates = m.dimensions;
     } else if (!inside.empty()) {
@@ -203,9 +211,12 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
     size_t space = text.find(' ');
     spec.kind = OperandKind::kVector;
     const std::string_view count = text.substr(1, space - 1);
-    spec.count = count.starts_with("n/")
-                     ? m.columns / static_cast<int>(to_number(count.substr(2), row))
-                     : static_cast<int>(to_number(count, row));
+    const auto factor = [&](size_t from) {
+      return count.size() < from ? 1 : static_cast<int>(to_number(count.substr(from), row));
+    };
+    spec.count = count.starts_with("n/")  ? m.columns / factor(2)
+                 : count.starts_with("x") ? m.repeat * factor(2)
+                                          : factor(0);
     spec.type = operand_type(text.substr(space + 1, text.size() - space - 2), m, row);
     const bool half =
         kind(spec.type) == TypeKind::kFloat && spec.type != Type::kF32 && spec.type != Type::kF64;
@@ -314,14 +325,16 @@ void read_modifiers(Spelling& s) {
   s.exchanges = has("exch");
   s.compares = has("cas");
   s.refetches = s.ordering.strong || has("cv");
+  s.group = has("cta_group::1") ? 1 : has("cta_group::2") ? 2 : 0;
   s.count = count_of(*s.row, s.space);
 }
 
-// Whether a vector or a predicate stands where the other spelling has none, which tells their
-// statements apart.
+// Whether a vector, an address or a predicate stands where the other spelling has none, which tells
+// their statements apart.
 bool differ(const Spelling& a, const Spelling& b) {
   const auto shape = [](const OperandSpec& o) {
-    return std::pair(o.kind == OperandKind::kVector, o.type == Type::kPred);
+    const bool stands_out = o.kind == OperandKind::kVector || o.kind == OperandKind::kMemory;
+    return std::pair(stands_out ? o.kind : OperandKind::kValue, o.type == Type::kPred);
   };
   return !std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(),
                      [&](const auto& x, const auto& y) { return shape(x) == shape(y); });
@@ -355,9 +368,11 @@ struct Table {
     for (Spelling& s : spellings) {
       auto [it, added] = by_text.emplace(s.text, &s);
       if (added) continue;
-      Spelling& first = spellings[it->second->index];
-      if (first.overload || !differ(first, s)) bad_row("two rows spell '" + s.text + "'", s.text);
-      first.overload = &s;
+      for (Spelling* other = &spellings[it->second->index]; other != &s;) {
+        if (!differ(*other, s)) bad_row("two rows spell '" + s.text + "'", s.text);
+        if (!other->overload) other->overload = &s;
+        other = &spellings[other->overload->index];
+      }
     }
   }
 };

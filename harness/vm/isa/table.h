@@ -61,6 +61,7 @@ struct OperandSpec {
   bool register_only = false;      ///< No immediate.
   bool sink_only = false;          ///< A destination that must be `_`.
   bool passed = false;             ///< Memory: in what a call passes.
+  bool tensor = false;             ///< Memory: tensor memory, whose address is a 32-bit register.
   int parts = 0;                   ///< 2 or 4: `r.h0`, `r.b3210` pick halves or bytes.
   int coordinates = 0;             ///< Memory: `[a, {c0, ...}]` with so many 32-bit coordinates.
   int sm = 0;                      ///< Least target that takes an optional operand.
@@ -69,7 +70,14 @@ struct OperandSpec {
 };
 
 /// For what a warp tries an instruction again at each of its turns.
-enum class Polls : uint8_t { kNo, kRegisters, kWarpgroup, kCluster, kMbarrier };
+enum class Polls : uint8_t { kNo, kRegisters, kWarpgroup, kCluster, kMbarrier, kTensorMemory };
+
+/// Whether an instruction needs an architecture-specific target (sm_90a).
+enum class Specific : uint8_t {
+  kNo,
+  kOnly,  ///< That of its `sm`, and no other.
+  kFrom,  ///< That of its `sm` or a later one.
+};
 
 /// What the machine needs of an instruction to lower, follow and judge it. What depends on its
 /// modifiers is in Spelling.
@@ -97,13 +105,19 @@ struct Row {
   std::string_view binder;   ///< Name of the function that turns a spelling into code.
   std::string_view pattern;  ///< PTX ISA syntax.
   std::string_view operands;
-  int sm = 0;                  ///< Least target.
-  bool arch_specific = false;  ///< Needs a target with `a`, e.g. sm_90a.
+  int sm = 0;  ///< Least target.
+  Specific specific = Specific::kNo;
   Lanes lanes = Lanes::kAny;
   Check check;
   CountClass count = CountClass::kControl;  ///< For ld and st in a named space, that space's.
   std::string_view reason;                  ///< Why it does not run here; empty for rows that run.
   Traits traits;
+
+  /// Whether modules for a target have it.
+  bool runs_on(int target, bool arch_specific) const {
+    return target >= sm && (specific == Specific::kNo ||
+                            (arch_specific && (specific == Specific::kFrom || target == sm)));
+  }
 };
 
 /// A modifier of a spelling and whether the row leaves a choice there.
@@ -131,7 +145,7 @@ struct Spelling {
   CountClass count = CountClass::kControl;
   std::vector<Token> tokens;  ///< tokens[0] is the base name.
   std::vector<OperandSpec> operands;
-  /// Another spelling of the same text, with operands of other kinds (wgmma.mma_async, whose A may
+  /// The next spelling of the same text, with operands of other kinds (wgmma.mma_async, whose A may
   /// be a descriptor or registers; cp.async, which may end in a size or a predicate).
   const Spelling* overload = nullptr;
 
@@ -142,8 +156,13 @@ struct Spelling {
   bool exchanges = false;  ///< An atomic that writes whatever stood there (exch).
   bool compares = false;   ///< An atomic that writes where it finds what it expects (cas).
   bool refetches = false;  ///< A load that sees what others have written since the last one.
+  uint8_t group = 0;       ///< .cta_group: acts for so many blocks; 0 where it does not say.
 
   bool runs() const { return row->reason.empty(); }
+  /// Of tcgen05 a kernel has the spellings of one .cta_group: it, or 0 for all others.
+  uint8_t exclusive_group() const {
+    return row->count == CountClass::kBulkCopy ? uint8_t{0} : group;
+  }
   const Traits& traits() const { return row->traits; }
 };
 

@@ -35,6 +35,7 @@ constexpr std::array kRows = {
     Row{Type::kBf16x2, "bf16x2", 32, TypeKind::kFloat},
     Row{Type::kTf32, "tf32", 32, TypeKind::kFloat},
     Row{Type::kF32, "f32", 32, TypeKind::kFloat},
+    Row{Type::kF32x2, "f32x2", 64, TypeKind::kFloat},
     Row{Type::kF64, "f64", 64, TypeKind::kFloat},
 };
 

@@ -30,6 +30,7 @@ enum class Type : uint8_t {
   kBf16x2,
   kTf32,
   kF32,
+  kF32x2,
   kF64,
 };
 

@@ -46,13 +46,16 @@ void BodyLowering::read() {
   }
 }
 
-// Whether vectors and predicates stand where the spelling has them: tells overloads apart.
+// Whether vectors, addresses and predicates stand where the spelling has them: tells overloads
+// apart.
 bool BodyLowering::shapes_fit(const isa::Spelling& spelling, const text::Statement& s) {
   for (size_t i = 0; i < std::min(s.operands.size(), spelling.operands.size()); ++i) {
     const text::Operand& o = s.operands[i];
     const isa::OperandSpec& spec = spelling.operands[i];
     const bool vector = spec.kind == isa::OperandKind::kVector;
     if (vector != (o.kind == text::Operand::Kind::kVector)) return false;
+    const bool address = spec.kind == isa::OperandKind::kMemory;
+    if (address != (o.kind == text::Operand::Kind::kAddress)) return false;
     if (o.kind != text::Operand::Kind::kName) continue;
     const auto reg = symbols_.find_register(o.name, s.scope, o.element);
     if (reg && (reg->type == Type::kPred) != (spec.type == Type::kPred)) return false;
@@ -126,15 +129,28 @@ void BodyLowering::statement(uint32_t index, const text::Statement& s) {
   }
   const isa::Row& row = *spelling->row;
   const ModuleData& data = context_.data;
-  if (decoded.sm > data.sm || (row.arch_specific && (row.sm != data.sm || !data.arch_specific))) {
+  if (decoded.sm > data.sm || !row.runs_on(data.sm, data.arch_specific)) {
+    const bool specific = row.specific != isa::Specific::kNo;
     errors_.add(s.opcode_span, "'" + std::string(s.opcode) + "' needs sm_" +
-                                   std::to_string(decoded.sm) + (row.arch_specific ? "a" : "") +
+                                   std::to_string(decoded.sm) + (specific ? "a" : "") +
                                    "; the module's target is " + data.target);
     return;
   }
   program_.spellings.back() = spelling;
   const isa::Traits& traits = row.traits;
-  context_.wgmma |= row.count == CountClass::kWgmma || row.count == CountClass::kWgmmaSync;
+  context_.wgmma |= row.count == CountClass::kWgmma || row.count == CountClass::kWgmmaSync ||
+                    row.count == CountClass::kTensorMemory;
+  program_.pairs |= spelling->group == 2;
+  if (const uint8_t group = spelling->exclusive_group(); group != 0) {
+    if (context_.group == 0) context_.group = group;
+    if (context_.group != group) {
+      errors_.add(s.opcode_span, "'" + std::string(s.opcode) +
+                                     "' stands beside tcgen05 instructions of .cta_group::" +
+                                     std::to_string(context_.group) +
+                                     "; a kernel has those of one group");
+      return;
+    }
+  }
   context_.allocates |= traits.allocates;
   Lowered& out = lowered_[index];
   if (s.guard) out.guard = operands_.guard(*s.guard, s.scope);

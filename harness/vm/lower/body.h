@@ -25,8 +25,9 @@ struct ProgramContext {
   /// Index into Program::functions, by name.
   std::unordered_map<std::string_view, uint32_t> functions;
   std::vector<size_t> list_begin;  ///< Of each operation: its operands in Program::operands.
-  bool wgmma = false;              ///< There are warpgroup matrix instructions.
+  bool wgmma = false;              ///< Instructions that use registers in flight.
   bool allocates = false;          ///< There are allocations on the stack.
+  uint8_t group = 0;               ///< .cta_group of tcgen05 instructions; 0 before the first.
 };
 
 class BodyLowering {

@@ -33,8 +33,7 @@ class ProgramLowering {
         errors_(*data.source),
         unsupported_(*data.source, "instruction", " that this machine does not run"),
         symbols_(index.symbols),
-        context_{module,       symbols_,        data, program, errors_,
-                 unsupported_, index.explained, {},   {},      false} {
+        context_{module, symbols_, data, program, errors_, unsupported_, index.explained, {}, {}} {
     program.name = std::string(entry.name);
     program.source = data.source.get();
     program.max_threads = entry.max_threads;

@@ -17,12 +17,14 @@ std::string dotted(Type t) {
 }
 
 // PTX ISA 6.4.1: sizes agree, and floating point does not mix with integers; untyped bits go with
-// both. ld, st and cvt take registers that are wider than the instruction's type.
+// both. ld, st and cvt take registers that are wider than the instruction's type. A pair of f32 is
+// in untyped bits.
 bool fits(Type wanted, Type declared, bool relaxed) {
   if ((wanted == Type::kPred) != (declared == Type::kPred)) return false;
   if (wanted == Type::kPred) return true;
   const int have = bits(declared), need = bits(wanted);
   if (relaxed ? have < need : have != need) return false;
+  if (wanted == Type::kF32x2) return kind(declared) == TypeKind::kBits;
   const bool float_wanted = kind(wanted) == TypeKind::kFloat;
   const bool float_declared = kind(declared) == TypeKind::kFloat;
   if (kind(wanted) == TypeKind::kBits || kind(declared) == TypeKind::kBits) return true;
@@ -349,7 +351,12 @@ void OperandLowering::address(const Operand& o, const isa::OperandSpec& spec,
   if (o.kind != Operand::Kind::kAddress) fail(o.span, "expected an address in [ ]");
   const Operand& base = o.items[0];
   Ref ref = kNoRef;
-  if (base.kind == Operand::Kind::kInteger) {
+  if (spec.tensor) {
+    isa::OperandSpec of_cells;
+    of_cells.type = Type::kU32;
+    of_cells.register_only = true;
+    ref = value(base, of_cells);
+  } else if (base.kind == Operand::Kind::kInteger) {
     ref = symbols_.constant(base.integer, Type::kB64);
   } else if (base.kind != Operand::Kind::kName) {
     fail(base.span, "expected a register or a variable");

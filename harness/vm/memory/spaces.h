@@ -58,17 +58,18 @@ inline constexpr Space space_of(Address a) {
   }
 }
 
-// A shared address of another block of the cluster has its rank plus one in the upper bits; without
-// them an address is of the block that uses it.
+// A shared address of another block of the cluster has its rank plus two in the upper bits; without
+// them an address is of the block that uses it. As on the card, clearing the lowest of these bits
+// gives the address in the first block of a pair: of the blocks 2i and 2i + 1.
 inline constexpr int kBlockShift = 24;
 inline constexpr uint32_t kInBlock = (1u << kBlockShift) - 1;
 
 inline constexpr uint32_t cluster_address(uint32_t rank, uint32_t address) {
-  return (rank + 1) << kBlockShift | (address & kInBlock);
+  return (rank + 2) << kBlockShift | (address & kInBlock);
 }
 /// Rank of the block that holds an address that block `own` uses.
 inline constexpr uint32_t rank_of(uint32_t address, uint32_t own) {
-  return address >> kBlockShift == 0 ? own : (address >> kBlockShift) - 1;
+  return address >> kBlockShift == 0 ? own : (address >> kBlockShift) - 2;
 }
 
 /// A pointer to the n-th function of a module.

@@ -105,6 +105,21 @@ void mma_bf16(uint32_t* const* d, const uint32_t* const* a, const uint32_t* cons
   store_accumulators(t, d);
 }
 
+void add_products(float* sums, const float* a, const float* b, int rows) {
+  for (int r = 0; r < rows; r += 64) {
+    __m256 sum[8];
+    for (int i = 0; i < 8; ++i) sum[i] = _mm256_loadu_ps(sums + r + i * 8);
+    for (int k = 0; k < 16; ++k) {
+      const __m256 x = _mm256_broadcast_ss(b + k);
+      for (int i = 0; i < 8; ++i) {
+        const __m256 product = _mm256_mul_ps(_mm256_loadu_ps(a + k * 128 + r + i * 8), x);
+        sum[i] = _mm256_add_ps(sum[i], product);
+      }
+    }
+    for (int i = 0; i < 8; ++i) _mm256_storeu_ps(sums + r + i * 8, sum[i]);
+  }
+}
+
 void fma32(float* d, const float* a, const float* b, const float* c) {
   for (int i = 0; i < 32; i += 8) {
     _mm256_storeu_ps(d + i, _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i),
@@ -115,6 +130,6 @@ void fma32(float* d, const float* a, const float* b, const float* c) {
 }  // namespace
 
 extern const Kernels kAvx2Kernels;
-const Kernels kAvx2Kernels{mma_f16, mma_bf16, fma32};
+const Kernels kAvx2Kernels{mma_f16, mma_bf16, add_products, fma32};
 
 }  // namespace ptxvm::num

@@ -58,6 +58,7 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       break;
     case MbarrierAction::kArrive:
       check_init(m, e);
+      if (e.commit != 0) arrive_commit(e, m.arriving);
       if (e.by_copy) clocks_.know(m.arriving, clocks_.copies(w), copies_[w].clock);
       if (!e.ordered) break;
       if (e.home != e.warp.cta_rank)
@@ -86,29 +87,31 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
 }
 
 void RaceProbe::load_bulk(const BulkEvent& e) {
-  const uint32_t w = warp(e.warp), at = place(e.home, e.mbarrier);
+  const uint32_t w = warp(e.warp), at = place(e.mbarrier_home, e.mbarrier);
   const Mbarrier& m = mbarriers_[at];
   // st.async and red.async are none of the async proxy's: the barrier of the cluster is enough.
   const CountClass count = kernel_.instructions()[e.instruction].count_class;
   if (m.known && !m.fenced && count == CountClass::kBulkCopy) {
     Example x;
     x.address = offset(e.mbarrier);
-    x.block = block_number(e.home);
+    x.block = block_number(e.mbarrier_home);
     add(Problem::kMbarrierFence, warp_party(w, e.instruction), m.init.party, x);
   }
   Actor a;
   a.agent = clocks_.bulk_load(at);
   a.stamp = m.first_clock + static_cast<Clock>(m.phase) + 1;
   a.seen = clocks_.seen(w);
-  if (e.home != e.warp.cta_rank) {
+  if (e.mbarrier_home != e.warp.cta_rank) {
     MbarrierEvent use;
     use.warp = e.warp;
     use.instruction = e.instruction;
-    use.home = e.home;
+    use.home = e.mbarrier_home;
     use.address = e.mbarrier;
     check_init(m, use);
-    use_remote(e.home, a.agent, a.stamp, warp_party(w, e.instruction));
+    use_remote(e.mbarrier_home, a.agent, a.stamp, warp_party(w, e.instruction));
   }
+  if (e.home != e.warp.cta_rank && e.home != e.mbarrier_home)
+    use_remote(e.home, a.agent, a.stamp, warp_party(w, e.instruction));
   // Reductions of several threads may go to one place.
   a.strong = e.combines;
   for (const SharedRange& r : e.shared) {

@@ -9,6 +9,7 @@
 namespace ptxvm::observe {
 RaceProbe::RaceProbe(const LaunchInfo& info)
     : kernel_(info.kernel),
+      has_tensor_memory_(uses_tensor_memory(info.kernel)),
       shadow_(*this),
       handed_on_(info.kernel.program()),
       fresh_(info),
@@ -24,7 +25,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   warpgroups_ = (e.warps + 3) / 4;
   stride_ = (e.shared_bytes + 15) / 16 * 16;
   const uint32_t warps = blocks() * warps_;
-  clocks_.reset(warps, blocks() * warpgroups_);
+  clocks_.reset(warps, blocks() * warpgroups_, has_tensor_memory_);
   shadow_.reset(blocks() * stride_);
   barriers_.assign(blocks(), {});
   cluster_arriving_.clear();
@@ -48,6 +49,13 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
     for (uint32_t w = 0; w < warps; ++w) unwritten_shared_[{w, first + i}] = {{}, example};
   }
   last_wgmma_.assign(warps, 0);
+  if (has_tensor_memory_) {
+    tensor_cells_.clear();
+    tensor_allocated_.assign(blocks(), {});
+    tensor_warps_.assign(warps, {});
+    tensor_fenced_.assign(warps, std::vector<Clock>(clocks_.width()));
+    tensor_commits_.clear();
+  }
   shuffles_.assign(warps, {});
   const size_t local = size_t{32} * kernel_.local_bytes();
   local_written_.assign(local == 0 ? 0 : warps, std::vector<bool>(local));
@@ -192,7 +200,7 @@ void RaceProbe::note_unwritten(const Conflict& c, const Example& example) {
       if (at + b - c.address >= c.bytes) continue;
       if (!(out.lanes >> lane & 1)) out.bytes[lane] = 0;
       out.lanes |= 1u << lane;
-      out.bytes[lane] |= static_cast<uint16_t>(1u << b);
+      out.bytes[lane] |= 1u << b;
     }
   }
 }
@@ -442,7 +450,7 @@ void RaceProbe::load_unwritten_local(const AccessEvent& e, uint32_t lane,
   later.address[lane] = address;
   if (carried) return;
   e.unwritten->lanes |= 1u << lane;
-  e.unwritten->bytes[lane] = static_cast<uint16_t>(bytes);
+  e.unwritten->bytes[lane] = bytes;
 }
 
 void RaceProbe::add_unwritten_local(uint32_t w, uint32_t load, uint32_t lane, uint32_t address,
@@ -581,6 +589,7 @@ void RaceProbe::exit(const ExitEvent& e) {
     log_.next_request();
     add(Problem::kWgmmaNotWaited, warp_party(w, last_wgmma_[w]), {}, {});
   }
+  if (has_tensor_memory_) exit_tensor(w);
   if (++exited_[e.warp.cta_rank] == warps_) check_exit(e.warp.cta_rank);
 }
 

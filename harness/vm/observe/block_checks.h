@@ -19,6 +19,9 @@
 
 namespace ptxvm::observe {
 
+/// Whether a kernel has instructions of tensor memory.
+bool uses_tensor_memory(const Kernel& kernel);
+
 /// Probe of `Races`.
 class RaceProbe : public Probe, private ConflictSink {
  public:
@@ -36,6 +39,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void mbarrier(const MbarrierEvent& e) override;
   void bulk(const BulkEvent& e) override;
   void wgmma(const WgmmaEvent& e) override;
+  void tensor(const TensorEvent& e) override;
   void exit(const ExitEvent& e) override;
 
   const FindingLog& log() const { return log_; }
@@ -129,7 +133,51 @@ class RaceProbe : public Probe, private ConflictSink {
   void init_again(Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
 
+  // A use of 16 lanes of a column of tensor memory.
+  struct TensorUse {
+    Agent agent = Clocks::kNobody;
+    Clock clock = 0;   // of the agent; 0 for none
+    Clock issued = 0;  // of the warp that has issued it
+    uint32_t instruction = 0;
+  };
+  struct TensorCell {
+    TensorUse written;
+    std::array<TensorUse, 3> read{};
+    bool hollow = true;
+  };
+  // Who has allocated a column: known where the warp's clock is, or a later commit of its.
+  struct TensorColumn {
+    Party party;
+    uint32_t warp = 0;
+    Clock clock = 0, commits = 0;
+  };
+  struct TensorAccess {
+    uint32_t warp = 0;  // among all of the cluster
+    Agent agent = 0;
+    Clock clock = 0, issued = 0;
+    uint32_t instruction = 0;
+  };
+  // What a warp has in flight: the last instruction of each kind, and their numbers.
+  struct TensorWarp {
+    std::optional<uint32_t> load, store, work;
+    Clock loads = 0, stores = 0;
+    uint64_t commits = 0;  // by any of its threads
+    uint32_t lane = 0;     // that has issued the work
+  };
+  std::optional<Problem> meets(const TensorAccess& a, const TensorUse& use) const;
+  void add_tensor(Problem problem, Hazard hazard, const TensorAccess& a, const TensorUse& use,
+                  uint32_t place);
+  void access_tensor(const TensorAccess& a, std::span<const TensorRange> ranges, bool writes);
+  void access_cell(const TensorAccess& a, uint32_t place, bool writes);
+  void allocate_tensor(const TensorEvent& e);
+  bool knows(uint32_t w, const TensorColumn& column) const;
+  void check_allocated(const TensorEvent& e, std::span<const TensorRange> ranges);
+  void read_for_tensor(const TensorAccess& access, const TensorEvent& e);
+  void arrive_commit(const MbarrierEvent& e, Clocks::Release& arriving);
+  void exit_tensor(uint32_t w);
+
   const Kernel kernel_;
+  const bool has_tensor_memory_;
   FindingLog log_;
   uint32_t request_bytes_ = 16;          // of each lane; a power of two
   const AccessEvent* access_ = nullptr;  // that is being looked at
@@ -160,7 +208,12 @@ class RaceProbe : public Probe, private ConflictSink {
   // ptxvm::Unwritten), and by warp and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, Origin>;
   Origins unwritten_shared_, stored_unwritten_;
-  std::vector<uint32_t> last_wgmma_;  // by warp
+  std::vector<uint32_t> last_wgmma_;                             // by warp
+  std::vector<TensorCell> tensor_cells_;                         // by rank, group of lanes, column
+  std::vector<std::array<TensorColumn, 512>> tensor_allocated_;  // by rank, column
+  std::vector<TensorWarp> tensor_warps_;                         // by warp
+  std::vector<std::vector<Clock>> tensor_fenced_;                // by warp, agent
+  std::map<std::pair<uint32_t, uint64_t>, Clocks::Release> tensor_commits_;  // by warp, number
   // What lanes have given each other lately.
   struct Shuffle {
     Clock clock = 0;

@@ -5,9 +5,10 @@
 
 namespace ptxvm::observe {
 
-void Clocks::reset(uint32_t warps, uint32_t warpgroups) {
+void Clocks::reset(uint32_t warps, uint32_t warpgroups, bool tensor) {
   warps_ = warps;
-  first_mbarrier_ = 1 + 3 * warps + warpgroups;
+  first_tensor_ = 1 + 3 * warps + warpgroups;
+  first_mbarrier_ = first_tensor_ + (tensor ? 3 * warps : 0);
   width_ = first_mbarrier_ + kMbarriers;
   rows_.assign(size_t{warps} * 2 * width_, 0);
   lanes_synced_.assign(warps, 0);
@@ -32,7 +33,11 @@ AgentKind Clocks::kind(Agent a) const {
   if (a <= warps_) return AgentKind::kWarp;
   if (a <= 2 * warps_) return AgentKind::kCopies;
   if (a <= 3 * warps_) return AgentKind::kBulkStore;
-  return a < first_mbarrier_ ? AgentKind::kWgmma : AgentKind::kBulkLoad;
+  if (a < first_tensor_) return AgentKind::kWgmma;
+  if (a >= first_mbarrier_) return AgentKind::kBulkLoad;
+  constexpr AgentKind kTensor[] = {AgentKind::kTensorLoad, AgentKind::kTensorStore,
+                                   AgentKind::kTensorCore};
+  return kTensor[(a - first_tensor_) / warps_];
 }
 
 uint32_t Clocks::number(Agent a) const {
@@ -45,6 +50,10 @@ uint32_t Clocks::number(Agent a) const {
       return (a - 1u) % warps_;
     case AgentKind::kWgmma:
       return a - 1 - 3 * warps_;
+    case AgentKind::kTensorLoad:
+    case AgentKind::kTensorStore:
+    case AgentKind::kTensorCore:
+      return (a - first_tensor_) % warps_;
     case AgentKind::kBulkLoad:
       return mbarriers_[a - first_mbarrier_];
   }
@@ -87,6 +96,21 @@ void Clocks::publish(uint32_t w) {
   Clock* own = row(w);
   for (uint32_t i = 0; i < width_; ++i) own[width_ + i] = std::max(own[width_ + i], own[i]);
   ++own[warp(w)];
+}
+
+void Clocks::publish_tensor(uint32_t w) {
+  Clock* own = row(w);
+  for (uint32_t a = first_tensor_; a < first_mbarrier_; ++a)
+    own[width_ + a] = std::max(own[width_ + a], own[a]);
+}
+
+Clocks::Release Clocks::known_to_core(uint32_t w, Clock done) const {
+  Release out(seen(w), seen(w) + 2 * size_t{width_});
+  for (const size_t half : {size_t{0}, size_t{width_}}) {
+    out[half + warp(w)] = 0;
+    out[half + tensor_core(w)] = done;
+  }
+  return out;
 }
 
 }  // namespace ptxvm::observe

@@ -16,10 +16,13 @@ using Agent = uint16_t;
 enum class AgentKind : uint8_t {
   kNobody,  ///< Stands for "never written".
   kWarp,
-  kCopies,     ///< cp.async of a warp, until a wait.
-  kBulkStore,  ///< cp.async.bulk of a warp, shared to global.
-  kWgmma,      ///< Of a warpgroup.
-  kBulkLoad,   ///< cp.async.bulk into shared memory: one agent for each mbarrier it completes on.
+  kCopies,       ///< cp.async of a warp, until a wait.
+  kBulkStore,    ///< cp.async.bulk of a warp, shared to global.
+  kWgmma,        ///< Of a warpgroup.
+  kBulkLoad,     ///< cp.async.bulk into shared memory: one agent for each mbarrier it completes on.
+  kTensorLoad,   ///< tcgen05.ld of a warp, until a wait.
+  kTensorStore,  ///< tcgen05.st of a warp, until a wait.
+  kTensorCore,   ///< tcgen05.mma and cp that a warp has issued, until a commit has arrived.
 };
 
 /// Vector clocks of one block, or of the blocks of one cluster, whose warps are numbered one block
@@ -31,12 +34,16 @@ class Clocks {
   /// Of accesses that no clock covers: in flight, or never made.
   static constexpr Clock kNever = UINT32_MAX;
 
-  void reset(uint32_t warps, uint32_t warpgroups);
+  /// `tensor`: with agents for tensor memory.
+  void reset(uint32_t warps, uint32_t warpgroups, bool tensor);
 
   Agent warp(uint32_t w) const { return static_cast<Agent>(1 + w); }
   Agent copies(uint32_t w) const { return static_cast<Agent>(1 + warps_ + w); }
   Agent bulk_store(uint32_t w) const { return static_cast<Agent>(1 + 2 * warps_ + w); }
   Agent wgmma(uint32_t group) const { return static_cast<Agent>(1 + 3 * warps_ + group); }
+  Agent tensor_load(uint32_t w) const { return static_cast<Agent>(first_tensor_ + w); }
+  Agent tensor_store(uint32_t w) const { return static_cast<Agent>(first_tensor_ + warps_ + w); }
+  Agent tensor_core(uint32_t w) const { return static_cast<Agent>(first_tensor_ + 2 * warps_ + w); }
   /// Of the bulk copies that complete on the mbarrier at a place.
   Agent bulk_load(uint32_t mbarrier);
 
@@ -46,6 +53,8 @@ class Clocks {
 
   const Clock* seen(uint32_t w) const { return rows_.data() + row_of(w); }
   const Clock* published(uint32_t w) const { return seen(w) + width_; }
+  /// Length of either.
+  uint32_t width() const { return width_; }
   Clock now(uint32_t w) const { return seen(w)[1 + w]; }
   /// Accesses of other lanes of the warp up to this clock are ordered before the present.
   Clock lanes_synced(uint32_t w) const { return lanes_synced_[w]; }
@@ -66,6 +75,12 @@ class Clocks {
   void sync_lanes(uint32_t w);
   /// What the warp knows may be seen by the async proxy.
   void publish(uint32_t w);
+  /// tcgen05.fence::before_thread_sync: of agents of tensor memory the second half of a row says
+  /// what such fences have handed on.
+  void publish_tensor(uint32_t w);
+  /// What a tcgen05.commit of the warp hands on: that its products are done up to a clock, and
+  /// what of other agents came before them.
+  Release known_to_core(uint32_t w, Clock done) const;
 
  private:
   static constexpr uint32_t kMbarriers = 64;
@@ -73,7 +88,7 @@ class Clocks {
   size_t row_of(uint32_t w) const { return size_t{w} * 2 * width_; }
   Clock* row(uint32_t w) { return rows_.data() + row_of(w); }
 
-  uint32_t warps_ = 0, width_ = 0, first_mbarrier_ = 0;
+  uint32_t warps_ = 0, width_ = 0, first_tensor_ = 0, first_mbarrier_ = 0;
   std::vector<Clock> rows_;
   std::vector<Clock> lanes_synced_;
   std::vector<uint32_t> mbarriers_;  // addresses, in order of first use

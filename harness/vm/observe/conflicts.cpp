@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "exec/fault.h"
+#include "memory/tensor_memory.h"
 #include "observe/instruction.h"
 
 namespace ptxvm {
@@ -134,7 +135,8 @@ class Writer {
     return problem == Problem::kHandedOn || problem == Problem::kMbarrierFence ||
            problem == Problem::kMbarrierAgain || problem == Problem::kStoreNotWaited ||
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue;
+           problem == Problem::kGlobalSameValue || problem == Problem::kTensorFence ||
+           problem == Problem::kTensorWraps || problem == Problem::kTensorEarly;
   }
 
   static std::string checker(Problem problem) {
@@ -146,11 +148,13 @@ class Writer {
       case Problem::kGlobalRace:
       case Problem::kGlobalUnfenced:
       case Problem::kGlobalSameValue:
+      case Problem::kTensorRace:
         return "race";
       case Problem::kUnwritten:
       case Problem::kGlobalUnwritten:
       case Problem::kUnwrittenLocal:
       case Problem::kUnset:
+      case Problem::kTensorUnwritten:
         return "uninitialised";
       case Problem::kProxy:
         return "proxy";
@@ -158,6 +162,8 @@ class Writer {
       case Problem::kCopyNotCommitted:
       case Problem::kStoreNotWaited:
       case Problem::kWgmmaNotWaited:
+      case Problem::kTensorNotWaited:
+      case Problem::kTensorNotCommitted:
         return "copy";
       case Problem::kBarrierLeft:
         return "barrier";
@@ -167,6 +173,11 @@ class Writer {
         return "mbarrier";
       case Problem::kUnfenced:
         return "wgmma";
+      case Problem::kTensorAllocation:
+      case Problem::kTensorEarly:
+      case Problem::kTensorFence:
+      case Problem::kTensorWraps:
+        return "tcgen05";
       case Problem::kBlockStart:
       case Problem::kBlockExit:
         return "cluster";
@@ -184,7 +195,9 @@ class Writer {
            problem == Problem::kMbarrierInit || problem == Problem::kMbarrierFence ||
            problem == Problem::kMbarrierAgain || problem == Problem::kGlobalRace ||
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue;
+           problem == Problem::kGlobalSameValue || problem == Problem::kTensorRace ||
+           problem == Problem::kTensorFence || problem == Problem::kTensorAllocation ||
+           problem == Problem::kTensorEarly;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -223,6 +236,12 @@ class Writer {
         return "wgmma of warpgroup " + n;
       case AgentKind::kBulkLoad:
         return "a bulk copy";  // of whichever block
+      case AgentKind::kTensorLoad:
+        return "a tcgen05.ld of warp " + n;
+      case AgentKind::kTensorStore:
+        return "a tcgen05.st of warp " + n;
+      case AgentKind::kTensorCore:
+        return "the tensor core, for warp " + n;
     }
     return {};
   }
@@ -265,6 +284,26 @@ class Writer {
       return text + "; the flag between them was read without acquire, and no fence follows it";
     }
     return text + "; nothing orders them";
+  }
+
+  // `tensor memory, lanes 32 to 47, column 5: `
+  static std::string tensor_memory(const Example& e) {
+    const uint64_t lane = e.address / TensorMemory::kColumns * 16;
+    return "tensor memory" + of_block(e.block) + ", lanes " + std::to_string(lane) + " to " +
+           std::to_string(lane + 15) + ", column " +
+           std::to_string(e.address % TensorMemory::kColumns) + ": ";
+  }
+
+  // Two uses of tensor memory; a warp itself only frees it.
+  std::string tensor_uses(const FindingKey& key, const Example& e) const {
+    const bool frees = e.here.kind == AgentKind::kWarp;
+    std::string did = key.hazard == Hazard::kWriteAfterRead ? "reads" : "writes";
+    return tensor_memory(e) +
+           acts(e.here, key.instruction, false, true,
+                frees                                   ? "frees"
+                : key.hazard == Hazard::kReadAfterWrite ? "reads"
+                                                        : "overwrites") +
+           " what " + acts(e.there, key.other, false, false, did);
   }
 
   // What was read and what was written. An engine may not have written yet, or read.
@@ -338,6 +377,31 @@ class Writer {
       case Problem::kUnfenced:
         return who(e.here, false) + " issues a wgmma" + at +
                " on registers that were written after its last wgmma.fence";
+      case Problem::kTensorRace:
+        return tensor_uses(key, e) +
+               (key.same_warp ? "; no wait comes between" : "; nothing orders them");
+      case Problem::kTensorFence:
+        return tensor_uses(key, e) +
+               (e.published ? "; no tcgen05.fence::after_thread_sync comes before the first"
+                            : "; no tcgen05.fence::before_thread_sync follows the second");
+      case Problem::kTensorUnwritten:
+        return tensor_memory(e) + acts(e.here, key.instruction, false, true, "reads") +
+               " what nobody has written";
+      case Problem::kTensorAllocation:
+        return "tensor memory" + of_block(e.block) + ", column " + std::to_string(e.address) +
+               ": " + who(e.here, false) + " uses it" + at +
+               "; nothing orders this after the allocation by " + who(e.there, false) + " at " +
+               place(key.other, false);
+      case Problem::kTensorEarly:
+        return who(e.here, false) + " uses a register" + at + " that the tcgen05.ld at " +
+               place(key.other, false) + " loads; no tcgen05.wait::ld comes between";
+      case Problem::kTensorWraps:
+        return who(e.here, false) + " names a lane of tensor memory above 127" + at +
+               "; cards leave the upper bits out, the rules do not say so";
+      case Problem::kTensorNotWaited:
+        return who(e.here, false) + " exits, and no tcgen05.wait follows" + at;
+      case Problem::kTensorNotCommitted:
+        return who(e.here, false) + " exits, and no tcgen05.commit follows" + at;
       case Problem::kBlockStart:
         return who(e.here, false) + " uses shared memory" + of_block(e.block) + at +
                "; nothing says that this block has started";

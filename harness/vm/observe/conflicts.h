@@ -37,6 +37,14 @@ enum class Problem : uint8_t {
   kMbarrierFence,
   kMbarrierAgain,
   kUnfenced,
+  kTensorRace,
+  kTensorUnwritten,
+  kTensorAllocation,
+  kTensorEarly,
+  kTensorFence,
+  kTensorWraps,
+  kTensorNotWaited,
+  kTensorNotCommitted,
   kBlockStart,
   kBlockExit,
   kGlobalRace,
@@ -64,12 +72,15 @@ struct Value {
 struct Example {
   uint32_t cta = 0;
   Dim3 position;
-  uint64_t address = 0;  ///< Offset in shared memory, or in `buffer`.
+  /// Offset in shared memory, or in `buffer`. Of tensor memory the column, plus 512 for each group
+  /// of 16 lanes before it.
+  uint64_t address = 0;
   uint32_t bytes = 0;
   std::string buffer;  ///< Of global memory.
   int block = -1;      ///< Whose shared memory: rank in the cluster, -1 where that is one block.
   Party here, there;
   bool there_copied = false;
+  bool published = false;        ///< kTensorFence: `there` has made its own fence.
   std::string unset;             ///< Name of a register.
   std::optional<uint32_t> used;  ///< Of what nobody has written: the instruction that uses it.
   Hazard hazard = Hazard::kReadAfterWrite;

@@ -31,6 +31,7 @@ Activity activity_of(CountClass count, bool waits) {
     case CountClass::kTensor:
     case CountClass::kWgmma:
     case CountClass::kWgmmaSync:
+    case CountClass::kTcgen05:
     case CountClass::kLdMatrix:
     case CountClass::kMovMatrix:
       return Activity::kMatrix;
@@ -58,9 +59,11 @@ Activity activity_of(CountClass count, bool waits) {
       return Activity::kStore;
     case CountClass::kCpAsync:
     case CountClass::kBulkCopy:
+    case CountClass::kTensorMemory:
       return Activity::kCopy;
     case CountClass::kCpAsyncGroup:
       return waits ? Activity::kSync : Activity::kCopy;
+    case CountClass::kTcgen05Sync:
     case CountClass::kMbarrier:
     case CountClass::kBarrier:
     case CountClass::kFence:

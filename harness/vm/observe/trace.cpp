@@ -111,7 +111,7 @@ class TraceProbe : public Probe {
                        std::string(e.kind == BulkKind::kLoad ? "bulk load: " : "bulk store: ") +
                            std::to_string(e.bytes) + " bytes" + to);
     if (e.kind == BulkKind::kLoad) {
-      uint64_t& last = mbarriers_[{e.home, e.mbarrier}].arriving;
+      uint64_t& last = mbarriers_[{e.mbarrier_home, e.mbarrier}].arriving;
       last = std::max(last, end);
     }
   }

@@ -8,14 +8,14 @@ namespace ptxvm {
 
 std::string_view name(CountClass c) {
   constexpr std::string_view kNames[] = {
-      "integer",     "float",        "half",           "double",       "exp",
-      "special",     "convert",      "compare",        "move",         "tensor",
-      "wgmma",       "wgmma_sync",   "ldmatrix",       "stmatrix",     "movmatrix",
-      "load_shared", "store_shared", "load_global",    "store_global", "load_local",
-      "store_local", "load_param",   "load_const",     "load_generic", "store_generic",
-      "atomic",      "cp_async",     "cp_async_group", "bulk_copy",    "mbarrier",
-      "shuffle",     "vote",         "barrier",        "fence",        "branch",
-      "control"};
+      "integer",        "float",        "half",          "double",       "exp",
+      "special",        "convert",      "compare",       "move",         "tensor",
+      "wgmma",          "wgmma_sync",   "tcgen05",       "tcgen05_sync", "tensor_memory",
+      "ldmatrix",       "stmatrix",     "movmatrix",     "load_shared",  "store_shared",
+      "load_global",    "store_global", "load_local",    "store_local",  "load_param",
+      "load_const",     "load_generic", "store_generic", "atomic",       "cp_async",
+      "cp_async_group", "bulk_copy",    "mbarrier",      "shuffle",      "vote",
+      "barrier",        "fence",        "branch",        "control"};
   static_assert(std::size(kNames) == static_cast<size_t>(CountClass::kCount));
   return kNames[static_cast<size_t>(c)];
 }
@@ -31,6 +31,9 @@ bool carries_over(CountClass c) {
     case CountClass::kCompare:
     case CountClass::kMove:
     case CountClass::kWgmmaSync:
+    case CountClass::kTcgen05:
+    case CountClass::kTcgen05Sync:
+    case CountClass::kTensorMemory:
     case CountClass::kLoadParam:
     case CountClass::kLoadConst:
     case CountClass::kBranch:

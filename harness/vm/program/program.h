@@ -187,6 +187,8 @@ struct Program {
   std::vector<Function> functions;
   std::vector<CallSite> calls;
   bool prints = false, allocates = false;  ///< Calls vprintf, malloc.
+  bool pairs = false;  ///< Has an instruction that acts for two blocks: shared addresses of a block
+                       ///< hold its rank.
   std::optional<Dim3> max_threads, required_threads, required_cluster;
   uint32_t min_blocks = 1;  ///< .minnctapersm
 
@@ -203,7 +205,7 @@ struct Program {
   std::vector<SpecialSlot> specials;
   std::vector<UnsetRegister> unset;
 
-  // Only in kernels with wgmma:
+  // Only in kernels with wgmma or tcgen05.ld:
   uint32_t wgmma_lines = 0;       ///< Registers, in lines of kRegisterLine bytes.
   std::vector<uint32_t> touches;  ///< Lines that instructions use, times 2, plus 1 when written.
   std::vector<uint32_t>

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -54,15 +55,19 @@ std::vector<const isa::Spelling*> parents() {
   return out;
 }
 
-// Mutant to a statement with its parent's operands.
-std::map<std::string, std::string> mutants() {
+struct Mutant {
+  std::string statement, target;  // with its parent's operands
+};
+
+std::map<std::string, Mutant> mutants() {
   std::map<std::string, std::set<std::string>> alphabet;
   for (const isa::Spelling& s : isa::spellings()) {
     for (size_t i = 1; i < s.tokens.size(); ++i)
       alphabet[std::string(s.tokens[0].text)].emplace(s.tokens[i].text);
   }
-  std::map<std::string, std::string> out;
+  std::map<std::string, Mutant> out;
   for (const isa::Spelling* s : parents()) {
+    const std::string target = isa::sample_target(*s);
     const std::string statement = isa::sample_statement(*s, false);
     const std::string operands = statement.substr(s->text.size());
     const auto add = [&](const Words& w) {
@@ -70,7 +75,7 @@ std::map<std::string, std::string> mutants() {
       // ptxas 13.0 crashes on forms of st.param that it does not know.
       if (text.starts_with("st.") && text.find(".param") != text.npos) return;
       const isa::Spelling* same = isa::decode(text).spelling;
-      if (!same || !same->runs()) out.emplace(text, text + operands);
+      if (!same || !same->runs()) out.emplace(text, Mutant{text + operands, target});
     };
     const Words words = words_of(*s);
     for (size_t i = 1; i < words.size(); ++i) {
@@ -101,14 +106,15 @@ struct Assembled {
   bool clean = false;
 };
 
-Assembled assemble(const std::string& text) {
+Assembled assemble(const std::string& text, const std::string& target) {
   const auto stem = std::filesystem::temp_directory_path() /
                     ("ptxvm_mutants_" + std::to_string(std::hash<std::string>{}(text)));
   const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
   const std::string cubin = stem.string() + ".cubin";
   std::ofstream(ptx) << text;
-  const std::string command = std::string(PTXVM_PTXAS) + " -O0 -arch=sm_90a " + ptx + " -o " +
-                              cubin + " > " + log + " 2>&1";
+  const std::string command = std::string(PTXVM_PTXAS) + " -O0 -arch=sm_" +
+                              isa::target_name(target) + " " + ptx + " -o " + cubin + " > " + log +
+                              " 2>&1";
   Assembled out;
   out.clean = std::system(command.c_str()) == 0;
   std::ifstream in(log);
@@ -129,11 +135,16 @@ Assembled assemble(const std::string& text) {
   return out;
 }
 
-// The mutants that are left once nothing is wrong any more.
-Words accepted(Words names, const std::map<std::string, std::string>& statements) {
-  const std::string head = ".version 9.0\n.target sm_90a\n.address_size 64\n" +
-                           isa::sample_functions() + ".visible .entry k()\n{\n" +
-                           isa::sample_declarations();
+// What stands before the statements of a kernel.
+std::string head_for(const std::string& target) {
+  return ".version 9.0\n.target sm_" + isa::target_name(target) + "\n.address_size 64\n" +
+         isa::sample_functions() + ".visible .entry k()\n{\n" + isa::sample_declarations();
+}
+
+// The mutants for a target that are left once nothing is wrong any more.
+Words accepted(Words names, const std::map<std::string, Mutant>& statements,
+               const std::string& target) {
+  const std::string head = head_for(target);
   const size_t first = static_cast<size_t>(std::count(head.begin(), head.end(), '\n')) + 1;
   for (bool clean = false; !clean;) {
     clean = true;
@@ -142,8 +153,8 @@ Words accepted(Words names, const std::map<std::string, std::string>& statements
     for (size_t at = 0, end; at < names.size(); at = end) {
       end = std::min(at + window, names.size());
       std::string text = head;
-      for (size_t i = at; i < end; ++i) text += statements.at(names[i]) + "\n";
-      const Assembled found = assemble(text + "$sample_label:\nret;\n}\n");
+      for (size_t i = at; i < end; ++i) text += statements.at(names[i]).statement + "\n";
+      const Assembled found = assemble(text + "$sample_label:\nret;\n}\n", target);
       if (found.fatal != 0) end = at + found.fatal - first + 1;
       window = found.fatal != 0 ? 1000 : kBatch;  // others like it follow
       const size_t before = left.size();
@@ -175,10 +186,10 @@ Words split(const std::string& mnemonic) {
 
 // A mnemonic without its types, vector and tile, which go with every one of its forms.
 std::string shape(const Words& w) {
+  const std::regex left_out("v[248]|m64n.*|x[0-9]+|[0-9]+x[0-9]+bx?2?");
   std::string text = w[0];
   for (size_t i = 1; i < w.size(); ++i) {
-    if (w[i] != "v2" && w[i] != "v4" && w[i].substr(0, 4) != "m64n" && !parse_type(w[i]))
-      text += "." + w[i];
+    if (!std::regex_match(w[i], left_out) && !parse_type(w[i])) text += "." + w[i];
   }
   return text;
 }
@@ -239,14 +250,19 @@ std::string describe(const Words& all) {
 
 std::string survey() {
   const auto statements = mutants();
-  Words names, all;
-  for (const auto& [name, statement] : statements) names.push_back(name);
-  for (size_t at = 0; at < names.size(); at += kBatch) {
-    const auto from = names.begin() + static_cast<long>(at);
-    const auto to = names.begin() + static_cast<long>(std::min(at + kBatch, names.size()));
-    for (std::string& m : accepted(Words(from, to), statements)) all.push_back(std::move(m));
+  std::map<std::string, Words> of_target;
+  Words all;
+  for (const auto& [name, mutant] : statements) of_target[mutant.target].push_back(name);
+  for (const auto& [target, names] : of_target) {
+    for (size_t at = 0; at < names.size(); at += kBatch) {
+      const auto from = names.begin() + static_cast<long>(at);
+      const auto to = names.begin() + static_cast<long>(std::min(at + kBatch, names.size()));
+      for (std::string& m : accepted(Words(from, to), statements, target))
+        all.push_back(std::move(m));
+    }
   }
-  std::printf("%zu mutants, %zu accepted by ptxas\n", names.size(), all.size());
+  std::sort(all.begin(), all.end());
+  std::printf("%zu mutants, %zu accepted by ptxas\n", statements.size(), all.size());
   return describe(all);
 }
 
@@ -266,9 +282,6 @@ void need_ptxas() {
 }  // namespace
 
 TEST_CASE("an unknown modifier or opcode is refused, never run") {
-  const std::string head = ".version 9.0\n.target sm_90a\n.address_size 64\n" +
-                           isa::sample_functions() + ".visible .entry k()\n{\n" +
-                           isa::sample_declarations();
   uint64_t state = 1;
   const auto next = [&] { return state = state * 6364136223846793005 + 1442695040888963407; };
   size_t tried = 0;
@@ -287,7 +300,9 @@ TEST_CASE("an unknown modifier or opcode is refused, never run") {
     if (isa::decode(text).spelling || isa::find_family(text)) continue;
     const std::string operands = isa::sample_statement(*s, false).substr(s->text.size());
     INFO(text);
-    CHECK_THROWS_AS(Module::parse(head + text + operands + "\n$sample_label:\nret;\n}\n", "m.ptx"),
+    CHECK_THROWS_AS(Module::parse(head_for(isa::sample_target(*s)) + text + operands +
+                                      "\n$sample_label:\nret;\n}\n",
+                                  "m.ptx"),
                     Error);
     ++tried;
   }
@@ -295,16 +310,14 @@ TEST_CASE("an unknown modifier or opcode is refused, never run") {
 }
 
 TEST_CASE("a mutant is refused by the parser or before a launch") {
-  const std::string head = ".version 9.0\n.target sm_90a\n.address_size 64\n" +
-                           isa::sample_functions() + ".visible .entry k()\n{\n" +
-                           isa::sample_declarations();
   const auto all = mutants();
   size_t number = 0;
-  for (const auto& [name, statement] : all) {
+  for (const auto& [name, mutant] : all) {
     if (number++ % 101) continue;
     INFO(name);
     try {
-      const Module m = Module::parse(head + statement + "\n$sample_label:\nret;\n}\n", "m.ptx");
+      const Module m = Module::parse(
+          head_for(mutant.target) + mutant.statement + "\n$sample_label:\nret;\n}\n", "m.ptx");
       CHECK(!m.kernel("k").unsupported().empty());
     } catch (const Error&) {
       SUCCEED();

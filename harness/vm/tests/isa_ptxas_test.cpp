@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -69,18 +70,25 @@ std::vector<int> refused_lines(const std::string& statements, const std::string&
   return lines;
 }
 
+bool is_specific(const isa::Spelling& s) {
+  return s.row->specific != isa::Specific::kNo;
+}
+
 // One file for each least target, so that a row's `sm` is checked as well.
 std::string assemble(int sm, bool arch_specific, bool optional, size_t& count) {
-  std::string text;
+  std::map<std::string, std::string> texts;  // by what one kernel may hold
   count = 0;
   for (const isa::Spelling& s : isa::spellings()) {
-    if (!s.runs() || s.row->sm != sm || s.row->arch_specific != arch_specific) continue;
-    text += isa::sample_statement(s, optional) + "\n";
+    if (!s.runs() || s.row->sm != sm || is_specific(s) != arch_specific) continue;
+    texts[isa::sample_target(s)] += isa::sample_statement(s, optional) + "\n";
     ++count;
   }
-  if (count == 0) return {};
-  return judge(text, std::to_string(std::max(sm, 75)) + (arch_specific ? "a" : ""),
-               optional ? "optional" : "plain");
+  std::string errors;
+  for (const auto& [name, text] : texts) {
+    errors += judge(text, std::to_string(std::max(sm, 75)) + (arch_specific ? "a" : ""),
+                    optional ? "optional" : "plain");
+  }
+  return errors;
 }
 
 void need_ptxas() {
@@ -101,7 +109,7 @@ TEST_CASE("ptxas accepts every spelling that runs") {
   need_ptxas();
   std::vector<std::pair<int, bool>> levels;
   for (const isa::Row& row : isa::rows()) {
-    const std::pair level{row.sm, row.arch_specific};
+    const std::pair level{row.sm, row.specific != isa::Specific::kNo};
     if (row.reason.empty() && std::find(levels.begin(), levels.end(), level) == levels.end()) {
       levels.push_back(level);
     }
@@ -120,12 +128,12 @@ TEST_CASE("ptxas accepts every spelling that runs") {
 
 TEST_CASE("ptxas accepts no row for an older target than we do") {
   need_ptxas();
-  for (const int sm : {75, 80, 86, 89}) {
+  for (const int sm : {75, 80, 86, 89, 90}) {
     std::vector<const isa::Spelling*> asked;
     std::vector<int> of_row(isa::rows().size());
     for (const isa::Spelling& s : isa::spellings()) {
       constexpr int kOfARow = 4;
-      if (!s.runs() || s.row->arch_specific || s.row->sm <= sm) continue;
+      if (!s.runs() || is_specific(s) || s.row->sm <= sm) continue;
       if (of_row[s.row_index]++ < kOfARow) asked.push_back(&s);
     }
     // Where ptxas gives up before the end, the lines that it has refused are left out.
@@ -151,16 +159,20 @@ TEST_CASE("ptxas accepts no row for an older target than we do") {
 
 TEST_CASE("ptxas accepts constants in vectors of registers where we do") {
   need_ptxas();
-  std::string statements;
+  std::map<std::string, std::string> statements;  // by target
   std::vector<const isa::Spelling*> of_row(isa::rows().size());
   for (const isa::Spelling& s : isa::spellings()) {
     if (!s.runs() || std::exchange(of_row[s.row_index], &s)) continue;
     const std::string one = isa::sample_statement(s, false, true);
-    if (one != isa::sample_statement(s, false)) statements += one + "\n";
+    if (one != isa::sample_statement(s, false)) statements[isa::sample_target(s)] += one + "\n";
   }
-  CHECK(std::count(statements.begin(), statements.end(), '\n') > 50);
-  CHECK(judge(statements, "90a", "constants") == "");
-  Module::parse(head("90a") + statements + "$sample_label:\nret;\n}\n", "constants.ptx");
+  CHECK(std::count(statements["90a"].begin(), statements["90a"].end(), '\n') > 50);
+  CHECK(statements.size() == 3);
+  for (const auto& [name, text] : statements) {
+    const std::string target = isa::target_name(name);
+    CHECK(judge(text, target, "constants") == "");
+    Module::parse(head(target) + text + "$sample_label:\nret;\n}\n", "constants.ptx");
+  }
 }
 
 TEST_CASE("ptxas accepts the modifiers in every order in which we do") {
@@ -170,7 +182,7 @@ TEST_CASE("ptxas accepts the modifiers in every order in which we do") {
     state = state * 6364136223846793005 + 1442695040888963407;
     return static_cast<size_t>(state >> 33) % n;
   };
-  std::string statements;
+  std::map<std::string, std::string> statements;  // by target
   size_t count = 0;
   std::vector<size_t> of_row(isa::rows().size());
   for (const isa::Spelling& s : isa::spellings()) {
@@ -183,11 +195,13 @@ TEST_CASE("ptxas accepts the modifiers in every order in which we do") {
       std::swap(words[i], words[1 + next(words.size() - 1)]);
     const std::string text = join(words);
     if (isa::find(text) || isa::decode(text).spelling != &s) continue;
-    statements += text + isa::sample_statement(s, false).substr(s.text.size()) + "\n";
+    statements[isa::sample_target(s)] +=
+        text + isa::sample_statement(s, false).substr(s.text.size()) + "\n";
     ++count;
   }
   CHECK(count > 500);
-  CHECK(judge(statements, "90a", "orders") == "");
+  for (const auto& [name, all] : statements)
+    CHECK(judge(all, isa::target_name(name), "orders") == "");
 }
 
 TEST_CASE("ptxas accepts the cache hints where we do, and no others") {

@@ -60,8 +60,8 @@ TEST_CASE("every spelling that runs has code that reads every modifier") {
     REQUIRE(bound.plain != nullptr);
     REQUIRE(bound.observed != nullptr);
     const isa::Spelling* found = isa::find(s.text);
-    const bool same = found == &s || found->overload == &s;
-    REQUIRE(same);
+    while (found && found != &s) found = found->overload;
+    REQUIRE(found);
     ++count;
   }
   CHECK(count > 10000);
@@ -77,19 +77,23 @@ TEST_CASE("no row that runs belongs to a family that does not, unless it is mean
 }
 
 TEST_CASE("every spelling parses and lowers from its sample statement") {
-  for (bool optional : {false, true}) {
-    std::string text = ".version 9.0\n.target sm_90a\n.address_size 64\n" +
-                       isa::sample_functions() + ".visible .entry k()\n{\n" +
-                       isa::sample_declarations();
+  for (int i = 0; i < 6; ++i) {
+    const bool optional = i % 2;
+    const std::string target = i < 2 ? "90a" : i < 4 ? "100a" : "100a.2";
+    std::string text = ".version 9.0\n.target sm_" + isa::target_name(target) +
+                       "\n.address_size 64\n" + isa::sample_functions() +
+                       ".visible .entry k()\n{\n" + isa::sample_declarations();
     size_t count = 0;
     for (const isa::Spelling& s : isa::spellings()) {
-      if (!s.runs()) continue;
+      if (!s.runs() || isa::sample_target(s) != target) continue;
       text += isa::sample_statement(s, optional) + "\n";
       ++count;
     }
+    CHECK(count > 20);
     text += "$sample_label:\nret;\n}\n";
     const Module m = Module::parse(text, "samples.ptx");
-    CHECK(m.kernel("k").instructions().size() == count + 2);  // one ret here, one in the function
+    // One ret here, one in the function that a call reaches.
+    CHECK(m.kernel("k").instructions().size() == count + (i < 2 ? 2 : 1));
     CHECK(m.kernel("k").unsupported().empty());
   }
 }
@@ -143,6 +147,23 @@ TEST_CASE("the traits of a row fit its operands") {
   }
 }
 
+TEST_CASE("a target has what it names, and what is specific to it") {
+  const auto runs_on = [](const char* text) {
+    const isa::Row& row = *isa::find(text)->row;
+    std::string out;
+    for (const int sm : {80, 90, 100}) {
+      for (const bool specific : {false, true})
+        out += row.runs_on(sm, specific) ? std::to_string(sm) + (specific ? "a " : " ") : "";
+    }
+    return out;
+  };
+  CHECK(runs_on("elect.sync") == "90 90a 100 100a ");
+  CHECK(runs_on("wgmma.fence.sync.aligned") == "90a ");
+  CHECK(runs_on("setmaxnreg.inc.sync.aligned.u32") == "90a 100a ");
+  CHECK(runs_on("add.f32x2") == "100 100a ");
+  CHECK(runs_on("tcgen05.wait::ld.sync.aligned") == "100a ");
+}
+
 TEST_CASE("modifiers are read once, for all who ask about them") {
   const auto get = [](std::string_view text) { return *isa::find(text); };
   CHECK(get("ld.acquire.cta.shared::cta.u32").space == Space::kShared);
@@ -162,8 +183,8 @@ TEST_CASE("what is wrong with a mnemonic") {
   CHECK(isa::explain_unknown("fma.ftz.rn.f32") == "the order in the PTX ISA is 'fma.rn.ftz.f32'");
   CHECK(isa::explain_unknown("frob.u32") == "there is no instruction 'frob'");
   CHECK(isa::explain_unknown("fma.rn.f31") ==
-        "'.f31' does not fit here; after 'fma.rn' may follow .f32, .ftz, .sat, .f64, .f16, .f16x2, "
-        ".relu, .bf16, .bf16x2");
+        "'.f31' does not fit here; after 'fma.rn' may follow .f32, .ftz, .sat, .f64, .f32x2, .f16, "
+        ".f16x2, .relu, .bf16, .bf16x2");
   CHECK(
       isa::explain_unknown("mul.lo") ==
       "the mnemonic is not complete; after 'mul.lo' may follow .u16, .u32, .u64, .s16, .s32, .s64");

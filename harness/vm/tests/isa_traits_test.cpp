@@ -98,7 +98,8 @@ std::string text_of(const isa::Spelling& s) {
   set_up +=
       global ? "ld.param.u64 %at, [buffer];\n" : "mov.u64 %at, " + std::string(variable) + ";\n";
   for (int i = 0; i < 16; ++i) set_up += "mov.b64 %sample_u64_" + std::to_string(i) + ", %at;\n";
-  return ".version 9.0\n.target sm_90a\n.address_size 64\n.const .align 16 .b8 fixed[256];\n"
+  return ".version 9.0\n.target sm_" + isa::target_name(isa::sample_target(s)) +
+         "\n.address_size 64\n.const .align 16 .b8 fixed[256];\n"
          ".func sample_function() { .reg .b32 %x<2>; clz.b32 %x0, %x1; ret; }\n"
          ".visible .entry k(.param .u64 buffer)\n{\n" +
          isa::sample_declarations() +
@@ -159,12 +160,17 @@ isa::Traits expected(const isa::Spelling& s) {
   if (begins("barrier.cluster.wait")) t.polls = Polls::kCluster;
   if (begins("wgmma.wait_group")) t.polls = Polls::kWarpgroup;
   if (is({"setmaxnreg"})) t.polls = Polls::kRegisters;
+  if (begins("tcgen05.alloc")) t.polls = Polls::kTensorMemory;
   return t;
 }
 
 std::string unreported(const isa::Traits& t) {
-  const char* const polls[] = {"", "polls for registers", "polls for its warpgroup",
-                               "polls for the cluster", "polls for mbarriers"};
+  const char* const polls[] = {"",
+                               "polls for registers",
+                               "polls for its warpgroup",
+                               "polls for the cluster",
+                               "polls for mbarriers",
+                               "polls for tensor memory"};
   return std::string(t.returns ? "returns " : "") + (t.copy ? "copy " : "") +
          (t.joins ? "joins " : "") + (t.decides ? "decides " : "") +
          (t.fragments ? "fragments " : "") + (t.allocates ? "allocates " : "") +
@@ -246,7 +252,7 @@ std::string set_unwritten(const isa::OperandSpec& o, size_t i) {
 std::vector<bool> used(const std::string& set_up, const std::vector<std::string>& lines) {
   std::string text = set_up + "\n";
   for (const std::string& line : lines) text += line;
-  text = kernel(text, "sm_90a");
+  text = kernel(text, "sm_100");
   const auto begin = text.begin() + static_cast<std::ptrdiff_t>(text.find(lines.at(0)));
   const auto first = std::count(text.begin(), begin, '\n') + 1;
   const Run r = run_checked(text);
@@ -346,7 +352,7 @@ TEST_CASE("an instruction that polls keeps its warp until others come, and no ot
   // Warp 0 alone comes to the statement, where an mbarrier, the cluster and its warpgroup miss
   // arrivals and no registers are free; the others wait for ever.
   const std::string before =
-      ".version 9.0\n.target sm_90a\n.address_size 64\n" + isa::sample_functions() +
+      "\n.address_size 64\n" + isa::sample_functions() +
       ".visible .entry k(.param .u64 buffer)\n{\n" + isa::sample_declarations() +
       ".shared .align 128 .b8 bar[128]; .reg .b64 %at, %state; .reg .pred %first, %others;\n"
       "mov.u32 %sample_u32_0, %tid.x; setp.gt.u32 %others, %sample_u32_0, 31;\n"
@@ -371,8 +377,16 @@ TEST_CASE("an instruction that polls keeps its warp until others come, and no ot
     options.registers = 16;
     options.observers = {&watch};
     const std::string generic = s.space == Space::kGeneric ? "cvta.shared.u64 %at, %at;\n" : "";
-    const std::string statement = isa::sample_statement(s, false);
-    const Run r = run(before + generic + operands + statement + behind, {}, 128, 0, options);
+    std::string statement = isa::sample_statement(s, false);
+    // All columns of tensor memory are taken, and one is asked for.
+    if (s.traits().polls == isa::Polls::kTensorMemory) {
+      statement = s.text + " [%sample_u64_8], 512; mov.b32 %sample_u32_1, 32; " + statement;
+      operands += "add.u64 %sample_u64_8, %at, 16; add.u64 %sample_u64_0, %at, 16;\n";
+    }
+    const std::string target =
+        ".version 9.0\n.target sm_" + isa::target_name(isa::sample_target(s));
+    const Run r =
+        run(target + before + generic + operands + statement + behind, {}, 128, 0, options);
     REQUIRE(r.result.fault);
     const bool reached = r.result.fault->kind == FaultKind::kDeadlock;
     const bool polls = expected(s).polls != isa::Polls::kNo;

@@ -329,3 +329,33 @@ TEST_CASE("modules in one text name the files of their own") {
     CHECK(chain[0] == SourceLocation{"/a/" + std::string(name) + ".cu", 7, 3});
   }
 }
+
+TEST_CASE("256 bits are loaded and stored at once, in global memory") {
+  const std::string body = R"(
+  .reg .b32 %w<8>; .reg .b64 %q<4>; mul.wide.u32 %d0, %lane, 32; add.u64 %d0, %d0, %base;
+  mov.b32 %w0, %lane; mov.b32 %w7, 7; add.u32 %w1, %lane, 1; mov.b32 %w2, 2; mov.b32 %w3, 3;
+  mov.b32 %w4, 4; mov.b32 %w5, 5; mov.b32 %w6, 6;
+  st.global.v8.b32 [%d0+8192], {%w7, %w6, %w5, %w4, %w3, %w2, %w1, %w0};
+  ld.global.v4.b64 {%q0, %q1, %q2, %q3}, [%d0+8192];
+  st.v4.b64 [%d0+16384], {%q3, %q2, %q1, %q0};
+  ld.relaxed.gpu.global.v8.u32 {%w0, %w1, %w2, %w3, %w4, %w5, %w6, %w7}, [%d0+16384];
+  st.global.v4.b32 [%out], {%w0, %w1, %w6, %w7};)";
+  const Run r = run(kernel(body, "sm_100"));
+  REQUIRE(r.fault.empty());
+  for (int lane = 0; lane < 32; ++lane) {
+    CHECK(r.at<int>(lane, 0) == lane + 1);
+    CHECK(r.at<int>(lane, 1) == lane);
+    CHECK(r.at<int>(lane, 2) == 7);
+    CHECK(r.at<int>(lane, 3) == 6);
+  }
+  const auto stopped = [](const std::string& access) {
+    return run(kernel(std::string(kArea) + ".reg .b32 %w<8>;\ncvta.shared.u64 %d1, %d0;\n" + access,
+                      "sm_100"))
+        .fault;
+  };
+  const std::string all = " {%w0, %w1, %w2, %w3, %w4, %w5, %w6, %w7}";
+  CHECK(stopped("add.u64 %d1, %base, 16; ld.v8.b32" + all + ", [%d1];").substr(0, 10) ==
+        "misaligned");
+  CHECK(stopped("mov.u64 %d0, area; cvta.shared.u64 %d1, %d0; ld.v8.b32" + all + ", [%d1];")
+            .substr(0, 7) == "invalid");
+}

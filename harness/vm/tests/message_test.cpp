@@ -126,10 +126,19 @@ TEST_CASE("targets") {
         "  7 | stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};\n"
         "    | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
   CHECK(error_of("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};", "sm_90") == "accepted");
-  CHECK(error_of("", "sm_100a") ==
-        "error: k.ptx: the target is sm_100a; this machine runs targets up to sm_90a: compile for "
-        "one of "
-        "those, with -arch=compute_90a for example");
+  CHECK(error_of("wgmma.fence.sync.aligned;", "sm_100a") ==
+        "error: k.ptx:7: 'wgmma.fence.sync.aligned' needs sm_90a; the module's target is sm_100a\n"
+        "  7 | wgmma.fence.sync.aligned;\n"
+        "    | ^~~~~~~~~~~~~~~~~~~~~~~~");
+  CHECK(error_of("tcgen05.wait::ld.sync.aligned;", "sm_100") ==
+        "error: k.ptx:7: 'tcgen05.wait::ld.sync.aligned' needs sm_100a; the module's target is "
+        "sm_100\n"
+        "  7 | tcgen05.wait::ld.sync.aligned;\n"
+        "    | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
+  CHECK(error_of("tcgen05.wait::ld.sync.aligned;", "sm_100f") == "accepted");
+  CHECK(error_of("", "sm_120a") ==
+        "error: k.ptx: the target is sm_120a; this machine runs targets up to sm_90a, and sm_100, "
+        "sm_100a and sm_100f: compile for one of those, with -arch=compute_100a for example");
 }
 
 TEST_CASE("operands") {
@@ -474,8 +483,8 @@ TEST_CASE("faults in a cluster") {
   CHECK(fault_in_cluster("ld.shared::cluster.u32 %r7, [167773184];\n") ==
         "shared address 0x0a000400 is of no block of the cluster");
   CHECK(fault_in_cluster("ld.shared.u32 %r7, [%r6];\n") ==
-        "shared read of 4 bytes out of bounds: at +33554432; there are 4096 bytes ('area' "
-        "+33554432)");
+        "shared read of 4 bytes out of bounds: at +50331648; there are 4096 bytes ('area' "
+        "+50331648)");
   CHECK(fault_in_cluster("barrier.cluster.arrive.aligned;\nbarrier.cluster.arrive.aligned;\n") ==
         "the warp arrives at the barrier of the cluster twice, without a wait between");
   CHECK(fault_in_cluster("barrier.cluster.wait.aligned;\n") ==

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Packed integers, dot products, 8-bit floating point, coarse double-precision approximations.
+#include <bit>
 #include <cmath>
 
 #include "catch.h"
@@ -140,4 +141,31 @@ TEST_CASE("parts that are none are refused") {
   CHECK(text("vadd2.u32.u32.u32 %y, %x0.h4, %x1, %x2;").find("parts") != std::string::npos);
   CHECK(text("vadd2.u32.u32.u32 %y, %x0.h40, %x1, %x2;").find("parts") != std::string::npos);
   CHECK(text("vadd4.u32.u32.u32 %y, %x0, %x1.b8000, %x2;").find("parts") != std::string::npos);
+}
+
+TEST_CASE("pairs of f32 are computed half by half, as f32 is") {
+  const auto pair = [](float low, float high) {
+    return uint64_t{std::bit_cast<uint32_t>(high)} << 32 | std::bit_cast<uint32_t>(low);
+  };
+  const auto of = [](const std::string& instruction, std::vector<uint64_t> row) {
+    const std::string operands = row.size() == 2 ? " %y, %x0, %x1;" : " %y, %x0, %x1, %x2;";
+    return apply_one<uint64_t, uint64_t>(instruction + operands, std::move(row), "sm_100");
+  };
+  const uint64_t a = pair(1.5f, -2.0f), b = pair(0.25f, 3.0f), c = pair(10.0f, 0.5f);
+  CHECK(of("add.f32x2", {a, b}) == pair(1.75f, 1.0f));
+  CHECK(of("sub.f32x2", {a, b}) == pair(1.25f, -5.0f));
+  CHECK(of("mul.f32x2", {a, b}) == pair(0.375f, -6.0f));
+  CHECK(of("fma.rn.f32x2", {a, b, c}) == pair(10.375f, -5.5f));
+  // One and a half units above 1: up, and down.
+  const uint64_t one = pair(1.0f, -1.0f), small = pair(0x1.8p-24f, -0x1.8p-24f);
+  CHECK(of("add.rz.f32x2", {one, small}) == one);
+  CHECK(of("add.rp.f32x2", {one, small}) == pair(0x1.000002p0f, -1.0f));
+  CHECK(of("add.rm.f32x2", {one, small}) == pair(1.0f, -0x1.000002p0f));
+  // A product that only one rounding keeps, and a subnormal that ftz does not.
+  CHECK(of("fma.rn.f32x2", {pair(0x1.000002p0f, 0), pair(0x1.000002p0f, 0),
+                            pair(-0x1.000004p0f, 0)}) == pair(0x1p-46f, 0));
+  CHECK(of("mul.f32x2", {pair(0x1p-126f, 2), pair(0.5f, 2)}) == pair(0x1p-127f, 4));
+  CHECK(of("mul.ftz.f32x2", {pair(0x1p-126f, 2), pair(0.5f, 2)}) == pair(0, 4));
+  CHECK(of("mul.f32x2", {pair(INFINITY, 1), pair(0, 1)}) == (pair(0, 1) | 0x7fffffff));
+  CHECK_THROWS_AS(of("add.f32x2 %y, 1, %x0; //", {a, b}), Error);
 }

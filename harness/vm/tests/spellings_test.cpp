@@ -30,7 +30,7 @@ std::map<std::string, std::string> refused() {
     const isa::Decoded d = isa::decode(name);
     if (d.spelling && d.spelling->runs()) continue;
     const isa::Row* row = d.spelling ? d.spelling->row : isa::find_family(name);
-    out[name] = row ? std::string(row->reason) : "later than sm_90, or not in the table";
+    out[name] = row ? std::string(row->reason) : "not in the table";
   }
   return out;
 }

@@ -28,8 +28,9 @@ class BulkCopy : public PendingWork {
   bool tensor = false;
   uint64_t number = 0, group = 0;
   uint16_t home = 0;                  // rank of the block whose shared memory it writes or reads
+  uint16_t mbarrier_home = 0;         // rank of the block that holds the mbarrier
   bool first = true;                  // of a multicast
-  uint32_t shared = 0, mbarrier = 0;  // in that block
+  uint32_t shared = 0, mbarrier = 0;  // in these blocks
   std::byte* global = nullptr;        // base of the tensor, or the source or destination
   bool apart = false;                 // the source is not global memory
   SharedRange source;                 // but that of the block that has issued it
@@ -47,7 +48,7 @@ class BulkCopy : public PendingWork {
     for (const BoxRow& row : rows) copy_row(cta, row);
     report(cta, BulkAction::kLand);
     if (kind == BulkKind::kLoad) {
-      complete_transaction(cta, warp, instruction, mbarrier, total);
+      complete_transaction(cta.cluster->blocks[mbarrier_home], warp, instruction, mbarrier, total);
     }
   }
 
@@ -68,6 +69,7 @@ class BulkCopy : public PendingWork {
     e.tensor = tensor;
     e.mbarrier = mbarrier;
     e.home = home;
+    e.mbarrier_home = mbarrier_home;
     e.bytes = total;
     const std::vector<SharedRange> ranges = shared_ranges();
     e.shared = ranges;
@@ -149,6 +151,7 @@ struct Form {
   BulkKind kind = BulkKind::kLoad;
   uint8_t count = 1;      // dimensions of a tensor, elements of st.async
   uint8_t multicast = 0;  // where its mask stands in the list
+  bool paired = false;    // the mbarrier may be in either block of a pair
   bool reduces = false;
   ops::Update update = {};   // of a reduction
   Type type = Type::kNone;   // of a reduction or st.async
@@ -214,12 +217,14 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
   const auto blocks = w.cta->cluster->blocks;
   copy->shared = shared & kInBlock;
   copy->mbarrier = barrier & kInBlock;
-  const uint32_t home = rank_of(shared, w.cta->rank);
+  const uint32_t home = rank_of(shared, w.cta->rank), with = rank_of(barrier, w.cta->rank);
   uint32_t mask = 1u << home;
-  if (rank_of(barrier, w.cta->rank) != home) {
+  if (i.form.paired ? with / 2 != home / 2 : with != home) {
     invalid(i, lane,
             "the copy goes to block " + std::to_string(home) +
-                " of the cluster, its mbarrier is in another one");
+                " of the cluster, its mbarrier is in " +
+                (i.form.paired ? "block " + std::to_string(with) + ", which is not of the same pair"
+                               : std::string("another one")));
   }
   if (i.form.multicast != 0) {
     mask = w.at<uint32_t>(i.op.list[i.form.multicast])[lane] & 0xffff;
@@ -232,8 +237,12 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
   bool first = true;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
-    Cta& target = block_of(w, i.op.instruction, lane, cluster_address(rank, copy->shared));
+    // Of each pair that the copy goes to the block of the same parity.
+    const uint32_t barrier_rank = i.form.paired ? rank / 2 * 2 + with % 2 : rank;
+    block_of(w, i.op.instruction, lane, cluster_address(rank, copy->shared));
+    Cta& target = block_of(w, i.op.instruction, lane, cluster_address(barrier_rank, 0));
     require_mbarrier(w, i.op, lane, target, copy->mbarrier);
+    copy->mbarrier_home = static_cast<uint16_t>(barrier_rank);
     auto own = std::make_unique<BulkCopy>(*copy);
     own->home = static_cast<uint16_t>(rank);
     own->first = first;
@@ -492,6 +501,7 @@ void read_space(Modifiers& m) {
 Bound tensor_code(Modifiers& m, Form form) {
   read_space(m);
   const int dimensions = m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1;
+  form.paired = m.choice({"cta_group::1", "cta_group::2"}) == 1;
   form.count = static_cast<uint8_t>(dimensions);
   if (m.flag("multicast::cluster")) form.multicast = static_cast<uint8_t>(dimensions + 6);
   return ops::code(tensor, form);

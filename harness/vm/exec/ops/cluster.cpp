@@ -80,7 +80,8 @@ Step map_address(Warp& w, const Op& op) {
   T* d = w.at<T>(op.r[0]);
   const auto base = op.aux.as<uint64_t>();
   for_lanes(w.mask, [&](int lane) {
-    const uint64_t local = uint64_t{address[lane]} - base;
+    uint64_t local = uint64_t{address[lane]} - base;
+    drop_rank(w, local);
     if (local > kInBlock) {
       raise(w, op, FaultKind::kInvalid, lane,
             hex(address[lane], 2 * sizeof(T)) + " is no address of this block's shared memory");

@@ -183,8 +183,8 @@ void expect(Warp& w, const Op& op, int lane, const Home& home, uint32_t bytes) {
   }
 }
 
-void arrive(Warp& w, uint32_t instruction, const Use& use, int lane, const Home& home,
-            uint32_t count, bool by_copy) {
+void arrive(const Warp& w, uint32_t instruction, const Use& use, int lane, const Home& home,
+            uint32_t count, bool by_copy, uint64_t commit = 0) {
   Mbarrier& b = home.barrier;
   const uint32_t address = home.address;
   if (count == 0 || count > b.pending) {
@@ -199,10 +199,11 @@ void arrive(Warp& w, uint32_t instruction, const Use& use, int lane, const Home&
   }
   if (w.cta->launch->observed) {
     auto e = event(id_of(w), instruction, MbarrierAction::kArrive, home.cta, address, b);
-    e.mask = 1u << lane;
+    e.mask = lane < 0 ? 0 : 1u << lane;
     e.count = count;
     e.ordered = use.ordered;
     e.by_copy = by_copy;
+    e.commit = commit;
     report(*w.cta, e);
   }
   b.pending -= count;
@@ -361,6 +362,14 @@ Step pending_count(Warp& w, const Op& op) {
 
 void require_mbarrier(const Warp& w, const Op& op, int lane, Cta& home, uint32_t address) {
   find(w, home, op.instruction, lane, address);
+}
+
+void arrive_for_commit(const Warp& w, uint32_t instruction, Cta& home, uint32_t address,
+                       uint64_t number) {
+  Use use;
+  use.ordered = false;
+  arrive(w, instruction, use, -1, {home, address, find(w, home, instruction, -1, address)}, 1,
+         false, number);
 }
 
 void complete_transaction(Cta& cta, const WarpId& by, uint32_t instruction, uint32_t address,

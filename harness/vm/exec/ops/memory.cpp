@@ -66,6 +66,20 @@ void store_element(Warp& w, Ref ref, uint32_t bytes, std::byte* const* host, uin
   }
 }
 
+// Up to four elements stand, with their address, among the first operands.
+const uint32_t* operands(const Op& op, const Shape& s) {
+  return s.count <= 4 ? op.r : op.list;
+}
+
+constexpr uint32_t kWide = 32;  // bytes that only global memory is accessed by at once
+
+void check_wide(Warp& w, const Op& op, Space space, uint32_t lanes, uint32_t bytes) {
+  if (bytes != kWide || space == Space::kGlobal) return;
+  raise(w, op, FaultKind::kInvalid, __builtin_ctz(lanes),
+        "an access of 256 bits is to global memory, this address is in " +
+            std::string(name(space)) + " memory");
+}
+
 struct Store {
   const Warp& w;
   const Op& op;
@@ -75,7 +89,7 @@ struct Store {
 void write_store(const void* given, int lane, std::byte* out) {
   const Store& s = *static_cast<const Store*>(given);
   for (uint32_t e = 0; e < s.shape.count; ++e) {
-    const Ref ref = s.op.r[e + 2];
+    const Ref ref = operands(s.op, s.shape)[e + 2];
     const uint64_t v = ref & kRefWide ? s.w.at<uint64_t>(ref)[lane] : s.w.at<uint32_t>(ref)[lane];
     std::memcpy(out + size_t{e} * s.shape.bytes, &v, s.shape.bytes);
   }
@@ -86,8 +100,10 @@ Step load(Warp& w, const Op& op) {
   const auto shape = op.aux.as<Shape>();
   const uint32_t total = uint32_t{shape.count} * shape.bytes;
   Request request;
-  lane_addresses(w, op.r[shape.count], op.r[shape.count + 1], request.wide);
+  const uint32_t* const r = operands(op, shape);
+  lane_addresses(w, r[shape.count], r[shape.count + 1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
+    check_wide(w, op, space, lanes, total);
     resolve(w, op, space, lanes, total, total, false, request);
     Unwritten unwritten;
     if constexpr (kObserved) {
@@ -95,7 +111,7 @@ Step load(Warp& w, const Op& op) {
     }
     // An address register may be one of the destinations; all addresses have been read by now.
     for (uint32_t e = 0; e < shape.count; ++e) {
-      const Ref ref = op.r[e];
+      const Ref ref = r[e];
       const size_t at = size_t{e} * shape.bytes;
       if (ref & kRefWide) {
         load_element<uint64_t>(w, ref, shape, request.host, lanes, at);
@@ -117,12 +133,14 @@ Step store(Warp& w, const Op& op) {
   const auto shape = op.aux.as<Shape>();
   const uint32_t total = uint32_t{shape.count} * shape.bytes;
   Request request;
-  lane_addresses(w, op.r[0], op.r[1], request.wide);
+  const uint32_t* const r = operands(op, shape);
+  lane_addresses(w, r[0], r[1], request.wide);
   for_spaces(shape.space, w.mask, request, [&](Space space, uint32_t lanes) {
+    check_wide(w, op, space, lanes, total);
     resolve(w, op, space, lanes, total, total, true, request);
     Unwritten unwritten;
     if (w.checks & kCheckPoison) [[unlikely]]
-      unwritten = poison_stored(w, op, space, lanes, std::span(op.r + 2, shape.count), shape.bytes,
+      unwritten = poison_stored(w, op, space, lanes, std::span(r + 2, shape.count), shape.bytes,
                                 request.narrow);
     if constexpr (kObserved) {
       const Store all{w, op, shape};
@@ -130,7 +148,7 @@ Step store(Warp& w, const Op& op) {
                     unwritten.lanes != 0 ? &unwritten : nullptr);
     }
     for (uint32_t e = 0; e < shape.count; ++e) {
-      store_element(w, op.r[e + 2], shape.bytes, request.host, lanes, size_t{e} * shape.bytes);
+      store_element(w, r[e + 2], shape.bytes, request.host, lanes, size_t{e} * shape.bytes);
     }
   });
   return Step::kNext;
@@ -168,8 +186,7 @@ Shape shape_of(Modifiers& m) {
   m.choice({"cta", "cluster", "gpu", "sys"});
   m.flag("nc");
   m.ignore_cache_hints();
-  const int vector = m.choice({"v2", "v4"});
-  s.count = vector == 0 ? 2 : vector == 1 ? 4 : 1;
+  s.count = static_cast<uint8_t>(m.vector());
   const Type t = m.type();
   s.bytes = static_cast<uint8_t>(bits(t) / 8);
   s.is_signed = kind(t) == TypeKind::kSigned;

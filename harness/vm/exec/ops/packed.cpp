@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "exec/ops/rounding.h"
 #include "exec/ops/wrapping.h"
+#include "num/directed.h"
+#include "num/single.h"
 
 namespace ptxvm::ops {
 namespace {
@@ -41,6 +44,58 @@ Bound packed_code(std::string_view base, bool relu) {
   return base == "min" ? per_lane<halves<T, smaller<T>>>() : per_lane<halves<T, larger<T>>>();
 }
 
+enum class Operation : uint8_t { kAdd, kSubtract, kMultiply, kFuse };
+
+struct PairStyle {
+  Operation operation = Operation::kAdd;
+  num::Rounding rounding = num::Rounding::kNearest;
+  bool ftz = false;
+};
+
+float apply(const PairStyle& s, float a, float b, float c) {
+  if (s.ftz) {
+    a = num::flush(a);
+    b = num::flush(b);
+    c = num::flush(c);
+  }
+  if (s.operation == Operation::kSubtract) b = -b;
+  const bool nearest = s.rounding == num::Rounding::kNearest;
+  float result = 0;
+  switch (s.operation) {
+    case Operation::kAdd:
+    case Operation::kSubtract:
+      result = nearest ? a + b : num::add(a, b, s.rounding);
+      break;
+    case Operation::kMultiply:
+      result = nearest ? a * b : num::multiply(a, b, s.rounding);
+      break;
+    case Operation::kFuse:
+      result = nearest ? num::fused(a, b, c) : num::fuse(a, b, c, s.rounding);
+      break;
+  }
+  return num::canonical(s.ftz ? num::flush(result) : result);
+}
+
+// Two f32 in 64 bits, the first in the lower half.
+Step pair_of_floats(Warp& w, const Op& op) {
+  const auto style = op.aux.as<PairStyle>();
+  const bool fuses = style.operation == Operation::kFuse;
+  const auto half = [&](size_t operand, int lane, int shift) {
+    return std::bit_cast<float>(
+        static_cast<uint32_t>(w.at<uint64_t>(op.r[operand])[lane] >> shift));
+  };
+  for_lanes(w.mask, [&](int lane) {
+    uint64_t out = 0;
+    for (const int shift : {0, 32}) {
+      const float c = fuses ? half(3, lane, shift) : 0.0f;
+      const float result = apply(style, half(1, lane, shift), half(2, lane, shift), c);
+      out |= uint64_t{std::bit_cast<uint32_t>(result)} << shift;
+    }
+    w.at<uint64_t>(op.r[0])[lane] = out;
+  });
+  return Step::kNext;
+}
+
 template <class T>
 T clamp(int32_t v) {
   using Limits = std::numeric_limits<T>;
@@ -73,6 +128,17 @@ uint32_t dot2(uint32_t a, uint32_t b, uint32_t c) {
 }
 
 }  // namespace
+
+Bound packed_f32(Modifiers& m) {
+  constexpr std::string_view kNames[] = {"add", "sub", "mul", "fma"};
+  PairStyle s;
+  const auto* const name = std::find(std::begin(kNames), std::end(kNames), m.base());
+  s.operation = static_cast<Operation>(name - std::begin(kNames));
+  s.rounding = rounding_of(m);
+  s.ftz = m.flag("ftz");
+  m.type();
+  return code(pair_of_floats, s);
+}
 
 Bound packed_int(Modifiers& m) {
   const bool relu = m.flag("relu");

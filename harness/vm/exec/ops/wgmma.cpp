@@ -7,6 +7,7 @@
 #include "exec/async.h"
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
+#include "exec/ops/matrix_operand.h"
 #include "exec/ops/tensor_kind.h"
 #include "num/half.h"
 #include "num/tile.h"
@@ -67,29 +68,6 @@ uint64_t uniform(Warp& w, const Op& op, Ref ref, const char* what) {
     }
   }
   return v[0];
-}
-
-const MatrixFootprint& find_footprint(Cta& cta, uint64_t descriptor, Major major, uint32_t extent) {
-  auto [it, fresh] = cta.async.footprints.try_emplace(footprint_key(descriptor, major, extent));
-  if (fresh) it->second = footprint(MatrixDescriptor(descriptor), major, extent);
-  return it->second;
-}
-
-uint32_t origin(uint64_t descriptor) {
-  return MatrixDescriptor(descriptor).start / kFootprintPeriod * kFootprintPeriod;
-}
-
-void check_operand(Warp& w, const Op& op, uint64_t bits, Major major, uint32_t extent) {
-  const Cta& cta = *w.cta;
-  const MatrixFootprint& f = find_footprint(*w.cta, bits, major, extent);
-  const uint64_t begin = uint64_t{origin(bits)} + f.ranges.front().address;
-  const uint64_t end = uint64_t{origin(bits)} + f.end;
-  if (begin < cta.shared_base || end > cta.shared_base + cta.shared_bytes) {
-    raise(w, op, FaultKind::kOutOfBounds, -1,
-          "the descriptor " + hex(bits, 16) + " covers shared addresses " + std::to_string(begin) +
-              " to " + std::to_string(end) + "; the block has " + std::to_string(cta.shared_base) +
-              " to " + std::to_string(cta.shared_base + cta.shared_bytes));
-  }
 }
 
 WgmmaEvent event(const Warp& w, uint32_t instruction, WgmmaAction action, uint64_t group) {
@@ -251,9 +229,9 @@ Step issue(Warp& w, const Op& op) {
   uint64_t descriptor[2] = {0, uniform(w, op, op.list[l.b], "the descriptor of B")};
   if (!l.a_in_registers) {
     descriptor[0] = uniform(w, op, op.list[l.sums], "the descriptor of A");
-    check_operand(w, op, descriptor[0], l.a_major, 64);
+    check_operand(w, op, *w.cta, descriptor[0], l.a_major, 64);
   }
-  check_operand(w, op, descriptor[1], l.b_major, l.columns);
+  check_operand(w, op, *w.cta, descriptor[1], l.b_major, l.columns);
   const uint32_t scale = w.predicate(op.list[l.predicate]);
   if (scale != 0 && scale != kAllLanes) {
     raise(w, op, FaultKind::kInvalid, -1, "scale-d differs between lanes");

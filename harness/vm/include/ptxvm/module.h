@@ -33,9 +33,12 @@ enum class CountClass : uint8_t {
   kConvert,
   kCompare,
   kMove,
-  kTensor,     ///< mma.sync
-  kWgmma,      ///< wgmma.mma_async
-  kWgmmaSync,  ///< wgmma.fence, commit_group, wait_group
+  kTensor,        ///< mma.sync
+  kWgmma,         ///< wgmma.mma_async
+  kWgmmaSync,     ///< wgmma.fence, commit_group, wait_group
+  kTcgen05,       ///< tcgen05.mma
+  kTcgen05Sync,   ///< tcgen05.alloc and dealloc, commit, wait, fence
+  kTensorMemory,  ///< tcgen05.ld, st and cp
   kLdMatrix,
   kStMatrix,
   kMovMatrix,

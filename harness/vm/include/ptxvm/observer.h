@@ -55,7 +55,7 @@ struct Unwritten {
   /// Of a store: the instruction that has read them. From the number of instructions on it is a
   /// register that nothing has set.
   uint32_t load = 0;
-  std::array<uint16_t, 32> bytes;  ///< Of each of these lanes: a bit for each byte.
+  std::array<uint32_t, 32> bytes;  ///< Of each of these lanes: a bit for each byte.
 };
 
 /// One memory request of a warp.
@@ -68,7 +68,7 @@ struct AccessEvent {
   uint32_t bytes = 0;  ///< Bytes of each lane.
   /// Addresses of the 32 lanes; only those in `mask` are set. Shared, local, parameter and constant
   /// addresses are offsets in their space and stand in `narrow`; global ones stand in `wide`. A
-  /// shared address of another block of the cluster has its rank plus one in bits 24 and up.
+  /// shared address of another block of the cluster has its rank plus two in bits 24 and up.
   const uint32_t* narrow = nullptr;
   const uint64_t* wide = nullptr;
 
@@ -231,6 +231,7 @@ struct MbarrierEvent {
   uint32_t bytes = 0;    ///< kExpect, kComplete.
   bool ordered = true;   ///< False for .relaxed: no release on arrival, no acquire on waiting.
   bool by_copy = false;  ///< kArrive: by cp.async.mbarrier.arrive, when earlier copies landed.
+  uint64_t commit = 0;   ///< kArrive: by the tcgen05.commit of the warp with this number, from 1.
 };
 
 enum class BulkAction : uint8_t {
@@ -273,9 +274,10 @@ struct BulkEvent {
   uint64_t global_bytes = 0;  ///< kIssue: those inside the tensor.
   uint64_t sectors = 0;       ///< kIssue: 32-byte sectors of global memory that they touch.
   uint32_t mbarrier = 0;      ///< kLoad: shared address of the barrier that it completes on.
-  /// kIssue, kLand: rank of the block that holds `shared` and the barrier. A multicast load is one
-  /// copy for each block: `global_bytes` and `sectors` are those of the first.
+  /// kIssue, kLand: rank of the block that holds `shared`. A multicast load is one copy for each
+  /// block: `global_bytes` and `sectors` are those of the first.
   uint16_t home = 0;
+  uint16_t mbarrier_home = 0;  ///< kLoad: rank of the block that holds the barrier.
 };
 
 enum class WgmmaAction : uint8_t {
@@ -300,6 +302,48 @@ struct WgmmaEvent {
   uint64_t group = 0;      ///< kIssue, kExecute: the group it belongs to. Counts from 0.
   uint64_t sequence = 0;   ///< kIssue, kExecute: number of the mma_async in its warpgroup, from 0.
   std::span<const SharedRange> shared;  ///< kIssue, kExecute: operands in shared memory.
+};
+
+/// Columns of tensor memory, in groups of 16 lanes.
+struct TensorRange {
+  uint16_t home = 0;   ///< Rank of the block.
+  uint8_t groups = 0;  ///< Bit g: lanes 16 g to 16 g + 15.
+  uint16_t column = 0, columns = 0;
+};
+
+/// Shared memory of a block of the cluster.
+struct BlockRange {
+  uint16_t home = 0;
+  SharedRange range;
+};
+
+enum class TensorAction : uint8_t {
+  kAllocate,     ///< `writes` may be used.
+  kFree,         ///< `writes` may no longer be used.
+  kLoad,         ///< tcgen05.ld reads `reads`, until kWaitLoad.
+  kStore,        ///< tcgen05.st writes `writes`, until kWaitStore.
+  kWaitLoad,     ///< The loads of the warp are done.
+  kEarlyUse,     ///< The warp uses a register that a load writes without having waited: on cards
+                 ///< the use waits, and the loads are done.
+  kWaitStore,    ///< The stores of the warp are done.
+  kMultiply,     ///< tcgen05.mma was issued; it is done when a later commit of its thread arrives.
+  kCopy,         ///< tcgen05.cp, in the same way.
+  kCommit,       ///< `commit` covers what the thread has issued so far.
+  kFenceBefore,  ///< tcgen05.fence::before_thread_sync
+  kFenceAfter,   ///< tcgen05.fence::after_thread_sync
+};
+
+/// tcgen05 (PTX ISA 9.7.16). Products and copies of a block run in the order of their issue. What
+/// they read of shared memory is read through the async proxy.
+struct TensorEvent {
+  WarpId warp;
+  uint32_t instruction = 0;
+  TensorAction action = TensorAction::kLoad;
+  uint32_t lane = 0;    ///< kMultiply, kCopy, kCommit: the thread that has issued it.
+  uint64_t commit = 0;  ///< kCommit: its number among those of the warp, from 1.
+  std::span<const TensorRange> reads, writes;
+  std::span<const BlockRange> shared;  ///< kMultiply, kCopy: operands in shared memory.
+  bool wraps = false;  ///< The address names a lane above the last, which cards count from 0.
 };
 
 /// A warp stops because it must wait (`blocked`) or goes on after waiting.
@@ -356,6 +400,7 @@ class Probe {
   virtual void mbarrier(const MbarrierEvent&) {}
   virtual void bulk(const BulkEvent&) {}
   virtual void wgmma(const WgmmaEvent&) {}
+  virtual void tensor(const TensorEvent&) {}
   virtual void wait(const WaitEvent&) {}
   virtual void exit(const ExitEvent&) {}
 };

@@ -36,12 +36,12 @@ class Generator {
 
   std::string kernel() {
     while (!in_.empty() && body_.size() < kMostText) statement();
-    std::string text =
-        ".version 9.0\n.target sm_90a\n.address_size 64\n"
-        ".func helper() { ret; }\n"
-        ".visible .entry k(.param .u64 buffer, .param .align 64 .b8 map[128])\n{\n"
-        "  .param .align 16 .b8 passed[16];\n"
-        "  .shared .align 1024 .b8 area[4096];\n  .local .align 16 .b8 stack[64];\n";
+    std::string text = ".version 9.0\n.target sm_" + std::string(target_ == 100 ? "100a" : "90a") +
+                       "\n.address_size 64\n"
+                       ".func helper() { ret; }\n"
+                       ".visible .entry k(.param .u64 buffer, .param .align 64 .b8 map[128])\n{\n"
+                       "  .param .align 16 .b8 passed[16];\n"
+                       "  .shared .align 1024 .b8 area[4096];\n  .local .align 16 .b8 stack[64];\n";
     for (const Kind& kind : kKinds) {
       text += "  .reg ." + std::string(kind.declared) + " %" + kind.name + "<" +
               std::to_string(kRegisters) + ">;\n";
@@ -111,6 +111,7 @@ class Generator {
   // Mostly in the space that the instruction names, and aligned.
   std::string memory(const ptxvm::isa::OperandSpec& o, const ptxvm::isa::Spelling& s, bool first) {
     if (o.passed) return "[passed]";
+    if (o.tensor) return "[" + reg(ptxvm::Type::kU32) + "]";
     const auto has = [&](std::string_view word) {
       return std::any_of(s.tokens.begin(), s.tokens.end(),
                          [&](const auto& t) { return t.text == word; });
@@ -181,6 +182,14 @@ class Generator {
     if (what == 2) body_ += "  bar.sync 0;\n";
     const std::vector<const ptxvm::isa::Spelling*>& all = spellings_of(in_.below(rows()));
     const ptxvm::isa::Spelling& chosen = *all[in_.below(all.size())];
+    for (const int other : {90, 100}) {  // what the target lacks cannot stand beside the others
+      if (chosen.row->runs_on(190 - other, true)) continue;
+      if (target_ == 190 - other) return;
+      target_ = other;
+    }
+    const uint8_t group = chosen.exclusive_group();
+    if (group != 0 && group_ != 0 && group != group_) return;
+    if (group != 0) group_ = group;
     std::string text = "  ";
     const uint32_t guard = in_.below(8);
     if (guard < 3 && chosen.row->lanes == ptxvm::isa::Lanes::kAny)
@@ -216,6 +225,8 @@ class Generator {
   Bytes in_;
   std::string body_, cluster_line_;
   int labels_ = 0;
+  int target_ = 0;  // that statements so far need
+  uint8_t group_ = 0;
 };
 
 }  // namespace ptxvm_fuzz

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Operands of asynchronous products in shared memory, as 64-bit descriptors name them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "exec/fault.h"
+#include "exec/warp.h"
+
+namespace ptxvm {
+
+/// Where an operand stands, kept for the next use of the same descriptor.
+inline const MatrixFootprint& find_footprint(Cta& cta, uint64_t descriptor, Major major,
+                                             uint32_t extent) {
+  auto [it, fresh] = cta.async.footprints.try_emplace(footprint_key(descriptor, major, extent));
+  if (fresh) it->second = footprint(MatrixDescriptor(descriptor), major, extent);
+  return it->second;
+}
+
+/// The shared address from which a footprint counts.
+inline uint32_t origin(uint64_t descriptor) {
+  return MatrixDescriptor(descriptor).start / kFootprintPeriod * kFootprintPeriod;
+}
+
+/// Raises a fault where an operand does not lie in the shared memory of a block.
+inline void check_operand(const Warp& w, const Op& op, Cta& cta, uint64_t bits, Major major,
+                          uint32_t extent) {
+  const MatrixFootprint& f = find_footprint(cta, bits, major, extent);
+  const uint64_t begin = uint64_t{origin(bits)} + f.ranges.front().address;
+  const uint64_t end = uint64_t{origin(bits)} + f.end;
+  if (begin < cta.shared_base || end > cta.shared_base + cta.shared_bytes) {
+    raise(w, op, FaultKind::kOutOfBounds, -1,
+          "the descriptor " + hex(bits, 16) + " covers shared addresses " + std::to_string(begin) +
+              " to " + std::to_string(end) + "; the block has " + std::to_string(cta.shared_base) +
+              " to " + std::to_string(cta.shared_base + cta.shared_bytes));
+  }
+}
+
+}  // namespace ptxvm

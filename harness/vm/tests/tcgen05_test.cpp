@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: MIT
+// Tensor memory and tcgen05: where elements stand, which descriptors mean what, and what the
+// checkers find. Elements are small integers, whose products and sums are exact.
+#include <array>
+#include <cstring>
+#include <functional>
+
+#include "catch.h"
+#include "memory/tensor_copy.h"
+#include "num/half.h"
+#include "run_ptx.h"
+
+using namespace ptxvm;
+using namespace ptxvm_test;
+
+namespace {
+
+constexpr int kDepth = 16;
+
+struct Setup {
+  int m = 128, n = 64;
+  int blocks = 1;  // .cta_group
+  bool a_tensor = false, a_mn = false, b_mn = false;
+  Swizzle swizzle = Swizzle::k128B;
+  int step = 0;  // of k within the panel, for K-major with swizzle
+  bool bfloat = false, half_sums = false, negate_a = false, negate_b = false;
+  int accumulate = -1;  // scale-input-d; below 0 the sums begin at 0
+  bool masks = false;   // lanes 3 and 40 of each block are not written
+  int lane = 0;         // where D begins
+
+  int rows() const { return m / blocks; }
+  int columns() const { return n / blocks; }
+};
+
+uint32_t width(Swizzle s) {
+  return s == Swizzle::k128B ? 128 : s == Swizzle::k64B ? 64 : s == Swizzle::k32B ? 32 : 16;
+}
+
+// An operand of rows x 16 elements of 16 bits as it stands in shared memory.
+struct Operand {
+  bool mn;
+  Swizzle swizzle;
+  int extent, step;
+
+  uint32_t place(int row, int k) const {
+    const auto r = static_cast<uint32_t>(row), c = static_cast<uint32_t>(k);
+    const uint32_t w = width(swizzle), e = static_cast<uint32_t>(extent);
+    uint32_t at = 0;
+    if (swizzle == Swizzle::kNone) {
+      at = r / 8 * 128 + c / 8 * (e / 8 * 128) +
+           (mn ? c % 8 * 16 + r % 8 * 2 : r % 8 * 16 + c % 8 * 2);
+    } else if (mn) {
+      at = r / (w / 2) * (16 * w) + c * w + r % (w / 2) * 2;
+    } else {
+      at = r * w + static_cast<uint32_t>(step) * 32 + c * 2;
+    }
+    return at ^ (at >> 7 & (w / 16 - 1)) << 4;
+  }
+
+  uint64_t descriptor(uint32_t base) const {
+    const uint32_t w = width(swizzle), e = static_cast<uint32_t>(extent);
+    uint64_t leading = mn ? 16 * w : 0, stride = 8 * w;
+    if (swizzle == Swizzle::kNone) {
+      leading = e / 8 * 128;
+      stride = 128;
+    }
+    constexpr uint64_t kModes[] = {0, 6, 4, 2};
+    const uint64_t start = base + static_cast<uint32_t>(step) * 32;
+    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | uint64_t{1} << 46 |
+           kModes[static_cast<size_t>(swizzle)] << 61;
+  }
+};
+
+constexpr uint32_t kSharedBytes = 49152, kB = 32768;  // of each block; where B begins
+constexpr uint32_t kBase = 1024;                      // the first shared address
+
+Operand a_of(const Setup& s) {
+  return {s.a_mn, s.swizzle, s.rows(), s.step};
+}
+Operand b_of(const Setup& s) {
+  return {s.b_mn, s.swizzle, s.columns(), s.step};
+}
+
+uint32_t instruction(const Setup& s) {
+  const auto bit = [](bool value, int at) { return static_cast<uint32_t>(value) << at; };
+  return bit(!s.half_sums, 4) | bit(s.bfloat, 7) | bit(s.bfloat, 10) | bit(s.negate_a, 13) |
+         bit(s.negate_b, 14) | bit(s.a_mn, 15) | bit(s.b_mn, 16) |
+         static_cast<uint32_t>(s.n / 8) << 17 | static_cast<uint32_t>(s.m / 16) << 24;
+}
+
+int a_value(int row, int k) {
+  return (row * 3 + k * 5) % 7 - 3;
+}
+int b_value(int column, int k) {
+  return (column * 2 + k * 3) % 5 - 2;
+}
+int d_value(int row, int column) {
+  return (row + 2 * column) % 9 * 8 - 32;
+}
+
+uint16_t encode(int value, bool bfloat) {
+  const auto v = static_cast<float>(value);
+  return bfloat ? num::float_to_bfloat(v) : num::float_to_half(v);
+}
+
+// Lane and column of an element of D in the tensor memory of its block (PTX ISA 9.7.16.10.5).
+struct Cell {
+  int block, lane, column;
+};
+Cell cell_of(const Setup& s, int row, int column) {
+  const int block = row / s.rows(), r = row % s.rows();
+  if (s.rows() == 128) return {block, r, column};
+  if (s.blocks == 2) return {block, r + column / s.columns() * 64, column % s.columns()};
+  return {block, r % 16 + r / 16 * 32 + s.lane, column};
+}
+
+// What stands in shared memory and, at first, in tensor memory: its columns one after the other.
+struct Image {
+  std::vector<std::byte> shared;
+  std::vector<uint32_t> cells = std::vector<uint32_t>(128 * 256, 0xdeadbeef);
+};
+
+constexpr int kA = 128;  // the column of A
+
+Image image(const Setup& s, int block) {
+  Image out;
+  out.shared.resize(kSharedBytes);
+  const auto put = [&](uint32_t at, uint16_t v) { std::memcpy(&out.shared[at], &v, 2); };
+  for (int k = 0; k < kDepth; ++k) {
+    for (int r = 0; r < s.rows(); ++r) {
+      const uint16_t v = encode(a_value(block * s.rows() + r, k), s.bfloat);
+      put(a_of(s).place(r, k), v);
+      uint32_t& cell = out.cells[static_cast<size_t>((kA + k / 2) * 128 + r)];
+      cell = k % 2 ? (cell & 0xffff) | static_cast<uint32_t>(v) << 16 : (cell & 0xffff0000u) | v;
+    }
+    for (int c = 0; c < s.columns(); ++c) {
+      put(kB + b_of(s).place(c, k), encode(b_value(block * s.columns() + c, k), s.bfloat));
+    }
+  }
+  for (int r = 0; r < s.m; ++r) {
+    for (int c = 0; c < s.n; ++c) {
+      const Cell at = cell_of(s, r, c);
+      if (at.block != block) continue;
+      const auto d = static_cast<float>(d_value(r, c));
+      out.cells[static_cast<size_t>(at.column * 128 + at.lane)] =
+          s.half_sums ? num::float_to_half(d) : std::bit_cast<uint32_t>(d);
+    }
+  }
+  return out;
+}
+
+std::string registers(int count, const char* name = "%v") {
+  std::string s = "{";
+  for (int i = 0; i < count; ++i) s += (i ? ", " : "") + std::string(name) + std::to_string(i);
+  return s + "}";
+}
+
+std::string number(uint64_t v) {
+  return std::to_string(v);
+}
+
+// The head of a kernel of 128 threads: %in and %out are those of the block, 256 KiB each, and
+// shared memory and 256 columns of tensor memory are filled from %in.
+std::string begin(int blocks) {
+  const std::string group = ".cta_group::" + number(static_cast<uint64_t>(blocks));
+  std::string text =
+      ".version 9.0\n.target sm_100a\n.address_size 64\n"
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      "  .shared .align 1024 .b8 area[49152]; .shared .align 8 .b8 bar[8], where[8];\n"
+      "  .reg .b64 %in, %out, %at, %d<8>; .reg .b32 %tid, %warp, %rank, %t, %lanes, %r<16>;\n"
+      "  .reg .b32 %v<128>, %m<8>; .reg .pred %first, %zero, %p, %accumulate;\n"
+      "  ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %tid, %tid.x;\n"
+      "  mov.u32 %rank, %cluster_ctarank; mad.wide.u32 %in, %rank, 262144, %in;\n"
+      "  mad.wide.u32 %out, %rank, 262144, %out;\n"
+      "  shr.u32 %warp, %tid, 5; setp.eq.u32 %first, %tid, 0; setp.eq.u32 %zero, %warp, 0;\n"
+      "  shl.b32 %r0, %tid, 4; mad.wide.u32 %at, %tid, 16, %in; mov.u32 %r1, area;\n"
+      "  add.u32 %r1, %r1, %r0; mov.u32 %r2, 0;\n"
+      "$copy:\n"
+      "  ld.global.v4.b32 {%v0, %v1, %v2, %v3}, [%at]; st.shared.v4.b32 [%r1], {%v0, %v1, %v2, "
+      "%v3};\n"
+      "  add.u64 %at, %at, 2048; add.u32 %r1, %r1, 2048; add.u32 %r2, %r2, 1;\n"
+      "  setp.lt.u32 %p, %r2, 24; @%p bra $copy;\n"
+      "  fence.proxy.async.shared::cta;\n"
+      "  @%first mbarrier.init.shared.b64 [bar], 1;\n"
+      "  @%first fence.mbarrier_init.release.cluster;\n"
+      "  @!%zero bra $others;\n"
+      "  tcgen05.alloc" +
+      group +
+      ".sync.aligned.shared::cta.b32 [where], 256;\n"
+      "$others:\n  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+      "  ld.shared.b32 %t, [where]; shl.b32 %lanes, %warp, 21; add.u32 %lanes, %lanes, %t;\n"
+      "  mad.wide.u32 %at, %tid, 4, %in; add.u64 %at, %at, 65536;\n";
+  for (int c = 0; c < 256; c += 64) {
+    for (int i = 0; i < 64; ++i)
+      text += "  ld.global.b32 %v" + number(static_cast<uint64_t>(i)) + ", [%at+" +
+              number(static_cast<uint64_t>((c + i) * 512)) + "];\n";
+    text += "  add.u32 %r3, %lanes, " + number(static_cast<uint64_t>(c)) +
+            "; tcgen05.st.sync.aligned.32x32b.x64.b32 [%r3], " + registers(64) + ";\n";
+  }
+  return text +
+         "  tcgen05.wait::st.sync.aligned;\n  tcgen05.fence::before_thread_sync;\n"
+         "  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+         "  tcgen05.fence::after_thread_sync;\n";
+}
+
+// Waits for the mbarrier, and stores tensor memory.
+std::string end(int blocks) {
+  const std::string group = ".cta_group::" + number(static_cast<uint64_t>(blocks));
+  std::string text =
+      "$wait:\n  mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra $wait;\n"
+      "  tcgen05.fence::after_thread_sync;\n  mad.wide.u32 %at, %tid, 4, %out;\n";
+  for (int c = 0; c < 256; c += 64) {
+    text += "  add.u32 %r3, %lanes, " + number(static_cast<uint64_t>(c)) +
+            "; tcgen05.ld.sync.aligned.32x32b.x64.b32 " + registers(64) +
+            ", [%r3]; tcgen05.wait::ld.sync.aligned;\n";
+    for (int i = 0; i < 64; ++i)
+      text += "  st.global.b32 [%at+" + number(static_cast<uint64_t>((c + i) * 512)) + "], %v" +
+              number(static_cast<uint64_t>(i)) + ";\n";
+  }
+  return text +
+         "  tcgen05.fence::before_thread_sync;\n"
+         "  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n  @!%zero bra $end;\n"
+         "  tcgen05.dealloc" +
+         group +
+         ".sync.aligned.b32 %t, 256;\n"
+         "  tcgen05.relinquish_alloc_permit" +
+         group + ".sync.aligned;\n$end:\n  ret;\n}\n";
+}
+
+std::string product(const Setup& s) {
+  const auto blocks = static_cast<uint64_t>(s.blocks);
+  std::string text = "  mov.b64 %d0, " + number(a_of(s).descriptor(kBase)) + "; mov.b64 %d1, " +
+                     number(b_of(s).descriptor(kBase + kB)) + "; mov.b32 %r4, " +
+                     number(instruction(s)) + "; add.u32 %r5, %t, " + number(kA) +
+                     "; add.u32 %r6, %t, " + number(static_cast<uint64_t>(s.lane) << 16) +
+                     ";\n  setp.ge.s32 %accumulate, " + std::to_string(s.accumulate) + ", 0;\n";
+  for (uint64_t i = 0; i < 4 * blocks; ++i)
+    text += "  mov.b32 %m" + number(i) + ", " +
+            (i % 4 == 0   ? "8"
+             : i % 4 == 1 ? "256"
+                          : "0") +
+            ";\n";
+  text +=
+      "  setp.eq.u32 %p, %rank, 0; and.pred %p, %p, %first; @!%p bra $issued;\n"
+      "  tcgen05.mma.cta_group::" +
+      number(blocks) + ".kind::f16 [%r6], " + (s.a_tensor ? "[%r5]" : "%d0") + ", %d1, %r4, ";
+  if (s.masks) text += registers(s.blocks * 4, "%m") + ", ";
+  text += "%accumulate";
+  if (s.accumulate > 0) text += ", " + std::to_string(s.accumulate);
+  text +=
+      ";\n  tcgen05.commit.cta_group::" + number(blocks) + ".mbarrier::arrive::one.shared::cluster";
+  text += s.blocks == 2 ? ".multicast::cluster.b64 [bar], %h;\n" : ".b64 [bar];\n";
+  text += "$issued:\n";
+  if (s.blocks == 2) text = "  .reg .b16 %h; mov.b16 %h, 3;\n" + text;
+  return text;
+}
+
+struct Outcome {
+  std::string found;
+  std::vector<uint32_t> cells;  // of the blocks one after the other, by column
+};
+
+Outcome run_text(const std::string& text, const std::vector<Image>& images, Order order) {
+  constexpr size_t kEach = 262144;
+  std::vector<std::byte> in(kEach * images.size());
+  for (size_t b = 0; b < images.size(); ++b) {
+    std::copy(images[b].shared.begin(), images[b].shared.end(),
+              in.begin() + static_cast<long>(b * kEach));
+    std::memcpy(&in[b * kEach + 65536], images[b].cells.data(), images[b].cells.size() * 4);
+  }
+  const Module module = Module::parse(text, "test.ptx");
+  Memory memory;
+  const Address from = memory.upload("in", std::span<const std::byte>(in));
+  const Address to = memory.allocate("out", in.size());
+  LaunchConfig config;
+  config.grid = config.cluster = {static_cast<uint32_t>(images.size()), 1, 1};
+  config.block = {128, 1, 1};
+  config.arguments = {Argument::pointer(from), Argument::pointer(to)};
+  Races races;
+  Options options;
+  options.warp_order = order;
+  options.observers = {&races};
+  const LaunchResult r = launch(module, "k", config, memory, options);
+  Outcome out;
+  out.found = found(r, module.kernel("k"));
+  UNSCOPED_INFO(out.found);
+  if (r.fault) UNSCOPED_INFO(r.fault->format());
+  for (const Finding& f : r.findings) UNSCOPED_INFO(format(f));
+  const auto bytes = memory.bytes(to);
+  for (size_t b = 0; b < images.size(); ++b) {
+    std::vector<uint32_t> part(128 * 256);
+    std::memcpy(part.data(), &bytes[b * kEach], part.size() * 4);
+    out.cells.insert(out.cells.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+// Elements of D that are not what the definition of the product says, and cells that the product
+// has no right to touch and that have changed.
+int wrong_cells(const Setup& s) {
+  std::vector<Image> images;
+  for (int b = 0; b < s.blocks; ++b) images.push_back(image(s, b));
+  const std::string text = begin(s.blocks) + product(s) + end(s.blocks);
+  const Outcome got = run_text(text, images, Order::kForward);
+  CHECK(got.found.empty());
+  std::vector<uint32_t> want;
+  for (const Image& i : images) want.insert(want.end(), i.cells.begin(), i.cells.end());
+  for (int row = 0; row < s.m; ++row) {
+    for (int column = 0; column < s.n; ++column) {
+      const Cell at = cell_of(s, row, column);
+      if (s.masks && (at.lane == 3 || at.lane == 40)) continue;
+      int sum = 0;
+      for (int k = 0; k < kDepth; ++k) sum += a_value(row, k) * b_value(column, k);
+      if (s.negate_a != s.negate_b) sum = -sum;
+      if (s.accumulate >= 0) sum += d_value(row, column) >> s.accumulate;
+      const auto value = static_cast<float>(sum);
+      want[static_cast<size_t>((at.block * 256 + at.column) * 128 + at.lane)] =
+          s.half_sums ? num::float_to_half(value) : std::bit_cast<uint32_t>(value);
+    }
+  }
+  int wrong = 0;
+  for (size_t i = 0; i < want.size(); ++i) wrong += want[i] != got.cells[i];
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("tcgen05.mma reads operands of both majors under every swizzle") {
+  for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
+    for (int bits = 0; bits < 4; ++bits) {
+      Setup s;
+      s.swizzle = swizzle;
+      s.a_mn = bits & 1;
+      s.b_mn = bits & 2;
+      INFO(static_cast<int>(swizzle) << " " << bits);
+      CHECK(wrong_cells(s) == 0);
+    }
+  }
+  for (int step = 0; step < 4; ++step) {
+    Setup s;
+    s.step = step;
+    CHECK(wrong_cells(s) == 0);
+  }
+}
+
+TEST_CASE("tcgen05.mma writes the accumulators of each M where the PTX ISA says") {
+  for (const auto& [m, n, blocks, lane] : {std::array{64, 8, 1, 0},
+                                           {64, 120, 1, 16},
+                                           {128, 16, 1, 0},
+                                           {128, 128, 1, 0},
+                                           {128, 32, 2, 0},
+                                           {128, 96, 2, 0},
+                                           {256, 32, 2, 0},
+                                           {256, 128, 2, 0}}) {
+    Setup s;
+    s.m = m;
+    s.n = n;
+    s.blocks = blocks;
+    s.lane = lane;
+    INFO(m << " " << n << " " << blocks);
+    CHECK(wrong_cells(s) == 0);
+    s.accumulate = 0;
+    CHECK(wrong_cells(s) == 0);
+    s.masks = true;
+    CHECK(wrong_cells(s) == 0);
+  }
+}
+
+TEST_CASE("tcgen05.mma takes A from tensor memory, both types, signs and scales") {
+  for (int bits = 0; bits < 16; ++bits) {
+    Setup s;
+    s.a_tensor = bits & 1;
+    s.bfloat = bits & 2;
+    s.negate_a = bits & 4;
+    s.negate_b = bits & 8;
+    INFO(bits);
+    CHECK(wrong_cells(s) == 0);
+    s.accumulate = 3;
+    CHECK(wrong_cells(s) == 0);
+    s.accumulate = 0;
+    s.half_sums = !s.bfloat;
+    CHECK(wrong_cells(s) == 0);
+  }
+  Setup s;
+  s.a_tensor = true;
+  s.m = 256;
+  s.blocks = 2;
+  CHECK(wrong_cells(s) == 0);
+}
+
+namespace {
+
+// Where the registers of tcgen05.ld stand, as the figures of PTX ISA 9.7.16.2.3 have them: lane and
+// column, without packing.
+std::pair<int, int> place(const std::string& shape, int thread, int reg, int split) {
+  if (shape == "16x64b") return {thread / 4 + (thread % 2) * 8, reg * 2 + thread % 4 / 2};
+  if (shape == "16x128b") return {thread / 4 + (reg % 2) * 8, reg / 2 * 4 + thread % 4};
+  if (shape == "16x256b")
+    return {thread / 4 + (reg % 4 / 2) * 8, reg / 4 * 8 + thread % 4 * 2 + reg % 2};
+  if (shape == "16x32bx2") return {thread % 16, reg + (thread / 16) * split};
+  return {thread, reg};
+}
+
+}  // namespace
+
+TEST_CASE("tcgen05.ld and st move what each shape names") {
+  struct Form {
+    const char* shape;
+    int repeat, registers;
+  };
+  for (const Form& f : {Form{"32x32b", 1, 1},
+                        {"32x32b", 64, 64},
+                        {"16x64b", 1, 1},
+                        {"16x64b", 32, 32},
+                        {"16x128b", 1, 2},
+                        {"16x128b", 8, 16},
+                        {"16x256b", 1, 4},
+                        {"16x256b", 8, 32},
+                        {"16x32bx2", 1, 1},
+                        {"16x32bx2", 16, 16}}) {
+    for (const bool packs : {false, true}) {
+      const std::string shape = f.shape;
+      const bool halves = shape == "16x32bx2", lower = shape != "32x32b";
+      const int split = 40, lane = lower ? 16 : 0;
+      const std::string name = "sync.aligned." + shape + ".x" + std::to_string(f.repeat);
+      const std::string by = halves ? ", " + std::to_string(split) : "";
+      // Loads from column 5 on and stores from column 5 on of the other half of the columns.
+      std::string text =
+          begin(1) + "  add.u32 %r4, %lanes, " + number((lane << 16) + 5) +
+          "; add.u32 %r5, %lanes, " + number((lane << 16) + 128) + ";\n" + "  tcgen05.ld." + name +
+          (packs ? ".pack::16b" : "") + ".b32 " + registers(f.registers) + ", [%r4]" + by +
+          ";\n  tcgen05.wait::ld.sync.aligned;\n  tcgen05.st." + name +
+          (packs ? ".unpack::16b" : "") + ".b32 [%r5]" + by + ", " + registers(f.registers) +
+          ";\n  tcgen05.wait::st.sync.aligned; bar.sync 0;\n"
+          "  @%first tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%at];\n";
+      text.insert(text.find("  @%first tcgen05.commit"),
+                  "  mov.u64 %at, bar; cvta.shared.u64 %at, %at;\n");
+      text += end(1);
+      Image image;
+      image.shared.resize(kSharedBytes);
+      for (size_t i = 0; i < image.cells.size(); ++i)
+        image.cells[i] = static_cast<uint32_t>(i * 77);
+      const Outcome got = run_text(text, {image}, Order::kForward);
+      INFO(name << " " << packs);
+      CHECK(got.found.empty());
+      std::vector<uint32_t> want = image.cells;
+      const auto cell = [](int column, int at) { return static_cast<size_t>(column * 128 + at); };
+      for (int warp = 0; warp < 4; ++warp) {
+        for (int thread = 0; thread < 32; ++thread) {
+          for (int r = 0; r < f.registers; ++r) {
+            const int second = halves ? thread / 16 * split : 0;
+            auto [l, c] = place(shape, thread, r, 0);
+            l += warp * 32 + lane;
+            if (packs) {
+              for (int i = 0; i < 2; ++i)
+                want[cell(128 + second + 2 * c + i, l)] =
+                    image.cells[cell(5 + second + 2 * c + i, l)] & 0xffff;
+            } else {
+              want[cell(128 + second + c, l)] = image.cells[cell(5 + second + c, l)];
+            }
+          }
+        }
+      }
+      CHECK(want == got.cells);
+    }
+  }
+}
+
+TEST_CASE("tcgen05.cp copies rows to the lanes of one warp or of several") {
+  struct Form {
+    const char* shape;
+    int rows, words;
+    std::function<std::vector<int>(int)> lanes;
+  };
+  const auto one = [](int r) { return std::vector<int>{r}; };
+  for (const Form& f :
+       {Form{"128x256b", 128, 8, one}, Form{"128x128b", 128, 4, one},
+        Form{"64x128b.warpx2::02_13", 64, 4,
+             [](int r) {
+               return std::vector<int>{r, r + 64};
+             }},
+        Form{"64x128b.warpx2::01_23", 64, 4,
+             [](int r) {
+               return std::vector<int>{r % 32 + r / 32 * 64, r % 32 + r / 32 * 64 + 32};
+             }},
+        Form{"32x128b.warpx4", 32, 4, [](int r) {
+               return std::vector<int>{r, r + 32, r + 64, r + 96};
+             }}}) {
+    const Operand source{false, Swizzle::kNone, f.rows, 0};
+    Image image;
+    image.shared.resize(kSharedBytes);
+    for (uint32_t i = 0; i < kSharedBytes / 4; ++i) std::memcpy(&image.shared[i * 4], &i, 4);
+    const std::string text = begin(1) + "  add.u32 %r4, %t, 9; mov.b64 %d0, " +
+                             number(source.descriptor(kBase)) +
+                             ";\n  @%first tcgen05.cp.cta_group::1." + f.shape +
+                             " [%r4], %d0;\n  @%first tcgen05.commit.cta_group::1"
+                             ".mbarrier::arrive::one.shared::cluster.b64 [bar];\n" +
+                             end(1);
+    const Outcome got = run_text(text, {image}, Order::kForward);
+    INFO(f.shape);
+    CHECK(got.found.empty());
+    std::vector<uint32_t> want = image.cells;
+    for (int row = 0; row < f.rows; ++row) {
+      for (int word = 0; word < f.words; ++word) {
+        uint32_t value;
+        std::memcpy(&value, &image.shared[source.place(row, word * 2)], 4);
+        for (int lane : f.lanes(row)) want[static_cast<size_t>((9 + word) * 128 + lane)] = value;
+      }
+    }
+    CHECK(want == got.cells);
+  }
+}
