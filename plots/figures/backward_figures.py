@@ -83,9 +83,7 @@ def additions() -> Canvas:
     return canvas
 
 
-def tracks(
-    canvas: Canvas, y: float, rows: Sequence[tuple[str, float, Sequence[Box]]]
-) -> float:
+def tracks(canvas: Canvas, y: float, rows: Sequence[tuple[str, float, Sequence[Box]]]) -> float:
     """Rows of boxes: a name, where the first box begins, and the boxes."""
     for name, start, boxes in rows:
         canvas.text(14, y + 12, name, size=SMALL, bold=True)
@@ -107,7 +105,9 @@ def writer() -> Canvas:
     )
     store, start = ("store dQ", 80.0, "orange-soft"), ("start", 44.0, "green-soft")
     wait, following = ("barrier", 62.0, "red-soft"), ("next iteration", 130.0, "blue-soft")
-    y = tracks(canvas, y, [("62 consumer", 0, (store, wait, start, ("next iteration", 104, "blue-soft")))])
+    y = tracks(
+        canvas, y, [("62 consumer", 0, (store, wait, start, ("next iteration", 104, "blue-soft")))]
+    )
     tracks(canvas, y + 8, [("63 consumer", 0, (store, following)), ("63 writer", 84, (start,))])
     return canvas
 
@@ -160,9 +160,7 @@ def turns() -> Canvas:
     compute, multiply = ("P, dS", 78.0, "orange-soft"), ("products", 78.0, "blue-soft")
     both = (compute, multiply, compute, multiply)
     y = tracks(canvas, y, [("64 first", 0, both), ("64 second", 0, both)])
-    tracks(
-        canvas, y + 8, [("65 first", 0, both), ("65 second", 78, (compute, multiply, compute))]
-    )
+    tracks(canvas, y + 8, [("65 first", 0, both), ("65 second", 78, (compute, multiply, compute))])
     return canvas
 
 
