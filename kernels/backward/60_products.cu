@@ -1,13 +1,13 @@
 // 60_products
 // Idea: the gradients as the formulas are written, five matrix products in three kernels. The
-// first recomputes P = exp(scale Q K^T - LSE) and has dS = P (dO V^T - D) from it; the second
-// computes dQ = scale dS K, the third dV = P^T dO and dK = scale dS^T Q. P and dS are stored in
-// device memory: 2 x seq_q x seq_kv floats per head.
+// first recomputes P = exp(scale Q K^T - LSE) and dS = P (dO V^T - delta); the second computes
+// dQ = scale dS K, the third dV = P^T dO and dK = scale dS^T Q. P and dS are stored in device
+// memory: 2 x seq_q x seq_kv floats per head.
 //
 // Tile              64 x 64 of P and dS, 64 x head_dim of a gradient, 256 threads
 // Shared memory     8.8 KB (P and dS), 12.3 KB (gradients at head_dim 128)
-// Expected effect   the start of the backward ladder: 2.5 times the arithmetic of a0, and P and
-//                   dS are written once and read three times.
+// Expected effect   the start of the backward ladder: 2.5 times the arithmetic of a0. P and dS are
+//                   written once; P is read once, dS twice.
 
 #include "kernels/fp32/common.cuh"
 #include "kernels/fp32/product.cuh"
@@ -26,15 +26,15 @@ __device__ int64_t weight_count(const fa::FloatBackwardParameters& in) {
 // P and dS.
 template <int D>
 struct Weights : fa::StaticKernel<64, 64, 8, D> {
-  // D_i = sum over the columns of dO_i O_i, a warp for each of eight rows.
-  __device__ static void row_terms(float (&terms)[64], const float* O, const float* dO) {
+  // delta = the sum over the columns of dO O. Each of the eight warps has every eighth row.
+  __device__ static void row_deltas(float (&delta)[64], const float* O, const float* dO) {
     const int lane = threadIdx.x % 32;
     for (int row = threadIdx.x / 32; row < 64; row += 8) {
       float sum = 0;
 #pragma unroll
       for (int i = 0; i < D; i += 32) sum += O[row * D + i + lane] * dO[row * D + i + lane];
       sum = warp_sum(sum);
-      if (lane == 0) terms[row] = sum;
+      if (lane == 0) delta[row] = sum;
     }
   }
 
@@ -44,8 +44,8 @@ struct Weights : fa::StaticKernel<64, 64, 8, D> {
     const int first_key = blockIdx.x % (in.seq_kv / 64) * 64;
     const int64_t rows = head * in.seq_q + first_row;
     const int64_t keys = head / in.group * in.seq_kv + first_key;
-    __shared__ float terms[64];
-    row_terms(terms, in.O + rows * D, in.dO + rows * D);
+    __shared__ float delta[64];
+    row_deltas(delta, in.O + rows * D, in.dO + rows * D);
     float S[4][4] = {}, dP[4][4] = {};
     multiply_rows<D>(S, in.Q + rows * D, in.K + keys * D);
     multiply_rows<D>(dP, in.dO + rows * D, in.V + keys * D);
@@ -54,13 +54,14 @@ struct Weights : fa::StaticKernel<64, 64, 8, D> {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const int row = threadIdx.x / 16 * 4 + i / 4, key = threadIdx.x % 16 + i % 4 * 16;
-      // The log-sum-exp of a row that sees no key is -INFINITY.
+      // P is 0 for hidden keys. A row that sees none has LSE -INFINITY, which would make P
+      // infinite.
       const bool visible = first_key + key <= first_row + row + in.diagonal;
       const float score = S[i / 4][i % 4] * in.scale - in.LSE[rows + row];
       const float p = visible ? exp_approx(score) : 0.f;
       const int64_t at = (rows + row) * in.seq_kv + first_key + key;
       P[at] = p;
-      dS[at] = p * (dP[i / 4][i % 4] - terms[row]);
+      dS[at] = p * (dP[i / 4][i % 4] - delta[row]);
     }
   }
 };

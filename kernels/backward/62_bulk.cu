@@ -5,8 +5,8 @@
 // Tile              Br = 64 queries (128 at head_dim 64), Bc = 128 keys, 4 producer warps +
 //                   2 x 4 consumer warps x 16 keys
 // Shared memory     K, V 64 KB + 2 slots of Q and dO 64 KB + dS 32 KB + dQ 32 KB at head_dim 128
-// Expected effect   faster: one thread asks for what were 32 atomic instructions of each thread,
-//                   and nobody waits for them.
+// Expected effect   faster: one thread starts what were 32 atomic instructions of each thread.
+//                   One thread per consumer waits until the TMA has read.
 
 #include "kernels/planners.h"
 #include "kernels/ptx/halves.cuh"
@@ -24,7 +24,8 @@
 namespace {
 
 // What the backward pass needs of each query besides its row: the log-sum-exp in base 2, and
-// D = sum over the columns of dO O. A warp has a row; it also zeroes the row's sums of dQ.
+// delta = the sum over the columns of dO O. One warp per row. It also zeroes D of the sums, in
+// whatever order the kernel keeps them.
 template <class T, int D>
 struct Rows : fa::StaticKernel<8, 0, 8, D> {
   using Element = T;
@@ -59,7 +60,7 @@ struct Rows : fa::StaticKernel<8, 0, 8, D> {
 template <class T, int D>
 struct Backward {
   using Element = T;
-  static constexpr int Bc = 128, Br = 8192 / D;  // keys of a thread block, queries of a step
+  static constexpr int Bc = 128, Br = 8192 / D;  // keys of a thread block, queries of a tile
   static constexpr int kConsumers = 2, kThreads = 128 * (1 + kConsumers);
   static constexpr int kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
@@ -67,7 +68,7 @@ struct Backward {
   static constexpr int kKeyBytes = Bc * D * 2, kQueryBytes = Br * D * 2;  // K or V, Q or dO
   static constexpr int kScoreBytes = Bc * Br * 2;                         // dS
   static constexpr int kSumBytes = 64 * 64 * 4;                           // a consumer's dQ
-  static constexpr int kTermBytes = Br * 4;                               // LSE or D
+  static constexpr int kTermBytes = Br * 4;                               // LSE or delta
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * kKeyBytes + kSlots * (2 * kQueryBytes + kScoreBytes + 2 * kTermBytes) +
       kConsumers * kSumBytes + 8 * (1 + 4 * kSlots);
@@ -83,9 +84,9 @@ struct Backward {
 
   // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
-    uint32_t k, v, q, dO, dS, sums, lse, d, kv_full, q_full, dO_full, q_empty, dO_empty;
+    uint32_t k, v, q, dO, dS, sums, lse, delta, kv_full, q_full, dO_full, q_empty, dO_empty;
 
-    const unsigned char* bytes;  // at k
+    const unsigned char* bytes;  // k as a pointer
 
     __device__ explicit Shared(const unsigned char* memory) {
       const uint32_t address = shared_address(memory);
@@ -97,16 +98,21 @@ struct Backward {
       dS = dO + kSlots * kQueryBytes;
       sums = dS + kSlots * kScoreBytes;
       lse = sums + kConsumers * kSumBytes;
-      d = lse + kSlots * kTermBytes;
-      kv_full = d + kSlots * kTermBytes;
+      delta = lse + kSlots * kTermBytes;
+      kv_full = delta + kSlots * kTermBytes;
       q_full = kv_full + 8;
       dO_full = q_full + 8 * kSlots;
       q_empty = dO_full + 8 * kSlots;
       dO_empty = q_empty + 8 * kSlots;
     }
+
+    // LSE or delta of a slot, for ordinary loads.
+    __device__ const unsigned char* terms(uint32_t ring, int slot) const {
+      return bytes + (ring - k) + slot * kTermBytes;
+    }
   };
 
-  // The queries that see some key of the thread block, in steps of Br, for each of the heads that
+  // The queries that see some key of the thread block, in tiles of Br, for each of the heads that
   // share its keys.
   struct Work {
     int first_key, kv_head, first_tile, tiles;
@@ -116,9 +122,9 @@ struct Backward {
       kv_head = blockIdx.z * gridDim.y + blockIdx.y;
       const int first_row = in.causal ? max(0, first_key - (in.seq_kv - in.seq_q)) : 0;
       first_tile = first_row / Br;
-      tiles = max(0, (in.seq_q + Br - 1) / Br - first_tile);
+      tiles = (in.seq_q + Br - 1) / Br - first_tile;
     }
-    __device__ int steps(const fa::BackwardParameters& in) const { return tiles * in.group; }
+    __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
   };
 
   // A tile of queries: its head, and its number in the head.
@@ -132,7 +138,7 @@ struct Backward {
     }
   };
 
-  // One thread starts the copies of K and V, then those of Q and dO of each step with their terms.
+  // One thread starts the copies of K and V, then in each iteration those of Q, dO and their terms.
   __device__ static void load(const fa::BackwardParameters& in, const Shared& shared,
                               const Work& work) {
     mbarrier_expect(shared.kv_full, 2 * kKeyBytes);
@@ -143,7 +149,7 @@ struct Backward {
     Position at;
     QueryTile query(in, work);
 #pragma unroll 1
-    for (int step = 0; step < work.steps(in); ++step) {
+    for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
       const int head = query.head, row = query.tile * Br;
       const float* terms = in.terms + int64_t{head} * padded + row;
       query.advance(work);
@@ -155,16 +161,16 @@ struct Backward {
       mbarrier_wait(shared.dO_empty + 8 * at.slot, at.parity ^ 1);
       mbarrier_expect(dO_full, kQueryBytes + kTermBytes);
       tma_load(shared.dO + at.slot * kQueryBytes, in.dO, 0, row, 0, head, dO_full);
-      bulk_load(shared.d + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
+      bulk_load(shared.delta + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
       at.advance();
     }
   }
 
-  // A warp has read a slot. Each warp arrives for itself: the end of its wait for a product says
-  // nothing of the other warps.
-  __device__ static void release(uint32_t empty) {
+  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
+  // rows.
+  __device__ static void release(uint32_t barrier) {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
   }
 
   // Starts S = K Q^T, or dP = V dO^T: rows are the consumer's 64 keys, columns the queries.
@@ -193,7 +199,7 @@ struct Backward {
     wgmma_commit();
   }
 
-  // The first of the thread's two keys, which are eight apart, in the thread block.
+  // Index among the block's 128 keys; the thread's second key is eight further.
   __device__ static int own_key() {
     return (threadIdx.x - 128) / 32 * 16 + threadIdx.x % 32 / 4;
   }
@@ -206,8 +212,8 @@ struct Backward {
 #pragma unroll
     for (int i = 0; i < Br / 2; ++i) {
       const int own = key + i / 2 % 2 * 8;
-      const int hidden = in.causal ? row + i / 4 * 8 + i % 2 : in.seq_kv;
-      if (own >= in.seq_kv || own > hidden) S[i] = -INFINITY;
+      const int last_visible = in.causal ? row + i / 4 * 8 + i % 2 : in.seq_kv;
+      if (own >= in.seq_kv || own > last_visible) S[i] = -INFINITY;
     }
   }
 
@@ -231,12 +237,12 @@ struct Backward {
     }
   }
 
-  // Replaces dP by dS = P (dP - D).
+  // Replaces dP by dS = P (dP - delta).
   __device__ static void differences(float (&dP)[Br / 2], const float (&P)[Br / 2],
-                                     const unsigned char* d) {
+                                     const unsigned char* delta) {
 #pragma unroll
     for (int i = 0; i < Br / 8; ++i) {
-      const float2 x = terms_at(d, i);
+      const float2 x = terms_at(delta, i);
       float* s = dP + 4 * i;
       const float* p = P + 4 * i;
       s[0] = p[0] * (s[0] - x.x);
@@ -264,8 +270,8 @@ struct Backward {
   }
 
   // Adds the consumer's dQ to the sums of the tile: the threads lay it out in shared memory, and
-  // one of them asks for the addition. Groups of 8 columns are permuted by the row, so that the
-  // stores of 16 lanes have no bank in common.
+  // one thread starts the bulk addition. The permutation avoids bank conflicts: an 8-byte store
+  // serves 16 lanes per wavefront.
   __device__ static void add_queries(const float (&dQ)[32], const Shared& shared, float* sums,
                                      int consumer) {
     const uint32_t staged = shared.sums + consumer * kSumBytes;
@@ -309,8 +315,10 @@ struct Backward {
     float dK[D / 2] = {}, dV[D / 2] = {}, S[Br / 2], dP[Br / 2], dQ[32];
     uint32_t P_packed[Br / 16][4], dS_packed[Br / 16][4];
     Position at;
-    const int steps = work.steps(in);
-    if (steps == 0) {  // no query sees a key of the thread block
+    const int iterations = work.iterations(in);
+    // Never true: some query sees the block's first key. But with this exit, ptxas computes the
+    // thread's indices before the loop instead of in it.
+    if (iterations == 0) {
       store_keys(in, in.dV, dV, work, 1);
       store_keys(in, in.dK, dK, work, 1);
       return;
@@ -318,7 +326,7 @@ struct Backward {
     mbarrier_wait(shared.kv_full, 0);
     QueryTile query(in, work);
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
+    for (int iteration = 0; iteration < iterations; ++iteration) {
       const int head = query.head, tile = query.tile;
       query.advance(work);
       const uint32_t dS = shared.dS + at.slot * kScoreBytes;
@@ -331,17 +339,18 @@ struct Backward {
       const bool beyond = work.first_key + Bc > in.seq_kv;
       const bool diagonal = in.causal && tile * Br + in.seq_kv - in.seq_q < work.first_key + Bc - 1;
       if (beyond || diagonal) mask(S, in, work, tile * Br);
-      exponentials(S, shared.bytes + (shared.lse - shared.k) + at.slot * kTermBytes, in.scale_log2);
+      exponentials(S, shared.terms(shared.lse, at.slot), in.scale_log2);
       pack(P_packed, S);
       wgmma_wait<0>(dP);
-      differences(dP, S, shared.bytes + (shared.d - shared.k) + at.slot * kTermBytes);
+      differences(dP, S, shared.terms(shared.delta, at.slot));
       pack(dS_packed, dP);
       store_scores(dS, dS_packed, consumer);
       fence_async_proxy();
       wgmma_fence();
       multiply_columns(dV, P_packed, queries(shared.dO, at));
       if (threadIdx.x % 128 == 0) bulk_wait_read();  // the sums may be overwritten
-      barrier_sync(1, 256);                          // dS of both consumers is there
+      // Both halves of dS are stored. This also keeps the consumers less than two iterations apart.
+      barrier_sync(1, 256);
       wgmma_fence();
       const int rows = D == 64 ? consumer : 0, columns = consumer - rows;  // in units of 64
       multiply_queries(dQ, wgmma_descriptor(dS + rows * (64 * 128), Br * 128),
@@ -366,6 +375,7 @@ struct Backward {
     const Shared shared(memory);
     if (threadIdx.x == 0) {
       mbarrier_init(shared.kv_full, 1);
+      // q_full and dO_full are adjacent; so are q_empty and dO_empty, where all eight warps arrive.
       for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_full + 8 * i, 1);
       for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_empty + 8 * i, 4 * kConsumers);
       mbarrier_init_fence();
@@ -384,18 +394,18 @@ struct Backward {
   }
 };
 
-// dQ = scale times the sums, of the 64 queries and 64 columns that a consumer has added.
+// dQ = scale times the sums of a 64 x 64 part. The XOR undoes the permutation of add_queries.
 template <class T, int D>
 struct Finish : fa::StaticKernel<64, 0, 4, D> {
   using Element = T;
 
   __device__ static void run(const fa::BackwardParameters& in) {
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const float* sums = in.sums + (head * gridDim.x + blockIdx.x) * 4096;
+    const float* sums = in.sums + (head * gridDim.x + blockIdx.x) * (64 * 64);
     const int first_row = blockIdx.x / (D / 64) * 64, first_column = blockIdx.x % (D / 64) * 64;
     T* dQ = static_cast<T*>(in.dQ) + head * in.seq_q * D + first_column;
 #pragma unroll
-    for (int i = threadIdx.x; i < 4096 / 4; i += 128) {
+    for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {
       const float4 x = reinterpret_cast<const float4*>(sums)[i];
       const int row = i / 16, column = i % 16 * 4 ^ row % 8 * 8;
       if (first_row + row >= in.seq_q) return;

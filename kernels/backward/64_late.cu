@@ -1,13 +1,12 @@
 // 64_late
-// Idea: dQ of a tile is multiplied a step late, from dS that both consumers have stored by then,
-// and S of the next tile is asked for behind it. A consumer no longer waits at a barrier for the
-// other.
+// Idea: dQ of a tile is multiplied an iteration late, from dS that both consumers have usually
+// stored by then, and S of the next tile is started after it. The barrier between the consumers is
+// removed.
 //
 // Tile              Br = 64 queries (128 at head_dim 64), Bc = 128 keys, 4 producer warps +
 //                   2 x 4 consumer warps x 16 keys
 // Shared memory     K, V 64 KB + 2 slots of Q and dO 64 KB + dS 32 KB + dQ 32 KB at head_dim 128
-// Expected effect   little: with nothing to keep them apart, both consumers multiply at the same
-//                   time and compute P at the same time.
+// Expected effect   small, since nothing keeps the consumers apart.
 
 #include "kernels/planners.h"
 #include "kernels/ptx/halves.cuh"
@@ -25,7 +24,8 @@
 namespace {
 
 // What the backward pass needs of each query besides its row: the log-sum-exp in base 2, and
-// D = sum over the columns of dO O. A warp has a row; it also zeroes the row's sums of dQ.
+// delta = the sum over the columns of dO O. One warp per row. It also zeroes D of the sums, in
+// whatever order the kernel keeps them.
 template <class T, int D>
 struct Rows : fa::StaticKernel<8, 0, 8, D> {
   using Element = T;
@@ -60,7 +60,7 @@ struct Rows : fa::StaticKernel<8, 0, 8, D> {
 template <class T, int D>
 struct Backward {
   using Element = T;
-  static constexpr int Bc = 128, Br = 8192 / D;  // keys of a thread block, queries of a step
+  static constexpr int Bc = 128, Br = 8192 / D;  // keys of a thread block, queries of a tile
   static constexpr int kConsumers = 2, kThreads = 128 * (1 + kConsumers);
   static constexpr int kBlocksPerSm = 1, kHeadDim = D;
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
@@ -68,7 +68,7 @@ struct Backward {
   static constexpr int kKeyBytes = Bc * D * 2, kQueryBytes = Br * D * 2;  // K or V, Q or dO
   static constexpr int kScoreBytes = Bc * Br * 2;                         // dS
   static constexpr int kSumBytes = 64 * 64 * 4;                           // a consumer's dQ
-  static constexpr int kTermBytes = Br * 4;                               // LSE or D
+  static constexpr int kTermBytes = Br * 4;                               // LSE or delta
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * kKeyBytes + kSlots * (2 * kQueryBytes + kScoreBytes + 2 * kTermBytes) +
       kConsumers * kSumBytes + 8 * (1 + 6 * kSlots + 2 * kConsumers);
@@ -84,10 +84,10 @@ struct Backward {
 
   // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
-    uint32_t k, v, q, dO, dS, sums, lse, d, kv_full, q_full, dO_full, q_empty, dO_empty, dS_full,
-        dS_empty, sums_full, sums_empty;
+    uint32_t k, v, q, dO, dS, sums, lse, delta, kv_full, q_full, dO_full, q_empty, dO_empty,
+        dS_full, dS_empty, sums_full, sums_empty;
 
-    const unsigned char* bytes;  // at k
+    const unsigned char* bytes;  // k as a pointer
 
     __device__ explicit Shared(const unsigned char* memory) {
       const uint32_t address = shared_address(memory);
@@ -99,8 +99,8 @@ struct Backward {
       dS = dO + kSlots * kQueryBytes;
       sums = dS + kSlots * kScoreBytes;
       lse = sums + kConsumers * kSumBytes;
-      d = lse + kSlots * kTermBytes;
-      kv_full = d + kSlots * kTermBytes;
+      delta = lse + kSlots * kTermBytes;
+      kv_full = delta + kSlots * kTermBytes;
       q_full = kv_full + 8;
       dO_full = q_full + 8 * kSlots;
       q_empty = dO_full + 8 * kSlots;
@@ -110,9 +110,14 @@ struct Backward {
       sums_full = dS_empty + 8 * kSlots;
       sums_empty = sums_full + 8 * kConsumers;
     }
+
+    // LSE or delta of a slot, for ordinary loads.
+    __device__ const unsigned char* terms(uint32_t ring, int slot) const {
+      return bytes + (ring - k) + slot * kTermBytes;
+    }
   };
 
-  // The queries that see some key of the thread block, in steps of Br, for each of the heads that
+  // The queries that see some key of the thread block, in tiles of Br, for each of the heads that
   // share its keys.
   struct Work {
     int first_key, kv_head, first_tile, tiles;
@@ -122,9 +127,9 @@ struct Backward {
       kv_head = blockIdx.z * gridDim.y + blockIdx.y;
       const int first_row = in.causal ? max(0, first_key - (in.seq_kv - in.seq_q)) : 0;
       first_tile = first_row / Br;
-      tiles = max(0, (in.seq_q + Br - 1) / Br - first_tile);
+      tiles = (in.seq_q + Br - 1) / Br - first_tile;
     }
-    __device__ int steps(const fa::BackwardParameters& in) const { return tiles * in.group; }
+    __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
   };
 
   // A tile of queries: its head, and its number in the head.
@@ -138,7 +143,7 @@ struct Backward {
     }
   };
 
-  // One thread starts the copies of K and V, then those of Q and dO of each step with their terms.
+  // One thread starts the copies of K and V, then in each iteration those of Q, dO and their terms.
   __device__ static void load(const fa::BackwardParameters& in, const Shared& shared,
                               const Work& work) {
     mbarrier_expect(shared.kv_full, 2 * kKeyBytes);
@@ -149,7 +154,7 @@ struct Backward {
     Position at;
     QueryTile query(in, work);
 #pragma unroll 1
-    for (int step = 0; step < work.steps(in); ++step) {
+    for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
       const int head = query.head, row = query.tile * Br;
       const float* terms = in.terms + int64_t{head} * padded + row;
       query.advance(work);
@@ -161,16 +166,16 @@ struct Backward {
       mbarrier_wait(shared.dO_empty + 8 * at.slot, at.parity ^ 1);
       mbarrier_expect(dO_full, kQueryBytes + kTermBytes);
       tma_load(shared.dO + at.slot * kQueryBytes, in.dO, 0, row, 0, head, dO_full);
-      bulk_load(shared.d + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
+      bulk_load(shared.delta + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
       at.advance();
     }
   }
 
-  // A warp has read a slot. Each warp arrives for itself: the end of its wait for a product says
-  // nothing of the other warps.
-  __device__ static void release(uint32_t empty) {
+  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
+  // rows.
+  __device__ static void release(uint32_t barrier) {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
   }
 
   // Starts S = K Q^T, or dP = V dO^T: rows are the consumer's 64 keys, columns the queries.
@@ -199,7 +204,7 @@ struct Backward {
     wgmma_commit();
   }
 
-  // The first of the thread's two keys, which are eight apart, in the thread block.
+  // Index among the block's 128 keys; the thread's second key is eight further.
   __device__ static int own_key() {
     return (threadIdx.x - 128) / 32 * 16 + threadIdx.x % 32 / 4;
   }
@@ -212,8 +217,8 @@ struct Backward {
 #pragma unroll
     for (int i = 0; i < Br / 2; ++i) {
       const int own = key + i / 2 % 2 * 8;
-      const int hidden = in.causal ? row + i / 4 * 8 + i % 2 : in.seq_kv;
-      if (own >= in.seq_kv || own > hidden) S[i] = -INFINITY;
+      const int last_visible = in.causal ? row + i / 4 * 8 + i % 2 : in.seq_kv;
+      if (own >= in.seq_kv || own > last_visible) S[i] = -INFINITY;
     }
   }
 
@@ -237,12 +242,12 @@ struct Backward {
     }
   }
 
-  // Replaces dP by dS = P (dP - D).
+  // Replaces dP by dS = P (dP - delta).
   __device__ static void differences(float (&dP)[Br / 2], const float (&P)[Br / 2],
-                                     const unsigned char* d) {
+                                     const unsigned char* delta) {
 #pragma unroll
     for (int i = 0; i < Br / 8; ++i) {
-      const float2 x = terms_at(d, i);
+      const float2 x = terms_at(delta, i);
       float* s = dP + 4 * i;
       const float* p = P + 4 * i;
       s[0] = p[0] * (s[0] - x.x);
@@ -269,9 +274,9 @@ struct Backward {
     for (int i = 0; i < Br / 16; ++i) stmatrix_x4_transposed(place + i * (16 * 128), weights[i]);
   }
 
-  // Lays the consumer's dQ out in shared memory for the writer, once that has read the last one.
-  // Groups of 8 columns are permuted by the row, so that the stores of 16 lanes have no bank in
-  // common.
+  // Lays the consumer's dQ out in shared memory for the writer, after the writer's TMA has read the
+  // previous dQ. The permutation avoids bank conflicts: an 8-byte store serves 16 lanes per
+  // wavefront.
   __device__ static void stage_queries(const float (&dQ)[32], const Shared& shared, int consumer,
                                        int parity) {
     const uint32_t staged = shared.sums + consumer * kSumBytes;
@@ -292,8 +297,8 @@ struct Backward {
     const int padded_tiles = (in.seq_q + Br - 1) / Br;
     QueryTile query(in, work);
 #pragma unroll 1
-    for (int step = 0; step < work.steps(in); ++step) {
-      mbarrier_wait(shared.sums_full + 8 * consumer, step % 2);
+    for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
+      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       bulk_add(in.sums + (int64_t{query.head} * padded_tiles + query.tile) * (Br * D) +
                    consumer * (kSumBytes / 4),
                shared.sums + consumer * kSumBytes, kSumBytes);
@@ -329,8 +334,10 @@ struct Backward {
     };
     float dK[D / 2] = {}, dV[D / 2] = {}, S[Br / 2], dP[Br / 2], dQ[32];
     uint32_t P_packed[Br / 16][4], dS_packed[Br / 16][4];
-    const int steps = work.steps(in);
-    if (steps == 0) {  // no query sees a key of the thread block
+    const int iterations = work.iterations(in);
+    // Never true: some query sees the block's first key. But with this exit, ptxas computes the
+    // thread's indices before the loop instead of in it.
+    if (iterations == 0) {
       store_keys(in, in.dV, dV, work, 1);
       store_keys(in, in.dK, dK, work, 1);
       return;
@@ -344,12 +351,12 @@ struct Backward {
     Position at, last;
     mbarrier_wait(shared.kv_full, 0);
     mbarrier_wait(shared.q_full, 0);
-    wgmma_tie(dK);  // or their zeros would be written behind the fence
+    wgmma_tie(dK);  // or the compiler could move the zeroing past the fence
     wgmma_tie(dV);
     wgmma_fence();
     multiply_rows(S, k, queries(shared.q, at));
     wgmma_wait<0>(S);
-    const auto step = [&]<bool First>(std::bool_constant<First>, bool more) {
+    const auto iterate = [&]<bool First>(std::bool_constant<First>, int i) {
       mbarrier_wait(shared.dO_full + 8 * at.slot, at.parity);
       wgmma_fence();
       multiply_rows(dP, v, queries(shared.dO, at));
@@ -358,10 +365,10 @@ struct Backward {
           in.causal && query.tile * Br + in.seq_kv - in.seq_q < work.first_key + Bc - 1;
       if (beyond || diagonal) mask(S, in, work, query.tile * Br);
       query.advance(work);
-      exponentials(S, shared.bytes + (shared.lse - shared.k) + at.slot * kTermBytes, in.scale_log2);
+      exponentials(S, shared.terms(shared.lse, at.slot), in.scale_log2);
       mbarrier_wait(shared.dS_empty + 8 * at.slot, at.parity ^ 1);
       wgmma_wait<0>(dP);
-      differences(dP, S, shared.bytes + (shared.d - shared.k) + at.slot * kTermBytes);
+      differences(dP, S, shared.terms(shared.delta, at.slot));
       pack(P_packed, S);
       pack(dS_packed, dP);
       store_scores(shared.dS + at.slot * kScoreBytes, dS_packed, consumer);
@@ -379,27 +386,29 @@ struct Backward {
       release(shared.dO_empty + 8 * at.slot);
       release(shared.q_empty + 8 * at.slot);
       Position next = at;
-      if (more) next.advance();  // else the last ones once more, which nobody uses
+      // The last iteration multiplies its Q again, so that no wgmma is conditional; the result is
+      // unused.
+      if (i + 1 < iterations) next.advance();
       mbarrier_wait(shared.q_full + 8 * next.slot, next.parity);
       wgmma_fence();
       multiply_rows(S, k, queries(shared.q, next));
       if constexpr (!First) {
         wgmma_wait<1>(dQ);
         release(shared.dS_empty + 8 * last.slot);
-        stage_queries(dQ, shared, consumer, last.slot);
+        stage_queries(dQ, shared, consumer, (i - 1) % 2);
       }
       wgmma_wait<0>(S);
       last = at;
       at = next;
     };
-    step(std::true_type(), steps > 1);
+    iterate(std::true_type(), 0);
 #pragma unroll 1
-    for (int i = 1; i < steps; ++i) step(std::false_type(), i + 1 < steps);
+    for (int i = 1; i < iterations; ++i) iterate(std::false_type(), i);
     mbarrier_wait(shared.dS_full + 8 * last.slot, last.parity);
     wgmma_fence();
     multiply_queries(dQ, scores(last), k_columns);
     wgmma_wait<0>(dQ);
-    stage_queries(dQ, shared, consumer, last.slot);
+    stage_queries(dQ, shared, consumer, (iterations - 1) % 2);
     store_keys(in, in.dV, dV, work, 1);
     store_keys(in, in.dK, dK, work, in.scale);
   }
@@ -409,6 +418,7 @@ struct Backward {
     const Shared shared(memory);
     if (threadIdx.x == 0) {
       mbarrier_init(shared.kv_full, 1);
+      // q_full and dO_full are adjacent; so are q_empty to dS_empty, where all eight warps arrive.
       for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_full + 8 * i, 1);
       for (int i = 0; i < 4 * kSlots; ++i) mbarrier_init(shared.q_empty + 8 * i, 4 * kConsumers);
       for (int i = 0; i < kConsumers; ++i) mbarrier_init(shared.sums_full + 8 * i, 4);
@@ -431,18 +441,18 @@ struct Backward {
   }
 };
 
-// dQ = scale times the sums, of the 64 queries and 64 columns that a consumer has added.
+// dQ = scale times the sums of a 64 x 64 part. The XOR undoes the permutation of stage_queries.
 template <class T, int D>
 struct Finish : fa::StaticKernel<64, 0, 4, D> {
   using Element = T;
 
   __device__ static void run(const fa::BackwardParameters& in) {
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const float* sums = in.sums + (head * gridDim.x + blockIdx.x) * 4096;
+    const float* sums = in.sums + (head * gridDim.x + blockIdx.x) * (64 * 64);
     const int first_row = blockIdx.x / (D / 64) * 64, first_column = blockIdx.x % (D / 64) * 64;
     T* dQ = static_cast<T*>(in.dQ) + head * in.seq_q * D + first_column;
 #pragma unroll
-    for (int i = threadIdx.x; i < 4096 / 4; i += 128) {
+    for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {
       const float4 x = reinterpret_cast<const float4*>(sums)[i];
       const int row = i / 16, column = i % 16 * 4 ^ row % 8 * 8;
       if (first_row + row >= in.seq_q) return;
@@ -457,5 +467,5 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
 FA_BACKWARD_KERNELS(fa_64_late, Backward, Rows, Finish)
 FA_RUNG(64_late, "63", sm_90a, f16, causal | ragged | grouped | backward,
-        "dQ is multiplied a step late, so that consumers do not wait for each other", kInstances,
-        plan);
+        "dQ is multiplied an iteration late, so that consumers rarely wait for each other",
+        kInstances, plan);

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from canvas import SMALL, Canvas, begin
 
-Step = tuple[str, float, str]  # text, width, fill
+Box = tuple[str, float, str]  # text, width, fill
 
 
 def products() -> Canvas:
@@ -25,7 +25,7 @@ def products() -> Canvas:
         ("S", "Q Kᵀ", "scores", "blue-soft"),
         ("dP", "dO Vᵀ", "gradient of P", "blue-soft"),
         ("dV", "Pᵀ dO", "P = exp(S - LSE)", "green-soft"),
-        ("dK", "dSᵀ Q", "dS = P (dP - D)", "green-soft"),
+        ("dK", "dSᵀ Q", "dS = P (dP - δ)", "green-soft"),
         ("dQ", "dS K", "summed over the keys", "orange-soft"),
     ]
     for name, product, why, fill in rows:
@@ -63,9 +63,9 @@ def operands() -> Canvas:
 def additions() -> Canvas:
     canvas, y = begin(
         "62: who adds dQ",
-        "61: each of 128 threads of a consumer executes 32 atomic additions per step. 62: the threads "
-        "store dQ to shared memory, and one thread asks the TMA to add 16 kilobytes.",
-        note="One consumer, one step: 64 × 64 floats.",
+        "61: each of 128 threads of a consumer executes 32 atomic additions per iteration. 62: the threads "
+        "store dQ to shared memory, and one thread starts the addition of 16 kilobytes by the TMA.",
+        note="One consumer, one iteration: 64 × 64 floats.",
     )
     for x, name in ((14.0, "61"), (234.0, "62")):
         canvas.text(x, y + 6, name, bold=True)
@@ -84,14 +84,12 @@ def additions() -> Canvas:
     return canvas
 
 
-def tracks(
-    canvas: Canvas, y: float, rows: Sequence[tuple[str, float, Sequence[Step]]]
-) -> float:
+def tracks(canvas: Canvas, y: float, rows: Sequence[tuple[str, float, Sequence[Box]]]) -> float:
     """Rows of boxes: a name, where the first box begins, and the boxes."""
-    for name, start, steps in rows:
+    for name, start, boxes in rows:
         canvas.text(14, y + 12, name, size=SMALL, bold=True)
         x = 92.0 + start
-        for text, width, fill in steps:
+        for text, width, fill in boxes:
             canvas.cell(x, y, width, 24, text, fill)
             x += width
         y += 32
@@ -102,23 +100,25 @@ def writer() -> Canvas:
     canvas, y = begin(
         "63: a warp writes",
         "62: the consumer stores dQ, waits at a barrier for its other warps, and one of its threads "
-        "asks for the addition. 63: the consumer stores dQ and goes on; a warp of the producers asks "
-        "for the addition when all four warps have arrived at an mbarrier.",
+        "starts the addition. 63: the consumer stores dQ and continues; a warp of the producers "
+        "starts the addition when all four warps have arrived at an mbarrier.",
         note="Time runs to the right. Order only, not to scale.",
     )
-    store, ask = ("store dQ", 80.0, "orange-soft"), ("ask", 44.0, "green-soft")
-    wait, following = ("barrier", 62.0, "red-soft"), ("next step", 130.0, "blue-soft")
-    y = tracks(canvas, y, [("62 consumer", 0, (store, wait, ask, ("next step", 104, "blue-soft")))])
-    tracks(canvas, y + 8, [("63 consumer", 0, (store, following)), ("63 writer", 84, (ask,))])
+    store, start = ("store dQ", 80.0, "orange-soft"), ("start", 44.0, "green-soft")
+    wait, following = ("barrier", 62.0, "red-soft"), ("next iteration", 130.0, "blue-soft")
+    y = tracks(
+        canvas, y, [("62 consumer", 0, (store, wait, start, ("next iteration", 104, "blue-soft")))]
+    )
+    tracks(canvas, y + 8, [("63 consumer", 0, (store, following)), ("63 writer", 84, (start,))])
     return canvas
 
 
 def late() -> Canvas:
     canvas, y = begin(
-        "64: dQ a step late",
-        "63: both consumers meet at a barrier in every step, because dQ of a tile needs dS of both. "
-        "64: dQ of the tile before is multiplied, whose dS both have stored.",
-        note="One step of one consumer; i is the tile of queries.",
+        "64: dQ an iteration late",
+        "63: both consumers meet at a barrier in every iteration, because dQ of a tile needs dS of "
+        "both. 64: dQ of the tile before is multiplied, whose dS both have stored.",
+        note="One iteration of one consumer; i is the tile of queries.",
     )
     soft, multiply, stop = "orange-soft", "blue-soft", "red-soft"
     y = tracks(
@@ -129,10 +129,11 @@ def late() -> Canvas:
                 "63",
                 0,
                 (
-                    ("P, dS of i", 76, soft),
-                    ("barrier", 52, stop),
-                    ("dV, dQ, dK of i", 106, multiply),
-                    ("S of i + 1", 72, multiply),
+                    ("P, dS of i", 74, soft),
+                    ("dV starts", 60, multiply),
+                    ("barrier", 50, stop),
+                    ("dQ, dK of i", 76, multiply),
+                    ("next S, dP", 76, multiply),
                 ),
             ),
             (
@@ -160,9 +161,7 @@ def turns() -> Canvas:
     compute, multiply = ("P, dS", 78.0, "orange-soft"), ("products", 78.0, "blue-soft")
     both = (compute, multiply, compute, multiply)
     y = tracks(canvas, y, [("64 first", 0, both), ("64 second", 0, both)])
-    tracks(
-        canvas, y + 8, [("65 first", 0, both), ("65 second", 78, (compute, multiply, compute))]
-    )
+    tracks(canvas, y + 8, [("65 first", 0, both), ("65 second", 78, (compute, multiply, compute))])
     return canvas
 
 
