@@ -107,9 +107,9 @@ def writer() -> Canvas:
     store, start = ("store dQ", 80.0, "orange-soft"), ("start", 44.0, "green-soft")
     wait, following = ("barrier", 62.0, "red-soft"), ("next iteration", 130.0, "blue-soft")
     y = tracks(
-        canvas, y, [("62 consumer", 0, (store, wait, start, ("next iteration", 104, "blue-soft")))]
+        canvas, y, [("62 consumer", 24, (store, wait, start, ("next iteration", 104, "blue-soft")))]
     )
-    tracks(canvas, y + 8, [("63 consumer", 0, (store, following)), ("63 writer", 84, (start,))])
+    tracks(canvas, y + 8, [("63 consumer", 24, (store, following)), ("63 writer", 108, (start,))])
     return canvas
 
 
