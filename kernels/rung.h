@@ -101,7 +101,7 @@ struct BackwardParameters {
   const void *O, *dO_rows;            ///< [batch, heads, seq_q, head_dim]
   const float* LSE;                   ///< [batch, heads, seq_q], natural log
   void *dQ, *dK, *dV;
-  float* terms;  ///< LSE in base 2, then D = rowsum(dO O): 2 x [batch, heads, padded rows]
+  float* terms;  ///< LSE in base 2, then delta = rowsum(dO O): 2 x [batch, heads, padded rows]
   float* sums;   ///< of dQ: [batch, heads, padded rows, head_dim]
   int group;     ///< query heads that share a head of K and V
   int seq_q, seq_kv;

@@ -74,10 +74,7 @@ Subject gradient_subject(const Rung& rung) {
   s.problem.causal = true;
   s.problem.heads = 4, s.problem.own_kv_heads = 2;
   if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_q = 300, s.problem.seq_kv = 200;
-  if (has(rung.capabilities, Capabilities::windowed)) {
-    s.problem.window_left = 100;
-    s.problem.window_right = 20;
-  }
+  if (has(rung.capabilities, Capabilities::windowed)) s.problem.window_left = 100;
   s.plan = plan_of(rung, s.problem);
   s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
               make_pass_inputs(s.problem, Distribution::large, 1),
