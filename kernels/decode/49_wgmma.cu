@@ -3,8 +3,8 @@
 // warp loads fragments of K and V.
 //
 // Tile              up to 64 rows of Q of a group x 128 keys, 2 x 4 warps x 16 rows
-// Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   a tile takes 948 clocks of instructions and 1024 of products, but its bytes
+// Shared memory     3 stages of K 32 KB + V 32 KB and 34 KB of states at head_dim 128
+// Expected effect   a tile takes 1112 clocks of instructions and 1024 of products, but its bytes
 //                   take 3520: the bytes are the limit for any number of rows.
 
 #include "kernels/ptx/cp_async.cuh"
@@ -22,16 +22,16 @@ template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
   using Element = T;
   static constexpr int kWarps = Bc / 16, kKeys = 64;
-  static constexpr int kStages = 384 / D;
+  static constexpr int kStages = 384 / D;  // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
   // A thread block has slots for the first and the last head of its range of tiles.
   static constexpr int kSlots = 2 * 64;
-  static constexpr int kSlotFloats = D + 32;  // floats of a slot: O, the log-sum-exp
+  static constexpr int kSlotFloats = D + 32;  // floats: O, the log-sum-exp in a line of its own
   static constexpr float kSlack = 8;          // P is at most 2^kSlack
   static constexpr int kLanes = D / 16;       // lanes that merge a row, 4 x 16 bytes each
-  static constexpr int kMerged = 4;           // splits in flight per iteration of the merge
-  static constexpr int kBlocksPerSm = 1;
-  static constexpr int kAlign = 1024;                     // of tiles with the 128-byte swizzle
+  static constexpr int kMerged = 4;       // splits that a merge loads at once; 256 bytes per lane
+  static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
+  static constexpr int kAlign = 1024;     // of tiles with the 128-byte swizzle
   static constexpr int kStateFloats = (D / 2 + 4) * 128;  // of four warps
   static constexpr std::size_t kSharedBytes =
       kAlign + kStages * 2 * kTileBytes + kStateFloats * sizeof(float);
@@ -44,7 +44,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
 
   // Per lane for two rows of Q, a reference near the maximum and the lane's sum.
   struct State {
-    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // The first of the thread's rows of Q within the group.
@@ -213,7 +213,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     wgmma_commit();
   }
 
-  // Masks the keys that a query does not see.
+  // Masks keys that a query does not see; the last of `keys` is the last query's own.
   __device__ static void mask(float (&S)[kKeys / 8][4], const fa::DecodeParameters& in, int keys) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -338,7 +338,7 @@ struct Decode : fa::StaticKernel<64, Bc, Bc / 16, D> {
     return in.partials + (int64_t{block} * kSlots + slot) * kSlotFloats;
   }
 
-  // The base-2 score of the sink of a row's query head.
+  // The base-2 score of a query head's sink.
   __device__ static float sink_of(const fa::DecodeParameters& in, int row) {
     return in.sinks == nullptr ? -INFINITY : in.sinks[row / in.seq_q] / kLn2;
   }

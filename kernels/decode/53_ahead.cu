@@ -31,12 +31,12 @@ template <class T, int Bc, int D>
 struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   using Element = T;
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
-  static constexpr int kStages = 384 / D;
+  static constexpr int kStages = 384 / D;            // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kPitch = D + 4;    // floats per row of O in shared memory
+  static constexpr int kPitch = D + 4;    // floats per row of O; 4 avoid bank conflicts
   static constexpr float kSlack = 8;      // P is at most 2^kSlack
   static constexpr int kLanes = D / 4;    // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 16;      // splits in flight per iteration of the merge
+  static constexpr int kMerged = 16;      // splits that a merge loads at once; 8 heads have 16
   static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kChunks = D / 8;                    // 16-byte chunks per row
@@ -54,7 +54,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // maximum and the lane's sum.
   struct State {
     float o[D / 16][4] = {};
-    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: no inf - inf without a key
+    float reference[2] = {-1e30f, -1e30f}, sum[2] = {};  // finite: -infinity minus -infinity is NaN
   };
 
   // The first element of a row of Q or O, whose strides these are.
@@ -104,7 +104,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     }
   }
 
-  // Masks the keys that a query does not see.
+  // Masks the keys from `keys` on.
   __device__ static void mask(float (&S)[4], int keys) {
     const int key = threadIdx.x % 32 / 4;
 #pragma unroll
