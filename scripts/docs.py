@@ -18,7 +18,6 @@ runs have the half-width of their 95 % interval, +7.4 ± 0.3 %:
   <!-- table:families -->                a folded list for each family: rung, rate, idea
   <!-- table:ladder FILE PROBLEM -->     TFLOPS, shares of the card's limit and of FA2, change against
                                          the parent; peers below
-  <!-- table:cards PROBLEM -->           TFLOPS on each card that has a result file, and their quotient
   <!-- table:limits CARD -->             what bare loops reach on a card (fa limits)
   <!-- table:memory FILE PROBLEM -->     time and memory at every length, up to what does not fit
   <!-- table:caches FILE -->             the rungs that decode at the two caches by which steps are told
@@ -85,7 +84,6 @@ GENERATED = r"( *)(# {0}: begin[^\n]*\n)(.*?)( *# {0}: end)"  # in mkdocs.yml
 TABLES: dict[str, Callable[..., str]] = {
     "families": results.families_list,
     "ladder": results.ladder_table,
-    "cards": results.cards_table,
     "limits": results.limits_table,
     "caches": decode.caches_table,
     "memory": results.memory_table,

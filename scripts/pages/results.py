@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from ladder import MAIN_PROBLEMS, LadderError, Problem, Results, Row, Rung
 from pages.site import (
     FIELDS,
     NOTHING,
-    RESULTS_OF,
     Site,
     LIMIT_FIELDS,
     digits,
@@ -146,51 +145,6 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
     table = markdown_table(heads, rungs + others)
     unknown = "" if measured else f"\n{limits.NOT_MEASURED.capitalize()}.\n"
     return table + source_line(results, problem) + unknown
-
-
-CARDS = {"H200": "h200", "H100": "h100"}  # name -> folder below plots/results
-ALIKE = 0.03  # by which rates on two cards may differ without a row in the table
-
-
-def cards_table(site: Site, page: Path, problem_text: str) -> str:
-    """The rungs whose rates on the cards differ, each from the result file of its dtype. A card without
-    a file has empty cells."""
-    problem = parse_problem(problem_text)
-    stem = Path(RESULTS_OF[problem.dtype]).name
-    names = [f"{folder}/{stem}" for folder in CARDS.values()]
-    files = [site.results(name) if site.results_path(name).exists() else None for name in names]
-    if not any(files):
-        raise LadderError(f"table:cards: there is none of {', '.join(names)}")
-    def line(name: str, find: Callable[[Results], Row | None]) -> list[str]:
-        found = [find(file) if file else None for file in files]
-        return [name, *card_cells(found)] if any(found) and not alike(*found) else []
-
-    rungs = [rung for rung in site.catalogue.rungs if rung.dtype == problem.dtype]
-    peers = dict.fromkeys(peer for file in files if file for peer in file.peers())
-    lines = [
-        line(rung_link(site, rung, page), lambda file, id=rung.id: file.rung(id, problem))
-        for rung in rungs
-        if rung.takes("causal") or not problem.causal
-    ]
-    lines += [
-        line(ladder.PEER_NAMES.get(peer, peer), lambda file, id=peer: file.peer(id, problem))
-        for peer in peers
-    ]
-    lines = [line for line in lines if line]
-    quotient = "\N{DIVISION SIGN}".join(CARDS)
-    sources = [f"{file.gpu}, `{ladder.source_text(file)}`" for file in files if file]
-    heads = ["rung", *(f"{name}, TFLOPS" for name in CARDS), quotient]
-    return f"{markdown_table(heads, lines)}\n{problem.label}; {'; '.join(sources)}.\n"
-
-
-def alike(first: Row | None, second: Row | None) -> bool:
-    return bool(first and second) and abs(first.tflops / second.tflops - 1) <= ALIKE
-
-
-def card_cells(rows: list[Row | None]) -> list[str]:
-    first, second = rows
-    quotient = f"{first.tflops / second.tflops:.2f}" if first and second else NOTHING
-    return [*map(rate, rows), quotient]
 
 
 def limits_table(site: Site, page: Path, card: str) -> str:

@@ -238,22 +238,6 @@ class LimitsTest(DocsTest):
         text = self.write(self.TABLE)
         self.assertIn("+0.3 % against 02", text)
 
-    def test_cards(self) -> None:
-        table = "<!-- table:cards 8192 -->\n<!-- /table -->\n"
-        source = self.read("plots/results/synthetic/ladder.json")
-        self.put("plots/results/h200/ladder.json", source)
-        text = self.write(table)
-        self.assertIn("| rung | H200, TFLOPS | H100, TFLOPS | H200\N{DIVISION SIGN}H100 |", text)
-        self.assertIn("[02 swizzle](02_swizzle.md) | 273 | \N{EN DASH} | \N{EN DASH} |", text)
-        slower = json.loads(source)
-        for row in slower["rows"]:
-            row["tflops"] = row["tflops"] and row["tflops"] / (1.02 if row["id"] == "03" else 2)
-        self.put("plots/results/h100/ladder.json", json.dumps(slower))
-        text = self.write(table)
-        self.assertIn("[02 swizzle](02_swizzle.md) | 273 | 137 | 2.00 |", text)
-        self.assertIn("| FlashAttention-2 | 332 | 166 | 2.00 |", text)
-        self.assertNotIn("03 kvpipe", text.partition("table:cards")[2])
-
     def test_rate_and_status_in_the_list_of_rungs(self) -> None:
         def item() -> str:
             self.write("")
