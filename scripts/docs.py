@@ -29,8 +29,8 @@ The key of a number in a sentence is a comment directly behind it; a new number 
 
   812<!-- 34 tflops --> TFLOPS, ?<!-- 34 tflops / cudnn --> of cuDNN
 
-  [FILE] ID [PROBLEM] FIELD             a field of a row; FILE: else that of the ladder of the dtype;
-                                        PROBLEM: else 8192; with ,lengths at its end the rows whose
+  [FILE] ID [PROBLEM] FIELD             a field of a row; FILE: else that of the H200 for the dtype, a
+                                        cache or gradients; PROBLEM: else 8192; with ,lengths at its end the rows whose
                                         batch entries have keys of their own
   [FILE] ID [PROBLEM] FIELD / ID [PROBLEM] [flat]    0.92, the quotient with another row
   [FILE] ID [PROBLEM] FIELD % ID [PROBLEM] [flat]    +4.1 %, the change against it

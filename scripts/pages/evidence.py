@@ -93,7 +93,9 @@ def ncu_table(site: Site, page: Path, name: str) -> str:
     lines = [[kernel, *(cells[at] for at in shown)] for kernel, cells in rows.items() if kernel not in same]
     equal = [column[0] for at, column in enumerate(columns) if at not in shown]
     others = f" Equal in all kernels: {', '.join(equal)}." if equal else ""
-    others += f" Equal in all counts: {', '.join(same)}." if same else ""
+    unlike = {kernel.split()[0] for kernel in rows if kernel not in same}
+    short = dict.fromkeys(each if each.split()[0] in unlike else each.split()[0] for each in same)
+    others += f" Equal in all counts: {', '.join(short)}." if same else ""
     return f"{markdown_table(head, lines)}\n{device}, {shape_of(problem)}.{others}\n"
 
 

@@ -41,6 +41,8 @@ def results_for(problem: Problem) -> str:
     """The file that has the problem, where a key names none."""
     if problem.backward:
         return BACKWARD_RESULTS
+    if problem.seq_q <= 16:
+        return DECODE_RESULTS
     return MODEL_RESULTS if problem.of_a_model else RESULTS_OF[problem.dtype]
 
 
