@@ -107,7 +107,7 @@ struct BackwardParameters {
   int seq_q, seq_kv;
   int causal;  ///< 0 or 1, bottom-right aligned
   float scale, scale_log2;
-  int left, right;  ///< keys before and behind its own that a query sees, -1: all (67 and up)
+  int left, right;     ///< keys before and behind its own that a query sees, -1: all (67 and up)
   unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it;
                        ///< zeros before and after the launch (70)
 };
@@ -259,8 +259,8 @@ struct StaticKernel {
            float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
            float scale_log2, int left, int right, unsigned* counters) {                          \
     __VA_ARGS__::run(fa::BackwardParameters{                                                     \
-        Q,     dO,   K,     V,     O,      dO_rows, LSE,   dQ,         dK,   dV,                 \
-        terms, sums, group, seq_q, seq_kv, causal,  scale, scale_log2, left, right, counters});  \
+        Q,    dO,    K,     V,      O,      dO_rows, LSE,        dQ,   dK,    dV,      terms,    \
+        sums, group, seq_q, seq_kv, causal, scale,   scale_log2, left, right, counters});        \
   }
 
 /// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.

@@ -38,19 +38,20 @@ enum class Target {
 /// lse`.
 enum class Capabilities : unsigned {
   none = 0,
-  causal = 1,        ///< the causal mask
-  ragged = 2,        ///< any seq_len, not only whole tiles
-  lse = 4,           ///< the log-sum-exp of every row
-  grouped = 8,       ///< fewer heads of K and V than of Q
-  lengths = 16,      ///< a number of keys for each batch entry
-  paged = 32,        ///< K and V in pages
-  few_queries = 64,  ///< of a rung for new queries against a cache: up to kFewQueries of them
-  e4m3 = 128,        ///< K and V are e4m3 with scales, never anything else
-  strided = 256,     ///< rows of Q, K, V and O at any strides
-  windowed = 512,    ///< bounds on how far a key lies before and behind its query
-  sinks = 1024,      ///< a score of each query head that has no value
-  packed = 2048,     ///< sequences of different lengths one behind another
-  backward = 4096    ///< gradients, never anything else
+  causal = 1,           ///< the causal mask
+  ragged = 2,           ///< any seq_len, not only whole tiles
+  lse = 4,              ///< the log-sum-exp of every row
+  grouped = 8,          ///< fewer heads of K and V than of Q
+  lengths = 16,         ///< a number of keys for each batch entry
+  paged = 32,           ///< K and V in pages
+  few_queries = 64,     ///< of a rung for new queries against a cache: up to kFewQueries of them
+  e4m3 = 128,           ///< K and V are e4m3 with scales, never anything else
+  strided = 256,        ///< rows of Q, K, V and O at any strides
+  windowed = 512,       ///< bounds on how far a key lies before and behind its query
+  sinks = 1024,         ///< a score of each query head that has no value
+  packed = 2048,        ///< sequences of different lengths one behind another
+  backward = 4096,      ///< gradients, never anything else
+  deterministic = 8192  ///< of gradients: the same bits in each launch, of dQ as well
 };
 
 /// New queries that a batch entry may have, at most, where a rung computes them against a cache.
@@ -84,6 +85,7 @@ inline constexpr std::array kCapabilities{
     NamedCapability{Capabilities::sinks, "sinks"},
     NamedCapability{Capabilities::packed, "packed"},
     NamedCapability{Capabilities::backward, "backward"},
+    NamedCapability{Capabilities::deterministic, "deterministic"},
 };
 
 struct DeviceDescription;  // kernels/launch_plan.h

@@ -318,8 +318,10 @@ class CheckRun {
       worker.loaded = &judged;
     }
     const Verdict verdict = guarded(subject, outcome.where, [&] {
-      return pass_gate(
+      Verdict given = pass_gate(
           worker.device, [&] { worker.device.launch(item.plan); }, *worker.verifier);
+      require_promised_bits(given, subject.rung->capabilities);
+      return given;
     });
     if (verdict.check.finite) outcome.worst = verdict.check.ratio;
     outcome.ok = verdict.ok;

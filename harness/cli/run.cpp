@@ -273,8 +273,9 @@ class RunCommand final : public Command {
 
   Exit verify(Device& device, const Item& item, const Verifier& verifier) {
     HostTensor output;
-    const Verdict verdict = pass_gate(
+    Verdict verdict = pass_gate(
         device, [&] { launch(device, item.plan); }, verifier, &output);
+    require_promised_bits(verdict, item.rung->capabilities);
     print_verdict(item, verdict);
     // The verdict is with the reader before anything is written, which may fail.
     std::fflush(stdout);

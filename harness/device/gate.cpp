@@ -96,4 +96,10 @@ Verdict pass_gate(Device& device, const std::function<void()>& launch, const Ver
   return verdict;
 }
 
+void require_promised_bits(Verdict& verdict, Capabilities capabilities) {
+  if (!verdict.ok || verdict.repeatable || !has(capabilities, Capabilities::deterministic)) return;
+  verdict.ok = false;
+  verdict.reason = "a second launch gave another dQ, which a deterministic rung must not";
+}
+
 }  // namespace fa

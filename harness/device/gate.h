@@ -47,4 +47,7 @@ enum class Repeat { bits, correct };
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
                   HostTensor* output = nullptr, Repeat repeat = Repeat::bits);
 
+/// Rejects gradients whose second launch gave other bits, of a rung that is deterministic.
+void require_promised_bits(Verdict& verdict, Capabilities capabilities);
+
 }  // namespace fa

@@ -180,9 +180,10 @@ class ProblemRun {
       if (item.peer) rows_[i].peak_bytes = before->peak_bytes;
       return;
     }
-    const Verdict verdict = pass_gate(
+    Verdict verdict = pass_gate(
         device_, [&] { launch(item, true); }, *verifier_, nullptr,
         item.peer ? Repeat::correct : Repeat::bits);
+    if (!item.peer) require_promised_bits(verdict, item.rung->capabilities);
     if (verdict.check.rows_total > 0) rows_[i].check = check_of(verdict);
     if (!verdict.ok) rows_[i].settle(Status::incorrect, verdict.reason);
     if (!item.peer || !item.peer->device_bytes) return;

@@ -1,5 +1,6 @@
 // 70_ordered
-// Idea: thread blocks add to dQ in the order of their keys, so that each launch gives the same bits.
+// Idea: thread blocks add to dQ in the order of their keys, so that each launch gives the same
+// bits.
 //
 // Tile              Br = 64 queries (128 at head_dim 64), Bc = 128 keys, 4 producer warps +
 //                   2 x 4 consumer warps x 16 keys
@@ -328,8 +329,8 @@ struct Backward {
     }
   }
 
-  // Exchanges registers in a quad: before, lane t holds columns 2 t and 2 t + 1 of each eight of 32;
-  // after, all of the t-th eight. A 4 x 4 transposition takes two exchanges of two registers.
+  // Exchanges registers in a quad: before, lane t holds columns 2 t and 2 t + 1 of each eight of
+  // 32; after, all of the t-th eight. A 4 x 4 transposition takes two exchanges of two registers.
   __device__ static void transpose(uint32_t (&x)[4]) {
     const int t = threadIdx.x % 4;
 #pragma unroll
@@ -521,8 +522,9 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
 FA_BACKWARD_KERNELS(fa_70_ordered, Backward, Rows, Finish)
 static fa::PlanResult plan_in_order(const fa::Problem& problem, const fa::Instance& instance,
-                                   const fa::DeviceDescription& device) {
+                                    const fa::DeviceDescription& device) {
   return fa::key_blocks_in_order(plan(problem, instance, device), problem);
 }
-FA_RUNG(70_ordered, "69", sm_90a, f16, causal | ragged | grouped | windowed | sinks | backward,
+FA_RUNG(70_ordered, "69", sm_90a, f16,
+        causal | ragged | grouped | windowed | sinks | backward | deterministic,
         "thread blocks add to dQ in the order of their keys", kInstances, plan_in_order);

@@ -23,8 +23,8 @@ __device__ __forceinline__ void bulk_add(float* global, uint32_t shared, uint32_
       : "memory");
 }
 
-/// Waits until all of this thread's bulk stores and additions are complete, so that they are visible
-/// to it. PTX ISA: "cp.async.bulk.wait_group".
+/// Waits until all of this thread's bulk stores and additions are complete, so that they are
+/// visible to it. PTX ISA: "cp.async.bulk.wait_group".
 __device__ __forceinline__ void bulk_wait() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }

@@ -48,6 +48,7 @@ GRADIENT_ARGUMENTS = (
     "Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float? scale, "
     "int window_left=-1, int window_right=-1"
 )
+DETERMINISTIC = "70"  # the rung whose gradients have the same bits in each call
 Others = tuple[Tensor | None, ...]  # in the order of OTHERS
 
 
@@ -541,7 +542,8 @@ def gradients_of(
     left: int = -1,
     right: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Those of q, k and v. What is not contiguous is copied: the rungs take no strides."""
+    """Those of q, k and v. What is not contiguous is copied: the rungs take no strides. Where
+    PyTorch wants deterministic algorithms, each call gives the same bits."""
     tensors = [each.contiguous() for each in (q, k, v, o, d_o)]
     tensors = [each.clone() if each.data_ptr() % ALIGNMENT else each for each in tensors]
     made = tuple(torch.empty_like(each) for each in tensors[:3])
@@ -549,13 +551,14 @@ def gradients_of(
     at = dict(zip(names, (each.data_ptr() for each in (*tensors, lse, *made)), strict=True))
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
     more = (("backward", True), ("window", (left, right)))
+    rung = DETERMINISTIC if torch.are_deterministic_algorithms_enabled() else _best.BEST
     if q.is_cuda:
         with torch.cuda.device(q.device):
-            plan = plan_for(shapes, dtypes, q.get_device(), "best", causal, scale, False, more)
+            plan = plan_for(shapes, dtypes, q.get_device(), rung, causal, scale, False, more)
             plan.launch(**at)
     else:
         problem = problem_of(shapes, dtypes, more, causal=causal, scale=scale, lse=False)
-        _machine.run(problem, _machine.choose(problem, "best"), at)
+        _machine.run(problem, _machine.choose(problem, rung), at)
     return made[0], made[1], made[2]
 
 

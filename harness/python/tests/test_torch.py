@@ -228,6 +228,21 @@ def test_gradients(dtype: Any, causal: bool) -> None:
         assert (one - other).abs().max() < other.abs().max() * 4 * 2**-bits
 
 
+def test_deterministic_gradients(monkeypatch: Any) -> None:
+    """The rung that adds up in a fixed order is asked where PyTorch wants such ones."""
+    asked, choose = [], flash_ladder._machine.choose
+    monkeypatch.setattr(
+        flash_ladder._machine, "choose", lambda *given: asked.append(given[1]) or choose(*given)
+    )
+    q, k, v = inputs(seq_kv=300)
+    found = [differentiated(flash_ladder.attention, (q, k, v), q)]
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
+    found.append(differentiated(flash_ladder.attention, (q, k, v), q))
+    assert asked == ["best", "best", "best", "70"]
+    for one, other in zip(*found, strict=True):
+        assert (one - other).abs().max() < 1e-2
+
+
 def test_gradients_that_nobody_asks_for() -> None:
     q, k, v = inputs()
     q.requires_grad_()

@@ -155,8 +155,9 @@ TEST_CASE("every instance that computes gradients passes the gate") {
         const Verifier verifier(problem, inputs);
         const LaunchPlan plan = plan_of(rung, problem, to_string(instance.tile));
         device.load(problem, inputs);
-        const Verdict verdict = pass_gate(
+        Verdict verdict = pass_gate(
             device, [&, &steps = plan] { device.launch(steps); }, verifier);
+        require_promised_bits(verdict, rung.capabilities);
         INFO(verdict.reason << "\n" << text_of(verdict.findings));
         CHECK(verdict.ok);
       }
