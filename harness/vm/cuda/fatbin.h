@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The PTX that nvcc puts into a program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ptxvm::cuda {
+
+/// One entry of a fat binary.
+struct FatEntry {
+  bool ptx = false;  ///< Machine code otherwise.
+  int sm = 0;        ///< 90 for sm_90 and sm_90a.
+  std::string text;  ///< Of PTX.
+};
+
+/// Reads what `__cudaRegisterFatBinary` is given. Throws `Error` where it is something else, and
+/// for compressed PTX whose library this system does not have.
+std::vector<FatEntry> read_fat_binary(const void* wrapper);
+
+/// The PTX that a card runs: of the targets up to its own the last. Null where there is none.
+const FatEntry* choose(const std::vector<FatEntry>& entries, int sm);
+
+}  // namespace ptxvm::cuda
