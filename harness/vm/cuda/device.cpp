@@ -201,7 +201,9 @@ cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) {
 }
 
 cudaError_t cudaDeviceGetLimit(size_t* out, cudaLimit limit) {
-  *out = limit == cudaLimitMallocHeapSize ? 8 << 20 : limit == cudaLimitPrintfFifoSize ? 1 << 20 : 1024;
+  *out = limit == cudaLimitMallocHeapSize   ? 8 << 20
+         : limit == cudaLimitPrintfFifoSize ? 1 << 20
+                                            : 1024;
   return cudaSuccess;
 }
 

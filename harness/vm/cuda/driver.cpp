@@ -49,8 +49,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
   try {
     if (rank < 1 || rank > 5) return CUDA_ERROR_INVALID_VALUE;
     if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) {
-      throw ptxvm::Error("cuTensorMapEncodeTiled: the machine has no interleaved tensors, and "
-                         "zeros alone beyond the edges");
+      throw ptxvm::Error(
+          "cuTensorMapEncodeTiled: the machine has no interleaved tensors, and "
+          "zeros alone beyond the edges");
     }
     ptxvm::TensorMap map;
     map.base = reinterpret_cast<ptxvm::Address>(base);
@@ -108,8 +109,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** out, unsig
     *out = library && std::strncmp(name, "cu", 2) == 0 ? dlsym(library, name) : nullptr;
     if (status) *status = *out ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     if (*out) return cudaSuccess;
-    m.report("this program asks for " + std::string(name) + " of the driver, which ptxvm exec lacks",
-             Verdict::kRefused);
+    m.report(
+        "this program asks for " + std::string(name) + " of the driver, which ptxvm exec lacks",
+        Verdict::kRefused);
     return cudaErrorSymbolNotFound;
   });
 }

@@ -15,9 +15,9 @@ namespace {
 struct Wrapper {
   int32_t magic, version;
   const std::byte* data;
-  void* filename_or_fatbins;
+  const std::byte* const* linked;  // of version 2: the fat binaries of the objects, and a null
 };
-constexpr int32_t kWrapperMagic = 0x466243b1;
+constexpr int32_t kWrapperMagic = 0x466243b1, kLinked = 2;
 
 // The container has no header in the toolkit. These are the fields that are read here, as nvcc 12
 // and 13 write them.
@@ -74,25 +74,21 @@ T read(const std::byte* at) {
   return out;
 }
 
-}  // namespace
-
-std::vector<FatEntry> read_fat_binary(const void* wrapper) {
-  const auto outer = read<Wrapper>(static_cast<const std::byte*>(wrapper));
-  if (outer.magic != kWrapperMagic) throw Error("this program registers no fat binary of nvcc");
-  const auto container = read<Container>(outer.data);
+FatBinary read_container(const std::byte* data) {
+  const auto container = read<Container>(data);
   if (container.magic != kContainerMagic) {
     throw Error("the fat binary of this program is of an unknown kind");
   }
-  std::vector<FatEntry> out;
-  const std::byte* at = outer.data + container.header_bytes;
+  FatBinary out;
+  const std::byte* at = data + container.header_bytes;
   const std::byte* const end = at + container.bytes;
   while (at < end) {
     const auto header = read<EntryHeader>(at);
     FatEntry entry{header.kind == kPtx, static_cast<int>(header.sm), {}};
     if (entry.ptx) {
       const char* const text = reinterpret_cast<const char*>(at + header.header_bytes);
-      entry.text = header.flags & (kLz4 | kZstd) ? unpacked(header, text)
-                                                 : std::string(text, header.bytes);
+      entry.text =
+          header.flags & (kLz4 | kZstd) ? unpacked(header, text) : std::string(text, header.bytes);
       // The padding is zeros.
       entry.text.resize(std::strlen(entry.text.c_str()));
     }
@@ -102,9 +98,23 @@ std::vector<FatEntry> read_fat_binary(const void* wrapper) {
   return out;
 }
 
-const FatEntry* choose(const std::vector<FatEntry>& entries, int sm) {
+}  // namespace
+
+std::vector<FatBinary> read_fat_binaries(const void* wrapper) {
+  const auto outer = read<Wrapper>(static_cast<const std::byte*>(wrapper));
+  if (outer.magic != kWrapperMagic) throw Error("this program registers no fat binary of nvcc");
+  if (outer.version != kLinked) return {read_container(outer.data)};
+  // What the linker of the device has made of them is machine code.
+  std::vector<FatBinary> out;
+  for (const std::byte* const* each = outer.linked; *each; ++each) {
+    out.push_back(read_container(*each));
+  }
+  return out;
+}
+
+const FatEntry* choose(const FatBinary& binary, int sm) {
   const FatEntry* best = nullptr;
-  for (const FatEntry& entry : entries) {
+  for (const FatEntry& entry : binary) {
     if (!entry.ptx || entry.sm > sm || (best && entry.sm < best->sm)) continue;
     const std::string target = "sm_" + std::to_string(entry.sm);
     // Targets such as sm_90a run on their own card alone, sm_100f on those of its family.

@@ -14,11 +14,15 @@ struct FatEntry {
   std::string text;  ///< Of PTX.
 };
 
-/// Reads what `__cudaRegisterFatBinary` is given. Throws `Error` where it is something else, and
-/// for compressed PTX whose library this system does not have.
-std::vector<FatEntry> read_fat_binary(const void* wrapper);
+/// What stands for one translation unit, in all its variants.
+using FatBinary = std::vector<FatEntry>;
+
+/// Reads what `__cudaRegisterFatBinary` is given: one fat binary, or those that nvcc -rdc=true has
+/// linked. Throws `Error` where it is something else, and for compressed PTX whose library this
+/// system does not have.
+std::vector<FatBinary> read_fat_binaries(const void* wrapper);
 
 /// The PTX that a card runs: of the targets up to its own the last. Null where there is none.
-const FatEntry* choose(const std::vector<FatEntry>& entries, int sm);
+const FatEntry* choose(const FatBinary& binary, int sm);
 
 }  // namespace ptxvm::cuda

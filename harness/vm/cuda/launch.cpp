@@ -23,8 +23,7 @@ ptxvm::Dim3 extents(dim3 d) {
 }
 
 cudaError_t launch(const void* stub, const ptxvm::LaunchConfig& config, void** arguments) {
-  return Machine::call(
-      [&](Machine& m) { return m.launch(m.function(stub), config, arguments); });
+  return Machine::call([&](Machine& m) { return m.launch(m.function(stub), config, arguments); });
 }
 
 ptxvm::LaunchConfig plain(dim3 grid, dim3 block, size_t shared, bool cooperative = false) {
@@ -226,8 +225,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* out, const void* s
   });
 }
 
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* out, const void*,
-                                                 const cudaLaunchConfig_t*) {
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* out, const void*, const cudaLaunchConfig_t*) {
   *out = 8;  // every card with clusters has these
   return cudaSuccess;
 }
@@ -236,9 +234,8 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* out, const void* stub,
                                            const cudaLaunchConfig_t* config) {
   return Machine::call([&](Machine& m) {
     const ptxvm::LaunchConfig wanted = of(*config);
-    const uint32_t each =
-        blocks(m, m.function(stub), static_cast<uint32_t>(wanted.block.count()),
-               wanted.dynamic_shared_bytes);
+    const uint32_t each = blocks(m, m.function(stub), static_cast<uint32_t>(wanted.block.count()),
+                                 wanted.dynamic_shared_bytes);
     *out = static_cast<int>(each * m.card().multiprocessors / wanted.cluster.count());
     return cudaSuccess;
   });

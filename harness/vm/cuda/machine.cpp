@@ -18,7 +18,7 @@ namespace {
 
 thread_local cudaError_t last = cudaSuccess;
 
-constexpr size_t kLongestMessage = 40;  // lines, without --all
+constexpr size_t kLongestMessage = 40;   // lines, without --all
 constexpr uint32_t kDynamic = 48 << 10;  // shared memory of a block that asks for no more
 
 std::string show(Dim3 d) {
@@ -36,8 +36,8 @@ std::vector<std::string> words_of(const char* text) {
   return out;
 }
 
-cudaError_t code_of(FaultKind kind) {
-  switch (kind) {
+cudaError_t code_of(const Fault& fault) {
+  switch (fault.kind) {
     case FaultKind::kOutOfBounds:
       return cudaErrorIllegalAddress;
     case FaultKind::kMisaligned:
@@ -46,7 +46,9 @@ cudaError_t code_of(FaultKind kind) {
     case FaultKind::kStepLimit:
       return cudaErrorLaunchTimeout;
     case FaultKind::kTrap:
-      return cudaErrorLaunchFailure;
+      // As the machine words what a failed assert prints.
+      return fault.message.find("Assertion `") == std::string::npos ? cudaErrorLaunchFailure
+                                                                    : cudaErrorAssert;
     default:
       return cudaErrorIllegalInstruction;
   }
@@ -86,8 +88,8 @@ cudaError_t Machine::remember(cudaError_t code) {
 
 cudaError_t Machine::failed(const Failure& failure) {
   // What the machine lacks is the machine's; the rest a card would refuse as well.
-  const bool lacks = failure.code == cudaErrorNoKernelImageForDevice ||
-                     failure.code == cudaErrorNotSupported;
+  const bool lacks =
+      failure.code == cudaErrorNoKernelImageForDevice || failure.code == cudaErrorNotSupported;
   if (!failure.what.empty()) report(failure.what, lacks ? Verdict::kRefused : Verdict::kFinding);
   return failure.code;
 }
@@ -120,24 +122,28 @@ const Card& Machine::card() {
     card_ = ptxvm::card(wanted_.card);
     return *card_;
   }
-  // The first that runs all PTX of the program, from Hopper on.
-  int most = 0;
-  for (const Image& image : images_) {
-    for (const FatEntry& entry : image.entries) {
-      if (entry.ptx) most = std::max(most, entry.sm);
-    }
-  }
-  card_ = kH200;
+  // The first from Hopper on that runs all of the program, as far as it has PTX.
+  const auto runs = [](const Image& image, int sm) {
+    return std::ranges::any_of(image.binaries, [&](const auto& b) { return choose(b, sm); });
+  };
+  const Card* best = &kH200;
+  size_t most = 0;
   for (const Card& each : cards()) {
-    if (each.sm >= most && card_->sm < most) card_ = each;
+    if (each.sm < kH200.sm) continue;
+    const Card& it = each.sm == kH200.sm ? kH200 : each;
+    const auto count = static_cast<size_t>(
+        std::ranges::count_if(images_, [&](const Image& image) { return runs(image, it.sm); }));
+    if (count > most) best = &it;
+    most = std::max(most, count);
   }
+  card_ = *best;
   return *card_;
 }
 
 Image* Machine::add_image(const void* wrapper) {
   Image& image = images_.emplace_back();
   try {
-    image.entries = read_fat_binary(wrapper);
+    image.binaries = read_fat_binaries(wrapper);
   } catch (const Error& e) {
     image.broken = e.what();
   }
@@ -155,23 +161,24 @@ Function& Machine::function(const void* stub) {
 const Module& Machine::module(Image& image) {
   if (image.module) return *image.module;
   if (!image.broken.empty()) throw Failure{cudaErrorNoKernelImageForDevice, image.broken};
-  const FatEntry* const entry = choose(image.entries, card().sm);
-  if (!entry) {
-    std::string there;
-    for (const FatEntry& each : image.entries) {
+  std::string text, there;
+  for (const FatBinary& binary : image.binaries) {
+    if (const FatEntry* const entry = choose(binary, card().sm)) text += entry->text;
+    for (const FatEntry& each : binary) {
       there += (there.empty() ? "" : ", ") + std::string(each.ptx ? "PTX" : "machine code") +
                " for sm_" + std::to_string(each.sm);
     }
-    throw Failure{cudaErrorNoKernelImageForDevice,
-                  program_ + " has no PTX for the " + std::string(card().name) + ", only " + there +
-                      ": compile with nvcc -arch=sm_90, or add "
-                      "-gencode arch=compute_90,code=compute_90"};
   }
   try {
-    image.module = Module::parse(entry->text, program_ + ".sm_" + std::to_string(entry->sm) + ".ptx");
+    if (text.empty()) {
+      throw Error(program_ + " has no PTX for the " + std::string(card().name) + ", only " + there +
+                  ": compile with nvcc -arch=sm_90, or add "
+                  "-gencode arch=compute_90,code=compute_90");
+    }
+    image.module = Module::parse(std::move(text), program_ + ".ptx");
   } catch (const Error& e) {
     image.broken = e.what();
-    throw Failure{cudaErrorNoKernelImageForDevice, e.what()};
+    throw Failure{cudaErrorNoKernelImageForDevice, image.broken};
   }
   return *image.module;
 }
@@ -202,9 +209,9 @@ Address Machine::symbol_address(const void* shadow) {
   for (const GlobalVariable& v : data.globals) {
     if (v.name == wanted.name) return v.address;
   }
-  throw Failure{cudaErrorNotSupported,
-                "the address of the __constant__ variable " + demangle(wanted.name) +
-                    " is not given to the host: use cudaMemcpyToSymbol"};
+  throw Failure{cudaErrorNotSupported, "the address of the __constant__ variable " +
+                                           demangle(wanted.name) +
+                                           " is not given to the host: use cudaMemcpyToSymbol"};
 }
 
 uint32_t Machine::most_dynamic(const Function& function) {
@@ -217,17 +224,17 @@ cudaError_t Machine::launch(Function& function, LaunchConfig config, void** argu
   const Kernel& entry = kernel(function);
   const std::string who = entry.readable_name();
   if (!entry.errors().empty() || !entry.unsupported().empty()) {
-    throw Failure{cudaErrorNoKernelImageForDevice,
-                  who + " does not run:\n" + formatted(entry.errors()) +
-                      formatted(entry.unsupported())};
+    throw Failure{
+        cudaErrorNoKernelImageForDevice,
+        who + " does not run:\n" + formatted(entry.errors()) + formatted(entry.unsupported())};
   }
   if (config.dynamic_shared_bytes > most_dynamic(function)) {
-    throw Failure{cudaErrorInvalidValue,
-                  who + ": a launch with " + std::to_string(config.dynamic_shared_bytes) +
-                      " bytes of dynamic shared memory; more than " +
-                      std::to_string(most_dynamic(function)) +
-                      " need cudaFuncSetAttribute(..., "
-                      "cudaFuncAttributeMaxDynamicSharedMemorySize, ...)"};
+    throw Failure{cudaErrorInvalidValue, who + ": a launch with " +
+                                             std::to_string(config.dynamic_shared_bytes) +
+                                             " bytes of dynamic shared memory; more than " +
+                                             std::to_string(most_dynamic(function)) +
+                                             " need cudaFuncSetAttribute(..., "
+                                             "cudaFuncAttributeMaxDynamicSharedMemorySize, ...)"};
   }
   size_t i = 0;
   for (const Parameter& parameter : entry.parameters()) {
@@ -252,7 +259,8 @@ cudaError_t Machine::launch(Function& function, LaunchConfig config, void** argu
   ++launches_;
   std::fwrite(result.printed.data(), 1, result.printed.size(), stdout);
 
-  const std::string head = who + ": grid " + show(config.grid) + ", block " + show(config.block) + "\n";
+  const std::string head =
+      who + ": grid " + show(config.grid) + ", block " + show(config.block) + "\n";
   if (counts_) std::fputs(("ptxvm: " + head + format(counters.report().total)).c_str(), stderr);
   const Filtered kept =
       filter(std::move(result.findings), entry, FindingFilter{wanted_.ignored, wanted_.comments});
@@ -263,7 +271,7 @@ cudaError_t Machine::launch(Function& function, LaunchConfig config, void** argu
   }
   if (!result.fault) return cudaSuccess;
   report(head + result.fault->format(), Verdict::kFinding);
-  return sticky_ = code_of(result.fault->kind);
+  return sticky_ = code_of(*result.fault);
 }
 
 std::byte* Machine::at(const void* pointer, size_t count, bool device) {

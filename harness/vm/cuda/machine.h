@@ -28,10 +28,10 @@ struct Failure {
   std::string what;
 };
 
-/// A fat binary that the program has registered.
+/// What the program has registered at once, and becomes one module.
 struct Image {
-  std::vector<FatEntry> entries;
-  std::string broken;  ///< Why there are none.
+  std::vector<FatBinary> binaries;
+  std::string broken;  ///< Why there is no module.
   std::optional<Module> module;
 };
 

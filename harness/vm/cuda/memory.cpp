@@ -209,8 +209,7 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t count
 }
 
 cudaError_t cudaGetSymbolAddress(void** out, const void* symbol) {
-  return give(out,
-              [&](Machine& m) { return reinterpret_cast<void*>(m.symbol_address(symbol)); });
+  return give(out, [&](Machine& m) { return reinterpret_cast<void*>(m.symbol_address(symbol)); });
 }
 
 cudaError_t cudaGetSymbolSize(size_t* out, const void* symbol) {

@@ -3,8 +3,10 @@
 // is none, a call says which function is missing.
 extern "C" int ptxvm_missing(const char* name);
 
-#define MISSING(name) \
-  extern "C" __attribute__((weak)) int name() { return ptxvm_missing(#name); }
+#define MISSING(name)                           \
+  extern "C" __attribute__((weak)) int name() { \
+    return ptxvm_missing(#name);                \
+  }
 #include "cuda_missing.inc"
 
 #ifdef __x86_64__
@@ -15,7 +17,7 @@ extern "C" int ptxvm_missing(const char* name);
 #define PLT ""
 #endif
 // Whose stream is the default makes no difference where nothing waits.
-#define SAME(name, as)                                                                   \
+#define SAME(name, as)                                                                    \
   asm(".globl " #as "\n.type " #as ", %function\n" #as ": " JUMP #name PLT "\n.size " #as \
       ", .-" #as "\n");
 #include "cuda_same.inc"

@@ -128,8 +128,9 @@ void take_over_linked_runtime() {
   if (program.section(".nv_fatbin").empty()) return;
   if (program.section(".dynstr").find("libcudart.so.") != std::string_view::npos) return;
   if (program.section(".symtab").empty()) {
-    refuse("this program has CUDA's runtime linked into it, and no table of symbols: link it "
-           "without strip, or with nvcc -cudart shared");
+    refuse(
+        "this program has CUDA's runtime linked into it, and no table of symbols: link it "
+        "without strip, or with nvcc -cudart shared");
   }
 #ifdef __x86_64__
   void* const library = own_library();
@@ -137,15 +138,18 @@ void take_over_linked_runtime() {
   program.functions([&](std::string_view name, const Elf64_Sym& symbol) {
     if (!name.starts_with("cuda") && !name.starts_with("__cuda")) return;
     if (name == "cudaGetDeviceProperties_v2") {
-      refuse("this program has the runtime of CUDA 12 linked into it; ptxvm exec knows that of "
-             "CUDA " + std::to_string(CUDART_VERSION / 1000));
+      refuse(
+          "this program has the runtime of CUDA 12 linked into it; ptxvm exec knows that of "
+          "CUDA " +
+          std::to_string(CUDART_VERSION / 1000));
     }
     void* const own = dlsym(library, std::string(name).c_str());
     if (own) redirect(base + symbol.st_value, own);
   });
 #else
-  refuse("on this processor only a program with a shared runtime runs: compile with nvcc -cudart "
-         "shared");
+  refuse(
+      "on this processor only a program with a shared runtime runs: compile with nvcc -cudart "
+      "shared");
 #endif
 }
 

@@ -49,6 +49,9 @@ class ExecTest(ToolCase):
         _, err = self.exec("programs", "bounds", code=FINDING)
         self.assertIn("at +400 of buffer 'cudaMalloc 1' (400 bytes)", err)
 
+        out, err = self.exec("programs", "asserts", code=FINDING)
+        self.assertRegex(out, "Assertion `n < 0` failed")
+
     def test_what_a_card_would_refuse(self) -> None:
         _, err = self.exec("programs", "large", code=FINDING)
         self.assertRegex(err, "60000 bytes of dynamic shared memory; more than 49152 need cudaFunc")
@@ -68,6 +71,9 @@ class ExecTest(ToolCase):
         self.assertRegex(err, "no PTX for the h200, only machine code for sm_90: compile with")
         _, err = self.exec("--card", "a100", "programs", "vectors", code=3)
         self.assertRegex(err, "no PTX for the a100, only PTX for sm_90")
+
+    def test_modules_that_were_compiled_apart(self) -> None:
+        self.assertEqual(self.exec("linked"), ("", ""))
 
     def test_a_target_is_no_reason_to_refuse(self) -> None:
         self.assertEqual(self.exec("later"), ("", ""))

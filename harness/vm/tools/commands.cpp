@@ -60,9 +60,8 @@ int dispatch(const std::vector<std::string>& words) {
     if (command.name != name) continue;
     const std::vector<std::string> rest(words.begin() + 1, words.end());
     // Behind its program the words of exec are the program's.
-    const std::vector<std::string> own(rest.begin(), command.run == exec_program && !rest.empty()
-                                                         ? rest.begin() + 1
-                                                         : rest.end());
+    const std::vector<std::string> own(
+        rest.begin(), command.run == exec_program && !rest.empty() ? rest.begin() + 1 : rest.end());
     if (!contains(own, "--help") && !contains(own, "-h")) return command.run(rest);
     std::cout << command.help;
     return code(ExitCode::kGood);

@@ -83,7 +83,8 @@ inline constexpr std::string_view kExecHelp =
     "\n"
     "Runs a program of nvcc 13 as it is, without a GPU: CUDA's runtime in it is replaced by one "
     "whose\n"
-    "card is the machine. Findings go to standard error. The exit code is the program's; where that "
+    "card is the machine. Findings go to standard error. The exit code is the program's; where "
+    "that "
     "is\n"
     "0, it is 1 after a fault or a finding, and 2 where something of CUDA or a kernel is missing.\n"
     "\n"
@@ -91,11 +92,10 @@ inline constexpr std::string_view kExecHelp =
     "  --no-checkers --global-races --ignore NAME,... --no-comments --all\n"
     "  --registers N --max-steps N --max-local BYTES --threads N --reversed\n"
     "                     as for ptxvm run\n"
-    "  --card NAME        what the program sees; an H200, or the first card of the list (a100, h100, "
-    "...)\n"
-    "                     for which the program has its latest PTX\n"
+    "  --card NAME        what the program sees; an H200, or the next card that it has PTX for\n"
     "\n"
-    "A program that is stripped needs nvcc -cudart shared. Everything is done when it is asked for:\n"
+    "A program that is stripped needs nvcc -cudart shared. Everything is done when it is asked "
+    "for:\n"
     "a launch or a copy on a stream has ended when the call returns. Times are those of the CPU.\n";
 
 inline constexpr std::string_view kCheckHelp =

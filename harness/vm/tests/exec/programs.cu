@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // CUDA programs that judge themselves, one a word of the command line: 0 is right.
-// Those of `kWrong` are wrong on purpose.
+// The last ones are wrong on purpose, and 0 is what they expect.
 #include <cooperative_groups.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -135,7 +136,8 @@ int streams() {
   add<<<2, 256, 0, two>>>(x, x, y, n);
   CHECK(cudaMemcpyAsync(pinned, y, n * 4, cudaMemcpyDeviceToHost, two));
   bool called = false;
-  CHECK(cudaLaunchHostFunc(two, [](void* p) { *static_cast<bool*>(p) = true; }, &called));
+  CHECK(cudaLaunchHostFunc(
+      two, [](void* p) { *static_cast<bool*>(p) = true; }, &called));
   CHECK(cudaEventRecord(after, two));
   CHECK(cudaEventSynchronize(after));
   float ms = -1;
@@ -274,16 +276,15 @@ int tma() {
   std::iota(in.begin(), in.end(), 0.0f);
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found;
-  CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
-                                         cudaEnableDefault, &found));
+  CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
+                                         &found));
   const auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry);
   CUtensorMap map;
   const cuuint64_t dims[] = {width, height}, strides[] = {width * 4};
   const cuuint32_t box[] = {16, 8}, steps[] = {1, 1};
   if (encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, device(in), dims, strides, box, steps,
              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-             CU_TENSOR_MAP_L2_PROMOTION_NONE,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS) {
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS) {
     return 1;
   }
   float* const out = device(std::vector<float>(128));
@@ -352,6 +353,15 @@ int prints() {
 
 // --- wrong ---------------------------------------------------------------------------------------
 
+__global__ void deny(int n) {
+  assert(n < 0);
+}
+
+int asserts() {
+  deny<<<1, 1>>>(1);
+  return cudaDeviceSynchronize() == cudaErrorAssert ? 0 : 3;
+}
+
 __global__ void unordered(int* out) {
   __shared__ int part[64];
   part[threadIdx.x] = threadIdx.x;
@@ -395,13 +405,25 @@ int dereference() {
   return a[0];
 }
 
-const std::map<std::string, int (*)()> kPrograms{
-    {"vectors", vectors},     {"atomics", atomics},   {"transpose", transpose},
-    {"streams", streams},     {"managed", managed},   {"symbols", symbols},
-    {"cooperative", cooperative}, {"clusters", clusters}, {"tma", tma},
-    {"shared", shared},       {"threads", threads},   {"prints", prints},
-    {"race", race},           {"bounds", bounds},     {"large", large},
-    {"overrun", overrun},     {"missing", missing},   {"dereference", dereference}};
+const std::map<std::string, int (*)()> kPrograms{{"vectors", vectors},
+                                                 {"atomics", atomics},
+                                                 {"transpose", transpose},
+                                                 {"streams", streams},
+                                                 {"managed", managed},
+                                                 {"symbols", symbols},
+                                                 {"cooperative", cooperative},
+                                                 {"clusters", clusters},
+                                                 {"tma", tma},
+                                                 {"shared", shared},
+                                                 {"threads", threads},
+                                                 {"prints", prints},
+                                                 {"asserts", asserts},
+                                                 {"race", race},
+                                                 {"bounds", bounds},
+                                                 {"large", large},
+                                                 {"overrun", overrun},
+                                                 {"missing", missing},
+                                                 {"dereference", dereference}};
 
 }  // namespace
 
