@@ -99,7 +99,7 @@ class Machine(InstallTest):
         self.assertTrue(out.endswith("2 in out[0]\n"), out)
 
     def test_a_compiled_program_runs(self) -> None:
-        program = BUILD / "harness/vm/tests/exec/programs"
+        program = BUILD / "harness/tests/vm/exec/programs"
         if not program.is_file():
             self.skipTest("there are no programs: no nvcc, or not that of CUDA 13")
         self.succeed(self.prefix / "bin/ptxvm", "exec", program, "vectors")

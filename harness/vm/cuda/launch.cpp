@@ -67,7 +67,15 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-char __cudaInitModule(void**) {
+
+// The host calls it before it uses a __managed__ variable. It reaches the variable, though not at
+// the address that kernels have for it.
+char __cudaInitModule(void** image) {
+  Machine::call([&](Machine& m) {
+    Image& own = *reinterpret_cast<Image*>(image);
+    for (const auto& [pointer, name] : own.managed) *pointer = m.variable(own, name).data();
+    return cudaSuccess;
+  });
   return 1;
 }
 
@@ -89,9 +97,8 @@ void __cudaRegisterVar(void** image, char* shadow, char*, const char* name, int,
 void __cudaRegisterManagedVar(void** image, void** pointer, char*, const char* name, int, size_t,
                               int, int) {
   Machine::call([&](Machine& m) {
-    // The host reaches the variable, though not at the address that kernels have for it.
     m.add_symbol(pointer, {reinterpret_cast<Image*>(image), name});
-    *pointer = m.variable(*reinterpret_cast<Image*>(image), name).data();
+    reinterpret_cast<Image*>(image)->managed.emplace_back(pointer, name);
     return cudaSuccess;
   });
 }

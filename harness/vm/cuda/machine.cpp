@@ -64,7 +64,7 @@ std::string formatted(std::span<const Diagnostic> diagnostics) {
 
 Machine& Machine::get() {
   // Never destroyed: destructors of the program still use it.
-  static Machine* const machine = new Machine();
+  static Machine* const machine = made_ = new Machine();
   return *machine;
 }
 
@@ -95,6 +95,7 @@ cudaError_t Machine::failed(const Failure& failure) {
 }
 
 cudaError_t Machine::last_error(bool clear) {
+  const std::lock_guard lock(mutex_);
   const cudaError_t out = sticky_ != cudaSuccess ? sticky_ : last;
   if (clear) last = cudaSuccess;
   return out;

@@ -33,6 +33,7 @@ struct Image {
   std::vector<FatBinary> binaries;
   std::string broken;  ///< Why there is no module.
   std::optional<Module> module;
+  std::vector<std::pair<void**, std::string>> managed;  ///< Where the host keeps their addresses.
 };
 
 /// A kernel, known to the program by the address of its stub.
@@ -55,6 +56,8 @@ enum class Verdict : uint8_t { kGood = 0, kFinding = 1, kRefused = 2 };
 class Machine {
  public:
   static Machine& get();
+  /// Null where the program has not used it yet.
+  static const Machine* made() { return made_; }
 
   /// Runs `f(machine)`, which returns an error or throws, for one function of the runtime.
   template <class F>
@@ -123,6 +126,7 @@ class Machine {
     }
   }
 
+  static inline Machine* made_ = nullptr;
   std::recursive_mutex mutex_;
   tools::MachineOptions wanted_;
   bool counts_ = false;

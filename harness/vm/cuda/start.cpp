@@ -154,12 +154,12 @@ void take_over_linked_runtime() {
 }
 
 void at_exit(int code, void*) {
-  const Machine& machine = Machine::get();
-  if (machine.verdict() == Verdict::kGood) return;
+  const Machine* const machine = Machine::made();
+  if (!machine || machine->verdict() == Verdict::kGood) return;
   std::cout.flush();
   std::fflush(nullptr);
-  std::fputs(machine.summary().c_str(), stderr);
-  if (code == 0) _exit(static_cast<int>(machine.verdict()));
+  std::fputs(machine->summary().c_str(), stderr);
+  if (code == 0) _exit(static_cast<int>(machine->verdict()));
 }
 
 __attribute__((constructor)) void start() {
