@@ -17,9 +17,9 @@ NO_IMAGE = 209  # cudaErrorNoKernelImageForDevice
 
 
 class ExecTest(ToolCase):
-    def exec(self, *words: object, code: int = GOOD) -> tuple[str, str]:
-        """Words up to the first that is a program of the folder are options."""
-        named = [PTX / word if (PTX / str(word)).is_file() else word for word in words]
+    def exec(self, *words: str, code: int = GOOD) -> tuple[str, str]:
+        """A word that names a program of the folder stands for it."""
+        named = [PTX / word if (PTX / word).is_file() else word for word in words]
         return self.tool("exec", *named, code=code)
 
     def test_programs_that_judge_themselves(self) -> None:
@@ -37,7 +37,7 @@ class ExecTest(ToolCase):
 
     def test_the_order_of_warps_and_threads_changes_nothing(self) -> None:
         for name in ("atomics", "cooperative", "clusters", "tma"):
-            self.exec("--reversed", "--threads", 2, "programs", name)
+            self.exec("--reversed", "--threads", "2", "programs", name)
 
     def test_findings_and_faults(self) -> None:
         _, err = self.exec("programs", "race", code=FINDING)
