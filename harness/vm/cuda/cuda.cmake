@@ -5,7 +5,7 @@ find_path(PTXVM_CUDA_INCLUDE cuda_runtime_api.h NO_CMAKE_FIND_ROOT_PATH
   HINTS ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES} ENV CUDA_HOME ENV CUDA_PATH
   PATHS /usr/local/cuda PATH_SUFFIXES include)
 set(major)
-if(PTXVM_CUDA_INCLUDE)
+if(EXISTS "${PTXVM_CUDA_INCLUDE}/cuda_runtime_api.h")
   file(STRINGS ${PTXVM_CUDA_INCLUDE}/cuda_runtime_api.h version REGEX "define CUDART_VERSION +[0-9]+")
   string(REGEX REPLACE ".* ([0-9]+)[0-9][0-9][0-9]$" "\\1" major "${version}")
 endif()

@@ -22,7 +22,7 @@ struct CUevent_st {
 namespace {
 
 constexpr int kCudaVersion = CUDART_VERSION;
-// Of the card's clocks there is none; programs divide by these.
+// The machine has no clock. Programs divide by these rates.
 constexpr int kKilohertz = 1'000'000;
 
 const char* name_of(cudaError_t error) {

@@ -19,8 +19,8 @@ struct Wrapper {
 };
 constexpr int32_t kWrapperMagic = 0x466243b1, kLinked = 2;
 
-// The container has no header in the toolkit. These are the fields that are read here, as nvcc 12
-// and 13 write them.
+// The container has no header in the toolkit. These are the fields that are read here, as nvcc 13
+// writes them.
 struct Container {
   uint32_t magic;
   uint16_t version, header_bytes;

@@ -68,8 +68,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 
-// The host calls it before it uses a __managed__ variable. It reaches the variable, though not at
-// the address that kernels have for it.
+// The host calls this function before it uses a __managed__ variable. The address that the host
+// gets is not the one that kernels have for the variable.
 char __cudaInitModule(void** image) {
   Machine::call([&](Machine& m) {
     Image& own = *reinterpret_cast<Image*>(image);
