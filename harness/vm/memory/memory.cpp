@@ -40,46 +40,39 @@ HostBytes host_bytes(size_t bytes, Fill fill) {
   return p;
 }
 
+struct Unmap {
+  size_t bytes = 0;
+  void operator()([[maybe_unused]] std::byte* host) const {
 #ifdef __linux__
+    munmap(host, bytes);
+#endif
+  }
+};
+using MappedBytes = std::unique_ptr<std::byte, Unmap>;
+
 // Zeros at this address of the host; null where something else is there.
-void* map_at(Address address, size_t bytes) {
+MappedBytes map_at([[maybe_unused]] Address address, [[maybe_unused]] size_t bytes) {
+#ifdef __linux__
   void* const wanted = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   void* const got = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == wanted) return got;
+  if (got == wanted) return {static_cast<std::byte*>(got), Unmap{bytes}};
   // A kernel that does not know the flag takes the address for a wish.
   if (got != MAP_FAILED) munmap(got, bytes);
-  return nullptr;
-}
-
-void unmap_at(void* host, size_t bytes) {
-  munmap(host, bytes);
-}
-#else
-void* map_at(Address, size_t) {
-  return nullptr;
-}
-
-void unmap_at(void*, size_t) {}
 #endif
-
-void unmap(Buffer& buffer) {
-  if (buffer.host) unmap_at(buffer.host, std::max(buffer.bytes, size_t{1}));
-  buffer.host = nullptr;
-  buffer.bytes = 0;
+  return nullptr;
 }
+
+struct Mapped {
+  std::unique_ptr<Buffer> buffer;
+  MappedBytes storage;
+};
 
 }  // namespace
 
 struct Memory::State {
-  ~State() {
-    for (const auto& b : mapped) {
-      if (b) unmap(*b);
-    }
-  }
-
   std::vector<std::unique_ptr<Buffer>> buffers;  // by window
-  std::array<std::unique_ptr<Buffer>, kMappedWindows> mapped;
+  std::array<Mapped, kMappedWindows> mapped;
   std::vector<HostBytes> storage;
   std::unordered_map<uint64_t, std::pair<std::unique_ptr<Buffer>, HostBytes>> variables;
   std::unordered_map<uint64_t, std::vector<std::byte>> constants;  // by module
@@ -118,23 +111,24 @@ Address Memory::upload(std::string name, std::span<const std::byte> data, size_t
 Address Memory::map(std::string name, size_t bytes) {
   if (bytes > kLargest) throw std::bad_alloc();
   for (uint64_t i = 0; i < kMappedWindows; ++i) {
-    std::unique_ptr<Buffer>& slot = state_->mapped[i];
-    if (slot && slot->host) continue;
+    Mapped& slot = state_->mapped[i];
+    if (slot.storage) continue;
     const Address address = ((kFirstMappedWindow + i) << kWindowShift) + kBufferOffset;
-    void* const host = map_at(address, std::max(bytes, size_t{1}));
-    if (!host) continue;
-    slot = std::make_unique<Buffer>(
-        Buffer{std::move(name), address, bytes, static_cast<std::byte*>(host)});
+    slot.storage = map_at(address, std::max(bytes, size_t{1}));
+    if (!slot.storage) continue;
+    slot.buffer =
+        std::make_unique<Buffer>(Buffer{std::move(name), address, bytes, slot.storage.get()});
     return address;
   }
   throw std::bad_alloc();
 }
 
 void Memory::release(Address address) {
-  const uint64_t mapped = window_of(address) - kFirstMappedWindow;
-  if (mapped < kMappedWindows && state_->mapped[mapped] &&
-      state_->mapped[mapped]->address == address && state_->mapped[mapped]->host) {
-    unmap(*state_->mapped[mapped]);
+  for (Mapped& each : state_->mapped) {
+    if (!each.storage || each.buffer->address != address) continue;
+    each.storage.reset();
+    each.buffer->host = nullptr;
+    each.buffer->bytes = 0;
     return;
   }
   for (size_t i = 0; i < state_->buffers.size(); ++i) {
@@ -173,7 +167,7 @@ const Buffer* Memory::find(Address address) const {
     return state_->buffers[window - kFirstBufferWindow].get();
   }
   if (window - kFirstMappedWindow < kMappedWindows) {
-    return state_->mapped[window - kFirstMappedWindow].get();
+    return state_->mapped[window - kFirstMappedWindow].buffer.get();
   }
   if (window - kFirstHeapWindow < Heap::kWindows) {
     return state_->heap ? state_->heap->find(window - kFirstHeapWindow) : nullptr;
