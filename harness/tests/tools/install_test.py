@@ -75,7 +75,9 @@ class Machine(InstallTest):
         others = {Path(file).name for file in files - headers}
         configs = {f"ptxvm-{word}.cmake" for word in ("config", "config-version", "targets")}
         configs.add(f"ptxvm-targets-{cache_entry('CMAKE_BUILD_TYPE').lower()}.cmake")
-        self.assertEqual({name for name in others if not name.startswith("libptxvm.")}, {"ptxvm"} | configs)
+        runtime = {"libcudart.so.13", "libcuda.so.1"}  # for ptxvm exec, where CUDA's headers are
+        rest = {name for name in others - runtime if not name.startswith("libptxvm.")}
+        self.assertEqual(rest, {"ptxvm"} | configs)
         for config in self.prefix.rglob("*.cmake"):
             for folder in (BUILD, support.REPOSITORY):
                 self.assertNotIn(str(folder), config.read_text(encoding="utf-8"), config)
@@ -95,6 +97,12 @@ class Machine(InstallTest):
         self.assertRegex(out, r"load_global +32\n")
         self.assertRegex(out, r"load +32 +128 +4 096\n")
         self.assertTrue(out.endswith("2 in out[0]\n"), out)
+
+    def test_a_compiled_program_runs(self) -> None:
+        program = BUILD / "harness/tests/vm/exec/programs"
+        if not program.is_file():
+            self.skipTest("there are no programs: no nvcc, or not that of CUDA 13")
+        self.succeed(self.prefix / "bin/ptxvm", "exec", program, "vectors")
 
     def test_another_version_is_refused(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -71,11 +71,6 @@ class Loader {
       throw Error(data_->source->file_name() + ": unknown target '" + data_->target + "'");
     }
     data_->arch_specific = !rest.empty();
-    if (data_->sm > 90 && data_->sm != 100) {
-      throw Error(data_->source->file_name() + ": the target is " + data_->target +
-                  "; this machine runs targets up to sm_90a, and sm_100, sm_100a and sm_100f: "
-                  "compile for one of those, with -arch=compute_100a for example");
-    }
   }
 
   // The text may be that of several modules, one behind the other: a variable is declared where it

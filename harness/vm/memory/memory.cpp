@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Global memory: named buffers, one to a window.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -10,6 +11,10 @@
 #include "memory/spaces.h"
 #include "program/program.h"
 #include "ptxvm/launch.h"
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 namespace ptxvm {
 namespace {
@@ -35,10 +40,39 @@ HostBytes host_bytes(size_t bytes, Fill fill) {
   return p;
 }
 
+struct Unmap {
+  size_t bytes = 0;
+  void operator()([[maybe_unused]] std::byte* host) const {
+#ifdef __linux__
+    munmap(host, bytes);
+#endif
+  }
+};
+using MappedBytes = std::unique_ptr<std::byte, Unmap>;
+
+// Zeros at this address of the host; null where something else is there.
+MappedBytes map_at([[maybe_unused]] Address address, [[maybe_unused]] size_t bytes) {
+#ifdef __linux__
+  void* const wanted = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+  void* const got = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == wanted) return {static_cast<std::byte*>(got), Unmap{bytes}};
+  // A kernel that does not know the flag takes the address for a wish.
+  if (got != MAP_FAILED) munmap(got, bytes);
+#endif
+  return nullptr;
+}
+
+struct Mapped {
+  std::unique_ptr<Buffer> buffer;
+  MappedBytes storage;
+};
+
 }  // namespace
 
 struct Memory::State {
   std::vector<std::unique_ptr<Buffer>> buffers;  // by window
+  std::array<Mapped, kMappedWindows> mapped;
   std::vector<HostBytes> storage;
   std::unordered_map<uint64_t, std::pair<std::unique_ptr<Buffer>, HostBytes>> variables;
   std::unordered_map<uint64_t, std::vector<std::byte>> constants;  // by module
@@ -74,7 +108,29 @@ Address Memory::upload(std::string name, std::span<const std::byte> data, size_t
   return address;
 }
 
+Address Memory::map(std::string name, size_t bytes) {
+  if (bytes > kLargest) throw std::bad_alloc();
+  for (uint64_t i = 0; i < kMappedWindows; ++i) {
+    Mapped& slot = state_->mapped[i];
+    if (slot.storage) continue;
+    const Address address = ((kFirstMappedWindow + i) << kWindowShift) + kBufferOffset;
+    slot.storage = map_at(address, std::max(bytes, size_t{1}));
+    if (!slot.storage) continue;
+    slot.buffer =
+        std::make_unique<Buffer>(Buffer{std::move(name), address, bytes, slot.storage.get()});
+    return address;
+  }
+  throw std::bad_alloc();
+}
+
 void Memory::release(Address address) {
+  for (Mapped& each : state_->mapped) {
+    if (!each.storage || each.buffer->address != address) continue;
+    each.storage.reset();
+    each.buffer->host = nullptr;
+    each.buffer->bytes = 0;
+    return;
+  }
   for (size_t i = 0; i < state_->buffers.size(); ++i) {
     Buffer& b = *state_->buffers[i];
     if (b.address != address || !b.host) continue;
@@ -109,6 +165,9 @@ const Buffer* Memory::find(Address address) const {
   const uint64_t window = window_of(address);
   if (window - kFirstBufferWindow < state_->buffers.size()) {
     return state_->buffers[window - kFirstBufferWindow].get();
+  }
+  if (window - kFirstMappedWindow < kMappedWindows) {
+    return state_->mapped[window - kFirstMappedWindow].buffer.get();
   }
   if (window - kFirstHeapWindow < Heap::kWindows) {
     return state_->heap ? state_->heap->find(window - kFirstHeapWindow) : nullptr;

@@ -17,7 +17,12 @@ inline constexpr uint64_t kLocalWindow = 2;
 inline constexpr uint64_t kParamWindow = 3;
 inline constexpr uint64_t kConstWindow = 4;
 inline constexpr uint64_t kFunctionWindow = 5;  // code; nothing can be read there
-inline constexpr uint64_t kFirstBufferWindow = 16;
+/// Buffers that the host reaches at the same address: below the places of Linux for programs,
+/// libraries and stacks, so that no pointer of the host is taken for one of them.
+inline constexpr uint64_t kFirstMappedWindow = 16;
+inline constexpr uint64_t kMappedWindows = 64;
+/// Above what Linux gives a process: there the host has no memory at the address of a buffer.
+inline constexpr uint64_t kFirstBufferWindow = 128;
 inline constexpr uint64_t kFirstHeapWindow = uint64_t{1} << 19;
 inline constexpr uint64_t kFirstModuleWindow = uint64_t{1} << 20;
 /// Buffers begin in the middle of their window.

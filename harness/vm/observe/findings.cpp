@@ -159,6 +159,7 @@ Filtered filter(std::vector<Finding> findings, const Kernel& kernel, const Findi
     throw Error("'" + name + "' is not a checker; allowed: " + allowed);
   }
   Filtered out;
+  if (findings.empty()) return out;
   Sources sources(kernel.program().source->file_name());
   for (Finding& f : findings) {
     const bool left_out = std::find(wanted.ignored.begin(), wanted.ignored.end(), f.checker) !=

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cstring>
+
 #include "catch.h"
 #include "run_ptx.h"
 
@@ -159,6 +161,20 @@ TEST_CASE("buffers are 256-byte aligned, poisoned, and can be released") {
   CHECK(std::ranges::equal(memory.bytes(part), bytes));
   memory.release(a);
   CHECK_THROWS_AS(memory.bytes("a"), Error);
+}
+
+TEST_CASE("the host reaches mapped buffers at the same address, and no others") {
+  Memory memory;
+  const Address a = memory.map("a", 64), b = memory.map("b", 64);
+  CHECK(memory.find(a + 63)->host == reinterpret_cast<std::byte*>(a));
+  CHECK(memory.find(b)->name == "b");
+  std::memset(reinterpret_cast<void*>(a), 7, 64);
+  CHECK(memory.bytes(a)[63] == std::byte{7});
+  CHECK(memory.allocate("device", 64) >> 47 != 0);  // no address of a process
+  memory.release(a);
+  CHECK_THROWS_AS(memory.bytes(a), Error);
+  CHECK(memory.map("c", 64) == a);
+  CHECK(memory.bytes(a)[63] == std::byte{0});
 }
 
 TEST_CASE("shared memory and registers start as NaN") {

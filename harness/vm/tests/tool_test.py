@@ -156,7 +156,7 @@ class Words(ToolCase):
     def test_command_line(self) -> None:
         ptx = PTX / "transpose.ptx"
         run = ("run", ptx, "--entry", "transpose_plain", "--block", "32,8")
-        self.refused(says="no command given; allowed: run, check, list, isa")
+        self.refused(says="no command given; allowed: run, exec, check, list, isa")
         self.refused("rnu", says="command 'rnu' is unknown")
         self.refused("list", says="list takes one PTX file")
         self.refused("run", ptx, "--block", "32", says="2 entries: transpose_p.*; name one")

@@ -371,21 +371,6 @@ class Names(Words):
         self.assertIn("add[.", self.tool("isa", "add.f32")[0])
 
 
-class Documented(Words):
-    def options_and_arguments(self, text: str) -> set[str]:
-        """--options, and the words before the colon of the arguments that have one."""
-        found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
-        return found | set(re.findall(r"\b(inout|out|zero|buffer|raw|struct|tmap):", text))
-
-    def test_readme_names_what_help_names(self) -> None:
-        helped = self.options_and_arguments(self.tool("run", "--help")[0])
-        self.assertGreater(len(helped), 25)
-        readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-        section = readme[readme.index("### Command line") : readme.index("### C++")]
-        words = self.options_and_arguments(section)
-        self.assertEqual(helped, words)
-
-
 class Reports(Words):
     def race(self, comment: str = "", above: str = "") -> None:
         load = "  ld.shared.u32 %r7, [%r6];"

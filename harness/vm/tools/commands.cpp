@@ -23,6 +23,7 @@ struct Command {
   std::string_view help;
 };
 constexpr Command kCommands[] = {{"run", run_kernel, kRunHelp},
+                                 {"exec", exec_program, kExecHelp},
                                  {"check", check, kCheckHelp},
                                  {"list", list, kListHelp},
                                  {"isa", list_instructions, kIsaHelp}};
@@ -58,7 +59,10 @@ int dispatch(const std::vector<std::string>& words) {
     allowed += (allowed.empty() ? "" : ", ") + std::string(command.name);
     if (command.name != name) continue;
     const std::vector<std::string> rest(words.begin() + 1, words.end());
-    if (!contains(rest, "--help") && !contains(rest, "-h")) return command.run(rest);
+    // Behind its program the words of exec are the program's.
+    const std::vector<std::string> own(
+        rest.begin(), command.run == exec_program && !rest.empty() ? rest.begin() + 1 : rest.end());
+    if (!contains(own, "--help") && !contains(own, "-h")) return command.run(rest);
     std::cout << command.help;
     return code(ExitCode::kGood);
   }

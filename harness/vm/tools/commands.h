@@ -34,6 +34,7 @@ Module load_module(const std::string& path);
 
 /// Commands, given the words after theirs. They throw.
 int run_kernel(const std::vector<std::string>& words);
+int exec_program(const std::vector<std::string>& words);
 int check(const std::vector<std::string>& words);
 int list(const std::vector<std::string>& words);
 int list_instructions(const std::vector<std::string>& words);

@@ -13,6 +13,8 @@ inline constexpr std::string_view kHelp =
     "\n"
     "  ptxvm run FILE.ptx [--entry NAME] [--grid X[,Y,Z]] [--block X[,Y,Z]] [--arg ARGUMENT]...\n"
     "      Launches kernels; prints counts, hints and findings.\n"
+    "  ptxvm exec PROGRAM [ARGUMENT]...\n"
+    "      Runs a compiled CUDA program: its host code here, its kernels on the machine.\n"
     "  ptxvm check FILE.ptx\n"
     "      One line a kernel: whether it would run, and why not.\n"
     "  ptxvm list FILE.ptx\n"
@@ -75,6 +77,26 @@ inline constexpr std::string_view kRunHelp =
     "  --threads N        of the host\n"
     "  --reversed         warps and blocks take their turns last to first\n"
     "  --overwrite        outputs may replace files that are no .npy\n";
+
+inline constexpr std::string_view kExecHelp =
+    "ptxvm exec [OPTION]... PROGRAM [ARGUMENT]...\n"
+    "\n"
+    "Runs a program of nvcc 13 as it is, without a GPU: CUDA's runtime in it is replaced by one "
+    "whose\n"
+    "card is the machine. Findings go to standard error. The exit code is the program's; where "
+    "that "
+    "is\n"
+    "0, it is 1 after a fault or a finding, and 2 where something of CUDA or a kernel is missing.\n"
+    "\n"
+    "  --counts           the counts of each launch\n"
+    "  --no-checkers --global-races --ignore NAME,... --no-comments --all\n"
+    "  --registers N --max-steps N --max-local BYTES --threads N --reversed\n"
+    "                     as for ptxvm run\n"
+    "  --card NAME        what the program sees; an H200, or the next card that it has PTX for\n"
+    "\n"
+    "A program that is stripped needs nvcc -cudart shared. Everything is done when it is asked "
+    "for:\n"
+    "a launch or a copy on a stream has ended when the call returns. Times are those of the CPU.\n";
 
 inline constexpr std::string_view kCheckHelp =
     "ptxvm check FILE.ptx [--all]\n"

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "tools/launch_options.h"
 
-#include <charconv>
 #include <functional>
-#include <limits>
 #include <map>
 
 namespace ptxvm::tools {
 namespace {
-
-template <class T>
-T parse_number(const std::string& what, std::string_view text, T low) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low) {
-    throw UsageError(what + " '" + std::string(text) +
-                     "' is not a number that it takes; allowed: whole numbers from " +
-                     std::to_string(low) + " to " + std::to_string(std::numeric_limits<T>::max()));
-  }
-  return value;
-}
 
 /// "64", "64,2" or "64,2,1".
 Dim3 parse_dim3(const std::string& what, std::string_view text) {
@@ -50,17 +36,6 @@ VariableWords parse_variable(const std::string& word) {
   return out;
 }
 
-/// "race,mbarrier"
-std::vector<std::string> parse_list(std::string_view text) {
-  std::vector<std::string> out;
-  while (true) {
-    const size_t comma = text.find(',');
-    out.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return out;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 class Reader {
  public:
   explicit Reader(const std::vector<std::string>& words) : words_(words) {
@@ -70,13 +45,11 @@ class Reader {
   LaunchOptions read() {
     for (at_ = 0; at_ < words_.size(); ++at_) {
       const std::string& word = words_[at_];
+      if (take_machine_option(words_, at_, "run", out_)) continue;
       if (const auto flag = flags_.find(word); flag != flags_.end()) {
         out_.*flag->second.first = flag->second.second;
       } else if (const auto option = options_.find(word); option != options_.end()) {
-        if (at_ + 1 == words_.size() || words_[at_ + 1].empty()) {
-          throw UsageError(word + " needs a value; see ptxvm run --help");
-        }
-        option->second(word, words_[++at_]);
+        option->second(word, option_value(words_, at_, "run"));
       } else if (word == "--then") {
         next_launch();
       } else if (word == "--cooperative") {
@@ -108,14 +81,9 @@ class Reader {
   LaunchOptions out_;
   const std::map<std::string, std::pair<bool LaunchOptions::*, bool>> flags_{
       {"--by-line", {&LaunchOptions::by_line, true}},
-      {"--reversed", {&LaunchOptions::reversed, true}},
-      {"--global-races", {&LaunchOptions::global_races, true}},
       {"--overwrite", {&LaunchOptions::overwrite, true}},
       {"--json", {&LaunchOptions::json, true}},
-      {"--all", {&LaunchOptions::all, true}},
-      {"--no-hints", {&LaunchOptions::hints, false}},
-      {"--no-comments", {&LaunchOptions::comments, false}},
-      {"--no-checkers", {&LaunchOptions::checkers, false}}};
+      {"--no-hints", {&LaunchOptions::hints, false}}};
   const std::map<std::string, std::function<void(Value, Value)>> options_{
       {"--entry", [this](Value, Value v) { launch().entry = v; }},
       {"--grid", [this](Value w, Value v) { launch().grid = parse_dim3(w, v); }},
@@ -124,18 +92,7 @@ class Reader {
       {"--smem",
        [this](Value w, Value v) { launch().shared_bytes = parse_number<uint32_t>(w, v, 0); }},
       {"--arg", [this](Value, Value v) { launch().arguments.push_back(parse_argument(v)); }},
-      {"--global", [this](Value, Value v) { out_.variables.push_back(parse_variable(v)); }},
-      {"--threads", [this](Value w, Value v) { out_.threads = parse_number<int>(w, v, 1); }},
-      {"--max-local",
-       [this](Value w, Value v) { out_.max_local = parse_number<uint64_t>(w, v, 1); }},
-      {"--max-steps",
-       [this](Value w, Value v) { out_.max_steps = parse_number<uint64_t>(w, v, 1); }},
-      {"--registers",
-       [this](Value w, Value v) { out_.registers = parse_number<uint32_t>(w, v, 1); }},
-      {"--card", [this](Value, Value v) { out_.card = v; }},
-      {"--ignore", [this](Value, Value v) {
-         for (std::string& name : parse_list(v)) out_.ignored.push_back(std::move(name));
-       }}};
+      {"--global", [this](Value, Value v) { out_.variables.push_back(parse_variable(v)); }}};
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "ptxvm/launch.h"
 #include "tools/arguments.h"
+#include "tools/machine_options.h"
 
 namespace ptxvm::tools {
 
@@ -28,18 +29,11 @@ struct VariableWords {
   KernelArgument value;
 };
 
-struct LaunchOptions {
-  std::string file, card;
+struct LaunchOptions : MachineOptions {
+  std::string file;
   std::vector<LaunchWords> launches;
   std::vector<VariableWords> variables;
-  std::vector<std::string> ignored;  ///< Checkers.
-  int threads = 0;
-  uint64_t max_steps = 0;  ///< 0: as the machine has it.
-  uint64_t max_local = 0;  ///< Bytes; 0: as the machine has it.
-  uint32_t registers = 0;  ///< Of a thread; 0: not known.
-  bool global_races = false;
-  bool reversed = false, checkers = true, comments = true, by_line = false, hints = true;
-  bool overwrite = false, json = false, all = false;
+  bool by_line = false, hints = true, overwrite = false, json = false;
 };
 
 /// Reads the words after `run`. Throws UsageError and InputError.

@@ -125,13 +125,7 @@ class Run {
 
     Counters counters;
     Races races;
-    Options options;
-    options.threads = wanted_.threads;
-    if (wanted_.reversed) options.warp_order = options.cta_order = Order::kReversed;
-    if (wanted_.max_steps != 0) options.max_steps = wanted_.max_steps;
-    if (wanted_.max_local != 0) options.max_local_bytes = wanted_.max_local;
-    if (!wanted_.card.empty()) options.card = card(wanted_.card);
-    options.registers = wanted_.registers;
+    Options options = wanted_.launch_options();
     options.observers = {&counters};
     if (wanted_.checkers) options.observers.push_back(&races);
     GlobalRaces global_races;

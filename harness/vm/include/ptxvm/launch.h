@@ -57,6 +57,9 @@ class Memory {
   Address allocate(std::string name, size_t bytes, Fill fill = Fill::kPoison, size_t skew = 0);
   /// Makes a buffer and copies `data` into it.
   Address upload(std::string name, std::span<const std::byte> data, size_t skew = 0);
+  /// Makes a buffer of zeros that the host reads and writes at the same address, as CUDA's managed
+  /// and pinned memory. There may be 64 at once, on Linux; std::bad_alloc where there is no room.
+  Address map(std::string name, size_t bytes);
   /// Frees a buffer; later accesses to its addresses are out of bounds.
   void release(Address address);
 
