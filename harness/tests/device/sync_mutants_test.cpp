@@ -90,13 +90,14 @@ Subject subject_of(const Rung& rung) {
   s.problem.causal = has(rung.capabilities, Capabilities::causal);
   s.problem.lse = has(rung.capabilities, Capabilities::lse);
   if (rung.dtype == Dtype::f16) s.problem.seq_q = s.problem.seq_kv = 256;
-  if (rung.family == Family::hopper) {
+  const bool has_ring = rung.family == Family::hopper || rung.family == Family::blackwell;
+  if (has_ring) {
     s.problem.heads = 2;
     s.problem.seq_q = s.problem.seq_kv = 640;
   }
   s.plan = plan_of(rung, s.problem);
   const Launch& launch = s.plan.launches.front();
-  if (rung.family == Family::hopper && launch.grid.y == 1 && launch.grid.z == 1) {
+  if (has_ring && launch.grid.y == 1 && launch.grid.z == 1) {
     // Persistent: few blocks, so that each takes several tiles, and its ring goes round. With these
     // keys all causal tiles begin left of the diagonal, and it crosses two blocks of most.
     if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_kv = 1290;
@@ -105,7 +106,7 @@ Subject subject_of(const Rung& rung) {
     s.problem.sinks = has(rung.capabilities, Capabilities::sinks);
     s.plan = plan_of(rung, s.problem);
     s.plan.launches.front().grid.x = 2;
-  } else if (rung.family == Family::hopper) {
+  } else if (has_ring) {
     // One block with a long way: nvcc unrolls the producer's loop by four, and the ring has six
     // slots.
     s.problem.heads = 1;
@@ -169,7 +170,8 @@ std::string notice(const Subject& s, const std::array<Outputs, 3>& expected,
 const std::vector<std::string> kOpcodes{
     "bar.",         "barrier.",   "cp.async.wait_group",   "cp.async.wait_all",    "mbarrier.",
     "fence.",       "membar.",    "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence",
-    "wgmma.commit", "wgmma.wait", "cp.async.bulk.wait"};
+    "wgmma.commit", "wgmma.wait", "cp.async.bulk.wait",    "tcgen05.fence",        "tcgen05.commit",
+    "tcgen05.wait"};
 
 /// A rung's PTX, and its sites of some opcodes.
 struct Code {
