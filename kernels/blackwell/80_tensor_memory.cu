@@ -55,7 +55,7 @@ struct Attention {
 
   // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
-    uint32_t query, ring, query_full, scores_full, probabilities_full, output_full, tensor;
+    uint32_t query, ring, query_full, scores_full, probabilities_full, finished, tensor;
     uint32_t full, empty;
 
     __device__ explicit Shared(uint32_t memory) {
@@ -64,8 +64,8 @@ struct Attention {
       query_full = ring + Slots * kTileBytes;
       scores_full = query_full + 8;
       probabilities_full = scores_full + 8;
-      output_full = probabilities_full + 8;
-      tensor = output_full + 8;  // the address of the allocated tensor memory
+      finished = probabilities_full + 8;
+      tensor = finished + 8;  // the address of the allocated tensor memory
       full = tensor + 8;
       empty = full + 8 * Slots;
     }
@@ -171,9 +171,9 @@ struct Attention {
       tensor_fence_after();
       multiply_pv(tensor + kOutput, tensor + kProbabilities, shared.tile(at), j > 0);
       shared.release(at);
-      tensor_commit(shared.output_full);
       at.advance();
     }
+    tensor_commit(shared.finished);
   }
 
   // The softmax of the thread's row, and O / sum.
@@ -184,7 +184,7 @@ struct Attention {
     for (int j = 0; j < tile.key_blocks; ++j) {
       float S[Bc];
       uint32_t P[Bc / 2];
-      mbarrier_wait(shared.scores_full, j % 2);
+      mbarrier_wait(shared.scores_full, j % 2);  // and P V of the last key block is complete
       tensor_fence_after();
 #pragma unroll
       for (int c = 0; c < Bc; c += 32) tensor_load(S + c, tensor + kScores + c);
@@ -193,18 +193,14 @@ struct Attention {
       const float reference = block_max > row.reference + kSlack ? block_max : row.reference;
       const float alpha = ex2_approx(row.reference - reference);
       row = {reference, row.sum * alpha + exponentials(P, S, in.scale_log2, reference)};
-      if (j > 0) {  // P V of the last key block has read P, and O is complete
-        mbarrier_wait(shared.output_full, (j - 1) % 2);
-        tensor_fence_after();
-        if (__any_sync(0xffffffff, alpha < 1)) rescale(tensor + kOutput, alpha);
-      }
+      if (j > 0 && __any_sync(0xffffffff, alpha < 1)) rescale(tensor + kOutput, alpha);
 #pragma unroll
       for (int c = 0; c < Bc / 2; c += 32) tensor_store(tensor + kProbabilities + c, P + c);
       tensor_wait_store();
       tensor_fence_before();
       mbarrier_arrive(shared.probabilities_full);
     }
-    mbarrier_wait(shared.output_full, (tile.key_blocks - 1) % 2);
+    mbarrier_wait(shared.finished, 0);
     tensor_fence_after();
     store_row(in, row, tile.head, tile.first_row + threadIdx.x, tensor + kOutput);
   }
@@ -239,7 +235,7 @@ struct Attention {
       mbarrier_init(shared.query_full, 1);
       mbarrier_init(shared.scores_full, 1);
       mbarrier_init(shared.probabilities_full, kSoftmaxThreads);
-      mbarrier_init(shared.output_full, 1);
+      mbarrier_init(shared.finished, 1);
       for (int i = 0; i < 2 * Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);  // empty behind
       mbarrier_init_fence();
     }

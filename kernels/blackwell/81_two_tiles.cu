@@ -34,7 +34,7 @@ struct Attention {
   static constexpr uint32_t kOutputShape = tensor_shape(128, D, true);
   static constexpr float kSlack = 8;  // P is at most 2^8, which fits a half
   static constexpr std::size_t kSharedBytes =
-      kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (3 + 5 * kTiles + 2 * Slots);
+      kAlign + Br * D * 2 + Slots * kTileBytes + 8 * (3 + 4 * kTiles + 2 * Slots);
   static_assert(kTiles == 2, "S and O of two tiles fill tensor memory");
   static_assert(Bc % 64 == 0, "a tcgen05.st stores 32 columns, 64 elements of P");
   static_assert(D % 64 == 0, "the swizzle permutes eight 16-byte chunks");
@@ -55,7 +55,7 @@ struct Attention {
   // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
     uint32_t query, ring, query_full, finished, tensor;
-    uint32_t scores_full, factors_full, probabilities_full, output_full, output_ready;  // of tiles
+    uint32_t scores_full, factors_full, probabilities_full, output_ready;  // of each tile
     uint32_t full, empty;
 
     __device__ explicit Shared(uint32_t memory) {
@@ -67,8 +67,7 @@ struct Attention {
       scores_full = tensor + 8;
       factors_full = scores_full + 8 * kTiles;
       probabilities_full = factors_full + 8 * kTiles;
-      output_full = probabilities_full + 8 * kTiles;
-      output_ready = output_full + 8 * kTiles;
+      output_ready = probabilities_full + 8 * kTiles;
       full = output_ready + 8 * kTiles;
       empty = full + 8 * Slots;
     }
@@ -192,7 +191,6 @@ struct Attention {
         if (j > 0) mbarrier_wait(shared.output_ready + 8 * i, (j - 1) % 2);
         tensor_fence_after();
         multiply_pv(output(tensor, i), probabilities(tensor, i), shared.tile(v), j > 0);
-        tensor_commit(shared.output_full + 8 * i);
         if (has_next) start_qk(i, at);
       }
       shared.release(v);
@@ -210,7 +208,7 @@ struct Attention {
     for (int j = 0; j < tile.key_blocks; ++j) {
       float S[Bc];
       uint32_t P[Bc / 2];
-      mbarrier_wait(shared.scores_full + 8 * i, j % 2);
+      mbarrier_wait(shared.scores_full + 8 * i, j % 2);  // and the last P V is complete
       tensor_fence_after();
 #pragma unroll
       for (int c = 0; c < Bc; c += 32) tensor_load(S + c, scores(tensor, i) + c);
@@ -243,7 +241,6 @@ struct Attention {
       for (int i = 0; i < kTiles; ++i) {
         mbarrier_wait(shared.factors_full + 8 * i, (j - 1) % 2);
         const float alpha = factors[i][threadIdx.x % 128];
-        mbarrier_wait(shared.output_full + 8 * i, (j - 1) % 2);
         tensor_fence_after();
         if (__any_sync(0xffffffff, alpha < 1)) rescale(output(tensor, i), alpha);
         tensor_wait_store();
@@ -287,7 +284,6 @@ struct Attention {
         mbarrier_init(shared.scores_full + 8 * i, 1);
         mbarrier_init(shared.factors_full + 8 * i, 128);
         mbarrier_init(shared.probabilities_full + 8 * i, 128);
-        mbarrier_init(shared.output_full + 8 * i, 1);
         mbarrier_init(shared.output_ready + 8 * i, 128);
       }
       for (int i = 0; i < 2 * Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);  // empty behind
