@@ -189,6 +189,9 @@ def break_plan(fa: Fa, rung: Json) -> Json:
     if rung["family"] == "backward":
         seq, seq_kv = (300, 200) if rung["ragged"] else (128, 128)
         return plan(4, seq, seq_kv, "--kv-heads", "2")
+    if rung["family"] == "blackwell":
+        rows = next(each["tile"] for each in rung["instances"] if str(each["head_dim"]) == dim)
+        return plan(1, int(rows.partition("x")[0]), 1280)
     if rung["family"] != "hopper":
         seq = 256 if rung["dtype"] == "float16" else 128
         return plan(2, seq, seq)

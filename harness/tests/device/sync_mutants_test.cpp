@@ -82,22 +82,35 @@ Subject gradient_subject(const Rung& rung) {
   return s;
 }
 
+/// One block with a long way: nvcc unrolls loops by four, and the longest ring has ten slots.
+Subject long_subject(const Rung& rung) {
+  const int head_dim = rung.head_dims().back();
+  Subject s{&rung, square(1280, head_dim), {}, {}};
+  s.problem.seq_q = rung.find_instance(head_dim, rung.dtype)->tile.Br;
+  s.problem.lse = has(rung.capabilities, Capabilities::lse);
+  s.plan = plan_of(rung, s.problem);
+  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
+              make_pass_inputs(s.problem, Distribution::large, 1),
+              make_pass_inputs(s.problem, Distribution::spike, 1)};
+  return s;
+}
+
 Subject subject_of(const Rung& rung) {
   if (rung.family == Family::decode) return cache_subject(rung);
   if (rung.family == Family::backward) return gradient_subject(rung);
+  if (rung.family == Family::blackwell) return long_subject(rung);
   Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
   set_types(rung, s.problem);
   s.problem.causal = has(rung.capabilities, Capabilities::causal);
   s.problem.lse = has(rung.capabilities, Capabilities::lse);
   if (rung.dtype == Dtype::f16) s.problem.seq_q = s.problem.seq_kv = 256;
-  const bool has_ring = rung.family == Family::hopper || rung.family == Family::blackwell;
-  if (has_ring) {
+  if (rung.family == Family::hopper) {
     s.problem.heads = 2;
     s.problem.seq_q = s.problem.seq_kv = 640;
   }
   s.plan = plan_of(rung, s.problem);
   const Launch& launch = s.plan.launches.front();
-  if (has_ring && launch.grid.y == 1 && launch.grid.z == 1) {
+  if (rung.family == Family::hopper && launch.grid.y == 1 && launch.grid.z == 1) {
     // Persistent: few blocks, so that each takes several tiles, and its ring goes round. With these
     // keys all causal tiles begin left of the diagonal, and it crosses two blocks of most.
     if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_kv = 1290;
@@ -106,7 +119,7 @@ Subject subject_of(const Rung& rung) {
     s.problem.sinks = has(rung.capabilities, Capabilities::sinks);
     s.plan = plan_of(rung, s.problem);
     s.plan.launches.front().grid.x = 2;
-  } else if (has_ring) {
+  } else if (rung.family == Family::hopper) {
     // One block with a long way: nvcc unrolls the producer's loop by four, and the ring has six
     // slots.
     s.problem.heads = 1;
