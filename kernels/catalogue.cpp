@@ -75,9 +75,9 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   std::string ids;
   int count = 0;
   for (const Rung& rung : catalogue()) {
-    if (rung.family == Family::own || !types_match(rung, problem) ||
-        device_refusal(rung, device) || !has(rung.capabilities, wanted) ||
-        problem.seq_q > rung.most_queries() || !rung.find_instance(problem.head_dim, problem.dtype))
+    if (rung.family == Family::own || !types_match(rung, problem) || device_refusal(rung, device) ||
+        !has(rung.capabilities, wanted) || problem.seq_q > rung.most_queries() ||
+        !rung.find_instance(problem.head_dim, problem.dtype))
       continue;
     ids += (count++ == 0 ? "; " : ", ") + std::string(rung.id);
   }

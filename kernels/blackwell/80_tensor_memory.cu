@@ -276,5 +276,4 @@ static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(80_tensor_memory, "23", sm_100a, f16, lse,
         "tcgen05: one thread issues the products, and S, P and O are in tensor memory", kInstances,
         fa::plan_tma_whole_queries,
-        .why_large = "no thread holds S or O: the softmax loads rows, and a warp of its own issues "
-                     "the products.");
+        .why_large = "The softmax loads rows of S, and a warp of its own issues the products.");

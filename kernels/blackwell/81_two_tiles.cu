@@ -29,7 +29,7 @@ struct Attention {
   static constexpr int kSoftmaxRegisters = 192, kCorrectionRegisters = 88, kOtherRegisters = 40;
   static constexpr int kAlign = 1024;
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
-  static constexpr int kColumns = 512;  // of tensor memory
+  static constexpr int kColumns = 512;           // of tensor memory
   static constexpr uint32_t kScoresShape = tensor_shape(128, Bc, false);
   static constexpr uint32_t kOutputShape = tensor_shape(128, D, true);
   static constexpr float kSlack = 8;  // P is at most 2^8, which fits a half
@@ -323,7 +323,7 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                       \
+#define INSTANCES(X)                                   \
   X(fa_81_two_tiles_d128, Attention<256, 128, 4, 128>) \
   X(fa_81_two_tiles_d64, Attention<256, 128, 8, 64>)
 
@@ -332,4 +332,4 @@ static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 FA_RUNG(81_two_tiles, "80", sm_100a, f16, lse,
         "two tiles of queries take turns on the tensor cores; a correction group rescales O",
         kInstances, fa::plan_tma_whole_queries,
-        .why_large = "Every mbarrier is one per tile, and the rescaling moves to warps of its own.");
+        .why_large = "Each tile has mbarriers, and the rescaling moves to warps of its own.");

@@ -30,7 +30,7 @@ struct Attention {
   static constexpr int kSoftmaxRegisters = 192, kCorrectionRegisters = 88, kOtherRegisters = 40;
   static constexpr int kAlign = 1024;
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
-  static constexpr int kColumns = 512;  // of tensor memory
+  static constexpr int kColumns = 512;           // of tensor memory
   static constexpr uint32_t kScoresShape = tensor_shape(128, Bc, false);
   static constexpr uint32_t kOutputShape = tensor_shape(128, D, true);
   static constexpr float kSlack = 8;  // P is at most 2^8, which fits a half
@@ -129,7 +129,8 @@ struct Attention {
     p = fma_pair(p, f, both(0.6932609677f));
     p = fma_pair(p, f, both(0.9999280572f));
     const auto scaled = [&](int half) {
-      const auto bits = static_cast<uint32_t>(p >> half), k = static_cast<uint32_t>(shifted >> half);
+      const auto bits = static_cast<uint32_t>(p >> half),
+                 k = static_cast<uint32_t>(shifted >> half);
       return __uint_as_float(bits + (k << 23));
     };
     return {scaled(0), scaled(32)};
@@ -343,7 +344,7 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                       \
+#define INSTANCES(X)                                    \
   X(fa_82_polynomial_d128, Attention<256, 128, 4, 128>) \
   X(fa_82_polynomial_d64, Attention<256, 128, 8, 64>)
 

@@ -86,9 +86,9 @@ __device__ __forceinline__ void tensor_multiply(uint32_t d, uint32_t a, uint64_t
       : "memory");
 }
 
-#define FA_EIGHT(mode, x, i)                                                              \
-  mode (x[i]), mode (x[i + 1]), mode (x[i + 2]), mode (x[i + 3]), mode (x[i + 4]), mode (x[i + 5]), \
-      mode (x[i + 6]), mode (x[i + 7])
+#define FA_EIGHT(mode, x, i)                                                                  \
+  mode(x[i]), mode(x[i + 1]), mode(x[i + 2]), mode(x[i + 3]), mode(x[i + 4]), mode(x[i + 5]), \
+      mode(x[i + 6]), mode(x[i + 7])
 #define FA_LIST_32(mode, x) \
   FA_EIGHT(mode, x, 0), FA_EIGHT(mode, x, 8), FA_EIGHT(mode, x, 16), FA_EIGHT(mode, x, 24)
 #define FA_TEXT_32                                                         \
@@ -106,14 +106,14 @@ __device__ __forceinline__ void tensor_load(float* x, uint32_t address) {
 
 /// Starts the store of 32 columns; registers may be overwritten at once. PTX ISA: "tcgen05.st".
 __device__ __forceinline__ void tensor_store(uint32_t address, const float* x) {
-  asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%32], {" FA_TEXT_32 "};" ::FA_LIST_32(
-                   "f", x),
+  asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%32], {" FA_TEXT_32
+               "};" ::FA_LIST_32("f", x),
                "r"(address)
                : "memory");
 }
 __device__ __forceinline__ void tensor_store(uint32_t address, const uint32_t* x) {
-  asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%32], {" FA_TEXT_32 "};" ::FA_LIST_32(
-                   "r", x),
+  asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%32], {" FA_TEXT_32
+               "};" ::FA_LIST_32("r", x),
                "r"(address)
                : "memory");
 }

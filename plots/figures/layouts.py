@@ -344,9 +344,12 @@ def tensor_memory() -> Canvas:
     for name, first, count, _, hue in TENSOR_COLUMNS:
         x, width = left + first * unit, count * unit
         canvas.rect(x, top, width, 4 * height, f"{hue}-soft", "paper")
-        canvas.text(x + width / 2, top - 10, str(first), "muted", size=SMALL, anchor="middle")
+        canvas.text(x, top - 10, str(first), "muted", size=SMALL)
         canvas.text(x + width / 2, top + 2.5 * height, name, hue, anchor="middle", bold=True)
-    canvas.text(left + 416 * unit, top + 2.5 * height, "not used", "muted", size=SMALL, anchor="middle")
+    canvas.text(left + 320 * unit, top - 10, "320", "muted", size=SMALL)
+    canvas.text(
+        left + 416 * unit, top + 2.5 * height, "not used", "muted", size=SMALL, anchor="middle"
+    )
     thread, held = 37, facts()["tensor_memory"]
     for warp in range(4):
         shown = f"warp {warp}"
@@ -358,9 +361,11 @@ def tensor_memory() -> Canvas:
     canvas.line([(left, line), (left + 512 * unit, line)], "red", thick=2)
     canvas.text(left - 8, top - 10, "column", "muted", size=SMALL, anchor="end")
     y = top + 4 * height + 22
-    canvas.text(14, y, f"Row {thread}, the red lane: thread {thread % 32} of warp 1", size=SMALL, bold=True)
+    canvas.text(
+        14, y, f"Row {thread}, the red lane: thread {thread % 32} of warp 1", size=SMALL, bold=True
+    )
     y += 14
-    for name, first, _, what, hue in TENSOR_COLUMNS:
+    for name, _, _, what, hue in TENSOR_COLUMNS:
         cells = held[str(thread)]["a" if name == "P" else "sums"]
         assert name == "P" or cells == [[thread, column] for column in range(16)]
         assert name != "P" or cells == [[[thread, 2 * i], [thread, 2 * i + 1]] for i in range(8)]

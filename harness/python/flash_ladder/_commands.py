@@ -190,7 +190,7 @@ class Explanation(dict[str, int]):
         self.tile: str = row["variant"]
         self.problem: dict[str, Any] = row["problem"]
         #: What bounds it on `card`: `resource`, its `clocks` of each SM and its `share` of them;
-        #: `launches`, each with the clocks of all resources. None for code that the card does not run.
+        #: `launches`, each with the clocks of all resources. None for code that no such card runs.
         self.bound: dict[str, Any] | None = row.get("bound")
         #: Counts of each line of the kernel's source; empty unless asked for.
         self.by_line: dict[int, dict[str, int]] = {

@@ -153,8 +153,8 @@ TEST_CASE("code for sm_80 runs on 8.0 and newer, code for sm_90a and sm_100a on 
   for (const DeviceDescription& device : kCards) {
     for (const Rung& rung : catalogue()) {
       CAPTURE(device.name, rung.name);
-      const bool runs = rung.target == Target::sm_80 ||
-                        device.sm == (rung.target == Target::sm_90a ? 90 : 100);
+      const bool runs =
+          rung.target == Target::sm_80 || device.sm == (rung.target == Target::sm_90a ? 90 : 100);
       CHECK(device_refusal(rung, device).has_value() != runs);
       for (const int head_dim : rung.head_dims()) {
         // What refuses here is the architecture, or of some cards the shared memory.

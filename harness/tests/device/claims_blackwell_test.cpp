@@ -50,8 +50,7 @@ TEST_CASE("one thread issues the products, and no row needs a shuffle") {
       CHECK(counts.of(CountClass::kShuffle) == row_tiles(id) * warps);
       CHECK(counts.global_store.bytes == kHeads * kSeq * D * 2);
       CHECK(counts.global_store.sectors * 32 == counts.global_store.bytes);
-      CHECK(counts.bulk_load.bytes ==
-            (kHeads * kSeq + 2 * row_tiles(id) * kSeq) * D * 2);
+      CHECK(counts.bulk_load.bytes == (kHeads * kSeq + 2 * row_tiles(id) * kSeq) * D * 2);
     }
   }
 }
