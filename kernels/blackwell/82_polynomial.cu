@@ -237,7 +237,7 @@ struct Attention {
       const float block_max = row_max(S) * in.scale_log2;
       const float reference = block_max > row.reference + kSlack ? block_max : row.reference;
       const float alpha = ex2_approx(row.reference - reference);
-      if (j > 0) {  // the correction has read the last factor before it let S be multiplied
+      if (j > 0) {  // The correction has read the last factor: the P V before this S waited for it.
         factor = alpha;
         mbarrier_arrive(shared.factors_full + 8 * i);
       }
