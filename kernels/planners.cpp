@@ -460,7 +460,8 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                                         static_cast<float>(problem.scale()),
                                         scale_log2(problem),
                                         int32(problem.window_left),
-                                        int32(problem.window_right)};
+                                        int32(problem.window_right),
+                                        std::int64_t{0}};
   const std::int64_t heads = problem.heads, batch = problem.batch, all = heads * batch * padded;
   return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
                                {padded / 8, heads, batch}, arguments),
@@ -470,12 +471,29 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                     {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
 }
 
+namespace {
+
+// The grid of the main kernel, with up to `most` heads whose key blocks alternate.
+void let_heads_alternate(LaunchPlan& plan, const Problem& problem, std::int64_t most) {
+  while (problem.batch * problem.kv_heads() % most != 0) --most;
+  Dim3& grid = plan.launches[1].grid;
+  grid = {most, grid.x, grid.y * grid.z / most};
+}
+
+}  // namespace
+
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem) {
+  if (auto* made = std::get_if<LaunchPlan>(&plan))
+    let_heads_alternate(*made, problem, problem.causal ? 4 : 1);
+  return plan;
+}
+
+PlanResult key_blocks_in_order(PlanResult plan, const Problem& problem) {
   if (auto* made = std::get_if<LaunchPlan>(&plan)) {
-    std::int64_t heads = problem.causal ? 4 : 1;
-    while (problem.batch * problem.kv_heads() % heads != 0) --heads;
-    Dim3& grid = made->launches[1].grid;
-    grid = {heads, grid.x, grid.y * grid.z / heads};
+    let_heads_alternate(*made, problem, 4);
+    const std::int64_t elements = made->scratch[1].bytes / 4;
+    made->scratch.push_back({"counters of dQ", elements / 4096 * 4, true});
+    made->launches[1].arguments.back() = ScratchRef{2};
   }
   return plan;
 }

@@ -108,6 +108,8 @@ struct BackwardParameters {
   int causal;  ///< 0 or 1, bottom-right aligned
   float scale, scale_log2;
   int left, right;  ///< keys before and behind its own that a query sees, -1: all (67 and up)
+  unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it;
+                       ///< zeros before and after the launch (70)
 };
 
 /// An instance of the kernel class `Kernel` under this entry point.
@@ -169,6 +171,10 @@ PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instan
 /// blocks, groups of such heads. Under the mask up to four heads alternate, as many as leave their
 /// Q, dO and dQ in the L2.
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem&);
+
+/// That plan with four heads also without the mask, and with counters by which thread blocks add to
+/// dQ in the order of their keys.
+PlanResult key_blocks_in_order(PlanResult plan, const Problem&);
 
 /// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
 template <int Br, int Bc, int Warps, int D>
@@ -254,10 +260,10 @@ struct StaticKernel {
            const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,         \
            const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
            float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
-           float scale_log2, int left, int right) {                                              \
+           float scale_log2, int left, int right, unsigned* counters) {                          \
     __VA_ARGS__::run(fa::BackwardParameters{                                                     \
         Q,     dO,   K,     V,     O,      dO_rows, LSE,   dQ,         dK,   dV,                 \
-        terms, sums, group, seq_q, seq_kv, causal,  scale, scale_log2, left, right});            \
+        terms, sums, group, seq_q, seq_kv, causal,  scale, scale_log2, left, right, counters});  \
   }
 
 /// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.

@@ -22,3 +22,14 @@ __device__ __forceinline__ void bulk_add(float* global, uint32_t shared, uint32_
       "r"(shared), "r"(bytes)
       : "memory");
 }
+
+/// Waits until all of this thread's bulk stores and additions are complete, so that they are visible
+/// to it. PTX ISA: "cp.async.bulk.wait_group".
+__device__ __forceinline__ void bulk_wait() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/// Orders bulk additions to memory with ordinary accesses to it. PTX ISA: "membar / fence".
+__device__ __forceinline__ void fence_async_proxy_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
