@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the rungs for sm_80 are compiled for; those in kernels/hopper are compiled for 90a everywhere.
+# What the rungs for sm_80 are compiled for; those in kernels/hopper are compiled for 90a everywhere,
+# those in kernels/blackwell for 100a.
 
 # fa_architectures(OUT KNOWN CAPABILITIES...): values of CMAKE_CUDA_ARCHITECTURES for cards of these
 # compute capabilities ("8.6"), where KNOWN is what nvcc --list-gpu-code prints. Without a card that

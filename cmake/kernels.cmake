@@ -4,6 +4,7 @@ include_guard(GLOBAL)
 get_filename_component(fa_root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(fa_ptxas_tool ${fa_root}/scripts/ptxas_report.py)
 set(FA_HOPPER_ARCHITECTURES 90a-real CACHE STRING "What kernels in hopper/ folders are compiled for")
+set(FA_BLACKWELL_ARCHITECTURES 100a-real CACHE STRING "What kernels in blackwell/ are compiled for")
 
 # fa_compile_kernels(TARGET FOLDER ARCHITECTURE SOURCES...): its .cu files as the ladder's are
 # compiled, ptxas' report beside each object, and FOLDER/NAME.ptx of each for the virtual machine;

@@ -75,9 +75,9 @@ std::string rungs_with(Capabilities wanted, const Problem& problem, const Device
   std::string ids;
   int count = 0;
   for (const Rung& rung : catalogue()) {
-    if (rung.family == Family::own || !types_match(rung, problem) ||
-        !runs_on(rung.target, device.sm) || !has(rung.capabilities, wanted) ||
-        problem.seq_q > rung.most_queries() || !rung.find_instance(problem.head_dim, problem.dtype))
+    if (rung.family == Family::own || !types_match(rung, problem) || device_refusal(rung, device) ||
+        !has(rung.capabilities, wanted) || problem.seq_q > rung.most_queries() ||
+        !rung.find_instance(problem.head_dim, problem.dtype))
       continue;
     ids += (count++ == 0 ? "; " : ", ") + std::string(rung.id);
   }
@@ -123,6 +123,8 @@ const char* to_string(Family family) {
       return "decode";
     case Family::backward:
       return "backward";
+    case Family::blackwell:
+      return "blackwell";
     case Family::own:
       return "own";
   }
@@ -130,11 +132,19 @@ const char* to_string(Family family) {
 }
 
 const char* to_string(Target target) {
-  return target == Target::sm_80 ? "sm_80" : "sm_90a";
+  switch (target) {
+    case Target::sm_80:
+      return "sm_80";
+    case Target::sm_90a:
+      return "sm_90a";
+    case Target::sm_100a:
+      return "sm_100a";
+  }
+  return "";
 }
 
 bool runs_on(Target target, int sm) {
-  return target == Target::sm_80 ? sm >= 80 : sm == 90;
+  return target == Target::sm_80 ? sm >= 80 : sm == (target == Target::sm_90a ? 90 : 100);
 }
 
 void set_types(const Rung& rung, Problem& problem) {
@@ -240,12 +250,15 @@ std::vector<const Rung*> match_rungs(std::string_view word) {
 std::optional<std::string> device_refusal(const Rung& rung, const DeviceDescription& device,
                                           const Instance* instance) {
   const std::string name(rung.name);
-  if (!runs_on(rung.target, device.sm))
+  if (!device.all_targets && !runs_on(rung.target, device.sm)) {
+    const char* const only = rung.target == Target::sm_90a ? "9.0" : "10.0";
     return name +
            (rung.target == Target::sm_80
                 ? " needs compute capability 8.0 or newer; "
-                : " runs on compute capability 9.0 alone, because its code is for sm_90a; ") +
+                : std::string(" runs on compute capability ") + only +
+                      " alone, because its code is for " + to_string(rung.target) + "; ") +
            device.name + " has " + capability_text(device.sm);
+  }
   const auto fits = [&](const Instance* each) { return each->shared_bytes <= device.shared_bytes; };
   if (instance == nullptr || fits(instance)) return std::nullopt;
   const std::vector<const Instance*> tiles =

@@ -13,7 +13,7 @@
 namespace fa {
 
 const char* to_string(Family family);
-/// "sm_80", "sm_90a".
+/// "sm_80", "sm_90a", "sm_100a".
 const char* to_string(Target target);
 /// Whether a card of this compute capability (x 10) runs the code.
 bool runs_on(Target target, int sm);

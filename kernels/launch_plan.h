@@ -148,6 +148,7 @@ struct DeviceDescription {
   int sms = 1;                   ///< streaming multiprocessors
   std::int64_t l2_bytes = 0;     ///< size of the L2 cache
   std::size_t shared_bytes = 0;  ///< shared memory that one block may have
+  bool all_targets = false;      ///< runs code for every compute capability: the virtual machine
 };
 
 /// What the virtual machine stands for, and what plans are made for where no card is: an H200.

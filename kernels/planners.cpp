@@ -286,6 +286,13 @@ PlanResult plan_tma_tiles(const Problem& problem, const Instance& instance,
   return plan_rows(problem, instance, tma_arguments(problem, instance.tile));
 }
 
+PlanResult plan_tma_whole_queries(const Problem& problem, const Instance& instance,
+                                  const DeviceDescription&) {
+  if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;
+  return plan_rows(problem, instance,
+                   tma_arguments(problem, instance.tile, {.query_rows = instance.tile.Br}));
+}
+
 PlanResult plan_tma_persistent(const Problem& problem, const Instance& instance,
                                const DeviceDescription& device) {
   if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;

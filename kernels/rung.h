@@ -133,6 +133,9 @@ PlanResult plan_tma_persistent(const Problem&, const Instance&, const DeviceDesc
 PlanResult plan_tma_persistent_rows(const Problem&, const Instance&, const DeviceDescription&);
 PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescription&);
 
+/// As plan_tma_tiles with all rows of a tile in the box of Q, as one tcgen05.mma needs them.
+PlanResult plan_tma_whole_queries(const Problem&, const Instance&, const DeviceDescription&);
+
 /// The same with clusters of two thread blocks, for two neighbouring tiles each.
 PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
 

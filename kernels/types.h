@@ -30,8 +30,9 @@ constexpr const char* to_string(Dtype dtype) {
 
 /// What a rung's code is compiled for.
 enum class Target {
-  sm_80,  ///< runs on compute capability 8.0 and newer
-  sm_90a  ///< runs on 9.0 and on nothing newer: 10.x has no wgmma
+  sm_80,   ///< runs on compute capability 8.0 and newer
+  sm_90a,  ///< runs on 9.0 and on nothing newer: 10.x has no wgmma
+  sm_100a  ///< runs on 10.0 and on nothing newer
 };
 
 /// What a problem may need of a kernel beyond whole tiles of plain attention: a set, `causal |
@@ -111,7 +112,7 @@ struct Instance {
 };
 
 /// Folders of kernels/; `own` holds the reader's kernels, which are outside the ladder.
-enum class Family { fp32, ampere, hopper, decode, backward, own };
+enum class Family { fp32, ampere, hopper, decode, backward, blackwell, own };
 
 /// One row of the catalogue, made by FA_RUNG of kernels/rung.h in the kernel's own file.
 struct Rung {

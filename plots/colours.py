@@ -28,7 +28,7 @@ COLOURS = {
     "grey-soft": ("#e8eaee", "#343946"),
     "on-bar": ("#ffffff", "#12141a"),  # letters on a strong form
 }
-FAMILIES = {"fp32": "violet", "ampere": "blue", "hopper": "orange", "decode": "green", "backward": "pink"}
+FAMILIES = {"fp32": "violet", "ampere": "blue", "hopper": "orange", "decode": "green", "backward": "pink", "blackwell": "yellow"}
 OUTSTANDING = ("blue", "orange", "green", "violet", "pink")  # lines that are named
 BACKGROUND, INK, MUTED, LINE = (COLOURS[name][0] for name in ("paper", "ink", "muted", "line"))
 HAIRLINE, ON_BAR = COLOURS["grey-soft"][0], COLOURS["on-bar"][0]

@@ -298,6 +298,7 @@ SINGLE = "1,16,8192,64,float32"
 MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by
 FEW_QUERIES = 16  # new ones, against a cache
 BACKWARD = "backward"  # the family of gradients
+NEVER_TIMED = "sm_100a"  # the target that no card of ours runs
 DECODE = "decode"  # the family of new queries against a cache, judged by these
 DECODE_PROBLEMS = ("16,32/8,1/8192,128", "1,32/8,1/8192,128")
 DECODE_LENGTHS = "64,32/8,1/32768,128"  # and this with random lengths

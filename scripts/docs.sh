@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING=1
 # The linker of Debian's emscripten looks for acorn where node does not.
 export NODE_PATH="${NODE_PATH:-/usr/share/nodejs}"
 
-# build_machine: harness/web as WebAssembly, into WEB_DIR/machine.
+# build_machine: harness/web as WebAssembly, two programs, into WEB_DIR/machine.
 build_machine() {
   if have ccache; then
     export EM_COMPILER_WRAPPER="${EM_COMPILER_WRAPPER-ccache}"
@@ -27,7 +27,7 @@ build_machine() {
   local source="$ROOT/harness/web" fresh
   fresh="$(fresh_if_moved "$source" "$WEB_DIR/machine")"
   emcmake cmake ${fresh:+"$fresh"} -G Ninja -S "$source" -B "$WEB_DIR/machine" >&2 &&
-    cmake --build "$WEB_DIR/machine" -j "$(jobs_count)" --target machine >&2
+    cmake --build "$WEB_DIR/machine" -j "$(jobs_count)" --target machine blackwell >&2
 }
 
 # build_live [no-build]: what the live pages load, into FA_WEB_DATA; says why where that cannot be.

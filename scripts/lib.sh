@@ -47,12 +47,12 @@ find_nvcc() {
   return 1
 }
 
-# C++20 in device code and sm_90a need CUDA 12 or newer.
+# Stores of 32 bytes for sm_100a need CUDA 12.9 or newer.
 is_usable_nvcc() {
   have "$1" || return 1
-  local major
-  major="$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9]\+\)\..*/\1/p')"
-  [[ ${major:-0} -ge 12 ]]
+  local version
+  version="$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]\+\),.*/\1/p')"
+  [[ $(printf '%s\n' 12.9 "${version:-0}" | sort -V | head -n 1) == 12.9 ]]
 }
 
 # python_with MODULE...: the first of .venv and python3 that imports them all; fails when none does.

@@ -4,10 +4,11 @@
 
   scripts/web.py --build BUILD --machine FOLDER --out FOLDER
 
-BUILD is the build folder with fa and ptx/, --machine holds machine.js and machine.wasm (the
-WebAssembly build of harness/web), and --out becomes the folder assets/web/data of the site:
+BUILD is the build folder with fa and ptx/, --machine holds the two programs of the
+WebAssembly build of harness/web, and --out becomes the folder assets/web/data of the site:
 
   machine.js, machine.wasm   the machine, inputs, reference and check
+  blackwell.js, .wasm        the same with the instructions of tensor memory
   rungs.json                 the catalogue, and which problems the pages offer
   rungs/NAME.json            source, plans, counts at the smallest problem, synchronisation that
                              can go and why, the problem on which the others cannot, other faults
@@ -189,6 +190,9 @@ def break_plan(fa: Fa, rung: Json) -> Json:
     if rung["family"] == "backward":
         seq, seq_kv = (300, 200) if rung["ragged"] else (128, 128)
         return plan(4, seq, seq_kv, "--kv-heads", "2")
+    if rung["family"] == "blackwell":
+        rows = next(each["tile"] for each in rung["instances"] if str(each["head_dim"]) == dim)
+        return plan(1, int(rows.partition("x")[0]), 1280)
     if rung["family"] != "hopper":
         seq = 256 if rung["dtype"] == "float16" else 128
         return plan(2, seq, seq)
@@ -275,10 +279,10 @@ def write_rung(
     (out / "rungs" / f"{rung['name']}.json").write_text(text, encoding="utf-8")
 
 
-def copy_machine(folder: Path, out: Path) -> int:
+def copy_machine(folder: Path, out: Path, program: str = "machine") -> int:
     """Returns the bytes that a visitor loads, gzipped."""
     size = 0
-    for name in ("machine.js", "machine.wasm"):
+    for name in (f"{program}.js", f"{program}.wasm"):
         shutil.copyfile(folder / name, out / name)
         size += len(gzip.compress((folder / name).read_bytes(), 9))
     return size
@@ -354,6 +358,7 @@ def main(words: list[str]) -> int:
     for folder in ("rungs", "ptx", "exercises"):
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir(parents=True)
+    copy_machine(options.machine, out, "blackwell")
     size = copy_machine(options.machine, out)
     if size > MAX_GZIPPED:
         sys.exit(f"web.py: error: the machine has {size} bytes gzipped, more than {MAX_GZIPPED}")

@@ -190,7 +190,8 @@ double tensor_flops(std::string_view opcode) {
   return 0;
 }
 
-RowBound bound_of(const Counted& counted) {
+std::optional<RowBound> bound_of(const Counted& counted) {
+  if (!runs_on(counted.item.rung->target, h200_description().sm)) return std::nullopt;
   RowBound bound;
   bound.card = limits::card_name();
   for (std::size_t i = 0; i < counted.launches.size(); ++i) {
@@ -205,7 +206,13 @@ RowBound bound_of(const Counted& counted) {
   return bound;
 }
 
-std::string to_string(const RowBound& bound, const LaunchPlan& plan, std::string_view name) {
+std::string to_string(const std::optional<RowBound>& known, const LaunchPlan& plan,
+                      std::string_view name) {
+  if (!known) {
+    return fmt::format("{}{}no bound: no card was measured that runs this code\n", name,
+                       name.empty() ? "" : " ");
+  }
+  const RowBound& bound = *known;
   const int sms = limits::card_sms();
   const bool single = bound.launches.size() == 1;
   const std::string by =

@@ -2,6 +2,7 @@
 // What bounds a kernel, from its counts and the limits of a card.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,13 +25,15 @@ double tensor_flops(std::string_view opcode);
 /// - Device memory: the buffers that a launch names, once, or what it requests where that is less.
 /// - Issue slots: PTX instructions without moves and parameters, which become operands; four a
 /// clock.
-RowBound bound_of(const Counted& counted);
+/// None for code that the card of the limits does not run.
+std::optional<RowBound> bound_of(const Counted& counted);
 
 /// The result row: status, check, counts.
 Row counted_row(const Counted& counted, const std::string& run);
 
 /// A sentence or two for people: "bound by ...", after a name if there is one.
-std::string to_string(const RowBound& bound, const LaunchPlan& plan, std::string_view name = {});
+std::string to_string(const std::optional<RowBound>& bound, const LaunchPlan& plan,
+                      std::string_view name = {});
 /// A line for each launch of a plan with several.
 std::string to_string(const RowLaunchBound& launch);
 

@@ -191,14 +191,14 @@ class ExplainCommand final : public Command {
                                counted.verdict.reason, text_of(counted.verdict.findings)));
       return;
     }
-    const RowBound bound = bound_of(counted);
+    const std::optional<RowBound> bound = bound_of(counted);
     printer_.say(what + "\n" + to_string(bound, item.plan));
-    for (std::size_t i = 0; i < bound.launches.size(); ++i) {
+    for (std::size_t i = 0; i < counted.launches.size(); ++i) {
       const Launch& step = item.plan.launches.at(i);
       printer_.say(fmt::format(
           "{}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n", step.entry,
           step.grid.x, step.grid.y, step.grid.z, step.block, step.dynamic_shared));
-      if (bound.launches.size() > 1) printer_.say(to_string(bound.launches[i]));
+      if (bound && bound->launches.size() > 1) printer_.say(to_string(bound->launches[i]));
     }
     printer_.say(fmt::format("{}, counted in the PTX virtual machine\n",
                              coloured("correct", Colour::green)));

@@ -49,7 +49,7 @@ Json rung_json(const Rung& rung) {
 
 /// Compute capabilities that run it: this one and newer, or this one alone.
 const char* runs_where(Target target) {
-  return target == Target::sm_80 ? "8.0+" : "9.0a";
+  return target == Target::sm_80 ? "8.0+" : target == Target::sm_90a ? "9.0a" : "10.0a";
 }
 
 std::string properties(const Rung& rung) {

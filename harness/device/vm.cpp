@@ -97,6 +97,7 @@ std::uint64_t default_max_steps(const Problem& problem) {
 DeviceDescription vm_description() {
   DeviceDescription description = h200_description();
   description.name = "PTX virtual machine";
+  description.all_targets = true;
   return description;
 }
 

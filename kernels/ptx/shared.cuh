@@ -23,6 +23,13 @@ __device__ __forceinline__ float4 load_shared_v4(const float* pointer) {
   return {part(0), part(1), part(2), part(3)};
 }
 
+/// A word at a shared address. PTX ISA: "ld".
+__device__ __forceinline__ uint32_t load_shared_word(uint32_t address) {
+  uint32_t x;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(address) : "memory");
+  return x;
+}
+
 /// Two adjacent floats at a shared address, 8-byte aligned. PTX ISA: "ld".
 __device__ __forceinline__ float2 load_shared_v2(uint32_t address) {
   float2 x;

@@ -36,6 +36,7 @@ MODULES = (
     "model_figures",
     "decode_figures",
     "backward_figures",
+    "blackwell_figures",
     "predictions",
 )
 

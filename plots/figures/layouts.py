@@ -322,6 +322,65 @@ def wgmma_tile() -> Canvas:
     return canvas
 
 
+# Columns of tensor memory at head_dim 128: name, first column, number, what is in 32 bits, colour.
+TENSOR_COLUMNS = (
+    ("S", 0, 128, "a float", "blue"),
+    ("P", 128, 64, "two halves", "orange"),
+    ("O", 192, 128, "a float", "green"),
+)
+
+
+def tensor_memory() -> Canvas:
+    canvas, y = begin(
+        "Tensor memory in 80: a row is a lane",
+        "A rectangle of 128 lanes and 512 columns. S takes columns 0 to 127, P 128 to 191, O 192 to "
+        "319, each in all lanes. Warp w reaches lanes 32 w to 32 w + 31. Row 37 is lane 37, which "
+        "thread 5 of warp 1 loads and stores: a column of S or O is a float, a column of P is two "
+        "neighbouring halves.",
+        note="512 columns of 32 bits, 128 lanes; head_dim 128.",
+    )
+    left, top, unit, height = 62.0, y + 26, 364 / 512, 32.0
+    canvas.rect(left, top, 512 * unit, 4 * height, "grey-soft")
+    for name, first, count, _, hue in TENSOR_COLUMNS:
+        x, width = left + first * unit, count * unit
+        canvas.rect(x, top, width, 4 * height, f"{hue}-soft", "paper")
+        canvas.text(x, top - 10, str(first), "muted", size=SMALL)
+        canvas.text(x + width / 2, top + 2.5 * height, name, hue, anchor="middle", bold=True)
+    canvas.text(left + 320 * unit, top - 10, "320", "muted", size=SMALL)
+    canvas.text(
+        left + 416 * unit, top + 2.5 * height, "not used", "muted", size=SMALL, anchor="middle"
+    )
+    thread, held = 37, facts()["tensor_memory"]
+    for warp in range(4):
+        shown = f"warp {warp}"
+        canvas.text(left - 8, top + (warp + 0.5) * height, shown, size=SMALL, anchor="end")
+        if warp:
+            edge = top + warp * height
+            canvas.line([(left, edge), (left + 512 * unit, edge)], "muted", dashed=True)
+    line = top + (thread + 0.5) * height / 32
+    canvas.line([(left, line), (left + 512 * unit, line)], "red", thick=2)
+    canvas.text(left - 8, top - 10, "column", "muted", size=SMALL, anchor="end")
+    y = top + 4 * height + 22
+    canvas.text(
+        14, y, f"Row {thread}, the red lane: thread {thread % 32} of warp 1", size=SMALL, bold=True
+    )
+    y += 14
+    for name, _, _, what, hue in TENSOR_COLUMNS:
+        cells = held[str(thread)]["a" if name == "P" else "sums"]
+        assert name == "P" or cells == [[thread, column] for column in range(16)]
+        assert name != "P" or cells == [[[thread, 2 * i], [thread, 2 * i + 1]] for i in range(8)]
+        canvas.text(14, y + 11, f"{name}: {what}", size=SMALL)
+        for i in range(4):
+            keys = [cells[i]] if name != "P" else cells[i]
+            text = ", ".join(str(column) for _, column in keys)
+            canvas.cell(126 + i * 62, y, 60, 22, text, f"{hue}-soft")
+        canvas.text(126 + 4 * 62 + 6, y + 11, "...", "muted", size=SMALL)
+        y += 28
+    told = "Number: key of S and P, column of O; a cell is a column."
+    canvas.text(14, y + 8, told, "muted", size=SMALL)
+    return canvas
+
+
 SHOWN_CHUNK = 2  # as in probe.py
 STORED = (
     ("row-major", "01: chunk c at place c", lambda row, chunk: chunk),
@@ -420,5 +479,6 @@ FIGURES = {
     "swizzle": swizzle,
     "tma_box": tma_box,
     "wgmma_tile": wgmma_tile,
+    "tensor_memory": tensor_memory,
     "accumulator": accumulator_to_operand,
 }

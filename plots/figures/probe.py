@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Asks the virtual machine where instructions read and write elements, for the figures.
 
-plots/figures/probe.py --write     runs probe.ptx and writes machine.json
+plots/figures/probe.py --write     runs probe.ptx and probe_tensor.ptx, and writes machine.json
 plots/figures/probe.py --check     exit 1 when the machine answers something else
 """
 
@@ -23,6 +23,7 @@ import ptxvm  # noqa: E402
 
 LANES = np.arange(32)
 SWIZZLE_128 = 1 << 62
+TENSOR_THREADS = (5, 37, 69, 101)
 
 
 class Machine:
@@ -128,6 +129,37 @@ def warpgroup(machine: Machine, places: list[Any]) -> list[Any]:
     return positions(found, 8)
 
 
+def tensor_memory(places: list[Any]) -> dict[str, Any]:
+    """Of a product with 128 rows in tensor memory, thread -> [register] -> [row, column]: of its sums
+    where a thread loads them, and of A, two halves per register, where a thread has stored it.
+    A thread of each warp."""
+    left, right = np.zeros((128, 64), np.float16), np.zeros((16, 64), np.float16)
+    left[:, 3], left[:, 12] = 16 * np.arange(128), 1
+    right[:, 3], right[:, 12] = 1, np.arange(16)
+    form = SWIZZLE_128 | 1 << 46 | (1024 >> 4) << 32
+    stored = np.arange(128 * 16, dtype=np.float16).reshape(128, 16)
+    kernel = ptxvm.Module.load(HERE / "probe_tensor.ptx").kernel("tensor")
+
+    def run(b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sums, output = np.zeros((128, 16), np.float32), np.zeros((128, 16), np.float32)
+        kernel.launch(
+            *(swizzled(left, places), swizzled(b, places), stored, sums, output, form),
+            grid=1, block=128, shared=18432,
+        )  # fmt: skip
+        return sums.astype(np.uint16), output.astype(np.uint16)
+
+    sums, _ = run(right)
+    _, elements = run(np.eye(16, 64, dtype=np.float16))  # [row][k]: the half of P that is there
+    for found in (sums, elements):
+        if sorted(found.reshape(-1)) != list(range(2048)):
+            raise SystemExit("probe.py: the tile is not what tcgen05.mma takes")
+    rows = np.argsort(elements.reshape(-1)).reshape(128, 8, 2)  # [thread][register][half]
+    return {
+        str(thread): {"sums": positions(sums[thread], 16), "a": positions(rows[thread], 16)}
+        for thread in TENSOR_THREADS
+    }
+
+
 def banks(machine: Machine) -> dict[str, Any]:
     """Where the bytes are that eight lanes read, 16 each, and how many wavefronts a warp takes for
     four such reads. First as ldmatrix reads rows of 128 halves: chunk 2 + i of eight rows. Then as
@@ -159,6 +191,7 @@ def facts() -> dict[str, Any]:
         "transposed": transposed(machine),
         "box": places,
         "wgmma": warpgroup(machine, places),
+        "tensor_memory": tensor_memory(places),
         "banks": banks(machine),
     }
 

@@ -11,6 +11,7 @@ import ladder
 from ladder import LadderError, Problem, Row, read_json
 
 from pages.site import (
+    BLACKWELL_COUNTS,
     COUNTS,
     COUNTS_AT,
     FIELDS,
@@ -130,7 +131,10 @@ def counted_problem(site: Site, id: str, dim: str) -> Problem:
 
 def counted_row(site: Site, who: str, dim: str) -> Row:
     """Counts of a rung, or of ID@TILE."""
-    results, (id, _, tile) = site.results(COUNTS), who.partition("@")
+    id, _, tile = who.partition("@")
+    rung = site.catalogue.find(id)
+    is_blackwell = rung is not None and rung.family == "blackwell"
+    results = site.results(BLACKWELL_COUNTS if is_blackwell else COUNTS)
     row = results.counted(id, counted_problem(site, id, dim), tile)
     if row is None:
         raise LadderError(f"{results.name} has no counts of '{who}' at head_dim {dim}")
@@ -143,7 +147,9 @@ def counts_of(site: Site, who: str, dim: str) -> dict[str, int]:
 
 def known_counts(site: Site) -> list[str]:
     """Names of all counts that any rung has; what never happened to a rung is not in its row."""
-    rows = site.results(COUNTS).rows
+    rows = list(site.results(COUNTS).rows)
+    if site.results_path(BLACKWELL_COUNTS).exists():
+        rows += site.results(BLACKWELL_COUNTS).rows
     return sorted({name for row in rows for name in row.data.get("counts") or {}})
 
 

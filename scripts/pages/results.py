@@ -43,6 +43,7 @@ PARTS = {
     "hopper": "Hopper",
     "decode": "Decode: long caches",
     "backward": "Backward: gradients",
+    "blackwell": "Blackwell: tensor memory",
 }
 
 
@@ -69,6 +70,8 @@ def rung_item(site: Site, page: Path, rung: Rung) -> str:
     if row:
         rate = f"{digits(row.gbs or 0)} GB/s" if rung.family == ladder.DECODE else f"{digits(row.tflops)} TFLOPS"
         words.append(rate)
+    if rung.data["target"] == ladder.NEVER_TIMED:
+        words.append("never timed by us")
     if kind.is_known and not (kind.is_up and not kind.branch):
         words.append(kind.text)
     return f"- {', '.join(words)}: {rung.idea}\n"

@@ -24,7 +24,8 @@ DECODE_RESULTS = "h200/decode"  # of the family `decode`
 BACKWARD_RESULTS = "h200/backward"  # of the family `backward`
 MODEL_RESULTS = "h200/model"  # bfloat16, views, windows, sinks
 RESULTS_OF = {"float16": MAIN_RESULTS, "float32": SINGLE_RESULTS, "bfloat16": MODEL_RESULTS}
-COUNTS = "vm/counts"  # fa explain all --seq 1024 --dim 128,64 --ablations --json
+COUNTS = "vm/counts"  # fa explain fp32 ampere hopper --seq 1024 --dim 128,64 --ablations --json
+BLACKWELL_COUNTS = "vm/counts_blackwell"  # the same of the family `blackwell`
 COUNTS_AT = "1,2,1024,{}"
 
 

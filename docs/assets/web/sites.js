@@ -5,7 +5,7 @@ import { OPCODE, PTX, SOURCE } from "./source.js";
 
 const OPCODES = [
   "bar.", "barrier.", "cp.async.wait_group", "cp.async.wait_all", "mbarrier.", "fence.", "membar.",
-  "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence", "wgmma.commit", "wgmma.wait",
+  "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence", "wgmma.commit", "wgmma.wait", "tcgen05.fence", "tcgen05.commit", "tcgen05.wait",
   "cp.async.bulk.wait",
 ];
 

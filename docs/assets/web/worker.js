@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The one instance of the machine. It runs to the end of a request; the page stops it by ending
-// this worker.
-import create from "./data/machine.js";
+// The one instance of the machine, of the program that the worker's address names. It runs to the end
+// of a request; the page stops it by ending this worker.
 
 const BETWEEN_REPORTS_MS = 50;
 
 let request = 0;
 let reported = 0;
 
-const module = create({
+const program = import(`./data/${location.search.slice(1)}.js`);
+const module = program.then(({ default: create }) => create({
   onBlock(done, of) {
     const now = performance.now();
     if (now - reported < BETWEEN_REPORTS_MS) return;
     reported = now;
     postMessage({ request, progress: { done, of } });
   },
-});
+}));
+module.catch(() => null); // what waits for it says so
 
 function call(machine, text) {
   const bytes = machine.lengthBytesUTF8(text) + 1;

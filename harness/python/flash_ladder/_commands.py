@@ -190,8 +190,8 @@ class Explanation(dict[str, int]):
         self.tile: str = row["variant"]
         self.problem: dict[str, Any] = row["problem"]
         #: What bounds it on `card`: `resource`, its `clocks` of each SM and its `share` of them;
-        #: `launches`, each with the clocks of all resources.
-        self.bound: dict[str, Any] = row["bound"]
+        #: `launches`, each with the clocks of all resources. None for code that no such card runs.
+        self.bound: dict[str, Any] | None = row.get("bound")
         #: Counts of each line of the kernel's source; empty unless asked for.
         self.by_line: dict[int, dict[str, int]] = {
             line["line"]: line["counts"] for line in row.get("lines", ())
@@ -201,9 +201,11 @@ class Explanation(dict[str, int]):
         problem = ", ".join(f"{name} {value}" for name, value in self.problem.items())
         width = max(map(len, self), default=0)
         rows = [f"  {name:{width}} {count:>15,}" for name, count in self.items()]
-        bound = "bound by {}: {:.0f} clocks of each SM of an {}".format(
-            self.bound["resource"].replace("_", " "), self.bound["clocks"], self.bound["card"]
-        )
+        bound = "no bound: no card was measured that runs this code"
+        if self.bound:
+            bound = "bound by {}: {:.0f} clocks of each SM of an {}".format(
+                self.bound["resource"].replace("_", " "), self.bound["clocks"], self.bound["card"]
+            )
         return "\n".join([f"{self.rung} {self.tile}: {problem}", bound, *rows])
 
 

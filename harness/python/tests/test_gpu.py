@@ -38,7 +38,7 @@ LENGTHS = [
     *[(1024, 1024), (1023, 1024), (1024, 1023), (2048, 2048), (4096, 4096), (4224, 4224)],
 ]
 HEADS = 6
-FORWARD = [r for r in flash_ladder.rungs() if r.family != "backward"]
+FORWARD = [r for r in flash_ladder.rungs() if r.family not in ("backward", "blackwell")]
 ANY_LENGTH = ["best", *(r.id for r in FORWARD if "ragged" in r.capabilities)]
 WINDOWED = [
     "best",

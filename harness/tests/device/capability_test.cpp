@@ -149,11 +149,12 @@ std::vector<std::int64_t> integers(const LaunchPlan& plan) {
 
 }  // namespace
 
-TEST_CASE("code for sm_80 runs on 8.0 and newer, code for sm_90a on 9.0 alone") {
+TEST_CASE("code for sm_80 runs on 8.0 and newer, code for sm_90a and sm_100a on one capability") {
   for (const DeviceDescription& device : kCards) {
     for (const Rung& rung : catalogue()) {
       CAPTURE(device.name, rung.name);
-      const bool runs = rung.target != Target::sm_90a || device.sm == 90;
+      const bool runs =
+          rung.target == Target::sm_80 || device.sm == (rung.target == Target::sm_90a ? 90 : 100);
       CHECK(device_refusal(rung, device).has_value() != runs);
       for (const int head_dim : rung.head_dims()) {
         // What refuses here is the architecture, or of some cards the shared memory.
@@ -167,6 +168,9 @@ TEST_CASE("code for sm_80 runs on 8.0 and newer, code for sm_90a on 9.0 alone") 
   CHECK(refusal("20", square(256, 128), card(120, 99)) ==
         "20_tma runs on compute capability 9.0 alone, because its code is for sm_90a; "
         "Card 12.0 has 12.0");
+  CHECK(refusal("80", square(256, 128), card(90, 227)) ==
+        "80_tensor_memory runs on compute capability 10.0 alone, because its code is for sm_100a; "
+        "Card 9.0 has 9.0");
   CHECK(refusal("20", square(256, 128), card(86, 99)).ends_with("; Card 8.6 has 8.6"));
   CHECK(refusal("06", square(256, 128), card(75, 64)) ==
         "06_batched needs compute capability 8.0 or newer; Card 7.5 has 7.5");

@@ -18,7 +18,8 @@ RESULTS = SOURCE / "plots/results"
 # The name of a committed file of counts, "ncu" in the place of "counts" in those of a card, and what
 # counts.
 SETS = {
-    "counts": ("all", "--seq", "1024", "--dim", "128,64", "--ablations"),
+    "counts": "fp32 ampere hopper --seq 1024 --dim 128,64 --ablations".split(),
+    "counts_blackwell": "blackwell --seq 1024 --dim 128,64".split(),
     "counts_decode": "decode --batch 2 --heads 8 --kv-heads 2 --seq 1 --seq-kv 2048".split(),
     "counts_backward": "backward --seq 1024 --dim 128".split(),
 }

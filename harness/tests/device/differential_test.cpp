@@ -76,7 +76,7 @@ std::string difference(const Shown& a, const Shown& b) {
 }
 
 LaunchPlan plan_on(const Rung& rung, const Problem& problem, int sms) {
-  DeviceDescription device = h200_description();
+  DeviceDescription device = vm_description();
   device.sms = sms;
   return std::get<LaunchPlan>(make_plan(rung, problem, device));
 }
@@ -147,7 +147,7 @@ std::vector<Case> cases_of(const Rung& rung, const Instance& instance) {
   if (rung.family == Family::decode) constraints.few_queries = rung.most_queries();
   std::vector<Case> taken;
   for (Case& c : suite_cases(Suite::quick, constraints)) {
-    const PlanResult plan = make_plan(rung, c.problem, h200_description());
+    const PlanResult plan = make_plan(rung, c.problem, vm_description());
     if (std::holds_alternative<LaunchPlan>(plan)) taken.push_back(std::move(c));
   }
   return taken;

@@ -17,7 +17,7 @@ using namespace fa;
 
 /// The plan, or an exception with the rung's words.
 inline LaunchPlan plan_of(const Rung& rung, const Problem& problem, std::string_view tile = {}) {
-  PlanResult result = make_plan(rung, problem, h200_description(), tile);
+  PlanResult result = make_plan(rung, problem, vm_description(), tile);
   if (const auto* refused = std::get_if<Unsupported>(&result)) {
     throw std::runtime_error(refused->reason);
   }

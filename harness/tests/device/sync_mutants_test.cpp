@@ -82,9 +82,23 @@ Subject gradient_subject(const Rung& rung) {
   return s;
 }
 
+/// One block with a long way: nvcc unrolls loops by four, and the longest ring has ten slots.
+Subject long_subject(const Rung& rung) {
+  const int head_dim = rung.head_dims().back();
+  Subject s{&rung, square(1280, head_dim), {}, {}};
+  s.problem.seq_q = rung.find_instance(head_dim, rung.dtype)->tile.Br;
+  s.problem.lse = has(rung.capabilities, Capabilities::lse);
+  s.plan = plan_of(rung, s.problem);
+  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
+              make_pass_inputs(s.problem, Distribution::large, 1),
+              make_pass_inputs(s.problem, Distribution::spike, 1)};
+  return s;
+}
+
 Subject subject_of(const Rung& rung) {
   if (rung.family == Family::decode) return cache_subject(rung);
   if (rung.family == Family::backward) return gradient_subject(rung);
+  if (rung.family == Family::blackwell) return long_subject(rung);
   Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
   set_types(rung, s.problem);
   s.problem.causal = has(rung.capabilities, Capabilities::causal);
@@ -169,7 +183,8 @@ std::string notice(const Subject& s, const std::array<Outputs, 3>& expected,
 const std::vector<std::string> kOpcodes{
     "bar.",         "barrier.",   "cp.async.wait_group",   "cp.async.wait_all",    "mbarrier.",
     "fence.",       "membar.",    "cp.async.commit_group", "cp.async.bulk.commit", "wgmma.fence",
-    "wgmma.commit", "wgmma.wait", "cp.async.bulk.wait"};
+    "wgmma.commit", "wgmma.wait", "cp.async.bulk.wait",    "tcgen05.fence",        "tcgen05.commit",
+    "tcgen05.wait"};
 
 /// A rung's PTX, and its sites of some opcodes.
 struct Code {
