@@ -7,6 +7,7 @@
 #include "exec/ops/rounding.h"
 #include "num/approx.h"
 #include "num/directed.h"
+#include "num/extreme.h"
 #include "num/half.h"
 #include "num/single.h"
 
@@ -190,29 +191,14 @@ Bound fp_neg(Modifiers& m) {
 
 namespace {
 
-double nan_of(double a, double b) {
-  return num::with_nan(0.0, a, b);
-}
-float nan_of(float, float) {
-  return std::numeric_limits<float>::quiet_NaN();
-}
-
-// -0 is less than +0. A single NaN is ignored unless kNan asks for it.
-template <bool kMax, bool kNan, class T>
-T extreme(T a, T b) {
-  if (a != a || b != b) {
-    if (kNan || (a != a && b != b)) return nan_of(a, b);
-    return a != a ? b : a;
-  }
-  if (a == b) return kMax == std::signbit(a) ? b : a;
-  return kMax == (a > b) ? a : b;
-}
+using num::extreme;
 
 template <bool kMax, bool kNan, bool kFtz, bool kAbs>
 float extreme_of_three(float a, float b, float c) {
-  const auto value = [](float x) { return kAbs ? std::fabs(num::input<kFtz>(x)) : num::input<kFtz>(x); };
-  return num::canonical(
-      extreme<kMax, kNan>(extreme<kMax, kNan>(value(a), value(b)), value(c)));
+  const auto value = [](float x) {
+    return kAbs ? std::fabs(num::input<kFtz>(x)) : num::input<kFtz>(x);
+  };
+  return num::canonical(extreme<kMax, kNan>(extreme<kMax, kNan>(value(a), value(b)), value(c)));
 }
 
 template <bool kMax>
