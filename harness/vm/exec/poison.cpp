@@ -158,7 +158,7 @@ void follow_pack(Warp& w, const Op& op, const Poison& guard) {
     if (s.destinations != 0) p.bytes = static_cast<uint8_t>(whole.bytes >> (e * each) & element);
     if (p.bytes == 0) p = {};
     p.add(guard);
-    set_poison(w, op.r[e], w.mask, p);
+    if (op.r[e] < kNoRef) set_poison(w, op.r[e], w.mask, p);
   }
 }
 
