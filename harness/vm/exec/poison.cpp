@@ -237,6 +237,8 @@ void follow_poison(Warp& w, const Op& op) {
     in.add(p);
   });
   if (action == Action::kInstruction && in.all() != 0) in = in.within(~decided(w, op, spelling));
+  // Halves stay apart.
+  if (!spelling.traits().copy && spelling.type != Type::kF32x2) in.bytes = 0xff;
   if (in.lanes != 0 && path == Path::kWarp) in.lanes = w.mask;
   if (in.unwritten != 0 && path == Path::kWarp) in.unwritten = w.mask;
   for_registers(program, op, action, [&](Ref ref, bool written) {

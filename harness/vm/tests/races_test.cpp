@@ -431,6 +431,15 @@ TEST_CASE("a register that nothing has set is an error once it is used") {
   CHECK(found(joined + "st.global.u64 [%out], %d4;\n") == uses("%r5", 22));
   CHECK(found(joined + "add.u64 %d4, %d4, 1;\n" + split + "st.global.u32 [%out], %r7;\n") ==
         uses("%r5", 24));
+  const auto added = [&](const std::string& half) {
+    return run_checked(kernel(kArea + joined + "mov.b64 %d5, %d4;\nadd.f32x2 %d4, %d5, %d5;\n" +
+                                  split + "st.global.u32 [%out], " + half + ";\n",
+                              "sm_100"),
+                       32)
+        .found;
+  };
+  CHECK(added("%r7") == "");
+  CHECK(added("%r6") == "uninitialised 25\n");
   CHECK(found("mov.b16 %h2, 1;\nmov.b32 %r6, {%h1, %h2};\nmov.b64 %d4, {%lane, %r6};\n"
               "mov.b64 {_, _, %h3, %h4}, %d4;\nst.global.u16 [%out], %h4;\n"
               "st.global.u16 [%out], %h3;\n") == uses("%h1", 26));
