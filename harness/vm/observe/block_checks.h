@@ -217,7 +217,7 @@ class RaceProbe : public Probe, private ConflictSink {
   // ptxvm::Unwritten), and by warp and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, Origin>;
   Origins unwritten_shared_, stored_unwritten_;
-  std::vector<uint32_t> last_wgmma_;                             // by warp
+  std::vector<uint32_t> last_wgmma_;  // by warp
   /// How far all warps had come, as this one knew when it issued its last wgmma of a group.
   struct Issued {
     uint64_t group = 0;

@@ -195,10 +195,10 @@ class Writer {
            problem == Problem::kHandedOn || problem == Problem::kProxy ||
            problem == Problem::kMbarrierInit || problem == Problem::kMbarrierFence ||
            problem == Problem::kMbarrierAgain || problem == Problem::kMbarrierLate ||
-           problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue || problem == Problem::kTensorRace ||
-           problem == Problem::kTensorFence || problem == Problem::kTensorAllocation ||
-           problem == Problem::kTensorEarly;
+           problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced ||
+           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue ||
+           problem == Problem::kTensorRace || problem == Problem::kTensorFence ||
+           problem == Problem::kTensorAllocation || problem == Problem::kTensorEarly;
   }
 
   static std::string trimmed(const std::string& s) {

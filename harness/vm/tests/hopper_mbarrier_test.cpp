@@ -318,8 +318,7 @@ std::string ring(int producer, int arrivals, int delay, const std::string& arriv
           "  mbarrier.test_wait.parity.shared::cta.b64 %p6, [%never], 0;\n"
           "  add.u32 %r4, %r4, 1;\n  bra $late;\n$consume:\n  and.b32 %r6, %r3, 1;\n" +
           wait("$full", "%full") + (arrivals == 1 ? "  @!%p4 bra $consumed;\n" : "") + "  @%p2 " +
-          arrive +
-          " _, [%empty];\n$consumed:\n  add.u32 %r3, %r3, 1;\n  setp.lt.u32 %p5, %r3, " +
+          arrive + " _, [%empty];\n$consumed:\n  add.u32 %r3, %r3, 1;\n  setp.lt.u32 %p5, %r3, " +
           std::to_string(kHandOvers) +
           ";\n  @%p5 bra $consume;\n  ret;\n$produce:\n  not.b32 %r6, %r3;\n"
           "  and.b32 %r6, %r6, 1;\n" +

@@ -386,7 +386,8 @@ TEST_CASE("events of a warpgroup, and the missing fence") {
 
 TEST_CASE("one warp says for its warpgroup that a wait is over, once a product of all is done") {
   const auto found = [](const std::string& release, Order order) {
-    const Operand a{false, Swizzle::kNone, 64, 0, 0, false}, b{false, Swizzle::kNone, 8, 0, 0, false};
+    const Operand a{false, Swizzle::kNone, 64, 0, 0, false},
+        b{false, Swizzle::kNone, 8, 0, 0, false};
     const std::string body =
         "  .shared .align 1024 .b8 area[4096];\n  .shared .align 8 .b8 bars[16];\n"
         "  .reg .f32 %acc<4>;\n  .reg .b32 %full, %empty;\n"

@@ -213,8 +213,8 @@ TEST_CASE("sums and products of f16 and bf16 in f32 are rounded once") {
     const std::string last = "%x" + std::to_string(row.size() - 1);
     const bool adds = row.size() == 2;
     return apply_one<uint32_t, uint32_t>(
-        "{.reg .b16 %a, %b; cvt.u16.u32 %a, %x0; cvt.u16.u32 %b, %x1; " + instruction + " %y, %a, " +
-            (adds ? "" : "%b, ") + last + ";}",
+        "{.reg .b16 %a, %b; cvt.u16.u32 %a, %x0; cvt.u16.u32 %b, %x1; " + instruction +
+            " %y, %a, " + (adds ? "" : "%b, ") + last + ";}",
         std::move(row), "sm_100");
   };
   const auto word = [](float x) { return std::bit_cast<uint32_t>(x); };

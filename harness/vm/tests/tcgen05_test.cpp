@@ -233,7 +233,8 @@ std::string product(const Setup& s) {
   std::string text = "  mov.b64 %d0, " + number(a_of(s).descriptor(kBase)) + "; mov.b64 %d1, " +
                      number(b_of(s).descriptor(kBase + kB)) + "; mov.b32 %r4, " +
                      number(instruction(s)) + "; add.u32 %r5, %t, " +
-                     number(kA + (static_cast<uint64_t>(s.lane) << 16)) + "; add.u32 %r6, %t, " + number(static_cast<uint64_t>(s.lane) << 16) +
+                     number(kA + (static_cast<uint64_t>(s.lane) << 16)) + "; add.u32 %r6, %t, " +
+                     number(static_cast<uint64_t>(s.lane) << 16) +
                      ";\n  setp.ge.s32 %accumulate, " + std::to_string(s.accumulate) + ", 0;\n";
   for (uint64_t i = 0; i < 4 * blocks; ++i)
     text += "  mov.b32 %m" + number(i) + ", " +

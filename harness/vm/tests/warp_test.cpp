@@ -116,7 +116,8 @@ TEST_CASE("reductions of floating-point numbers") {
   const auto of = [](const std::string& values, const std::string& instruction, int lane = 5) {
     return run(kernel("  cvt.rn.f32.u32 %f1, %lane; sub.f32 %f1, %f1, 0f41200000;\n"  // 10
                       "  setp.eq.u32 %p1, %lane, 3; shl.b32 %r1, 1, %lane; mov.u32 %r2, -1;\n" +
-                          values + "  redux.sync." + instruction + ";\n  st.global.f32 [%out], %f2;",
+                          values + "  redux.sync." + instruction +
+                          ";\n  st.global.f32 [%out], %f2;",
                       "sm_100a"))
         .at<uint32_t>(lane);
   };
@@ -137,10 +138,10 @@ TEST_CASE("reductions of floating-point numbers") {
   CHECK(of("", "max.abs.f32 %f2, %f1, %r1") == word(5));
   CHECK(of(all_nan, "min.f32 %f2, %f1, %r1") == kNan);
   // -0 is less than 0.
-  CHECK(of("  mov.f32 %f1, 0f00000000; @%p1 mov.f32 %f1, 0f80000000;\n",
-           "min.f32 %f2, %f1, %r2") == 0x80000000);
-  CHECK(of("  mov.f32 %f1, 0f80000000; @%p1 mov.f32 %f1, 0f00000000;\n",
-           "max.f32 %f2, %f1, %r2") == 0);
+  CHECK(of("  mov.f32 %f1, 0f00000000; @%p1 mov.f32 %f1, 0f80000000;\n", "min.f32 %f2, %f1, %r2") ==
+        0x80000000);
+  CHECK(of("  mov.f32 %f1, 0f80000000; @%p1 mov.f32 %f1, 0f00000000;\n", "max.f32 %f2, %f1, %r2") ==
+        0);
 }
 
 TEST_CASE("lanes that leave a loop at different times meet behind it") {

@@ -430,7 +430,8 @@ void add_product(const TensorWork& t, const Product& p, Cta& cta, Operands& out)
   if (t.accumulate) out.reads.push_back(d);
   if (p.a_in_tensor) {
     const uint32_t first = TensorMemory::lane(t.a_address) % TensorMemory::kLanes;
-    out.reads.push_back({cta.rank, static_cast<uint8_t>(rows == 64 ? 0x55u << first / kGroup : 0xffu),
+    out.reads.push_back({cta.rank,
+                         static_cast<uint8_t>(rows == 64 ? 0x55u << first / kGroup : 0xffu),
                          static_cast<uint16_t>(TensorMemory::column(t.a_address)), kDepth / 2});
   } else {
     out.add_shared(cta, find_footprint(cta, t.descriptor[0], i.a_major, rows), t.descriptor[0]);
@@ -454,7 +455,8 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
                                    : "K-major, not MN-major");
   }
   if (p.a_in_tensor && TensorMemory::lane(t.a_address) != lane) {
-    invalid(w, op, "A in tensor memory is modelled where it begins at the lane of the accumulators, ",
+    invalid(w, op,
+            "A in tensor memory is modelled where it begins at the lane of the accumulators, ",
             number(lane), ", not at ", number(TensorMemory::lane(t.a_address)));
   }
   if (!p.a_in_tensor) check_descriptor(w, op, t.descriptor[0]);

@@ -183,8 +183,7 @@ template <bool kMax, bool kNan, bool kAbs>
 uint32_t extreme_of_floats(uint32_t x, uint32_t y) {
   constexpr uint32_t kMagnitude = kAbs ? 0x7fffffff : UINT32_MAX;
   const auto value = [](uint32_t bits) { return std::bit_cast<float>(bits & kMagnitude); };
-  return std::bit_cast<uint32_t>(
-      num::canonical(num::extreme<kMax, kNan>(value(x), value(y))));
+  return std::bit_cast<uint32_t>(num::canonical(num::extreme<kMax, kNan>(value(x), value(y))));
 }
 
 template <bool kMax>

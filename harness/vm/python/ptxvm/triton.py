@@ -8,7 +8,8 @@
 
   result = ptxvm.triton.run(add, (4,), x, y, out, 1000, BLOCK=256)
 
-Needs the package triton, and no GPU. What Triton makes for the `arch`, 80, 90 or 100, runs as it is.
+Needs the package triton, and no GPU. What Triton makes for the `arch` (80, 90 or 100) runs as it
+is.
 """
 
 from __future__ import annotations
