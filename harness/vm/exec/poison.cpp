@@ -141,6 +141,27 @@ void follow_product(Warp& w, const Op& op, const isa::Spelling& s) {
   }
 }
 
+// mov of elements to a register, of a register to elements, or both: compilers join what they want
+// with what nothing has set, and take the one element out again.
+void follow_pack(Warp& w, const Op& op, const Poison& guard) {
+  const auto s = op.aux.as<PackShape>();
+  const uint32_t each = s.element_bits / 8u, element = (1u << each) - 1;
+  const Ref* const from = op.r + std::max<int>(s.destinations, 1);
+  Poison whole;
+  for (uint32_t e = 0; e < std::max<uint32_t>(s.sources, 1); ++e) {
+    Poison p = poison_of(w, from[e]).within(w.mask);
+    if (s.sources != 0) p.bytes = static_cast<uint8_t>((p.bytes & element) << (e * each));
+    if (p.bytes != 0) whole.add(p);
+  }
+  for (uint32_t e = 0; e < std::max<uint32_t>(s.destinations, 1); ++e) {
+    Poison p = whole;
+    if (s.destinations != 0) p.bytes = static_cast<uint8_t>(whole.bytes >> (e * each) & element);
+    if (p.bytes == 0) p = {};
+    p.add(guard);
+    if (op.r[e] < kNoRef) set_poison(w, op.r[e], w.mask, p);
+  }
+}
+
 // The sums of a wgmma come first among its registers. Where scale-d is false they are not read.
 int sums_unread(const Warp& w, const Op& op, const isa::Spelling& s) {
   const int sums = s.operands[0].count, scale = sums + s.operands[1].count + 1;
@@ -188,6 +209,7 @@ void follow_poison(Warp& w, const Op& op) {
     }
   }
   if (path == Path::kShuffle) return;
+  if (action == Action::kPack) return follow_pack(w, op, in);
   const isa::Spelling& spelling = *program.spellings[op.instruction];
   if (spelling.count == CountClass::kTensor) {
     if (!spelling.traits().fragments) follow_product(w, op, spelling);
@@ -215,6 +237,8 @@ void follow_poison(Warp& w, const Op& op) {
     in.add(p);
   });
   if (action == Action::kInstruction && in.all() != 0) in = in.within(~decided(w, op, spelling));
+  // Halves stay apart.
+  if (!spelling.traits().copy && spelling.type != Type::kF32x2) in.bytes = 0xff;
   if (in.lanes != 0 && path == Path::kWarp) in.lanes = w.mask;
   if (in.unwritten != 0 && path == Path::kWarp) in.unwritten = w.mask;
   for_registers(program, op, action, [&](Ref ref, bool written) {

@@ -118,11 +118,15 @@ inline constexpr uint8_t kCheckPoison = 2;  ///< Some hold poison, or local memo
 struct Poison {
   uint32_t lanes = 0, instruction = 0;  ///< A shuffle.
   uint32_t unwritten = 0, load = 0;     ///< As Unwritten::load says.
+  uint8_t bytes = 0xff;                 ///< Of the register; mov joins and splits them.
 
   uint32_t all() const { return lanes | unwritten; }
   /// No more than those lanes.
-  Poison within(uint32_t mask) const { return {lanes & mask, instruction, unwritten & mask, load}; }
+  Poison within(uint32_t mask) const {
+    return {lanes & mask, instruction, unwritten & mask, load, bytes};
+  }
   void add(const Poison& p) {
+    if (p.all() != 0) bytes = static_cast<uint8_t>(all() == 0 ? p.bytes : bytes | p.bytes);
     if (p.lanes != 0) instruction = p.instruction;
     if (p.unwritten != 0) load = p.load;
     lanes |= p.lanes;

@@ -8,6 +8,8 @@
   harness/vm/foreign/run.py --tutorials FOLDER
                                           the kernels of Triton's tutorials alone, out of the
                                           folder python/tutorials of a clone of Triton
+  harness/vm/foreign/run.py --cute FOLDER some of CuTe DSL's examples alone, out of the folder
+                                          examples/python/CuTeDSL of a clone of CUTLASS
   harness/vm/foreign/run.py --cuda FOLDER every kernel of the .cu files below a folder: does it
                                           compile, and would it run?
   harness/vm/foreign/run.py --cuda FOLDER --recipes FILE.py
@@ -17,7 +19,8 @@
                                           ... each launch on one host thread and on two, forward and
                                           reversed: results, counts and findings must be the same
 
-Kernels are compiled as they are, for sm_80 and sm_90, and compared with numpy. No GPU is needed.
+Kernels are compiled as they are, for sm_80, sm_90 and (those of Triton and CuTe DSL) sm_100, and
+compared with numpy. No GPU is needed.
 Exit codes: 0 all ran and are right (--cuda alone: all compiled kernels would run); 1 one did not;
 77 nothing could be tried; 2 usage.
 """
@@ -39,8 +42,10 @@ from pathlib import Path
 SKIPPED = 77
 MACHINE = Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "triton", "numba", "numba-cuda[cu12]")
+CUTE_PACKAGES = ("numpy", "nvidia-cutlass-dsl")
 MODULES = {"triton": "triton", "numba": "numba_cuda"}
 SOURCES = {"triton": ("triton_cases",), "numba": ("numba_cases", "numba_examples")}
+ARCHITECTURES = (80, 90, 100)
 INSTALL_SECONDS = 600
 
 
@@ -60,15 +65,16 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--install", action="store_true", help="Triton and Numba from PyPI")
+    parser.add_argument("--install", action="store_true", help="the packages from PyPI")
     parser.add_argument(
         "--venv", type=Path, default=Path("build/foreign-venv"), help="where to"
     )
     parser.add_argument(
         "--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels"
     )
-    parser.add_argument("--arch", type=int, nargs="+", choices=(80, 90), default=[80, 90])
+    parser.add_argument("--arch", type=int, nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
     parser.add_argument("--tutorials", help="python/tutorials of a clone of Triton")
+    parser.add_argument("--cute", help="examples/python/CuTeDSL of a clone of CUTLASS")
     parser.add_argument("--cuda", type=Path, help="folder of .cu files")
     parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
     parser.add_argument("--output", type=Path, help="the table as Markdown")
@@ -76,7 +82,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--differential", action="store_true", help="each launch in four ways")
     parser.add_argument("--verbose", action="store_true", help="whole tracebacks")
     options = parser.parse_args()
-    for name in ("cuda", "tutorials"):
+    for name in ("cuda", "cute", "tutorials"):
         folder = getattr(options, name)
         if folder and not Path(folder).is_dir():
             parser.error(f"--{name} {folder}: no such folder")
@@ -90,15 +96,15 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def install(venv: Path) -> str:
+def install(venv: Path, packages: Sequence[str]) -> str:
     """The Python of an environment that has the packages; empty where they cannot be had."""
     python = venv / "bin/python"
     stamp = venv / "foreign.stamp"
-    if stamp.is_file() and stamp.read_text() == "\n".join(PACKAGES):
+    if stamp.is_file() and stamp.read_text() == "\n".join(packages):
         return str(python)
     commands = (
         [sys.executable, "-m", "venv", str(venv)],
-        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *PACKAGES],
+        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *packages],
     )
     for command in commands:
         try:
@@ -110,7 +116,7 @@ def install(venv: Path) -> str:
             last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             print(f"{' '.join(command[2:4])} failed: {''.join(last)}", file=sys.stderr)
             return ""
-    stamp.write_text("\n".join(PACKAGES))
+    stamp.write_text("\n".join(packages))
     return str(python)
 
 
@@ -140,6 +146,12 @@ def cases(options: argparse.Namespace) -> Iterator:
             yield from module.cases(Path(options.tutorials))
         else:
             print("triton is not installed; --install fetches it from PyPI", file=sys.stderr)
+        return
+    if options.cute:
+        if has("cutlass"):
+            yield from importlib.import_module("foreign.cute_cases").cases(Path(options.cute))
+        else:
+            print("CuTe DSL is not installed; --install fetches it from PyPI", file=sys.stderr)
         return
     for kind, module in MODULES.items():
         if options.only not in (None, kind) or (options.cuda and not options.only):
@@ -195,10 +207,14 @@ def main() -> int:
     if options.tutorials == "":
         print("skipped: no tutorials are named (cmake -DFA_TRITON_TUTORIALS=.../python/tutorials)")
         return SKIPPED
-    if options.install and not all(has(module) for module in MODULES.values()):
-        python = install(options.venv)
+    if options.cute == "":
+        print("skipped: no examples are named (cmake -DFA_CUTE_EXAMPLES=.../python/CuTeDSL)")
+        return SKIPPED
+    wanted = ("cutlass",) if options.cute else tuple(MODULES.values())
+    if options.install and not all(has(module) for module in wanted):
+        python = install(options.venv, CUTE_PACKAGES if options.cute else PACKAGES)
         if not python:
-            print("skipped: Triton and Numba cannot be installed")
+            print(f"skipped: {' and '.join(wanted)} cannot be installed")
             return SKIPPED
         words = [each for each in sys.argv if each != "--install"]
         return subprocess.run([python, "-W", "ignore", *words], check=False).returncode

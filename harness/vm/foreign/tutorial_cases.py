@@ -17,6 +17,7 @@ import triton
 from foreign.case import Case, Wrong, expect
 
 ORIGIN = "Triton's tutorials"
+ALL = (80, 90, 100)
 
 
 def is_jit(decorator: ast.expr) -> bool:
@@ -81,7 +82,7 @@ class Tutorials:
         result = ptxvm.triton.run(
             self.of("02-fused-softmax.py").softmax_kernel, 5,
             out, x, columns, columns, rows, columns, BLOCK_SIZE=1024,
-            num_stages=4 if arch == 90 else 2, num_warps=8, arch=arch,
+            num_stages=4 if arch >= 90 else 2, num_warps=8, arch=arch,
         )  # fmt: skip
         weights = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
         expect(out, weights / weights.sum(1, keepdims=True))
@@ -169,14 +170,18 @@ class Tutorials:
 
     def attention(self, arch: int) -> Sequence[ptxvm.Result]:
         """Forward and backward, causal and not, with descriptors that the kernel makes and, where
-        there is a TMA, with those from outside."""
+        there is a TMA, with those from outside; on sm_100 with warps of several kinds, too."""
         results = []
         for causal in (False, True):
-            for outside in (False, True) if arch == 90 else (False,):
+            for outside in (False, True) if arch >= 90 else (False,):
                 results += self.attend(arch, causal, outside)
+            if arch == 100:
+                results += self.attend(arch, causal, True, specialize=True)
         return results
 
-    def attend(self, arch: int, causal: bool, outside: bool) -> list[ptxvm.Result]:
+    def attend(
+        self, arch: int, causal: bool, outside: bool, specialize: bool = False
+    ) -> list[ptxvm.Result]:
         module, (heads, n, dim) = self.of("06-fused-attention.py"), (2, 256, 64)
         scale, block_m, block_n = 0.5, 128, 64
         q, k, v, do = ((normal(heads, n, dim, seed=i) / 2).astype(np.float16) for i in range(4))
@@ -191,7 +196,7 @@ class Tutorials:
         forward = ptxvm.triton.run(
             module._attn_fwd, (n // block_m, heads), scale, m, 1, heads, *tensors, N_CTX=n,
             HEAD_DIM=dim, BLOCK_M=block_m, BLOCK_N=block_n, FP8_OUTPUT=False,
-            STAGE=3 if causal else 1, warp_specialize=False, IS_HOPPER=arch == 90,
+            STAGE=3 if causal else 1, warp_specialize=specialize, IS_HOPPER=arch == 90,
             num_warps=4, num_stages=2, arch=arch,
         )  # fmt: skip
         wide_q, wide_k, wide_v, wide_do = (each.astype(np.float64) for each in (q, k, v, do))
@@ -227,10 +232,10 @@ def cases(folder: Path) -> list[Case]:
     """The six tutorials; a file that the folder lacks fails its case."""
     tutorials = Tutorials(folder)
     return [
-        Case("01 vector add", ORIGIN, tutorials.add),
-        Case("02 fused softmax", ORIGIN, tutorials.softmax),
-        Case("03 matrix multiplication", ORIGIN, tutorials.matmul),
-        Case("04 low-memory dropout", ORIGIN, tutorials.dropout),
-        Case("05 layer norm, backward too", ORIGIN, tutorials.layer_norm),
-        Case("06 fused attention, backward too", ORIGIN, tutorials.attention),
+        Case("01 vector add", ORIGIN, tutorials.add, ALL),
+        Case("02 fused softmax", ORIGIN, tutorials.softmax, ALL),
+        Case("03 matrix multiplication", ORIGIN, tutorials.matmul, ALL),
+        Case("04 low-memory dropout", ORIGIN, tutorials.dropout, ALL),
+        Case("05 layer norm, backward too", ORIGIN, tutorials.layer_norm, ALL),
+        Case("06 fused attention, backward too", ORIGIN, tutorials.attention, ALL),
     ]

@@ -161,6 +161,7 @@ OperandSpec parse_operand(std::string_view text, const MnemonicTypes& m, std::st
   };
   spec.optional = take("?");
   if (spec.optional && take("90:")) spec.sm = 90;
+  if (spec.optional && take("100:")) spec.sm = 100;
   if (take("=")) spec.role = Role::kWrite;
   spec.sink_only = take("_");
   if (take("+")) spec.role = Role::kReadWrite;

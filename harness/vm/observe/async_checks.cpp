@@ -35,6 +35,21 @@ void RaceProbe::init_again(Mbarrier& m, const MbarrierEvent& e) {
   add(Problem::kMbarrierAgain, here, m.init.party, x);
 }
 
+void RaceProbe::check_waits(const Mbarrier& m, const MbarrierEvent& e) {
+  for (uint32_t w = 0; w < m.waits.size(); ++w) {
+    const Mbarrier::Wait& wait = m.waits[w];
+    if (wait.clock == 0 || wait.phase + 1 != e.phase) continue;
+    if (wait.clock <= clocks_.reached(m.arriving, w)) continue;
+    log_.next_request();
+    Example x;
+    x.address = offset(e.address);
+    x.block = block_number(e.home);
+    x.phase = e.phase;
+    add(Problem::kMbarrierLate, warp_party(w, wait.instruction),
+        warp_party(warp(e.warp), e.instruction), x);
+  }
+}
+
 void RaceProbe::mbarrier(const MbarrierEvent& e) {
   const uint32_t w = warp(e.warp), at = place(e.home, e.address);
   Mbarrier& m = mbarriers_[at];
@@ -49,6 +64,7 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       m.phase = 0;
       m.arriving.clear();
       m.done.clear();
+      m.waits.assign(blocks() * warps_, {});
       m.init = {warp_party(w, e.instruction), w, clocks_.now(w)};
       m.known = true;
       m.fenced = false;
@@ -60,7 +76,11 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       check_init(m, e);
       if (e.commit != 0) arrive_commit(e, m.arriving);
       if (e.by_copy) clocks_.know(m.arriving, clocks_.copies(w), copies_[w].clock);
-      if (!e.ordered) break;
+      if (!e.ordered) {
+        // A commit arrives when the warp has gone on.
+        if (e.commit == 0) clocks_.release_reached(w, m.arriving);
+        break;
+      }
       if (e.home != e.warp.cta_rank)
         use_remote(e.home, clocks_.warp(w), clocks_.now(w), warp_party(w, e.instruction));
       clocks_.release(w, m.arriving);
@@ -70,8 +90,12 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
       check_init(m, e);
       break;
     case MbarrierAction::kComplete:
+      // A copy has handed on at its issue what its warp knew then.
+      if (kernel_.instructions()[e.instruction].count_class == CountClass::kMbarrier)
+        clocks_.release_reached(w, m.arriving);
       break;
     case MbarrierAction::kPhase:
+      check_waits(m, e);
       clocks_.know(m.arriving, clocks_.bulk_load(at),
                    m.first_clock + static_cast<Clock>(e.phase) + 1);
       m.done.swap(m.arriving);
@@ -81,6 +105,8 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
     case MbarrierAction::kWait:
       check_init(m, e);
       if (e.ordered) clocks_.acquire(w, m.done);
+      if (!e.ordered) clocks_.acquire_reached(w, m.done);
+      m.waits[w] = {clocks_.now(w), e.phase, e.instruction};
       clocks_.sync_lanes(w);
       break;
   }
@@ -88,7 +114,8 @@ void RaceProbe::mbarrier(const MbarrierEvent& e) {
 
 void RaceProbe::load_bulk(const BulkEvent& e) {
   const uint32_t w = warp(e.warp), at = place(e.mbarrier_home, e.mbarrier);
-  const Mbarrier& m = mbarriers_[at];
+  Mbarrier& m = mbarriers_[at];
+  clocks_.release_reached(w, m.arriving);
   // st.async and red.async are none of the async proxy's: the barrier of the cluster is enough.
   const CountClass count = kernel_.instructions()[e.instruction].count_class;
   if (m.known && !m.fenced && count == CountClass::kBulkCopy) {
@@ -153,6 +180,9 @@ void RaceProbe::bulk(const BulkEvent& e) {
 void RaceProbe::wgmma(const WgmmaEvent& e) {
   const uint32_t w = warp(e.warp);
   if (e.action == WgmmaAction::kIssue) {
+    std::vector<Issued>& issued = wgmma_issued_[w];
+    if (issued.empty() || issued.back().group != e.group) issued.push_back({e.group, {}});
+    clocks_.release_reached(w, issued.back().reached);
     log_.next_request();
     request_bytes_ = 16;
     last_wgmma_[w] = e.instruction;
@@ -172,8 +202,19 @@ void RaceProbe::wgmma(const WgmmaEvent& e) {
   }
   if (e.action == WgmmaAction::kComplete) {
     const uint32_t block = e.warp.cta_rank * warps_, first = e.warpgroup * 4;
-    for (uint32_t i = first; i < first + 4 && i < warps_; ++i) {
-      clocks_.know(block + i, clocks_.wgmma(warpgroup(e)), static_cast<Clock>(e.group));
+    const uint32_t begin = block + first, end = block + std::min(first + 4, warps_);
+    // A product is done only when all four warps have issued it.
+    Clocks::Release reached;
+    for (uint32_t i = begin; i < end; ++i) {
+      std::erase_if(wgmma_issued_[i], [&](const Issued& each) {
+        if (each.group >= e.group) return false;
+        Clocks::join(reached, each.reached);
+        return true;
+      });
+    }
+    for (uint32_t i = begin; i < end; ++i) {
+      clocks_.know(i, clocks_.wgmma(warpgroup(e)), static_cast<Clock>(e.group));
+      clocks_.acquire_reached(i, reached);
     }
   }
 }

@@ -49,6 +49,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
     for (uint32_t w = 0; w < warps; ++w) unwritten_shared_[{w, first + i}] = {{}, example};
   }
   last_wgmma_.assign(warps, 0);
+  wgmma_issued_.assign(warps, {});
   if (has_tensor_memory_) {
     tensor_cells_.clear();
     tensor_allocated_.assign(blocks(), {});
@@ -501,7 +502,10 @@ void RaceProbe::cluster(const ClusterEvent& e) {
     case ClusterAction::kArrive:
       // What fences covered a relaxed arrival hands on (PTX ISA 8.8, release patterns).
       if (e.ordered) clocks_.release(w, cluster_arriving_);
-      if (!e.ordered) Clocks::join(cluster_arriving_, cluster_known_[w].fenced);
+      if (!e.ordered) {
+        Clocks::join(cluster_arriving_, cluster_known_[w].fenced);
+        clocks_.release_reached(w, cluster_arriving_);
+      }
       cluster_inits_arriving_[w] = cluster_known_[w].inits_fenced;
       break;
     case ClusterAction::kComplete:

@@ -68,6 +68,13 @@ class RaceProbe : public Probe, private ConflictSink {
     Init init;
     std::vector<Init> earlier;  // by other warps, with the same count and before any use
     bool known = false, fenced = false;
+    /// The last wait of each warp: a barrier tells apart no more than two phases.
+    struct Wait {
+      Clock clock = 0;  // of the warp; 0 for none
+      uint64_t phase = 0;
+      uint32_t instruction = 0;
+    };
+    std::vector<Wait> waits;  // by warp
   };
 
   // Where a value comes from that nobody has written, or its register.
@@ -131,6 +138,8 @@ class RaceProbe : public Probe, private ConflictSink {
   void check_init(const Mbarrier::Init& init, const MbarrierEvent& e);
   /// By another thread, before any use.
   void init_again(Mbarrier& m, const MbarrierEvent& e);
+  /// A phase is complete: all that have waited for the one before must have been known to.
+  void check_waits(const Mbarrier& m, const MbarrierEvent& e);
   void load_bulk(const BulkEvent& e);
 
   // A use of 16 lanes of a column of tensor memory.
@@ -208,7 +217,13 @@ class RaceProbe : public Probe, private ConflictSink {
   // ptxvm::Unwritten), and by warp and store of what has been read so, or update.
   using Origins = std::map<std::pair<uint32_t, uint32_t>, Origin>;
   Origins unwritten_shared_, stored_unwritten_;
-  std::vector<uint32_t> last_wgmma_;                             // by warp
+  std::vector<uint32_t> last_wgmma_;  // by warp
+  /// How far all warps had come, as this one knew when it issued its last wgmma of a group.
+  struct Issued {
+    uint64_t group = 0;
+    Clocks::Release reached;
+  };
+  std::vector<std::vector<Issued>> wgmma_issued_;                // by warp
   std::vector<TensorCell> tensor_cells_;                         // by rank, group of lanes, column
   std::vector<std::array<TensorColumn, 512>> tensor_allocated_;  // by rank, column
   std::vector<TensorWarp> tensor_warps_;                         // by warp

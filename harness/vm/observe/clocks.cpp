@@ -10,7 +10,7 @@ void Clocks::reset(uint32_t warps, uint32_t warpgroups, bool tensor) {
   first_tensor_ = 1 + 3 * warps + warpgroups;
   first_mbarrier_ = first_tensor_ + (tensor ? 3 * warps : 0);
   width_ = first_mbarrier_ + kMbarriers;
-  rows_.assign(size_t{warps} * 2 * width_, 0);
+  rows_.assign(warps * stride(), 0);
   lanes_synced_.assign(warps, 0);
   mbarriers_.clear();
   for (uint32_t w = 0; w < warps; ++w) row(w)[warp(w)] = 1;
@@ -62,7 +62,7 @@ uint32_t Clocks::number(Agent a) const {
 
 void Clocks::release(uint32_t w, Release& to) {
   Clock* own = row(w);
-  to.resize(2 * size_t{width_}, 0);
+  to.resize(stride(), 0);
   for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], own[i]);
   ++own[warp(w)];
 }
@@ -83,8 +83,27 @@ void Clocks::join(Release& to, const Release& from) {
 }
 
 void Clocks::know(Release& to, Agent a, Clock c) const {
-  to.resize(2 * size_t{width_}, 0);
+  to.resize(stride(), 0);
   to[a] = std::max(to[a], c);
+}
+
+void Clocks::release_reached(uint32_t w, Release& to) {
+  to.resize(stride(), 0);
+  for (uint32_t i = 0; i < warps_; ++i) {
+    Clock& known = to[2 * size_t{width_} + i];
+    known = std::max(known, reached(w, i));
+  }
+  tick(w);
+}
+
+void Clocks::acquire_reached(uint32_t w, const Release& from) {
+  if (from.empty()) return;
+  Clock* own = row(w) + 2 * size_t{width_};
+  for (uint32_t i = 0; i < warps_; ++i) own[i] = std::max(own[i], reached(from, i));
+}
+
+Clock Clocks::reached(const Release& in, uint32_t w) const {
+  return in.empty() ? 0 : std::max(in[warp(w)], in[2 * size_t{width_} + w]);
 }
 
 void Clocks::sync_lanes(uint32_t w) {
@@ -105,7 +124,8 @@ void Clocks::publish_tensor(uint32_t w) {
 }
 
 Clocks::Release Clocks::known_to_core(uint32_t w, Clock done) const {
-  Release out(seen(w), seen(w) + 2 * size_t{width_});
+  Release out(seen(w), seen(w) + stride());
+  out[2 * size_t{width_} + w] = now(w);
   for (const size_t half : {size_t{0}, size_t{width_}}) {
     out[half + warp(w)] = 0;
     out[half + tensor_core(w)] = done;

@@ -2,6 +2,7 @@
 // Who has seen what: vector clocks of everything that runs on its own in a block.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -27,7 +28,8 @@ enum class AgentKind : uint8_t {
 
 /// Vector clocks of one block, or of the blocks of one cluster, whose warps are numbered one block
 /// after the other. A warp's row says up to which clock of each other agent it knows.
-/// The second half of a row says the same of what the async proxy may see.
+/// A second part of the row says the same of what the async proxy may see. The last part is about
+/// execution alone: up to which clock each warp has come, whether or not its accesses are visible.
 class Clocks {
  public:
   static constexpr Agent kNobody = 0;
@@ -55,6 +57,10 @@ class Clocks {
   const Clock* published(uint32_t w) const { return seen(w) + width_; }
   /// Length of either.
   uint32_t width() const { return width_; }
+  /// Up to which clock another warp has executed.
+  Clock reached(uint32_t w, uint32_t other) const {
+    return std::max(seen(w)[warp(other)], seen(w)[2 * width_ + other]);
+  }
   Clock now(uint32_t w) const { return seen(w)[1 + w]; }
   /// Accesses of other lanes of the warp up to this clock are ordered before the present.
   Clock lanes_synced(uint32_t w) const { return lanes_synced_[w]; }
@@ -68,6 +74,12 @@ class Clocks {
   /// Later accesses of the warp have a later clock.
   void tick(uint32_t w) { ++row(w)[warp(w)]; }
   static void join(Release& to, const Release& from);
+  /// What a warp knows of how far others have come, and how far it is itself: all that a relaxed
+  /// operation hands on. Later instructions of the warp are not part of it.
+  void release_reached(uint32_t w, Release& to);
+  void acquire_reached(uint32_t w, const Release& from);
+  /// The same in a release.
+  Clock reached(const Release& in, uint32_t w) const;
   /// Sets one agent's clock in a release.
   void know(Release& to, Agent a, Clock c) const;
 
@@ -85,7 +97,8 @@ class Clocks {
  private:
   static constexpr uint32_t kMbarriers = 64;
 
-  size_t row_of(uint32_t w) const { return size_t{w} * 2 * width_; }
+  size_t stride() const { return 2 * size_t{width_} + warps_; }
+  size_t row_of(uint32_t w) const { return w * stride(); }
   Clock* row(uint32_t w) { return rows_.data() + row_of(w); }
 
   uint32_t warps_ = 0, width_ = 0, first_tensor_ = 0, first_mbarrier_ = 0;

@@ -170,6 +170,7 @@ class Writer {
       case Problem::kMbarrierInit:
       case Problem::kMbarrierFence:
       case Problem::kMbarrierAgain:
+      case Problem::kMbarrierLate:
         return "mbarrier";
       case Problem::kUnfenced:
         return "wgmma";
@@ -193,11 +194,11 @@ class Writer {
     return problem == Problem::kRace || problem == Problem::kLaneRace ||
            problem == Problem::kHandedOn || problem == Problem::kProxy ||
            problem == Problem::kMbarrierInit || problem == Problem::kMbarrierFence ||
-           problem == Problem::kMbarrierAgain || problem == Problem::kGlobalRace ||
-           problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
-           problem == Problem::kGlobalSameValue || problem == Problem::kTensorRace ||
-           problem == Problem::kTensorFence || problem == Problem::kTensorAllocation ||
-           problem == Problem::kTensorEarly;
+           problem == Problem::kMbarrierAgain || problem == Problem::kMbarrierLate ||
+           problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced ||
+           problem == Problem::kSameValue || problem == Problem::kGlobalSameValue ||
+           problem == Problem::kTensorRace || problem == Problem::kTensorFence ||
+           problem == Problem::kTensorAllocation || problem == Problem::kTensorEarly;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -374,6 +375,14 @@ class Writer {
                who(e.here, false) + " initialises it" + at + ", which " + who(e.there, false) +
                " has done at " + place(key.other, false) +
                "; cards take it, the rules want one thread to do it";
+      case Problem::kMbarrierLate:
+        return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
+               who(e.here, false) + " waits for " +
+               (e.phase == 0 ? "the phase before the first"
+                             : "phase " + std::to_string(e.phase - 1)) +
+               at + "; nothing orders this before the end of phase " + std::to_string(e.phase) +
+               " by " + who(e.there, false) + " at " + place(key.other, false) +
+               ", and a late warp waits for phase " + std::to_string(e.phase + 1);
       case Problem::kUnfenced:
         return who(e.here, false) + " issues a wgmma" + at +
                " on registers that were written after its last wgmma.fence";

@@ -36,6 +36,7 @@ enum class Problem : uint8_t {
   kMbarrierInit,
   kMbarrierFence,
   kMbarrierAgain,
+  kMbarrierLate,
   kUnfenced,
   kTensorRace,
   kTensorUnwritten,
@@ -80,6 +81,7 @@ struct Example {
   int block = -1;      ///< Whose shared memory: rank in the cluster, -1 where that is one block.
   Party here, there;
   bool there_copied = false;
+  uint64_t phase = 0;            ///< kMbarrierLate: the one that is complete.
   bool published = false;        ///< kTensorFence: `there` has made its own fence.
   std::string unset;             ///< Name of a register.
   std::optional<uint32_t> used;  ///< Of what nobody has written: the instruction that uses it.

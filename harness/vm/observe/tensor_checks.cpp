@@ -177,6 +177,7 @@ void RaceProbe::tensor(const TensorEvent& e) {
       if (t.lane == e.lane) t.work.reset();
       tensor_commits_[{w, e.commit}] =
           clocks_.known_to_core(w, t.lane == e.lane ? static_cast<Clock>(e.commit) : 0);
+      clocks_.tick(w);
       return;
     case TensorAction::kFenceBefore:
       return clocks_.publish_tensor(w);

@@ -56,11 +56,13 @@ std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinat
   return text;
 }
 
-TensorRun run_copy(TensorMap map, bool stores, const std::string& coordinates, size_t bytes) {
+// `before`: how far the map's base lies before the buffer.
+TensorRun run_copy(TensorMap map, bool stores, const std::string& coordinates, size_t bytes,
+                   uint64_t before = 0) {
   Memory memory;
   std::vector<uint16_t> in(bytes / 2);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint16_t>(i * 7 + 1);
-  map.base = memory.upload("tensor", std::as_bytes(std::span(in)));
+  map.base = memory.upload("tensor", std::as_bytes(std::span(in))) - before;
   std::vector<uint16_t> box(kBox / 2);
   for (size_t i = 0; i < box.size(); ++i) box[i] = static_cast<uint16_t>(i + 1);
   const Address out = memory.upload("out", std::as_bytes(std::span(box)));
@@ -286,6 +288,22 @@ TEST_CASE("misuse of tensor maps") {
   map = map_of({64, 40}, {64, 16}, Swizzle::kNone);
   map.rank = 1;
   CHECK(run_copy(map, false, "0", 64 * 40 * 2).fault == "");
+}
+
+TEST_CASE("a box that is wholly outside needs memory at the map's base") {
+  const TensorMap map = map_of({64, 40}, {64, 16}, Swizzle::k128B);
+  const size_t bytes = 64 * 40 * 2;
+  const uint64_t before = 64 * 8 * 2;  // the buffer begins with row 8
+  for (const bool stores : {false, true}) {
+    const std::string line = stores ? "28" : "18";
+    for (const char* outside : {"0, 40", "0, -16", "64, 0"}) {
+      CHECK(run_copy(map, stores, outside, bytes).fault == "");
+      CHECK(run_copy(map, stores, outside, bytes, before).fault ==
+            "out of bounds " + line + " warp 0 lane 0");
+    }
+    CHECK(run_copy(map, stores, "0, 24", bytes, before).fault == "");
+    CHECK(run_copy(map, stores, "0, 30", bytes, before).fault == "");
+  }
 }
 
 namespace {

@@ -290,3 +290,59 @@ $end:)"),
                                MbarrierAction::kArrive, MbarrierAction::kComplete,
                                MbarrierAction::kPhase, MbarrierAction::kWait});
 }
+
+namespace {
+
+constexpr int kHandOvers = 4;
+
+// Warp `producer` fills a stage `kHandOvers` times, the others empty it; `arrivals` of them say so.
+// The last of these others first loses `delay` turns.
+std::string ring(int producer, int arrivals, int delay, const std::string& arrive) {
+  const std::string last = std::to_string(producer == 2 ? 1 : 2), turns = std::to_string(delay);
+  const auto wait = [](const char* label, const char* barrier) {
+    return std::string(label) + ":\n  mbarrier.try_wait.parity.shared::cta.b64 %p1, [" + barrier +
+           "], %r6;\n  @!%p1 bra " + label + ";\n";
+  };
+  return kernel(
+      "  .shared .align 8 .b8 bars[24];\n  .reg .b32 %full, %empty, %never;\n"
+      "  mov.u32 %full, bars; add.u32 %empty, %full, 8; add.u32 %never, %full, 16;\n"
+      "  setp.ne.u32 %p7, %lane, 0;\n  @%p7 bra $made;\n"
+      "  mbarrier.init.shared::cta.b64 [%full], 1;\n  mbarrier.init.shared::cta.b64 [%empty], " +
+          std::to_string(arrivals) +
+          ";\n  mbarrier.init.shared::cta.b64 [%never], 1;\n$made:\n  bar.sync 0;\n"
+          "  shr.u32 %r1, %lane, 5; and.b32 %r2, %lane, 31; setp.eq.u32 %p2, %r2, 0;\n"
+          "  mov.u32 %r3, 0; setp.eq.u32 %p3, %r1, " +
+          std::to_string(producer) + ";\n  @%p3 bra $produce;\n  setp.ne.u32 %p4, %r1, " + last +
+          ";\n  mov.u32 %r4, 0;\n  @%p4 bra $consume;\n$late:\n  setp.ge.u32 %p5, %r4, " + turns +
+          ";\n  @%p5 bra $consume;\n"
+          "  mbarrier.test_wait.parity.shared::cta.b64 %p6, [%never], 0;\n"
+          "  add.u32 %r4, %r4, 1;\n  bra $late;\n$consume:\n  and.b32 %r6, %r3, 1;\n" +
+          wait("$full", "%full") + (arrivals == 1 ? "  @!%p4 bra $consumed;\n" : "") + "  @%p2 " +
+          arrive + " _, [%empty];\n$consumed:\n  add.u32 %r3, %r3, 1;\n  setp.lt.u32 %p5, %r3, " +
+          std::to_string(kHandOvers) +
+          ";\n  @%p5 bra $consume;\n  ret;\n$produce:\n  not.b32 %r6, %r3;\n"
+          "  and.b32 %r6, %r6, 1;\n" +
+          wait("$empty", "%empty") +
+          "  @%p2 mbarrier.arrive.shared::cta.b64 _, [%full];\n  add.u32 %r3, %r3, 1;\n"
+          "  setp.lt.u32 %p5, %r3, " +
+          std::to_string(kHandOvers) + ";\n  @%p5 bra $produce;\n",
+      kTarget);
+}
+
+}  // namespace
+
+TEST_CASE("a wait comes before the end of the next phase, however late its warp is") {
+  const char* const release = "mbarrier.arrive.shared::cta.b64";
+  const char* const relaxed = "mbarrier.arrive.relaxed.cta.shared::cta.b64";
+  for (const Order order : {Order::kForward, Order::kReversed}) {
+    for (const int producer : {0, 1, 2}) {
+      for (const int delay : {0, 30}) {
+        for (const char* arrive : {release, relaxed})
+          CHECK(run_checked(ring(producer, 2, delay, arrive), 96, order).found == "");
+      }
+      // One of two warps says that the stage is empty: right in turn, for ever where it is late.
+      CHECK(run_checked(ring(producer, 1, 0, release), 96, order).found == "mbarrier 43/58 x3\n");
+      CHECK(run_checked(ring(producer, 1, 30, release), 96, order).fault == "deadlock 43");
+    }
+  }
+}

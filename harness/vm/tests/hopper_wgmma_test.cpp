@@ -384,6 +384,48 @@ TEST_CASE("events of a warpgroup, and the missing fence") {
   }
 }
 
+TEST_CASE("one warp says for its warpgroup that a wait is over, once a product of all is done") {
+  const auto found = [](const std::string& release, Order order) {
+    const Operand a{false, Swizzle::kNone, 64, 0, 0, false},
+        b{false, Swizzle::kNone, 8, 0, 0, false};
+    const std::string body =
+        "  .shared .align 1024 .b8 area[4096];\n  .shared .align 8 .b8 bars[16];\n"
+        "  .reg .f32 %acc<4>;\n  .reg .b32 %full, %empty;\n"
+        "  mov.u32 %r1, area; mov.u32 %full, bars; add.u32 %empty, %full, 8;\n"
+        "  shl.b32 %r2, %lane, 4; add.u32 %r2, %r2, %r1; mov.u32 %r3, 0; mov.u32 %r4, 0;\n"
+        "  st.shared.v4.b32 [%r2], {%r3, %r3, %r3, %r3};\n  fence.proxy.async.shared::cta;\n"
+        "  mov.f32 %acc0, 0f00000000; mov.f32 %acc1, %acc0;\n"
+        "  mov.f32 %acc2, %acc0; mov.f32 %acc3, %acc0;\n"
+        "  setp.eq.u32 %p1, %lane, 0; setp.eq.u32 %p3, %lane, 128; setp.ge.u32 %p4, %lane, 128;\n"
+        "  @%p1 mbarrier.init.shared::cta.b64 [%full], 1;\n"
+        "  @%p1 mbarrier.init.shared::cta.b64 [%empty], 1;\n"
+        "  bar.sync 0;\n  mov.b64 %d1, " +
+        std::to_string(a.descriptor(1024)) + ";\n  mov.b64 %d2, " +
+        std::to_string(b.descriptor(1024 + 2048)) +
+        ";\n  @%p4 bra $produce;\n$consume:\n  and.b32 %r5, %r4, 1;\n"
+        "$full:\n  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%full], %r5;\n"
+        "  @!%p2 bra $full;\n  wgmma.fence.sync.aligned;\n"
+        "  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%acc0, %acc1, %acc2, %acc3}, %d1, "
+        "%d2, 1, 1, 1, 0, 0;\n  wgmma.commit_group.sync.aligned;\n" +
+        release +
+        "  add.u32 %r4, %r4, 1;\n  setp.lt.u32 %p5, %r4, 4;\n  @%p5 bra $consume;\n"
+        "  wgmma.wait_group.sync.aligned 0;\n  ret;\n$produce:\n  not.b32 %r5, %r4;\n"
+        "  and.b32 %r5, %r5, 1;\n"
+        "$empty:\n  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%empty], %r5;\n"
+        "  @!%p2 bra $empty;\n  @%p3 mbarrier.arrive.shared::cta.b64 _, [%full];\n"
+        "  add.u32 %r4, %r4, 1;\n  setp.lt.u32 %p5, %r4, 4;\n  @%p5 bra $produce;\n";
+    return run_checked(kernel(body, "sm_90a"), 160, order).found;
+  };
+  const std::string arrive = "  @%p1 mbarrier.arrive.shared::cta.b64 _, [%empty];\n",
+                    wait = "  wgmma.wait_group.sync.aligned ";
+  for (const Order order : {Order::kForward, Order::kReversed}) {
+    CHECK(found(wait + "0;\n" + arrive, order) == "");
+    // Three warps, three of four times: before the wait, or with this product still in flight.
+    CHECK(found(arrive + wait + "0;\n", order) == "mbarrier 38/56 x9\n");
+    CHECK(found(wait + "1;\n" + arrive, order) == "mbarrier 38/56 x9\n");
+  }
+}
+
 TEST_CASE("setmaxnreg waits for registers, and the sums must fit") {
   const std::string roles = R"(
   setp.lt.u32 %p1, %lane, 128;

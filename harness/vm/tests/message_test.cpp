@@ -384,6 +384,18 @@ TEST_CASE("copies, barriers and proxies") {
              32) ==
         "mbarrier at shared +4096: a bulk copy uses it at test.ptx:25; no fence.mbarrier_init or "
         "fence.proxy.async follows the init at :23\n");
+  const std::string late =
+      "bar.sync 0;\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 1;\n"
+      "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r8];\n";
+  CHECK(said(init + late) ==
+        "mbarrier at shared +4096: warp 1 waits for the phase before the first at test.ptx:25; "
+        "nothing orders this before the end of phase 0 by warp 0 at :26, and a late warp waits for "
+        "phase 1\n");
+  CHECK(said(init + "bar.sync 0;\n@%p1 mbarrier.arrive.shared::cta.b64 _, [%r8];\n" +
+             "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r8], 0;\n"
+             "setp.eq.u32 %p3, %lane, 32;\n@%p3 mbarrier.arrive.shared::cta.b64 _, [%r8];\n") ==
+        "mbarrier at shared +4096: warp 0 waits for phase 0 at test.ptx:26; nothing orders this "
+        "before the end of phase 1 by warp 1 at :28, and a late warp waits for phase 2\n");
 }
 
 TEST_CASE("values that nobody has written") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Packed integers, dot products, 8-bit floating point, coarse double-precision approximations.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -168,4 +169,74 @@ TEST_CASE("pairs of f32 are computed half by half, as f32 is") {
   CHECK(of("mul.ftz.f32x2", {pair(0x1p-126f, 2), pair(0.5f, 2)}) == pair(0, 4));
   CHECK(of("mul.f32x2", {pair(INFINITY, 1), pair(0, 1)}) == (pair(0, 1) | 0x7fffffff));
   CHECK_THROWS_AS(of("add.f32x2 %y, 1, %x0; //", {a, b}), Error);
+}
+
+TEST_CASE("minima and maxima of three, from sm_100 on") {
+  const auto of = [](const std::string& instruction, std::vector<float> row) {
+    const std::string operands = row.size() == 2 ? " %y, %x0, %x1;" : " %y, %x0, %x1, %x2;";
+    std::vector<uint32_t> words(row.size());
+    std::memcpy(words.data(), row.data(), 4 * row.size());
+    return apply_one<uint32_t, uint32_t>(instruction + operands, words, "sm_100");
+  };
+  const auto word = [](float x) { return std::bit_cast<uint32_t>(x); };
+  constexpr uint32_t kNan = 0x7fffffff;
+  std::vector<float> row{1.0f, -3.0f, 2.0f};
+  std::sort(row.begin(), row.end());
+  do {
+    CHECK(of("max.f32", row) == word(2.0f));
+    CHECK(of("min.f32", row) == word(-3.0f));
+    CHECK(of("max.abs.f32", row) == word(3.0f));
+    CHECK(of("min.abs.f32", row) == word(1.0f));
+  } while (std::next_permutation(row.begin(), row.end()));
+  for (size_t i = 0; i < 3; ++i) {
+    std::vector<float> one{5.0f, 5.0f, 5.0f}, two{NAN, NAN, NAN};
+    one[i] = NAN, two[i] = -5.0f;
+    CHECK(of("min.f32", one) == word(5.0f));
+    CHECK(of("max.f32", two) == word(-5.0f));
+    CHECK(of("max.abs.f32", two) == word(5.0f));
+    CHECK(of("min.NaN.f32", one) == kNan);
+    CHECK(of("max.NaN.abs.f32", one) == kNan);
+  }
+  CHECK(of("max.f32", {NAN, NAN, NAN}) == kNan);
+  CHECK(of("max.f32", {-0.0f, -0.0f, 0.0f}) == word(0.0f));
+  CHECK(of("min.f32", {0.0f, 0.0f, -0.0f}) == word(-0.0f));
+  CHECK(of("max.f32", {0x1p-127f, 0.0f, -1.0f}) == word(0x1p-127f));
+  CHECK(of("max.ftz.f32", {0x1p-127f, 0.0f, -1.0f}) == word(0.0f));
+  CHECK(of("max.f32", {1.0f, 2.0f}) == word(2.0f));
+  CHECK_THROWS_AS(of("max.abs.f32", {1.0f, 2.0f}), Error);
+  CHECK_THROWS_AS((apply_one<uint32_t, uint32_t>("max.f32 %y, %x0, %x1, %x2;", {1, 2, 3}, "sm_90")),
+                  Error);
+}
+
+TEST_CASE("sums and products of f16 and bf16 in f32 are rounded once") {
+  const auto of = [](const std::string& instruction, std::vector<uint32_t> row) {
+    const std::string last = "%x" + std::to_string(row.size() - 1);
+    const bool adds = row.size() == 2;
+    return apply_one<uint32_t, uint32_t>(
+        "{.reg .b16 %a, %b; cvt.u16.u32 %a, %x0; cvt.u16.u32 %b, %x1; " + instruction +
+            " %y, %a, " + (adds ? "" : "%b, ") + last + ";}",
+        std::move(row), "sm_100");
+  };
+  const auto word = [](float x) { return std::bit_cast<uint32_t>(x); };
+  CHECK(of("add.f32.f16", {0x3e00, word(0.25f)}) == word(1.75f));
+  CHECK(of("add.f32.bf16", {0x3fc0, word(0.25f)}) == word(1.75f));
+  CHECK(of("sub.f32.f16", {0x3e00, word(0.25f)}) == word(1.25f));
+  CHECK(of("sub.f32.bf16", {0x3fc0, word(0.25f)}) == word(1.25f));
+  CHECK(of("fma.rn.f32.f16", {0x3e00, 0xc000, word(0.25f)}) == word(-2.75f));
+  CHECK(of("fma.rn.f32.bf16", {0x3fc0, 0xc000, word(0.25f)}) == word(-2.75f));
+  // Subnormals of f16, and results that saturate.
+  CHECK(of("add.f32.f16", {0x0001, word(0.0f)}) == word(0x1p-24f));
+  CHECK(of("add.f32.bf16", {0x0001, word(0.0f)}) == 0x00010000);
+  CHECK(of("add.sat.f32.f16", {0x3e00, word(0.25f)}) == word(1.0f));
+  CHECK(of("fma.rn.sat.f32.f16", {0x3e00, 0xc000, word(0.25f)}) == word(0.0f));
+  CHECK(of("add.f32.f16", {0x7c00, word(-INFINITY)}) == 0x7fffffff);
+  // One and a half units of the last place of 1.
+  const uint32_t small = word(0x1.8p-24f);
+  CHECK(of("add.f32.f16", {0x3c00, small}) == word(0x1.000002p0f));
+  CHECK(of("add.rz.f32.f16", {0x3c00, small}) == word(1.0f));
+  CHECK(of("sub.rp.f32.bf16", {0xbf80, small}) == word(-1.0f));
+  CHECK(of("sub.rm.f32.bf16", {0xbf80, small}) == word(-0x1.000002p0f));
+  CHECK(of("fma.rn.f32.f16", {0x3c01, 0x3c01, word(-0x1.004p0f)}) == word(0x1.004p-10f));
+  CHECK(of("fma.rz.f32.f16", {0x3c00, 0x3c00, small}) == word(1.0f));
+  CHECK(of("fma.rp.f32.bf16", {0x3f80, 0x3f80, small}) == word(0x1.000002p0f));
 }

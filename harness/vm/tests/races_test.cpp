@@ -422,6 +422,27 @@ TEST_CASE("a register that nothing has set is an error once it is used") {
         uses("%r5", 23));
   CHECK(found(".local .align 4 .b8 own[4];\nst.local.u32 [own], %r5; ld.local.u32 %r6, [own];\n"
               "st.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  // Joined with what is set, and taken out again.
+  const std::string joined = "mov.b64 %d4, {%r5, %lane};\n", split = "mov.b64 {%r6, %r7}, %d4;\n";
+  CHECK(found(joined + split + "st.global.u32 [%out], %r7;\n") == "");
+  CHECK(found(joined + split + "st.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  CHECK(found(joined + "mov.b64 {%r6, _}, %d4;\nst.global.u32 [%out], %r6;\n") == uses("%r5", 23));
+  CHECK(found(joined + "mov.b64 {_, %r6}, %d4;\nst.global.u32 [%out], %r6;\n") == "");
+  CHECK(found(joined + "st.global.u64 [%out], %d4;\n") == uses("%r5", 22));
+  CHECK(found(joined + "add.u64 %d4, %d4, 1;\n" + split + "st.global.u32 [%out], %r7;\n") ==
+        uses("%r5", 24));
+  const auto added = [&](const std::string& half) {
+    return run_checked(kernel(kArea + joined + "mov.b64 %d5, %d4;\nadd.f32x2 %d4, %d5, %d5;\n" +
+                                  split + "st.global.u32 [%out], " + half + ";\n",
+                              "sm_100"),
+                       32)
+        .found;
+  };
+  CHECK(added("%r7") == "");
+  CHECK(added("%r6") == "uninitialised 25\n");
+  CHECK(found("mov.b16 %h2, 1;\nmov.b32 %r6, {%h1, %h2};\nmov.b64 %d4, {%lane, %r6};\n"
+              "mov.b64 {_, _, %h3, %h4}, %d4;\nst.global.u16 [%out], %h4;\n"
+              "st.global.u16 [%out], %h3;\n") == uses("%h1", 26));
   // Never used, or not chosen.
   CHECK(found("add.u32 %r6, %r5, 1;") == "");
   const std::string chosen = "selp.u32 %r5, %r5, 1, %p1;\n" + store;

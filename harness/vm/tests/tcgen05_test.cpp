@@ -130,7 +130,8 @@ Image image(const Setup& s, int block) {
     for (int r = 0; r < s.rows(); ++r) {
       const uint16_t v = encode(a_value(block * s.rows() + r, k), s.bfloat);
       put(a_of(s).place(r, k), v);
-      uint32_t& cell = out.cells[static_cast<size_t>((kA + k / 2) * 128 + r)];
+      const int lane = s.rows() == 64 ? cell_of(s, r, 0).lane : r;
+      uint32_t& cell = out.cells[static_cast<size_t>((kA + k / 2) * 128 + lane)];
       cell = k % 2 ? (cell & 0xffff) | static_cast<uint32_t>(v) << 16 : (cell & 0xffff0000u) | v;
     }
     for (int c = 0; c < s.columns(); ++c) {
@@ -231,8 +232,9 @@ std::string product(const Setup& s) {
   const auto blocks = static_cast<uint64_t>(s.blocks);
   std::string text = "  mov.b64 %d0, " + number(a_of(s).descriptor(kBase)) + "; mov.b64 %d1, " +
                      number(b_of(s).descriptor(kBase + kB)) + "; mov.b32 %r4, " +
-                     number(instruction(s)) + "; add.u32 %r5, %t, " + number(kA) +
-                     "; add.u32 %r6, %t, " + number(static_cast<uint64_t>(s.lane) << 16) +
+                     number(instruction(s)) + "; add.u32 %r5, %t, " +
+                     number(kA + (static_cast<uint64_t>(s.lane) << 16)) + "; add.u32 %r6, %t, " +
+                     number(static_cast<uint64_t>(s.lane) << 16) +
                      ";\n  setp.ge.s32 %accumulate, " + std::to_string(s.accumulate) + ", 0;\n";
   for (uint64_t i = 0; i < 4 * blocks; ++i)
     text += "  mov.b32 %m" + number(i) + ", " +
@@ -386,6 +388,9 @@ TEST_CASE("tcgen05.mma takes A from tensor memory, both types, signs and scales"
   s.m = 256;
   s.blocks = 2;
   CHECK(wrong_cells(s) == 0);
+  s.m = 64;
+  s.blocks = 1;
+  for (s.lane = 0; s.lane <= 16; s.lane += 16) CHECK(wrong_cells(s) == 0);
 }
 
 namespace {

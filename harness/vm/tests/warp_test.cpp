@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Exchange between lanes, divergence and reconvergence.
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -109,6 +110,38 @@ TEST_CASE("votes, matches, reductions") {
   CHECK(s.at<uint32_t>(0, 1) == 0xffffffff);
   CHECK(s.at<int32_t>(0, 2) == -10);
   CHECK(s.at<uint32_t>(0, 3) == 0xffffffff);
+}
+
+TEST_CASE("reductions of floating-point numbers") {
+  const auto of = [](const std::string& values, const std::string& instruction, int lane = 5) {
+    return run(kernel("  cvt.rn.f32.u32 %f1, %lane; sub.f32 %f1, %f1, 0f41200000;\n"  // 10
+                      "  setp.eq.u32 %p1, %lane, 3; shl.b32 %r1, 1, %lane; mov.u32 %r2, -1;\n" +
+                          values + "  redux.sync." + instruction +
+                          ";\n  st.global.f32 [%out], %f2;",
+                      "sm_100a"))
+        .at<uint32_t>(lane);
+  };
+  const auto word = [](float x) { return std::bit_cast<uint32_t>(x); };
+  const std::string one_nan = "  @%p1 mov.f32 %f1, 0f7fc00001;\n";
+  const std::string all_nan = "  mov.f32 %f1, 0f7fc00001;\n";
+  constexpr uint32_t kNan = 0x7fffffff;
+  CHECK(of("", "min.f32 %f2, %f1, %r2") == word(-10));
+  CHECK(of("", "max.f32 %f2, %f1, %r2") == word(21));
+  CHECK(of("", "min.abs.f32 %f2, %f1, %r2") == word(0));
+  CHECK(of("  neg.f32 %f1, %f1;\n", "max.abs.f32 %f2, %f1, %r2") == word(21));
+  CHECK(of(one_nan, "min.f32 %f2, %f1, %r2") == word(-10));
+  CHECK(of(one_nan, "max.abs.f32 %f2, %f1, %r2") == word(21));
+  CHECK(of(one_nan, "min.NaN.f32 %f2, %f1, %r2") == kNan);
+  CHECK(of(one_nan, "max.abs.NaN.f32 %f2, %f1, %r2") == kNan);
+  CHECK(of(all_nan, "max.f32 %f2, %f1, %r2") == kNan);
+  // Of one lane alone.
+  CHECK(of("", "max.abs.f32 %f2, %f1, %r1") == word(5));
+  CHECK(of(all_nan, "min.f32 %f2, %f1, %r1") == kNan);
+  // -0 is less than 0.
+  CHECK(of("  mov.f32 %f1, 0f00000000; @%p1 mov.f32 %f1, 0f80000000;\n", "min.f32 %f2, %f1, %r2") ==
+        0x80000000);
+  CHECK(of("  mov.f32 %f1, 0f80000000; @%p1 mov.f32 %f1, 0f00000000;\n", "max.f32 %f2, %f1, %r2") ==
+        0);
 }
 
 TEST_CASE("lanes that leave a loop at different times meet behind it") {

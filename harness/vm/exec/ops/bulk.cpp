@@ -251,6 +251,18 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
   }
 }
 
+// A copy of which nothing is inside. An H100 has been seen to access the address of coordinates 0
+// all the same.
+void require_base(const Issue& i, int lane, Address base) {
+  if (i.form.kind == BulkKind::kPrefetch) return;
+  const Buffer* b = i.w.cta->launch->memory->find(base);
+  if (b && b->host && base >= b->address && base < b->address + b->bytes) return;
+  raise(i.w, i.op, FaultKind::kOutOfBounds, lane,
+        "the box lies wholly outside of the tensor, and cards access the address of coordinates 0 "
+        "all the same: " +
+            hex(base, 16) + ", where there is no buffer");
+}
+
 // Checks that what the tensor has of the box lies in one buffer.
 void resolve_tensor(const Issue& i, int lane, BulkCopy& copy) {
   copy.rows = copy.box.rows();
@@ -260,8 +272,8 @@ void resolve_tensor(const Issue& i, int lane, BulkCopy& copy) {
     low = std::min(low, row.global_offset);
     high = std::max(high, row.global_offset + row.inside);
   }
-  if (low > high) return;  // nothing inside
   const Address base = copy.box.map.base;
+  if (low > high) return require_base(i, lane, base);
   const Buffer* b = i.w.cta->launch->memory->find(base + low);
   if (!b || !b->host || base + low < b->address || base + high > b->address + b->bytes) {
     raise(i.w, i.op, FaultKind::kOutOfBounds, lane,
@@ -353,8 +365,8 @@ Step tensor(Warp& w, const Op& op) {
       copy->shared = shared.narrow[lane];
       check_shared(i, lane, copy->shared, copy->total);
     }
-    resolve_tensor(i, lane, *copy);
     if (i.form.reduces) copy->update = update_of_tensor(i, lane, copy->box.map);
+    resolve_tensor(i, lane, *copy);
     if (load) {
       launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
     } else {

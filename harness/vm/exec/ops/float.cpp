@@ -7,6 +7,8 @@
 #include "exec/ops/rounding.h"
 #include "num/approx.h"
 #include "num/directed.h"
+#include "num/extreme.h"
+#include "num/half.h"
 #include "num/single.h"
 
 namespace ptxvm::ops {
@@ -189,39 +191,37 @@ Bound fp_neg(Modifiers& m) {
 
 namespace {
 
-double nan_of(double a, double b) {
-  return num::with_nan(0.0, a, b);
-}
-float nan_of(float, float) {
-  return std::numeric_limits<float>::quiet_NaN();
-}
+using num::extreme;
 
-// -0 is less than +0. A single NaN is ignored unless kNan asks for it.
-template <bool kMax, bool kNan, class T>
-T extreme(T a, T b) {
-  if (a != a || b != b) {
-    if (kNan || (a != a && b != b)) return nan_of(a, b);
-    return a != a ? b : a;
-  }
-  if (a == b) return kMax == std::signbit(a) ? b : a;
-  return kMax == (a > b) ? a : b;
+template <bool kMax, bool kNan, bool kFtz, bool kAbs>
+float extreme_of_three(float a, float b, float c) {
+  const auto value = [](float x) {
+    return kAbs ? std::fabs(num::input<kFtz>(x)) : num::input<kFtz>(x);
+  };
+  return num::canonical(extreme<kMax, kNan>(extreme<kMax, kNan>(value(a), value(b)), value(c)));
 }
 
 template <bool kMax>
 Bound extreme_code(Modifiers& m) {
   const bool ftz = m.flag("ftz"), nan = m.flag("NaN");
-  const bool xor_sign = m.flag("xorsign");
-  m.flag("abs");
+  const bool xor_sign = m.flag("xorsign"), absolute = m.flag("abs");
   if (m.type() == Type::kF64) return per_lane<extreme<kMax, false, double>>();
   return with_flags(ftz, nan, [&]<bool Ftz, bool Nan>() {
-    return with_flag(xor_sign, []<bool Xor>() {
+    if (xor_sign) {
       return per_lane<[](float a, float b) {
-        float x = num::input<Ftz>(a), y = num::input<Ftz>(b);
-        if constexpr (!Xor) return num::canonical(extreme<kMax, Nan>(x, y));
+        const float x = num::input<Ftz>(a), y = num::input<Ftz>(b);
         const bool negative = std::signbit(x) != std::signbit(y);
         const float e = extreme<kMax, Nan>(std::fabs(x), std::fabs(y));
         return num::canonical(negative ? -e : e);
       }>();
+    }
+    if (absolute) return per_lane<extreme_of_three<kMax, Nan, Ftz, true>>();
+    return code([](Warp& w, const Op& op) {
+      constexpr auto kTwo = [](float a, float b) {
+        return num::canonical(extreme<kMax, Nan>(num::input<Ftz>(a), num::input<Ftz>(b)));
+      };
+      if (op.r[3] == kNoRef) return map<kTwo, float, float, float>(w, op);
+      return map<extreme_of_three<kMax, Nan, Ftz, false>, float, float, float, float>(w, op);
     });
   });
 }
@@ -230,6 +230,43 @@ Bound extreme_code(Modifiers& m) {
 
 Bound fp_min_max(Modifiers& m) {
   return m.base() == "max" ? extreme_code<true>(m) : extreme_code<false>(m);
+}
+
+namespace {
+
+// As if the narrow operand had been converted first, which is exact.
+template <bool kBfloat>
+float widen(uint16_t x) {
+  return kBfloat ? num::bfloat_to_float(x) : num::half_to_float(x);
+}
+
+}  // namespace
+
+Bound mixed_add(Modifiers& m) {
+  const bool subtract = m.base() == "sub";
+  Style s{rounding_of(m), false, m.flag("sat"), m.type()};
+  const bool bfloat = m.type() == Type::kBf16;
+  return with_style(s, [&]<Rounding R, bool, bool Sat>() {
+    return with_flags(subtract, bfloat, []<bool Subtract, bool Bfloat>() {
+      return per_lane<[](uint16_t a, float c) {
+        return num::output<false, Sat>(add_in<R>(widen<Bfloat>(a), Subtract ? -c : c));
+      }>();
+    });
+  });
+}
+
+Bound mixed_fma(Modifiers& m) {
+  Style s{rounding_of(m), false, m.flag("sat"), m.type()};
+  const bool bfloat = m.type() == Type::kBf16;
+  return with_style(s, [&]<Rounding R, bool, bool Sat>() {
+    return with_flag(bfloat, []<bool Bfloat>() {
+      return per_lane<[](uint16_t a, uint16_t b, float c) {
+        const float x = widen<Bfloat>(a), y = widen<Bfloat>(b);
+        if constexpr (R == Rounding::kNearest) return num::output<false, Sat>(num::fused(x, y, c));
+        return num::output<false, Sat>(num::fuse(x, y, c, R));
+      }>();
+    });
+  });
 }
 
 Bound fp_copysign(Modifiers& m) {

@@ -429,8 +429,10 @@ void add_product(const TensorWork& t, const Product& p, Cta& cta, Operands& out)
   out.writes.push_back(d);
   if (t.accumulate) out.reads.push_back(d);
   if (p.a_in_tensor) {
-    out.reads.push_back(
-        {cta.rank, 0xff, static_cast<uint16_t>(TensorMemory::column(t.a_address)), kDepth / 2});
+    const uint32_t first = TensorMemory::lane(t.a_address) % TensorMemory::kLanes;
+    out.reads.push_back({cta.rank,
+                         static_cast<uint8_t>(rows == 64 ? 0x55u << first / kGroup : 0xffu),
+                         static_cast<uint16_t>(TensorMemory::column(t.a_address)), kDepth / 2});
   } else {
     out.add_shared(cta, find_footprint(cta, t.descriptor[0], i.a_major, rows), t.descriptor[0]);
   }
@@ -447,13 +449,16 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
     invalid(w, op, "the accumulators of M = ", number(i.m), " begin at lane 0",
             scattered ? " or 16" : "", " of tensor memory, not at ", number(lane));
   }
-  if (p.a_in_tensor && (rows != 128 || i.a_major != Major::kK)) {
-    invalid(w, op, "A in tensor memory is modelled with 128 rows a block and K-major, not with ",
-            number(rows), i.a_major == Major::kK ? "" : " and MN-major");
+  if (p.a_in_tensor && ((rows == 64 && p.blocks == 2) || i.a_major != Major::kK)) {
+    invalid(w, op, "A in tensor memory is modelled ",
+            i.a_major == Major::kK ? "with 128 rows a block of a pair, not with 64"
+                                   : "K-major, not MN-major");
   }
-  if (p.a_in_tensor && TensorMemory::lane(t.a_address) != 0)
-    invalid(w, op, "A begins at lane 0 of tensor memory, not at ",
-            number(TensorMemory::lane(t.a_address)));
+  if (p.a_in_tensor && TensorMemory::lane(t.a_address) != lane) {
+    invalid(w, op,
+            "A in tensor memory is modelled where it begins at the lane of the accumulators, ",
+            number(lane), ", not at ", number(TensorMemory::lane(t.a_address)));
+  }
   if (!p.a_in_tensor) check_descriptor(w, op, t.descriptor[0]);
   check_descriptor(w, op, t.descriptor[1]);
   const Blocks blocks = blocks_of(*w.cta, p.blocks);
@@ -532,14 +537,19 @@ void load_shared(Cta& cta, uint64_t descriptor, Major major, uint32_t rows, bool
   }
 }
 
-void load_tensor(Cta& cta, uint32_t address, bool bfloat, bool negative, float* out) {
-  const uint16_t sign = negative ? 0x8000 : 0;
+// A of one block, whose rows stand as those of the accumulators do.
+void load_tensor(Cta& cta, uint32_t address, const Instruction& i, uint32_t blocks, float* out) {
+  const uint16_t sign = i.negate_a ? 0x8000 : 0;
+  const std::vector<Part> parts = parts_of(i, blocks, 0);
   for (uint32_t k = 0; k < kDepth; ++k) {
-    const uint32_t* cells = cta.async.tensor.at(TensorMemory::column(address) + k / 2, 0);
-    for (uint32_t lane = 0; lane < TensorMemory::kLanes; ++lane) {
-      const auto bits = static_cast<uint16_t>((cells[lane] >> (k % 2 * 16)) ^ sign);
-      out[k * TensorMemory::kLanes + lane] =
-          bfloat ? num::bfloat_to_float(bits) : num::half_to_float(bits);
+    const uint32_t* cells =
+        cta.async.tensor.at(TensorMemory::column(address) + k / 2, TensorMemory::lane(address));
+    for (const Part& part : parts) {
+      for (uint32_t r = 0; r < part.rows; ++r) {
+        const auto bits = static_cast<uint16_t>((cells[part.lane + r] >> (k % 2 * 16)) ^ sign);
+        out[k * TensorMemory::kLanes + part.row + r] =
+            i.a_bfloat ? num::bfloat_to_float(bits) : num::half_to_float(bits);
+      }
     }
   }
 }
@@ -559,7 +569,7 @@ void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* 
   alignas(64) static thread_local float a[kDepth * TensorMemory::kLanes];
   alignas(64) float sums[TensorMemory::kLanes];
   if (p.a_in_tensor) {
-    load_tensor(cta, t.a_address, i.a_bfloat, i.negate_a, a);
+    load_tensor(cta, t.a_address, i, p.blocks, a);
   } else {
     load_shared(cta, t.descriptor[0], i.a_major, rows, i.a_bfloat, i.negate_a, a, 1,
                 TensorMemory::kLanes);

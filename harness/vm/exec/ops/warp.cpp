@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Exchange and votes within a warp (PTX ISA 9.7.9.6, 9.7.13.9 to .13, 9.7.13.4).
 #include <algorithm>
+#include <bit>
 
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
 #include "exec/poison.h"
+#include "num/extreme.h"
 
 namespace ptxvm::ops {
 namespace {
@@ -152,7 +154,8 @@ Step match_all(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-template <class T, auto F>
+// The lane's own value is an operand, too, and the only one where it is alone.
+template <class T, auto F, bool kAlone = false>
 Step reduce(Warp& w, const Op& op) {
   if (!converge(w, op, all_members(w, op.r[2]))) return Step::kSwitch;
   check_own_membership(w, op, op.r[2]);
@@ -161,7 +164,7 @@ Step reduce(Warp& w, const Op& op) {
   uint32_t out[32];
   for_lanes(w.mask, [&](int lane) {
     T sum = static_cast<T>(a[lane]);
-    for_lanes(masks[lane] & w.mask & ~(1u << lane),
+    for_lanes(masks[lane] & w.mask & ~(kAlone ? 0 : 1u << lane),
               [&](int other) { sum = F(sum, static_cast<T>(a[other])); });
     out[lane] = static_cast<uint32_t>(sum);
   });
@@ -174,6 +177,20 @@ template <class T>
 Bound ordered_reduction(int which) {
   if (which == 1) return code(reduce<T, [](T x, T y) { return std::min(x, y); }>);
   return code(reduce<T, [](T x, T y) { return std::max(x, y); }>);
+}
+
+template <bool kMax, bool kNan, bool kAbs>
+uint32_t extreme_of_floats(uint32_t x, uint32_t y) {
+  constexpr uint32_t kMagnitude = kAbs ? 0x7fffffff : UINT32_MAX;
+  const auto value = [](uint32_t bits) { return std::bit_cast<float>(bits & kMagnitude); };
+  return std::bit_cast<uint32_t>(num::canonical(num::extreme<kMax, kNan>(value(x), value(y))));
+}
+
+template <bool kMax>
+Bound float_reduction(bool nan, bool absolute) {
+  return with_flags(nan, absolute, []<bool Nan, bool Abs>() {
+    return code(reduce<uint32_t, extreme_of_floats<kMax, Nan, Abs>, true>);
+  });
 }
 
 template <bool kObserved>
@@ -231,7 +248,12 @@ Bound match(Modifiers& m) {
 
 Bound redux(Modifiers& m) {
   const int which = m.choice({"add", "min", "max", "and", "or", "xor"});
-  const bool is_signed = m.type() == Type::kS32;
+  const bool absolute = m.flag("abs"), nan = m.flag("NaN");
+  const Type type = m.type();
+  if (type == Type::kF32)
+    return which == 2 ? float_reduction<true>(nan, absolute)
+                      : float_reduction<false>(nan, absolute);
+  const bool is_signed = type == Type::kS32;
   switch (which) {
     case 0:
       return code(reduce<uint32_t, [](uint32_t x, uint32_t y) { return x + y; }>);

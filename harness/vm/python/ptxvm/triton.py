@@ -8,7 +8,8 @@
 
   result = ptxvm.triton.run(add, (4,), x, y, out, 1000, BLOCK=256)
 
-Needs the package triton, and no GPU. What Triton makes for the `arch`, 80 or 90, runs as it is.
+Needs the package triton, and no GPU. What Triton makes for the `arch` (80, 90 or 100) runs as it
+is.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ptxvm._errors import LaunchError
 from ptxvm._module import Module
 from ptxvm._result import Result
 
-ARCHITECTURES = (80, 86, 89, 90)
+ARCHITECTURES = (80, 86, 89, 90, 100)
 FLOATS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 SMALL_FLOATS = {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # of a configuration
@@ -215,7 +216,7 @@ def compile(
 ) -> Compiled:
     """Compiles a @triton.jit function for these arguments, as a launch with them would.
 
-    arch      compute capability, 80 or 90
+    arch      compute capability: 80, 90 or 100
     options   num_warps, num_stages, num_ctas, ... of triton.compile
     """
     if arch not in ARCHITECTURES:
@@ -296,7 +297,7 @@ def run(
     kernel     a @triton.jit function
     grid       extents, or a function of the arguments by name, as in kernel[grid]
     arguments  one a parameter: numpy arrays are pointers; numbers; None; a Descriptor; tuples
-    arch       compute capability, 80 or 90; 80 if not given
+    arch       compute capability: 80, 90 or 100; 80 if not given
     num_warps, num_stages   as in a launch of Triton; 4 and 3 if not given; where the kernel has a
                             parameter of the same name, it gets the value as well
     launch     further options of ptxvm.Kernel.launch: {"checkers": False}
