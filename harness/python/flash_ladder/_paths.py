@@ -40,7 +40,7 @@ def measurements() -> list[Path]:
     card, other = (results, results) if installed() else (results / "h200", results / "h100")
     sets = (
         other / "cold",
-        *(card / name for name in ("ladder", "model", "decode", "fp32", "backward")),
+        *(card / name for name in ("ladder", "model", "decode", "fp32", "gradients", "backward")),
     )
     runs = [run for each in sets for run in sorted(each.glob("*.json"))]
     return [*runs, card / "windows.json"]
