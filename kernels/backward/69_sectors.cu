@@ -313,8 +313,8 @@ struct Backward {
     }
   }
 
-  // Exchanges registers in a quad: before, lane t holds columns 2 t and 2 t + 1 of each eight of 32;
-  // after, all of the t-th eight. A 4 x 4 transposition takes two exchanges of two registers.
+  // Exchanges registers in a quad: before, lane t holds columns 2 t and 2 t + 1 of each eight of
+  // 32; after, all of the t-th eight. A 4 x 4 transposition takes two exchanges of two registers.
   __device__ static void transpose(uint32_t (&x)[4]) {
     const int t = threadIdx.x % 4;
 #pragma unroll

@@ -303,7 +303,7 @@ struct Backward {
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int padded_tiles = (in.seq_q + Br - 1) / Br, offset = in.seq_kv - in.seq_q;
-    const int right = in.causal ? 0 : in.right < 0 ? in.seq_kv : in.right;
+    const int right = in.causal ? 0 : in.right < 0 ? in.seq_q : in.right;
     const unsigned block = work.first_key / Bc;
     QueryTile query(in, work);
 #pragma unroll 1

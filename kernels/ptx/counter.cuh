@@ -12,7 +12,8 @@ __device__ __forceinline__ int count_in_order(unsigned* counter, int last) {
   return count;
 }
 
-/// What a counter is. What was stored before it was counted to that is visible after. PTX ISA: "ld".
+/// What a counter is. What was stored before it was counted to that is visible after. PTX ISA:
+/// "ld".
 __device__ __forceinline__ unsigned read_in_order(const unsigned* counter) {
   unsigned count;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(counter) : "memory");
