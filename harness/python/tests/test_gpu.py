@@ -278,7 +278,9 @@ class GradientTest(unittest.TestCase):
         given = [q, *(each[:, :2].contiguous() for each in kv)]
 
         def found() -> Any:
-            return differentiated(functools.partial(flash_ladder.attention, causal=True), given, given[0])
+            return differentiated(
+                functools.partial(flash_ladder.attention, causal=True), given, given[0]
+            )
 
         torch.use_deterministic_algorithms(True)
         self.addCleanup(torch.use_deterministic_algorithms, False)
