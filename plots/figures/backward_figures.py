@@ -218,6 +218,68 @@ def gradient_window() -> Canvas:
     return canvas
 
 
+def five() -> Canvas:
+    canvas, y = begin(
+        "68: five products in a turn",
+        "67: the turn has dV, dK, dQ of the tile before and S of the next one; then dQ is staged, and P "
+        "is computed while dP is multiplied. 68: the turn has dQ of the tile before, dV, dK, and S and dP "
+        "of the next tile; dQ is staged while dV and dK are multiplied.",
+        note="An iteration. Blue: products in the turn. Not to scale.",
+    )
+    turn, own, outside = "blue-soft", "orange-soft", "green-soft"
+    after = (("stage dQ", 58, own), ("dP, P", 50, outside), ("dS", 34, own))
+    last = (("dV", 36, turn), ("dK", 36, turn), ("dQ", 36, turn), ("S", 36, turn), *after)
+    first = (
+        *((each, 36, turn) for each in ("dQ", "dV", "dK", "S", "dP")),
+        ("P", 36, own),
+        ("dS", 34, own),
+    )
+    y = tracks(canvas, y, [("67", 0, last), ("68", 0, first)])
+    canvas.cell(128, y - 4, 72, 22, "stage dQ", own)
+    return canvas
+
+
+def sectors() -> Canvas:
+    """What the four lanes of a quad hold of 32 columns of a row: before and after."""
+    canvas, y = begin(
+        "69: a quad exchanges columns",
+        "Before: a lane holds two adjacent columns of each of four groups of eight. After: lane t holds "
+        "all eight columns of group t, which are 16 bytes.",
+        note="32 columns of a row in groups of eight. A colour is a lane.",
+    )
+    fills, width = ("blue-soft", "orange-soft", "green-soft", "yellow-soft"), 22.0
+    for name, lane_of in (
+        ("before", lambda group, pair: pair),
+        ("after", lambda group, pair: group),
+    ):
+        canvas.text(14, y + 12, name, size=SMALL, bold=True)
+        for group in range(4):
+            for pair in range(4):
+                lane = lane_of(group, pair)
+                x = 70 + (group * 4 + pair) * width + group * 6
+                canvas.cell(x, y, width, 24, str(lane), fills[lane])
+        y += 36
+    return canvas
+
+
+def ordered() -> Canvas:
+    """When four key blocks add to eight tiles under the mask, by the loop of 70."""
+    blocks, tiles, width, height = 4, 8, 34.0, 24.0
+    canvas, y = begin(
+        "70: thread blocks add in the order of their keys",
+        "Each key block goes from the last tile of queries to its first one, and adds to each tile one "
+        "iteration after the key block before.",
+        note="A cell: the tile that is added to. Time runs to the right.",
+    )
+    for block in range(blocks):
+        canvas.text(84, y + height / 2, f"keys {128 * block}", size=SMALL, anchor="end")
+        for step, tile in enumerate(range(tiles - 1, 2 * block - 1, -1)):
+            fill = "orange-soft" if tile == tiles - 1 else "blue-soft"
+            canvas.cell(92 + (block + step) * width, y, width, height, str(tile), fill)
+        y += height + 4
+    return canvas
+
+
 FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_products": products,
     "backward_operands": operands,
@@ -227,4 +289,7 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_turns": turns,
     "backward_longest": longest,
     "backward_window": gradient_window,
+    "backward_five": five,
+    "backward_sectors": sectors,
+    "backward_ordered": ordered,
 }
