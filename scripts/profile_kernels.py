@@ -131,8 +131,8 @@ def capture(catalogue: Catalogue, family: str, problem: Problem) -> dict[str, An
     ]
     for rung in rungs:
         for instance in rung.data["instances"]:
-            if instance["head_dim"] != problem.head_dim:
-                continue
+            if instance["head_dim"] != problem.head_dim or instance["dtype"] != rung.data["dtype"]:
+                continue  # another type at the same tile would be the same launch again
             print(f"{rung.name} {instance['tile']}", file=sys.stderr)
             rows += profile(rung, instance, problem)
     sha, dirty = kernel_state()

@@ -38,6 +38,7 @@ MODULES = (
     "backward_figures",
     "blackwell_figures",
     "predictions",
+    "training_figures",
 )
 
 Draw = Callable[[], Canvas]
