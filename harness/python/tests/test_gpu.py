@@ -205,9 +205,9 @@ def rms(one: Any, other: Any) -> float:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class GradientTest(unittest.TestCase):
-    """The criterion of FlashAttention-3 (hopper/test_flash_attn.py): the error is at most twice that
-    of PyTorch's formula in the same format, and twice what an addition of 0.3 in that format changes
-    in the exact gradient.
+    """The criterion of FlashAttention-3 (hopper/test_flash_attn.py): the error is at most twice
+    that of PyTorch's formula in the same format, plus twice what adding and subtracting 0.3 in that
+    format changes in the exact gradient.
 
     A row that sees one key needs the second term. Its gradients of q and k are 0, because the one
     weight is 1 whatever the score. The formula finds that. Our forward pass rounds P = 2^(s - m),
