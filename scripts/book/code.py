@@ -22,7 +22,7 @@ from pathlib import Path
 from book import difference, listing
 from book.source import KERNELS, BookError, Excerpt, Rung, Source, Span, rungs_of, sources
 
-MARKER = re.compile(r"^(<!-- (code|change):(.*?) -->\n)(?:.*?^)??(<!-- /code -->)$", re.S | re.M)
+MARKER = re.compile(r"^(<!-- ?(code|change):(.*?) ?-->\n)(?:.*?^)??(<!-- ?/code ?-->)$", re.S | re.M)
 OPENING = re.compile(r"<!--\s*(?:code|change):.*")
 FENCED = re.compile(r"^```.*?^```\n", re.S | re.M)
 SECTION = re.compile(r"^## The change[ \t]*\n.*?(?=^## |\Z)", re.S | re.M)
@@ -75,7 +75,7 @@ def with_code(markdown: str, root: Path, rung: Rung | None, parent: Rung | None)
     }
     prose = FENCED.sub("", markdown)
     for opening in OPENING.findall(prose):
-        if not re.search(f"^{re.escape(opening)}\n<!-- /code -->$", prose, re.M):
+        if not re.search(f"^{re.escape(opening)}\n<!-- ?/code ?-->$", prose, re.M):
             raise BookError(f"'{opening}' is to be a line, and <!-- /code --> the one after its code")
     return MARKER.sub(lambda match: match[1] + makers[match[2]](match[3]) + match[4], markdown)
 

@@ -89,7 +89,7 @@ def find_image(files: Files, url: str) -> Path | None:
 # Markers of scripts/docs.py serve whoever writes a page, and the site has no use for them. Comments in
 # code blocks are kept, and so are those that place a widget (scripts/docs_hooks/web.py).
 MARKERS = re.compile(
-    r"(?P<kept>^```.*?^```$)|^<!-- (?!/?widget).*? -->\n|<!-- (?!/?widget).*? -->", re.M | re.S
+    r"(?P<kept>^```.*?^```$)|^<!--(?! /?widget).*?-->\n|<!--(?! /?widget).*?-->", re.M | re.S
 )
 
 

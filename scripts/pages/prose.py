@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Numbers in sentences. The key of a number is a comment directly behind it:
 
-    At N = 8192 it is 1.04<!-- 06 tflops / 05 --> times as fast.
+    At N = 8192 it is 1.04<!--06;tflops;/;05--> times as fast.
 
-A new one is written with a question mark in the place of the number: ?<!-- 06 tflops / 05 -->.
+A new one is written with a question mark in the place of the number: ?<!-- 06 tflops / 05 -->. The
+parts of a key are separated by spaces or by semicolons; with these, a count of a page's words is that
+of the words that are read.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ NUMBER = (
     r"|not\s+measured\s+(?:yet|in\s+this\s+run)|\?"
 )
 # Comments of other kinds begin with a word and a colon, or end one of them.
-KEYED = re.compile(rf"({NUMBER})?<!-- (?!/|[a-z]+:)([^>]*?) -->")
+KEYED = re.compile(rf"({NUMBER})?<!--(?! ?(?:/|[a-z]+:)) ?([^>]*?) ?-->")
 
 
 def keyed(text: str) -> Iterator[re.Match[str]]:
@@ -29,8 +31,12 @@ def keyed(text: str) -> Iterator[re.Match[str]]:
     return KEYED.finditer(hidden)
 
 
+def key_of(match: re.Match[str]) -> str:
+    return match[2].replace(";", " ")
+
+
 def keys(text: str) -> list[str]:
-    return [match[2] for match in keyed(text)]
+    return [key_of(match) for match in keyed(text)]
 
 
 def filled(text: str, value: Callable[[str], str], complain: Callable[[str], None]) -> str:
@@ -39,10 +45,10 @@ def filled(text: str, value: Callable[[str], str], complain: Callable[[str], Non
     result, end = "", 0
     for match in keyed(text):
         if match[1] is None:
-            complain(f"'{match[2]}': no number, and no ?, directly before this comment")
+            complain(f"'{key_of(match)}': no number, and no ?, directly before this comment")
             continue
         try:
-            number = value(match[2])
+            number = value(key_of(match))
         except LadderError as error:
             complain(str(error))
             continue

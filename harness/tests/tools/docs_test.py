@@ -533,7 +533,7 @@ class PagesTest(unittest.TestCase):
     """The committed pages are Markdown that renders."""
 
     ALONE = re.compile(
-        r"<!-- (table:[^>]*|/table|/code|/widget|(code|change|also|widget):.*) -->"
+        r"<!-- ?(table:[^>]*|/table|/code|/widget|(code|change|also|widget):.*) ?-->"
     )
 
     def test_a_comment_has_its_line_to_itself(self) -> None:
