@@ -247,7 +247,7 @@ def sectors() -> Canvas:
         "all eight columns of group t, which are 16 bytes.",
         note="32 columns of a row in groups of eight. A colour is a lane.",
     )
-    fills, width = ("blue-soft", "orange-soft", "green-soft", "yellow-soft"), 22.0
+    fills, width = ("blue-soft", "orange-soft", "green-soft", "yellow-soft"), 21.0
     for name, lane_of in (
         ("before", lambda group, pair: pair),
         ("after", lambda group, pair: group),
