@@ -13,7 +13,7 @@ from statistics import mean
 from canvas import SMALL, Canvas, begin
 from ladder import read_json
 
-LOSSES = Path(__file__).resolve().parent.parent / "results" / "h200" / "losses.json"
+LOSSES = Path(__file__).resolve().parent.parent / "training" / "h200.json"
 EACH = 5  # steps that a point is the mean of
 BASE = "pytorch_math"
 NAMES = {
