@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The losses of a small transformer that was trained with three attentions.
 
-plots/results/h200/losses.json is what harness/python/tests/train.py wrote.
+plots/training/h200.json is what harness/python/tests/train.py wrote.
 """
 
 from __future__ import annotations

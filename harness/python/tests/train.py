@@ -88,7 +88,7 @@ def main() -> None:
     if arguments.out:
         name = torch.cuda.get_device_name() if device == "cuda" else device
         document = {"device": name, "batch": arguments.batch, **SIZES, "losses": found}
-        arguments.out.write_text(json.dumps(document, indent=1) + "\n")
+        arguments.out.write_text(json.dumps(document) + "\n")
 
 
 if __name__ == "__main__":

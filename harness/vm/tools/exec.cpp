@@ -43,7 +43,7 @@ int exec_program(const std::vector<std::string>& words) {
     }
     for (size_t i = first; i <= at; ++i) options += words[i] + "\n";
   }
-  if (at == words.size()) throw UsageError("exec needs a program");
+  if (at == words.size() || words[at].empty()) throw UsageError("exec needs a program");
   wanted.launch_options();                        // refuses unknown cards
   filter({}, Kernel(nullptr), {wanted.ignored});  // refuses the names of no checkers
 
