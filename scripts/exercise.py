@@ -273,13 +273,14 @@ def load_module(path: Path) -> ModuleType:
 
 
 def committed_rows() -> list[dict[str, Any]]:
-    """Every timed row of attention in plots/results, but for lengths and windows."""
+    """Every timed forward row of attention in plots/results, but for lengths and windows."""
     rows: list[dict[str, Any]] = []
     for path in sorted((REPOSITORY / "plots/results").glob("*/*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         found = document.get("rows", []) if isinstance(document, dict) else []
         found = [row for row in found if row.get("tflops") and "matmul" not in row]
-        rows += [row for row in found if not {"lengths", "window_left"} & row["problem"].keys()]
+        other = {"backward", "lengths", "window_left"}
+        rows += [row for row in found if not other & row["problem"].keys()]
     return rows
 
 

@@ -54,7 +54,7 @@ std::string column_set(const isa::Spelling& s) {
   std::string set;
   for (size_t i = 0; i < s.operands.size(); ++i) {
     const OperandSpec& o = s.operands[i];
-    if (o.role == Role::kWrite || o.kind == OperandKind::kImmediate) continue;
+    if (o.role == Role::kWrite || o.kind == OperandKind::kImmediate || o.optional) continue;
     if (!set.empty()) set += ' ';
     const bool divisor = (binder == "div" || binder == "rem") && i == 2;
     set += counts_bits(binder, i, s.operands.size()) ? "count" : kind_of(o.type);
