@@ -328,6 +328,7 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
                                         " takes any length", " take any length")
                            : ""));
   }
+  std::get<LaunchPlan>(result).deterministic = has(rung.capabilities, Capabilities::deterministic);
   return result;
 }
 

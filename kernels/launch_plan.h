@@ -123,6 +123,8 @@ struct Scratch {
 struct LaunchPlan {
   std::vector<Launch> launches;
   std::vector<Scratch> scratch = {};
+  /// Promises the same bits in each launch: whatever is added to one place has one order.
+  bool deterministic = false;
 };
 
 /// Why a rung does not take a problem; one sentence that names the value and what is allowed.

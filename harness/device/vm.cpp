@@ -268,10 +268,10 @@ void VmDevice::launch(const LaunchPlan& plan) {
   if (!memory_) throw std::logic_error("no problem is loaded in the virtual machine");
   counts_.clear();
   provide_scratch(plan);
-  for (const Launch& step : plan.launches) run(step);
+  for (const Launch& step : plan.launches) run(step, plan.deterministic);
 }
 
-void VmDevice::run(const Launch& step) {
+void VmDevice::run(const Launch& step, bool deterministic) {
   const ptxvm::Module& module = options_.ptx->find(step.entry);
   ptxvm::Options options;
   options.threads = options_.threads;
@@ -284,7 +284,7 @@ void VmDevice::run(const Launch& step) {
     options.cta_order = ptxvm::Order::kReversed;
   }
   ptxvm::Races races;
-  ptxvm::GlobalRaces global;
+  ptxvm::GlobalRaces global(deterministic ? ptxvm::Sums::kOneOrder : ptxvm::Sums::kAnyOrder);
   if (options_.checkers) options.observers.push_back(&races);
   // Thread blocks pass results to each other through scratch memory alone.
   if (options_.checkers && uses_scratch(step) && problem_.stored_bytes() <= kMostWatched) {

@@ -84,7 +84,7 @@ class VmDevice final : public Device {
   ptxvm::Address address(Tensor tensor) const;  ///< null for what the problem does not have
   HostTensor download(Tensor source, HostTensor target) const;
   void unload();
-  void run(const Launch& step);
+  void run(const Launch& step, bool deterministic);
 
   VmOptions options_;
   DeviceDescription description_;

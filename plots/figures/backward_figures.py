@@ -19,7 +19,7 @@ def products() -> Canvas:
         "60: five products",
         "S equals Q times K transposed, dP equals dO times V transposed. From S comes P, from P and "
         "dP comes dS. dV is P transposed times dO, dK is dS transposed times Q, dQ is dS times K.",
-        note="Read: rows of the left operand, columns of the right one.",
+        note="Without factors of scale.",
     )
     rows = [
         ("S", "Q Kᵀ", "scores", "blue-soft"),
@@ -50,7 +50,7 @@ def operands() -> Canvas:
         canvas.cell(14 + i * 82, y + 18, 74, 26, name, "orange-soft")
     y += 62
     canvas.text(14, y + 8, "registers of a consumer", size=SMALL, bold=True)
-    for i, name in enumerate(("Sᵀ, then Pᵀ", "dPᵀ, then dSᵀ", "dV", "dK", "dQ")):
+    for i, name in enumerate(("Sᵀ, Pᵀ", "dPᵀ, dSᵀ", "dV", "dK", "dQ")):
         canvas.cell(14 + i * 82, y + 18, 74, 26, name, "blue-soft")
     y += 62
     canvas.text(14, y + 8, "device memory", size=SMALL, bold=True)
@@ -140,7 +140,7 @@ def late() -> Canvas:
                 "64",
                 0,
                 (
-                    ("P, dS of i", 76, soft),
+                    ("dP, P, dS of i", 92, soft),
                     ("dV, dK of i", 82, multiply),
                     ("dQ of i - 1", 76, multiply),
                     ("S of i + 1", 72, multiply),

@@ -197,8 +197,12 @@ def press_run(place: Any, until: str = "done") -> None:
 
 
 def pages() -> list[str]:
-    """Addresses below the host, of every page that a reader can reach."""
-    found = sorted(file.parent.relative_to(SITE) for file in SITE.rglob("index.html"))
+    """Addresses below the host: every page, but of those of source files, which one template makes,
+    the longest only."""
+    files = sorted(SITE.rglob("index.html"))
+    sources = [file for file in files if file.relative_to(SITE).parts[0] == "kernels"]
+    sources.remove(max(sources, key=lambda file: file.stat().st_size))
+    found = [file.parent.relative_to(SITE) for file in files if file not in sources]
     return ["" if path == Path(".") else f"{path}/" for path in found]
 
 
@@ -289,9 +293,11 @@ def anchors() -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for path, text in texts.items():
         for address, name in re.findall(r'<a [^>]*href="([^"#:]*)#([^"]+)"', text):
-            if address or not name.startswith("__codelineno"):  # a number of a line leads to itself
-                there = posixpath.normpath(posixpath.join(path, address)).removeprefix(".")
-                found.setdefault(f"{there}/".lstrip("/"), set()).add(unquote(name))
+            there = posixpath.normpath(posixpath.join(path, address)).removeprefix(".")
+            there = f"{there}/".lstrip("/")
+            # A number of a line leads to itself.
+            if there in texts and (address or not name.startswith("__codelineno")):
+                found.setdefault(there, set()).add(unquote(name))
     return {
         path: sorted(names, key=lambda name, path=path: texts[path].find(f'id="{name}"'))
         for path, names in found.items()
@@ -365,8 +371,7 @@ class PagesTest(BrowserTest):
             found = page.evaluate(read)
             assert not found, found
 
-        own = [path for path in pages() if not path.startswith("kernels/")]
-        self.assertEqual(in_parallel(own, None, look), [])
+        self.assertEqual(in_parallel(pages(), None, look), [])
 
     def test_a_phone_shows_whole_tables_and_sums(self) -> None:
         cut = """() => [...document.querySelectorAll("article table, .highlight:not(:has(.filename)) code")]
@@ -526,7 +531,7 @@ class CodeTest(BrowserTest):
         page.locator(".difference .filename a").first.click()
         page.wait_for_url(re.compile(r"02_swizzle\.cu/#"))
         line = page.locator(".row:target")
-        self.assertIn("Byte offset of a 16-byte chunk", line.inner_text())
+        self.assertIn("(chunk ^ (row & 7)) << 4", line.inner_text())
         unmarked = page.locator(".row").first.evaluate("e => getComputedStyle(e).backgroundColor")
         marked = line.evaluate("e => getComputedStyle(e).backgroundColor")
         self.assertNotEqual(marked, unmarked)
@@ -538,7 +543,7 @@ class CodeTest(BrowserTest):
         self.expect_no_problems()
 
     def test_a_difference_fills_its_width_with_two_colours_and_two_columns_of_numbers(self) -> None:
-        page = self.open("45_mma/")
+        page = self.open("24_pingpong/")
         place = page.locator(".difference").first
         rows = place.locator(".row").all()
         widths = {round(row.bounding_box()["width"]) for row in rows}
@@ -898,8 +903,8 @@ class BreakTest(BrowserTest):
         self.assertIn("rejects", outcome(place))
         self.expect_no_problems()
 
-    def test_three_sites_of_every_rung_say_what_the_tests_expect(self) -> None:
-        """Those of sync_mutants_test.cpp, which looks at every site and every fault."""
+    def test_a_site_and_a_fault_of_every_rung_say_what_the_tests_expect(self) -> None:
+        """Of those of sync_mutants_test.cpp, which looks at every site and every fault."""
 
         def look(page: Any, rung: str) -> None:
             place = add_widget(page, "break", rung)
@@ -910,7 +915,7 @@ class BreakTest(BrowserTest):
                 parts = (site["opcode"], site["reason"])
                 assert any(all(part in text for part in parts) for text in unneeded), site
             needed = [number for number, text in sites if "not needed" not in text]
-            tried = {*needed[:1], *needed[len(needed) // 2 :][:1], *needed[-1:]}
+            tried = needed[len(needed) // 2 :][:1]
             for number in tried:
                 switch = place.locator(f"[data-site='{number}'] input")
                 switch.uncheck()
@@ -924,13 +929,15 @@ class BreakTest(BrowserTest):
                 for fault in rung_data(rung)["faults"]
             ]
             faults = [(fault, switch) for fault, switch in offered if switch.count() == 1]
-            for fault, switch in faults[len(tried) and -1 :]:
+            for fault, switch in faults[-1:]:
                 title = fault["title"]
                 switch.check()
                 found = outcome(place)
                 assert fault["words"] in found, f"{title}: {found}"
                 switch.uncheck()
-            assert len(tried) + len(faults) > 3, f"{len(tried)} sites, {len(faults)} faults"
+            # 40 has nothing to synchronise.
+            assert len(tried) + (rung == "40_warp") == 1, f"{len(tried)} sites"
+            assert faults, "no fault"
 
         names = [rung["name"] for rung in catalogue()]
         later = names[names.index("03_kvpipe") :]

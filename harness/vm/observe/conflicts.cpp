@@ -165,6 +165,8 @@ class Writer {
       case Problem::kTensorNotWaited:
       case Problem::kTensorNotCommitted:
         return "copy";
+      case Problem::kGlobalOrder:
+        return "order";
       case Problem::kBarrierLeft:
         return "barrier";
       case Problem::kMbarrierInit:
@@ -197,8 +199,9 @@ class Writer {
            problem == Problem::kMbarrierAgain || problem == Problem::kMbarrierLate ||
            problem == Problem::kGlobalRace || problem == Problem::kGlobalUnfenced ||
            problem == Problem::kSameValue || problem == Problem::kGlobalSameValue ||
-           problem == Problem::kTensorRace || problem == Problem::kTensorFence ||
-           problem == Problem::kTensorAllocation || problem == Problem::kTensorEarly;
+           problem == Problem::kGlobalOrder || problem == Problem::kTensorRace ||
+           problem == Problem::kTensorFence || problem == Problem::kTensorAllocation ||
+           problem == Problem::kTensorEarly;
   }
 
   static std::string trimmed(const std::string& s) {
@@ -334,6 +337,10 @@ class Writer {
       case Problem::kGlobalUnfenced:
       case Problem::kGlobalSameValue:
         return race(key, e) + values(key, e);
+      case Problem::kGlobalOrder:
+        return memory(e, "shared") + acts(e.here, key.instruction, false, true, "adds") +
+               " to what " + acts(e.there, key.other, false, false, "added") +
+               "; nothing orders them, so the rounded sum may differ between launches";
       case Problem::kUnwritten:
       case Problem::kGlobalUnwritten:
         return memory(e, "shared") + acts(e.here, key.instruction, false, true, "reads") +

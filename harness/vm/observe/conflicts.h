@@ -51,6 +51,7 @@ enum class Problem : uint8_t {
   kGlobalRace,
   kGlobalUnfenced,
   kGlobalSameValue,
+  kGlobalOrder,
   kGlobalUnwritten,
 };
 

@@ -6,7 +6,8 @@
 
 namespace ptxvm::observe {
 
-GlobalChecks::GlobalChecks(const LaunchInfo& info) : kernel_(info.kernel), memory_(*info.memory) {
+GlobalChecks::GlobalChecks(const LaunchInfo& info, Sums sums)
+    : kernel_(info.kernel), memory_(*info.memory), sums_(sums) {
   for (const auto& buffer : memory_.buffers()) {
     if (buffer->fresh) fresh_.insert(buffer.get());
   }
@@ -92,6 +93,14 @@ void GlobalChecks::piece(const WarpId& w, const Mark& mark, uint64_t address, ui
   });
 }
 
+// Whether an instruction adds floating-point numbers to what is there.
+bool GlobalChecks::rounds(uint32_t instruction) const {
+  const isa::Spelling& s = spelling_of(kernel_, instruction);
+  return kind(s.type) == TypeKind::kFloat &&
+         std::any_of(s.tokens.begin(), s.tokens.end(),
+                     [](const isa::Token& t) { return t.text == "add"; });
+}
+
 // The lanes of the access that use some bytes.
 uint32_t GlobalChecks::lanes_at(uint64_t address, uint32_t bytes) const {
   uint32_t lanes = 0;
@@ -111,13 +120,17 @@ bool GlobalChecks::writes_the_same(uint64_t address, uint32_t bytes) const {
 
 void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, Hazard hazard,
                          uint64_t address, uint32_t bytes) {
-  if (mark.strong && other.strong) return;
+  const bool sums = sums_ == Sums::kOneOrder && hazard == Hazard::kReadAfterWrite &&
+                    rounds(mark.instruction) && rounds(other.instruction);
+  if (mark.strong && other.strong && !sums) return;
   switch (clocks_.order(w, other.block, other.agent, other.clock)) {
     case GridClocks::Order::kYes:
       return;
     case GridClocks::Order::kUnfenced:
+      if (sums) return add(Problem::kGlobalOrder, mark, other, hazard, address, bytes);
       return add(Problem::kGlobalUnfenced, mark, other, hazard, address, bytes);
     case GridClocks::Order::kNo: {
+      if (sums) return add(Problem::kGlobalOrder, mark, other, hazard, address, bytes);
       const bool same = hazard == Hazard::kWriteAfterWrite && writes_the_same(address, bytes);
       return add(same ? Problem::kGlobalSameValue : Problem::kGlobalRace, mark, other, hazard,
                  address, bytes);

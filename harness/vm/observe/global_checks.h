@@ -14,13 +14,14 @@
 #include "observe/instruction.h"
 #include "observe/store_groups.h"
 #include "ptxvm/launch.h"
+#include "ptxvm/races.h"
 
 namespace ptxvm::observe {
 
 /// What all blocks have in common. They run on one host thread.
 class GlobalChecks {
  public:
-  explicit GlobalChecks(const LaunchInfo& info);
+  GlobalChecks(const LaunchInfo& info, Sums sums);
 
   void begin(const CtaEvent& e);
   void end(const CtaEvent& e);
@@ -49,6 +50,7 @@ class GlobalChecks {
   void access_shared(const AccessEvent& e);
   void piece(const WarpId& w, const Mark& mark, uint64_t address, uint32_t bytes, bool reads,
              bool writes);
+  bool rounds(uint32_t instruction) const;
   uint32_t lanes_at(uint64_t address, uint32_t bytes) const;
   bool writes_the_same(uint64_t address, uint32_t bytes) const;
   void check(const WarpId& w, const Mark& mark, const Mark& other, Hazard hazard, uint64_t address,
@@ -62,6 +64,7 @@ class GlobalChecks {
 
   const Kernel kernel_;
   const Memory& memory_;
+  const Sums sums_;
   std::set<const Buffer*> fresh_;
   GridClocks clocks_;
   GlobalShadow shadow_;

@@ -60,17 +60,20 @@ class GlobalProbe : public Probe {
 }  // namespace
 
 struct GlobalRaces::State {
+  Sums sums;
   Kernel kernel{nullptr};
   std::unique_ptr<observe::GlobalChecks> checks;
   std::vector<Finding> findings;
 };
 
-GlobalRaces::GlobalRaces() : state_(std::make_unique<State>()) {}
+GlobalRaces::GlobalRaces(Sums sums) : state_(std::make_unique<State>()) {
+  state_->sums = sums;
+}
 GlobalRaces::~GlobalRaces() = default;
 
 void GlobalRaces::begin(const LaunchInfo& info) {
   state_->kernel = info.kernel;
-  state_->checks = std::make_unique<observe::GlobalChecks>(info);
+  state_->checks = std::make_unique<observe::GlobalChecks>(info, state_->sums);
   state_->findings.clear();
 }
 

@@ -10,10 +10,10 @@ using namespace ptxvm_test;
 namespace {
 
 std::string check(const std::string& text, LaunchConfig config, Order order = Order::kForward,
-                  Fill fill = Fill::kZero) {
+                  Fill fill = Fill::kZero, Sums sums = Sums::kAnyOrder) {
   Memory memory;
   config.arguments = {Argument::pointer(memory.allocate("data", 65536, fill))};
-  GlobalRaces races;
+  GlobalRaces races(sums);
   Options options;
   options.cta_order = options.warp_order = order;
   options.observers = {&races};
@@ -63,6 +63,16 @@ $meet:
   @!%p3 ld.global.u32 %r4, [%d1+256];
 $end:)";
 
+// Each block adds to one float when those before it have.
+const char* const kInTurn = R"(
+  @!%p1 bra $end;
+$wait:
+  ld.acquire.gpu.global.u32 %r1, [%base]; setp.ne.u32 %p2, %r1, %block;
+  @%p2 bra $wait;
+  red.global.add.f32 [%base+4], 0f3F800000;
+  red.release.gpu.global.add.u32 [%base], 1;
+$end:)";
+
 // The same, with a word of each thread: everybody fences before the barrier, one thread counts.
 const char* const kFenceFirst = R"(
   .shared .align 4 .b8 last[4];
@@ -101,6 +111,22 @@ TEST_CASE("correct ways of one block to wait for another are silent") {
               8, 64);
   // Counters and sums.
   check_clean("atom.global.add.u32 %r1, [%base], 1;\nred.global.add.u32 [%base+4], %r1;", 20, 64);
+}
+
+TEST_CASE("rounded sums are made in one order where that is promised") {
+  auto said = [](const std::string& body, Sums sums) {
+    return check(grid_kernel(body), grid_of(4, 32), Order::kForward, Fill::kZero, sums);
+  };
+  CHECK(said(kInTurn, Sums::kOneOrder) == "");
+  const std::string late = replaced(kInTurn, "  red.release", "  red.relaxed");
+  const std::string unread = replaced(kInTurn, "ld.acquire", "ld.relaxed");
+  const std::string alone = "red.global.add.f32 [%base+4], 0f3F800000;";
+  for (const std::string& body : {late, unread, alone}) {
+    CHECK(said(body, Sums::kAnyOrder) == "");
+    CHECK_THAT(said(body, Sums::kOneOrder), Catch::Contains("order"));
+  }
+  // What does not round has the same sum in any order.
+  CHECK(said("red.global.add.u32 [%base+4], 1;", Sums::kOneOrder) == "");
 }
 
 TEST_CASE("a release without a fence, or with a fence for the block only") {

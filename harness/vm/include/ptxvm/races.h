@@ -54,6 +54,9 @@ class Races : public Observer {
   std::unique_ptr<State> state_;
 };
 
+/// Whether a rounded sum in global memory may depend on the order in which threads add to it.
+enum class Sums : uint8_t { kAnyOrder, kOneOrder };
+
 /// Watches global memory over the whole grid, for races between warps and between blocks (`race`)
 /// and for reads of what nobody has written (`uninitialised`). It makes all blocks run on one host
 /// thread, and takes about fifty bytes for each word that the kernel touches.
@@ -64,12 +67,15 @@ class Races : public Observer {
 /// relaxed without a fence behind it is advice. Atomic, volatile and ordered accesses do not
 /// conflict with each other.
 ///
+/// With `Sums::kOneOrder` floating-point additions to one address must be ordered as well
+/// (`order`), as in a kernel that promises the same bits in each launch.
+///
 /// A buffer counts as written when it was uploaded, zeroed, asked for by the host, or when a kernel
 /// has run over it before. Clocks are those of whole warps. Not seen: conflicts of a write with
 /// more than two of the reads before it; the time that a bulk load goes on reading.
 class GlobalRaces : public Observer {
  public:
-  GlobalRaces();
+  explicit GlobalRaces(Sums sums = Sums::kAnyOrder);
   ~GlobalRaces() override;
   GlobalRaces(const GlobalRaces&) = delete;
   GlobalRaces& operator=(const GlobalRaces&) = delete;
