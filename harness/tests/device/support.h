@@ -2,6 +2,7 @@
 // Runs a rung in the virtual machine.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,13 +36,24 @@ inline const std::shared_ptr<PtxLibrary>& kernels() {
   return shared;
 }
 
-/// What the launches of a rung's plan did, in order.
+/// What the launches of a rung's plan did, in order. Neighbouring claims are about the same runs, so
+/// the last ones are kept.
 inline std::vector<LaunchCounts> launches(std::string_view id, const Problem& problem,
                                           std::string_view tile = {}) {
+  struct Run {
+    std::string id, tile;
+    Problem problem;
+    std::vector<LaunchCounts> counts;
+  };
+  static std::list<Run> runs;
+  for (const Run& run : runs) {
+    if (run.id == id && run.tile == tile && run.problem == problem) return run.counts;
+  }
   VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   device.launch(plan_of(*find_rung(id), problem, tile));
-  return device.counts();
+  if (runs.size() == 24) runs.pop_front();
+  return runs.emplace_back(std::string(id), std::string(tile), problem, device.counts()).counts;
 }
 
 /// Their counts together.

@@ -62,7 +62,7 @@ class Session:
         self.problems: list[str] = []
         self.playwright = playwright.sync_playwright().start()
         self.browser = self.playwright.chromium.launch(
-            executable_path=BROWSER, args=["--no-sandbox"]
+            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
         )
 
     def close(self) -> None:

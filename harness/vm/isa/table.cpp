@@ -319,6 +319,7 @@ void read_modifiers(Spelling& s) {
   s.ordering.strong = s.ordering.acquire || s.ordering.release || has("volatile") ||
                       has("relaxed") || s.traits().atomic;
   s.ordering.block_scope = has("cta");
+  s.ordering.rounds = has("add") && kind(s.type) == TypeKind::kFloat;
   s.combine = has("and")   ? Combine::kAnd
               : has("or")  ? Combine::kOr
               : has("xor") ? Combine::kXor

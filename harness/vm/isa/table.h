@@ -131,6 +131,7 @@ struct Ordering {
   bool strong = false;  ///< Atomic, volatile or ordered: not in conflict with others of its kind.
   bool acquire = false, release = false;
   bool block_scope = false;  ///< Only for threads of the same block.
+  bool rounds = false;       ///< Of an atomic operation: its result depends on those before it.
 };
 
 /// Two truths joined, as setp joins its result with a predicate.

@@ -93,14 +93,6 @@ void GlobalChecks::piece(const WarpId& w, const Mark& mark, uint64_t address, ui
   });
 }
 
-// Whether an instruction adds floating-point numbers to what is there.
-bool GlobalChecks::rounds(uint32_t instruction) const {
-  const isa::Spelling& s = spelling_of(kernel_, instruction);
-  return kind(s.type) == TypeKind::kFloat &&
-         std::any_of(s.tokens.begin(), s.tokens.end(),
-                     [](const isa::Token& t) { return t.text == "add"; });
-}
-
 // The lanes of the access that use some bytes.
 uint32_t GlobalChecks::lanes_at(uint64_t address, uint32_t bytes) const {
   uint32_t lanes = 0;
@@ -121,7 +113,8 @@ bool GlobalChecks::writes_the_same(uint64_t address, uint32_t bytes) const {
 void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, Hazard hazard,
                          uint64_t address, uint32_t bytes) {
   const bool sums = sums_ == Sums::kOneOrder && hazard == Hazard::kReadAfterWrite &&
-                    rounds(mark.instruction) && rounds(other.instruction);
+                    spelling_of(kernel_, mark.instruction).ordering.rounds &&
+                    spelling_of(kernel_, other.instruction).ordering.rounds;
   if (mark.strong && other.strong && !sums) return;
   switch (clocks_.order(w, other.block, other.agent, other.clock)) {
     case GridClocks::Order::kYes:

@@ -50,7 +50,6 @@ class GlobalChecks {
   void access_shared(const AccessEvent& e);
   void piece(const WarpId& w, const Mark& mark, uint64_t address, uint32_t bytes, bool reads,
              bool writes);
-  bool rounds(uint32_t instruction) const;
   uint32_t lanes_at(uint64_t address, uint32_t bytes) const;
   bool writes_the_same(uint64_t address, uint32_t bytes) const;
   void check(const WarpId& w, const Mark& mark, const Mark& other, Hazard hazard, uint64_t address,
