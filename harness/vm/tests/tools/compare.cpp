@@ -12,7 +12,8 @@ using namespace ptxvm;
 
 struct Layout {
   Format format;
-  int elements;  // in a word
+  int elements;   // in a word
+  int bits = 16;  // of one of several
 };
 
 Layout layout_of(const Family& f) {
@@ -26,6 +27,8 @@ Layout layout_of(const Family& f) {
       return {Format::kBfloat, 1};
     case Type::kBf16x2:
       return {Format::kBfloat, 2};
+    case Type::kF32x2:
+      return {Format::kSingle, 2, 32};
     case Type::kF64:
       return {Format::kDouble, 1};
     case Type::kB32:
@@ -124,6 +127,7 @@ double decode(uint64_t bits, Format f) {
 
 bool close(uint64_t a, uint64_t b, Format f, const Bound& bound) {
   if (a == b) return true;
+  if (bound.ulps == 0 && bound.absolute == 0 && bound.relative == 0) return false;
   const double x = decode(a, f), y = decode(b, f);
   if (!std::isfinite(x) || !std::isfinite(y)) return false;
   const double gap = std::fabs(x - y);
@@ -179,8 +183,8 @@ std::string difference(const Family& f, const InputSet& inputs, size_t row, size
   const Layout layout = layout_of(f);
   Bound bound = bound_of(f, inputs, row);
   for (int e = 0; e < layout.elements; ++e) {
-    const int shift = e * 16;
-    const uint64_t keep = layout.elements == 2 ? 0xffff : ~uint64_t{0};
+    const int shift = e * layout.bits;
+    const uint64_t keep = layout.elements == 2 ? (uint64_t{1} << layout.bits) - 1 : ~uint64_t{0};
     const uint64_t a = hardware >> shift & keep, b = machine >> shift & keep;
     const bool any = f.set.substr(0, 6) == "tensor";
     if (any && f.set.find("small") == std::string::npos && f.set.find("s32") == std::string::npos) {
