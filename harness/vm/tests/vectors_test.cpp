@@ -75,6 +75,17 @@ TEST_CASE("every spelling that computes a value has vectors") {
   }
 }
 
+TEST_CASE("results that are exact must be the same bits") {
+  const auto differ = [](const char* op, const char* set, uint64_t x, uint64_t y) {
+    const Family& family = known_families().at(key(op, "", set));
+    return !difference(family, make_inputs(set), 0, 0, x, y).empty();
+  };
+  CHECK(differ("add.rn.f32", "f32 f32", 0x80000000, 0));
+  CHECK(differ("add.s64", "i64 i64", 0x100000005, 5));
+  CHECK(differ("add.rn.f32x2", "f32x2 f32x2", 0x8000000000000000, 0));
+  CHECK(!differ("add.s64", "i64 i64", 5, 5));
+}
+
 TEST_CASE("the known errors of other simulators are cases by name") {
   for (const char* name : {"negated predicate in selp", "bfe with position 32 and more",
                            "directed rounding", "cvt.rz", "64-bit carry"}) {
