@@ -2,12 +2,14 @@
 # Trust: golden vectors from hardware, ptxas as the judge of spellings, fuzzing.
 add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/tools)
 
-foreach(test vectors_test wgmma_vectors_test)
+foreach(test vectors_test wgmma_vectors_test blackwell_vectors_test blackwell_ptxas_test)
   ptxvm_add_test(${test})
   target_link_libraries(ptxvm_${test} PRIVATE ptxvm_vectors_lib)
   target_compile_definitions(ptxvm_${test} PRIVATE
     PTXVM_VECTORS="${CMAKE_CURRENT_LIST_DIR}/vectors")
 endforeach()
+
+set_tests_properties(vm.blackwell_ptxas_test PROPERTIES LABELS ptxas SKIP_RETURN_CODE 77)
 
 # The generator and recorder, on the machine: all but the recording.
 add_test(NAME vm.vectors_self_check COMMAND ptxvm_vectors --device vm --self-check)
@@ -15,6 +17,11 @@ add_test(NAME vm.vectors_refuse_the_machine
   COMMAND ${CMAKE_COMMAND} -DCODE=2 "-DSAYS=only a GPU is recorded" -P
           ${CMAKE_CURRENT_LIST_DIR}/refuses.cmake -- $<TARGET_FILE:ptxvm_vectors> --device vm
           --groups mbarrier --record ${CMAKE_CURRENT_BINARY_DIR})
+
+add_test(NAME vm.vectors_refuse_the_machine_for_blackwell
+  COMMAND ${CMAKE_COMMAND} -DCODE=2 "-DSAYS=a vector must come from hardware" -P
+          ${CMAKE_CURRENT_LIST_DIR}/refuses.cmake -- $<TARGET_FILE:ptxvm_vectors> --blackwell
+          --device vm)
 
 ptxvm_add_test(isa_mutants_test)
 target_compile_definitions(ptxvm_isa_mutants_test PRIVATE

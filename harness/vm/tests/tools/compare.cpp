@@ -12,7 +12,8 @@ using namespace ptxvm;
 
 struct Layout {
   Format format;
-  int elements;  // in a word
+  int elements;   // in a word
+  int bits = 16;  // of one of several
 };
 
 Layout layout_of(const Family& f) {
@@ -26,6 +27,8 @@ Layout layout_of(const Family& f) {
       return {Format::kBfloat, 1};
     case Type::kBf16x2:
       return {Format::kBfloat, 2};
+    case Type::kF32x2:
+      return {Format::kSingle, 2, 32};
     case Type::kF64:
       return {Format::kDouble, 1};
     case Type::kB32:
@@ -176,11 +179,12 @@ std::string difference(const Family& f, const InputSet& inputs, size_t row, size
                        uint64_t hardware, uint64_t machine) {
   if (hardware == machine) return {};
   const bool product = f.spelling->row->count == CountClass::kTensor;
+  const bool exact = f.spelling->row->check.kind == isa::CheckKind::kExact;
   const Layout layout = layout_of(f);
   Bound bound = bound_of(f, inputs, row);
   for (int e = 0; e < layout.elements; ++e) {
-    const int shift = e * 16;
-    const uint64_t keep = layout.elements == 2 ? 0xffff : ~uint64_t{0};
+    const int shift = e * layout.bits;
+    const uint64_t keep = layout.elements == 2 ? (uint64_t{1} << layout.bits) - 1 : ~uint64_t{0};
     const uint64_t a = hardware >> shift & keep, b = machine >> shift & keep;
     const bool any = f.set.substr(0, 6) == "tensor";
     if (any && f.set.find("small") == std::string::npos && f.set.find("s32") == std::string::npos) {
@@ -199,7 +203,7 @@ std::string difference(const Family& f, const InputSet& inputs, size_t row, size
       bound.absolute = kProductBound * size;
       bound.ulps = layout.elements == 2 ? 1 : 0;
     }
-    if (!close(a, b, layout.format, bound)) {
+    if (exact ? a != b : !close(a, b, layout.format, bound)) {
       char text[160];
       std::snprintf(text, sizeof text, "hardware %llx (%.9g), machine %llx (%.9g)",
                     static_cast<unsigned long long>(a), decode(a, layout.format),

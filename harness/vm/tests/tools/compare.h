@@ -11,8 +11,8 @@
 
 namespace ptxvm_vectors {
 
-/// A result within any of the three is accepted; all zero asks for the same bits. Infinities and
-/// NaN are the same bits in any case.
+/// A result within any of the three is accepted; all zero asks for the same number. Infinities
+/// and NaN are the same bits in any case, and so is every result that the table calls exact.
 struct Bound {
   double ulps = 0;  ///< Steps between neighbouring numbers.
   double absolute = 0;

@@ -19,6 +19,8 @@ class Device {
   virtual ~Device() = default;
   virtual Source source() const = 0;
   virtual bool is_hardware() const = 0;
+  /// 10 * major + minor; 0 where there is no hardware.
+  virtual int compute_capability() const = 0;
 
   /// Assembles a module of one entry and runs it with one block of `threads`. Returns the result
   /// words. Throws std::runtime_error with the assembler's or the launch's message. Thread-safe.
@@ -27,7 +29,11 @@ class Device {
                                     size_t output_words) = 0;
 };
 
-std::unique_ptr<Device> make_vm_device();
+/// Why a device may not record what needs sm_100a; empty for one that may.
+std::string blackwell_refusal(const Device& device);
+
+/// `checked`: what the checkers of races find is an error as well.
+std::unique_ptr<Device> make_vm_device(bool checked = false);
 /// Throws std::runtime_error where there is no driver or no GPU.
 std::unique_ptr<Device> make_gpu_device();
 

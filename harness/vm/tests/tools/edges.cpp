@@ -240,12 +240,12 @@ const Edges kBf16 = {{0x0000, "+0"},
 
 const Edges kPred = {{0, "false"}, {1, "true"}};
 
-// Two halves: every edge of the one with the next but some of the other.
-Edges packed(const Edges& one) {
+// Two halves of `bits` bits: every edge of the one with the next but some of the other.
+Edges packed(const Edges& one, int bits = 16) {
   Edges out;
   for (size_t i = 0; i < one.size(); ++i) {
     const Edge& high = one[(i * 7 + 3) % one.size()];
-    out.push_back({one[i].bits | high.bits << 16, one[i].label});
+    out.push_back({one[i].bits | high.bits << bits, one[i].label});
   }
   return out;
 }
@@ -271,7 +271,8 @@ const std::map<std::string, Edges>& all() {
                                                      {"f16", kF16},
                                                      {"bf16", kBf16},
                                                      {"f16x2", packed(kF16)},
-                                                     {"bf16x2", packed(kBf16)}};
+                                                     {"bf16x2", packed(kBf16)},
+                                                     {"f32x2", packed(kF32, 32)}};
   return table;
 }
 
@@ -315,6 +316,7 @@ uint64_t random_value(const std::string& kind, uint64_t& state) {
   if (kind == "bf16") return random_float(r, 8, 7);
   if (kind == "f16x2") return random_float(r, 5, 10) | random_float(s, 5, 10) << 16;
   if (kind == "bf16x2") return random_float(r, 8, 7) | random_float(s, 8, 7) << 16;
+  if (kind == "f32x2") return random_float(r, 8, 23) | random_float(s, 8, 23) << 32;
   // Integers of all lengths.
   const int width = kind.substr(0, 3) == "i64" ? 64 : kind.substr(0, 3) == "i16" ? 16 : 32;
   const uint64_t keep = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;

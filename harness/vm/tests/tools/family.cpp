@@ -42,6 +42,8 @@ std::string_view kind_of(Type t) {
     case Type::kF32:
     case Type::kTf32:
       return "f32";
+    case Type::kF32x2:
+      return "f32x2";
     case Type::kF64:
       return "f64";
     default:
@@ -49,12 +51,13 @@ std::string_view kind_of(Type t) {
   }
 }
 
-std::string column_set(const isa::Spelling& s) {
+std::string column_set(const isa::Spelling& s, bool optional = false) {
   const std::string_view binder = s.row->binder;
   std::string set;
   for (size_t i = 0; i < s.operands.size(); ++i) {
     const OperandSpec& o = s.operands[i];
-    if (o.role == Role::kWrite || o.kind == OperandKind::kImmediate || o.optional) continue;
+    if (o.role == Role::kWrite || o.kind == OperandKind::kImmediate) continue;
+    if (o.optional && !optional) continue;
     if (!set.empty()) set += ' ';
     const bool divisor = (binder == "div" || binder == "rem") && i == 2;
     set += counts_bits(binder, i, s.operands.size()) ? "count" : kind_of(o.type);
@@ -65,6 +68,7 @@ std::string column_set(const isa::Spelling& s) {
 
 std::string special_set(const isa::Spelling& s) {
   const std::string_view binder = s.row->binder;
+  if (binder == "redux" && s.operands[0].type == Type::kF32) return "redux f32";
   if (any_of(binder, {"shfl", "vote", "redux"})) return std::string(binder);
   if (binder == "match") return bits(s.operands[1].type) == 64 ? "match64" : "match32";
   if (binder == "fns") return "fns";
@@ -111,13 +115,7 @@ int result_words(const isa::Spelling& s, const Family& f) {
   return words + (f.pair ? 1 : 0) + (writes_carry(f) ? 1 : 0);
 }
 
-}  // namespace
-
-bool writes_carry(const Family& f) {
-  return f.shape == Shape::kCarryIn && has_token(*f.spelling, "cc");
-}
-
-std::string group(const Family& f) {
+std::string count_group(const Family& f) {
   if (f.spelling->row->binder == "video") return "video";
   switch (f.spelling->row->count) {
     case CountClass::kExp:
@@ -134,6 +132,102 @@ std::string group(const Family& f) {
     default:
       return std::string(name(f.spelling->row->count));
   }
+}
+
+void add_barrier_families(const isa::Spelling& s, std::vector<Family>& out) {
+  Family f;
+  f.spelling = &s;
+  f.shape = Shape::kMbarrier;
+  f.set = "mbarrier";
+  f.outputs = 4;
+  out.push_back(f);
+  if (!s.operands.back().optional) return;
+  f.form = kOptionalOperand;
+  out.push_back(f);
+}
+
+void add_tensor_families(Family f, std::vector<Family>& out) {
+  const isa::Spelling& s = *f.spelling;
+  if (any_of(s.row->binder, {"mma_any", "mma_f64"})) {
+    for (const char* data : {" small", " random"}) {
+      f.set = tensor_set(s) + data;
+      out.push_back(f);
+    }
+    return;
+  }
+  const std::string base = std::string(s.row->binder) + (has_token(s, "m16n8k8") ? " k8" : " k16") +
+                           (has_token(s, "bf16") ? " bf16" : " f16");
+  for (const char* data : {" small", " random", " special"}) {
+    f.set = base + data;
+    out.push_back(f);
+  }
+}
+
+void add_tables(Family f, std::vector<Family>& out) {
+  for (int lut = 0; lut < 256; ++lut) {
+    f.form = "lut=" + std::to_string(lut);
+    f.set = "lut";
+    out.push_back(f);
+  }
+}
+
+Shape shape_of(const isa::Row& row) {
+  if (row.lanes == isa::Lanes::kMembers) return Shape::kMembers;
+  if (row.binder == "stmatrix") return Shape::kStMatrix;
+  if (row.binder == "ldmatrix") return Shape::kLdMatrix;
+  if (row.binder == "isspacep") return Shape::kAddress;
+  return row.binder.find("_carry") != row.binder.npos ? Shape::kCarryIn : Shape::kPlain;
+}
+
+// A spelling and its variants.
+void add_families(const isa::Spelling& s, std::vector<Family>& out) {
+  const isa::Row& row = *s.row;
+  if (row.count == CountClass::kMbarrier) return add_barrier_families(s, out);
+  Family f;
+  f.spelling = &s;
+  f.shape = shape_of(row);
+  f.set = special_set(s);
+  if (f.set.empty()) f.set = column_set(s) + (f.shape == Shape::kCarryIn ? " carry" : "");
+  const auto& o = s.operands;
+  f.pair = std::any_of(o.begin(), o.end(), [](const OperandSpec& x) { return x.pair; });
+  const bool negatable =
+      std::any_of(o.begin(), o.end(), [](const OperandSpec& x) { return x.negatable; });
+  f.outputs = result_words(s, f);
+  if (row.count == CountClass::kTensor) return add_tensor_families(f, out);
+  if (row.binder == "lop3") return add_tables(f, out);
+  out.push_back(f);
+  if (row.binder == "video") {
+    f.form = "picked";
+    out.push_back(f);
+  }
+  if (f.shape == Shape::kCarryIn && !has_token(s, "cc")) add_carry_pairs(f, out);
+  if (negatable) {
+    f.form = "!p";
+    f.pair = false;
+    f.outputs = result_words(s, f);
+    out.push_back(f);
+  }
+}
+
+// An operand that may be left out, and that older targets do not have.
+bool has_blackwell_operand(const isa::Spelling& s) {
+  return std::any_of(s.operands.begin(), s.operands.end(),
+                     [](const OperandSpec& o) { return o.optional && o.sm >= kBlackwell; });
+}
+
+}  // namespace
+
+bool writes_carry(const Family& f) {
+  return f.shape == Shape::kCarryIn && has_token(*f.spelling, "cc");
+}
+
+bool needs_blackwell(const Family& f) {
+  return f.spelling->row->sm >= kBlackwell ||
+         (f.form == kOptionalOperand && f.shape != Shape::kMbarrier);
+}
+
+std::string group(const Family& f) {
+  return (needs_blackwell(f) ? "blackwell_" : "") + count_group(f);
 }
 
 std::string_view not_recorded(const isa::Row& row) {
@@ -157,70 +251,21 @@ std::vector<Family> families() {
   std::vector<Family> out;
   for (const isa::Spelling& s : isa::spellings()) {
     const isa::Row& row = *s.row;
-    if (!has_value(row) || !not_recorded(row).empty()) continue;
+    if (row.sm >= kBlackwell || !has_value(row) || !not_recorded(row).empty()) continue;
     if (row.count == CountClass::kWgmma) continue;  // cases of their own: wgmma_case.h
-    Family f;
-    f.spelling = &s;
-    if (row.count == CountClass::kMbarrier) {
-      f.shape = Shape::kMbarrier;
-      f.set = "mbarrier";
-      f.outputs = 4;
-      out.push_back(f);
-      if (s.operands.back().optional) {
-        f.form = "optional operand";
-        out.push_back(f);
-      }
-      continue;
-    }
-    f.set = special_set(s);
-    if (row.binder.find("_carry") != std::string_view::npos) f.shape = Shape::kCarryIn;
-    if (row.binder == "isspacep") f.shape = Shape::kAddress;
-    if (row.binder == "ldmatrix") f.shape = Shape::kLdMatrix;
-    if (row.binder == "stmatrix") f.shape = Shape::kStMatrix;
-    if (row.lanes == isa::Lanes::kMembers) f.shape = Shape::kMembers;
-    if (f.set.empty()) f.set = column_set(s) + (f.shape == Shape::kCarryIn ? " carry" : "");
-    const auto& o = s.operands;
-    f.pair = std::any_of(o.begin(), o.end(), [](const OperandSpec& x) { return x.pair; });
-    const bool negatable =
-        std::any_of(o.begin(), o.end(), [](const OperandSpec& x) { return x.negatable; });
-    f.outputs = result_words(s, f);
+    add_families(s, out);
+  }
+  return out;
+}
 
-    if (row.count == CountClass::kTensor) {
-      const std::string base = std::string(row.binder) +
-                               (has_token(s, "m16n8k8") ? " k8" : " k16") +
-                               (has_token(s, "bf16") ? " bf16" : " f16");
-      if (any_of(row.binder, {"mma_any", "mma_f64"})) {
-        for (const char* data : {" small", " random"}) {
-          f.set = tensor_set(s) + data;
-          out.push_back(f);
-        }
-        continue;
-      }
-      for (const char* data : {" small", " random", " special"}) {
-        f.set = base + data;
-        out.push_back(f);
-      }
-      continue;
-    }
-    if (row.binder == "lop3") {
-      for (int lut = 0; lut < 256; ++lut) {
-        f.form = "lut=" + std::to_string(lut);
-        f.set = "lut";
-        out.push_back(f);
-      }
-      continue;
-    }
-    out.push_back(f);
-    if (row.binder == "video") {
-      f.form = "picked";
-      out.push_back(f);
-    }
-    if (f.shape == Shape::kCarryIn && !has_token(s, "cc")) add_carry_pairs(f, out);
-    if (negatable) {
-      f.form = "!p";
-      f.pair = false;
-      f.outputs = result_words(s, f);
-      out.push_back(f);
+std::vector<Family> blackwell_families() {
+  std::vector<Family> out;
+  for (const isa::Spelling& s : isa::spellings()) {
+    if (!has_value(*s.row)) continue;
+    if (s.row->sm >= kBlackwell) {
+      add_families(s, out);
+    } else if (has_blackwell_operand(s)) {
+      out.push_back({&s, kOptionalOperand, Shape::kPlain, column_set(s, true)});
     }
   }
   return out;

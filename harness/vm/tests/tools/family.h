@@ -21,6 +21,12 @@ enum class Shape {
   kMbarrier,  ///< Each lane takes a barrier of its own through a phase, and says what it sees.
 };
 
+/// Rows of the table from this target on need a GPU of its own, and are recorded apart.
+constexpr int kBlackwell = 100;
+
+/// The form that has an operand which may be left out.
+constexpr const char* kOptionalOperand = "optional operand";
+
 /// One instruction, applied to every row of an input set.
 struct Family {
   const ptxvm::isa::Spelling* spelling = nullptr;
@@ -35,8 +41,14 @@ struct Family {
   std::string op() const { return spelling->text; }
 };
 
-/// All families, in table order; wgmma has cases instead (wgmma_case.h).
+/// All families of targets before Blackwell, in table order; wgmma has cases instead
+/// (wgmma_case.h).
 std::vector<Family> families();
+
+/// Those that need sm_100, the forms with an operand that needs it among them; tcgen05.mma has
+/// cases instead (tcgen05_case.h).
+std::vector<Family> blackwell_families();
+bool needs_blackwell(const Family& family);
 
 /// Whether a row of the table runs and computes a value, be it a predicate about a barrier.
 bool has_value(const ptxvm::isa::Row& row);
@@ -44,7 +56,7 @@ bool has_value(const ptxvm::isa::Row& row);
 /// Why a row of the table that computes a value has no vectors; empty when it must have.
 std::string_view not_recorded(const ptxvm::isa::Row& row);
 
-/// The file that holds a family: the count class, e.g. `float`.
+/// The file that holds a family: the count class, e.g. `float` or `blackwell_float`.
 std::string group(const Family& family);
 
 /// Whether the operation is the carry-writing form.

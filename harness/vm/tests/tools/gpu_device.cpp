@@ -15,6 +15,8 @@ using Pointer = unsigned long long;
 
 // Option numbers of cuModuleLoadDataEx.
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;
+// Attributes of a device.
+constexpr int kMajor = 75, kMinor = 76;
 
 Handle open(const char* name) {
   Handle library = dlopen(name, RTLD_NOW);
@@ -38,6 +40,7 @@ struct Driver {
   FUNCTION(version, "cuDriverGetVersion", int*);
   FUNCTION(device, "cuDeviceGet", int*, int);
   FUNCTION(device_name, "cuDeviceGetName", char*, int, int);
+  FUNCTION(attribute, "cuDeviceGetAttribute", int*, int, int);
   FUNCTION(retain, "cuDevicePrimaryCtxRetain", Handle*, int);
   FUNCTION(set_context, "cuCtxSetCurrent", Handle);
   FUNCTION(load, "cuModuleLoadDataEx", Handle*, const void*, unsigned, int*, void**);
@@ -94,6 +97,10 @@ class GpuDevice : public Device {
     int device = 0;
     check(driver_.device(&device, 0), "cuDeviceGet");
     check(driver_.device_name(name_.data(), static_cast<int>(name_.size()) - 1, device), "name");
+    int major = 0, minor = 0;
+    check(driver_.attribute(&major, kMajor, device), "cuDeviceGetAttribute");
+    check(driver_.attribute(&minor, kMinor, device), "cuDeviceGetAttribute");
+    capability_ = 10 * major + minor;
     check(driver_.retain(&context_, device), "cuDevicePrimaryCtxRetain");
   }
 
@@ -104,6 +111,7 @@ class GpuDevice : public Device {
             "the driver's, CUDA " + std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10)};
   }
   bool is_hardware() const override { return true; }
+  int compute_capability() const override { return capability_; }
 
   std::vector<uint64_t> run(const std::string& ptx, const std::string& entry, uint32_t threads,
                             const std::vector<uint64_t>& inputs, size_t output_words) override {
@@ -134,6 +142,7 @@ class GpuDevice : public Device {
  private:
   Driver driver_;
   Handle context_ = nullptr;
+  int capability_ = 0;
   std::array<char, 128> name_{};
 };
 

@@ -51,16 +51,17 @@ std::map<std::string, InputSet> generate_sets(const std::vector<Family>& familie
 Recording record(Device& device, const std::vector<Family>& families,
                  const std::map<std::string, InputSet>& sets, int threads) {
   std::vector<Work> work;
-  std::map<std::string, size_t> open;
+  std::map<std::pair<std::string, bool>, size_t> open;  // by set and target
   std::vector<Record> records(families.size());
   for (size_t i = 0; i < families.size(); ++i) {
     const Family& f = families[i];
-    const auto found = open.find(f.set);
+    const std::pair key{f.set, needs_blackwell(f)};
+    const auto found = open.find(key);
     if (found == open.end() || work[found->second].families.size() == kFamiliesPerEntry) {
-      open[f.set] = work.size();
+      open[key] = work.size();
       work.push_back({&sets.at(f.set), {}, {}});
     }
-    Work& w = work[open[f.set]];
+    Work& w = work[open[key]];
     w.families.push_back(&f);
     w.slots.push_back(i);
   }

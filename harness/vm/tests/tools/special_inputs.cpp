@@ -72,10 +72,10 @@ InputSet votes(uint64_t s) {
   return set;
 }
 
-InputSet values(const std::string& name, bool wide, uint64_t s) {
+InputSet values(const std::string& name, const std::string& kind, uint64_t s) {
   InputSet set{name, {}};
   const char* kinds[] = {"all the same", "few values", "one differs", "edges", "random"};
-  const std::string kind = wide ? "i64" : "i32";
+  const bool wide = kind == "i64";
   for (int k = 0; k < 5; ++k) {
     for (uint64_t mask : kMasks) {
       add_warp(set, kinds[k], s, [&](uint64_t lane, uint64_t& state) {
@@ -289,8 +289,9 @@ InputSet make_special(const std::string& name) {
   for (char c : name) seed = seed * 131 + static_cast<unsigned char>(c);
   if (name == "shfl") return shuffles(seed);
   if (name == "vote") return votes(seed);
-  if (name == "redux" || name == "match32") return values(name, false, seed);
-  if (name == "match64") return values(name, true, seed);
+  if (name == "redux" || name == "match32") return values(name, "i32", seed);
+  if (name == "redux f32") return values(name, "f32", seed);
+  if (name == "match64") return values(name, "i64", seed);
   if (name == "fns") return nth_set_bit(seed);
   if (name == "matrix") return matrices(seed);
   if (name == "lanes") return lanes(seed);

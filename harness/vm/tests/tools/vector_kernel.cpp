@@ -124,7 +124,7 @@ class Scope {
   std::string operands(const std::string& memory) {
     std::string text;
     for (const OperandSpec& o : f_.spelling->operands) {
-      if (o.optional) continue;
+      if (o.optional && f_.form != kOptionalOperand) continue;
       text += text.empty() ? " " : ", ";
       const bool writes = o.role == Role::kWrite;
       const auto one = [&] {
@@ -461,11 +461,13 @@ class Scope {
 
 std::string make_module(const Job& job, const std::string& name) {
   const size_t columns = job.inputs->columns();
-  bool tile = false;
+  bool tile = false, blackwell = false;
+  for (const Family* f : job.families) blackwell |= needs_blackwell(*f);
   for (const Family* f : job.families)
     tile |= f->shape == Shape::kAddress || f->shape == Shape::kLdMatrix ||
             f->shape == Shape::kStMatrix || f->shape == Shape::kMbarrier;
-  std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n";
+  std::string text = std::string(".version 9.0\n.target ") + (blackwell ? "sm_100a" : "sm_90") +
+                     "\n.address_size 64\n";
   if (tile) text += ".shared .align 16 .b8 tiles[" + number(job.rows() * 16) + "];\n";
   text += ".visible .entry " + name + "(.param .u64 inputs, .param .u64 results)\n.maxntid " +
           number(job.rows()) + ", 1, 1\n{\n" + "  .reg .b64 %in, %out, %q<" + number(columns) +

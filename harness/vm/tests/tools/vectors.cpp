@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // vectors --device vm|gpu [--record DIR] [--dump DIR] [--groups NAME,...] [--self-check]
+// vectors --blackwell --device gpu [--record DIR] [--dump DIR] [--groups NAME,...]
 //
 // Runs one kernel for each batch of spellings, and for each case of wgmma, and writes inputs and
-// results. Only hardware is recorded: vectors made by the machine that they judge would prove
-// nothing. --self-check takes the virtual machine through everything but the recording.
+// results; with --blackwell for what needs sm_100a, and for each case of tcgen05.mma. Only hardware
+// is recorded: vectors made by the machine that they judge would prove nothing. --self-check takes
+// the virtual machine through everything but the recording.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -17,6 +19,7 @@
 #include <thread>
 
 #include "tools/recorder.h"
+#include "tools/tcgen05_case.h"
 #include "tools/vector_kernel.h"
 #include "tools/wgmma_recorder.h"
 
@@ -42,7 +45,8 @@ std::map<std::string, std::string> notes(const std::string& group) {
     out["mbarrier"] =
         "arrivals of a phase, arrivals at once, bytes; what states and waits say, in order "
         "(vector_kernel.cpp)";
-  if (group == "warp") out["members"] = "lanes outside the member mask do not take part: 5a5a";
+  if (group.ends_with("warp"))
+    out["members"] = "lanes outside the member mask do not take part: 5a5a";
   if (group == "matrix")
     out["matrix"] =
         "four words of the lane's 16 bytes in shared memory, offset of the row it names";
@@ -51,7 +55,7 @@ std::map<std::string, std::string> notes(const std::string& group) {
 
 struct Request {
   std::string device = "vm", folder, dump_to, groups;
-  bool self_check = false;
+  bool self_check = false, blackwell = false;
 
   bool wants(const std::string& group) const {
     return groups.empty() || ("," + groups + ",").find("," + group + ",") != std::string::npos;
@@ -77,7 +81,7 @@ std::map<std::string, std::string> origin(const Source& source, const std::strin
           {"date", today()},   {"generator", generator},  {"seed", std::to_string(kSeed)}};
 }
 
-// What is wrong with a wgmma result that is known exactly; hardware and the machine alike.
+// What is wrong with a product that is known exactly; hardware and the machine alike.
 int check_products(const WgmmaRecording& r, const std::vector<WgmmaCase>& cases,
                    const std::map<std::string, Matrix>& matrices) {
   std::map<std::string, const WgmmaRecord*> records;
@@ -96,25 +100,22 @@ int check_products(const WgmmaRecording& r, const std::vector<WgmmaCase>& cases,
   return wrong;
 }
 
-// A file of wgmma: its name, what is in it, and what a device made of it.
-struct WgmmaGroup {
+// A file of products: its name, what is in it, and what a device made of it.
+struct ProductGroup {
   std::string name;
   std::vector<WgmmaCase> cases;
   std::map<std::string, Matrix> matrices;
   WgmmaRecording recording;
 };
 
-std::vector<WgmmaGroup> wgmma_groups(const Request& request) {
-  std::vector<WgmmaGroup> groups;
-  if (request.wants("wgmma")) groups.push_back({"wgmma", wgmma_cases(), make_matrices(), {}});
-  if (request.wants("wgmma_narrow")) {
-    groups.push_back({"wgmma_narrow", wgmma_narrow_cases(), make_narrow_matrices(), {}});
-  }
-  return groups;
+std::vector<ProductGroup> product_groups(bool blackwell) {
+  if (blackwell) return {{"tcgen05", tcgen05_cases(), make_tcgen05_matrices(), {}}};
+  return {{"wgmma", wgmma_cases(), make_matrices(), {}},
+          {"wgmma_narrow", wgmma_narrow_cases(), make_narrow_matrices(), {}}};
 }
 
 void dump(const std::vector<Family>& families, const std::map<std::string, InputSet>& sets,
-          const std::vector<WgmmaGroup>& groups, const std::filesystem::path& folder) {
+          const std::vector<ProductGroup>& groups, const std::filesystem::path& folder) {
   std::map<std::string, std::vector<const Family*>> by_set;
   for (const Family& f : families) by_set[f.set].push_back(&f);
   int number = 0;
@@ -122,14 +123,14 @@ void dump(const std::vector<Family>& families, const std::map<std::string, Input
     std::ofstream(folder / (std::to_string(number++) + ".ptx"))
         << make_module({&sets.at(set), list}, "vectors");
   }
-  for (const WgmmaGroup& group : groups) {
+  for (const ProductGroup& group : groups) {
     for (const WgmmaCase& c : group.cases)
-      std::ofstream(folder / (std::to_string(number++) + ".ptx")) << wgmma_module(c, "vectors");
+      std::ofstream(folder / (std::to_string(number++) + ".ptx")) << product_module(c, "vectors");
   }
 }
 
 // Files that were written must be read back as they were.
-void check_files(const std::vector<VectorFile>& files, const std::vector<WgmmaGroup>& groups) {
+void check_files(const std::vector<VectorFile>& files, const std::vector<ProductGroup>& groups) {
   const auto folder = std::filesystem::temp_directory_path() /
                       ("ptxvm-self-check-" + std::to_string(std::random_device{}()));
   std::filesystem::create_directory(folder);
@@ -145,7 +146,7 @@ void check_files(const std::vector<VectorFile>& files, const std::vector<WgmmaGr
       same = back.records[i].out == file.records[i].out && back.records[i].op == file.records[i].op;
   }
   std::uintmax_t wgmma_bytes = 0;
-  for (const WgmmaGroup& group : groups) {
+  for (const ProductGroup& group : groups) {
     const WgmmaFile& wgmma = group.recording.file;
     const auto path = folder / group.name;
     write_wgmma(wgmma, path);
@@ -164,17 +165,23 @@ void check_files(const std::vector<VectorFile>& files, const std::vector<WgmmaGr
 
 int run(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Family> all = families();
-  std::set<std::string> known{"wgmma", "wgmma_narrow"};
+  std::vector<Family> all = request.blackwell ? blackwell_families() : families();
+  std::vector<ProductGroup> groups = product_groups(request.blackwell);
+  std::set<std::string> known;
   for (const Family& f : all) known.insert(group(f));
+  for (const ProductGroup& g : groups) known.insert(g.name);
   if (!request.groups_are_of(known)) return 2;
   std::erase_if(all, [&](const Family& f) { return !request.wants(group(f)); });
+  std::erase_if(groups, [&](const ProductGroup& g) { return !request.wants(g.name); });
   const auto sets = generate_sets(all);
-  std::vector<WgmmaGroup> groups = wgmma_groups(request);
   if (!request.dump_to.empty()) dump(all, sets, groups, request.dump_to);
   const auto device = request.device == "gpu" ? make_gpu_device() : make_vm_device();
-  if (!request.folder.empty() && !device->is_hardware()) {
-    std::fputs("vectors: only a GPU is recorded\n", stderr);
+  std::string refusal;
+  if (request.blackwell) refusal = blackwell_refusal(*device);
+  if (refusal.empty() && !request.folder.empty() && !device->is_hardware())
+    refusal = "only a GPU is recorded";
+  if (!refusal.empty()) {
+    std::fprintf(stderr, "vectors: %s\n", refusal.c_str());
     return 2;
   }
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -182,7 +189,7 @@ int run(const Request& request) {
   size_t refused = r.errors.size(), cases = 0, recorded = 0;
   int wrong = 0;
   for (const std::string& e : r.errors) std::fprintf(stderr, "%s\n", e.c_str());
-  for (WgmmaGroup& g : groups) {
+  for (ProductGroup& g : groups) {
     g.recording = record_wgmma(*device, g.cases, g.matrices, threads);
     for (const std::string& e : g.recording.errors) std::fprintf(stderr, "%s\n", e.c_str());
     wrong += check_products(g.recording, g.cases, g.matrices);
@@ -200,7 +207,7 @@ int run(const Request& request) {
     file.notes = notes(file.group);
     if (!request.folder.empty()) write(file, folder / (file.group + ".jsonl"));
   }
-  for (WgmmaGroup& g : groups) {
+  for (ProductGroup& g : groups) {
     WgmmaFile& file = g.recording.file;
     file.source = origin(source, g.recording.generator);
     if (!request.folder.empty() && !file.records.empty())
@@ -210,7 +217,7 @@ int run(const Request& request) {
 
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   std::printf(
-      "%zu of %zu families and %zu of %zu cases of wgmma on %s, %zu refused, %d wrong, "
+      "%zu of %zu families and %zu of %zu matrix products on %s, %zu refused, %d wrong, "
       "%.1f s; %s\n",
       count, all.size(), recorded, cases, source.gpu.c_str(), refused, wrong, took.count(),
       request.folder.empty() ? "nothing is recorded" : "recorded");
@@ -224,8 +231,8 @@ int main(int argc, char** argv) {
   bool good = true;
   for (int i = 1; good && i < argc; ++i) {
     const std::string option = argv[i];
-    if (option == "--self-check") {
-      request.self_check = true;
+    if (option == "--self-check" || option == "--blackwell") {
+      (option == "--blackwell" ? request.blackwell : request.self_check) = true;
       continue;
     }
     std::string* value = option == "--device"   ? &request.device
@@ -240,6 +247,7 @@ int main(int argc, char** argv) {
       (request.self_check && (request.device != "vm" || !request.folder.empty()))) {
     std::fputs(
         "usage: vectors --device vm|gpu [--record DIR] [--dump DIR] [--groups NAME,...]\n"
+        "       vectors --blackwell --device gpu [--record DIR] [--dump DIR] [--groups NAME,...]\n"
         "       vectors --device vm --self-check [--groups NAME,...]\n",
         stderr);
     return 2;

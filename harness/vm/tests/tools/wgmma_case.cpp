@@ -25,10 +25,6 @@ size_t index(Swizzle s) {
   return static_cast<size_t>(std::find(kSwizzles.begin(), kSwizzles.end(), s) - kSwizzles.begin());
 }
 
-std::string describe(const Placement& p) {
-  return std::string(kSwizzleNames[index(p.swizzle)]) + (p.mn ? " MN-major" : " K-major");
-}
-
 // Types of operands and of the sum that go together, where elements have no 16 bits.
 struct NarrowTypes {
   const char *a, *b, *sum;
@@ -330,30 +326,8 @@ uint64_t integer_end(char operand, int row, int k, const std::string& type) {
   return type == "s8" ? (first ? 0x80 : 0x7f) : (first ? 0 : 0xff);
 }
 
-Matrix matrix(char operand, const std::string& type, Data data, int columns) {
-  Matrix m;
-  m.columns = columns;
-  const int rows = operand == 'b' ? kMostColumns : kRows;
-  const bool integers = type == "s8" || type == "u8" || type == "s32";
-  uint64_t state = kSeed;
-  for (char x : std::string(1, operand) + (data == Data::kNormal ? type : "")) {
-    state = state * 131 + static_cast<unsigned char>(x);
-  }
-  for (int row = 0; row < rows; ++row) {
-    for (int k = 0; k < columns; ++k) {
-      if (data == Data::kSpecial) {
-        m.bits.push_back(integers ? integer_end(operand, row, k, type)
-                                  : special_value(operand, row, k, type));
-      } else {
-        float x = data == Data::kNormal
-                      ? normal(state)
-                      : static_cast<float>(static_cast<int>(next_random(state) % 9) - 4);
-        if (type == "u8") x += 4;
-        m.bits.push_back(encode(x, type));
-      }
-    }
-  }
-  return m;
+int rows_of(char operand) {
+  return operand == 'b' ? kMostColumns : kRows;
 }
 
 std::string registers(int count, const char* name) {
@@ -427,6 +401,10 @@ uint64_t Placement::descriptor() const {
          modes[index(swizzle)] << 62;
 }
 
+std::string describe(const Placement& p) {
+  return std::string(kSwizzleNames[index(p.swizzle)]) + (p.mn ? " MN-major" : " K-major");
+}
+
 Placement packed(Swizzle swizzle, bool mn, int extent) {
   const uint32_t w = width(swizzle), groups = static_cast<uint32_t>(extent) / 8;
   Placement p;
@@ -435,6 +413,31 @@ Placement packed(Swizzle swizzle, bool mn, int extent) {
   p.stride = swizzle == Swizzle::kNone ? 128 : 8 * w;
   p.leading = swizzle == Swizzle::kNone ? groups * 128 : mn ? 16 * w : 0;
   return p;
+}
+
+Matrix make_matrix(char operand, const std::string& type, Data data, int rows, int columns) {
+  Matrix m;
+  m.columns = columns;
+  const bool integers = type == "s8" || type == "u8" || type == "s32";
+  uint64_t state = kSeed;
+  for (char x : std::string(1, operand) + (data == Data::kNormal ? type : "")) {
+    state = state * 131 + static_cast<unsigned char>(x);
+  }
+  for (int row = 0; row < rows; ++row) {
+    for (int k = 0; k < columns; ++k) {
+      if (data == Data::kSpecial) {
+        m.bits.push_back(integers ? integer_end(operand, row, k, type)
+                                  : special_value(operand, row, k, type));
+      } else {
+        float x = data == Data::kNormal
+                      ? normal(state)
+                      : static_cast<float>(static_cast<int>(next_random(state) % 9) - 4);
+        if (type == "u8") x += 4;
+        m.bits.push_back(encode(x, type));
+      }
+    }
+  }
+  return m;
 }
 
 std::vector<WgmmaCase> wgmma_cases() {
@@ -463,7 +466,8 @@ std::map<std::string, Matrix> make_narrow_matrices() {
                                                 : c.sum_type();
       auto& found = all[matrix_name(operand, c)];
       if (found.bits.empty())
-        found = matrix(operand, type, c.data, operand == 'c' ? 16 : c.depth());
+        found =
+            make_matrix(operand, type, c.data, rows_of(operand), operand == 'c' ? 16 : c.depth());
     }
   }
   return all;
@@ -476,7 +480,8 @@ std::map<std::string, Matrix> make_matrices() {
       for (char operand : {'a', 'b', 'c'}) {
         const std::string t = type;
         if (operand == 'c' ? t == "bf16" : t == "f32") continue;
-        all[std::string(1, operand) + " " + t + " " + name(data)] = matrix(operand, t, data, 16);
+        all[std::string(1, operand) + " " + t + " " + name(data)] =
+            make_matrix(operand, t, data, rows_of(operand), 16);
       }
     }
   }

@@ -15,7 +15,7 @@ namespace ptxvm_vectors {
 
 constexpr uint32_t kRegionBytes = 49152;  ///< Shared memory of a case, from a multiple of 1024.
 constexpr uint32_t kRegionB = 16384;      ///< Place of B in it; A stands at 0.
-constexpr int kRows = 64;                 ///< M of every shape.
+constexpr int kRows = 64;                 ///< M of every shape of wgmma.
 constexpr int kMostColumns = 256;
 
 /// Contents of the operands.
@@ -42,6 +42,9 @@ struct Placement {
   uint64_t descriptor() const;
 };
 
+/// E.g. `128B K-major`.
+std::string describe(const Placement& p);
+
 /// The densest placement that the descriptor's rules allow.
 Placement packed(ptxvm::Swizzle swizzle, bool mn, int extent);
 
@@ -49,7 +52,7 @@ Placement packed(ptxvm::Swizzle swizzle, bool mn, int extent);
 struct WgmmaCase {
   const ptxvm::isa::Spelling* spelling = nullptr;
   std::string name, why;
-  int n = 8;
+  int m = kRows, n = 8;
   bool a_registers = false, half_sums = false, bfloat = false;
   std::string narrow_a, narrow_b;  ///< Types that are not of 16 bits; empty otherwise.
   bool satfinite = false;
@@ -81,6 +84,9 @@ struct Matrix {
   int columns = 0;
   std::vector<uint64_t> bits;
 };
+
+/// Values of operand `a`, `b` or `c`; the first rows are the same however many there are.
+Matrix make_matrix(char operand, const std::string& type, Data data, int rows, int columns);
 
 /// The matrices that cases are made of, by name: `a f16 small` (64 x 16), `b ...` (256 x 16; a case
 /// takes the first N rows) and `c f32 ...` (64 x 16, repeated along N). Those of other types have

@@ -11,6 +11,7 @@
 #include "num/float8.h"
 #include "tools/compare.h"
 #include "tools/digest.h"
+#include "tools/tcgen05_case.h"
 
 namespace ptxvm_vectors {
 namespace {
@@ -86,7 +87,28 @@ class Product {
   std::vector<double> a_, b_;
 };
 
+bool is_tcgen05(const WgmmaCase& c) {
+  return c.spelling->row->count == ptxvm::CountClass::kTcgen05;
+}
+
+std::vector<uint64_t> inputs_of(const WgmmaCase& c, const std::map<std::string, Matrix>& m) {
+  return is_tcgen05(c) ? tcgen05_inputs(c, m) : wgmma_inputs(c, m);
+}
+
+std::vector<std::vector<uint64_t>> run(Device& device, const WgmmaCase& c,
+                                       const std::map<std::string, Matrix>& matrices) {
+  const std::vector<uint64_t> inputs = inputs_of(c, matrices);
+  const size_t words = is_tcgen05(c) ? tcgen05_output_words(c) : wgmma_output_words(c);
+  const std::vector<uint64_t> out =
+      device.run(product_module(c, kEntry), kEntry, 128, inputs, words);
+  return is_tcgen05(c) ? tcgen05_columns(c, inputs, out) : wgmma_columns(c, out);
+}
+
 }  // namespace
+
+std::string product_module(const WgmmaCase& c, const std::string& name) {
+  return is_tcgen05(c) ? tcgen05_module(c, name) : wgmma_module(c, name);
+}
 
 WgmmaRecording record_wgmma(Device& device, const std::vector<WgmmaCase>& cases,
                             const std::map<std::string, Matrix>& matrices, int threads) {
@@ -103,8 +125,7 @@ WgmmaRecording record_wgmma(Device& device, const std::vector<WgmmaCase>& cases,
       r.name = c.name;
       r.why = c.why;
       try {
-        r.columns = wgmma_columns(c, device.run(wgmma_module(c, kEntry), kEntry, 128,
-                                                wgmma_inputs(c, matrices), wgmma_output_words(c)));
+        r.columns = run(device, c, matrices);
       } catch (const std::runtime_error& error) {
         const std::scoped_lock lock(mutex);
         result.errors.push_back(r.key() + ": " + error.what());
@@ -117,8 +138,8 @@ WgmmaRecording record_wgmma(Device& device, const std::vector<WgmmaCase>& cases,
 
   Digest digest;
   for (const WgmmaCase& c : cases) {
-    const std::string text = wgmma_module(c, kEntry);
-    const std::vector<uint64_t> inputs = wgmma_inputs(c, matrices);
+    const std::string text = product_module(c, kEntry);
+    const std::vector<uint64_t> inputs = inputs_of(c, matrices);
     digest.add(text.data(), text.size());
     digest.add(inputs.data(), inputs.size() * 8);
   }
@@ -135,7 +156,7 @@ std::vector<std::vector<uint64_t>> exact_product(const WgmmaCase& c,
   const std::string type = c.sum_type();
   std::vector<std::vector<uint64_t>> d(static_cast<size_t>(c.n));
   for (int column = 0; column < c.n; ++column) {
-    for (int row = 0; row < kRows; ++row) {
+    for (int row = 0; row < c.m; ++row) {
       const auto sum = static_cast<float>(product.at(row, column).sum);
       d[static_cast<size_t>(column)].push_back(encode(sum, type));
     }
@@ -149,10 +170,11 @@ std::string wgmma_difference(const WgmmaCase& c, const std::map<std::string, Mat
   if (hardware.size() != machine.size()) return "another number of columns";
   std::string first;
   const Product product(c, matrices);
+  const auto rows = static_cast<size_t>(c.m);
   for (size_t column = 0; column < hardware.size(); ++column) {
-    if (hardware[column].size() != kRows || machine[column].size() != kRows)
+    if (hardware[column].size() != rows || machine[column].size() != rows)
       return "another number of rows";
-    for (size_t row = 0; row < kRows; ++row) {
+    for (size_t row = 0; row < rows; ++row) {
       const uint64_t a = hardware[column][row], b = machine[column][row];
       equal += a == b;
       if (a == b || !first.empty()) continue;

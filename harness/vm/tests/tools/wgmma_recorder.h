@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs cases of wgmma on a device, and judges their results.
+// Runs cases of wgmma and of tcgen05.mma on a device, and judges their results.
 #pragma once
 
 #include <string>
@@ -15,6 +15,9 @@ struct WgmmaRecording {
   std::vector<std::string> errors;  ///< Cases that the device refused, and what it said.
   std::string generator;            ///< Digest of all kernels and inputs.
 };
+
+/// The module of a case, whichever instruction it is of.
+std::string product_module(const WgmmaCase& c, const std::string& name);
 
 /// Runs the cases on `threads` host threads, in their order.
 WgmmaRecording record_wgmma(Device& device, const std::vector<WgmmaCase>& cases,
