@@ -332,7 +332,7 @@ uint32_t size_of(Format f) {
   return f == Format::kTf32 ? 4 : f <= Format::kBfloat ? 2 : 1;
 }
 
-// An element as f32, exactly; of tf32 the low bits do not count.
+// The element in the low bits, as f32 and exact; the low bits of tf32 do not count.
 float decode(uint32_t bits, Format f) {
   switch (f) {
     case Format::kHalf:
@@ -588,7 +588,7 @@ void issue(Warp& w, const Op& op, TensorWork work, const Operands& operands, Ten
 }
 
 // Operands: [accumulators], A, B, the instruction descriptor, lanes that are not written,
-// enable-input-d, scale-input-d.
+// enable-input-d, scale-input-d where the kind has one.
 Step multiply(Warp& w, const Op& op) {
   const int lane = only_lane(w, op);
   const auto p = op.aux.as<Product>();
@@ -626,14 +626,14 @@ void load_shared(Cta& cta, const Matrix& matrix, bool negative, float* out, uint
     const uint64_t descriptor = matrix.piece(piece);
     const MatrixFootprint& f = find_footprint(cta, descriptor, matrix.major, matrix.extent());
     const std::byte* const from = cta.shared - cta.shared_base + origin(descriptor);
+    const bool by_k = matrix.major == Major::kK;
     for (uint32_t c = 0; c < f.chunks.size(); ++c) {
+      uint32_t chunk[4];
+      std::memcpy(chunk, from + f.chunks[c], sizeof chunk);
       for (uint32_t e = 0; e < count; ++e) {
-        const bool by_k = matrix.major == Major::kK;
         const uint32_t row = by_k ? c / 2 : c / 16 * count + e;
         const uint32_t k = by_k ? c % 2 * count + e : piece * 16 + c % 16;
-        uint32_t bits = 0;
-        std::memcpy(&bits, from + f.chunks[c] + size_t{e} * size, size);
-        const float x = decode(bits, matrix.format);
+        const float x = decode(chunk[e * size / 4] >> (e * size % 4 * 8), matrix.format);
         out[row * row_stride + k * k_stride] = negative ? -x : x;
       }
     }
