@@ -284,6 +284,25 @@ def run_dots(arch: int) -> Sequence[ptxvm.Result]:
     return results
 
 
+@triton.jit
+def dot_float8(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # noqa: ANN001, ANN201
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + rows[:, None] * K + inner[None, :]).to(tl.float8e4nv)
+    right = tl.load(b + inner[:, None] * N + columns[None, :]).to(tl.float8e4nv)
+    tl.store(c + rows[:, None] * N + columns[None, :], tl.dot(left, right))
+
+
+def run_dot_float8(arch: int) -> Sequence[ptxvm.Result]:
+    """Small integers, which float8 holds and whose sums are exact."""
+    m, n, k = 128, 64, 64
+    generator = np.random.default_rng(5)
+    a, b = (generator.integers(-4, 5, each).astype(np.float32) for each in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float32)
+    result = ptxvm.triton.run(dot_float8, 1, a, b, c, M=m, N=n, K=k, arch=arch)
+    expect(c, a @ b, rtol=0, atol=0)
+    return [result]
+
+
 @triton.autotune([triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 512})], ["n"])
 @triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})
 @triton.jit
@@ -401,5 +420,6 @@ CASES = [
     Case("autotune, heuristics, tuples", "Triton", run_decorated, ALL),
     Case("parameters named as options", "Triton", run_fill, ALL),
     Case("matmul, descriptors from outside", "Triton", run_descriptors, ALL),
-    Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots),
+    Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots, ALL),
+    Case("tl.dot of float8", "Triton", run_dot_float8, (90, 100)),
 ]

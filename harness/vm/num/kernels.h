@@ -16,9 +16,9 @@ struct Kernels {
                   const uint32_t* const* c, int steps);
   void (*mma_bf16)(uint32_t* const* d, const uint32_t* const* a, const uint32_t* const* b,
                    const uint32_t* const* c, int steps);
-  /// sums[r] += a[128 k + r] * b[k] for the 16 values of k, in their order; products and sums are
+  /// sums[r] += a[128 k + r] * b[k] for `depth` values of k, in their order; products and sums are
   /// rounded to nearest. `rows` is 64 or 128.
-  void (*add_products)(float* sums, const float* a, const float* b, int rows);
+  void (*add_products)(float* sums, const float* a, const float* b, int rows, int depth);
   /// d[i] = a[i] * b[i] + c[i] with one rounding, 32 lanes, no conventions applied.
   void (*fma32)(float* d, const float* a, const float* b, const float* c);
 };

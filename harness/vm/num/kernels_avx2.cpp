@@ -105,11 +105,11 @@ void mma_bf16(uint32_t* const* d, const uint32_t* const* a, const uint32_t* cons
   store_accumulators(t, d);
 }
 
-void add_products(float* sums, const float* a, const float* b, int rows) {
+void add_products(float* sums, const float* a, const float* b, int rows, int depth) {
   for (int r = 0; r < rows; r += 64) {
     __m256 sum[8];
     for (int i = 0; i < 8; ++i) sum[i] = _mm256_loadu_ps(sums + r + i * 8);
-    for (int k = 0; k < 16; ++k) {
+    for (int k = 0; k < depth; ++k) {
       const __m256 x = _mm256_broadcast_ss(b + k);
       for (int i = 0; i < 8; ++i) {
         const __m256 product = _mm256_mul_ps(_mm256_loadu_ps(a + k * 128 + r + i * 8), x);

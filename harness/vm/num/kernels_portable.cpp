@@ -73,11 +73,11 @@ void mma_bf16(uint32_t* const* d, const uint32_t* const* a, const uint32_t* cons
 }
 
 // Eight vectors at a time hide the latency of the sums.
-void add_products(float* sums, const float* a, const float* b, int rows) {
+void add_products(float* sums, const float* a, const float* b, int rows, int depth) {
   for (int r = 0; r < rows; r += 32) {
     Quad sum[8];
     __builtin_memcpy(sum, sums + r, sizeof sum);
-    for (int k = 0; k < 16; ++k) {
+    for (int k = 0; k < depth; ++k) {
       for (int i = 0; i < 8; ++i) sum[i] += load(a + k * 128 + r + i * 4) * b[k];
     }
     __builtin_memcpy(sums + r, sum, sizeof sum);

@@ -7,6 +7,7 @@
 
 #include "catch.h"
 #include "memory/tensor_copy.h"
+#include "num/float8.h"
 #include "num/half.h"
 #include "run_ptx.h"
 
@@ -15,7 +16,11 @@ using namespace ptxvm_test;
 
 namespace {
 
-constexpr int kDepth = 16;
+enum class Type { kHalf, kBfloat, kTf32, kE4m3, kE5m2 };
+
+int size_of(Type t) {
+  return t == Type::kTf32 ? 4 : t <= Type::kBfloat ? 2 : 1;
+}
 
 struct Setup {
   int m = 128, n = 64;
@@ -23,45 +28,51 @@ struct Setup {
   bool a_tensor = false, a_mn = false, b_mn = false;
   Swizzle swizzle = Swizzle::k128B;
   int step = 0;  // of k within the panel, for K-major with swizzle
-  bool bfloat = false, half_sums = false, negate_a = false, negate_b = false;
+  Type a = Type::kHalf, b = Type::kHalf;
+  bool half_sums = false, negate_a = false, negate_b = false;
   int accumulate = -1;  // scale-input-d; below 0 the sums begin at 0
   bool masks = false;   // lanes 3 and 40 of each block are not written
   int lane = 0;         // where D begins
 
   int rows() const { return m / blocks; }
   int columns() const { return n / blocks; }
+  int depth() const { return 32 / size_of(a); }
 };
 
 uint32_t width(Swizzle s) {
   return s == Swizzle::k128B ? 128 : s == Swizzle::k64B ? 64 : s == Swizzle::k32B ? 32 : 16;
 }
 
-// An operand of rows x 16 elements of 16 bits as it stands in shared memory.
+// An operand of rows x 32 bytes as it stands in shared memory.
 struct Operand {
   bool mn;
   Swizzle swizzle;
   int extent, step;
+  Type type = Type::kHalf;
 
+  uint32_t size() const { return static_cast<uint32_t>(size_of(type)); }
   uint32_t place(int row, int k) const {
     const auto r = static_cast<uint32_t>(row), c = static_cast<uint32_t>(k);
     const uint32_t w = width(swizzle), e = static_cast<uint32_t>(extent);
+    const uint32_t s = size(), depth = 32 / s, chunk = 16 / s;
     uint32_t at = 0;
-    if (swizzle == Swizzle::kNone) {
-      at = r / 8 * 128 + c / 8 * (e / 8 * 128) +
-           (mn ? c % 8 * 16 + r % 8 * 2 : r % 8 * 16 + c % 8 * 2);
+    if (swizzle == Swizzle::kNone && mn) {
+      at = r / chunk * 128 + c / 8 * (e / chunk * 128) + c % 8 * 16 + r % chunk * s;
+    } else if (swizzle == Swizzle::kNone) {
+      at = r / 8 * 128 + c / chunk * (e / 8 * 128) + r % 8 * 16 + c % chunk * s;
     } else if (mn) {
-      at = r / (w / 2) * (16 * w) + c * w + r % (w / 2) * 2;
+      at = r / (w / s) * (depth * w) + c * w + r % (w / s) * s;
     } else {
-      at = r * w + static_cast<uint32_t>(step) * 32 + c * 2;
+      at = r * w + static_cast<uint32_t>(step) * 32 + c * s;
     }
     return at ^ (at >> 7 & (w / 16 - 1)) << 4;
   }
 
   uint64_t descriptor(uint32_t base) const {
     const uint32_t w = width(swizzle), e = static_cast<uint32_t>(extent);
-    uint64_t leading = mn ? 16 * w : 0, stride = 8 * w;
+    uint64_t leading = mn ? 32 / size() * w : 0, stride = 8 * w;
     if (swizzle == Swizzle::kNone) {
-      leading = e / 8 * 128;
+      leading = (mn ? e * size() / 16 : e / 8) * 128;
       stride = 128;
     }
     constexpr uint64_t kModes[] = {0, 6, 4, 2};
@@ -75,15 +86,16 @@ constexpr uint32_t kSharedBytes = 49152, kB = 32768;  // of each block; where B 
 constexpr uint32_t kBase = 1024;                      // the first shared address
 
 Operand a_of(const Setup& s) {
-  return {s.a_mn, s.swizzle, s.rows(), s.step};
+  return {s.a_mn, s.swizzle, s.rows(), s.step, s.a};
 }
 Operand b_of(const Setup& s) {
-  return {s.b_mn, s.swizzle, s.columns(), s.step};
+  return {s.b_mn, s.swizzle, s.columns(), s.step, s.b};
 }
 
 uint32_t instruction(const Setup& s) {
   const auto bit = [](bool value, int at) { return static_cast<uint32_t>(value) << at; };
-  return bit(!s.half_sums, 4) | bit(s.bfloat, 7) | bit(s.bfloat, 10) | bit(s.negate_a, 13) |
+  const auto type = [](Type t) { return t == Type::kTf32 ? 2u : static_cast<uint32_t>(t) % 3; };
+  return bit(!s.half_sums, 4) | type(s.a) << 7 | type(s.b) << 10 | bit(s.negate_a, 13) |
          bit(s.negate_b, 14) | bit(s.a_mn, 15) | bit(s.b_mn, 16) |
          static_cast<uint32_t>(s.n / 8) << 17 | static_cast<uint32_t>(s.m / 16) << 24;
 }
@@ -98,9 +110,22 @@ int d_value(int row, int column) {
   return (row + 2 * column) % 9 * 8 - 32;
 }
 
-uint16_t encode(int value, bool bfloat) {
+// Of tf32 the low 13 bits do not count: they are set.
+uint32_t encode(int value, Type type) {
   const auto v = static_cast<float>(value);
-  return bfloat ? num::float_to_bfloat(v) : num::float_to_half(v);
+  switch (type) {
+    case Type::kHalf:
+      return num::float_to_half(v);
+    case Type::kBfloat:
+      return num::float_to_bfloat(v);
+    case Type::kTf32:
+      return std::bit_cast<uint32_t>(v) | 0x1fff;
+    case Type::kE4m3:
+      return num::double_to_float8(value, num::Float8::kE4m3);
+    case Type::kE5m2:
+      break;
+  }
+  return num::double_to_float8(value, num::Float8::kE5m2);
 }
 
 // Lane and column of an element of D in the tensor memory of its block (PTX ISA 9.7.16.10.5).
@@ -125,17 +150,19 @@ constexpr int kA = 128;  // the column of A
 Image image(const Setup& s, int block) {
   Image out;
   out.shared.resize(kSharedBytes);
-  const auto put = [&](uint32_t at, uint16_t v) { std::memcpy(&out.shared[at], &v, 2); };
-  for (int k = 0; k < kDepth; ++k) {
+  const auto size = static_cast<size_t>(size_of(s.a));
+  for (int k = 0; k < s.depth(); ++k) {
     for (int r = 0; r < s.rows(); ++r) {
-      const uint16_t v = encode(a_value(block * s.rows() + r, k), s.bfloat);
-      put(a_of(s).place(r, k), v);
+      const uint32_t v = encode(a_value(block * s.rows() + r, k), s.a);
+      std::memcpy(&out.shared[a_of(s).place(r, k)], &v, size);
       const int lane = s.rows() == 64 ? cell_of(s, r, 0).lane : r;
-      uint32_t& cell = out.cells[static_cast<size_t>((kA + k / 2) * 128 + lane)];
-      cell = k % 2 ? (cell & 0xffff) | static_cast<uint32_t>(v) << 16 : (cell & 0xffff0000u) | v;
+      const int byte = k * size_of(s.a);
+      uint32_t& cell = out.cells[static_cast<size_t>((kA + byte / 4) * 128 + lane)];
+      std::memcpy(reinterpret_cast<std::byte*>(&cell) + byte % 4, &v, size);
     }
     for (int c = 0; c < s.columns(); ++c) {
-      put(kB + b_of(s).place(c, k), encode(b_value(block * s.columns() + c, k), s.bfloat));
+      const uint32_t v = encode(b_value(block * s.columns() + c, k), s.b);
+      std::memcpy(&out.shared[kB + b_of(s).place(c, k)], &v, size);
     }
   }
   for (int r = 0; r < s.m; ++r) {
@@ -245,7 +272,11 @@ std::string product(const Setup& s) {
   text +=
       "  setp.eq.u32 %p, %rank, 0; and.pred %p, %p, %first; @!%p bra $issued;\n"
       "  tcgen05.mma.cta_group::" +
-      number(blocks) + ".kind::f16 [%r6], " + (s.a_tensor ? "[%r5]" : "%d0") + ", %d1, %r4, ";
+      number(blocks) +
+      (s.a == Type::kTf32     ? ".kind::tf32"
+       : s.a <= Type::kBfloat ? ".kind::f16"
+                              : ".kind::f8f6f4") +
+      " [%r6], " + (s.a_tensor ? "[%r5]" : "%d0") + ", %d1, %r4, ";
   if (s.masks) text += registers(s.blocks * 4, "%m") + ", ";
   text += "%accumulate";
   if (s.accumulate > 0) text += ", " + std::to_string(s.accumulate);
@@ -258,7 +289,7 @@ std::string product(const Setup& s) {
 }
 
 struct Outcome {
-  std::string found;
+  std::string found, fault;
   std::vector<uint32_t> cells;  // of the blocks one after the other, by column
 };
 
@@ -285,8 +316,8 @@ Outcome run_text(const std::string& text, const std::vector<Image>& images, Orde
   const LaunchResult r = launch(module, "k", config, memory, options);
   Outcome out;
   out.found = found(r, module.kernel("k"));
-  UNSCOPED_INFO(out.found);
-  if (r.fault) UNSCOPED_INFO(r.fault->format());
+  if (r.fault) out.fault = r.fault->message;
+  UNSCOPED_INFO(out.found << out.fault);
   for (const Finding& f : r.findings) UNSCOPED_INFO(format(f));
   const auto bytes = memory.bytes(to);
   for (size_t b = 0; b < images.size(); ++b) {
@@ -312,7 +343,7 @@ int wrong_cells(const Setup& s) {
       const Cell at = cell_of(s, row, column);
       if (s.masks && (at.lane == 3 || at.lane == 40)) continue;
       int sum = 0;
-      for (int k = 0; k < kDepth; ++k) sum += a_value(row, k) * b_value(column, k);
+      for (int k = 0; k < s.depth(); ++k) sum += a_value(row, k) * b_value(column, k);
       if (s.negate_a != s.negate_b) sum = -sum;
       if (s.accumulate >= 0) sum += d_value(row, column) >> s.accumulate;
       const auto value = static_cast<float>(sum);
@@ -372,7 +403,7 @@ TEST_CASE("tcgen05.mma takes A from tensor memory, both types, signs and scales"
   for (int bits = 0; bits < 16; ++bits) {
     Setup s;
     s.a_tensor = bits & 1;
-    s.bfloat = bits & 2;
+    s.a = s.b = bits & 2 ? Type::kBfloat : Type::kHalf;
     s.negate_a = bits & 4;
     s.negate_b = bits & 8;
     INFO(bits);
@@ -380,7 +411,7 @@ TEST_CASE("tcgen05.mma takes A from tensor memory, both types, signs and scales"
     s.accumulate = 3;
     CHECK(wrong_cells(s) == 0);
     s.accumulate = 0;
-    s.half_sums = !s.bfloat;
+    s.half_sums = s.a == Type::kHalf;
     CHECK(wrong_cells(s) == 0);
   }
   Setup s;
@@ -391,6 +422,69 @@ TEST_CASE("tcgen05.mma takes A from tensor memory, both types, signs and scales"
   s.m = 64;
   s.blocks = 1;
   for (s.lane = 0; s.lane <= 16; s.lane += 16) CHECK(wrong_cells(s) == 0);
+}
+
+TEST_CASE("tcgen05.mma of tf32 and of 8-bit floats") {
+  constexpr Type kTypes[][2] = {{Type::kTf32, Type::kTf32},
+                                {Type::kE4m3, Type::kE4m3},
+                                {Type::kE4m3, Type::kE5m2},
+                                {Type::kE5m2, Type::kE4m3}};
+  for (const auto& [a, b] : kTypes) {
+    INFO(static_cast<int>(a) << " " << static_cast<int>(b));
+    Setup s;
+    s.a = a;
+    s.b = b;
+    for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
+      s.swizzle = swizzle;
+      for (int bits = 0; bits < (a == Type::kTf32 ? 1 : 4); ++bits) {
+        s.a_mn = bits & 1;
+        s.b_mn = bits & 2;
+        INFO(static_cast<int>(swizzle) << " " << bits);
+        CHECK(wrong_cells(s) == 0);
+      }
+      s.a_mn = s.b_mn = false;
+    }
+    for (s.step = 0; s.step < 4; ++s.step) CHECK(wrong_cells(s) == 0);
+    s.step = 0;
+    s.accumulate = 0;
+    for (const auto& [m, n, blocks] :
+         {std::array{64, 24, 1}, {128, 96, 1}, {128, 64, 2}, {256, 128, 2}}) {
+      s.m = m;
+      s.n = n;
+      s.blocks = blocks;
+      INFO(m << " " << n << " " << blocks);
+      s.a_tensor = false;
+      CHECK(wrong_cells(s) == 0);
+      s.a_tensor = m != 128 || blocks != 2;
+      CHECK(wrong_cells(s) == 0);
+    }
+    s.negate_a = s.masks = true;
+    CHECK(wrong_cells(s) == 0);
+    if (a == Type::kTf32) {
+      s.accumulate = 3;
+    } else {
+      s.half_sums = true;
+    }
+    CHECK(wrong_cells(s) == 0);
+  }
+}
+
+TEST_CASE("tcgen05.mma refuses types that are none of its kind") {
+  const auto fault = [](const Setup& s, uint32_t bits) {
+    const std::string right = "mov.b32 %r4, ", text = begin(1) + product(s) + end(1);
+    const size_t at = text.find(right) + right.size();
+    std::string wrong = text;
+    wrong.replace(at, text.find(';', at) - at, number(bits));
+    return run_text(wrong, {image(s, 0)}, Order::kForward).fault;
+  };
+  Setup s;
+  CHECK(fault(s, instruction(s) | 2 << 7).find("2; 0 (f16) and 1 (bf16)") != std::string::npos);
+  s.a = s.b = Type::kTf32;
+  CHECK(fault(s, instruction(s) & ~(7u << 10)).find("0; 2 (tf32)") != std::string::npos);
+  CHECK(fault(s, instruction(s) & ~(1u << 4)).find("tf32 are f32") != std::string::npos);
+  CHECK(fault(s, instruction(s) | 1 << 16).find("K-major, not MN") != std::string::npos);
+  s.a = s.b = Type::kE4m3;
+  CHECK(fault(s, instruction(s) | 3 << 7).find("3; 0 (e4m3) and 1") != std::string::npos);
 }
 
 namespace {

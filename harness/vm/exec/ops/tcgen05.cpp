@@ -12,14 +12,16 @@
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
 #include "exec/ops/matrix_operand.h"
+#include "num/float8.h"
 #include "num/half.h"
 #include "num/single.h"
 
 namespace ptxvm {
 namespace {
 
-constexpr uint32_t kGroup = 16;  // lanes of a TensorRange's groups
-constexpr uint32_t kDepth = 16;  // k of a product
+constexpr uint32_t kGroup = 16;         // lanes of a TensorRange's groups
+constexpr uint32_t kOperandBytes = 32;  // of k in a row of an operand
+constexpr uint32_t kMostDepth = 32;     // k of a product
 
 template <class... Parts>
 [[noreturn]] void invalid(const Warp& w, const Op& op, Parts... parts) {
@@ -314,45 +316,104 @@ int only_lane(const Warp& w, const Op& op) {
   return __builtin_ctz(w.mask);
 }
 
+enum class Kind : uint8_t { kF16, kTf32, kF8f6f4 };
+
 struct Product {
   uint8_t blocks = 1;  // of .cta_group
+  Kind kind = Kind::kF16;
   bool a_in_tensor = false;
   uint8_t disabled = 0;  // words of the mask of lanes
 };
 
-// The instruction descriptor of kind::f16 (PTX ISA 9.7.16.4.2).
+enum class Format : uint8_t { kHalf, kBfloat, kTf32, kE4m3, kE5m2 };
+
+// Bytes of an element.
+uint32_t size_of(Format f) {
+  return f == Format::kTf32 ? 4 : f <= Format::kBfloat ? 2 : 1;
+}
+
+// The element in the low bits, as f32 and exact; the low bits of tf32 do not count.
+float decode(uint32_t bits, Format f) {
+  switch (f) {
+    case Format::kHalf:
+      return num::half_to_float(static_cast<uint16_t>(bits));
+    case Format::kBfloat:
+      return num::bfloat_to_float(static_cast<uint16_t>(bits));
+    case Format::kTf32:
+      return std::bit_cast<float>(bits & ~0x1fffu);
+    case Format::kE4m3:
+      return static_cast<float>(
+          num::float8_to_double(static_cast<uint8_t>(bits), num::Float8::kE4m3));
+    case Format::kE5m2:
+      break;
+  }
+  return static_cast<float>(num::float8_to_double(static_cast<uint8_t>(bits), num::Float8::kE5m2));
+}
+
+// What stands in bits 7 to 9 and 10 to 12 of the instruction descriptor, from `first` on.
+struct KindTraits {
+  const char *name, *types;
+  uint32_t first, count;
+  Format format;  // of the first
+};
+constexpr KindTraits kKinds[] = {
+    {"kind::f16", "0 (f16) and 1 (bf16) are allowed", 0, 2, Format::kHalf},
+    {"kind::tf32", "2 (tf32) is allowed", 2, 1, Format::kTf32},
+    {"kind::f8f6f4", "0 (e4m3) and 1 (e5m2) are modelled", 0, 2, Format::kE4m3},
+};
+const KindTraits& traits(Kind kind) {
+  return kKinds[static_cast<size_t>(kind)];
+}
+
+// An instruction descriptor (PTX ISA 9.7.16.4.2).
 struct Instruction {
   uint32_t m, n;
-  bool half_sums, a_bfloat, b_bfloat, negate_a, negate_b;
+  bool half_sums, negate_a, negate_b;
+  Format a, b;
   Major a_major, b_major;
 
-  explicit Instruction(uint32_t bits)
+  Instruction(uint32_t bits, Kind kind)
       : m((bits >> 24 & 31) * 16),
         n((bits >> 17 & 63) * 8),
         half_sums((bits >> 4 & 3) == 0),
-        a_bfloat(bits >> 7 & 1),
-        b_bfloat(bits >> 10 & 1),
         negate_a(bits >> 13 & 1),
         negate_b(bits >> 14 & 1),
+        a(format(bits >> 7 & 7, kind)),
+        b(format(bits >> 10 & 7, kind)),
         a_major(bits >> 15 & 1 ? Major::kMn : Major::kK),
         b_major(bits >> 16 & 1 ? Major::kMn : Major::kK) {}
+
+  uint32_t depth() const { return kOperandBytes / size_of(a); }
+
+ private:
+  static Format format(uint32_t type, Kind kind) {
+    const KindTraits& k = traits(kind);
+    return static_cast<Format>(static_cast<uint32_t>(k.format) + type - k.first);
+  }
 };
 
-void check_instruction(const Warp& w, const Op& op, uint32_t bits, uint32_t blocks) {
+void check_instruction(const Warp& w, const Op& op, uint32_t bits, const Product& p) {
   const auto wrong = [&](const char* what, const std::string& allowed, uint32_t value) {
     invalid(w, op, "the instruction descriptor ", hex(bits, 8), " says ", what, " ", number(value),
             "; ", allowed);
   };
-  const Instruction i(bits);
-  constexpr uint32_t kUnused = 0xe080004fu;
-  if (bits & kUnused) wrong("in bits that kind::f16 leaves zero", "they must be 0", bits & kUnused);
-  if ((bits >> 4 & 3) > 1) wrong("type of D", "0 (f16) and 1 (f32) are allowed", bits >> 4 & 3);
+  const KindTraits& kind = traits(p.kind);
   for (const int at : {7, 10}) {
-    if ((bits >> at & 7) > 1)
-      wrong(at == 7 ? "type of A" : "type of B", "0 (f16) and 1 (bf16) are allowed",
-            bits >> at & 7);
+    const uint32_t type = bits >> at & 7;
+    if (type - kind.first >= kind.count)
+      wrong(at == 7 ? "type of A" : "type of B", kind.types, type);
   }
-  if (i.half_sums && (i.a_bfloat || i.b_bfloat)) wrong("type of D", "sums of bf16 are f32 (1)", 0);
+  const Instruction i(bits, p.kind);
+  constexpr uint32_t kUnused = 0xe080004fu;
+  if (bits & kUnused) {
+    invalid(w, op, "the instruction descriptor ", hex(bits, 8), " has bits that ", kind.name,
+            " leaves zero: ", hex(bits & kUnused, 8));
+  }
+  if ((bits >> 4 & 3) > 1) wrong("type of D", "0 (f16) and 1 (f32) are allowed", bits >> 4 & 3);
+  if (i.half_sums && (i.a == Format::kBfloat || i.b == Format::kBfloat || i.a == Format::kTf32)) {
+    wrong("type of D", "sums of bf16 and tf32 are f32 (1)", 0);
+  }
+  const uint32_t blocks = p.blocks;
   if (i.m != 64 * blocks && i.m != 128 * blocks) {
     wrong("M =", blocks == 1 ? "64 and 128 are allowed" : "128 and 256 are allowed for two blocks",
           i.m);
@@ -405,21 +466,49 @@ Blocks blocks_of(Cta& cta, uint32_t count) {
   return {{&all[cta.rank / 2 * 2], &all[cta.rank / 2 * 2 + 1]}, 2};
 }
 
+// A or B of one block in shared memory. Footprints are those of 16-bit elements, 32 bytes of k:
+// MN-major, a row of k has half as many bytes for each element of 8 bits, and there are twice as
+// many rows; the second half begins two groups of eight rows later.
+struct Matrix {
+  uint64_t descriptor;
+  Major major;
+  uint32_t rows;
+  Format format;
+
+  uint32_t pieces() const { return major == Major::kMn && size_of(format) == 1 ? 2 : 1; }
+  uint32_t extent() const { return rows / pieces(); }  // in 16-bit elements
+  uint64_t piece(uint32_t index) const {
+    const MatrixDescriptor d(descriptor);
+    const uint32_t eight = d.swizzle == Swizzle::kNone ? d.leading : d.stride;
+    return descriptor + uint64_t{index} * 2 * eight / 16;
+  }
+};
+
+Matrix a_of(const TensorWork& t, const Product& p, const Instruction& i) {
+  return {t.descriptor[0], i.a_major, i.m / p.blocks, i.a};
+}
+Matrix b_of(const TensorWork& t, const Product& p, const Instruction& i) {
+  return {t.descriptor[1], i.b_major, i.n / p.blocks, i.b};
+}
+
 // What one product reads and writes, in all blocks.
 struct Operands {
   std::vector<TensorRange> reads, writes;
   std::vector<BlockRange> shared;
 
-  void add_shared(const Cta& cta, const MatrixFootprint& f, uint64_t descriptor) {
-    for (SharedRange r : f.ranges) {
-      r.address += origin(descriptor);
-      shared.push_back({cta.rank, r});
+  void add_shared(Cta& cta, const Matrix& matrix) {
+    for (uint32_t i = 0; i < matrix.pieces(); ++i) {
+      const uint64_t descriptor = matrix.piece(i);
+      for (SharedRange r : find_footprint(cta, descriptor, matrix.major, matrix.extent()).ranges) {
+        r.address += origin(descriptor);
+        shared.push_back({cta.rank, r});
+      }
     }
   }
 };
 
 void add_product(const TensorWork& t, const Product& p, Cta& cta, Operands& out) {
-  const Instruction i(t.shape);
+  const Instruction i(t.shape, p.kind);
   const uint32_t rows = i.m / p.blocks, columns = i.n / p.blocks;
   const uint32_t lane = TensorMemory::lane(t.destination) % TensorMemory::kLanes;
   const TensorRange d{
@@ -430,18 +519,29 @@ void add_product(const TensorWork& t, const Product& p, Cta& cta, Operands& out)
   if (t.accumulate) out.reads.push_back(d);
   if (p.a_in_tensor) {
     const uint32_t first = TensorMemory::lane(t.a_address) % TensorMemory::kLanes;
-    out.reads.push_back({cta.rank,
-                         static_cast<uint8_t>(rows == 64 ? 0x55u << first / kGroup : 0xffu),
-                         static_cast<uint16_t>(TensorMemory::column(t.a_address)), kDepth / 2});
+    out.reads.push_back(
+        {cta.rank, static_cast<uint8_t>(rows == 64 ? 0x55u << first / kGroup : 0xffu),
+         static_cast<uint16_t>(TensorMemory::column(t.a_address)), kOperandBytes / 4});
   } else {
-    out.add_shared(cta, find_footprint(cta, t.descriptor[0], i.a_major, rows), t.descriptor[0]);
+    out.add_shared(cta, a_of(t, p, i));
   }
-  out.add_shared(cta, find_footprint(cta, t.descriptor[1], i.b_major, columns), t.descriptor[1]);
+  out.add_shared(cta, b_of(t, p, i));
+}
+
+void check_matrix(const Warp& w, const Op& op, Cta& cta, const Matrix& matrix) {
+  if (matrix.major == Major::kMn && size_of(matrix.format) == 4) {
+    invalid(w, op, "operands of tf32 are modelled K-major, not MN-major");
+  }
+  if (matrix.rows % (8 * matrix.pieces()) != 0) {
+    invalid(w, op, "MN-major operands of 8 bits are modelled with a multiple of 16 columns");
+  }
+  for (uint32_t i = 0; i < matrix.pieces(); ++i)
+    check_operand(w, op, cta, matrix.piece(i), matrix.major, matrix.extent());
 }
 
 void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p) {
-  check_instruction(w, op, t.shape, p.blocks);
-  const Instruction i(t.shape);
+  check_instruction(w, op, t.shape, p);
+  const Instruction i(t.shape, p.kind);
   const uint32_t rows = i.m / p.blocks, columns = i.n / p.blocks;
   const uint32_t lane = TensorMemory::lane(t.destination);
   const bool scattered = rows == 64 && p.blocks == 1;
@@ -467,11 +567,11 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
     require_columns(w, op, cta, TensorMemory::column(t.destination),
                     p.blocks == 2 && rows == 64 ? columns : i.n);
     if (p.a_in_tensor) {
-      require_columns(w, op, cta, TensorMemory::column(t.a_address), kDepth / 2);
+      require_columns(w, op, cta, TensorMemory::column(t.a_address), kOperandBytes / 4);
     } else {
-      check_operand(w, op, cta, t.descriptor[0], i.a_major, rows);
+      check_matrix(w, op, cta, a_of(t, p, i));
     }
-    check_operand(w, op, cta, t.descriptor[1], i.b_major, columns);
+    check_matrix(w, op, cta, b_of(t, p, i));
   }
 }
 
@@ -488,7 +588,7 @@ void issue(Warp& w, const Op& op, TensorWork work, const Operands& operands, Ten
 }
 
 // Operands: [accumulators], A, B, the instruction descriptor, lanes that are not written,
-// enable-input-d, scale-input-d.
+// enable-input-d, scale-input-d where the kind has one.
 Step multiply(Warp& w, const Op& op) {
   const int lane = only_lane(w, op);
   const auto p = op.aux.as<Product>();
@@ -507,7 +607,7 @@ Step multiply(Warp& w, const Op& op) {
   t.shape = word(at++);
   for (uint32_t i = 0; i < p.disabled; ++i) t.disabled[i] = word(at++);
   t.accumulate = w.predicate(op.list[at++]) >> lane & 1;
-  if (op.list[at] != kNoRef) t.scale = op.list[at];
+  if (p.kind != Kind::kF8f6f4 && op.list[at] != kNoRef) t.scale = op.list[at];
   check_product(w, op, t, p);
   Operands operands;
   if (w.cta->launch->observed) {
@@ -518,37 +618,39 @@ Step multiply(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// Element (row, k) of an operand as f32, at out[k * stride + row].
-void load_shared(Cta& cta, uint64_t descriptor, Major major, uint32_t rows, bool bfloat,
-                 bool negative, float* out, uint32_t row_stride, uint32_t k_stride) {
-  const MatrixFootprint& f = find_footprint(cta, descriptor, major, rows);
-  const std::byte* const from = cta.shared - cta.shared_base + origin(descriptor);
-  const uint16_t sign = negative ? 0x8000 : 0;
-  for (uint32_t c = 0; c < f.chunks.size(); ++c) {
-    uint16_t chunk[8];
-    std::memcpy(chunk, from + f.chunks[c], sizeof chunk);
-    for (uint32_t e = 0; e < 8; ++e) {
-      const uint32_t row = major == Major::kK ? c / 2 : c / 16 * 8 + e;
-      const uint32_t k = major == Major::kK ? c % 2 * 8 + e : c % 16;
-      const auto bits = static_cast<uint16_t>(chunk[e] ^ sign);
-      out[row * row_stride + k * k_stride] =
-          bfloat ? num::bfloat_to_float(bits) : num::half_to_float(bits);
+// Element (row, k) of an operand as f32, at out[row * row_stride + k * k_stride].
+void load_shared(Cta& cta, const Matrix& matrix, bool negative, float* out, uint32_t row_stride,
+                 uint32_t k_stride) {
+  const uint32_t size = size_of(matrix.format), count = 16 / size;  // of a chunk
+  for (uint32_t piece = 0; piece < matrix.pieces(); ++piece) {
+    const uint64_t descriptor = matrix.piece(piece);
+    const MatrixFootprint& f = find_footprint(cta, descriptor, matrix.major, matrix.extent());
+    const std::byte* const from = cta.shared - cta.shared_base + origin(descriptor);
+    const bool by_k = matrix.major == Major::kK;
+    for (uint32_t c = 0; c < f.chunks.size(); ++c) {
+      uint32_t chunk[4];
+      std::memcpy(chunk, from + f.chunks[c], sizeof chunk);
+      for (uint32_t e = 0; e < count; ++e) {
+        const uint32_t row = by_k ? c / 2 : c / 16 * count + e;
+        const uint32_t k = by_k ? c % 2 * count + e : piece * 16 + c % 16;
+        const float x = decode(chunk[e * size / 4] >> (e * size % 4 * 8), matrix.format);
+        out[row * row_stride + k * k_stride] = negative ? -x : x;
+      }
     }
   }
 }
 
 // A of one block, whose rows stand as those of the accumulators do.
 void load_tensor(Cta& cta, uint32_t address, const Instruction& i, uint32_t blocks, float* out) {
-  const uint16_t sign = i.negate_a ? 0x8000 : 0;
   const std::vector<Part> parts = parts_of(i, blocks, 0);
-  for (uint32_t k = 0; k < kDepth; ++k) {
+  const uint32_t size = size_of(i.a), count = 4 / size;  // of a cell
+  for (uint32_t k = 0; k < i.depth(); ++k) {
     const uint32_t* cells =
-        cta.async.tensor.at(TensorMemory::column(address) + k / 2, TensorMemory::lane(address));
+        cta.async.tensor.at(TensorMemory::column(address) + k / count, TensorMemory::lane(address));
     for (const Part& part : parts) {
       for (uint32_t r = 0; r < part.rows; ++r) {
-        const auto bits = static_cast<uint16_t>((cells[part.lane + r] >> (k % 2 * 16)) ^ sign);
-        out[k * TensorMemory::kLanes + part.row + r] =
-            i.a_bfloat ? num::bfloat_to_float(bits) : num::half_to_float(bits);
+        const float x = decode(cells[part.lane + r] >> (k % count * size * 8), i.a);
+        out[k * TensorMemory::kLanes + part.row + r] = i.negate_a ? -x : x;
       }
     }
   }
@@ -564,15 +666,14 @@ uint32_t to_cell(float value, bool half) {
 // The rows of one block, for all columns of the product.
 void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* b,
                   const uint32_t* disabled) {
-  const Instruction i(t.shape);
+  const Instruction i(t.shape, p.kind);
   const uint32_t rows = i.m / p.blocks;
-  alignas(64) static thread_local float a[kDepth * TensorMemory::kLanes];
+  alignas(64) static thread_local float a[kMostDepth * TensorMemory::kLanes];
   alignas(64) float sums[TensorMemory::kLanes];
   if (p.a_in_tensor) {
     load_tensor(cta, t.a_address, i, p.blocks, a);
   } else {
-    load_shared(cta, t.descriptor[0], i.a_major, rows, i.a_bfloat, i.negate_a, a, 1,
-                TensorMemory::kLanes);
+    load_shared(cta, a_of(t, p, i), i.negate_a, a, 1, TensorMemory::kLanes);
   }
   const float scale = std::bit_cast<float>((127 - t.scale) << 23);
   const uint32_t first = TensorMemory::lane(t.destination);
@@ -587,7 +688,8 @@ void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* 
           sums[part.row + r] = from_cell(cells[part.lane + r], i.half_sums) * scale;
       }
     }
-    cta.launch->kernels->add_products(sums, a, b + size_t{n} * kDepth, static_cast<int>(rows));
+    cta.launch->kernels->add_products(sums, a, b + size_t{n} * i.depth(), static_cast<int>(rows),
+                                      static_cast<int>(i.depth()));
     for (const Part& part : parts) {
       for (uint32_t r = 0; r < part.rows; ++r) {
         const uint32_t lane = first + part.lane + r;
@@ -601,13 +703,12 @@ void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* 
 // Each block of a pair holds half of the rows of A and of D, and half of the columns of B.
 void execute_product(Cta& cta, const TensorWork& t) {
   const auto p = t.op->aux.as<Product>();
-  const Instruction i(t.shape);
+  const Instruction i(t.shape, p.kind);
   const Blocks blocks = blocks_of(cta, p.blocks);
-  alignas(64) static thread_local float b[256 * kDepth];
-  const uint32_t columns = i.n / p.blocks;
+  alignas(64) static thread_local float b[256 * kMostDepth];
   for (uint32_t k = 0; k < blocks.count; ++k) {
-    load_shared(*blocks.cta[k], t.descriptor[1], i.b_major, columns, i.b_bfloat, i.negate_b,
-                b + size_t{k} * columns * kDepth, kDepth, 1);
+    load_shared(*blocks.cta[k], b_of(t, p, i), i.negate_b, b + size_t{k} * i.n / 2 * i.depth(),
+                i.depth(), 1);
   }
   for (uint32_t k = 0; k < blocks.count; ++k)
     execute_rows(*blocks.cta[k], t, p, b, t.disabled.data() + size_t{k} * 4);
@@ -815,6 +916,7 @@ Bound tcgen05_st(Modifiers& m) {
 Bound tcgen05_mma(Modifiers& m) {
   Product p;
   p.blocks = blocks_of(m);
+  p.kind = static_cast<Kind>(m.choice({"kind::f16", "kind::tf32", "kind::f8f6f4"}));
   // How long the tensor core keeps A for the next product makes no difference here.
   m.choice({"collector::a::fill", "collector::a::use", "collector::a::lastuse",
             "collector::a::discard"});
