@@ -36,8 +36,8 @@ inline const std::shared_ptr<PtxLibrary>& kernels() {
   return shared;
 }
 
-/// What the launches of a rung's plan did, in order. Neighbouring claims are about the same runs, so
-/// the last ones are kept.
+/// What the launches of a rung's plan did, in order. Neighbouring claims are about the same runs,
+/// so the last ones are kept.
 inline std::vector<LaunchCounts> launches(std::string_view id, const Problem& problem,
                                           std::string_view tile = {}) {
   struct Run {

@@ -274,24 +274,10 @@ std::string move_columns(const std::string& label, bool load) {
 std::string multiply(const WgmmaCase& c) {
   std::string text = "  @!%first bra $issued;\n";
   const auto line = [&](const std::string& s) { text += "  " + s + ";\n"; };
-  const auto header = [&](uint32_t field) {
-    return "[%in+" + std::to_string(kHeader + 8 * field) + "]";
-  };
-  // The start address goes into the descriptor in units of 16 bytes.
-  const auto descriptor = [&](const std::string& reg, uint32_t field) {
-    line("ld.global.b64 " + reg + ", " + header(field));
-    line("ld.global.b64 %part, " + header(field + 1));
-    line("cvt.u32.u64 %start, %part");
-    line("add.u32 %start, %start, %region");
-    line("bfe.u32 %start, %start, 4, 14");
-    line("cvt.u64.u32 %part, %start");
-    line("or.b64 " + reg + ", " + reg + ", %part");
-  };
-  descriptor("%a_descriptor", 0);
-  descriptor("%b_descriptor", 2);
-  line("ld.global.b64 %part, " + header(4));
+  text += load_descriptors(kHeader);
+  line("ld.global.b64 %part, " + header_field(kHeader, 4));
   line("cvt.u32.u64 %instruction, %part");
-  line("ld.global.b64 %part, " + header(5));
+  line("ld.global.b64 %part, " + header_field(kHeader, 5));
   line("setp.ne.u64 %scale, %part, 0");
   line("setp.eq.u32 %next, %tensor, %tensor");
   for (int i = 0; i < c.issues; ++i) {

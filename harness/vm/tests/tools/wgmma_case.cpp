@@ -364,6 +364,28 @@ constexpr uint32_t kHeader = kRegionBytes, kFragments = kHeader + 64, kSums = kF
 
 }  // namespace
 
+std::string header_field(uint32_t header, uint32_t field) {
+  return "[%in+" + std::to_string(header + 8 * field) + "]";
+}
+
+std::string load_descriptors(uint32_t header) {
+  std::string text;
+  const auto line = [&](const std::string& s) { text += "  " + s + ";\n"; };
+  // The start address goes into the descriptor in units of 16 bytes.
+  const auto load = [&](const std::string& reg, uint32_t field) {
+    line("ld.global.b64 " + reg + ", " + header_field(header, field));
+    line("ld.global.b64 %part, " + header_field(header, field + 1));
+    line("cvt.u32.u64 %start, %part");
+    line("add.u32 %start, %start, %region");
+    line("bfe.u32 %start, %start, 4, 14");
+    line("cvt.u64.u32 %part, %start");
+    line("or.b64 " + reg + ", " + reg + ", %part");
+  };
+  load("%a_descriptor", 0);
+  load("%b_descriptor", 2);
+  return text;
+}
+
 const char* name(Data data) {
   return data == Data::kSmall ? "small" : data == Data::kNormal ? "normal" : "special";
 }
@@ -573,22 +595,8 @@ std::string wgmma_module(const WgmmaCase& c, const std::string& name) {
       "  setp.lt.u32 %more, %i, " +
       size + ";\n  @%more bra $fill;\n  fence.proxy.async.shared::cta;\n  bar.sync 0;\n";
   const auto line = [&](const std::string& s) { text += "  " + s + ";\n"; };
-  const auto header = [&](uint32_t field) {
-    return "[%in+" + std::to_string(kHeader + 8 * field) + "]";
-  };
-  // The start address goes into the descriptor in units of 16 bytes.
-  const auto descriptor = [&](const std::string& reg, uint32_t field) {
-    line("ld.global.b64 " + reg + ", " + header(field));
-    line("ld.global.b64 %part, " + header(field + 1));
-    line("cvt.u32.u64 %start, %part");
-    line("add.u32 %start, %start, %region");
-    line("bfe.u32 %start, %start, 4, 14");
-    line("cvt.u64.u32 %part, %start");
-    line("or.b64 " + reg + ", " + reg + ", %part");
-  };
-  descriptor("%a_descriptor", 0);
-  descriptor("%b_descriptor", 2);
-  line("ld.global.b64 %bits, " + header(4));
+  text += load_descriptors(kHeader);
+  line("ld.global.b64 %bits, " + header_field(kHeader, 4));
   line("setp.ne.u64 %scale, %bits, 0");
   line("setp.eq.u64 %next, %in, %in");
   line("setp.ne.u64 %guard, %in, 0");

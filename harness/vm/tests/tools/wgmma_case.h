@@ -102,6 +102,10 @@ uint64_t initial(const std::map<std::string, Matrix>& matrices, const WgmmaCase&
 /// Input words of the kernel of a case.
 std::vector<uint64_t> wgmma_inputs(const WgmmaCase& c, const std::map<std::string, Matrix>& m);
 size_t wgmma_output_words(const WgmmaCase& c);
+/// A word of 64 bits among those that lie `header` bytes behind the beginning of the inputs.
+std::string header_field(uint32_t header, uint32_t field);
+/// PTX that loads both descriptors from there, and adds the addresses of their operands.
+std::string load_descriptors(uint32_t header);
 /// A whole module with one entry, `name`, for one block of 128 threads.
 std::string wgmma_module(const WgmmaCase& c, const std::string& name);
 
