@@ -543,7 +543,7 @@ class CodeTest(BrowserTest):
         self.expect_no_problems()
 
     def test_a_difference_fills_its_width_with_two_colours_and_two_columns_of_numbers(self) -> None:
-        page = self.open("24_pingpong/")
+        page = self.open("29_pinned/")
         place = page.locator(".difference").first
         rows = place.locator(".row").all()
         widths = {round(row.bounding_box()["width"]) for row in rows}
