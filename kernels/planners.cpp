@@ -464,7 +464,7 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                                         std::int64_t{0}};
   const std::int64_t heads = problem.heads, batch = problem.batch, all = heads * batch * padded;
   return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
-                               {padded / 8, heads, batch}, arguments),
+                               {padded / 64, heads, batch}, arguments),
                      launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
                      launch_of(instance_for(finish, problem.head_dim, instance.bf16),
                                {padded * problem.head_dim / 4096, heads, batch}, arguments)},
@@ -482,9 +482,14 @@ void let_heads_alternate(LaunchPlan& plan, const Problem& problem, std::int64_t 
 
 }  // namespace
 
-PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem) {
-  if (auto* made = std::get_if<LaunchPlan>(&plan))
-    let_heads_alternate(*made, problem, problem.causal ? 4 : 1);
+PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem,
+                              const DeviceDescription& device) {
+  if (auto* made = std::get_if<LaunchPlan>(&plan)) {
+    const std::int64_t key_blocks = made->launches[1].grid.x;
+    const std::int64_t one_each =
+        std::max<std::int64_t>(4, (device.sms + key_blocks - 1) / key_blocks);
+    let_heads_alternate(*made, problem, problem.causal ? one_each : 1);
+  }
   return plan;
 }
 
