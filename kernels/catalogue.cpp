@@ -222,8 +222,11 @@ const Rung* find_rung(std::string_view id) {
 }
 
 bool left_out(const Rung& rung, const std::vector<const Rung*>& of, const Problem& problem) {
-  return (rung.family == Family::backward ||
-          (rung.family == Family::decode && problem.seq_q > kFewQueries)) &&
+  const auto is_backward = [](const Rung* each) {
+    return has(each->capabilities, Capabilities::backward);
+  };
+  if (is_backward(&rung)) return !std::all_of(of.begin(), of.end(), is_backward);
+  return rung.family == Family::decode && problem.seq_q > kFewQueries &&
          std::any_of(of.begin(), of.end(),
                      [&](const Rung* other) { return other->family != rung.family; });
 }

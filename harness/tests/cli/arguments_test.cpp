@@ -16,6 +16,17 @@ std::string error_of(const std::string& text) {
   return {};
 }
 
+TEST_CASE("a list of gradients and of other passes has the other ones alone") {
+  const Rung& gradients = *find_rung("69");
+  Rung own = gradients;
+  own.family = Family::own;
+  const Problem problem{.batch = 1, .heads = 1, .seq_q = 128, .seq_kv = 128, .head_dim = 128};
+  CHECK_FALSE(left_out(gradients, {&gradients, &own}, problem));
+  CHECK_FALSE(left_out(own, {&gradients, &own}, problem));
+  CHECK(left_out(gradients, {&gradients, find_rung("38")}, problem));
+  CHECK(left_out(own, {&own, find_rung("38")}, problem));
+}
+
 TEST_CASE("numbers are parsed whole") {
   CHECK(parse_integer("--x", "12", 1, 100) == 12);
   CHECK(parse_integer("--x", "012", 1, 100) == 12);
