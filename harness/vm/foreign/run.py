@@ -10,6 +10,8 @@
                                           folder python/tutorials of a clone of Triton
   harness/vm/foreign/run.py --cute FOLDER some of CuTe DSL's examples alone, out of the folder
                                           examples/python/CuTeDSL of a clone of CUTLASS
+  harness/vm/foreign/run.py --flash-attention
+                                          FlashAttention-4's forward kernel alone
   harness/vm/foreign/run.py --cuda FOLDER every kernel of the .cu files below a folder: does it
                                           compile, and would it run?
   harness/vm/foreign/run.py --cuda FOLDER --recipes FILE.py
@@ -43,6 +45,10 @@ SKIPPED = 77
 MACHINE = Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "triton", "numba", "numba-cuda[cu12]")
 CUTE_PACKAGES = ("numpy", "nvidia-cutlass-dsl")
+# Beta releases, of which the next may have other parameters. What comes after --no-deps depends on
+# PyTorch for CUDA: gigabytes that the compilation does not need.
+FLASH_PACKAGES = ("numpy", "nvidia-cutlass-dsl==4.8.1", "apache-tvm-ffi<0.2")
+FLASH_BARE = ("--no-deps", "flash-attn-4==4.0.0b36", "quack-kernels==0.6.5")
 MODULES = {"triton": "triton", "numba": "numba_cuda"}
 SOURCES = {"triton": ("triton_cases",), "numba": ("numba_cases", "numba_examples")}
 ARCHITECTURES = (80, 90, 100)
@@ -75,6 +81,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--arch", type=int, nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
     parser.add_argument("--tutorials", help="python/tutorials of a clone of Triton")
     parser.add_argument("--cute", help="examples/python/CuTeDSL of a clone of CUTLASS")
+    parser.add_argument("--flash-attention", action="store_true", help="of PyPI: flash-attn-4")
     parser.add_argument("--cuda", type=Path, help="folder of .cu files")
     parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
     parser.add_argument("--output", type=Path, help="the table as Markdown")
@@ -96,17 +103,16 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def install(venv: Path, packages: Sequence[str]) -> str:
+def install(venv: Path, packages: Sequence[str], bare: Sequence[str] = ()) -> str:
     """The Python of an environment that has the packages; empty where they cannot be had."""
     python = venv / "bin/python"
     stamp = venv / "foreign.stamp"
-    if stamp.is_file() and stamp.read_text() == "\n".join(packages):
+    wanted = "\n".join((*packages, *bare))
+    if stamp.is_file() and stamp.read_text() == wanted:
         return str(python)
-    commands = (
-        [sys.executable, "-m", "venv", str(venv)],
-        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *packages],
-    )
-    for command in commands:
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--retries", "1"]
+    commands = [[sys.executable, "-m", "venv", str(venv)], [*pip, *packages]]
+    for command in (*commands, [*pip, *bare]) if bare else commands:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -116,7 +122,7 @@ def install(venv: Path, packages: Sequence[str]) -> str:
             last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             print(f"{' '.join(command[2:4])} failed: {''.join(last)}", file=sys.stderr)
             return ""
-    stamp.write_text("\n".join(packages))
+    stamp.write_text(wanted)
     return str(python)
 
 
@@ -152,6 +158,12 @@ def cases(options: argparse.Namespace) -> Iterator:
             yield from importlib.import_module("foreign.cute_cases").cases(Path(options.cute))
         else:
             print("CuTe DSL is not installed; --install fetches it from PyPI", file=sys.stderr)
+        return
+    if options.flash_attention:
+        if has("flash_attn") and has("cutlass"):
+            yield from importlib.import_module("foreign.flash_attention_cases").cases()
+        else:
+            print("flash-attn-4 is not installed; --install fetches it from PyPI", file=sys.stderr)
         return
     for kind, module in MODULES.items():
         if options.only not in (None, kind) or (options.cuda and not options.only):
@@ -210,9 +222,14 @@ def main() -> int:
     if options.cute == "":
         print("skipped: no examples are named (cmake -DFA_CUTE_EXAMPLES=.../python/CuTeDSL)")
         return SKIPPED
-    wanted = ("cutlass",) if options.cute else tuple(MODULES.values())
+    wanted = tuple(MODULES.values())
+    if options.cute or options.flash_attention:
+        wanted = ("cutlass", "flash_attn") if options.flash_attention else ("cutlass",)
     if options.install and not all(has(module) for module in wanted):
-        python = install(options.venv, CUTE_PACKAGES if options.cute else PACKAGES)
+        if options.flash_attention:
+            python = install(options.venv, FLASH_PACKAGES, FLASH_BARE)
+        else:
+            python = install(options.venv, CUTE_PACKAGES if options.cute else PACKAGES)
         if not python:
             print(f"skipped: {' and '.join(wanted)} cannot be installed")
             return SKIPPED
