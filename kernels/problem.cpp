@@ -287,8 +287,8 @@ std::string cache_error(const Problem& p) {
     if (!error.empty()) return error;
   }
   if (p.backward && (p.lse || p.e4m3 || p.page > 0 || (!p.lengths.empty() && !p.packed()))) {
-    return "a backward pass takes no cache, which pages, lengths without query_lengths and "
-           "float8_e4m3 are of, and has no LSE among its results";
+    return "a backward pass takes no pages, no float8_e4m3 and no lengths but those of a packed "
+           "batch, and has no LSE among its results";
   }
   if (const std::string error = stride_error(p); !error.empty()) return error;
   for (const auto& [side, keys] :
