@@ -581,4 +581,7 @@ static fa::PlanResult plan_views(const fa::Problem& problem, const fa::Instance&
 FA_RUNG(71_packed, "70", sm_90a, f16,
         causal | ragged | grouped | windowed | sinks | strided | packed | backward | deterministic,
         "sequences of different lengths one behind another, and views of a model's tensors",
-        kInstances, plan_views);
+        kInstances, plan_views,
+        .why_large =
+            "lengths that were one for all become those of a sequence wherever a row is compared "
+            "with them, and rows are addressed by strides");
