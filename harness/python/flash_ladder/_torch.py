@@ -285,8 +285,8 @@ def check_layouts(q: Tensor, k: Tensor, v: Tensor, others: Others) -> None:
 def described(
     inputs: tuple[Tensor, ...], others: Others, window: tuple[int, int]
 ) -> tuple[tuple[str, Any], ...]:
-    """What make_problem is told of a call besides shapes and dtypes; `inputs` are q, k, v and o, and
-    of a backward pass the gradients of o, q, k and v."""
+    """What make_problem is told of a call besides shapes and dtypes; `inputs` are q, k, v, o and,
+    of a backward pass, the gradients of o, q, k and v."""
     lengths, *arrays = others
     *arrays, first_queries, first_keys = arrays
     more: list[tuple[str, Any]] = [("window", window)]
