@@ -442,11 +442,11 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
   const Tile& tile = instance.tile;
   // Sequence b of a packed batch has the tiles from cu_seqlens[b] / size + b on, enough of them
   // whatever the lengths are.
-  const auto tiles_of = [&](std::int64_t seq, std::int64_t stored, int size) {
+  const auto tiles_for = [&](std::int64_t seq, std::int64_t stored, int size) {
     return problem.packed() ? stored / size + problem.batch : (seq + size - 1) / size;
   };
-  const std::int64_t tiles = tiles_of(problem.seq_q, problem.stored_queries(), tile.Br);
-  const std::int64_t blocks = tiles_of(problem.seq_kv, problem.stored_keys(), tile.Bc);
+  const std::int64_t tiles = tiles_for(problem.seq_q, problem.stored_queries(), tile.Br);
+  const std::int64_t blocks = tiles_for(problem.seq_kv, problem.stored_keys(), tile.Bc);
   const std::int64_t padded = tiles * tile.Br, heads = problem.heads;
   const std::int64_t batch = problem.stored_batch(), all = heads * batch * padded;
   std::vector<Argument> arguments{tile_map(Tensor::q, problem, problem.seq_q, tile.Br),
@@ -480,7 +480,7 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
     arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
   }
   return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
-                               {padded / 8, heads, batch}, arguments),
+                               {padded / 64, heads, batch}, arguments),
                      launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
                      launch_of(instance_for(finish, problem.head_dim, instance.bf16),
                                {padded * problem.head_dim / 4096, heads, batch}, arguments)},
@@ -500,9 +500,14 @@ void let_heads_alternate(LaunchPlan& plan, std::int64_t most) {
 
 }  // namespace
 
-PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem) {
-  if (auto* made = std::get_if<LaunchPlan>(&plan))
-    let_heads_alternate(*made, problem.causal ? 4 : 1);
+PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem,
+                              const DeviceDescription& device) {
+  if (auto* made = std::get_if<LaunchPlan>(&plan)) {
+    const std::int64_t key_blocks = made->launches[1].grid.x;
+    const std::int64_t one_each =
+        std::max<std::int64_t>(4, (device.sms + key_blocks - 1) / key_blocks);
+    let_heads_alternate(*made, problem.causal ? one_each : 1);
+  }
   return plan;
 }
 

@@ -170,14 +170,14 @@ PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescri
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
 
 /// Planner of FA_BACKWARD_KERNELS: the instance between a launch that prepares rows of queries,
-/// eight a thread block, and one that finishes dQ, a thread block for each 4096 elements.
+/// 64 a thread block, and one that finishes dQ, a thread block for each 4096 elements.
 PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instance> rows,
                          std::span<const Instance> finish);
 
 /// The same plan with another grid for the main kernel: heads whose key blocks alternate, key
-/// blocks, groups of such heads. Under the mask up to four heads alternate, as many as leave their
-/// Q, dO and dQ in the L2.
-PlanResult key_blocks_in_turn(PlanResult plan, const Problem&);
+/// blocks, groups of such heads. Under the mask as many heads alternate as have a key block for
+/// each SM, and at least four: few enough to leave their Q, dO and dQ in the L2.
+PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescription&);
 
 /// That plan with four heads also without the mask, and with counters by which thread blocks add to
 /// dQ in the order of their keys.

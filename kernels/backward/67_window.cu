@@ -23,36 +23,41 @@
 namespace {
 
 // What the backward pass needs of each query besides its row: the log-sum-exp in base 2, and
-// delta = the sum over the columns of dO O. One warp per row. It also zeroes D of the sums, in
-// whatever order the kernel keeps them.
+// delta = the sum over the columns of dO O. A warp has eight rows, and a lane 16 bytes of a row. It
+// also zeroes the D sums of each row, in whatever order the kernel keeps them.
 template <class T, int D>
-struct Rows : fa::StaticKernel<8, 0, 8, D> {
+struct Rows : fa::StaticKernel<64, 0, 8, D> {
   using Element = T;
+  static constexpr int kLanes = D / 8, kRows = 32 / kLanes;  // of a row, at a time
 
   __device__ static void run(const fa::BackwardParameters& in) {
-    constexpr int kColumns = D / 32;  // of a lane
-    const int row = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int lane = threadIdx.x % 32, first = blockIdx.x * 64 + threadIdx.x / 32 * 8;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const int64_t padded = int64_t{gridDim.x} * 8, heads = int64_t{gridDim.z} * gridDim.y;
-    float lse = INFINITY, sum = 0;  // P of a row with an infinite log-sum-exp is 0
-    if (row < in.seq_q) {
-      const int64_t first = (head * in.seq_q + row) * D + lane * kColumns;
-      const T* O = static_cast<const T*>(in.O) + first;
-      const T* dO = static_cast<const T*>(in.dO_rows) + first;
+    const int64_t padded = int64_t{gridDim.x} * 64, heads = int64_t{gridDim.z} * gridDim.y;
+    auto* sums = reinterpret_cast<float4*>(in.sums + (head * padded + first) * D);
 #pragma unroll
-      for (int i = 0; i < kColumns; ++i)
-        sum += static_cast<float>(O[i]) * static_cast<float>(dO[i]);
-      sum = warp_sum(sum);
-      const float natural = in.LSE[head * in.seq_q + row];
-      if (natural != -INFINITY) lse = natural * kLog2E;
-    }
-    if (lane == 0) {
-      in.terms[head * padded + row] = lse;
-      in.terms[(heads + head) * padded + row] = sum;
-    }
+    for (int i = 0; i < D / 16; ++i) sums[i * 32 + lane] = float4{};
 #pragma unroll
-    for (int i = 0; i < kColumns; ++i)
-      in.sums[((head * padded + row) * kColumns + i) * 32 + lane] = 0;
+    for (int i = 0; i < 8; i += kRows) {
+      const int row = first + i + lane / kLanes;
+      float lse = INFINITY, sum = 0;  // P of a row with an infinite log-sum-exp is 0
+      if (row < in.seq_q) {
+        const int64_t place = (head * in.seq_q + row) * kLanes + lane % kLanes;
+        const uint4 o = static_cast<const uint4*>(in.O)[place];
+        const uint4 dO = static_cast<const uint4*>(in.dO_rows)[place];
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+          sum += static_cast<float>(reinterpret_cast<const T*>(&o)[j]) *
+                 static_cast<float>(reinterpret_cast<const T*>(&dO)[j]);
+        const float natural = in.LSE[head * in.seq_q + row];
+        if (natural != -INFINITY) lse = natural * kLog2E;
+      }
+      sum = warp_sum<kLanes>(sum);
+      if (lane % kLanes == 0) {
+        in.terms[head * padded + row] = lse;
+        in.terms[(heads + head) * padded + row] = sum;
+      }
+    }
   }
 };
 
@@ -70,7 +75,7 @@ struct Backward {
   static constexpr int kTermBytes = Br * 4;                               // LSE or delta
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * kKeyBytes + kSlots * (2 * kQueryBytes + kScoreBytes + 2 * kTermBytes) +
-      kConsumers * kSumBytes + 8 * (1 + 6 * kSlots + 2 * kConsumers);
+      kConsumers * kSumBytes + 8 * (6 * kSlots + 2 * kConsumers);
 
   // A slot of the rings of Q and dO, and the phase parity of its mbarriers.
   struct Position {
@@ -83,8 +88,8 @@ struct Backward {
 
   // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
-    uint32_t k, v, q, dO, dS, sums, lse, delta, kv_full, q_full, dO_full, q_empty, dO_empty,
-        dS_full, dS_empty, sums_full, sums_empty;
+    uint32_t k, v, q, dO, dS, sums, lse, delta, q_full, dO_full, q_empty, dO_empty, dS_full,
+        dS_empty, sums_full, sums_empty;
 
     const unsigned char* bytes;  // k as a pointer
 
@@ -99,8 +104,7 @@ struct Backward {
       sums = dS + kSlots * kScoreBytes;
       lse = sums + kConsumers * kSumBytes;
       delta = lse + kSlots * kTermBytes;
-      kv_full = delta + kSlots * kTermBytes;
-      q_full = kv_full + 8;
+      q_full = delta + kSlots * kTermBytes;
       dO_full = q_full + 8 * kSlots;
       q_empty = dO_full + 8 * kSlots;
       dO_empty = q_empty + 8 * kSlots;
@@ -146,12 +150,10 @@ struct Backward {
     }
   };
 
-  // One thread starts the copies of K and V, then in each iteration those of Q, dO and their terms.
+  // One thread starts the copies: in each iteration those of Q, dO and their terms. K comes with
+  // the first Q, and V with the first dO.
   __device__ static void load(const fa::BackwardParameters& in, const Shared& shared,
                               const Work& work) {
-    mbarrier_expect(shared.kv_full, 2 * kKeyBytes);
-    tma_load(shared.k, in.K, 0, work.first_key, 0, work.kv_head, shared.kv_full);
-    tma_load(shared.v, in.V, 0, work.first_key, 0, work.kv_head, shared.kv_full);
     const int padded = (in.seq_q + Br - 1) / Br * Br;
     const int64_t all_rows = int64_t{gridDim.z} * gridDim.x * in.group * padded;
     Position at;
@@ -159,15 +161,18 @@ struct Backward {
 #pragma unroll 1
     for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
       const int head = query.head, row = query.tile * Br;
+      const int key_bytes = iteration == 0 ? kKeyBytes : 0;
       const float* terms = in.terms + int64_t{head} * padded + row;
       query.advance(work);
       const uint32_t q_full = shared.q_full + 8 * at.slot, dO_full = shared.dO_full + 8 * at.slot;
       mbarrier_wait(shared.q_empty + 8 * at.slot, at.parity ^ 1);
-      mbarrier_expect(q_full, kQueryBytes + kTermBytes);
+      mbarrier_expect(q_full, key_bytes + kQueryBytes + kTermBytes);
+      if (key_bytes > 0) tma_load(shared.k, in.K, 0, work.first_key, 0, work.kv_head, q_full);
       tma_load(shared.q + at.slot * kQueryBytes, in.Q, 0, row, 0, head, q_full);
       bulk_load(shared.lse + at.slot * kTermBytes, terms, kTermBytes, q_full);
       mbarrier_wait(shared.dO_empty + 8 * at.slot, at.parity ^ 1);
-      mbarrier_expect(dO_full, kQueryBytes + kTermBytes);
+      mbarrier_expect(dO_full, key_bytes + kQueryBytes + kTermBytes);
+      if (key_bytes > 0) tma_load(shared.v, in.V, 0, work.first_key, 0, work.kv_head, dO_full);
       tma_load(shared.dO + at.slot * kQueryBytes, in.dO, 0, row, 0, head, dO_full);
       bulk_load(shared.delta + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
       at.advance();
@@ -351,14 +356,14 @@ struct Backward {
     };
     QueryTile query(in, work);
     Position at, last;
-    mbarrier_wait(shared.kv_full, 0);
     mbarrier_wait(shared.q_full, 0);
     wgmma_tie(dK);  // or the compiler could move the zeroing past the fence
     wgmma_tie(dV);
     wgmma_fence();
     multiply_rows(S, k, queries(shared.q, at));
     wgmma_wait<0>(S);
-    const auto iterate = [&]<bool First>(std::bool_constant<First>, int i) {
+    const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
+                                                    std::bool_constant<Last>, int i) {
       mbarrier_wait(shared.dO_full + 8 * at.slot, at.parity);
       wgmma_fence();
       multiply_rows(dP, v, queries(shared.dO, at));
@@ -390,34 +395,40 @@ struct Backward {
       release(shared.dO_empty + 8 * at.slot);
       release(shared.q_empty + 8 * at.slot);
       Position next = at;
-      // The last iteration multiplies its Q again, so that no wgmma is conditional; the result is
-      // unused.
-      if (i + 1 < iterations) next.advance();
-      mbarrier_wait(shared.q_full + 8 * next.slot, next.parity);
-      wgmma_fence();
-      multiply_rows(S, k, queries(shared.q, next));
-      barrier_arrive(2 - consumer, 256);  // pass the turn: barrier 1 + (1 - consumer)
+      next.advance();
+      if constexpr (!Last) {
+        mbarrier_wait(shared.q_full + 8 * next.slot, next.parity);
+        wgmma_fence();
+        multiply_rows(S, k, queries(shared.q, next));
+      }
+      // Pass the turn, to barrier 1 + (1 - consumer). Nobody waits for the last one of consumer 1.
+      if (!Last || consumer == 0) barrier_arrive(2 - consumer, 256);
       if constexpr (!First) {
-        wgmma_wait<1>(dQ);
+        wgmma_wait<Last ? 0 : 1>(dQ);
         release(shared.dS_empty + 8 * last.slot);
         stage_queries(dQ, shared, consumer, (i - 1) % 2);
       }
-      wgmma_wait<0>(S);
+      if constexpr (!Last) wgmma_wait<0>(S);
       last = at;
       at = next;
     };
     if (consumer == 1) barrier_arrive(1, 256);  // the first turn is that of consumer 0
-    iterate(std::true_type(), 0);
+    const std::true_type yes;
+    const std::false_type no;
+    if (iterations == 1) {
+      iterate(yes, yes, 0);
+    } else {
+      iterate(yes, no, 0);
 #pragma unroll 1
-    for (int i = 1; i < iterations; ++i) iterate(std::false_type(), i);
+      for (int i = 1; i < iterations - 1; ++i) iterate(no, no, i);
+      iterate(no, yes, iterations - 1);
+    }
     mbarrier_wait(shared.dS_full + 8 * last.slot, last.parity);
     wgmma_fence();
     multiply_queries(dQ, scores(last), k_columns);
+    store_keys(in, in.dV, dV, work, 1);
     wgmma_wait<0>(dQ);
     stage_queries(dQ, shared, consumer, (iterations - 1) % 2);
-    // Matches the last arrival of consumer 1, which has no next iteration.
-    if (consumer == 0) barrier_sync(1, 256);
-    store_keys(in, in.dV, dV, work, 1);
     store_keys(in, in.dK, dK, work, in.scale);
   }
 
@@ -425,7 +436,6 @@ struct Backward {
     extern __shared__ unsigned char memory[];
     const Shared shared(memory);
     if (threadIdx.x == 0) {
-      mbarrier_init(shared.kv_full, 1);
       // q_full and dO_full are adjacent; so are q_empty to dS_empty, where all eight warps arrive.
       for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_full + 8 * i, 1);
       for (int i = 0; i < 4 * kSlots; ++i) mbarrier_init(shared.q_empty + 8 * i, 4 * kConsumers);
@@ -476,7 +486,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 FA_BACKWARD_KERNELS(fa_67_window, Backward, Rows, Finish)
 static fa::PlanResult plan_in_turn(const fa::Problem& problem, const fa::Instance& instance,
                                    const fa::DeviceDescription& device) {
-  return fa::key_blocks_in_turn(plan(problem, instance, device), problem);
+  return fa::key_blocks_in_turn(plan(problem, instance, device), problem, device);
 }
 FA_RUNG(67_window, "66", sm_90a, f16, causal | ragged | grouped | windowed | sinks | backward,
         "a window bounds the queries of a thread block on both sides", kInstances, plan_in_turn);

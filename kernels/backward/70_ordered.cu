@@ -25,36 +25,37 @@
 namespace {
 
 // What the backward pass needs of each query besides its row: the log-sum-exp in base 2, and
-// delta = the sum over the columns of dO O. One warp per row. It also zeroes D of the sums, in
-// whatever order the kernel keeps them.
+// delta = the sum over the columns of dO O. A warp has eight rows, and a lane 16 bytes of a row.
 template <class T, int D>
-struct Rows : fa::StaticKernel<8, 0, 8, D> {
+struct Rows : fa::StaticKernel<64, 0, 8, D> {
   using Element = T;
+  static constexpr int kLanes = D / 8, kRows = 32 / kLanes;  // of a row, at a time
 
   __device__ static void run(const fa::BackwardParameters& in) {
-    constexpr int kColumns = D / 32;  // of a lane
-    const int row = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int lane = threadIdx.x % 32, first = blockIdx.x * 64 + threadIdx.x / 32 * 8;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
-    const int64_t padded = int64_t{gridDim.x} * 8, heads = int64_t{gridDim.z} * gridDim.y;
-    float lse = INFINITY, sum = 0;  // P of a row with an infinite log-sum-exp is 0
-    if (row < in.seq_q) {
-      const int64_t first = (head * in.seq_q + row) * D + lane * kColumns;
-      const T* O = static_cast<const T*>(in.O) + first;
-      const T* dO = static_cast<const T*>(in.dO_rows) + first;
+    const int64_t padded = int64_t{gridDim.x} * 64, heads = int64_t{gridDim.z} * gridDim.y;
 #pragma unroll
-      for (int i = 0; i < kColumns; ++i)
-        sum += static_cast<float>(O[i]) * static_cast<float>(dO[i]);
-      sum = warp_sum(sum);
-      const float natural = in.LSE[head * in.seq_q + row];
-      if (natural != -INFINITY) lse = natural * kLog2E;
-    }
-    if (lane == 0) {
-      in.terms[head * padded + row] = lse;
-      in.terms[(heads + head) * padded + row] = sum;
-    }
+    for (int i = 0; i < 8; i += kRows) {
+      const int row = first + i + lane / kLanes;
+      float lse = INFINITY, sum = 0;  // P of a row with an infinite log-sum-exp is 0
+      if (row < in.seq_q) {
+        const int64_t place = (head * in.seq_q + row) * kLanes + lane % kLanes;
+        const uint4 o = static_cast<const uint4*>(in.O)[place];
+        const uint4 dO = static_cast<const uint4*>(in.dO_rows)[place];
 #pragma unroll
-    for (int i = 0; i < kColumns; ++i)
-      in.sums[((head * padded + row) * kColumns + i) * 32 + lane] = 0;
+        for (int j = 0; j < 8; ++j)
+          sum += static_cast<float>(reinterpret_cast<const T*>(&o)[j]) *
+                 static_cast<float>(reinterpret_cast<const T*>(&dO)[j]);
+        const float natural = in.LSE[head * in.seq_q + row];
+        if (natural != -INFINITY) lse = natural * kLog2E;
+      }
+      sum = warp_sum<kLanes>(sum);
+      if (lane % kLanes == 0) {
+        in.terms[head * padded + row] = lse;
+        in.terms[(heads + head) * padded + row] = sum;
+      }
+    }
   }
 };
 
@@ -72,7 +73,7 @@ struct Backward {
   static constexpr int kTermBytes = Br * 4;                               // LSE or delta
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * kKeyBytes + kSlots * (2 * kQueryBytes + kScoreBytes + 2 * kTermBytes) +
-      kConsumers * kSumBytes + 8 * (1 + 6 * kSlots + 2 * kConsumers);
+      kConsumers * kSumBytes + 8 * (6 * kSlots + 2 * kConsumers);
 
   // A slot of the rings of Q and dO, and the phase parity of its mbarriers.
   struct Position {
@@ -85,8 +86,8 @@ struct Backward {
 
   // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
   struct Shared {
-    uint32_t k, v, q, dO, dS, sums, lse, delta, kv_full, q_full, dO_full, q_empty, dO_empty,
-        dS_full, dS_empty, sums_full, sums_empty;
+    uint32_t k, v, q, dO, dS, sums, lse, delta, q_full, dO_full, q_empty, dO_empty, dS_full,
+        dS_empty, sums_full, sums_empty;
 
     const unsigned char* bytes;  // k as a pointer
 
@@ -101,8 +102,7 @@ struct Backward {
       sums = dS + kSlots * kScoreBytes;
       lse = sums + kConsumers * kSumBytes;
       delta = lse + kSlots * kTermBytes;
-      kv_full = delta + kSlots * kTermBytes;
-      q_full = kv_full + 8;
+      q_full = delta + kSlots * kTermBytes;
       dO_full = q_full + 8 * kSlots;
       q_empty = dO_full + 8 * kSlots;
       dO_empty = q_empty + 8 * kSlots;
@@ -137,40 +137,42 @@ struct Backward {
     __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
   };
 
-  // A tile of queries: its head, and its number in the head. All heads of the last tile come first.
-  // So thread blocks reach a tile in the order of their keys, although later keys have fewer tiles.
+  // A tile of queries: its head among those that share the keys, and its number in the head. All
+  // heads of the last tile come first. So thread blocks reach a tile in the order of their keys,
+  // although later keys have fewer tiles.
   struct QueryTile {
     int head, tile;
 
-    __device__ QueryTile(const fa::BackwardParameters& in, const Work& work)
-        : head(work.kv_head * in.group), tile(work.first_tile + work.tiles - 1) {}
-    __device__ void advance(const fa::BackwardParameters& in, const Work& work) {
-      if (++head == (work.kv_head + 1) * in.group) head -= in.group, --tile;
+    __device__ explicit QueryTile(const Work& work)
+        : head(0), tile(work.first_tile + work.tiles - 1) {}
+    __device__ void advance(const fa::BackwardParameters& in) {
+      if (++head == in.group) head = 0, --tile;
     }
   };
 
-  // One thread starts the copies of K and V, then in each iteration those of Q, dO and their terms.
+  // One thread starts the copies: in each iteration those of Q, dO and their terms. K comes with
+  // the first Q, and V with the first dO.
   __device__ static void load(const fa::BackwardParameters& in, const Shared& shared,
                               const Work& work) {
-    mbarrier_expect(shared.kv_full, 2 * kKeyBytes);
-    tma_load(shared.k, in.K, 0, work.first_key, 0, work.kv_head, shared.kv_full);
-    tma_load(shared.v, in.V, 0, work.first_key, 0, work.kv_head, shared.kv_full);
     const int padded = (in.seq_q + Br - 1) / Br * Br;
     const int64_t all_rows = int64_t{gridDim.z} * gridDim.x * in.group * padded;
     Position at;
-    QueryTile query(in, work);
+    QueryTile query(work);
 #pragma unroll 1
     for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
-      const int head = query.head, row = query.tile * Br;
+      const int head = work.kv_head * in.group + query.head, row = query.tile * Br;
+      const int key_bytes = iteration == 0 ? kKeyBytes : 0;
       const float* terms = in.terms + int64_t{head} * padded + row;
-      query.advance(in, work);
+      query.advance(in);
       const uint32_t q_full = shared.q_full + 8 * at.slot, dO_full = shared.dO_full + 8 * at.slot;
       mbarrier_wait(shared.q_empty + 8 * at.slot, at.parity ^ 1);
-      mbarrier_expect(q_full, kQueryBytes + kTermBytes);
+      mbarrier_expect(q_full, key_bytes + kQueryBytes + kTermBytes);
+      if (key_bytes > 0) tma_load(shared.k, in.K, 0, work.first_key, 0, work.kv_head, q_full);
       tma_load(shared.q + at.slot * kQueryBytes, in.Q, 0, row, 0, head, q_full);
       bulk_load(shared.lse + at.slot * kTermBytes, terms, kTermBytes, q_full);
       mbarrier_wait(shared.dO_empty + 8 * at.slot, at.parity ^ 1);
-      mbarrier_expect(dO_full, kQueryBytes + kTermBytes);
+      mbarrier_expect(dO_full, key_bytes + kQueryBytes + kTermBytes);
+      if (key_bytes > 0) tma_load(shared.v, in.V, 0, work.first_key, 0, work.kv_head, dO_full);
       tma_load(shared.dO + at.slot * kQueryBytes, in.dO, 0, row, 0, head, dO_full);
       bulk_load(shared.delta + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
       at.advance();
@@ -299,16 +301,18 @@ struct Backward {
   }
 
   // One thread adds what a consumer has laid out to the sums of its tiles, after the thread blocks
-  // of earlier keys, which were launched earlier. The last one leaves a zero for the next launch.
+  // of earlier keys, which were launched earlier. The first one stores, so that nothing need be
+  // zeroed, and the last one leaves a zero in the counter for the next launch.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int padded_tiles = (in.seq_q + Br - 1) / Br, offset = in.seq_kv - in.seq_q;
     const int right = in.causal ? 0 : in.right < 0 ? in.seq_q : in.right;
     const unsigned block = work.first_key / Bc;
-    QueryTile query(in, work);
+    QueryTile query(work);
 #pragma unroll 1
     for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
-      const int64_t tile = int64_t{query.head} * padded_tiles + query.tile;
+      const int64_t tile =
+          int64_t{work.kv_head * in.group + query.head} * padded_tiles + query.tile;
       const int place = query.tile * Br + offset;
       const unsigned first = in.left < 0 ? 0 : max(0, place - in.left) / Bc;
       const unsigned last = min(in.seq_kv - 1, place + Br - 1 + right) / Bc;
@@ -317,15 +321,20 @@ struct Backward {
       while (read_in_order(counter) != block - first) {
       }
       fence_async_proxy_global();
-      bulk_add(in.sums + tile * (Br * D) + consumer * (kSumBytes / 4),
-               shared.sums + consumer * kSumBytes, kSumBytes);
+      float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
+      const uint32_t staged = shared.sums + consumer * kSumBytes;
+      if (block == first) {
+        bulk_store(sums, staged, kSumBytes);
+      } else {
+        bulk_add(sums, staged, kSumBytes);
+      }
       bulk_commit();
       bulk_wait_read();
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
       bulk_wait();
       fence_async_proxy_global();
       count_in_order(counter, last - first);
-      query.advance(in, work);
+      query.advance(in);
     }
   }
 
@@ -388,13 +397,17 @@ struct Backward {
     const auto scores = [&](Position of) {
       return wgmma_descriptor(shared.dS + of.slot * kScoreBytes + rows * (64 * 128), Br * 128);
     };
-    QueryTile query(in, work);
+    QueryTile query(work);
     Position at, last;
     const auto start_scores = [&](Position of) {
       mbarrier_wait(shared.q_full + 8 * of.slot, of.parity);
-      mbarrier_wait(shared.dO_full + 8 * of.slot, of.parity);
       wgmma_fence();
       multiply_rows(S, k, queries(shared.q, of));
+    };
+    const auto start_differences = [&](Position of) {
+      mbarrier_wait(shared.dO_full + 8 * of.slot, of.parity);
+      wgmma_fence();
+      multiply_rows(dP, v, queries(shared.dO, of));
     };
     const auto finish_scores = [&](Position of) {
       wgmma_wait<1>(S);
@@ -403,7 +416,7 @@ struct Backward {
       const bool diagonal = right >= 0 && place + right < work.first_key + Bc - 1;
       const bool behind = in.left >= 0 && place + Br - 1 - in.left > work.first_key;
       if (beyond || diagonal || behind) mask(S, in, work, query.tile * Br);
-      query.advance(in, work);
+      query.advance(in);
       exponentials(S, shared.terms(shared.lse, of.slot), in.scale_log2);
       wgmma_wait<0>(dP);
       differences(dP, S, shared.terms(shared.delta, of.slot));
@@ -416,14 +429,14 @@ struct Backward {
       fence_async_proxy();
       release(shared.dS_full + 8 * of.slot);
     };
-    mbarrier_wait(shared.kv_full, 0);
     wgmma_tie(dK);  // or the compiler could move the zeroing past the fence
     wgmma_tie(dV);
     start_scores(at);
-    multiply_rows(dP, v, queries(shared.dO, at));
+    start_differences(at);
     finish_scores(at);
     share_scores(at);
-    const auto iterate = [&]<bool First>(std::bool_constant<First>, int i) {
+    const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
+                                                    std::bool_constant<Last>, int i) {
       barrier_sync(1 + consumer, 256);  // wait for the turn
       if constexpr (!First) mbarrier_wait(shared.dS_full + 8 * last.slot, last.parity);
       wgmma_fence();
@@ -435,36 +448,44 @@ struct Backward {
         release(shared.dS_empty + 8 * last.slot);
         stage_queries(dQ, shared, consumer, (i - 1) % 2);
       }
-      Position next = at;
-      // The last iteration multiplies its Q and dO again, so that no wgmma is conditional; the
-      // results are unused.
-      if (i + 1 < iterations) next.advance();
-      // Each wait frees registers: P's for S, dS's for dP.
-      wgmma_wait<1>(dV);
-      release(shared.dO_empty + 8 * at.slot);
-      start_scores(next);
-      wgmma_wait<1>(dK);
-      release(shared.q_empty + 8 * at.slot);
-      wgmma_fence();
-      multiply_rows(dP, v, queries(shared.dO, next));
-      barrier_arrive(2 - consumer, 256);  // pass the turn: barrier 1 + (1 - consumer)
-      finish_scores(next);
-      if (i + 1 < iterations) share_scores(next);
-      last = at;
-      at = next;
+      if constexpr (Last) {  // nobody waits for the last turn of consumer 1 to be passed
+        if (consumer == 0) barrier_arrive(2, 256);
+        wgmma_wait<0>(dV, dK);
+        last = at;
+      } else {
+        Position next = at;
+        next.advance();
+        // Each wait frees registers: P's for S, dS's for dP.
+        wgmma_wait<1>(dV);
+        release(shared.dO_empty + 8 * at.slot);
+        start_scores(next);
+        wgmma_wait<1>(dK);
+        release(shared.q_empty + 8 * at.slot);
+        start_differences(next);
+        barrier_arrive(2 - consumer, 256);  // pass the turn: barrier 1 + (1 - consumer)
+        finish_scores(next);
+        share_scores(next);
+        last = at;
+        at = next;
+      }
     };
     if (consumer == 1) barrier_arrive(1, 256);  // the first turn is that of consumer 0
-    iterate(std::true_type(), 0);
+    const std::true_type yes;
+    const std::false_type no;
+    if (iterations == 1) {
+      iterate(yes, yes, 0);
+    } else {
+      iterate(yes, no, 0);
 #pragma unroll 1
-    for (int i = 1; i < iterations; ++i) iterate(std::false_type(), i);
+      for (int i = 1; i < iterations - 1; ++i) iterate(no, no, i);
+      iterate(no, yes, iterations - 1);
+    }
     mbarrier_wait(shared.dS_full + 8 * last.slot, last.parity);
     wgmma_fence();
     multiply_queries(dQ, scores(last), k_columns);
+    store_keys(in, in.dV, dV, work, 1);
     wgmma_wait<0>(dQ);
     stage_queries(dQ, shared, consumer, (iterations - 1) % 2);
-    // Matches the last arrival of consumer 1, which has no next iteration.
-    if (consumer == 0) barrier_sync(1, 256);
-    store_keys(in, in.dV, dV, work, 1);
     store_keys(in, in.dK, dK, work, in.scale);
   }
 
@@ -472,7 +493,6 @@ struct Backward {
     extern __shared__ unsigned char memory[];
     const Shared shared(memory);
     if (threadIdx.x == 0) {
-      mbarrier_init(shared.kv_full, 1);
       // q_full and dO_full are adjacent; so are q_empty to dS_empty, where all eight warps arrive.
       for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_full + 8 * i, 1);
       for (int i = 0; i < 4 * kSlots; ++i) mbarrier_init(shared.q_empty + 8 * i, 4 * kConsumers);
@@ -496,7 +516,8 @@ struct Backward {
   }
 };
 
-// dQ = scale times the sums of a 64 x 64 part. The XOR undoes the permutation of stage_queries.
+// dQ = scale times the sums of a 64 x 64 part, or 0 where the whole tile of Br queries sees no key:
+// such sums were never stored. The XOR undoes the permutation of stage_queries.
 template <class T, int D>
 struct Finish : fa::StaticKernel<64, 0, 4, D> {
   using Element = T;
@@ -506,9 +527,12 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
     const float* sums = in.sums + (head * gridDim.x + blockIdx.x) * (64 * 64);
     const int first_row = blockIdx.x / (D / 64) * 64, first_column = blockIdx.x % (D / 64) * 64;
     T* dQ = static_cast<T*>(in.dQ) + head * in.seq_q * D + first_column;
+    constexpr int Br = 8192 / D;
+    const int last_row = first_row | (Br - 1), right = in.causal ? 0 : in.right;
+    const bool stored = right < 0 || last_row + in.seq_kv - in.seq_q + right >= 0;
 #pragma unroll
     for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {
-      const float4 x = reinterpret_cast<const float4*>(sums)[i];
+      const float4 x = stored ? reinterpret_cast<const float4*>(sums)[i] : float4{};
       const int row = i / 16, column = i % 16 * 4 ^ row % 8 * 8;
       if (first_row + row >= in.seq_q) return;
       const uint2 four{packed<T>(x.x * in.scale, x.y * in.scale),

@@ -23,6 +23,13 @@ __device__ __forceinline__ void bulk_add(float* global, uint32_t shared, uint32_
       : "memory");
 }
 
+/// Starts the copy of adjacent bytes of shared memory to memory. PTX ISA: "cp.async.bulk".
+__device__ __forceinline__ void bulk_store(void* global, uint32_t shared, uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
+               "r"(shared), "r"(bytes)
+               : "memory");
+}
+
 /// Waits until all of this thread's bulk stores and additions are complete, so that they are
 /// visible to it. PTX ISA: "cp.async.bulk.wait_group".
 __device__ __forceinline__ void bulk_wait() {

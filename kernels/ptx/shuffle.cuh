@@ -9,10 +9,11 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-/// The sum of all x of the warp, in every lane.
+/// The sum of x over all lanes of the warp, or each so many adjacent ones, in every lane.
+template <int Lanes = 32>
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
+  for (int offset = Lanes / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
   return x;
 }
 
