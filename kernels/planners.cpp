@@ -1,6 +1,7 @@
 #include "kernels/planners.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numbers>
 #include <utility>
@@ -439,30 +440,45 @@ PlanResult plan_decode_even(const Problem& problem, const Instance& instance,
 PlanResult plan_backward(const Problem& problem, const Instance& instance,
                          std::span<const Instance> rows, std::span<const Instance> finish) {
   const Tile& tile = instance.tile;
-  const std::int64_t tiles = (problem.seq_q + tile.Br - 1) / tile.Br, padded = tiles * tile.Br;
-  const std::int64_t blocks = (problem.seq_kv + tile.Bc - 1) / tile.Bc;
-  const std::vector<Argument> arguments{tile_map(Tensor::q, problem, problem.seq_q, tile.Br),
-                                        tile_map(Tensor::d_o, problem, problem.seq_q, tile.Br),
-                                        tile_map(Tensor::k, problem, problem.seq_kv, tile.Bc),
-                                        tile_map(Tensor::v, problem, problem.seq_kv, tile.Bc),
-                                        Tensor::o,
-                                        Tensor::d_o,
-                                        Tensor::lse,
-                                        Tensor::d_q,
-                                        Tensor::d_k,
-                                        Tensor::d_v,
-                                        ScratchRef{0},
-                                        ScratchRef{1},
-                                        int32(problem.group()),
-                                        int32(problem.seq_q),
-                                        int32(problem.seq_kv),
-                                        int32(problem.causal),
-                                        static_cast<float>(problem.scale()),
-                                        scale_log2(problem),
-                                        int32(problem.window_left),
-                                        int32(problem.window_right),
-                                        std::int64_t{0}};
-  const std::int64_t heads = problem.heads, batch = problem.batch, all = heads * batch * padded;
+  // Sequence b of a packed batch has the tiles from cu_seqlens[b] / size + b on, enough of them
+  // whatever the lengths are.
+  const auto tiles_for = [&](std::int64_t seq, std::int64_t stored, int size) {
+    return problem.packed() ? stored / size + problem.batch : (seq + size - 1) / size;
+  };
+  const std::int64_t tiles = tiles_for(problem.seq_q, problem.stored_queries(), tile.Br);
+  const std::int64_t blocks = tiles_for(problem.seq_kv, problem.stored_keys(), tile.Bc);
+  const std::int64_t padded = tiles * tile.Br, heads = problem.heads;
+  const std::int64_t batch = problem.stored_batch(), all = heads * batch * padded;
+  std::vector<Argument> arguments{tile_map(Tensor::q, problem, problem.seq_q, tile.Br),
+                                  tile_map(Tensor::d_o, problem, problem.seq_q, tile.Br),
+                                  tile_map(Tensor::k, problem, problem.seq_kv, tile.Bc),
+                                  tile_map(Tensor::v, problem, problem.seq_kv, tile.Bc),
+                                  Tensor::o,
+                                  Tensor::d_o,
+                                  Tensor::lse,
+                                  Tensor::d_q,
+                                  Tensor::d_k,
+                                  Tensor::d_v,
+                                  ScratchRef{0},
+                                  ScratchRef{1},
+                                  int32(problem.group()),
+                                  int32(problem.seq_q),
+                                  int32(problem.seq_kv),
+                                  int32(problem.causal),
+                                  static_cast<float>(problem.scale()),
+                                  scale_log2(problem),
+                                  int32(problem.window_left),
+                                  int32(problem.window_right),
+                                  std::int64_t{0},
+                                  Tensor::cu_seqlens_q,
+                                  Tensor::cu_seqlens_k,
+                                  int32(problem.batch),
+                                  int32(problem.stored_queries()),
+                                  int32(tiles * batch)};
+  for (const Tensor tensor : {Tensor::o, Tensor::d_o, Tensor::d_q, Tensor::d_k, Tensor::d_v}) {
+    const Strides strides = strides_of(problem, static_cast<int>(tensor));
+    arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
+  }
   return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
                                {padded / 64, heads, batch}, arguments),
                      launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
@@ -473,10 +489,12 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
 
 namespace {
 
+constexpr std::size_t kCounters = 20;  // place of the counters among the arguments
+
 // The grid of the main kernel, with up to `most` heads whose key blocks alternate.
-void let_heads_alternate(LaunchPlan& plan, const Problem& problem, std::int64_t most) {
-  while (problem.batch * problem.kv_heads() % most != 0) --most;
+void let_heads_alternate(LaunchPlan& plan, std::int64_t most) {
   Dim3& grid = plan.launches[1].grid;
+  while (grid.y * grid.z % most != 0) --most;
   grid = {most, grid.x, grid.y * grid.z / most};
 }
 
@@ -488,17 +506,31 @@ PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem,
     const std::int64_t key_blocks = made->launches[1].grid.x;
     const std::int64_t one_each =
         std::max<std::int64_t>(4, (device.sms + key_blocks - 1) / key_blocks);
-    let_heads_alternate(*made, problem, problem.causal ? one_each : 1);
+    let_heads_alternate(*made, problem.causal ? one_each : 1);
   }
   return plan;
 }
 
-PlanResult key_blocks_in_order(PlanResult plan, const Problem& problem) {
+PlanResult key_blocks_in_order(PlanResult plan) {
   if (auto* made = std::get_if<LaunchPlan>(&plan)) {
-    let_heads_alternate(*made, problem, 4);
+    let_heads_alternate(*made, 4);
     const std::int64_t elements = made->scratch[1].bytes / 4;
     made->scratch.push_back({"counters of dQ", elements / 4096 * 4, true});
-    made->launches[1].arguments.back() = ScratchRef{2};
+    made->launches[1].arguments[kCounters] = ScratchRef{2};
+  }
+  return plan;
+}
+
+PlanResult tiles_of_views(PlanResult plan, const Problem& problem, const Instance& instance) {
+  if (auto* made = std::get_if<LaunchPlan>(&plan)) {
+    for (Launch& launch : made->launches) {
+      const std::array maps{view_map(Tensor::q, problem, instance.tile.Br),
+                            view_map(Tensor::d_o, problem, instance.tile.Br),
+                            view_map(Tensor::k, problem, instance.tile.Bc),
+                            view_map(Tensor::v, problem, instance.tile.Bc)};
+      std::copy(maps.begin(), maps.end(), launch.arguments.begin());
+      launch.grid = {launch.grid.x * launch.grid.z, launch.grid.y};
+    }
   }
   return plan;
 }

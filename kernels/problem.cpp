@@ -68,7 +68,19 @@ double Problem::windowed_flops() const {
   return 4.0 * static_cast<double>(heads) * head_dim * static_cast<double>(seen) * entries;
 }
 
+namespace {
+
+/// Of several tensors with their strides.
+double strided_bytes(const Problem& p, std::span<const int> tensors) {
+  double elements = 0;
+  for (const int tensor : tensors) elements += static_cast<double>(stored_elements(p, tensor));
+  return elements * static_cast<double>(size_of(p.dtype));
+}
+
+}  // namespace
+
 double Problem::output_bytes() const {
+  if (backward && !strides.empty()) return strided_bytes(*this, strided_tensors(*this).last(3));
   if (backward) return static_cast<double>(size_of(dtype)) * head_dim * rows() + kv_bytes();
   const double o =
       strides.empty() ? rows() * head_dim : static_cast<double>(stored_elements(*this, 3));
@@ -76,15 +88,12 @@ double Problem::output_bytes() const {
 }
 
 double Problem::input_bytes() const {
+  if (!strides.empty())
+    return strided_bytes(*this, strided_tensors(*this).first(backward ? 5 : 3)) +
+           (backward ? rows() * sizeof(float) : 0);
   if (backward) {
     const double element = static_cast<double>(size_of(dtype));
     return rows() * (3 * element * head_dim + sizeof(float)) + kv_bytes();
-  }
-  if (!strides.empty()) {
-    double elements = 0;
-    for (int tensor = 0; tensor < 3; ++tensor)
-      elements += static_cast<double>(stored_elements(*this, tensor));
-    return elements * static_cast<double>(size_of(dtype));
   }
   const double stored =
       page > 0 ? static_cast<double>(pages()) * static_cast<double>(page)
@@ -120,85 +129,105 @@ std::string to_string(const Problem& p) {
 
 namespace {
 
-constexpr const char* kNames[] = {"q", "k", "v", "o"};
+constexpr std::array kStridedTensors{0, 1, 2, 3, 11, 12, 13, 14};
+constexpr std::array kNames{"q", "k", "v", "o", "d_o", "d_q", "d_k", "d_v"};
 
-/// {batch entries or pages, heads, rows} of Q, K, V or O.
-std::array<std::int64_t, 3> extents_of(const Problem& p, int tensor) {
-  if (tensor == 0 || tensor == 3) return {p.stored_batch(), p.heads, p.stored_queries()};
-  if (p.page > 0) return {p.pages(), p.kv_heads(), p.page};
-  return {p.stored_batch(), p.kv_heads(), p.stored_keys()};
+std::size_t place_of(int tensor) {
+  return static_cast<std::size_t>(
+      std::find(kStridedTensors.begin(), kStridedTensors.end(), tensor) - kStridedTensors.begin());
+}
+
+/// Of a tensor that a kernel writes: rows must not lie in each other.
+std::string overlap_error(const Problem& p, int tensor) {
+  const Strides s = strides_of(p, tensor);
+  const auto [batch, heads, rows, columns] = stored_shape(p, tensor);
+  std::array<std::array<std::int64_t, 2>, 3> axes{
+      {{s.batch, batch}, {s.head, heads}, {s.row, rows}}};
+  std::sort(axes.begin(), axes.end());
+  std::int64_t inner = columns;
+  for (const auto& [stride, extent] : axes) {
+    if (extent == 1) continue;
+    if (stride < inner)
+      return std::string(kNames[place_of(tensor)]) + " has a stride of " + std::to_string(stride) +
+             " elements, within which lie " + std::to_string(inner);
+    inner = stride * extent;
+  }
+  return {};
 }
 
 std::string stride_error(const Problem& p) {
   if (p.strides.empty()) return {};
-  if (p.strides.size() != 12) {
+  const std::span<const int> tensors = strided_tensors(p);
+  if (p.strides.size() != 12 && p.strides.size() != 3 * tensors.size()) {
     return std::to_string(p.strides.size()) +
-           " strides; 12 are needed, of batch, head and row of "
-           "q, k, v and o";
+           " strides; 12 are needed, of batch, head and row of q, k, v and o" +
+           (p.backward ? ", or 24, of d_o, d_q, d_k and d_v too" : "");
   }
   // The kernels load 16 bytes at a time, and tensor maps ask for multiples of them below 2^40.
   const std::int64_t step = 16 / static_cast<std::int64_t>(size_of(p.dtype));
   const std::int64_t most = (std::int64_t{1} << 40) / static_cast<std::int64_t>(size_of(p.dtype));
-  for (int tensor = 0; tensor < 4; ++tensor) {
+  for (const int tensor : tensors) {
     const Strides s = strides_of(p, tensor);
     for (const std::int64_t stride : {s.batch, s.head, s.row}) {
       if (stride >= step && stride % step == 0 && stride < most) continue;
-      return std::string(kNames[tensor]) + " has a stride of " + std::to_string(stride) +
+      return std::string(kNames[place_of(tensor)]) + " has a stride of " + std::to_string(stride) +
              " elements; multiples of " + std::to_string(step) + " below " + std::to_string(most) +
              " are allowed";
     }
   }
-  for (int tensor = 0; tensor < 4; ++tensor) {
+  for (const int tensor : tensors) {
     const Strides s = strides_of(p, tensor);
-    const auto extents = extents_of(p, tensor);
+    const auto extents = stored_shape(p, tensor);
     double span = 0;  // in floating point, because it may not fit 64 bits
     for (const auto& [stride, extent] :
          {std::pair{s.batch, extents[0]}, {s.head, extents[1]}, {s.row, extents[2]}})
       span += static_cast<double>(stride) * static_cast<double>(extent);
-    if (span >= 0x1p48) return std::string(kNames[tensor]) + " spans more than 2^48 elements";
+    if (span >= 0x1p48)
+      return std::string(kNames[place_of(tensor)]) + " spans more than 2^48 elements";
   }
-  // Rows of O must not lie in each other.
-  const Strides s = strides_of(p, 3);
-  const auto [batch, heads, rows] = extents_of(p, 3);
-  std::array<std::array<std::int64_t, 2>, 3> axes{
-      {{s.batch, batch}, {s.head, heads}, {s.row, rows}}};
-  std::sort(axes.begin(), axes.end());
-  std::int64_t inner = p.head_dim;
-  for (const auto& [stride, extent] : axes) {
-    if (extent == 1) continue;
-    if (stride < inner)
-      return "o has a stride of " + std::to_string(stride) +
-             " elements, within "
-             "which lie " +
-             std::to_string(inner);
-    inner = stride * extent;
+  for (const int tensor : p.backward ? tensors.last(3) : tensors.last(1)) {
+    if (std::string error = overlap_error(p, tensor); !error.empty()) return error;
   }
   return {};
 }
 
 }  // namespace
 
+std::span<const int> strided_tensors(const Problem& p) {
+  return std::span(kStridedTensors).first(p.backward ? 8 : 4);
+}
+
+std::array<std::int64_t, 4> stored_shape(const Problem& p, int tensor) {
+  const bool of_keys = tensor == 1 || tensor == 2 || tensor >= 13;
+  if (!of_keys) return {p.stored_batch(), p.heads, p.stored_queries(), p.head_dim};
+  if (p.page > 0) return {p.pages(), p.kv_heads(), p.page, p.head_dim};
+  return {p.stored_batch(), p.kv_heads(), p.stored_keys(), p.head_dim};
+}
+
 Strides strides_of(const Problem& p, int tensor) {
-  const auto [batch, heads, rows] = extents_of(p, tensor);
-  const Strides plain{heads * rows * p.head_dim, rows * p.head_dim, p.head_dim};
+  const auto [batch, heads, rows, columns] = stored_shape(p, tensor);
+  const Strides plain{heads * rows * columns, rows * columns, columns};
   if (p.strides.empty()) return plain;
-  const std::int64_t* given = p.strides.data() + 3 * std::ptrdiff_t{tensor};
+  constexpr std::array<std::size_t, 4> kOwn{3, 0, 1, 2};  // whose gradients d_o to d_v are
+  const std::size_t place = place_of(tensor), shared = kOwn.size();
+  const std::size_t from =
+      p.strides.size() == 12 && place >= shared ? kOwn.at(place - shared) : place;
+  const std::int64_t* given = p.strides.data() + 3 * from;
   return {batch > 1 ? given[0] : plain.batch, heads > 1 ? given[1] : plain.head,
           rows > 1 ? given[2] : plain.row};
 }
 
 std::int64_t stored_elements(const Problem& p, int tensor) {
-  const auto [batch, heads, rows] = extents_of(p, tensor);
+  const auto [batch, heads, rows, columns] = stored_shape(p, tensor);
   const Strides s = strides_of(p, tensor);
-  return (batch - 1) * s.batch + (heads - 1) * s.head + (rows - 1) * s.row + p.head_dim;
+  return (batch - 1) * s.batch + (heads - 1) * s.head + (rows - 1) * s.row + columns;
 }
 
 std::vector<std::int64_t> row_major_strides(const Problem& p) {
   std::vector<std::int64_t> all;
-  for (int tensor = 0; tensor < 4; ++tensor) {
-    const auto [batch, heads, rows] = extents_of(p, tensor);
-    all.insert(all.end(),
-               {rows * heads * p.head_dim, std::int64_t{p.head_dim}, heads * p.head_dim});
+  for (const int tensor : strided_tensors(p)) {
+    const auto [batch, heads, rows, columns] = stored_shape(p, tensor);
+    all.insert(all.end(), {rows * heads * columns, columns, heads * columns});
   }
   return all;
 }
@@ -257,10 +286,9 @@ std::string cache_error(const Problem& p) {
     const std::string error = length_error(p, "length", "seq_kv", p.lengths, p.seq_kv);
     if (!error.empty()) return error;
   }
-  if (p.backward &&
-      (p.lse || p.e4m3 || p.page > 0 || p.packed() || !p.lengths.empty() || !p.strides.empty())) {
-    return "a backward pass takes contiguous tensors of one length, without a cache or an LSE "
-           "among its results";
+  if (p.backward && (p.lse || p.e4m3 || p.page > 0 || (!p.lengths.empty() && !p.packed()))) {
+    return "a backward pass takes no pages, no float8_e4m3 and no lengths but those of a packed "
+           "batch, and has no LSE among its results";
   }
   if (const std::string error = stride_error(p); !error.empty()) return error;
   for (const auto& [side, keys] :

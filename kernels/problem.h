@@ -2,10 +2,12 @@
 // The attention problem: shapes, dtype and the counts derived from them.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,11 +71,13 @@ struct Problem {
            "Type of K and V, each head of a batch entry with a scale for K and one for V; absent: "
            "that of Q.",
            .key = "cache", .if_set = true, .yes = to_string(Dtype::e4m3));
-  FA_FIELD(std::vector<std::int64_t>, strides, {},
-           "Strides in elements of batch, head and row, of Q, of K, of V and of O: 12 numbers; of "
-           "paged K and V those of page, head and key. Absent: all are contiguous.",
-           .if_set = true, .option = "--layout",
-           .help = "Order of batch, heads, rows and head_dim in memory (default bhnd)");
+  FA_FIELD(
+      std::vector<std::int64_t>, strides, {},
+      "Strides in elements of batch, head and row, of Q, of K, of V and of O: 12 numbers; of "
+      "paged K and V those of page, head and key. Gradients have those of their tensors, or 12 "
+      "more numbers, of the gradients of O, of Q, of K and of V. Absent: all are contiguous.",
+      .if_set = true, .option = "--layout",
+      .help = "Order of batch, heads, rows and head_dim in memory (default bhnd)");
   FA_FIELD(
       std::int64_t, window_left, -1,
       "Keys before the one at its own place, counted bottom-right as the mask is, that a query "
@@ -190,14 +194,21 @@ struct Strides {
   std::int64_t batch, head, row;
 };
 
-/// Those of Q, K, V and O, by their number. Where a tensor has one batch entry, head or row, the
-/// stride of a contiguous tensor stands in for one that nothing uses.
+/// The numbers, those of the enumeration Tensor, of the tensors that strides are given of, in their
+/// order: Q, K, V and O, and of a backward pass the gradients of O, Q, K and V.
+std::span<const int> strided_tensors(const Problem& problem);
+
+/// Those of such a tensor. Where a tensor has one batch entry, head or row, the stride of a
+/// contiguous tensor stands in for one that nothing uses.
 Strides strides_of(const Problem& problem, int tensor);
 
-/// Elements of memory that Q, K, V or O spans, with the gaps that strides leave.
+/// {batch entries or pages, heads, rows, head_dim} of such a tensor as it is stored.
+std::array<std::int64_t, 4> stored_shape(const Problem& problem, int tensor);
+
+/// Elements of memory that such a tensor spans, with the gaps that strides leave.
 std::int64_t stored_elements(const Problem& problem, int tensor);
 
-/// Where Q, K, V and O are views of tensors [batch, row, head, head_dim], as models have them.
+/// Where they are views of tensors [batch, row, head, head_dim], as models have them.
 std::vector<std::int64_t> row_major_strides(const Problem& problem);
 
 /// The first row of each sequence of a packed batch, and behind them the number of rows.

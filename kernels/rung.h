@@ -109,7 +109,14 @@ struct BackwardParameters {
   float scale, scale_log2;
   int left, right;     ///< keys before and behind its own that a query sees, -1: all (67 and up)
   unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it;
-                       ///< zeros before and after the launch (70)
+                       ///< zeros before and after the launch (70 and up)
+  const int* cu_seqlens_q;  ///< as in ModelParameters (71, and all below)
+  const int* cu_seqlens_k;
+  int batch;
+  int rows;   ///< of a head in a batch entry of Q; in a packed batch of all sequences
+  int tiles;  ///< of queries of a head that terms and sums have
+  /// Of batch, head and row, in elements.
+  int64_t O_strides[3], dO_strides[3], dQ_strides[3], dK_strides[3], dV_strides[3];
 };
 
 /// An instance of the kernel class `Kernel` under this entry point.
@@ -174,7 +181,11 @@ PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescr
 
 /// That plan with four heads also without the mask, and with counters by which thread blocks add to
 /// dQ in the order of their keys.
-PlanResult key_blocks_in_order(PlanResult plan, const Problem&);
+PlanResult key_blocks_in_order(PlanResult plan);
+
+/// A plan of plan_backward for views and packed batches: with maps that have a dimension for the
+/// batch or for the ends of sequences, and the tiles of all batch entries in one row of the grid.
+PlanResult tiles_of_views(PlanResult plan, const Problem&, const Instance&);
 
 /// Base of a kernel class without dynamic shared memory and without a target for the occupancy.
 template <int Br, int Bc, int Warps, int D>
@@ -260,10 +271,42 @@ struct StaticKernel {
            const __grid_constant__ CUtensorMap K, const __grid_constant__ CUtensorMap V,         \
            const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
            float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
-           float scale_log2, int left, int right, unsigned* counters) {                          \
-    __VA_ARGS__::run(fa::BackwardParameters{                                                     \
-        Q,    dO,    K,     V,      O,      dO_rows, LSE,        dQ,   dK,    dV,      terms,    \
-        sums, group, seq_q, seq_kv, causal, scale,   scale_log2, left, right, counters});        \
+           float scale_log2, int left, int right, unsigned* counters, const int* cu_seqlens_q,   \
+           const int* cu_seqlens_k, int batch, int rows, int tiles, int64_t o_batch,             \
+           int64_t o_head, int64_t o_row, int64_t do_batch, int64_t do_head, int64_t do_row,     \
+           int64_t dq_batch, int64_t dq_head, int64_t dq_row, int64_t dk_batch, int64_t dk_head, \
+           int64_t dk_row, int64_t dv_batch, int64_t dv_head, int64_t dv_row) {                  \
+    __VA_ARGS__::run(fa::BackwardParameters{Q,                                                   \
+                                            dO,                                                  \
+                                            K,                                                   \
+                                            V,                                                   \
+                                            O,                                                   \
+                                            dO_rows,                                             \
+                                            LSE,                                                 \
+                                            dQ,                                                  \
+                                            dK,                                                  \
+                                            dV,                                                  \
+                                            terms,                                               \
+                                            sums,                                                \
+                                            group,                                               \
+                                            seq_q,                                               \
+                                            seq_kv,                                              \
+                                            causal,                                              \
+                                            scale,                                               \
+                                            scale_log2,                                          \
+                                            left,                                                \
+                                            right,                                               \
+                                            counters,                                            \
+                                            cu_seqlens_q,                                        \
+                                            cu_seqlens_k,                                        \
+                                            batch,                                               \
+                                            rows,                                                \
+                                            tiles,                                               \
+                                            {o_batch, o_head, o_row},                            \
+                                            {do_batch, do_head, do_row},                         \
+                                            {dq_batch, dq_head, dq_row},                         \
+                                            {dk_batch, dk_head, dk_row},                         \
+                                            {dv_batch, dv_head, dv_row}});                       \
   }
 
 /// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.

@@ -251,14 +251,19 @@ void complete_inputs(const Problem& problem, Inputs& inputs) {
   const std::int64_t d = problem.head_dim;
   std::vector<RowId> rows;
   for (std::int64_t head = 0; head < problem.batch * problem.heads; ++head)
-    for (std::int64_t row = 0; row < problem.seq_q; ++row) rows.push_back({head, row});
+    for (std::int64_t row = 0; row < problem.queries(head / problem.heads); ++row)
+      rows.push_back({head, row});
   const ReferenceRows reference = reference_rows(problem, inputs, rows);
   inputs.o = make_tensor(problem.dtype, q_shape(problem));
-  parallel_for(std::ssize(rows) * d, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      inputs.o.set(i, static_cast<float>(reference.exact[static_cast<std::size_t>(i)]));
+  inputs.lse.resize(rows.size());
+  parallel_for(std::ssize(rows), 1024, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = q_row(problem, rows[idx(i)].head, rows[idx(i)].row);
+      inputs.lse[idx(row)] = static_cast<float>(reference.lse_exact[idx(i)]);
+      for (std::int64_t c = 0; c < d; ++c)
+        inputs.o.set(row * d + c, static_cast<float>(reference.exact[idx(i * d + c)]));
+    }
   });
-  inputs.lse.assign(reference.lse_exact.begin(), reference.lse_exact.end());
 }
 
 Inputs make_pass_inputs(const Problem& problem, const InputKind& kind, std::uint64_t seed) {
@@ -307,7 +312,7 @@ KeyGradientRows reference_d_kv(const Problem& problem, const Inputs& inputs,
           r, {&inputs.k, &inputs.v, kv_row(problem, inputs, queries, rows[idx(first + r)].row)});
     }
     for (std::int64_t head = queries; head < queries + problem.group(); ++head) {
-      for (std::int64_t i = 0; i < problem.seq_q; ++i) {
+      for (std::int64_t i = 0; i < problem.queries(head / problem.heads); ++i) {
         const Problem::Keys seen = visible_keys(problem, i, head);
         if (rows[idx(first)].row >= seen.end) continue;
         const std::int64_t row = q_row(problem, head, i);
@@ -332,7 +337,9 @@ Problem transposed(const Problem& problem) {
           .seq_q = problem.seq_kv,
           .seq_kv = problem.seq_q * problem.group(),
           .head_dim = problem.head_dim,
-          .dtype = problem.dtype};
+          .dtype = problem.dtype,
+          .query_lengths = problem.lengths,
+          .lengths = problem.query_lengths};
 }
 
 }  // namespace fa

@@ -53,7 +53,7 @@ std::vector<std::byte> stored_with_gaps(const Problem& problem, int tensor,
 
 bool gaps_unwritten(const Problem& problem, int tensor, std::span<const std::byte> stored) {
   std::vector<std::byte> gaps(stored.begin(), stored.end());
-  const HostTensor shape{problem.dtype, q_shape(problem), {}};
+  const HostTensor shape{problem.dtype, stored_shape(problem, tensor), {}};
   for_each_row(problem, tensor, shape, [&](std::int64_t, std::int64_t device) {
     std::fill_n(gaps.begin() + device, row_bytes(shape), kUnwritten);
   });

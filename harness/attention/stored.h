@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Q, K, V and O in the memory of a device, where a problem's strides may leave gaps between rows.
+// Q, K, V, O and their gradients in the memory of a device, where a problem's strides may leave
+// gaps between rows. Functions name a tensor by its number in the enumeration Tensor.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace fa {
 /// All bits set is a NaN of every element type.
 inline constexpr std::byte kUnwritten{0xFF};
 
-/// Copies the rows of Q, K, V or O, by its number, to where the problem's strides place them.
+/// Copies the rows of a tensor to where the problem's strides place them.
 void scatter_rows(const Problem& problem, int tensor, const HostTensor& from, std::byte* stored);
 
 /// Copies them back to a tensor without gaps.

@@ -181,6 +181,7 @@ class Collector {
       add(1, 2, {300, 20}, {kNormal});
     }
     windowed_gradients();
+    packed_gradients(suite);
     if (suite == Suite::quick) return;
     for (const std::int64_t n : {512, 1024, 2048}) add(1, 2, square(n), {kNormal, kNeedle});
     add(1, 1, square(8192), all());
@@ -212,7 +213,6 @@ class Collector {
                                                      {384, 384, 128, 127}}) {
       Problem windowed{.heads = 4, .seq_q = queries, .seq_kv = keys, .own_kv_heads = 2};
       if (!takes(windowed)) return;
-      windowed.backward = true;
       windowed.window_left = left;
       windowed.window_right = causal_ ? -1 : right;
       windowed.sinks = can(Capabilities::sinks) && left >= 63;
@@ -220,8 +220,37 @@ class Collector {
     }
     Problem sunk{.heads = 2, .seq_q = 130, .seq_kv = 200};
     if (!can(Capabilities::sinks) || !takes(sunk)) return;
-    sunk.backward = sunk.sinks = true;
+    sunk.sinks = true;
     add_case(sunk, {kNormal, Distribution::low, Distribution::high});
+  }
+
+  // Views of a model's tensors, and sequences one behind another, as packed() has them.
+  void packed_gradients(Suite suite) {
+    if (!can(Capabilities::packed)) return;
+    const Problem mixed = pack({130, 0, 1, 257, 64, 5, 20}, {321, 40, 128, 257, 0, 129, 1});
+    add_case(mixed, {kNeedle, Distribution::spike});
+    // Whole tiles, behind which the next sequence begins at once.
+    add_case(pack({64, 128, 192, 1}, {128, 256, 1, 128}), {kNeedle});
+    // Gradients that lie as their tensors do, and densely beside views of one tensor.
+    const Problem dense{.batch = 3, .heads = 4, .seq_q = 70, .seq_kv = 200, .own_kv_heads = 2};
+    for (Problem strided : {mixed, dense}) {
+      takes(strided);
+      strided.strides = row_major_strides(strided);
+      if (causal_) strided.strides.resize(12);
+      for (std::size_t i = 0; i < 12; ++i)
+        if (i % 3 != 1) strided.strides[i] *= 3;
+      strided.window_left = 63;
+      strided.sinks = strided.packed();
+      add_case(strided, {kNormal});
+    }
+    Problem short_ones = pack(random_lengths(40, 90, 1), random_lengths(40, 90, 2));
+    short_ones.heads = 1, short_ones.own_kv_heads = 0;
+    add_case(short_ones, {kNeedle});
+    if (suite == Suite::quick) return;
+    add_case(mixed, all());
+    const std::vector<std::int64_t> queries = random_lengths(40, 700, 2);
+    add_case(pack(queries, queries), {kNormal, Distribution::spike});
+    add_case(pack({200, 4096, 1000, 30, 2048}, {200, 4096, 1000, 30, 2048}), {kNeedle});
   }
 
   void quick() {
@@ -305,21 +334,22 @@ class Collector {
     }
   }
 
+  Problem pack(std::vector<std::int64_t> queries, std::vector<std::int64_t> keys) const {
+    Problem problem{.batch = std::ssize(queries),
+                    .heads = 4,
+                    .seq_q = *std::max_element(queries.begin(), queries.end()),
+                    .seq_kv = *std::max_element(keys.begin(), keys.end()),
+                    .own_kv_heads = 2,
+                    .query_lengths = std::move(queries),
+                    .lengths = std::move(keys)};
+    takes(problem);
+    return problem;
+  }
+
   // Sequences one behind another: empty ones, single rows, ends at and beside the edges of tiles,
   // more queries than keys and fewer.
   void packed(Suite suite = Suite::quick) {
     if (!can(Capabilities::packed)) return;
-    const auto pack = [&](std::vector<std::int64_t> queries, std::vector<std::int64_t> keys) {
-      Problem problem{.batch = std::ssize(queries),
-                      .heads = 4,
-                      .seq_q = *std::max_element(queries.begin(), queries.end()),
-                      .seq_kv = *std::max_element(keys.begin(), keys.end()),
-                      .own_kv_heads = 2,
-                      .query_lengths = std::move(queries),
-                      .lengths = std::move(keys)};
-      takes(problem);
-      return problem;
-    };
     const Problem mixed = pack({130, 0, 1, 257, 64, 5, 20}, {321, 40, 128, 257, 0, 129, 1});
     add_case(mixed, {kNeedle, Distribution::spike});
     // Few thread blocks, so that each has tiles of several sequences.
@@ -428,6 +458,7 @@ class Collector {
     problem.e4m3 = can(Capabilities::e4m3);
     problem.lse = can(Capabilities::lse);
     problem.causal = causal_;
+    problem.backward = can(Capabilities::backward);
     return (problem.packed() ? can(Capabilities::packed)
                              : problem.lengths.empty() || can(Capabilities::lengths)) &&
            (problem.group() == 1 || can(Capabilities::grouped)) &&

@@ -40,6 +40,8 @@ struct fa_attention_plan {
 
 namespace {
 
+using fa::Tensor;
+
 /// The rung does not take the problem.
 struct Refused : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
@@ -109,11 +111,12 @@ int32_t guarded(char* message, int32_t size, const Body& body) noexcept {
   }
 }
 
-fa::HostTensor host_tensor(const fa::Problem& problem, int number, fa::Dtype dtype,
-                           const fa::Shape& shape, const void* from) {
-  fa::HostTensor tensor = fa::make_tensor(dtype, shape);
-  fa::gather_rows(problem, number, static_cast<const std::byte*>(from), tensor);
-  return tensor;
+fa::HostTensor host_tensor(const fa::Problem& problem, Tensor tensor, fa::Dtype dtype,
+                           const void* from) {
+  const int number = static_cast<int>(tensor);
+  fa::HostTensor made = fa::make_tensor(dtype, fa::stored_shape(problem, number));
+  fa::gather_rows(problem, number, static_cast<const std::byte*>(from), made);
+  return made;
 }
 
 void require_memory(const fa::Problem& problem) {
@@ -164,12 +167,12 @@ void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, cons
   static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
   options.stop = reinterpret_cast<const std::atomic<bool>*>(stop);
   fa::VmDevice device(options);
-  inputs.q = host_tensor(problem, 0, problem.dtype, fa::q_shape(problem), given.q);
-  inputs.k = host_tensor(problem, 1, problem.kv_dtype(), fa::kv_shape(problem), given.k);
-  inputs.v = host_tensor(problem, 2, problem.kv_dtype(), fa::kv_shape(problem), given.v);
+  inputs.q = host_tensor(problem, Tensor::q, problem.dtype, given.q);
+  inputs.k = host_tensor(problem, Tensor::k, problem.kv_dtype(), given.k);
+  inputs.v = host_tensor(problem, Tensor::v, problem.kv_dtype(), given.v);
   if (problem.backward) {
-    inputs.o = host_tensor(problem, 3, problem.dtype, fa::q_shape(problem), given.o);
-    inputs.d_o = host_tensor(problem, 3, problem.dtype, fa::q_shape(problem), given.d_o);
+    inputs.o = host_tensor(problem, Tensor::o, problem.dtype, given.o);
+    inputs.d_o = host_tensor(problem, Tensor::d_o, problem.dtype, given.d_o);
     inputs.lse.assign(given.lse, given.lse + problem.q_rows());
   }
   device.load(problem, inputs);
@@ -177,14 +180,16 @@ void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, cons
   device.launch(plan);
   if (problem.backward) {
     const auto [d_q, d_k, d_v] = device.download_gradients();
-    const auto store = [](const fa::HostTensor& from, void* to) {
-      std::memcpy(to, from.bytes.data(), from.bytes.size());
+    const auto store = [&](Tensor tensor, const fa::HostTensor& from, void* to) {
+      fa::scatter_rows(problem, static_cast<int>(tensor), from, static_cast<std::byte*>(to));
     };
-    store(d_q, given.d_q), store(d_k, given.d_k), store(d_v, given.d_v);
+    store(Tensor::d_q, d_q, given.d_q);
+    store(Tensor::d_k, d_k, given.d_k);
+    store(Tensor::d_v, d_v, given.d_v);
     return;
   }
   const fa::HostTensor o = device.download_output();
-  fa::scatter_rows(problem, static_cast<int>(fa::Tensor::o), o, static_cast<std::byte*>(given.o));
+  fa::scatter_rows(problem, static_cast<int>(Tensor::o), o, static_cast<std::byte*>(given.o));
   if (!problem.lse) return;
   const fa::HostTensor lse = device.download_lse();
   std::memcpy(given.lse, lse.bytes.data(), lse.bytes.size());

@@ -3,7 +3,8 @@
  *
  * q and o are [batch, heads, seq_q, head_dim], k and v [batch, kv_heads, seq_kv, head_dim], or
  * pages of them: contiguous, or at the problem's strides. Of a packed batch, whose problem has
- * query_lengths, they are [1, heads, rows, head_dim] with the rows of all batch entries. A problem
+ * query_lengths, they are [1, heads, rows, head_dim] with the rows of all batch entries. Gradients
+ * have the shapes of their tensors, and strides of their own where the problem gives 24. A problem
  * is JSON with the keys that it has in a result file; one that the library does not know is
  * refused. Nothing here allocates device memory, synchronises or throws. A function that can fail
  * returns one of FA_STATUS_*; its message is stored NUL-terminated in `size` bytes at `message`.

@@ -2,6 +2,7 @@
 // One interface over the devices that can run a LaunchPlan.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@
 #include "kernels/problem.h"
 
 namespace fa {
+
+/// What a backward pass writes.
+inline constexpr std::array kGradients{Tensor::d_q, Tensor::d_k, Tensor::d_v};
 
 /// The machine cannot do what was asked: no GPU, a failed launch, a lost device. Exit code 3.
 struct DeviceError : std::runtime_error {

@@ -84,12 +84,6 @@ static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
   const double q = static_cast<double>(size_of(problem.dtype)) * problem.head_dim * problem.rows();
   const double kv = (problem.input_bytes() - q) / 2;
   std::map<Tensor, double> sizes{{Tensor::q, q}, {Tensor::k, kv}, {Tensor::v, kv}, {Tensor::o, q}};
-  if (!problem.strides.empty()) {
-    for (const Tensor tensor : {Tensor::q, Tensor::k, Tensor::v, Tensor::o}) {
-      sizes[tensor] = static_cast<double>(size_of(problem.dtype)) *
-                      static_cast<double>(stored_elements(problem, static_cast<int>(tensor)));
-    }
-  }
   if (problem.sinks) sizes[Tensor::sinks] = sizeof(float) * static_cast<double>(problem.heads);
   if (problem.lse) sizes[Tensor::lse] = sizeof(float) * problem.rows();
   const double entry = sizeof(std::int32_t) * static_cast<double>(problem.batch);
@@ -104,6 +98,12 @@ static std::map<Tensor, double> tensor_sizes(const Problem& problem) {
     sizes[Tensor::lse] = sizeof(float) * problem.rows();
     sizes[Tensor::k] = sizes[Tensor::v] = sizes[Tensor::d_k] = sizes[Tensor::d_v] =
         problem.kv_bytes() / 2;
+  }
+  if (!problem.strides.empty()) {
+    for (const int tensor : strided_tensors(problem)) {
+      sizes[static_cast<Tensor>(tensor)] = static_cast<double>(size_of(problem.dtype)) *
+                                           static_cast<double>(stored_elements(problem, tensor));
+    }
   }
   if (problem.e4m3) {
     sizes[Tensor::kv_scales] = sizeof(float) * static_cast<double>(problem.kv_scales());
@@ -267,8 +267,8 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
   put_rows(Tensor::v, inputs.v);
   put(Tensor::sinks, inputs.sinks.data());
   if (problem.backward) {
-    put(Tensor::o, inputs.o.bytes.data());
-    put(Tensor::d_o, inputs.d_o.bytes.data());
+    put_rows(Tensor::o, inputs.o);
+    put_rows(Tensor::d_o, inputs.d_o);
     put(Tensor::lse, inputs.lse.data());
   }
   const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
@@ -448,7 +448,7 @@ void GpuDevice::poison(const Region& held) {
 }
 
 void GpuDevice::poison_output() {
-  const auto written = problem_.backward ? std::vector{Tensor::d_q, Tensor::d_k, Tensor::d_v}
+  const auto written = problem_.backward ? std::vector(kGradients.begin(), kGradients.end())
                                          : std::vector{Tensor::o, Tensor::lse};
   for (const Tensor tensor : written) {
     if (const Buffer* held = buffer(tensor)) poison(*held);
@@ -520,16 +520,22 @@ void GpuDevice::download(const Buffer& source, void* destination) {
   }
 }
 
+HostTensor GpuDevice::download_rows(Tensor tensor) {
+  const int number = static_cast<int>(tensor);
+  HostTensor rows = make_tensor(problem_.dtype, stored_shape(problem_, number));
+  if (problem_.strides.empty()) return download(tensor, std::move(rows));
+  std::vector<std::byte> stored(buffer(tensor)->size);
+  synchronize();
+  download(*buffer(tensor), stored.data());
+  synchronize();
+  gather_rows(problem_, number, stored.data(), rows);
+  if (!gaps_unwritten(problem_, number, stored))
+    damaged_.push_back(std::string("the rows of ") + name_of(tensor).in_text);
+  return rows;
+}
+
 HostTensor GpuDevice::download_output() {
-  HostTensor o = make_tensor(problem_.dtype, q_shape(problem_));
-  if (problem_.strides.empty()) return download(Tensor::o, std::move(o));
-  std::vector<std::byte> stored(buffer(Tensor::o)->size);
-  synchronize();
-  download(*buffer(Tensor::o), stored.data());
-  synchronize();
-  gather_rows(problem_, static_cast<int>(Tensor::o), stored.data(), o);
-  gaps_written_ = !gaps_unwritten(problem_, static_cast<int>(Tensor::o), stored);
-  return o;
+  return download_rows(Tensor::o);
 }
 
 HostTensor GpuDevice::download_lse() {
@@ -537,10 +543,7 @@ HostTensor GpuDevice::download_lse() {
 }
 
 Gradients GpuDevice::download_gradients() {
-  const Shape q = q_shape(problem_), kv = kv_shape(problem_);
-  return {download(Tensor::d_q, make_tensor(problem_.dtype, q)),
-          download(Tensor::d_k, make_tensor(problem_.dtype, kv)),
-          download(Tensor::d_v, make_tensor(problem_.dtype, kv))};
+  return {download_rows(Tensor::d_q), download_rows(Tensor::d_k), download_rows(Tensor::d_v)};
 }
 
 HostTensor GpuDevice::download(Tensor source, HostTensor target) {
@@ -554,7 +557,7 @@ HostTensor GpuDevice::download(Tensor source, HostTensor target) {
 
 std::vector<std::string> GpuDevice::damaged_red_zones() {
   synchronize();
-  std::vector<std::string> damaged;
+  std::vector<std::string> damaged = std::exchange(damaged_, {});
   if (options_.red_zone == 0) return damaged;
   std::vector<std::byte> copy(options_.red_zone);
   const auto check = [&](const Region& checked) {
@@ -571,7 +574,6 @@ std::vector<std::string> GpuDevice::damaged_red_zones() {
     write_red_zones(checked);
   };
   for (const auto& [tensor, checked] : buffers_) check(checked);
-  if (std::exchange(gaps_written_, false)) damaged.emplace_back("the rows of O");
   // The memory of a plan that was launched since the last poisoning only has other contents.
   if (scratch_zoned_) {
     for (const Region& checked : scratch_) check(checked);

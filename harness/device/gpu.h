@@ -114,6 +114,7 @@ class GpuDevice final : public Device {
   void upload(const Buffer& target, const void* source);
   void download(const Buffer& source, void* destination);
   HostTensor download(Tensor source, HostTensor target);
+  HostTensor download_rows(Tensor tensor);  ///< of one that may have strides
   /// Null for one that the problem does not have.
   const Buffer* buffer(Tensor tensor) const;
   std::size_t cache_bytes() const;  ///< of K and V, which a problem always has
@@ -127,7 +128,8 @@ class GpuDevice final : public Device {
   /// Of K and V: their copies; a launch takes those of the turn, the originals at turn 0.
   std::map<Tensor, std::vector<Buffer>> cache_copies_;
   std::size_t cache_turn_ = 0;
-  bool gaps_written_ = false;  ///< between rows of O, by the launch whose O was downloaded
+  std::vector<std::string>
+      damaged_;  ///< downloaded tensors with gaps between rows that were written
   /// One block for all plans, which grows and never shrinks; null before there is any. Recorded
   /// launches hold its addresses and share it.
   std::shared_ptr<std::vector<Buffer>> scratch_memory_;

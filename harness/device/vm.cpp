@@ -154,17 +154,17 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
     }
     upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
     upload(Tensor::kv_scales, std::as_bytes(std::span(inputs.kv_scales)));
+    const auto allocate = [&](Tensor tensor) {
+      const auto all = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(tensor)));
+      place(tensor) = memory->allocate(name_of(tensor).in_text, all * size_of(problem.dtype));
+    };
     if (problem.backward) {
-      upload(Tensor::o, inputs.o.bytes);
-      upload(Tensor::d_o, inputs.d_o.bytes);
+      upload_rows(Tensor::o, inputs.o);
+      upload_rows(Tensor::d_o, inputs.d_o);
       upload(Tensor::lse, std::as_bytes(std::span(inputs.lse)));
-      place(Tensor::d_q) = memory->allocate("dQ", inputs.q.bytes.size());
-      place(Tensor::d_k) = memory->allocate("dK", inputs.k.bytes.size());
-      place(Tensor::d_v) = memory->allocate("dV", inputs.v.bytes.size());
+      for (const Tensor tensor : kGradients) allocate(tensor);
     } else {
-      const auto o =
-          static_cast<std::size_t>(stored_elements(problem, static_cast<int>(Tensor::o)));
-      place(Tensor::o) = memory->allocate("O", o * size_of(problem.dtype));
+      allocate(Tensor::o);
       if (problem.lse) {
         const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
         place(Tensor::lse) = memory->allocate("LSE", bytes);
@@ -185,7 +185,7 @@ void VmDevice::poison_output() {
     std::fill(bytes.begin(), bytes.end(), std::byte{0xFF});
   };
   if (problem_.backward) {
-    for (const Tensor tensor : {Tensor::d_q, Tensor::d_k, Tensor::d_v}) poison(address(tensor));
+    for (const Tensor tensor : kGradients) poison(address(tensor));
   } else {
     poison(address(Tensor::o));
     if (problem_.lse) poison(address(Tensor::lse));
@@ -324,18 +324,23 @@ void VmDevice::run(const Launch& step, bool deterministic) {
   if (options_.counters) counts_.push_back({step.entry, counters.report()});
 }
 
+HostTensor VmDevice::download_rows(Tensor tensor) {
+  const int number = static_cast<int>(tensor);
+  HostTensor rows = make_tensor(problem_.dtype, stored_shape(problem_, number));
+  if (problem_.strides.empty()) return download(tensor, std::move(rows));
+  const std::span<const std::byte> stored = memory_->bytes(address(tensor));
+  gather_rows(problem_, number, stored.data(), rows);
+  if (!gaps_unwritten(problem_, number, stored))
+    damaged_.push_back(std::string("the rows of ") + name_of(tensor).in_text);
+  return rows;
+}
+
 HostTensor VmDevice::download_output() {
-  HostTensor o = make_tensor(problem_.dtype, q_shape(problem_));
-  if (problem_.strides.empty()) return download(Tensor::o, std::move(o));
-  const std::span<const std::byte> stored = memory_->bytes(address(Tensor::o));
-  gather_rows(problem_, static_cast<int>(Tensor::o), stored.data(), o);
-  gaps_written_ = !gaps_unwritten(problem_, static_cast<int>(Tensor::o), stored);
-  return o;
+  return download_rows(Tensor::o);
 }
 
 std::vector<std::string> VmDevice::damaged_red_zones() {
-  if (std::exchange(gaps_written_, false)) return {"the rows of O"};
-  return {};
+  return std::exchange(damaged_, {});
 }
 
 HostTensor VmDevice::download_lse() {
@@ -344,10 +349,7 @@ HostTensor VmDevice::download_lse() {
 }
 
 Gradients VmDevice::download_gradients() {
-  const Shape q = q_shape(problem_), kv = kv_shape(problem_);
-  return {download(Tensor::d_q, make_tensor(problem_.dtype, q)),
-          download(Tensor::d_k, make_tensor(problem_.dtype, kv)),
-          download(Tensor::d_v, make_tensor(problem_.dtype, kv))};
+  return {download_rows(Tensor::d_q), download_rows(Tensor::d_k), download_rows(Tensor::d_v)};
 }
 
 HostTensor VmDevice::download(Tensor source, HostTensor target) const {

@@ -68,7 +68,7 @@ class VmDevice final : public Device {
   HostTensor download_output() override;
   HostTensor download_lse() override;
   Gradients download_gradients() override;
-  /// Always empty: an access outside a buffer stops the kernel.
+  /// Gaps between rows alone: an access outside a buffer stops the kernel.
   std::vector<std::string> damaged_red_zones() override;
   std::vector<std::string> nonzero_scratch() override;
 
@@ -83,6 +83,7 @@ class VmDevice final : public Device {
   void provide_scratch(const LaunchPlan& plan);
   ptxvm::Address address(Tensor tensor) const;  ///< null for what the problem does not have
   HostTensor download(Tensor source, HostTensor target) const;
+  HostTensor download_rows(Tensor tensor);  ///< of one that may have strides
   void unload();
   void run(const Launch& step, bool deterministic);
 
@@ -98,8 +99,9 @@ class VmDevice final : public Device {
   };
   std::vector<HeldScratch> scratch_;  ///< of the last plan that needed any
   std::vector<LaunchCounts> counts_;
-  bool gaps_written_ = false;  ///< between rows of O, by the launch whose O was downloaded
-  bool reversed_ = false;      ///< turns round the order of the options
+  std::vector<std::string>
+      damaged_;            ///< downloaded tensors with gaps between rows that were written
+  bool reversed_ = false;  ///< turns round the order of the options
 };
 
 }  // namespace fa

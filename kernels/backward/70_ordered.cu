@@ -547,7 +547,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 FA_BACKWARD_KERNELS(fa_70_ordered, Backward, Rows, Finish)
 static fa::PlanResult plan_in_order(const fa::Problem& problem, const fa::Instance& instance,
                                     const fa::DeviceDescription& device) {
-  return fa::key_blocks_in_order(plan(problem, instance, device), problem);
+  return fa::key_blocks_in_order(plan(problem, instance, device));
 }
 FA_RUNG(70_ordered, "69", sm_90a, f16,
         causal | ragged | grouped | windowed | sinks | backward | deterministic,

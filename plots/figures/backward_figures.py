@@ -280,6 +280,37 @@ def ordered() -> Canvas:
     return canvas
 
 
+def packed_tiles() -> Canvas:
+    """Where 71 puts the tiles of four sequences, with tiles of four rows."""
+    lengths, rows, width, height = (5, 1, 2, 9), 4, 12.0, 24.0
+    fills = ("blue-soft", "orange-soft", "green-soft", "yellow-soft")
+    starts = [sum(lengths[:b]) for b in range(len(lengths))]
+    firsts = [start // rows + b for b, start in enumerate(starts)]
+    tiles = sum(lengths) // rows + len(lengths)
+    canvas, y = begin(
+        "71: tiles of a packed batch",
+        f"Sequences of {', '.join(map(str, lengths))} rows begin at tiles"
+        f" {', '.join(map(str, firsts))} of {tiles}. Tiles hold {rows} rows; one of them is empty.",
+        note="A cell is a row, a colour a sequence; numbers: first tiles.",
+    )
+    canvas.text(14, y + height / 2, "rows", size=SMALL, bold=True)
+    for b, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        for row in range(start, start + length):
+            canvas.rect(60 + row * (width + 2), y, width, height, fills[b], "line")
+    y += height + 14
+    canvas.text(14, y + height / 2, "tiles", size=SMALL, bold=True)
+    for tile in range(tiles):
+        b = max(each for each, first in enumerate(firsts) if first <= tile)
+        x = 60 + tile * (rows * width - 1)
+        for row in range(rows):
+            filled = (tile - firsts[b]) * rows + row < lengths[b]
+            fill = fills[b] if filled else "none"
+            canvas.rect(x + row * (width - 2), y, width - 2, height, fill, "line")
+        if tile in firsts:
+            canvas.text(x, y + height + 10, str(tile), size=SMALL)
+    return canvas
+
+
 FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_products": products,
     "backward_operands": operands,
@@ -292,4 +323,5 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_five": five,
     "backward_sectors": sectors,
     "backward_ordered": ordered,
+    "backward_packed": packed_tiles,
 }

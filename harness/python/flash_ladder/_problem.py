@@ -46,7 +46,8 @@ class Problem:
     pages: int = 0  # that are stored
     lengths: tuple[int, ...] | None = None  # keys of each batch entry; None: seq_kv
     cache: str | None = None  # type of k and v where they have scales
-    strides: tuple[int, ...] | None = None  # of q, k, v and o, 3 each; None: all are contiguous
+    # Of q, k, v and o, 3 each, and of the gradients of o, q, k and v; None: all are contiguous.
+    strides: tuple[int, ...] | None = None
     window_left: int = -1  # keys before its own place that a query sees; -1: all
     window_right: int = -1  # keys behind it; the mask has none
     sinks: bool = False  # each query head has one
@@ -86,8 +87,9 @@ def make_problem(
     backward: bool = False,
 ) -> Problem:
     """The problem of q, k and v with these shapes and dtypes; Refused where they make none. Strides
-    are those of q, k, v and o in elements; None: all are contiguous. Of a packed batch q, k and v
-    are [1, heads, rows, dim], and both lengths are given."""
+    are those of q, k, v and o in elements, and for a backward pass of the gradients of o, q, k and
+    v; None: all are contiguous. Of a packed batch q, k and v are [1, heads, rows, dim], and both
+    lengths are given."""
     if query_lengths is not None and (page_table is not None or kv_scales is not None):
         raise Refused("cu_seqlens are given with page_table or kv_scales; allowed: without them")
     q, k, v = (tuple(int(extent) for extent in shape) for shape in shapes)
@@ -134,7 +136,7 @@ def make_problem(
         pages=pages,
         lengths=None if lengths is None else tuple(lengths),
         cache="float8_e4m3" if e4m3 else None,
-        strides=None if strides is None else known_strides((q, k, v, q), dtypes, strides),
+        strides=None if strides is None else known_strides((q, k, v), dtypes, strides),
         window_left=left,
         window_right=right,
         sinks=sinks is not None,
@@ -201,12 +203,13 @@ def seen_of(
 def known_strides(
     shapes: Sequence[Shape], dtypes: Sequence[str], strides: Sequence[Sequence[int]]
 ) -> tuple[int, ...] | None:
-    """Those of batch, head and row of q, k, v and o; None where all are contiguous. Refused where
-    the kernels do not take them. In a dimension of extent 1 nothing uses them."""
+    """Those of batch, head and row of each tensor; None where all are contiguous. Refused where the
+    kernels do not take them. In a dimension of extent 1 nothing uses them."""
     made: list[int] = []
     plain: list[int] = []
-    kinds = (*dtypes, dtypes[0])
-    for name, shape, kind, given in zip("qkvo", shapes, kinds, strides, strict=True):
+    of = {"q": 0, "k": 1, "v": 2, "o": 0, "d_o": 0, "d_q": 0, "d_k": 1, "d_v": 2}
+    for (name, index), given in zip(of.items(), strides, strict=False):
+        shape, kind = shapes[index], dtypes[index]
         steps = ALIGNMENT // SIZES.get(kind, 1)
         contiguous = (shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1)
         used = [

@@ -46,9 +46,10 @@ ARGUMENTS = (
 DEFAULTS = (*(None for _ in OTHERS), -1, -1)
 GRADIENT_ARGUMENTS = (
     "Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float? scale, "
-    "int window_left=-1, int window_right=-1"
+    "int window_left=-1, int window_right=-1, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None"
 )
 DETERMINISTIC = "70"  # the rung whose gradients have the same bits in each call
+VIEWS = "71"  # the same for packed batches, and for tensors that are not contiguous
 Others = tuple[Tensor | None, ...]  # in the order of OTHERS
 
 
@@ -107,7 +108,7 @@ def attention(
     elif gradients and not is_compiling():
         # Not from within the operator, where torch.func's transforms do not see it.
         check_differentiable((*others, *sides))
-        o, rows = Differentiable.apply(q, k, v, sinks, rung, causal, scale, *sides)
+        o, rows = Differentiable.apply(q, k, v, *others[3:], rung, causal, scale, *sides)
     else:
         result = (WITH_LSE if lse else WITHOUT_LSE)(q, k, v, rung, causal, scale, *others, *sides)
         o, rows = result if lse else (result, None)
@@ -137,10 +138,10 @@ def check_differentiable(others: tuple[Any, ...]) -> None:
     """Refuses calls whose gradients no rung computes, by the operator's arguments behind scale."""
     given = [name for name, each in zip(OTHERS, others, strict=False) if each is not None]
     for name in given:
-        if name != "sinks":
+        if name not in ("sinks", *STARTS):
             raise Refused(
                 f"a tensor requires a gradient, and {name} is given; allowed: causal, scale,"
-                " window and sinks; or call it under torch.no_grad()"
+                " window, sinks and cu_seqlens; or call it under torch.no_grad()"
             )
 
 
@@ -284,7 +285,8 @@ def check_layouts(q: Tensor, k: Tensor, v: Tensor, others: Others) -> None:
 def described(
     inputs: tuple[Tensor, ...], others: Others, window: tuple[int, int]
 ) -> tuple[tuple[str, Any], ...]:
-    """What make_problem is told of a call besides shapes and dtypes; `inputs` are q, k, v and o."""
+    """What make_problem is told of a call besides shapes and dtypes; `inputs` are q, k, v, o and,
+    of a backward pass, the gradients of o, q, k and v."""
     lengths, *arrays = others
     *arrays, first_queries, first_keys = arrays
     more: list[tuple[str, Any]] = [("window", window)]
@@ -487,12 +489,11 @@ class Differentiable(torch.autograd.Function):  # type: ignore[misc]
     """Attention whose gradients are computed by a rung. The log-sum-exp has none."""
 
     @staticmethod
-    def forward(q: Any, k: Any, v: Any, sinks: Any, *options: Any) -> Any:
-        rung, causal, scale, *sides = options
-        others = (None, None, None, sinks, None, None)
+    def forward(q: Any, k: Any, v: Any, *given: Any) -> Any:
+        *others, rung, causal, scale, left, right = given
         with _C._AutoDispatchBelowAutograd():
             return torch.ops.flash_ladder.attention_lse.default(
-                q, k, v, rung, causal, scale, *others, *sides
+                q, k, v, rung, causal, scale, None, None, None, *others, left, right
             )
 
     @staticmethod
@@ -503,11 +504,11 @@ class Differentiable(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, d_o: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, sinks, o, lse = ctx.saved_tensors
+        q, k, v, sinks, *starts, o, lse = ctx.saved_tensors
         options = (ctx.causal, ctx.scale, ctx.left, ctx.right)
-        gradients = Gradients.apply(d_o, q, k, v, o, lse, *options)
+        gradients = Gradients.apply(d_o, q, k, v, o, lse, *options, *starts)
         d_sinks = gradient_of_sinks(sinks, d_o, o, lse) if ctx.needs_input_grad[3] else None
-        return *gradients, d_sinks, None, None, None, None, None
+        return *gradients, d_sinks, *(None for _ in ctx.needs_input_grad[4:])
 
 
 def gradient_of_sinks(sinks: Tensor, d_o: Tensor, o: Tensor, lse: Tensor) -> Tensor:
@@ -524,7 +525,7 @@ def differentiable(name: str, *given: Any) -> Any:
         check_tangents(q, k, v, *others[: len(OTHERS)])
     if torch.is_grad_enabled() and needs_gradient(q, k, v, *others[: len(OTHERS)]):
         check_differentiable(tuple(others))
-        pair = Differentiable.apply(q, k, v, others[3], *options[:3], *others[len(OTHERS) :])
+        pair = Differentiable.apply(q, k, v, *others[3:6], *options[:3], *others[len(OTHERS) :])
         return pair if name == "attention_lse" else pair[0]
     with _C._AutoDispatchBelowAutograd():
         return getattr(torch.ops.flash_ladder, name).default(*given)
@@ -541,17 +542,28 @@ def gradients_of(
     scale: float | None,
     left: int = -1,
     right: int = -1,
+    cu_seqlens_q: Tensor | None = None,
+    cu_seqlens_k: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Those of q, k and v. What is not contiguous is copied: the rungs take no strides. Where
-    PyTorch wants deterministic algorithms, each call gives the same bits."""
-    tensors = [each.contiguous() for each in (q, k, v, o, d_o)]
-    tensors = [each.clone() if each.data_ptr() % ALIGNMENT else each for each in tensors]
-    made = tuple(torch.empty_like(each) for each in tensors[:3])
-    names = ("q", "k", "v", "o", "d_o", "lse", "d_q", "d_k", "d_v")
-    at = dict(zip(names, (each.data_ptr() for each in (*tensors, lse, *made)), strict=True))
+    """Those of q, k and v, in their order in memory. Where PyTorch wants deterministic algorithms,
+    each call gives the same bits."""
+    inputs = [
+        each.clone() if each.data_ptr() % ALIGNMENT else each
+        for each in (q, k, v, o, readable(d_o, o))
+    ]
+    made = tuple(torch.empty_like(each) for each in (q, k, v))
+    starts = (cu_seqlens_q, cu_seqlens_k)
+    names = ("q", "k", "v", "o", "d_o", "lse", "d_q", "d_k", "d_v", *STARTS)
+    given = zip(names, (*inputs, lse, *made, *starts), strict=True)
+    at = {name: each.data_ptr() for name, each in given if each is not None}
     shapes, dtypes = (q.shape, k.shape, v.shape), (q.dtype, k.dtype, v.dtype)
-    more = (("backward", True), ("window", (left, right)))
-    rung = DETERMINISTIC if torch.are_deterministic_algorithms_enabled() else _best.BEST
+    tensors = (*inputs, *made)
+    others = (None, None, None, None, *starts)
+    more = (("backward", True), *described(tensors, others, (left, right)))
+    if cu_seqlens_q is not None or not all(each.is_contiguous() for each in tensors):
+        rung = VIEWS
+    else:
+        rung = DETERMINISTIC if torch.are_deterministic_algorithms_enabled() else _best.BEST
     if q.is_cuda:
         with torch.cuda.device(q.device):
             plan = plan_for(shapes, dtypes, q.get_device(), rung, causal, scale, False, more)
@@ -562,10 +574,18 @@ def gradients_of(
     return made[0], made[1], made[2]
 
 
+def readable(d_o: Tensor, o: Tensor) -> Tensor:
+    """The gradient of o: a copy in o's order in memory where the kernels cannot read it as it lies,
+    as that of a sum, all of whose elements are one."""
+    steps = ALIGNMENT // d_o.element_size()
+    *outer, inner = zip(d_o.stride(), d_o.shape, strict=True)
+    if inner[0] == 1 and all(n == 1 or (s > 0 and s % steps == 0) for s, n in outer):
+        return d_o
+    return torch.empty_like(o).copy_(d_o)
+
+
 def fake_gradients(d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any) -> tuple[Tensor, ...]:
-    return tuple(
-        torch.empty_like(each, memory_format=torch.contiguous_format) for each in (q, k, v)
-    )
+    return tuple(torch.empty_like(each) for each in (q, k, v))
 
 
 def mapped(name: str, info: Any, in_dims: tuple[Any, ...], *given: Any) -> Any:

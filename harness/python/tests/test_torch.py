@@ -172,7 +172,7 @@ def test_a_cache_of_cpu_tensors() -> None:
         ({"sinks": torch.zeros(4)[::2]}, r"sinks has strides \(2,\) .* pass sinks.contiguous()"),
         (
             {"sinks": torch.zeros(2, requires_grad=True), "lengths": [64]},
-            "requires a gradient, and lengths is given; allowed: causal, scale, window and sinks",
+            "requires a gradient, and lengths is given; allowed: causal, scale, window, sinks",
         ),
         ({"window": 4}, "window is 4; allowed"),
         ({"k": [1.0]}, "k is a list; allowed: a torch tensor, as q"),
@@ -279,6 +279,64 @@ def test_gradients_of_windows_and_sinks() -> None:
     found = differentiated(ours, (q, k, v, sinks), d_o)
     expected = differentiated(exact, (q, k, v, sinks), d_o.double())
     for one, other in zip(found, expected, strict=True):
+        assert (one - other).abs().max() < other.abs().max() * 4 * 2**-8
+
+
+def packed_attention(q: Any, k: Any, v: Any, sinks: Any, starts: Any, window: int) -> Any:
+    """Under the mask, each sequence by itself, in the type of q."""
+    out = []
+    for (a, b), (c, d) in zip(*(itertools.pairwise(each.tolist()) for each in starts), strict=True):
+        behind = torch.arange(d - c) - torch.arange(b - a)[:, None] - (d - c) + (b - a)
+        shared = [each[c:d].transpose(0, 1).repeat_interleave(4, 0) for each in (k, v)]
+        scores = q[a:b].transpose(0, 1) @ shared[0].mT / 8
+        scores = scores.masked_fill((behind < -window) | (behind > 0), -torch.inf)
+        scores = torch.cat([scores, sinks.to(q.dtype).view(4, 1, 1).expand(4, b - a, 1)], dim=2)
+        out.append((torch.softmax(scores, dim=2)[..., :-1] @ shared[1]).transpose(0, 1))
+    return torch.cat(out)
+
+
+def test_gradients_of_a_packed_batch() -> None:
+    """Of views of one tensor, each sequence by itself; one has no keys, and one no queries."""
+    torch.manual_seed(6)
+    q, k, v = torch.randn(150, 6, 64).half().split([4, 1, 1], dim=1)
+    starts = [torch.tensor([0, 70, 75, 75, 150]), torch.tensor([0, 100, 100, 111, 150])]
+    starts = [each.int() for each in starts]
+    options = dict(zip(("cu_seqlens_q", "cu_seqlens_k"), starts, strict=True))
+    sinks, d_o = torch.tensor([1.0, -2.0, 0.5, 3.0]), torch.randn(150, 4, 64).half()
+
+    def ours(q: Any, k: Any, v: Any, sinks: Any) -> Any:
+        return flash_ladder.attention(q, k, v, **options, causal=True, window=(40, 0), sinks=sinks)
+
+    def exact(q: Any, k: Any, v: Any, sinks: Any) -> Any:
+        return packed_attention(*(each.double() for each in (q, k, v)), sinks, starts, 40)
+
+    found = differentiated(ours, (q, k, v, sinks), d_o)
+    expected = differentiated(exact, (q, k, v, sinks), d_o.double())
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        assert (one - other).abs().max() < other.abs().max() * 4 * 2**-11
+    assert not found[2][100:111].any()  # no query sees them
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    again = differentiated(compiled, (q, k, v, sinks), d_o)
+    assert all(torch.equal(*pair) for pair in zip(found, again, strict=True))
+
+
+def test_gradients_of_views_are_not_computed_from_copies(monkeypatch: Any) -> None:
+    problems, run = [], flash_ladder._machine.run
+    monkeypatch.setattr(
+        flash_ladder._machine, "run", lambda *given: problems.append(given) or run(*given)
+    )
+    q, k, v = fused()
+    leaves = [each.detach().requires_grad_() for each in (q, k, v)]
+    found = torch.autograd.grad(flash_ladder.attention(*leaves, causal=True).sum(), leaves)
+    problem, rung, addresses = problems[-1]
+    assert problem.backward and rung == "71"
+    assert problem.strides[:3] == (q.stride(0), q.stride(1), q.stride(2))
+    assert [addresses[name] for name in "qkv"] == [each.data_ptr() for each in leaves]
+    assert all(each.transpose(1, 2).is_contiguous() for each in found)
+    dense = [each.contiguous().requires_grad_() for each in (q, k, v)]
+    same = torch.autograd.grad(flash_ladder.attention(*dense, causal=True).sum(), dense)
+    for one, other in zip(found, same, strict=True):
         assert (one - other).abs().max() < other.abs().max() * 4 * 2**-8
 
 

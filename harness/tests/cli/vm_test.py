@@ -36,6 +36,13 @@ class Run(CliCase):
         self.assertEqual(len(texts), 1, "the result depends on how the machine runs")
         self.refused("run", "06", "--threads", 0, says="--threads '0' is not a whole number")
 
+    def test_gradients_of_a_packed_batch(self) -> None:
+        words = ("--query-lengths", "70,0,5", "--lengths", "90,3,5", "--layout", "bnhd", "--causal")
+        self.fa("run", "71", *words, "--device", "vm", code=OK, out=r".*correct.*", err=ON_VM)
+        says = "70_ordered takes contiguous tensors only, takes no packed batch; 71 does"
+        self.refused("run", "70", *words, says=says)
+        self.refused("run", "71", "--batch", 2, "--lengths", "9,5", says="no lengths but those of a")
+
     def test_output_and_json(self) -> None:
         words = ("run", "06", *SMALL, "--device", "vm", "--json", "r.json", "--output", "o.npy")
         self.fa(*words, code=OK, out=r".*correct.*", err=ON_VM)

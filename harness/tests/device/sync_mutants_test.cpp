@@ -78,6 +78,9 @@ Subject gradient_subject(const Rung& rung) {
   // Two additions give the same sum in either order, three do not.
   if (has(rung.capabilities, Capabilities::deterministic))
     s.problem.seq_kv = 300, s.problem.window_left = 200;
+  // Both sequences end within a tile.
+  if (has(rung.capabilities, Capabilities::packed))
+    s.problem.batch = 2, s.problem.query_lengths = {40, 300}, s.problem.lengths = {70, 300};
   s.plan = plan_of(rung, s.problem);
   s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
               make_pass_inputs(s.problem, Distribution::large, 1),
