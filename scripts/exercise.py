@@ -146,10 +146,11 @@ def failed_cases(lines: list[str]) -> list[list[str]]:
     return cases
 
 
-def check_results(fa: Path, exercise: Exercise) -> Finding:
+def check_results(fa: Path, exercise: Exercise, fail_fast: bool) -> Finding:
     """The verdict of fa check on the virtual machine."""
     id = exercise.id
-    done = run([fa, "check", id, "--device", "vm", "--suite", "quick"])
+    options = ["--device", "vm", "--suite", "quick"] + ["--fail-fast"] * fail_fast
+    done = run([fa, "check", id, *options])
     lines = [line for line in done.stdout.splitlines() if line]
     counted = re.search(r"(\d+) passed +(\d+) wrong", lines[-1] if lines else "")
     if done.returncode == 0 and counted:
@@ -241,9 +242,9 @@ def check_copies(fa: Path, id: str, options: list[str]) -> Finding:
     return Finding(groups > 1 and covered >= groups - 1, f"{text}; only the first need not be")
 
 
-def check_kernel(fa: Path, exercise: Exercise) -> Iterator[Finding]:
+def check_kernel(fa: Path, exercise: Exercise, fail_fast: bool) -> Iterator[Finding]:
     """What comes after a wrong result would not help."""
-    finding = check_results(fa, exercise)
+    finding = check_results(fa, exercise, fail_fast)
     yield finding
     if not finding.good:
         return
@@ -425,11 +426,12 @@ def build(exercise: Exercise) -> Path | None:
     return fa
 
 
-def report(exercise: Exercise, fa: Path, file: Path) -> bool:
+def report(exercise: Exercise, fa: Path, file: Path, fail_fast: bool) -> bool:
     print(f"exercise {exercise.number}. {exercise.title}: {shown(file)}")
     good = True
     kernel = exercise.file.endswith(".cu")
-    for finding in check_kernel(fa, exercise) if kernel else check_benchmark(fa, file):
+    found = check_kernel(fa, exercise, fail_fast) if kernel else check_benchmark(fa, file)
+    for finding in found:
         print(f"  {'ok   ' if finding.good else 'wrong'}  {finding.text}")
         good &= finding.good
     print("solved" if good else "not solved yet")
@@ -442,6 +444,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("number", type=int, nargs="?", choices=numbers, help="the exercise")
     parser.add_argument("--fa", type=Path, help="this program, without building anything")
     parser.add_argument("--file", type=Path, help="this file, with --fa")
+    parser.add_argument("--fail-fast", action="store_true", help="end at the first case that is wrong")
     return parser.parse_args(argv)
 
 
@@ -458,7 +461,7 @@ def main(argv: list[str] | None = None) -> int:
         if fa is None:
             start(exercise, file)
             fa = build(exercise)
-        return 0 if fa and report(exercise, fa, file) else 1
+        return 0 if fa and report(exercise, fa, file, arguments.fail_fast) else 1
     except Missing as error:
         print(f"exercise.py: error: {error}", file=sys.stderr)
         return 3

@@ -129,22 +129,58 @@ class WrongSolutionTest(support.FolderTest):
         self.assertTrue(cut, wrong)
         return cut
 
+    def compile_together(self, exercise: Exercise, sources: list[str]) -> list[str]:
+        """The PTX of each source. The headers cost most of a compilation, so one has all sources,
+        each in a namespace of its own, with a number behind the name of its kernel."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        entry = f"fa_{Path(exercise.file).stem}"
+        heads = {line for source in sources for line in re.findall(r"^#include .*\n", source, re.M)}
+        # The row of the catalogue stands in the namespace fa, and PTX has none.
+        text = "".join(sorted(heads)) + "#undef FA_RUNG\n#define FA_RUNG(...) static_assert(true)\n"
+        for number, source in enumerate(sources):
+            body = re.sub(r"^#include .*\n", "", source, flags=re.M).replace(entry, f"{entry}_n{number}_")
+            text += f"namespace n{number} {{\n{body}\n}}\n"
+        file, ptx = folder / Path(exercise.file).name, ptx_file(exercise, folder)
+        file.write_text(text, encoding="utf-8")
+        failure = compile_ptx(file, ptx, hopper=exercise.file.startswith("hopper/"))
+        self.assertFalse(failure, failure)
+        text = ptx.read_text(encoding="utf-8")
+        # One kernel each, between what stands before the first and behind the last.
+        head, *kernels = re.split(r"^(?=\.visible \.entry )", text, flags=re.M)
+        bodies, tails = zip(*(each.split("\n}\n", 1) for each in kernels), strict=True)
+        ours = {int(re.findall(rf"{entry}_n(\d+)_", body)[0]): body for body in bodies}
+        return [f"{head}{ours[number]}\n}}\n{tails[-1]}".replace(f"{entry}_n{number}_", entry)
+                for number in range(len(sources))]  # fmt: skip
+
     def attempt(self, exercise: Exercise, wrong: Json, source: str) -> tuple[int, str]:
-        """The verdict on it."""
+        """The verdict on a Python source, or on PTX. The first wrong case suffices where it is the
+        one that the finding describes."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         file = folder / Path(exercise.file).name
         if exercise is BENCHMARK:
             file.write_text(source, encoding="utf-8")
             return run_script(exercise.number, "--fa", BUILD / "fa", "--file", file)
-        ptx = ptx_file(exercise, folder)
-        if "instruction" in wrong:
-            ptx.write_text(source, encoding="utf-8")
-        else:
-            file.write_text(source, encoding="utf-8")
-            failure = compile_ptx(file, ptx, hopper=exercise.file.startswith("hopper/"))
-            if failure:
-                return 0, failure
-        return run_script(exercise.number, "--fa", BUILD / "solutions/fa", FA_PTX_DIR=str(folder))
+        ptx_file(exercise, folder).write_text(source, encoding="utf-8")
+        words = (exercise.number, "--fa", BUILD / "solutions/fa")
+        code, output = run_script(*words, "--fail-fast", FA_PTX_DIR=str(folder))
+        if code == 1 and not re.search(wrong["finding"], output):
+            code, output = run_script(*words, FA_PTX_DIR=str(folder))
+        return code, output
+
+    def jobs(self, exercise: Exercise) -> list[tuple[Exercise, Json, str]]:
+        """Each wrong solution, and what is run: Python, or PTX."""
+        found = [(wrong, source) for wrong in exercise.data["wrong"]
+                 for source in self.sources(exercise, wrong)]  # fmt: skip
+        if exercise is BENCHMARK:
+            return [(exercise, wrong, source) for wrong, source in found]
+        texts = [source for wrong, source in found if "text" in wrong]
+        # Of a large kernel the headers are a small part, and many of them take memory.
+        large = ptx_file(exercise, BUILD / "solutions/ptx").stat().st_size > 500_000
+        size = 1 if large else len(texts)
+        groups = [texts[at : at + size] for at in range(0, len(texts), size)]
+        compiled = iter([ptx for group in groups for ptx in self.compile_together(exercise, group)])
+        return [(exercise, wrong, next(compiled) if "text" in wrong else source)
+                for wrong, source in found]  # fmt: skip
 
     def check(self, wrong: Json, code: int, output: str) -> None:
         self.assertEqual(code, 1, output)
@@ -154,13 +190,8 @@ class WrongSolutionTest(support.FolderTest):
                 self.assertRegex(line, f"{VALUE}|{FAULT}")
 
     def test_each_is_refused_for_its_reason(self) -> None:
-        jobs = [
-            (exercise, wrong, source)
-            for exercise in ALL
-            for wrong in exercise.data["wrong"]
-            for source in self.sources(exercise, wrong)
-        ]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
+            jobs = [job for jobs in pool.map(self.jobs, ALL) for job in jobs]
             verdicts = pool.map(lambda job: self.attempt(*job), jobs)
             for (exercise, wrong, _), (code, output) in zip(jobs, verdicts):
                 with self.subTest(exercise=exercise.file, wrong=wrong):
