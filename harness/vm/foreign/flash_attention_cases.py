@@ -59,17 +59,17 @@ class Kernels:
         hardware.__init__ = lambda _: None
         hardware.get_device_multiprocessor_count = lambda _: 1
 
-    def compile(self, q: np.ndarray, k: np.ndarray, lse: np.ndarray, **options: object) -> str:
-        """PTX, for arrays of any extents, as `flash_attn_func` has it."""
+    def compile(self, **options: object) -> str:
+        """PTX, for tensors of any extents and strides, as `flash_attn_func` has it."""
         types = importlib.import_module("cutlass")
-        from_dlpack = importlib.import_module("cutlass.cute.runtime").from_dlpack
+        fake = importlib.import_module("quack.compile_utils").make_fake_tensor
 
-        def dynamic(x: np.ndarray, align: int) -> object:
-            return from_dlpack(x, assumed_align=align).mark_layout_dynamic(leading_dim=x.ndim - 1)
+        def tensor(kind: object, rank: int, divisibility: int) -> object:
+            return fake(kind, tuple(self.cute.sym_int() for _ in range(rank)), divisibility)
 
         module = importlib.import_module("flash_attn.cute.flash_fwd_sm100")
         function = module.FlashAttentionForwardSm100(DIM, **options)
-        given = [dynamic(each, 16) for each in (q, k, k, q)] + [dynamic(lse, 4)]
+        given = [tensor(types.Float16, 4, 8) for _ in "qkvo"] + [tensor(types.Float32, 3, 1)]
         stream = module.cuda.CUstream(0)
         compiled = self.cute.compile(function, *given, types.Float32(SCALE), stream=stream)
         return str(compiled.__ptx__)
@@ -98,7 +98,7 @@ def attention(
     k, v = generator.normal(size=(2, 1, n, heads, DIM)).astype(np.float16)
     k, v, out, lse = k.copy(), v.copy(), np.zeros_like(q), np.zeros((1, 2, n), np.float32)
     ptx = kernels.compile(
-        q, k, lse, is_causal=causal, is_static_persistent=not causal, use_2cta_instrs=pair,
+        is_causal=causal, is_static_persistent=not causal, use_2cta_instrs=pair,
         qhead_per_kvhead=group, pack_gqa=group > 1,
     )  # fmt: skip
     (kernel,) = ptxvm.Module.parse(ptx, "flash_fwd_sm100.ptx").kernels.values()
