@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The forward kernel of FlashAttention-4 for sm_100, out of the package flash-attn-4."""
+"""FlashAttention-4 for sm_100, out of the package flash-attn-4: forward, and the gradients."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ DIM = 128
 SCALE = DIM**-0.5
 ROWS = 256  # of queries, in a thread block
 ONE = np.uint32(1)
+CLASSES = "FlashAttentionForwardSm100", "FlashAttentionBackwardSm100"
 
 
 def divisor(d: int) -> tuple[Struct, np.uint32]:
@@ -59,20 +60,32 @@ class Kernels:
         hardware.__init__ = lambda _: None
         hardware.get_device_multiprocessor_count = lambda _: 1
 
-    def compile(self, q: np.ndarray, k: np.ndarray, lse: np.ndarray, **options: object) -> str:
-        """PTX, for arrays of any extents, as `flash_attn_func` has it."""
-        types = importlib.import_module("cutlass")
-        from_dlpack = importlib.import_module("cutlass.cute.runtime").from_dlpack
+    def compile(self, kernel: str, tensors: Sequence[object], **options: object) -> ptxvm.Kernel:
+        """For tensors of any extents and strides, as `flash_attn_func` has it."""
+        module = importlib.import_module(f"flash_attn.cute.{kernel}")
+        (name,) = (each for each in vars(module) if each in CLASSES)
+        stream, scale = module.cuda.CUstream(0), module.Float32(SCALE)
+        function = getattr(module, name)(DIM, **options)
+        ptx = self.cute.compile(function, *tensors, scale, stream=stream).__ptx__
+        (found,) = ptxvm.Module.parse(ptx, f"{kernel}.ptx").kernels.values()
+        return found
 
-        def dynamic(x: np.ndarray, align: int) -> object:
-            return from_dlpack(x, assumed_align=align).mark_layout_dynamic(leading_dim=x.ndim - 1)
+    def tensors(self, kind: str, rank: int, divisibility: int, count: int = 1) -> list[object]:
+        """Of the type of that name in CUTLASS, in device memory."""
+        fake = importlib.import_module("quack.compile_utils").make_fake_tensor
+        given = getattr(importlib.import_module("cutlass"), kind)
+        extents = [tuple(self.cute.sym_int() for _ in range(rank)) for _ in range(count)]
+        return [fake(given, each, divisibility) for each in extents]
 
-        module = importlib.import_module("flash_attn.cute.flash_fwd_sm100")
-        function = module.FlashAttentionForwardSm100(DIM, **options)
-        given = [dynamic(each, 16) for each in (q, k, k, q)] + [dynamic(lse, 4)]
-        stream = module.cuda.CUstream(0)
-        compiled = self.cute.compile(function, *given, types.Float32(SCALE), stream=stream)
-        return str(compiled.__ptx__)
+
+def tiles(x: np.ndarray, rows: int = 128) -> TensorMap:
+    return TensorMap(x.transpose(0, 2, 1, 3), (1, 1, rows, 64), 128)
+
+
+def layout(*extents: int, strides: Sequence[int] = (), of: Sequence[np.ndarray] = ()) -> Struct:
+    """What CuTe passes for a tensor: its address, unless it is read through a map, its extents,
+    and the strides but for that of one."""
+    return Struct(*of, *map(np.int32, extents), *map(np.int64, strides))
 
 
 def by_size(n: int, heads: int, blocks: int) -> list[object]:
@@ -97,28 +110,24 @@ def attention(
     q = generator.normal(size=(1, n, 2, DIM)).astype(np.float16)
     k, v = generator.normal(size=(2, 1, n, heads, DIM)).astype(np.float16)
     k, v, out, lse = k.copy(), v.copy(), np.zeros_like(q), np.zeros((1, 2, n), np.float32)
-    ptx = kernels.compile(
-        q, k, lse, is_causal=causal, is_static_persistent=not causal, use_2cta_instrs=pair,
+    kernel = kernels.compile(
+        "flash_fwd_sm100", kernels.tensors("Float16", 4, 8, 4) + kernels.tensors("Float32", 3, 1),
+        is_causal=causal, is_static_persistent=not causal, use_2cta_instrs=pair,
         qhead_per_kvhead=group, pack_gqa=group > 1,
     )  # fmt: skip
-    (kernel,) = ptxvm.Module.parse(ptx, "flash_fwd_sm100.ptx").kernels.values()
-
-    def tiles(x: np.ndarray, rows: int) -> TensorMap:
-        return TensorMap(x.transpose(0, 2, 1, 3), (1, 1, rows, 64), 128)
 
     def packed(x: np.ndarray) -> TensorMap:
         """The heads of a group are rows of one tile."""
         if group == 1:
-            return tiles(x, 128)
+            return tiles(x)
         by_group = x.reshape(1, n, heads, group, DIM).transpose(0, 2, 1, 3, 4)
         return TensorMap(by_group, (1, 1, 128 // group, group, 64), 128)
 
-    rows_first = Struct(*map(np.int32, (n, DIM, heads, 1)))
-    columns_first = Struct(*map(np.int32, (DIM, n, heads, 1)))
+    rows_first, columns_first = layout(n, DIM, heads, 1), layout(DIM, n, heads, 1)
     strides = [n] * (group > 1) + [group_rows, 2 * n]
-    sums = Struct(lse, *map(np.int32, (n, heads, 1)), *map(np.int64, strides))
+    sums = layout(n, heads, 1, strides=strides, of=[lse])
     given: list[object] = [rows_first, rows_first, columns_first, rows_first, sums]
-    given += [packed(q), tiles(k, 64 if pair else 128), tiles(v, 128), packed(out)]
+    given += [packed(q), tiles(k, 64 if pair else 128), tiles(v), packed(out)]
     given += [np.float32(SCALE * math.log2(math.e)), *[PAIR if pair else ONE_BLOCK] * 2]
     blocks = group_rows // ROWS
     if causal:
@@ -151,6 +160,73 @@ def attention(
     return results
 
 
+def gradients(kernels: Kernels, causal: bool) -> Sequence[ptxvm.Result]:
+    """Of keys and values as the kernel stores them; of queries as it adds them up in FP32, before
+    another kernel scales and rounds them."""
+    n, heads = 256, 2
+    kernel = kernels.compile(
+        "flash_bwd_sm100",
+        [
+            *kernels.tensors("Float16", 4, 8, 4),
+            *kernels.tensors("Float32", 3, 4, 3),
+            *kernels.tensors("Float16", 4, 8, 2),
+        ],
+        is_causal=causal,
+    )
+    generator = np.random.default_rng(5)
+    drawn = generator.normal(size=(4, 1, n, heads, DIM)).astype(np.float16)
+    q, k, v, d_out = (each.copy() for each in drawn)
+    wide_q, wide_k, wide_v, wide_d = (
+        each[0].astype(np.float64).transpose(1, 0, 2) for each in drawn
+    )
+    scores = wide_q @ wide_k.transpose(0, 2, 1) * SCALE
+    if causal:
+        scores[:, *np.triu_indices(n, 1)] = -np.inf
+    most = scores.max(2, keepdims=True)
+    p = np.exp(scores - most)
+    total = p.sum(2, keepdims=True)
+    p /= total
+    of_out = (wide_d * (p @ wide_v)).sum(2)
+    d_scores = p * (wide_d @ wide_v.transpose(0, 2, 1) - of_out[..., None]) * SCALE
+    # What the kernel before this one makes of the forward pass: base-2 logarithms, and sums.
+    lse = ((most + np.log(total))[..., 0] * math.log2(math.e)).astype(np.float32)
+    sums = of_out.astype(np.float32)
+    d_q, d_k, d_v = np.zeros((heads, n * DIM), np.float32), np.zeros_like(k), np.zeros_like(v)
+
+    def by_rows(x: np.ndarray) -> Struct:
+        each = x.shape[1]
+        return layout(each, heads, 1, strides=(each, each * heads), of=[x])
+
+    def stored(x: np.ndarray) -> Struct:
+        strides = (heads * DIM, DIM, n * heads * DIM)
+        return layout(n, DIM, heads, 1, strides=strides, of=[x])
+
+    rows_first, columns_first = layout(n, DIM, heads, 1), layout(DIM, n, heads, 1)
+    given: list[object] = [*[rows_first] * 3, by_rows(lse), by_rows(sums), columns_first]
+    given += [stored(d_v), stored(d_k), by_rows(d_q), rows_first, rows_first]
+    given += [tiles(each) for each in (q, k, v, d_out, d_v, d_k)] + [ONE_BLOCK] * 5
+    given += [np.float32(SCALE), np.float32(SCALE * math.log2(math.e))]
+    given += [np.uint32(n // 128), np.uint32(heads), ONE, *divisor(1)]
+    results = []
+    for reverse in (False, True):
+        for each in (d_q, d_k, d_v):
+            each[:] = 0
+        results.append(
+            kernel.launch(
+                *given, grid=(n // 128, heads), block=512, shared=MOST_SHARED, reverse=reverse
+            )
+        )
+        # Tiles of 128 rows and 32 columns; four columns of all rows come before the next four.
+        of_q = d_q.reshape(heads, n // 128, 4, 8, 128, 4).transpose(0, 1, 4, 2, 3, 5)
+        expect(of_q.reshape(heads, n, DIM) * SCALE, d_scores @ wide_k, rtol=5e-3, atol=2e-3)
+        for got, right in (
+            (d_k, d_scores.transpose(0, 2, 1) @ wide_q),
+            (d_v, p.transpose(0, 2, 1) @ wide_d),
+        ):
+            expect(got[0].transpose(1, 0, 2), right, rtol=5e-3, atol=2e-3)
+    return results
+
+
 def cases() -> list[Case]:
     kernels = Kernels()
     return [
@@ -161,4 +237,6 @@ def cases() -> list[Case]:
             "forward, causal, a head of keys for two of queries", ORIGIN,
             lambda _: attention(kernels, 256, causal=True, group=2), (100,),
         ),
+        Case("gradients", ORIGIN, lambda _: gradients(kernels, False), (100,)),
+        Case("gradients, causal", ORIGIN, lambda _: gradients(kernels, True), (100,)),
     ]  # fmt: skip
