@@ -11,7 +11,7 @@
   harness/vm/foreign/run.py --cute FOLDER some of CuTe DSL's examples alone, out of the folder
                                           examples/python/CuTeDSL of a clone of CUTLASS
   harness/vm/foreign/run.py --flash-attention
-                                          FlashAttention-4's forward kernel alone
+                                          FlashAttention-4's kernels alone
   harness/vm/foreign/run.py --cuda FOLDER every kernel of the .cu files below a folder: does it
                                           compile, and would it run?
   harness/vm/foreign/run.py --cuda FOLDER --recipes FILE.py
