@@ -33,8 +33,9 @@ bool has_tuned_tiles();
 /// The rung with this id ("06"), nullptr when there is none.
 const Rung* find_rung(std::string_view id);
 
-/// Whether a list of several rungs leaves this one out of the problem: those that compute gradients,
-/// and those of the family `decode` out of many queries, if there are others that are not.
+/// Whether a list of several rungs leaves this one out of the problem: those that compute
+/// gradients, and those of the family `decode` out of many queries, if there are others that are
+/// not.
 bool left_out(const Rung& rung, const std::vector<const Rung*>& of, const Problem& problem);
 
 /// Rungs that a command-line word means: "06", "6", "06_batched", "batched", a family, or "all" of
