@@ -147,7 +147,8 @@ class WrongSolutionTest(support.FolderTest):
         text = ptx.read_text(encoding="utf-8")
         # One kernel each, between what stands before the first and behind the last.
         head, *kernels = re.split(r"^(?=\.visible \.entry )", text, flags=re.M)
-        bodies, tails = zip(*(each.split("\n}\n", 1) for each in kernels), strict=True)
+        end = re.compile(r"\n\}\n(?!\t// end inline asm)")  # a scope of inline PTX ends otherwise
+        bodies, tails = zip(*(end.split(each, maxsplit=1) for each in kernels), strict=True)
         ours = {int(re.findall(rf"{entry}_n(\d+)_", body)[0]): body for body in bodies}
         return [f"{head}{ours[number]}\n}}\n{tails[-1]}".replace(f"{entry}_n{number}_", entry)
                 for number in range(len(sources))]  # fmt: skip
