@@ -104,13 +104,15 @@ class HardwareTest(unittest.TestCase):
         return 512 * 8 * 2 if self.id_of_kernel == "60" else 0
 
     def test_most_kernels_are_profiled(self) -> None:
-        """Those that are newer than the profile are not: plots/results/h200/NOTES.md names them."""
+        """Those that are newer than the profile are not: plots/results/h200/NOTES.md names them. In the
+        backward pass these are all but the first."""
         for name in SETS:
             rows = rows_by_key(load(RESULTS / f"vm/{name}.json"))
             counted = {key for key in rows if key[-1] == 128}
             for path in profiles(name):
                 profiled = {(row["id"], row["variant"], 128) for row in load(path)["rows"]}
-                self.assertGreater(len(counted & profiled), len(counted) // 2)
+                least = 1 if name == "counts_backward" else len(counted) // 2 + 1
+                self.assertGreaterEqual(len(counted & profiled), least)
             if name != "counts_blackwell":  # no card of ours runs it
                 self.assertTrue(profiles(name))
 
