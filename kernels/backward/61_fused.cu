@@ -409,6 +409,6 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 
 FA_BACKWARD_KERNELS(fa_61_fused, Backward, Rows, Finish)
 FA_RUNG(61_fused, "60", sm_90a, f16, causal | ragged | grouped | backward,
-        "one kernel has the five products: P and dS stay in registers, dQ is added atomically",
+        "one kernel has the five products: P and dS stay on the SM, dQ is added atomically",
         kInstances, plan,
         .why_large = "tensor cores, roles and the TMA at once; 20 to 31 have them one by one.");

@@ -63,7 +63,7 @@ function argumentRow(parameter, argument, onchange) {
       select("filled with", FILLS, argument.fill, (fill) => onchange({ ...argument, fill }))]
     : [input("value", argument[kind], (text) => { argument[kind] = Number(text); })];
   return h("li", {}, h("code", {}, `.${parameter.type} ${parameter.name}`), " ",
-    select("", ["buffer", ...SCALARS], kind, change), " ", ...parts);
+    select("as", ["buffer", ...SCALARS], kind, change), " ", ...parts);
 }
 
 function kindOf(next, parameter, before) {

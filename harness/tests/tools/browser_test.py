@@ -196,6 +196,7 @@ def press_run(place: Any, until: str = "done") -> None:
     page.wait_for_selector(",".join(states))
 
 
+@functools.cache
 def pages() -> list[str]:
     """Addresses below the host: every page, but of those of source files, which one template makes,
     the longest only."""
@@ -246,8 +247,7 @@ def set_scheme(page: Any, scheme: str) -> None:
 
 
 def fits(page: Any, path: str) -> None:
-    """A page loads, starts its widgets, and is no wider than its window."""
-    page.goto(f"{Shared.host}/{path}")
+    """The page starts its widgets, and is no wider than its window."""
     started = page.evaluate(START_WIDGETS)
     assert all(live == "yes" and not wrong for *_, live, wrong in started), f"started {started}"
     rung = path.strip("/")
@@ -287,6 +287,7 @@ NAMED = """ids => ids.map((id) => {
 SETTLED_MS = 700
 
 
+@functools.cache
 def anchors() -> dict[str, list[str]]:
     """Page -> the identifiers that links of the site name in it, in their order."""
     texts = {path: (SITE / path / "index.html").read_text(encoding="utf-8") for path in pages()}
@@ -304,13 +305,51 @@ def anchors() -> dict[str, list[str]]:
     }
 
 
-def land(page: Any, item: tuple[str, list[str]]) -> None:
-    """Addresses end where they say: a fresh one, while the page gets its layout, and all others."""
-    path, names = item
-    page.goto(f"{Shared.host}/{path}#{names[-1]}")
-    page.wait_for_timeout(SETTLED_MS)
-    off = page.evaluate(NAMED, names[::-1])
-    assert not off, off
+def land(page: Any, path: str, names: list[str]) -> None:
+    """Loads the page. Addresses end where they say: a fresh one, while the page gets its layout, and
+    all others."""
+    page.goto(f"{Shared.host}/{path}" + (f"#{names[-1]}" if names else ""))
+    if names:
+        page.wait_for_timeout(SETTLED_MS)
+        off = page.evaluate(NAMED, names[::-1])
+        assert not off, off
+
+
+# The first rows of tables with too many columns, or with one of dashes.
+TABLES = """() => [...document.querySelectorAll("article table:not([class])")].flatMap((table) => {
+  const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()));
+  const columns = rows[0].map((_, i) => rows.slice(1).map((row) => row[i]));
+  const dashes = columns.some((column) => column.every((text) => text === "–"));
+  return rows[0].length > 7 || dashes ? [rows[0].join(" | ")] : [];
+})"""
+
+# [how many excerpts there are, those whose title does not lead to a line that they show].
+FOLLOW_TITLES = """async () => {
+  const titles = [...document.querySelectorAll(".filename a[href*='#']")];
+  const wrong = [];
+  for (const title of titles) {
+    const text = await (await fetch(title.href)).text();
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const line = page.getElementById(title.hash.slice(1))?.textContent.trim();
+    const excerpt = title.closest(".highlight");
+    const code = excerpt.querySelector(".row:not(.removed)") ?? excerpt.querySelector("code");
+    const [first] = code.textContent.replace(/^[+ ] /, "").split("\\n");
+    if (line !== first.trim()) wrong.push(`${title.href}: ${line} instead of ${first}`);
+  }
+  return [titles.length, wrong];
+}"""
+CHAPTER = re.compile(r"[a-z0-9]\d_\w+/")
+
+
+def look_at(page: Any, path: str) -> None:
+    """All that is asked of every page, which is loaded once."""
+    land(page, path, anchors().get(path, []))
+    tables = page.evaluate(TABLES)
+    assert not tables, f"tables: {tables}"
+    count, wrong = page.evaluate(FOLLOW_TITLES)
+    assert not wrong, wrong
+    assert count > 0 or not CHAPTER.fullmatch(path), "no excerpt has a link"
+    fits(page, path)
 
 
 # Elements of the article that paper would cut, and folded parts that it would not show.
@@ -358,21 +397,6 @@ class PagesTest(BrowserTest):
             self.assertEqual(cell.get_attribute("class"), kind)
         self.assertEqual(page.locator("td", has_text="+0.2 ± 1.2 %").get_attribute("class"), None)
 
-    def test_no_table_has_more_than_seven_columns_or_one_of_dashes(self) -> None:
-        read = """() => [...document.querySelectorAll("article table:not([class])")].flatMap((table) => {
-          const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()));
-          const columns = rows[0].map((_, i) => rows.slice(1).map((row) => row[i]));
-          const dashes = columns.some((column) => column.every((text) => text === "–"));
-          return rows[0].length > 7 || dashes ? [rows[0].join(" | ")] : [];
-        })"""
-
-        def look(page: Any, path: str) -> None:
-            page.goto(f"{Shared.host}/{path}")
-            found = page.evaluate(read)
-            assert not found, found
-
-        self.assertEqual(in_parallel(pages(), None, look), [])
-
     def test_a_phone_shows_whole_tables_and_sums(self) -> None:
         cut = """() => [...document.querySelectorAll("article table, .highlight:not(:has(.filename)) code")]
           .map((each) => each.closest(".md-typeset__scrollwrap") ?? each)
@@ -383,13 +407,10 @@ class PagesTest(BrowserTest):
                 page.set_viewport_size({"width": 390, "height": 900})
                 self.assertEqual(page.evaluate(cut), [])
 
-    def test_every_page_loads_and_fits(self) -> None:
-        self.assertGreater(len(pages()), 50)
-        self.assertEqual(in_parallel(pages(), None, fits), [])
-
-    def test_every_anchor_lands_where_it_says(self) -> None:
+    def test_every_page_fits_and_leads_where_it_says(self) -> None:
+        self.assertGreater(sum(CHAPTER.fullmatch(path) is not None for path in pages()), 40)
         self.assertGreater(len(anchors()), 40)
-        self.assertEqual(in_parallel(anchors().items(), None, land), [])
+        self.assertEqual(in_parallel(pages(), None, look_at), [])
 
     def test_the_search_loads_its_index_when_it_is_opened(self) -> None:
         for path, key in (("", None), ("02_swizzle/", "/"), ("02_swizzle/?q=ldmatrix", "")):
@@ -475,6 +496,8 @@ class PagesTest(BrowserTest):
             fresh.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
             if path == "02_swizzle/" and DATA.is_dir():  # lines that are hot
                 press_run(fresh.locator("[data-widget=run]"))
+            if path == "playground/" and DATA.is_dir():  # its form comes after the machine
+                fresh.wait_for_selector(".fa-launch")
             # What fades in has its colours at once.
             fresh.add_style_tag(content="* { transition: none !important }")
             fresh.evaluate(script)
@@ -497,35 +520,7 @@ class PagesTest(BrowserTest):
         self.assertEqual(in_parallel(items, None, look), [])
 
 
-# [how many excerpts there are, those whose title does not lead to a line that they show].
-FOLLOW_TITLES = """async () => {
-  const titles = [...document.querySelectorAll(".filename a[href*='#']")];
-  const wrong = [];
-  for (const title of titles) {
-    const text = await (await fetch(title.href)).text();
-    const page = new DOMParser().parseFromString(text, "text/html");
-    const line = page.getElementById(title.hash.slice(1))?.textContent.trim();
-    const excerpt = title.closest(".highlight");
-    const code = excerpt.querySelector(".row:not(.removed)") ?? excerpt.querySelector("code");
-    const [first] = code.textContent.replace(/^[+ ] /, "").split("\\n");
-    if (line !== first.trim()) wrong.push(`${title.href}: ${line} instead of ${first}`);
-  }
-  return [titles.length, wrong];
-}"""
-
-
 class CodeTest(BrowserTest):
-    def test_the_title_of_every_excerpt_opens_its_first_line(self) -> None:
-        def look(page: Any, path: str) -> None:
-            page.goto(f"{Shared.host}/{path}")
-            count, wrong = page.evaluate(FOLLOW_TITLES)
-            assert count > 0, "no excerpt has a link"
-            assert not wrong, wrong
-
-        chapters = [path for path in pages() if re.fullmatch(r"[a-z0-9]\d_\w+/", path)]
-        self.assertGreater(len(chapters), 40)
-        self.assertEqual(in_parallel(chapters, None, look), [])
-
     def test_the_page_of_a_file_leads_back_and_on_and_marks_the_line(self) -> None:
         page = self.open("02_swizzle/")
         page.locator(".difference .filename a").first.click()

@@ -46,6 +46,12 @@ bool communicates(const Program& program) {
   return false;
 }
 
+bool cancels_clusters(const Program& program) {
+  return std::ranges::any_of(program.spellings, [](const isa::Spelling* s) {
+    return s && s->traits().cancels;
+  });
+}
+
 void note_poll(Warp& w, const Op& op, Space space, uint32_t lanes, uint32_t bytes,
                const Request& request) {
   if (!w.cta->launch->communicates && space == Space::kGlobal) return;

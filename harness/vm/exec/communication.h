@@ -10,6 +10,9 @@ namespace ptxvm {
 /// acquiring loads of global memory, or atomics whose result or order matters.
 bool communicates(const Program& program);
 
+/// Whether clusters of the kernel may take the place of others.
+bool cancels_clusters(const Program& program);
+
 /// After an atomic or ordered access: a warp that gets the same answer as a moment ago is waiting
 /// for others, and ends its turn.
 void note_poll(Warp& w, const Op& op, Space space, uint32_t lanes, uint32_t bytes,

@@ -19,8 +19,22 @@ constexpr uint32_t kComparedRounds = 64;
 
 bool Work::take(uint64_t& position) {
   if (over_limit()) return false;
-  position = next_.fetch_add(1);
+  do {
+    position = next_.fetch_add(1);
+  } while (!turns_.empty() && cancelled_.erase(position) != 0);
   return position < count_ && position < stop_.load();
+}
+
+std::optional<uint64_t> Work::cancel(uint64_t position) {
+  const uint64_t resident = turns_.size();
+  uint64_t& last = turns_[position % resident];
+  last = std::max(last, position);
+  do {
+    last += resident;
+  } while (last < next_.load());
+  if (last >= count_) return std::nullopt;
+  cancelled_.insert(last);
+  return last;
 }
 
 uint64_t Work::index_of(uint64_t position) const {

@@ -8,6 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 
 #include "exec/scheduler.h"
 
@@ -23,11 +24,19 @@ class Work {
   Work(uint64_t count, uint64_t reversed, uint64_t max_steps)
       : count_(count), reversed_(reversed), max_steps_(max_steps) {}
 
+  /// Clusters may take the place of others (clusterlaunchcontrol), which are not among the first
+  /// `resident`. One host thread must run them all.
+  void allow_cancel(uint64_t resident) { turns_.assign(resident, 0); }
+  /// The position of a cluster that will not begin, because that at `position` does its work; none
+  /// where all have begun whose turn it would be. Of n that are resident, each has every n-th of the
+  /// others, so that they share the work as on a card where all are equally fast.
+  std::optional<uint64_t> cancel(uint64_t position);
+
   /// Position in launch order; the index is `index_of(position)`.
   bool take(uint64_t& position);
   uint64_t index_of(uint64_t position) const;
   /// Clusters that nobody has taken.
-  uint64_t left() const { return count_ - std::min(count_, next_.load()); }
+  uint64_t left() const { return count_ - std::min(count_, next_.load()) - cancelled_.size(); }
 
   /// A cluster has ended, or is given up, after so many instructions.
   void add_steps(uint64_t steps) { steps_ += steps; }
@@ -54,6 +63,8 @@ class Work {
   std::mutex mutex_;
   std::optional<Fault> fault_;
   std::exception_ptr error_;
+  std::vector<uint64_t> turns_;               // the last position that each resident one cancelled
+  std::unordered_set<uint64_t> cancelled_;  // those that are still to come
 };
 
 /// The probes of a launch: a set, one of each observer, for each cluster that is resident.

@@ -211,11 +211,15 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   const uint64_t clusters = complete.grid.count() / complete.cluster.count();
   uint64_t threads = options.threads != 0 ? static_cast<uint64_t>(options.threads)
                                           : std::max(1u, std::thread::hardware_concurrency());
-  threads = state.communicates || state.ordered ? 1 : std::min(threads, clusters);
+  const bool cancels = cancels_clusters(program);
+  threads = state.communicates || state.ordered || cancels ? 1 : std::min(threads, clusters);
   threads = std::min(threads, threads_with_room(program, complete, options));
 
   Work work(clusters, options.cta_order == Order::kReversed ? state.resident_limit : 0,
             options.max_steps);
+  state.work = &work;
+  // Half of the grid at most, so that a small one has something to cancel, too.
+  if (cancels) work.allow_cancel(std::min(state.resident_limit, (clusters + 1) / 2));
   ProbeSets probes(options.observers);
   {
     std::vector<std::unique_ptr<GridRunner>> runners;

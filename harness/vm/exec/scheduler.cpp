@@ -35,6 +35,13 @@ Dim3 position_in(Dim3 extent, uint64_t index) {
 
 }  // namespace
 
+Dim3 first_block(const LaunchState& launch, uint64_t cluster) {
+  const Dim3 each = launch.cluster;
+  const Dim3 at = position_in(
+      {launch.grid.x / each.x, launch.grid.y / each.y, launch.grid.z / each.z}, cluster);
+  return {at.x * each.x, at.y * each.y, at.z * each.z};
+}
+
 void ClusterRunner::AlignedFree::operator()(std::byte* p) const {
   std::free(p);
 }
@@ -77,15 +84,12 @@ ClusterRunner::~ClusterRunner() = default;
 
 void ClusterRunner::begin(Cta& cta, uint64_t cluster, uint32_t rank) {
   const Program& program = *launch_.program;
-  const Dim3 clusters{launch_.grid.x / launch_.cluster.x, launch_.grid.y / launch_.cluster.y,
-                      launch_.grid.z / launch_.cluster.z};
-  const Dim3 at = position_in(clusters, cluster), in = position_in(launch_.cluster, rank);
+  const Dim3 first = first_block(launch_, cluster), in = position_in(launch_.cluster, rank);
   cta.launch = &launch_;
   cta.cluster = &cluster_;
   cta.probes = &probes_;
   cta.rank = static_cast<uint16_t>(rank);
-  cta.position = {at.x * launch_.cluster.x + in.x, at.y * launch_.cluster.y + in.y,
-                  at.z * launch_.cluster.z + in.z};
+  cta.position = {first.x + in.x, first.y + in.y, first.z + in.z};
   cta.index = cta.position.x + launch_.grid.x * (cta.position.y + launch_.grid.y * cta.position.z);
   cta.shared_base = launch_.options->shared_base;
   cta.shared_bytes = launch_.dynamic_shared_bytes > 0
@@ -143,7 +147,7 @@ void ClusterRunner::begin(uint64_t index, uint64_t position) {
   position_ = position;
   steps_ = 0;
   idle_rounds_ = rotations_ = 0;
-  cluster_ = {ctas_, 0};
+  cluster_ = {ctas_, 0, position};
   for (uint32_t rank = 0; rank < ctas_.size(); ++rank) begin(ctas_[rank], index, rank);
 }
 

@@ -84,6 +84,9 @@ class ClusterRunner {
   bool moved_ = false;
 };
 
+/// Where the first block of a cluster is in the grid.
+Dim3 first_block(const LaunchState& launch, uint64_t cluster);
+
 /// Positions of warps for a message: the first ones, and how many more there are.
 std::vector<std::string> shortened(std::vector<std::string> positions);
 

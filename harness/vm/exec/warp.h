@@ -48,6 +48,7 @@ struct LaunchState {
   bool communicates = false;    ///< Blocks see what others do: one host thread runs them all.
   uint64_t resident_limit = 1;  ///< Clusters that the card holds at once.
   Address grid_workspace = 0;   ///< Of a cooperative grid.
+  Work* work = nullptr;         ///< The clusters that have not begun.
   std::atomic<uint64_t> local_bytes = 0;  ///< Local memory of the clusters that have begun.
 };
 
@@ -90,11 +91,13 @@ struct Barrier {
 };
 
 struct Cta;
+class Work;
 
 /// The blocks of a cluster and their common barrier.
 struct Cluster {
   std::span<Cta> blocks;
-  uint64_t phase = 0;  ///< Of barrier.cluster.
+  uint64_t phase = 0;     ///< Of barrier.cluster.
+  uint64_t position = 0;  ///< In launch order.
 };
 
 /// Something that an asynchronous engine still has to do for a block (a bulk copy, say). It is done
@@ -179,6 +182,7 @@ struct Warp {
   /// half) and address.
   std::unordered_map<uint64_t, uint32_t> poisoned_local;
   bool waiting = false;              ///< At wgmma.wait_group.
+  bool refused = false;              ///< Has seen that a clusterlaunchcontrol.try_cancel failed.
   uint32_t registers = 0;            ///< Of each thread, for setmaxnreg.
   std::unique_ptr<CallStack> calls;  ///< Made by the first call.
   bool cluster_arrived = false;      ///< At barrier.cluster, and has not waited yet.

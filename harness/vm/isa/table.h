@@ -96,6 +96,7 @@ struct Traits {
   bool orders_registers = false;  ///< wgmma.fence: what wrote registers before it is done.
   bool waits = false;             ///< For copies of this thread.
   bool allocates = false;         ///< On the stack.
+  bool cancels = false;           ///< Clusters that have not begun.
   Polls polls = Polls::kNo;
   bool vectors_pending = false;  ///< No hardware has been asked for its results yet.
 };

@@ -9,6 +9,7 @@
 
 #include "exec/access.h"
 #include "exec/async.h"
+#include "exec/grid.h"
 #include "exec/ops/lanes.h"
 #include "exec/ops/update.h"
 #include "memory/tensor_copy.h"
@@ -151,6 +152,7 @@ struct Form {
   BulkKind kind = BulkKind::kLoad;
   uint8_t count = 1;      // dimensions of a tensor, elements of st.async
   uint8_t multicast = 0;  // where its mask stands in the list
+  bool to_all = false;    // a multicast to every block of the cluster
   bool paired = false;    // the mbarrier may be in either block of a pair
   bool reduces = false;
   ops::Update update = {};   // of a reduction
@@ -234,6 +236,7 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
                   std::to_string(blocks.size()));
     }
   }
+  if (i.form.to_all) mask = (1u << blocks.size()) - 1;
   bool first = true;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
@@ -448,6 +451,68 @@ Step elements(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
+// What clusterlaunchcontrol.try_cancel answers: where the first block of the cancelled cluster would
+// have been, and whether there is one.
+using Response = std::array<uint32_t, 4>;
+
+// Operands: [shared] for the response, [mbarrier].
+Step cancel(Warp& w, const Op& op) {
+  const Issue i{w, op, op.aux.as<Form>(), false};
+  Request shared, barrier;
+  shared_addresses(i, 0, 16, shared, 16);
+  shared_addresses(i, 2, 8, barrier);
+  LaunchState& launch = *w.cta->launch;
+  for_lanes(w.mask, [&](int lane) {
+    if (w.refused) {
+      invalid(i, lane, "the warp has seen that a request to cancel failed, and makes another one");
+    }
+    auto copy = start(i, lane);
+    plain_box(*copy, 16);
+    copy->apart = true;
+    Response response{~0u, ~0u, ~0u, 0};
+    if (const auto found = launch.work->cancel(w.cta->cluster->position)) {
+      const Dim3 at = first_block(launch, launch.work->index_of(*found));
+      response = {at.x, at.y, at.z, 1};
+    }
+    std::memcpy(copy->value.data(), response.data(), sizeof response);
+    launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
+  });
+  return Step::kNext;
+}
+
+// The word of a response that stands in two registers of 64 bits.
+uint32_t word_of(const Warp& w, const Ref* response, uint32_t word, int lane) {
+  return static_cast<uint32_t>(w.at<uint64_t>(response[word / 2])[lane] >> word % 2 * 32);
+}
+
+// Operands: predicate, response.
+Step is_cancelled(Warp& w, const Op& op) {
+  uint32_t yes = 0;
+  for_lanes(w.mask, [&](int lane) { yes |= word_of(w, &op.r[1], 3, lane) << lane; });
+  w.refused |= (w.mask & ~yes) != 0;
+  w.set_predicate(op.r[0], yes);
+  return Step::kNext;
+}
+
+// Operands: a word, response. What it holds of a request that failed nobody says: ones.
+Step first_word(Warp& w, const Op& op) {
+  uint32_t* d = w.at<uint32_t>(op.r[0]);
+  const auto word = op.aux.as<uint32_t>();
+  for_lanes(w.mask, [&](int lane) { d[lane] = word_of(w, &op.r[1], word, lane); });
+  return Step::kNext;
+}
+
+// Operands: four words, of which the last has no meaning, response.
+Step first_words(Warp& w, const Op& op) {
+  for (uint32_t word = 0; word < 4; ++word) {
+    uint32_t* d = w.at<uint32_t>(op.list[word]);
+    for_lanes(w.mask, [&](int lane) {
+      d[lane] = word == 3 ? ~0u : word_of(w, op.list + 4, word, lane);
+    });
+  }
+  return Step::kNext;
+}
+
 void report_group(const Warp& w, const Op& op, int lane, BulkAction action, uint64_t group,
                   bool read_only) {
   BulkEvent e;
@@ -586,6 +651,21 @@ Bound store_async(Modifiers& m) {
 Bound reduce_async(Modifiers& m) {
   m.flag("shared::cluster");
   return code(elements, reduction(m, BulkKind::kLoad));
+}
+
+Bound try_cancel(Modifiers& m) {
+  m.flag("shared::cta");
+  Form form;
+  form.to_all = m.flag("multicast::cluster::all");
+  return code(cancel, form);
+}
+Bound is_canceled(Modifiers&) {
+  return code(is_cancelled);
+}
+Bound first_ctaid(Modifiers& m) {
+  if (m.vector() != 1) return code(first_words);
+  return code(first_word, static_cast<uint32_t>(m.choice(
+                              {"get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"})));
 }
 
 Bound bulk_commit(Modifiers&) {
