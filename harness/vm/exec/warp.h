@@ -26,6 +26,8 @@ namespace ptxvm {
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
 inline constexpr int kBarriers = 16;
 
+class Work;
+
 /// What all blocks of a launch share.
 struct LaunchState {
   const Module* module = nullptr;
@@ -91,7 +93,6 @@ struct Barrier {
 };
 
 struct Cta;
-class Work;
 
 /// The blocks of a cluster and their common barrier.
 struct Cluster {

@@ -161,6 +161,7 @@ isa::Traits expected(const isa::Spelling& s) {
   if (begins("wgmma.wait_group")) t.polls = Polls::kWarpgroup;
   if (is({"setmaxnreg"})) t.polls = Polls::kRegisters;
   if (begins("tcgen05.alloc")) t.polls = Polls::kTensorMemory;
+  t.cancels = begins("clusterlaunchcontrol.try_cancel");
   return t;
 }
 
@@ -174,6 +175,7 @@ std::string unreported(const isa::Traits& t) {
   return std::string(t.returns ? "returns " : "") + (t.copy ? "copy " : "") +
          (t.joins ? "joins " : "") + (t.decides ? "decides " : "") +
          (t.fragments ? "fragments " : "") + (t.allocates ? "allocates " : "") +
+         (t.cancels ? "cancels " : "") +
          polls[static_cast<size_t>(t.polls)];
 }
 

@@ -148,11 +148,12 @@ class BulkCopy : public PendingWork {
   }
 };
 
+constexpr uint8_t kToAll = 0xff;  // a multicast to every block of the cluster
+
 struct Form {
   BulkKind kind = BulkKind::kLoad;
   uint8_t count = 1;      // dimensions of a tensor, elements of st.async
-  uint8_t multicast = 0;  // where its mask stands in the list
-  bool to_all = false;    // a multicast to every block of the cluster
+  uint8_t multicast = 0;  // where its mask stands in the list, or kToAll
   bool paired = false;    // the mbarrier may be in either block of a pair
   bool reduces = false;
   ops::Update update = {};   // of a reduction
@@ -228,7 +229,9 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
                 (i.form.paired ? "block " + std::to_string(with) + ", which is not of the same pair"
                                : std::string("another one")));
   }
-  if (i.form.multicast != 0) {
+  if (i.form.multicast == kToAll) {
+    mask = (1u << blocks.size()) - 1;
+  } else if (i.form.multicast != 0) {
     mask = w.at<uint32_t>(i.op.list[i.form.multicast])[lane] & 0xffff;
     if (mask == 0 || mask >> blocks.size() != 0) {
       invalid(i, lane,
@@ -236,7 +239,6 @@ void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint3
                   std::to_string(blocks.size()));
     }
   }
-  if (i.form.to_all) mask = (1u << blocks.size()) - 1;
   bool first = true;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
@@ -656,7 +658,7 @@ Bound reduce_async(Modifiers& m) {
 Bound try_cancel(Modifiers& m) {
   m.flag("shared::cta");
   Form form;
-  form.to_all = m.flag("multicast::cluster::all");
+  if (m.flag("multicast::cluster::all")) form.multicast = kToAll;
   return code(cancel, form);
 }
 Bound is_canceled(Modifiers&) {
