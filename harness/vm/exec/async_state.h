@@ -46,6 +46,7 @@ struct TensorWork {
   uint64_t descriptor[2] = {0, 0};     ///< A or the source of a copy, B.
   uint32_t shape = 0;                  ///< The instruction descriptor.
   bool accumulate = false;             ///< enable-input-d
+  uint32_t factors[2] = {0, 0};        ///< Scales of A and of B in tensor memory.
   uint32_t scale = 0;                  ///< The sums that are there are divided by 2 to this power.
   std::array<uint32_t, 8> disabled{};  ///< Lanes of the destination that are not written.
   uint64_t commit = 0;                 ///< Number of a commit among those of its warp, from 1.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Tensor memory and tcgen05: where elements stand, which descriptors mean what, and what the
 // checkers find. Elements are small integers, whose products and sums are exact.
+#include <algorithm>
 #include <array>
+#include <climits>
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -16,10 +19,20 @@ using namespace ptxvm_test;
 
 namespace {
 
-enum class Type { kHalf, kBfloat, kTf32, kE4m3, kE5m2 };
+// kPacked is e2m1 without gaps.
+enum class Type { kHalf, kBfloat, kTf32, kE4m3, kE5m2, kE2m3, kE3m2, kE2m1, kPacked, kU8, kS8 };
 
 int size_of(Type t) {
   return t == Type::kTf32 ? 4 : t <= Type::kBfloat ? 2 : 1;
+}
+uint32_t bits_of(Type t) {
+  if (t == Type::kE2m3 || t == Type::kE3m2) return 6;
+  return t == Type::kE2m1 || t == Type::kPacked ? 4 : static_cast<uint32_t>(size_of(t)) * 8;
+}
+// As the instruction descriptor names it.
+uint32_t code_of(Type t) {
+  constexpr uint32_t kCodes[] = {0, 1, 2, 0, 1, 3, 4, 5, 1, 0, 1};
+  return kCodes[static_cast<size_t>(t)];
 }
 
 struct Setup {
@@ -33,10 +46,18 @@ struct Setup {
   int accumulate = -1;  // scale-input-d; below 0 the sums begin at 0
   bool masks = false;   // lanes 3 and 40 of each block are not written
   int lane = 0;         // where D begins
+  int base = 0;         // added to what D holds, of integers
+  bool saturate = false;
+  std::string scaled;      // the kind and its modifiers, where A and B have scales
+  int scales = 0;          // of a row
+  uint32_t a_first = 0;    // the first byte of the scales in their cells
+  uint32_t b_first = 0;
+  bool exponents = true;   // ue8m0, else ue4m3
 
   int rows() const { return m / blocks; }
   int columns() const { return n / blocks; }
-  int depth() const { return 32 / size_of(a); }
+  int depth() const { return a == Type::kPacked ? 64 : 32 / size_of(a); }
+  bool integers() const { return a >= Type::kU8; }
 };
 
 uint32_t width(Swizzle s) {
@@ -51,6 +72,17 @@ struct Operand {
   Type type = Type::kHalf;
 
   uint32_t size() const { return static_cast<uint32_t>(size_of(type)); }
+  // Puts an element to its place.
+  void put(std::byte* operand, int row, int k, uint32_t value) const {
+    const uint32_t bits = bits_of(type);
+    const int each = type == Type::kPacked ? 32 : static_cast<int>(16 / size());  // of a chunk
+    const uint32_t chunk = place(mn ? row / each * each : row, mn ? k : k / each * (16 / static_cast<int>(size())));
+    const uint32_t at = static_cast<uint32_t>((mn ? row : k) % each) * bits;
+    uint64_t word;
+    std::memcpy(&word, operand + chunk + at / 32 * 4, sizeof word);
+    word |= uint64_t{value} << at % 32;
+    std::memcpy(operand + chunk + at / 32 * 4, &word, sizeof word);
+  }
   uint32_t place(int row, int k) const {
     const auto r = static_cast<uint32_t>(row), c = static_cast<uint32_t>(k);
     const uint32_t w = width(swizzle), e = static_cast<uint32_t>(extent);
@@ -94,10 +126,15 @@ Operand b_of(const Setup& s) {
 
 uint32_t instruction(const Setup& s) {
   const auto bit = [](bool value, int at) { return static_cast<uint32_t>(value) << at; };
-  const auto type = [](Type t) { return t == Type::kTf32 ? 2u : static_cast<uint32_t>(t) % 3; };
-  return bit(!s.half_sums, 4) | type(s.a) << 7 | type(s.b) << 10 | bit(s.negate_a, 13) |
-         bit(s.negate_b, 14) | bit(s.a_mn, 15) | bit(s.b_mn, 16) |
-         static_cast<uint32_t>(s.n / 8) << 17 | static_cast<uint32_t>(s.m / 16) << 24;
+  const uint32_t common = code_of(s.a) << 7 | code_of(s.b) << 10 | bit(s.negate_a, 13) |
+                          bit(s.negate_b, 14) | bit(s.a_mn, 15) | bit(s.b_mn, 16) |
+                          static_cast<uint32_t>(s.n / 8) << 17;
+  if (s.scales != 0) {
+    return common | s.b_first << 4 | bit(s.exponents, 23) |
+           static_cast<uint32_t>(s.m / 128) << 27 | s.a_first << 29;
+  }
+  return common | (s.integers() ? 2u << 4 : bit(!s.half_sums, 4)) | bit(s.saturate, 3) |
+         static_cast<uint32_t>(s.m / 16) << 24;
 }
 
 int a_value(int row, int k) {
@@ -109,11 +146,37 @@ int b_value(int column, int k) {
 int d_value(int row, int column) {
   return (row + 2 * column) % 9 * 8 - 32;
 }
+// What is multiplied in place of a value that the type does not have.
+int seen(int value, Type type) {
+  return type == Type::kU8 ? value + 200 : value;
+}
+// A scale of A (0) or B (1), and its byte.
+int factor_index(int operand, int row, int k) {
+  return (row * (operand + 1) + row / 32 + k) % 3;
+}
+float factor(int operand, int row, int k) {
+  return std::ldexp(0.5f, factor_index(operand, row, k));
+}
+uint32_t factor_byte(const Setup& s, int operand, int row, int k) {
+  const auto index = static_cast<uint32_t>(factor_index(operand, row, k));
+  return s.exponents ? 126 + index : 0x30 + 8 * index;
+}
 
 // Of tf32 the low 13 bits do not count: they are set.
 uint32_t encode(int value, Type type) {
   const auto v = static_cast<float>(value);
+  const auto size = static_cast<uint32_t>(std::abs(value));  // up to 3
   switch (type) {
+    case Type::kE2m3:  // a sign, and eighths from 0 on
+      return (size < 2 ? 8 * size : 16 + (size - 2) * 4) | (value < 0 ? 32u : 0u);
+    case Type::kE3m2:
+      return (size == 0 ? 0 : size == 1 ? 12 : 16 + (size - 2) * 2) | (value < 0 ? 32u : 0u);
+    case Type::kE2m1:
+    case Type::kPacked:
+      return (size < 2 ? 2 * size : 2 + size) | (value < 0 ? 8u : 0u);
+    case Type::kU8:
+    case Type::kS8:
+      return static_cast<uint8_t>(seen(value, type));
     case Type::kHalf:
       return num::float_to_half(v);
     case Type::kBfloat:
@@ -145,24 +208,25 @@ struct Image {
   std::vector<uint32_t> cells = std::vector<uint32_t>(128 * 256, 0xdeadbeef);
 };
 
-constexpr int kA = 128;  // the column of A
+constexpr int kA = 128;                   // the column of A
+constexpr int kFactors[] = {240, 244};  // and of scales
 
 Image image(const Setup& s, int block) {
   Image out;
   out.shared.resize(kSharedBytes);
-  const auto size = static_cast<size_t>(size_of(s.a));
   for (int k = 0; k < s.depth(); ++k) {
     for (int r = 0; r < s.rows(); ++r) {
       const uint32_t v = encode(a_value(block * s.rows() + r, k), s.a);
-      std::memcpy(&out.shared[a_of(s).place(r, k)], &v, size);
+      a_of(s).put(out.shared.data(), r, k, v);
       const int lane = s.rows() == 64 ? cell_of(s, r, 0).lane : r;
-      const int byte = k * size_of(s.a);
-      uint32_t& cell = out.cells[static_cast<size_t>((kA + byte / 4) * 128 + lane)];
-      std::memcpy(reinterpret_cast<std::byte*>(&cell) + byte % 4, &v, size);
+      const uint32_t at = static_cast<uint32_t>(k) * bits_of(s.a);
+      uint32_t& cell = out.cells[(kA + at / 32) * 128 + static_cast<uint32_t>(lane)];
+      if (at % 32 == 0) cell = 0;
+      cell |= v << at % 32;
     }
     for (int c = 0; c < s.columns(); ++c) {
       const uint32_t v = encode(b_value(block * s.columns() + c, k), s.b);
-      std::memcpy(&out.shared[kB + b_of(s).place(c, k)], &v, size);
+      b_of(s).put(out.shared.data() + kB, c, k, v);
     }
   }
   for (int r = 0; r < s.m; ++r) {
@@ -171,7 +235,22 @@ Image image(const Setup& s, int block) {
       if (at.block != block) continue;
       const auto d = static_cast<float>(d_value(r, c));
       out.cells[static_cast<size_t>(at.column * 128 + at.lane)] =
-          s.half_sums ? num::float_to_half(d) : std::bit_cast<uint32_t>(d);
+          s.half_sums    ? num::float_to_half(d)
+          : s.integers() ? static_cast<uint32_t>(d_value(r, c) + s.base)
+                         : std::bit_cast<uint32_t>(d);
+    }
+  }
+  for (int operand = 0; s.scales != 0 && operand < 2; ++operand) {
+    const int first = static_cast<int>(operand == 0 ? s.a_first : s.b_first);
+    for (int r = 0; r < (operand == 0 ? s.rows() : s.n); ++r) {
+      uint32_t cell = 0x55555555;
+      for (int k = 0; k < s.scales; ++k) {
+        const int row = r + (operand == 0 ? block * s.rows() : 0);
+        reinterpret_cast<uint8_t*>(&cell)[first + k] =
+            static_cast<uint8_t>(factor_byte(s, operand, row, k));
+      }
+      for (int copy = 0; copy < 128; copy += 32)
+        out.cells[static_cast<size_t>((kFactors[operand] + r / 32) * 128 + copy + r % 32)] = cell;
     }
   }
   return out;
@@ -273,11 +352,15 @@ std::string product(const Setup& s) {
       "  setp.eq.u32 %p, %rank, 0; and.pred %p, %p, %first; @!%p bra $issued;\n"
       "  tcgen05.mma.cta_group::" +
       number(blocks) +
-      (s.a == Type::kTf32     ? ".kind::tf32"
+      (s.scales != 0          ? s.scaled
+       : s.a == Type::kTf32   ? ".kind::tf32"
        : s.a <= Type::kBfloat ? ".kind::f16"
+       : s.integers()         ? ".kind::i8"
                               : ".kind::f8f6f4") +
       " [%r6], " + (s.a_tensor ? "[%r5]" : "%d0") + ", %d1, %r4, ";
   if (s.masks) text += registers(s.blocks * 4, "%m") + ", ";
+  for (int operand = 0; s.scales != 0 && operand < 2; ++operand)
+    text += "[%t+" + std::to_string(kFactors[operand]) + "], ";
   text += "%accumulate";
   if (s.accumulate > 0) text += ", " + std::to_string(s.accumulate);
   text +=
@@ -342,11 +425,24 @@ int wrong_cells(const Setup& s) {
     for (int column = 0; column < s.n; ++column) {
       const Cell at = cell_of(s, row, column);
       if (s.masks && (at.lane == 3 || at.lane == 40)) continue;
-      int sum = 0;
-      for (int k = 0; k < s.depth(); ++k) sum += a_value(row, k) * b_value(column, k);
+      float sum = 0;  // exact
+      for (int k = 0; k < s.depth(); ++k) {
+        const int part = k * s.scales / s.depth();
+        const float scale =
+            s.scales == 0 ? 1 : factor(0, row, part) * factor(1, column, part);
+        sum += static_cast<float>(seen(a_value(row, k), s.a) * seen(b_value(column, k), s.b)) * scale;
+      }
       if (s.negate_a != s.negate_b) sum = -sum;
-      if (s.accumulate >= 0) sum += d_value(row, column) >> s.accumulate;
-      const auto value = static_cast<float>(sum);
+      if (s.integers()) {
+        int64_t all = static_cast<int64_t>(sum);
+        if (s.accumulate >= 0) all += d_value(row, column) + s.base;
+        if (s.saturate) all = std::clamp<int64_t>(all, INT32_MIN, INT32_MAX);
+        want[static_cast<size_t>((at.block * 256 + at.column) * 128 + at.lane)] =
+            static_cast<uint32_t>(all);
+        continue;
+      }
+      if (s.accumulate >= 0) sum += static_cast<float>(d_value(row, column) >> s.accumulate);
+      const float value = sum;
       want[static_cast<size_t>((at.block * 256 + at.column) * 128 + at.lane)] =
           s.half_sums ? num::float_to_half(value) : std::bit_cast<uint32_t>(value);
     }
@@ -469,6 +565,102 @@ TEST_CASE("tcgen05.mma of tf32 and of 8-bit floats") {
   }
 }
 
+TEST_CASE("tcgen05.mma of floats of 4 and 6 bits, and of integers") {
+  constexpr Type kTypes[][2] = {
+      {Type::kE2m3, Type::kE2m3}, {Type::kE3m2, Type::kE2m1}, {Type::kE2m1, Type::kE4m3},
+      {Type::kE5m2, Type::kE3m2}, {Type::kS8, Type::kS8},     {Type::kU8, Type::kS8},
+      {Type::kS8, Type::kU8},     {Type::kU8, Type::kU8}};
+  for (const auto& [a, b] : kTypes) {
+    INFO(static_cast<int>(a) << " " << static_cast<int>(b));
+    for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k128B}) {
+      Setup s;
+      s.a = a;
+      s.b = b;
+      s.swizzle = swizzle;
+      for (int bits = 0; bits < 4; ++bits) {
+        s.a_mn = bits & 1;
+        s.b_mn = bits & 2;
+        INFO(static_cast<int>(swizzle) << " " << bits);
+        CHECK(wrong_cells(s) == 0);
+      }
+    }
+    for (const auto& [m, n, blocks] : {std::array{64, 24, 1}, {128, 96, 1}, {256, 128, 2}}) {
+      Setup s;
+      s.a = a;
+      s.b = b;
+      s.m = m;
+      s.n = n;
+      s.blocks = blocks;
+      s.accumulate = 0;
+      s.masks = true;
+      INFO(m << " " << n << " " << blocks);
+      CHECK(wrong_cells(s) == 0);
+      if (!s.integers()) continue;
+      s.a_tensor = true;
+      for (const int base : {INT32_MAX - 40, INT32_MIN + 40}) {
+        s.base = base;
+        s.saturate = !s.saturate;
+        CHECK(wrong_cells(s) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("tcgen05.mma multiplies A and B by scales of blocks of k") {
+  struct Form {
+    std::string kind;
+    int scales;
+    Type a, b;
+    bool exponents = true;
+  };
+  for (const Form& f :
+       {Form{"mxf8f6f4.block_scale", 1, Type::kE4m3, Type::kE5m2},
+        Form{"mxf8f6f4.block_scale.block32", 1, Type::kE2m1, Type::kE3m2},
+        Form{"mxf8f6f4.block_scale.scale_vec::1X", 1, Type::kE2m3, Type::kE4m3},
+        Form{"mxf4.block_scale", 2, Type::kPacked, Type::kPacked},
+        Form{"mxf4.block_scale.block32", 2, Type::kPacked, Type::kPacked},
+        Form{"mxf4nvf4.block_scale.scale_vec::2X", 2, Type::kPacked, Type::kPacked},
+        Form{"mxf4nvf4.block_scale.block16", 4, Type::kPacked, Type::kPacked},
+        Form{"mxf4nvf4.block_scale.scale_vec::4X", 4, Type::kPacked, Type::kPacked, false}}) {
+    Setup s;
+    s.scaled = ".kind::" + f.kind;
+    s.scales = f.scales;
+    s.a = f.a;
+    s.b = f.b;
+    s.exponents = f.exponents;
+    for (const auto& [m, n, blocks] : {std::array{128, 8, 1}, {128, 104, 1}, {256, 112, 2}}) {
+      s.m = m;
+      s.n = n;
+      s.blocks = blocks;
+      for (uint32_t first = 0; first < 4; first += static_cast<uint32_t>(f.scales)) {
+        s.a_first = first;
+        s.b_first = 4 - static_cast<uint32_t>(f.scales) - first;
+        s.accumulate = first == 0 ? 0 : -1;
+        s.negate_a = first == 0;
+        INFO(f.kind << " " << m << " " << n << " " << first);
+        CHECK(wrong_cells(s) == 0);
+      }
+    }
+    if (f.a != Type::kPacked && f.a != Type::kE4m3) continue;
+    s.a_tensor = true;
+    CHECK(wrong_cells(s) == 0);
+  }
+}
+
+TEST_CASE("scales that are not the same in the lanes of all four warps are an error") {
+  Setup s;
+  s.scaled = ".kind::mxf8f6f4.block_scale";
+  s.scales = 1;
+  s.a = s.b = Type::kE4m3;
+  Image one = image(s, 0);
+  one.cells[static_cast<size_t>((kFactors[1] + 1) * 128 + 64 + 5)] ^= 1;  // row 37 of B
+  const std::string text = begin(1) + product(s) + end(1);
+  CHECK(run_text(text, {one}, Order::kForward).fault.find("the scale factors of row 37") !=
+        std::string::npos);
+  one.cells[static_cast<size_t>((kFactors[1] + 1) * 128 + 64 + 5)] ^= 0x101;  // another byte
+  CHECK(run_text(text, {one}, Order::kForward).fault.empty());
+}
+
 TEST_CASE("tcgen05.mma refuses types that are none of its kind") {
   const auto fault = [](const Setup& s, uint32_t bits) {
     const std::string right = "mov.b32 %r4, ", text = begin(1) + product(s) + end(1);
@@ -484,7 +676,16 @@ TEST_CASE("tcgen05.mma refuses types that are none of its kind") {
   CHECK(fault(s, instruction(s) & ~(1u << 4)).find("tf32 are f32") != std::string::npos);
   CHECK(fault(s, instruction(s) | 1 << 16).find("K-major, not MN") != std::string::npos);
   s.a = s.b = Type::kE4m3;
-  CHECK(fault(s, instruction(s) | 3 << 7).find("3; 0 (e4m3) and 1") != std::string::npos);
+  CHECK(fault(s, instruction(s) | 2 << 7).find("2; 0 (e4m3), 1") != std::string::npos);
+  s.a = s.b = Type::kS8;
+  CHECK(fault(s, instruction(s) ^ 3 << 4).find("1; 2 (s32)") != std::string::npos);
+  CHECK(fault(s, instruction(s) | 1 << 13).find("leaves zero: 0x00002000") != std::string::npos);
+  s.a = s.b = Type::kPacked;
+  s.scaled = ".kind::mxf4.block_scale";
+  s.scales = 2;
+  CHECK(fault(s, instruction(s) | 1 << 4).find("byte 1; they begin at a multiple of 2") !=
+        std::string::npos);
+  CHECK(fault(s, instruction(s) & ~(1u << 23)).find("type of the scales 0") != std::string::npos);
 }
 
 namespace {

@@ -12,7 +12,7 @@
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
 #include "exec/ops/matrix_operand.h"
-#include "num/float8.h"
+#include "exec/ops/tensor_instruction.h"
 #include "num/half.h"
 #include "num/single.h"
 
@@ -21,16 +21,7 @@ namespace {
 
 constexpr uint32_t kGroup = 16;         // lanes of a TensorRange's groups
 constexpr uint32_t kOperandBytes = 32;  // of k in a row of an operand
-constexpr uint32_t kMostDepth = 32;     // k of a product
-
-template <class... Parts>
-[[noreturn]] void invalid(const Warp& w, const Op& op, Parts... parts) {
-  raise(w, op, FaultKind::kInvalid, -1, (std::string() + ... + parts));
-}
-
-std::string number(uint64_t n) {
-  return std::to_string(n);
-}
+constexpr uint32_t kMostDepth = 64;     // k of a product
 
 void report(const Warp& w, TensorEvent e, const Op& op, TensorAction action) {
   if (!w.cta->launch->observed) return;
@@ -316,115 +307,6 @@ int only_lane(const Warp& w, const Op& op) {
   return __builtin_ctz(w.mask);
 }
 
-enum class Kind : uint8_t { kF16, kTf32, kF8f6f4 };
-
-struct Product {
-  uint8_t blocks = 1;  // of .cta_group
-  Kind kind = Kind::kF16;
-  bool a_in_tensor = false;
-  uint8_t disabled = 0;  // words of the mask of lanes
-};
-
-enum class Format : uint8_t { kHalf, kBfloat, kTf32, kE4m3, kE5m2 };
-
-// Bytes of an element.
-uint32_t size_of(Format f) {
-  return f == Format::kTf32 ? 4 : f <= Format::kBfloat ? 2 : 1;
-}
-
-// The element in the low bits, as f32 and exact; the low bits of tf32 do not count.
-float decode(uint32_t bits, Format f) {
-  switch (f) {
-    case Format::kHalf:
-      return num::half_to_float(static_cast<uint16_t>(bits));
-    case Format::kBfloat:
-      return num::bfloat_to_float(static_cast<uint16_t>(bits));
-    case Format::kTf32:
-      return std::bit_cast<float>(bits & ~0x1fffu);
-    case Format::kE4m3:
-      return static_cast<float>(
-          num::float8_to_double(static_cast<uint8_t>(bits), num::Float8::kE4m3));
-    case Format::kE5m2:
-      break;
-  }
-  return static_cast<float>(num::float8_to_double(static_cast<uint8_t>(bits), num::Float8::kE5m2));
-}
-
-// What stands in bits 7 to 9 and 10 to 12 of the instruction descriptor, from `first` on.
-struct KindTraits {
-  const char *name, *types;
-  uint32_t first, count;
-  Format format;  // of the first
-};
-constexpr KindTraits kKinds[] = {
-    {"kind::f16", "0 (f16) and 1 (bf16) are allowed", 0, 2, Format::kHalf},
-    {"kind::tf32", "2 (tf32) is allowed", 2, 1, Format::kTf32},
-    {"kind::f8f6f4", "0 (e4m3) and 1 (e5m2) are modelled", 0, 2, Format::kE4m3},
-};
-const KindTraits& traits(Kind kind) {
-  return kKinds[static_cast<size_t>(kind)];
-}
-
-// An instruction descriptor (PTX ISA 9.7.16.4.2).
-struct Instruction {
-  uint32_t m, n;
-  bool half_sums, negate_a, negate_b;
-  Format a, b;
-  Major a_major, b_major;
-
-  Instruction(uint32_t bits, Kind kind)
-      : m((bits >> 24 & 31) * 16),
-        n((bits >> 17 & 63) * 8),
-        half_sums((bits >> 4 & 3) == 0),
-        negate_a(bits >> 13 & 1),
-        negate_b(bits >> 14 & 1),
-        a(format(bits >> 7 & 7, kind)),
-        b(format(bits >> 10 & 7, kind)),
-        a_major(bits >> 15 & 1 ? Major::kMn : Major::kK),
-        b_major(bits >> 16 & 1 ? Major::kMn : Major::kK) {}
-
-  uint32_t depth() const { return kOperandBytes / size_of(a); }
-
- private:
-  static Format format(uint32_t type, Kind kind) {
-    const KindTraits& k = traits(kind);
-    return static_cast<Format>(static_cast<uint32_t>(k.format) + type - k.first);
-  }
-};
-
-void check_instruction(const Warp& w, const Op& op, uint32_t bits, const Product& p) {
-  const auto wrong = [&](const char* what, const std::string& allowed, uint32_t value) {
-    invalid(w, op, "the instruction descriptor ", hex(bits, 8), " says ", what, " ", number(value),
-            "; ", allowed);
-  };
-  const KindTraits& kind = traits(p.kind);
-  for (const int at : {7, 10}) {
-    const uint32_t type = bits >> at & 7;
-    if (type - kind.first >= kind.count)
-      wrong(at == 7 ? "type of A" : "type of B", kind.types, type);
-  }
-  const Instruction i(bits, p.kind);
-  constexpr uint32_t kUnused = 0xe080004fu;
-  if (bits & kUnused) {
-    invalid(w, op, "the instruction descriptor ", hex(bits, 8), " has bits that ", kind.name,
-            " leaves zero: ", hex(bits & kUnused, 8));
-  }
-  if ((bits >> 4 & 3) > 1) wrong("type of D", "0 (f16) and 1 (f32) are allowed", bits >> 4 & 3);
-  if (i.half_sums && (i.a == Format::kBfloat || i.b == Format::kBfloat || i.a == Format::kTf32)) {
-    wrong("type of D", "sums of bf16 and tf32 are f32 (1)", 0);
-  }
-  const uint32_t blocks = p.blocks;
-  if (i.m != 64 * blocks && i.m != 128 * blocks) {
-    wrong("M =", blocks == 1 ? "64 and 128 are allowed" : "128 and 256 are allowed for two blocks",
-          i.m);
-  }
-  const uint32_t step = blocks == 2 ? 32 : i.m == 64 ? 8 : 16;
-  if (i.n < step || i.n > 256 || i.n % step != 0) {
-    wrong("N =", "from " + number(step) + " to 256 in steps of " + number(step) + " are allowed",
-          i.n);
-  }
-}
-
 // Bits that the PTX ISA fixes (9.7.16.4.1).
 void check_descriptor(const Warp& w, const Op& op, uint64_t bits) {
   constexpr int kMode = 52, kSwizzle = 61;
@@ -475,7 +357,7 @@ struct Matrix {
   uint32_t rows;
   Format format;
 
-  uint32_t pieces() const { return major == Major::kMn && size_of(format) == 1 ? 2 : 1; }
+  uint32_t pieces() const { return major == Major::kMn && per_chunk(format) == 16 ? 2 : 1; }
   uint32_t extent() const { return rows / pieces(); }  // in 16-bit elements
   uint64_t piece(uint32_t index) const {
     const MatrixDescriptor d(descriptor);
@@ -489,6 +371,13 @@ Matrix a_of(const TensorWork& t, const Product& p, const Instruction& i) {
 }
 Matrix b_of(const TensorWork& t, const Product& p, const Instruction& i) {
   return {t.descriptor[1], i.b_major, i.n / p.blocks, i.b};
+}
+
+// Scale factors: that of row r of A or B stands in lane r % 32 and column r / 32, and the same in
+// the lanes of the other three warps. Of an address the upper two bits do not count.
+constexpr uint32_t kFactorAddress = 0x3fffffff;
+uint32_t factor_columns(uint32_t rows) {
+  return (rows + 31) / 32;
 }
 
 // What one product reads and writes, in all blocks.
@@ -526,10 +415,16 @@ void add_product(const TensorWork& t, const Product& p, Cta& cta, Operands& out)
     out.add_shared(cta, a_of(t, p, i));
   }
   out.add_shared(cta, b_of(t, p, i));
+  if (p.scales == 0) return;
+  for (uint32_t operand = 0; operand < 2; ++operand) {
+    out.reads.push_back({cta.rank, 0xff,
+                         static_cast<uint16_t>(TensorMemory::column(t.factors[operand])),
+                         static_cast<uint16_t>(factor_columns(operand == 0 ? rows : i.n))});
+  }
 }
 
 void check_matrix(const Warp& w, const Op& op, Cta& cta, const Matrix& matrix) {
-  if (matrix.major == Major::kMn && size_of(matrix.format) == 4) {
+  if (matrix.major == Major::kMn && per_chunk(matrix.format) == 4) {
     invalid(w, op, "operands of tf32 are modelled K-major, not MN-major");
   }
   if (matrix.rows % (8 * matrix.pieces()) != 0) {
@@ -559,6 +454,13 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
             "A in tensor memory is modelled where it begins at the lane of the accumulators, ",
             number(lane), ", not at ", number(TensorMemory::lane(t.a_address)));
   }
+  if (p.a_in_tensor && bits_of(i.a) * per_chunk(i.a) != 128) {
+    invalid(w, op, "A in tensor memory is not modelled with elements of 4 or 6 bits and gaps");
+  }
+  for (uint32_t operand = 0; p.scales != 0 && operand < 2; ++operand) {
+    if (const uint32_t at = TensorMemory::lane(t.factors[operand]); at != 0)
+      invalid(w, op, "scale factors begin at lane 0 of tensor memory, not at ", number(at));
+  }
   if (!p.a_in_tensor) check_descriptor(w, op, t.descriptor[0]);
   check_descriptor(w, op, t.descriptor[1]);
   const Blocks blocks = blocks_of(*w.cta, p.blocks);
@@ -572,6 +474,10 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
       check_matrix(w, op, cta, a_of(t, p, i));
     }
     check_matrix(w, op, cta, b_of(t, p, i));
+    for (uint32_t operand = 0; p.scales != 0 && operand < 2; ++operand) {
+      require_columns(w, op, cta, TensorMemory::column(t.factors[operand]),
+                      factor_columns(operand == 0 ? rows : i.n));
+    }
   }
 }
 
@@ -587,8 +493,8 @@ void issue(Warp& w, const Op& op, TensorWork work, const Operands& operands, Ten
   w.cta->async.tensor_work.push_back(work);
 }
 
-// Operands: [accumulators], A, B, the instruction descriptor, lanes that are not written,
-// enable-input-d, scale-input-d where the kind has one.
+// Operands: [accumulators], A, B, the instruction descriptor, lanes that are not written or [scales
+// of A], [scales of B], enable-input-d, scale-input-d where the kind has one.
 Step multiply(Warp& w, const Op& op) {
   const int lane = only_lane(w, op);
   const auto p = op.aux.as<Product>();
@@ -606,8 +512,10 @@ Step multiply(Warp& w, const Op& op) {
   t.descriptor[1] = w.at<uint64_t>(op.list[at++])[lane];
   t.shape = word(at++);
   for (uint32_t i = 0; i < p.disabled; ++i) t.disabled[i] = word(at++);
+  for (uint32_t i = 0; p.scales != 0 && i < 2; ++i, at += 2)
+    t.factors[i] = (word(at) + op.list[at + 1]) & kFactorAddress;
   t.accumulate = w.predicate(op.list[at++]) >> lane & 1;
-  if (p.kind != Kind::kF8f6f4 && op.list[at] != kNoRef) t.scale = op.list[at];
+  if (p.kind <= Kind::kTf32 && op.list[at] != kNoRef) t.scale = op.list[at];
   check_product(w, op, t, p);
   Operands operands;
   if (w.cta->launch->observed) {
@@ -621,19 +529,21 @@ Step multiply(Warp& w, const Op& op) {
 // Element (row, k) of an operand as f32, at out[row * row_stride + k * k_stride].
 void load_shared(Cta& cta, const Matrix& matrix, bool negative, float* out, uint32_t row_stride,
                  uint32_t k_stride) {
-  const uint32_t size = size_of(matrix.format), count = 16 / size;  // of a chunk
+  const uint32_t count = per_chunk(matrix.format), bits = bits_of(matrix.format);
   for (uint32_t piece = 0; piece < matrix.pieces(); ++piece) {
     const uint64_t descriptor = matrix.piece(piece);
     const MatrixFootprint& f = find_footprint(cta, descriptor, matrix.major, matrix.extent());
     const std::byte* const from = cta.shared - cta.shared_base + origin(descriptor);
     const bool by_k = matrix.major == Major::kK;
     for (uint32_t c = 0; c < f.chunks.size(); ++c) {
-      uint32_t chunk[4];
-      std::memcpy(chunk, from + f.chunks[c], sizeof chunk);
+      uint32_t chunk[5] = {};
+      std::memcpy(chunk, from + f.chunks[c], 16);
       for (uint32_t e = 0; e < count; ++e) {
         const uint32_t row = by_k ? c / 2 : c / 16 * count + e;
         const uint32_t k = by_k ? c % 2 * count + e : piece * 16 + c % 16;
-        const float x = decode(chunk[e * size / 4] >> (e * size % 4 * 8), matrix.format);
+        const uint32_t at = e * bits;  // of 6 bits an element may stand in two words
+        const uint64_t words = chunk[at / 32] | uint64_t{chunk[at / 32 + 1]} << 32;
+        const float x = decode(static_cast<uint32_t>(words >> at % 32), matrix.format);
         out[row * row_stride + k * k_stride] = negative ? -x : x;
       }
     }
@@ -643,17 +553,38 @@ void load_shared(Cta& cta, const Matrix& matrix, bool negative, float* out, uint
 // A of one block, whose rows stand as those of the accumulators do.
 void load_tensor(Cta& cta, uint32_t address, const Instruction& i, uint32_t blocks, float* out) {
   const std::vector<Part> parts = parts_of(i, blocks, 0);
-  const uint32_t size = size_of(i.a), count = 4 / size;  // of a cell
+  const uint32_t count = per_chunk(i.a) / 4, bits = 32 / count;  // of a cell
   for (uint32_t k = 0; k < i.depth(); ++k) {
     const uint32_t* cells =
         cta.async.tensor.at(TensorMemory::column(address) + k / count, TensorMemory::lane(address));
     for (const Part& part : parts) {
       for (uint32_t r = 0; r < part.rows; ++r) {
-        const float x = decode(cells[part.lane + r] >> (k % count * size * 8), i.a);
+        const float x = decode(cells[part.lane + r] >> (k % count * bits), i.a);
         out[k * TensorMemory::kLanes + part.row + r] = i.negate_a ? -x : x;
       }
     }
   }
+}
+
+// The scale factors of some rows, `scales` of each, side by side.
+std::vector<double> load_factors(Cta& cta, const TensorWork& t, uint32_t address, uint32_t first,
+                                 uint32_t rows, uint32_t scales, bool exponents) {
+  std::vector<double> out;
+  for (uint32_t row = 0; row < rows; ++row) {
+    const uint32_t column = TensorMemory::column(address) + row / 32;
+    const uint32_t* const cells = cta.async.tensor.at(column, 0);
+    const uint32_t mask = (scales == 4 ? ~0u : (1u << 8 * scales) - 1) << 8 * first;
+    for (uint32_t copy = 32; copy < TensorMemory::kLanes; copy += 32) {
+      if (((cells[row % 32] ^ cells[copy + row % 32]) & mask) == 0) continue;
+      invalid(cta.warps[t.warp], *t.op, "the scale factors of row ", number(row), " are ",
+              hex(cells[row % 32], 8), " in lane ", number(row % 32), " of column ",
+              number(column), " and ", hex(cells[copy + row % 32], 8), " in lane ",
+              number(copy + row % 32), "; all four warps' lanes must hold the same");
+    }
+    for (uint32_t k = 0; k < scales; ++k)
+      out.push_back(decode_scale(cells[row % 32] >> 8 * (first + k), exponents));
+  }
+  return out;
 }
 
 float from_cell(uint32_t bits, bool half) {
@@ -663,11 +594,56 @@ uint32_t to_cell(float value, bool half) {
   return half ? num::float_to_half(value) : std::bit_cast<uint32_t>(num::canonical(value));
 }
 
-// The rows of one block, for all columns of the product.
+// One block's part of a product.
+struct RowsWork {
+  Cta& cta;
+  const TensorWork& t;
+  const Product& p;
+  Instruction i;
+  uint32_t rows;
+  std::vector<double> a_factors, b_factors;  // where there are scales
+
+  RowsWork(Cta& block, const TensorWork& work, const Product& product)
+      : cta(block), t(work), p(product), i(work.shape, product.kind), rows(i.m / product.blocks) {
+    if (p.scales == 0) return;
+    a_factors = load_factors(cta, t, t.factors[0], i.a_scale, rows, p.scales, i.scale_exponents);
+    b_factors = load_factors(cta, t, t.factors[1], i.b_scale, i.n, p.scales, i.scale_exponents);
+  }
+
+  // sums += A times column n of B.
+  void add(float* sums, const float* a, const float* b, uint32_t n) const {
+    const auto& kernels = *cta.launch->kernels;
+    const auto count = static_cast<int>(rows);
+    b += size_t{n} * i.depth();
+    if (p.scales == 0) {
+      kernels.add_products(sums, a, b, count, static_cast<int>(i.depth()));
+      return;
+    }
+    const uint32_t each = i.depth() / p.scales;
+    for (uint32_t k = 0; k < p.scales; ++k) {
+      alignas(64) float part[TensorMemory::kLanes] = {};
+      kernels.add_products(part, a + size_t{k} * each * TensorMemory::kLanes, b + k * each, count,
+                           static_cast<int>(each));
+      const double factor = b_factors[n * p.scales + k];
+      for (uint32_t r = 0; r < rows; ++r)
+        sums[r] += static_cast<float>(part[r] * a_factors[r * p.scales + k] * factor);
+    }
+  }
+
+  // What an accumulator holds after a sum of products has been added to `before`, which is 0 where
+  // the product does not accumulate.
+  uint32_t joined(uint32_t before, float sum) const {
+    if (!i.integers) return to_cell(sum, i.half_sums);
+    const int64_t all = static_cast<int64_t>(static_cast<int32_t>(before)) + static_cast<int64_t>(sum);
+    return static_cast<uint32_t>(i.saturate ? std::clamp<int64_t>(all, INT32_MIN, INT32_MAX) : all);
+  }
+};
+
+// The rows of one block, for all columns of the product. Sums of integers of 8 bits are exact.
 void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* b,
                   const uint32_t* disabled) {
-  const Instruction i(t.shape, p.kind);
-  const uint32_t rows = i.m / p.blocks;
+  const RowsWork work(cta, t, p);
+  const Instruction& i = work.i;
   alignas(64) static thread_local float a[kMostDepth * TensorMemory::kLanes];
   alignas(64) float sums[TensorMemory::kLanes];
   if (p.a_in_tensor) {
@@ -681,20 +657,20 @@ void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* 
     uint32_t* const cells =
         cta.async.tensor.at(TensorMemory::column(t.destination) + column_of(i, p.blocks, n), first);
     const std::vector<Part> parts = parts_of(i, p.blocks, n);
-    std::fill_n(sums, rows, 0.0f);
-    if (t.accumulate) {
+    std::fill_n(sums, work.rows, 0.0f);
+    if (t.accumulate && !i.integers) {
       for (const Part& part : parts) {
         for (uint32_t r = 0; r < part.rows; ++r)
           sums[part.row + r] = from_cell(cells[part.lane + r], i.half_sums) * scale;
       }
     }
-    cta.launch->kernels->add_products(sums, a, b + size_t{n} * i.depth(), static_cast<int>(rows),
-                                      static_cast<int>(i.depth()));
+    work.add(sums, a, b, n);
     for (const Part& part : parts) {
       for (uint32_t r = 0; r < part.rows; ++r) {
         const uint32_t lane = first + part.lane + r;
         if (disabled[lane / 32] >> lane % 32 & 1) continue;
-        cells[part.lane + r] = to_cell(sums[part.row + r], i.half_sums);
+        uint32_t& cell = cells[part.lane + r];
+        cell = work.joined(t.accumulate ? cell : 0, sums[part.row + r]);
       }
     }
   }
@@ -916,7 +892,14 @@ Bound tcgen05_st(Modifiers& m) {
 Bound tcgen05_mma(Modifiers& m) {
   Product p;
   p.blocks = blocks_of(m);
-  p.kind = static_cast<Kind>(m.choice({"kind::f16", "kind::tf32", "kind::f8f6f4"}));
+  p.kind = static_cast<Kind>(m.choice({"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
+                                       "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"}));
+  m.flag("block_scale");
+  // Scales of 16 or of 32 elements, of which a row of A has 32 or 64.
+  const int size = m.choice({"scale_vec::1X", "scale_vec::2X", "block32", "scale_vec::4X",
+                             "block16"});
+  if (p.kind == Kind::kMxf8f6f4) p.scales = 1;
+  if (p.kind >= Kind::kMxf4) p.scales = size > 2 ? 4 : 2;
   // How long the tensor core keeps A for the next product makes no difference here.
   m.choice({"collector::a::fill", "collector::a::use", "collector::a::lastuse",
             "collector::a::discard"});
