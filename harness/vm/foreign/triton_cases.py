@@ -303,6 +303,56 @@ def run_dot_float8(arch: int) -> Sequence[ptxvm.Result]:
     return [result]
 
 
+@triton.jit
+def dot_scaled(a, b, a_scales, b_scales, c, M: tl.constexpr, N: tl.constexpr,  # noqa: ANN001, ANN201
+               K: tl.constexpr, A_TYPE: tl.constexpr, B_TYPE: tl.constexpr,
+               SIZE: tl.constexpr):  # fmt: skip
+    """Rows of bytes, of which each holds an element of 8 bits or two of 4; a scale for SIZE elements."""
+    rows, columns = tl.arange(0, M), tl.arange(0, N)
+    A_BYTES: tl.constexpr = K // 2 if A_TYPE == "e2m1" else K
+    B_BYTES: tl.constexpr = K // 2 if B_TYPE == "e2m1" else K
+    scales = tl.arange(0, K // SIZE)
+    left = tl.load(a + rows[:, None] * A_BYTES + tl.arange(0, A_BYTES)[None, :])
+    right = tl.load(b + columns[:, None] * B_BYTES + tl.arange(0, B_BYTES)[None, :])
+    of_left = tl.load(a_scales + rows[:, None] * (K // SIZE) + scales[None, :])
+    of_right = tl.load(b_scales + columns[:, None] * (K // SIZE) + scales[None, :])
+    if SIZE == 16:  # else they are exponents
+        of_left = of_left.to(tl.float8e4nv, bitcast=True)
+        of_right = of_right.to(tl.float8e4nv, bitcast=True)
+    result = tl.dot_scaled(left, of_left, A_TYPE, right.T, of_right, B_TYPE)
+    tl.store(c + rows[:, None] * N + columns[None, :], result)
+
+
+# e2m1 by its bits; e4m3 has the same values here.
+QUARTERS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+FLOAT4 = np.concatenate([QUARTERS, -QUARTERS])
+FLOAT8 = np.array([0, 0x30, 0x38, 0x3C, 0x40, 0x44, 0x48, 0x4C])
+
+
+def run_dot_scaled(arch: int) -> Sequence[ptxvm.Result]:
+    m, n, k = 128, 64, 128
+    generator, results = np.random.default_rng(5), []
+    for a_type, b_type, size in (("e4m3", "e4m3", 32), ("e2m1", "e4m3", 32), ("e2m1", "e2m1", 32),
+                                 ("e2m1", "e2m1", 16)):  # fmt: skip
+        given, values = [], []
+        for rows, of in ((m, a_type), (n, b_type)):
+            codes = generator.integers(0, 16, (rows, k))
+            values.append(FLOAT4[codes])
+            packed = codes[:, ::2] | codes[:, 1::2] << 4
+            given.append(
+                (packed if of == "e2m1" else FLOAT8[codes % 8] | codes // 8 << 7).astype(np.uint8)
+            )
+        scales = generator.integers(-1, 2, (m + n, k // size))  # of two to that power
+        codes = (127 + scales if size == 32 else 0x38 + 8 * scales).astype(np.uint8)
+        wide = np.repeat(np.exp2(scales), size, 1)
+        c = np.zeros((m, n), np.float32)
+        given += [codes[:m], codes[m:], c]
+        results.append(ptxvm.triton.run(dot_scaled, 1, *given, M=m, N=n, K=k, A_TYPE=a_type,
+                                        B_TYPE=b_type, SIZE=size, arch=arch))  # fmt: skip
+        expect(c, (values[0] * wide[:m]) @ (values[1] * wide[m:]).T, rtol=0, atol=0)
+    return results
+
+
 @triton.autotune([triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 512})], ["n"])
 @triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})
 @triton.jit
@@ -335,9 +385,7 @@ def run_decorated(arch: int) -> Sequence[ptxvm.Result]:
         def grid(values: dict[str, int], n: int = n) -> tuple[int]:
             return (triton.cdiv(n, values["BLOCK"]),)
 
-        results.append(
-            ptxvm.triton.run(line, grid, x, out, n, (2.0, 1), used, arch=arch, **given)
-        )
+        results.append(ptxvm.triton.run(line, grid, x, out, n, (2.0, 1), used, arch=arch, **given))
         expect(out, 2 * x + 1)
         expect(used, chosen)
     return results
@@ -422,4 +470,5 @@ CASES = [
     Case("matmul, descriptors from outside", "Triton", run_descriptors, ALL),
     Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots, ALL),
     Case("tl.dot of float8", "Triton", run_dot_float8, (90, 100)),
+    Case("tl.dot_scaled: mxfp8, mxfp4, nvfp4", "Triton", run_dot_scaled, (100,)),
 ]

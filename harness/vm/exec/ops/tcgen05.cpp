@@ -388,10 +388,15 @@ struct Operands {
   void add_shared(Cta& cta, const Matrix& matrix) {
     for (uint32_t i = 0; i < matrix.pieces(); ++i) {
       const uint64_t descriptor = matrix.piece(i);
-      for (SharedRange r : find_footprint(cta, descriptor, matrix.major, matrix.extent()).ranges) {
-        r.address += origin(descriptor);
-        shared.push_back({cta.rank, r});
+      const MatrixFootprint& f = find_footprint(cta, descriptor, matrix.major, matrix.extent());
+      const uint32_t used = bits_of(matrix.format) * per_chunk(matrix.format) / 8;
+      if (used == 16) {
+        for (const SharedRange& r : f.ranges)
+          shared.push_back({cta.rank, {origin(descriptor) + r.address, r.bytes}});
+        continue;
       }
+      for (const uint32_t chunk : f.chunks)  // a gap behind each
+        shared.push_back({cta.rank, {origin(descriptor) + chunk, used}});
     }
   }
 };
