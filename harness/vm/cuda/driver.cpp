@@ -30,9 +30,9 @@ ptxvm::Swizzle swizzle_of(CUtensorMapSwizzle swizzle) {
 
 // Types are numbered as `MapElement` numbers them.
 uint32_t bytes_of(CUtensorMapDataType type) {
-  constexpr uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  constexpr uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 1};
   if (type >= std::size(kBytes)) {
-    throw ptxvm::Error("cuTensorMapEncodeTiled: the machine has no packed types");
+    throw ptxvm::Error("cuTensorMapEncodeTiled: the machine has no types with gaps");
   }
   return kBytes[type];
 }
@@ -67,6 +67,11 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
       map.dims[i] = dims[i];
       map.box[i] = box[i];
       if (i != 0) map.strides[i] = strides[i - 1];
+    }
+    if (map.element == ptxvm::MapElement::kPackedU4) {
+      if (dims[0] % 2 != 0 || box[0] % 2 != 0) return CUDA_ERROR_INVALID_VALUE;
+      map.dims[0] /= 2;
+      map.box[0] /= 2;
     }
     const auto bytes = ptxvm::encode(map);
     std::memcpy(out, bytes.data(), sizeof *out);

@@ -137,7 +137,8 @@ Cta& block_of(const Warp& w, uint32_t instruction, int lane, uint32_t address) {
   const auto blocks = w.cta->cluster->blocks;
   if (rank >= blocks.size()) {
     raise(w, instruction, FaultKind::kOutOfBounds, lane,
-          "shared address " + hex(address, 8) + " is of no block of the cluster");
+          "shared address " + hex(address, 8) + " is of block " + std::to_string(rank) +
+              ", and the cluster has " + std::to_string(blocks.size()));
   }
   Cta& home = blocks[rank];
   if (home.live_threads == 0) {

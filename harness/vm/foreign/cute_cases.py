@@ -68,12 +68,12 @@ class Examples:
         (kernel,) = ptxvm.Module.parse(ptx, "cute.ptx").kernels.values()
         return kernel
 
-    def gemm(self, name: str, launch: Callable[..., Iterator[ptxvm.Result]]) -> Case:
+    def gemm(self, name: str, launch: Callable[..., Iterator[ptxvm.Result]], *more: object) -> Case:
         def run(_: int) -> Sequence[ptxvm.Result]:
             m, n, k = 512, 512, 256
             shapes = (m, k), (n, k), (m, n)
             function = self.module(f"{GEMMS}/{name}.py").host_function
-            kernel = self.compile(function, *(self.tensor(*each) for each in shapes))
+            kernel = self.compile(function, *(self.tensor(*each) for each in shapes), *more)
             generator = np.random.default_rng(5)
             a, b = (generator.normal(size=each).astype(np.float16) for each in shapes[:2])
             c = np.zeros((m, n), np.float16)
@@ -85,6 +85,47 @@ class Examples:
             return results
 
         return Case(name, ORIGIN, run, (100,))
+
+    def nvfp4(self, name: str) -> Sequence[ptxvm.Result]:
+        """e2m1, and a scale of e4m3 for 16 elements of k."""
+        example, types = self.module(f"{GEMMS}/{name}.py"), self.cutlass
+        m, n, k = 256, 256, 512
+        pointer = importlib.import_module("cutlass.cute.runtime").make_ptr
+        given = [pointer(each, 0, self.cute.AddressSpace.gmem, assumed_align=32) for each in
+                 (*[types.Float4E2M1FN] * 2, *[types.Float8E4M3FN] * 2, types.Float16)]  # fmt: skip
+        kernel = self.compile(
+            example.Sm100BlockScaledDenseGemmKernel(),
+            *given,
+            (m, n, k, 1),
+            example.cuda.CUstream(0),
+        )
+        values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        values = np.concatenate([values, -values])
+        generator, c = np.random.default_rng(5), np.zeros((m, n), np.float16)
+        given, wide = [Struct(bytes(12))], []
+        maps = [], []
+        for rows, tile in ((m, 128), (n, 256)):
+            codes = generator.integers(0, 16, (rows, k))
+            powers = generator.integers(-1, 2, (rows, k // 16))
+            wide.append(values[codes] * np.repeat(np.exp2(powers), 16, 1))
+            packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+            # 128 rows by 4 scales are 512 bytes.
+            scales = (0x38 + 8 * powers).astype(np.uint8).reshape(rows // 128, 4, 32, k // 64, 4)
+            scales = np.ascontiguousarray(scales.transpose(0, 3, 2, 1, 4))
+            maps[0].append(TensorMap(packed[None], (1, tile, 128), 128, packed=True))
+            pieces = scales.reshape(1, rows // 128, k // 64, 512).view(np.int16)
+            maps[1].append(TensorMap(pieces, (1, tile // 128, 4, 256)))
+        for each in (*maps[0], *maps[1]):
+            given += [each, Struct(*map(np.int32, (m, k, 1)))]
+        given.append(Struct(c, *map(np.int32, (m, n, 1, n, m * n, 0))))
+        results = []
+        for reverse in (False, True):
+            c[:] = 0
+            results.append(
+                kernel.launch(*given, grid=(2, 1), block=128, shared=MOST_SHARED, reverse=reverse)
+            )
+            expect(c, wide[0] @ wide[1].T, rtol=1e-3, atol=1e-3)
+        return results
 
     def attention(self, causal: bool) -> Sequence[ptxvm.Result]:
         """Forward, two heads of queries for one of keys."""
@@ -174,6 +215,15 @@ def cases(folder: Path) -> list[Case]:
                 block=192, cluster=2,
             ),
         ),
+        examples.gemm(
+            "fp16_gemm_3_1",
+            lambda kernel, a, b, c: launched(
+                kernel, PAIR, tiles(a, 128), tiles(b, 128), TensorMap(c, (128, 32), 64),
+                block=224, cluster=2,
+            ),
+            4,
+        ),
+        Case("nvfp4_gemm_0", ORIGIN, lambda _: examples.nvfp4("nvfp4_gemm_0"), (100,)),
         Case("fmha", ORIGIN, lambda _: examples.attention(False), (100,)),
         Case("fmha, causal", ORIGIN, lambda _: examples.attention(True), (100,)),
     ]  # fmt: skip

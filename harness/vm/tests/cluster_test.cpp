@@ -404,8 +404,8 @@ TEST_CASE("misuse of clusters") {
   CHECK_THROWS_AS(run(kernel(""), {.blocks = 3}), Error);
   CHECK_NOTHROW(run(kernel(""), {.blocks = 16, .cluster = 16}));
   CHECK_THROWS_AS(run(kernel(""), {.blocks = 17, .cluster = 17}), Error);
-  CHECK(stopped("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, 2;\n") ==
-        "invalid 24 warp 0 lane 0");
+  CHECK(stopped("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, 2;\n"
+                "  ld.shared::cluster.u32 %r1, [%r2];\n") == "out of bounds 25 warp 0 lane 0");
   CHECK(stopped("  ld.shared::cluster.u32 %r1, [167773184];\n") ==
         "out of bounds 23 warp 0 lane 0");
   CHECK(stopped("  mov.u32 %r1, full;\n  mapa.shared::cluster.u32 %r2, %r1, %peer;\n"

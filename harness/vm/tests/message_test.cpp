@@ -493,10 +493,12 @@ TEST_CASE("faults in a cluster") {
   CHECK(fault_in_cluster(kMeet + "setp.eq.u32 %p1, %r4, 0;\n"
                                  "@%p1 st.shared::cluster.u32 [%r6], 1;\n") ==
         "block 1 of the cluster has exited; its shared memory must not be used any more");
-  CHECK(fault_in_cluster("mapa.shared::cluster.u32 %r7, %r1, 2;\n") ==
-        "there is no block 2 in a cluster of 2");
+  CHECK(fault_in_cluster("mapa.shared::cluster.u32 %r7, %r1, 2;\n") == "");
+  CHECK(fault_in_cluster("mapa.shared::cluster.u32 %r7, %r1, 300;\n"
+                         "ld.shared::cluster.u32 %r7, [%r7];\n") ==
+        "shared address 0xff000400 is of block 253, and the cluster has 2");
   CHECK(fault_in_cluster("ld.shared::cluster.u32 %r7, [167773184];\n") ==
-        "shared address 0x0a000400 is of no block of the cluster");
+        "shared address 0x0a000400 is of block 8, and the cluster has 2");
   CHECK(fault_in_cluster("ld.shared.u32 %r7, [%r6];\n") ==
         "shared read of 4 bytes out of bounds: at +50331648; there are 4096 bytes ('area' "
         "+50331648)");

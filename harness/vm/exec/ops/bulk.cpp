@@ -326,6 +326,14 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
     for (uint32_t d = 0; d < dimensions; ++d) {
       box.at[d] = static_cast<int32_t>(i.w.at<uint32_t>(i.op.list[position + 2 + d])[lane]);
     }
+    if (map->element == MapElement::kPackedU4) {
+      if (box.at[0] % 2 != 0) {
+        invalid(i, lane,
+                "the box begins within a byte: its first coordinate is " +
+                    std::to_string(box.at[0]) + ", and two elements are a byte");
+      }
+      box.at[0] /= 2;
+    }
   });
 }
 
@@ -333,7 +341,7 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
 ops::ElementUpdate update_of_tensor(const Issue& i, int lane, const TensorMap& map) {
   constexpr Type kTypes[] = {Type::kNone, Type::kNone, Type::kU32, Type::kS32,  Type::kU64,
                              Type::kS64,  Type::kF16,  Type::kF32, Type::kNone, Type::kF64,
-                             Type::kBf16, Type::kNone, Type::kNone};
+                             Type::kBf16, Type::kNone, Type::kNone, Type::kNone};
   const auto element = static_cast<size_t>(map.element);
   Type type = element < std::size(kTypes) ? kTypes[element] : Type::kNone;
   if (map.element == MapElement::kUnknown) {

@@ -115,6 +115,7 @@ enum class MapElement : uint8_t {
   kBf16,
   kTf32,
   kTf32Ftz,
+  kPackedU4,  ///< Two elements a byte: extents and boxes have bytes, coordinates count elements.
   kUnknown = 255,
 };
 

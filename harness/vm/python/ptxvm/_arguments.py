@@ -33,6 +33,7 @@ MAP_ELEMENTS = {
     "uint8": 1, "uint16": 2, "uint32": 3, "int32": 4, "uint64": 5, "int64": 6,
     "float16": 7, "float32": 8, "float64": 10, "bfloat16": 11,
 }  # fmt: skip
+PACKED = 14
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,13 @@ class TensorMap:
     array    up to 5 dimensions; may be a strided view, its last axis contiguous
     box      extents of the box that one copy moves
     swizzle  bytes: 0, 32, 64 or 128
+    packed   a byte of the array is two elements of 4 bits, which coordinates count
     """
 
     array: Array
     box: tuple[int, ...]
     swizzle: int = 0
+    packed: bool = False
 
     def __post_init__(self) -> None:
         array = self.array
@@ -69,6 +72,8 @@ class TensorMap:
             )
         if self.swizzle not in SWIZZLES:
             raise ValueError(f"swizzle {self.swizzle}; allowed: {', '.join(map(str, SWIZZLES))}")
+        if self.packed and array.dtype.name != "uint8":
+            raise ValueError(f"a packed tensor map of {array.dtype}; allowed: uint8")
 
     def to_c(self) -> _native.CTensorMap:
         rank, padding = self.array.ndim, [0] * (MOST_DIMENSIONS - self.array.ndim)
@@ -80,7 +85,7 @@ class TensorMap:
             (ctypes.c_uint64 * 5)(*reversed(self.array.strides), *padding),
             (ctypes.c_uint32 * 5)(*reversed(self.box), *ones),
             self.swizzle,
-            MAP_ELEMENTS.get(self.array.dtype.name, 0),
+            PACKED if self.packed else MAP_ELEMENTS.get(self.array.dtype.name, 0),
         )
 
 
