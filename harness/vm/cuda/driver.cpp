@@ -23,6 +23,8 @@ ptxvm::Swizzle swizzle_of(CUtensorMapSwizzle swizzle) {
       return ptxvm::Swizzle::k64B;
     case CU_TENSOR_MAP_SWIZZLE_128B:
       return ptxvm::Swizzle::k128B;
+    case CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B:
+      return ptxvm::Swizzle::k128BAtom32B;
     default:
       throw ptxvm::Error("cuTensorMapEncodeTiled: the machine has no swizzle of this kind");
   }

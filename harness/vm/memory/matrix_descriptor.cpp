@@ -16,6 +16,7 @@ constexpr uint32_t field(uint64_t bits, int at) {
 uint32_t span(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::k128B:
+    case Swizzle::k128BAtom32B:
       return 128;
     case Swizzle::k64B:
       return 64;

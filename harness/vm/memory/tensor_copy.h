@@ -21,6 +21,8 @@ inline constexpr uint32_t swizzled(uint32_t address, Swizzle swizzle, uint32_t f
       return address ^ ((row & 3) << 4);
     case Swizzle::k128B:
       return address ^ ((row & 7) << 4);
+    case Swizzle::k128BAtom32B:
+      return address ^ ((row & 3) << 5);
     case Swizzle::kNone:
       break;
   }

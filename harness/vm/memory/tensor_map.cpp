@@ -59,7 +59,7 @@ std::string problem_of(const TensorMap& map) {
   }
   const uint64_t row = uint64_t{map.box[0]} * map.element_bytes;
   if (row % 16 != 0) return wrong("the innermost box extent must be a multiple of 16 bytes", row);
-  const uint64_t span[] = {UINT64_MAX, 32, 64, 128};
+  const uint64_t span[] = {UINT64_MAX, 32, 64, 128, 128};
   const uint64_t most = span[static_cast<size_t>(map.swizzle)];
   if (row <= most) return {};
   return wrong("the innermost box extent must be " + std::to_string(most) +
@@ -92,7 +92,7 @@ std::optional<TensorMap> decode_tensor_map(std::span<const std::byte> bytes) {
   if (bytes.size() < kTensorMapBytes) return std::nullopt;
   const Packed p = unpack(bytes);
   if (p.magic != kMagic || p.element_log2 > 3 || p.rank >= kMostRank ||
-      p.swizzle > static_cast<uint8_t>(Swizzle::k128B)) {
+      p.swizzle > static_cast<uint8_t>(Swizzle::k128BAtom32B)) {
     return std::nullopt;
   }
   TensorMap map;

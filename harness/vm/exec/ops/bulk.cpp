@@ -315,7 +315,7 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
     }
     BoxCopy& box = boxes[static_cast<size_t>(lane)];
     box.map = *map;
-    const uint32_t span[] = {0, 32, 64, 128};
+    const uint32_t span[] = {0, 32, 64, 128, 128};
     const uint32_t wanted = span[static_cast<size_t>(map->swizzle)];
     if (wanted != 0 && box.row_bytes() != wanted) {
       invalid(i, lane,

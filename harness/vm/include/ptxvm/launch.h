@@ -96,8 +96,9 @@ class Memory {
   std::unique_ptr<State> state_;
 };
 
-/// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7).
-enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B };
+/// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7). Chunks of 16 bytes change places,
+/// in the last one chunks of 32 bytes of a row of 128.
+enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B, k128BAtom32B };
 
 /// Types of a tensor map's elements, by the numbers of PTX ISA 9.7.9.27. Copies need none;
 /// reductions combine elements of that type.
