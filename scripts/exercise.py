@@ -11,8 +11,10 @@ FA_BUILD_DIR names the build folder; FA_OWN_DIR what CMake's FA_OWN_DIR names, i
 An exercise is a section of docs/exercises.md, the file that it names, and beside that the same name
 with .toml, whose entries are:
 
-  trials             problems, {seq, seq_kv, causal, spread}, of two heads; the rules hold for the last
-  thread             a formula of row and column: the thread of its block that writes this element of O
+  trials             problems, {seq, seq_kv, kv_heads, causal, spread}, of two heads; the rules hold for
+                     the last
+  thread             a formula of row and column: the thread of its block that writes this element of O,
+                     or of a gradient
   rules              {what, count, most or exactly}: a count of the machine, and a number or another count
   page_rules         those that hold only for the page's version of the gap
   background_copies  true where the copies must be in flight while the warp multiplies
@@ -120,7 +122,7 @@ ELEMENT = re.compile(r"batch \d+, head \d+, row (\d+), column (\d+)")
 
 
 def name_threads(exercise: Exercise, text: str) -> str:
-    """With the thread that writes it behind each element of O."""
+    """With the thread that writes it behind each element of O or of a gradient."""
 
     def named(match: re.Match[str]) -> str:
         places = {"row": int(match[1]), "column": int(match[2])}
@@ -185,8 +187,11 @@ def options_of(fa: Path, exercise: Exercise) -> list[list[str]]:
     rungs = ask(fa, "list", exercise.id)["rungs"]
     dim = next(max(rung["head_dims"]) for rung in rungs if rung["id"] == exercise.id)
 
-    def options(seq: int, seq_kv: int = 0, causal: bool = False, spread: int = 1) -> list[str]:
+    def options(
+        seq: int, seq_kv: int = 0, kv_heads: int = 2, causal: bool = False, spread: int = 1
+    ) -> list[str]:
         words = ["--seq", f"{seq}", "--seq-kv", f"{seq_kv or seq}", "--dim", f"{dim}"]
+        words += ["--kv-heads", f"{kv_heads}"] * (kv_heads < 2)
         return words + ["--causal"] * causal + ["--spread", f"{spread}"] * (spread > 1)
 
     return [options(**trial) for trial in exercise.data["trials"]]

@@ -11,7 +11,8 @@ const SOLVED = "fa-solved"; // numbers of exercises
 
 // Where a formula is compared with a right one: how many values of a parameter, or which.
 const PLACES = { lane: 32, thread: 64, slot: 3, parity: 2, causal: 2, place: 4, i: 4, k: 2, key: [0, 4, 5, 63, 64, 127],
-  seq_q: [5, 64], seq_kv: [5, 64, 128], rows_end: [64, 128], panel_bytes: [16384], row_bytes: [128], steps: [8] };
+  seq_q: [5, 64], seq_kv: [5, 64, 128], rows_end: [64, 128], panel_bytes: [16384], row_bytes: [128], steps: [8],
+  diagonal: [-32, 0, 32], first_key: [0, 32, 64], group: [1, 2, 4], blocks: [1, 3] };
 const FLOATS = [-1, 0.5, 2];
 
 const shapeOf = ({ seq_q, seq_kv, causal }) => `${seq_q} queries, ${seq_kv} keys${causal ? ", causal" : ""}`;
