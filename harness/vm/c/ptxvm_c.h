@@ -50,7 +50,7 @@ typedef struct ptxvm_tensor_map {
   uint32_t box[5];        /* offset 88: elements */
   uint32_t swizzle;       /* offset 108: of 0, 32, 64 or 128 bytes */
   uint32_t element;       /* offset 112: 1 + CUtensorMapDataType, for reductions; 0 unknown;
-                             14 (two elements of 4 bits a byte): extents and box have bytes */
+                             14 and more (of 4 or 6 bits): extents and box have bytes */
 } ptxvm_tensor_map;
 
 /* A pointer or a tensor map inside a value. 32 bytes. */

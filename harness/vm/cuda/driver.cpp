@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What programs of the runtime use of CUDA's driver: tensor maps.
+// What programs of the runtime use of CUDA's driver: tensor maps, and stores of whole words.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cuda/machine.h"
+#include "memory/tensor_copy.h"
 
 using ptxvm::cuda::Machine;
 using ptxvm::cuda::Verdict;
@@ -32,11 +33,22 @@ ptxvm::Swizzle swizzle_of(CUtensorMapSwizzle swizzle) {
 
 // Types are numbered as `MapElement` numbers them.
 uint32_t bytes_of(CUtensorMapDataType type) {
-  constexpr uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 1};
+  constexpr uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 1, 1, 1};
   if (type >= std::size(kBytes)) {
-    throw ptxvm::Error("cuTensorMapEncodeTiled: the machine has no types with gaps");
+    throw ptxvm::Error("cuTensorMapEncodeTiled: there is no such type");
   }
   return kBytes[type];
+}
+
+template <class T>
+CUresult fill(CUdeviceptr to, T value, size_t count) {
+  const cudaError_t error = Machine::call([&](Machine& m) {
+    if (count == 0) return cudaSuccess;
+    std::byte* const out = m.at(reinterpret_cast<void*>(to), count * sizeof value, true);
+    for (size_t i = 0; i < count; ++i) std::memcpy(out + i * sizeof value, &value, sizeof value);
+    return cudaSuccess;
+  });
+  return static_cast<CUresult>(error);  // the two number their errors alike
 }
 
 }  // namespace
@@ -70,10 +82,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
       map.box[i] = box[i];
       if (i != 0) map.strides[i] = strides[i - 1];
     }
-    if (map.element == ptxvm::MapElement::kPackedU4) {
-      if (dims[0] % 2 != 0 || box[0] % 2 != 0) return CUDA_ERROR_INVALID_VALUE;
-      map.dims[0] /= 2;
-      map.box[0] /= 2;
+    if (const uint32_t bits = ptxvm::part_bits(map.element); bits != 0) {
+      if (dims[0] % 16 != 0 || box[0] % 16 != 0) return CUDA_ERROR_INVALID_VALUE;
+      map.dims[0] = dims[0] / 8 * bits;
+      map.box[0] = box[0] / 8 * bits;
     }
     const auto bytes = ptxvm::encode(map);
     std::memcpy(out, bytes.data(), sizeof *out);
@@ -85,6 +97,16 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
     });
     return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream) {
+  return fill(to, value, count);
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream) {
+  return fill(to, value, count);
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream) {
+  return fill(to, value, count);
 }
 
 CUresult cuInit(unsigned) {

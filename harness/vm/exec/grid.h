@@ -28,8 +28,8 @@ class Work {
   /// `resident`. One host thread must run them all.
   void allow_cancel(uint64_t resident) { turns_.assign(resident, 0); }
   /// The position of a cluster that will not begin, because that at `position` does its work; none
-  /// where all have begun whose turn it would be. Of n that are resident, each has every n-th of the
-  /// others, so that they share the work as on a card where all are equally fast.
+  /// where all have begun whose turn it would be. Of n that are resident, each has every n-th of
+  /// the others, so that they share the work as on a card where all are equally fast.
   std::optional<uint64_t> cancel(uint64_t position);
 
   /// Position in launch order; the index is `index_of(position)`.
@@ -63,7 +63,7 @@ class Work {
   std::mutex mutex_;
   std::optional<Fault> fault_;
   std::exception_ptr error_;
-  std::vector<uint64_t> turns_;               // the last position that each resident one cancelled
+  std::vector<uint64_t> turns_;             // the last position that each resident one cancelled
   std::unordered_set<uint64_t> cancelled_;  // those that are still to come
 };
 

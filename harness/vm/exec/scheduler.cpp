@@ -22,6 +22,8 @@ constexpr int kPoison = 0xff;  // NaN in every floating-point type
 constexpr uint32_t kIdleRounds = 1u << 16;
 // Times that other lanes of polling warps are tried without progress before a deadlock is reported.
 constexpr uint32_t kRotations = 64;
+// Times that mbarrier.try_wait gives up, in a row.
+constexpr uint32_t kTimeouts = 8;
 
 size_t round_up(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -146,7 +148,7 @@ void ClusterRunner::begin(Warp& w, Cta& cta, uint16_t index) {
 void ClusterRunner::begin(uint64_t index, uint64_t position) {
   position_ = position;
   steps_ = 0;
-  idle_rounds_ = rotations_ = 0;
+  idle_rounds_ = rotations_ = timeouts_ = 0;
   cluster_ = {ctas_, 0, position};
   for (uint32_t rank = 0; rank < ctas_.size(); ++rank) begin(ctas_[rank], index, rank);
 }
@@ -167,10 +169,12 @@ bool ClusterRunner::advance() {
     const Round round = run_round();
     if (!round.alive) break;
     if (round.progress || finish_one_pending()) {
-      idle_rounds_ = rotations_ = 0;
+      idle_rounds_ = rotations_ = timeouts_ = 0;
       moved_ = true;
     } else if (rotations_ < kRotations && rotate_lanes()) {
       ++rotations_;
+    } else if (timeouts_ < kTimeouts && time_out()) {
+      ++timeouts_;
     } else if (round.waits_for_grid) {
       return false;
     } else if (!round.spins || spins_for_ever(round)) {
@@ -267,6 +271,19 @@ bool ClusterRunner::rotate_lanes() {
         any = true;
       }
     }
+  }
+  return any;
+}
+
+// A kernel may ask an mbarrier whose phase ends only after what the kernel does next, as CUTLASS'
+// producers do with a single stage.
+bool ClusterRunner::time_out() {
+  bool any = false;
+  for (Warp* w : order_) {
+    if (w->status != WarpStatus::kPolling) continue;
+    const isa::Spelling* s = launch_.program->spellings[w->code[w->pc].instruction];
+    if (!s || s->traits().polls != isa::Polls::kMbarrier) continue;
+    any = w->timed_out = true;
   }
   return any;
 }

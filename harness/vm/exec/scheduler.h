@@ -65,6 +65,7 @@ class ClusterRunner {
   bool spins_for_ever(const Round& round);
   bool finish_one_pending();
   bool rotate_lanes();
+  bool time_out();
   void finish(Warp& w);
   static uint32_t instruction_of(const Warp& w);
   [[noreturn]] void raise_limit(const Warp& w, const std::string& who);
@@ -80,7 +81,7 @@ class ClusterRunner {
   size_t register_stride_ = 0, shared_stride_ = 0, local_stride_ = 0;
   uint32_t warps_per_cta_ = 0;
   uint64_t position_ = 0, steps_ = 0, fingerprint_ = 0;
-  uint32_t idle_rounds_ = 0, rotations_ = 0;
+  uint32_t idle_rounds_ = 0, rotations_ = 0, timeouts_ = 0;
   bool moved_ = false;
 };
 

@@ -44,9 +44,9 @@ bool has_long_name(const Words& words) {
   const auto contains = [&](std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  return is_one_of(words[0], {"bar", "barrier", "clusterlaunchcontrol", "cp", "createpolicy", "cvta",
-                              "mbarrier", "mma", "setmaxnreg", "tcgen05", "tensormap", "wgmma",
-                              "wmma"}) ||
+  return is_one_of(words[0],
+                   {"bar", "barrier", "clusterlaunchcontrol", "cp", "createpolicy", "cvta",
+                    "mbarrier", "mma", "setmaxnreg", "tcgen05", "tensormap", "wgmma", "wmma"}) ||
          contains("pack") || (words[0] == "fence" && contains("proxy")) ||
          (is_one_of(words[0], {"st", "red"}) && contains("async"));
 }

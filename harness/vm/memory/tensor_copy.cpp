@@ -6,8 +6,8 @@
 namespace ptxvm {
 
 uint64_t BoxCopy::bytes() const {
-  uint64_t n = map.element_bytes;
-  for (size_t d = 0; d < map.rank; ++d) n *= map.box[d];
+  uint64_t n = shared_row_bytes();
+  for (size_t d = 1; d < map.rank; ++d) n *= map.box[d];
   return n;
 }
 
@@ -21,7 +21,7 @@ std::vector<BoxRow> BoxCopy::rows() const {
   uint32_t index[5] = {0, 0, 0, 0, 0};
   for (uint32_t r = 0; r < count; ++r) {
     BoxRow& row = out[r];
-    row.box_offset = r * row_bytes();
+    row.box_offset = r * shared_row_bytes();
     bool inside = end > begin;
     uint64_t offset = static_cast<uint64_t>(int64_t{at[0]} + begin) * map.element_bytes;
     for (size_t d = 1; d < map.rank; ++d) {

@@ -29,6 +29,17 @@ inline constexpr uint32_t swizzled(uint32_t address, Swizzle swizzle, uint32_t f
   return address;
 }
 
+/// Bits of an element that is no whole number of bytes; else 0.
+inline constexpr uint32_t part_bits(MapElement element) {
+  if (element == MapElement::kU6Gaps) return 6;
+  return element == MapElement::kPackedU4 || element == MapElement::kU4Gaps ? 4 : 0;
+}
+/// Of 16 bytes of shared memory so many come from the tensor.
+inline constexpr uint32_t bytes_of_16(MapElement element) {
+  if (element == MapElement::kU4Gaps) return 8;
+  return element == MapElement::kU6Gaps ? 12 : 16;
+}
+
 /// Consecutive bytes of a box, with the innermost coordinate running.
 struct BoxRow {
   uint32_t box_offset = 0;     ///< Of the whole row, in the box without swizzle.
@@ -43,20 +54,22 @@ struct BoxCopy {
   int32_t at[5] = {0, 0, 0, 0, 0};
 
   uint32_t row_bytes() const { return map.box[0] * map.element_bytes; }
-  uint64_t bytes() const;
+  uint32_t shared_row_bytes() const { return row_bytes() / bytes_of_16(map.element) * 16; }
+  uint64_t bytes() const;  ///< In shared memory.
   std::vector<BoxRow> rows() const;
 };
 
 /// Bytes between a row of the box and shared memory: f(offset in the row, shared offset, bytes),
-/// chunk by chunk where there is a swizzle. `shared` is the address of the box.
+/// chunk by chunk where there is a swizzle or gaps. `shared` is the address of the box.
 template <class F>
 void for_chunks(const BoxCopy& copy, const BoxRow& row, uint32_t shared, F f) {
-  if (copy.map.swizzle == Swizzle::kNone) {
+  const uint32_t each = bytes_of_16(copy.map.element);
+  if (copy.map.swizzle == Swizzle::kNone && each == 16) {
     f(0u, shared + row.box_offset, copy.row_bytes());
     return;
   }
-  for (uint32_t i = 0; i < copy.row_bytes(); i += 16) {
-    f(i, swizzled(shared + row.box_offset + i, copy.map.swizzle), 16u);
+  for (uint32_t i = 0; i * each < copy.row_bytes(); ++i) {
+    f(i * each, swizzled(shared + row.box_offset + i * 16, copy.map.swizzle), each);
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "memory/tensor_copy.h"
+
 namespace ptxvm {
 namespace {
 
@@ -57,7 +59,9 @@ std::string problem_of(const TensorMap& map) {
       return wrong("a stride must be a multiple of 16 below 2^40", map.strides[i]);
     }
   }
-  const uint64_t row = uint64_t{map.box[0]} * map.element_bytes;
+  const uint64_t each = bytes_of_16(map.element), whole = uint64_t{map.box[0]} * map.element_bytes;
+  if (whole % each != 0) return wrong("16 elements are a whole in the innermost box extent", whole);
+  const uint64_t row = whole / each * 16;
   if (row % 16 != 0) return wrong("the innermost box extent must be a multiple of 16 bytes", row);
   const uint64_t span[] = {UINT64_MAX, 32, 64, 128, 128};
   const uint64_t most = span[static_cast<size_t>(map.swizzle)];

@@ -203,6 +203,55 @@ TEST_CASE("sectors of a box") {
   CHECK(sectors_of(box, box.rows()) == 8 + 8 * 2);
 }
 
+TEST_CASE("elements of 4 and 6 bits have gaps in shared memory, or none") {
+  struct Form {
+    MapElement element;
+    uint32_t bits, each;  // bytes of 16 that come from the tensor
+  };
+  for (const Form& f : {Form{MapElement::kPackedU4, 4, 16}, Form{MapElement::kU4Gaps, 4, 8},
+                        Form{MapElement::kU6Gaps, 6, 12}}) {
+    // Rows of 512 elements, of which a box has those that fill 128 bytes of shared memory.
+    const uint32_t row = 512 * f.bits / 8, box = 8 * f.each;
+    TensorMap map;
+    map.element_bytes = 1;
+    map.element = f.element;
+    map.dims = {row, 16, 1, 1, 1};
+    map.strides = {1, row, 0, 0, 0};
+    map.box = {box, 8, 1, 1, 1};
+    map.swizzle = Swizzle::k128B;
+    const TensorRun r = run_copy(map, false, "256, 2", size_t{row} * 16);
+    REQUIRE(r.fault == "");
+    int wrong = 0;
+    for (uint32_t y = 0; y < 8; ++y) {
+      for (uint32_t chunk = 0; chunk < 8; ++chunk) {
+        const std::byte* const got = &r.out[y * 128 + (chunk ^ y) * 16];
+        const std::byte* const want = &r.tensor[(y + 2) * row + row / 2 + chunk * f.each];
+        wrong += std::memcmp(got, want, f.each) != 0;
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(run_copy(map, false, "8, 2", size_t{row} * 16).fault.starts_with("invalid"));
+  }
+}
+
+TEST_CASE("a swizzle may move chunks of 32 bytes") {
+  TensorMap map;
+  map.dims = {128, 16, 1, 1, 1};
+  map.strides = {2, 256, 0, 0, 0};
+  map.box = {64, 8, 1, 1, 1};
+  map.swizzle = Swizzle::k128BAtom32B;
+  const TensorRun r = run_copy(map, false, "64, 3", size_t{256} * 16);
+  REQUIRE(r.fault == "");
+  int wrong = 0;
+  for (uint32_t y = 0; y < 8; ++y) {
+    for (uint32_t chunk = 0; chunk < 4; ++chunk) {
+      wrong += std::memcmp(&r.out[y * 128 + (chunk ^ (y & 3)) * 32],
+                           &r.tensor[(y + 3) * 256 + 128 + chunk * 32], 32) != 0;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("plain bulk copies in both directions") {
   std::vector<std::byte> in(512);
   for (uint32_t i = 0; i < 128; ++i) std::memcpy(&in[i * 4], &i, 4);

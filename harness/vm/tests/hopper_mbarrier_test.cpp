@@ -152,6 +152,21 @@ $arrive:
   CHECK(r.at<uint32_t>(3) == 5);
 }
 
+TEST_CASE("try_wait gives up where the phase needs what the warp does next") {
+  const Run r = run(with_barrier(1, R"(
+  mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r30], 0;
+  selp.u32 %r1, 1, 2, %p1;
+  setp.eq.u32 %p2, %lane, 0;
+  @%p2 mbarrier.arrive.shared::cta.b64 _, [%r30];
+$again:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r30], 0;
+  @!%p2 bra $again;
+  st.global.u32 [%out], %r1;)"),
+                    {}, 32);
+  CHECK(r.fault == "");
+  CHECK(r.at<uint32_t>(7) == 2);
+}
+
 TEST_CASE("lanes may wait for other lanes of their warp") {
   const Run r = run(with_barrier(1, R"(
   setp.lt.u32 %p1, %lane, 16;

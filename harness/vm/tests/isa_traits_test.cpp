@@ -175,8 +175,7 @@ std::string unreported(const isa::Traits& t) {
   return std::string(t.returns ? "returns " : "") + (t.copy ? "copy " : "") +
          (t.joins ? "joins " : "") + (t.decides ? "decides " : "") +
          (t.fragments ? "fragments " : "") + (t.allocates ? "allocates " : "") +
-         (t.cancels ? "cancels " : "") +
-         polls[static_cast<size_t>(t.polls)];
+         (t.cancels ? "cancels " : "") + polls[static_cast<size_t>(t.polls)];
 }
 
 // Of each row the first spelling, and the first of each way to join its result with a predicate,

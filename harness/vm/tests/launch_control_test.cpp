@@ -77,9 +77,11 @@ $wait:
   xor.b32 %parity, %parity, 1;
   ld.shared.b128 %response, [response];
   clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %again, %response;
-)" + first_block + R"(
+)" + first_block +
+         R"(
   fence.proxy.async.shared::cta;
-)" + meet + R"(  @%again bra $loop;
+)" + meet +
+         R"(  @%again bra $loop;
   ret;
 }
 )";
@@ -170,8 +172,8 @@ TEST_CASE("clusters that nobody cancels begin, and those that somebody cancels d
   CHECK(some.found == "");
   CHECK(some.by == std::vector<uint32_t>{1, 2, 3, 4, 5, 1, 7, 8, 9});
   // Four of the five that are resident cancel another one, and none computes for it.
-  const Cancelling none = run(without(kernel(false, kTogether), "  @%again bra $loop;\n"),
-                              {.grid = {9, 1, 1}});
+  const Cancelling none =
+      run(without(kernel(false, kTogether), "  @%again bra $loop;\n"), {.grid = {9, 1, 1}});
   CHECK(none.times == std::vector<uint32_t>{1, 1, 1, 1, 1, 0, 0, 0, 0});
 }
 
@@ -187,8 +189,9 @@ TEST_CASE("a request after one that was seen to fail is an error") {
 
 TEST_CASE("a response that nobody waits for is a race or has no value") {
   std::string text = kernel(false, kTogether);
-  text = without(text, "$wait:\n  mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity;  // wait\n"
-                       "  @!%p bra $wait;  // wait\n");
+  text = without(text,
+                 "$wait:\n  mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity;  // wait\n"
+                 "  @!%p bra $wait;  // wait\n");
   CHECK(run(text, {}).found != "");
 }
 

@@ -48,11 +48,11 @@ struct Setup {
   int lane = 0;         // where D begins
   int base = 0;         // added to what D holds, of integers
   bool saturate = false;
-  std::string scaled;      // the kind and its modifiers, where A and B have scales
-  int scales = 0;          // of a row
-  uint32_t a_first = 0;    // the first byte of the scales in their cells
+  std::string scaled;    // the kind and its modifiers, where A and B have scales
+  int scales = 0;        // of a row
+  uint32_t a_first = 0;  // the first byte of the scales in their cells
   uint32_t b_first = 0;
-  bool exponents = true;   // ue8m0, else ue4m3
+  bool exponents = true;  // ue8m0, else ue4m3
 
   int rows() const { return m / blocks; }
   int columns() const { return n / blocks; }
@@ -76,7 +76,8 @@ struct Operand {
   void put(std::byte* operand, int row, int k, uint32_t value) const {
     const uint32_t bits = bits_of(type);
     const int each = type == Type::kPacked ? 32 : static_cast<int>(16 / size());  // of a chunk
-    const uint32_t chunk = place(mn ? row / each * each : row, mn ? k : k / each * (16 / static_cast<int>(size())));
+    const uint32_t chunk =
+        place(mn ? row / each * each : row, mn ? k : k / each * (16 / static_cast<int>(size())));
     const uint32_t at = static_cast<uint32_t>((mn ? row : k) % each) * bits;
     uint64_t word;
     std::memcpy(&word, operand + chunk + at / 32 * 4, sizeof word);
@@ -130,8 +131,8 @@ uint32_t instruction(const Setup& s) {
                           bit(s.negate_b, 14) | bit(s.a_mn, 15) | bit(s.b_mn, 16) |
                           static_cast<uint32_t>(s.n / 8) << 17;
   if (s.scales != 0) {
-    return common | s.b_first << 4 | bit(s.exponents, 23) |
-           static_cast<uint32_t>(s.m / 128) << 27 | s.a_first << 29;
+    return common | s.b_first << 4 | bit(s.exponents, 23) | static_cast<uint32_t>(s.m / 128) << 27 |
+           s.a_first << 29;
   }
   return common | (s.integers() ? 2u << 4 : bit(!s.half_sums, 4)) | bit(s.saturate, 3) |
          static_cast<uint32_t>(s.m / 16) << 24;
@@ -208,7 +209,7 @@ struct Image {
   std::vector<uint32_t> cells = std::vector<uint32_t>(128 * 256, 0xdeadbeef);
 };
 
-constexpr int kA = 128;                   // the column of A
+constexpr int kA = 128;                 // the column of A
 constexpr int kFactors[] = {240, 244};  // and of scales
 
 Image image(const Setup& s, int block) {
@@ -428,9 +429,9 @@ int wrong_cells(const Setup& s) {
       float sum = 0;  // exact
       for (int k = 0; k < s.depth(); ++k) {
         const int part = k * s.scales / s.depth();
-        const float scale =
-            s.scales == 0 ? 1 : factor(0, row, part) * factor(1, column, part);
-        sum += static_cast<float>(seen(a_value(row, k), s.a) * seen(b_value(column, k), s.b)) * scale;
+        const float scale = s.scales == 0 ? 1 : factor(0, row, part) * factor(1, column, part);
+        sum +=
+            static_cast<float>(seen(a_value(row, k), s.a) * seen(b_value(column, k), s.b)) * scale;
       }
       if (s.negate_a != s.negate_b) sum = -sum;
       if (s.integers()) {
@@ -566,10 +567,10 @@ TEST_CASE("tcgen05.mma of tf32 and of 8-bit floats") {
 }
 
 TEST_CASE("tcgen05.mma of floats of 4 and 6 bits, and of integers") {
-  constexpr Type kTypes[][2] = {
-      {Type::kE2m3, Type::kE2m3}, {Type::kE3m2, Type::kE2m1}, {Type::kE2m1, Type::kE4m3},
-      {Type::kE5m2, Type::kE3m2}, {Type::kS8, Type::kS8},     {Type::kU8, Type::kS8},
-      {Type::kS8, Type::kU8},     {Type::kU8, Type::kU8}};
+  constexpr Type kTypes[][2] = {{Type::kE2m3, Type::kE2m3}, {Type::kE3m2, Type::kE2m1},
+                                {Type::kE2m1, Type::kE4m3}, {Type::kE5m2, Type::kE3m2},
+                                {Type::kS8, Type::kS8},     {Type::kU8, Type::kS8},
+                                {Type::kS8, Type::kU8},     {Type::kU8, Type::kU8}};
   for (const auto& [a, b] : kTypes) {
     INFO(static_cast<int>(a) << " " << static_cast<int>(b));
     for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k128B}) {

@@ -49,7 +49,9 @@ class BulkCopy : public PendingWork {
     for (const BoxRow& row : rows) copy_row(cta, row);
     report(cta, BulkAction::kLand);
     if (kind == BulkKind::kLoad) {
-      complete_transaction(cta.cluster->blocks[mbarrier_home], warp, instruction, mbarrier, total);
+      const uint32_t each = bytes_of_16(box.map.element);  // gaps do not count
+      complete_transaction(cta.cluster->blocks[mbarrier_home], warp, instruction, mbarrier,
+                           each == 16 ? total : total / 16 * each);
     }
   }
 
@@ -317,30 +319,30 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
     box.map = *map;
     const uint32_t span[] = {0, 32, 64, 128, 128};
     const uint32_t wanted = span[static_cast<size_t>(map->swizzle)];
-    if (wanted != 0 && box.row_bytes() != wanted) {
+    if (wanted != 0 && box.shared_row_bytes() != wanted) {
       invalid(i, lane,
-              "a swizzled box has rows of " + std::to_string(box.row_bytes()) +
+              "a swizzled box has rows of " + std::to_string(box.shared_row_bytes()) +
                   " bytes; only rows of " + std::to_string(wanted) +
                   ", as wide as the swizzle, are modelled");
     }
     for (uint32_t d = 0; d < dimensions; ++d) {
       box.at[d] = static_cast<int32_t>(i.w.at<uint32_t>(i.op.list[position + 2 + d])[lane]);
     }
-    if (map->element == MapElement::kPackedU4) {
-      if (box.at[0] % 2 != 0) {
+    if (const auto bits = static_cast<int32_t>(part_bits(map->element)); bits != 0) {
+      if (box.at[0] % 16 != 0) {
         invalid(i, lane,
-                "the box begins within a byte: its first coordinate is " +
-                    std::to_string(box.at[0]) + ", and two elements are a byte");
+                "the first coordinate of elements of " + std::to_string(bits) +
+                    " bits is a multiple of 16, not " + std::to_string(box.at[0]));
       }
-      box.at[0] /= 2;
+      box.at[0] = box.at[0] / 8 * bits;
     }
   });
 }
 
 // The tensor map says what is combined.
 ops::ElementUpdate update_of_tensor(const Issue& i, int lane, const TensorMap& map) {
-  constexpr Type kTypes[] = {Type::kNone, Type::kNone, Type::kU32, Type::kS32,  Type::kU64,
-                             Type::kS64,  Type::kF16,  Type::kF32, Type::kNone, Type::kF64,
+  constexpr Type kTypes[] = {Type::kNone, Type::kNone, Type::kU32,  Type::kS32,  Type::kU64,
+                             Type::kS64,  Type::kF16,  Type::kF32,  Type::kNone, Type::kF64,
                              Type::kBf16, Type::kNone, Type::kNone, Type::kNone};
   const auto element = static_cast<size_t>(map.element);
   Type type = element < std::size(kTypes) ? kTypes[element] : Type::kNone;
@@ -461,8 +463,8 @@ Step elements(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// What clusterlaunchcontrol.try_cancel answers: where the first block of the cancelled cluster would
-// have been, and whether there is one.
+// What clusterlaunchcontrol.try_cancel answers: where the first block of the cancelled cluster
+// would have been, and whether there is one.
 using Response = std::array<uint32_t, 4>;
 
 // Operands: [shared] for the response, [mbarrier].
@@ -516,9 +518,8 @@ Step first_word(Warp& w, const Op& op) {
 Step first_words(Warp& w, const Op& op) {
   for (uint32_t word = 0; word < 4; ++word) {
     uint32_t* d = w.at<uint32_t>(op.list[word]);
-    for_lanes(w.mask, [&](int lane) {
-      d[lane] = word == 3 ? ~0u : word_of(w, op.list + 4, word, lane);
-    });
+    for_lanes(w.mask,
+              [&](int lane) { d[lane] = word == 3 ? ~0u : word_of(w, op.list + 4, word, lane); });
   }
   return Step::kNext;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // mbarrier (PTX ISA 9.7.13.15). The counts live beside shared memory; the object in shared memory
 // holds an image of them, so that a barrier that was overwritten is found when it is next used.
+#include <utility>
+
 #include "exec/access.h"
 #include "exec/async.h"
 #include "exec/ops/lanes.h"
@@ -277,7 +279,9 @@ Step wait(Warp& w, const Op& op) {
     const Mbarrier& b = find(w, *w.cta, op.instruction, lane, request.narrow[lane]);
     if (is_complete(w, op, lane, b, op.r[3])) done |= 1u << lane;
   });
-  if (kBlocks && done == 0) return Step::kRetry;  // try_wait suspends the warp
+  // try_wait suspends the warp, but not for ever.
+  const bool late = std::exchange(w.timed_out, false);
+  if (kBlocks && done == 0 && !late) return Step::kRetry;
   w.set_predicate(op.r[0], done);
   if constexpr (kObserved) {
     for (uint32_t rest = w.mask; rest != 0;) {
@@ -300,7 +304,7 @@ Step wait(Warp& w, const Op& op) {
       rest &= ~same;
     }
   }
-  if (done != 0) return Step::kNext;
+  if (done != 0 || kBlocks) return Step::kNext;
   // The answer is no: others get their turn before the warp asks again.
   w.pc = static_cast<uint32_t>(&op - w.code) + 1;
   w.status = WarpStatus::kPolling;

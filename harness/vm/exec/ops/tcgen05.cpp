@@ -582,9 +582,9 @@ std::vector<double> load_factors(Cta& cta, const TensorWork& t, uint32_t address
     for (uint32_t copy = 32; copy < TensorMemory::kLanes; copy += 32) {
       if (((cells[row % 32] ^ cells[copy + row % 32]) & mask) == 0) continue;
       invalid(cta.warps[t.warp], *t.op, "the scale factors of row ", number(row), " are ",
-              hex(cells[row % 32], 8), " in lane ", number(row % 32), " of column ",
-              number(column), " and ", hex(cells[copy + row % 32], 8), " in lane ",
-              number(copy + row % 32), "; all four warps' lanes must hold the same");
+              hex(cells[row % 32], 8), " in lane ", number(row % 32), " of column ", number(column),
+              " and ", hex(cells[copy + row % 32], 8), " in lane ", number(copy + row % 32),
+              "; all four warps' lanes must hold the same");
     }
     for (uint32_t k = 0; k < scales; ++k)
       out.push_back(decode_scale(cells[row % 32] >> 8 * (first + k), exponents));
@@ -639,7 +639,8 @@ struct RowsWork {
   // the product does not accumulate.
   uint32_t joined(uint32_t before, float sum) const {
     if (!i.integers) return to_cell(sum, i.half_sums);
-    const int64_t all = static_cast<int64_t>(static_cast<int32_t>(before)) + static_cast<int64_t>(sum);
+    const int64_t all =
+        static_cast<int64_t>(static_cast<int32_t>(before)) + static_cast<int64_t>(sum);
     return static_cast<uint32_t>(i.saturate ? std::clamp<int64_t>(all, INT32_MIN, INT32_MAX) : all);
   }
 };
@@ -731,12 +732,12 @@ Step copy(Warp& w, const Op& op) {
   for (uint32_t b = 0; b < blocks.count; ++b) {
     Cta& cta = *blocks.cta[b];
     require_columns(w, op, cta, TensorMemory::column(t.destination), columns);
-    check_operand(w, op, cta, t.descriptor[0], Major::kK, c.rows);
     operands.writes.push_back({cta.rank, 0xff,
                                static_cast<uint16_t>(TensorMemory::column(t.destination)),
                                static_cast<uint16_t>(columns)});
     const MatrixFootprint& f = find_footprint(cta, t.descriptor[0], Major::kK, c.rows);
     for (uint32_t at = 0; at < f.chunks.size(); at += 3 - c.chunks) {
+      check_covered(w, op, cta, t.descriptor[0], f.chunks[at], f.chunks[at] + 16);
       operands.shared.push_back({cta.rank, {origin(t.descriptor[0]) + f.chunks[at], 16}});
     }
   }
@@ -901,8 +902,8 @@ Bound tcgen05_mma(Modifiers& m) {
                                        "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"}));
   m.flag("block_scale");
   // Scales of 16 or of 32 elements, of which a row of A has 32 or 64.
-  const int size = m.choice({"scale_vec::1X", "scale_vec::2X", "block32", "scale_vec::4X",
-                             "block16"});
+  const int size =
+      m.choice({"scale_vec::1X", "scale_vec::2X", "block32", "scale_vec::4X", "block16"});
   if (p.kind == Kind::kMxf8f6f4) p.scales = 1;
   if (p.kind >= Kind::kMxf4) p.scales = size > 2 ? 4 : 2;
   // How long the tensor core keeps A for the next product makes no difference here.

@@ -15,15 +15,15 @@ constexpr uint8_t kNone = 0xff;
 constexpr uint8_t operator+(Format f) {
   return static_cast<uint8_t>(f);
 }
-constexpr uint8_t kHalves[8] = {+Format::kHalf, +Format::kBfloat, kNone, kNone,
-                                kNone,          kNone,            kNone, kNone};
+constexpr uint8_t kHalves[8] = {+Format::kHalf, +Format::kBfloat, kNone, kNone, kNone, kNone, kNone,
+                                kNone};
 constexpr uint8_t kTf32s[8] = {kNone, kNone, +Format::kTf32, kNone, kNone, kNone, kNone, kNone};
 constexpr uint8_t kSmall[8] = {+Format::kE4m3, +Format::kE5m2, kNone, +Format::kE2m3,
                                +Format::kE3m2, +Format::kE2m1, kNone, kNone};
 constexpr uint8_t kIntegers[8] = {+Format::kU8, +Format::kS8, kNone, kNone,
                                   kNone,        kNone,        kNone, kNone};
-constexpr uint8_t kPacked[8] = {kNone, +Format::kPackedE2m1, kNone, kNone,
-                                kNone, kNone,                kNone, kNone};
+constexpr uint8_t kPacked[8] = {kNone, +Format::kPackedE2m1, kNone, kNone, kNone, kNone, kNone,
+                                kNone};
 constexpr const char* kSmallNames =
     "0 (e4m3), 1 (e5m2), 3 (e2m3), 4 (e3m2) and 5 (e2m1) are allowed";
 
@@ -122,8 +122,7 @@ void check_instruction(const Warp& w, const Op& op, uint32_t bits, const Product
   const KindTraits& kind = traits(p.kind);
   for (const int at : {7, 10}) {
     const uint32_t type = bits >> at & 7;
-    if (kind.formats[type] == kNone)
-      wrong(at == 7 ? "type of A" : "type of B", kind.types, type);
+    if (kind.formats[type] == kNone) wrong(at == 7 ? "type of A" : "type of B", kind.types, type);
   }
   const Instruction i(bits, p.kind);
   if (bits & kind.unused) {

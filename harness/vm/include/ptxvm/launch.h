@@ -96,8 +96,8 @@ class Memory {
   std::unique_ptr<State> state_;
 };
 
-/// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7). Chunks of 16 bytes change places,
-/// in the last one chunks of 32 bytes of a row of 128.
+/// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7). Chunks of 16 bytes change
+/// places, in the last one chunks of 32 bytes of a row of 128.
 enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B, k128BAtom32B };
 
 /// Types of a tensor map's elements, by the numbers of PTX ISA 9.7.9.27. Copies need none;
@@ -116,7 +116,11 @@ enum class MapElement : uint8_t {
   kBf16,
   kTf32,
   kTf32Ftz,
-  kPackedU4,  ///< Two elements a byte: extents and boxes have bytes, coordinates count elements.
+  // Elements of 4 and 6 bits, side by side: extents and boxes have bytes, coordinates count
+  // elements.
+  kPackedU4,
+  kU4Gaps,  ///< In shared memory 16 of them have 16 bytes.
+  kU6Gaps,  ///< The same.
   kUnknown = 255,
 };
 
