@@ -75,6 +75,9 @@ class ExecTest(ToolCase):
     def test_modules_that_were_compiled_apart(self) -> None:
         self.assertEqual(self.exec("linked"), ("", ""))
 
+    def test_small_floats_are_those_of_the_headers(self) -> None:
+        self.assertEqual(self.exec("small_floats"), ("", ""))
+
     def test_a_target_is_no_reason_to_refuse(self) -> None:
         self.assertEqual(self.exec("later"), ("", ""))
 

@@ -253,7 +253,7 @@ std::string set_unwritten(const isa::OperandSpec& o, size_t i) {
 std::vector<bool> used(const std::string& set_up, const std::vector<std::string>& lines) {
   std::string text = set_up + "\n";
   for (const std::string& line : lines) text += line;
-  text = kernel(text, "sm_100");
+  text = kernel(text, "sm_100a");
   const auto begin = text.begin() + static_cast<std::ptrdiff_t>(text.find(lines.at(0)));
   const auto first = std::count(text.begin(), begin, '\n') + 1;
   const Run r = run_checked(text);

@@ -205,14 +205,22 @@ Bound bar_red(Modifiers& m) {
   }
 }
 
+// A fence that is restricted to one way and to shared memory is taken for a whole one.
+void read_restriction(Modifiers& m) {
+  m.choice({"acquire", "release"});
+  m.choice({"sync_restrict::shared::cluster", "sync_restrict::shared::cta"});
+}
+
 Bound fence(Modifiers& m) {
   // All accesses of a block are made in order by one thread of the host.
-  m.choice({"sc", "acq_rel", "acquire", "release"});
+  m.choice({"sc", "acq_rel"});
+  read_restriction(m);
   m.choice({"cta", "cluster", "gpu", "sys", "gl"});
   return fence_code(FenceKind::kMemory, Space::kGeneric);
 }
 
 Bound fence_proxy(Modifiers& m) {
+  read_restriction(m);
   const int space = m.choice({"global", "shared::cta", "shared::cluster"});
   return fence_code(FenceKind::kProxyAsync, space < 0    ? Space::kGeneric
                                             : space == 0 ? Space::kGlobal

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "exec/ops/tensor_instruction.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "num/float8.h"
+#include "num/small_float.h"
 
 namespace ptxvm {
 namespace {
@@ -54,16 +54,6 @@ Format format_of(uint32_t bits, int at, Kind kind) {
   return static_cast<Format>(traits(kind).formats[bits >> at & 7]);
 }
 
-// A number without infinities and NaN: sign, exponent, fraction.
-float small_float(uint32_t bits, int exponent_bits, int fraction_bits, int bias) {
-  const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
-  const int fraction = static_cast<int>(bits) & ((1 << fraction_bits) - 1);
-  const int whole = exponent == 0 ? fraction : fraction + (1 << fraction_bits);
-  const float x =
-      std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - bias - fraction_bits);
-  return bits >> (exponent_bits + fraction_bits) & 1 ? -x : x;
-}
-
 }  // namespace
 
 float decode_small(uint32_t bits, Format f) {
@@ -75,12 +65,12 @@ float decode_small(uint32_t bits, Format f) {
       return static_cast<float>(
           num::float8_to_double(static_cast<uint8_t>(bits), num::Float8::kE5m2));
     case Format::kE2m3:
-      return small_float(bits, 2, 3, 1);
+      return num::small_to_float(bits, num::kE2m3);
     case Format::kE3m2:
-      return small_float(bits, 3, 2, 3);
+      return num::small_to_float(bits, num::kE3m2);
     case Format::kE2m1:
     case Format::kPackedE2m1:
-      return small_float(bits, 2, 1, 1);
+      return num::small_to_float(bits, num::kE2m1);
     case Format::kU8:
       return static_cast<float>(bits & 0xff);
     default:
