@@ -22,7 +22,8 @@ constexpr int kPoison = 0xff;  // NaN in every floating-point type
 constexpr uint32_t kIdleRounds = 1u << 16;
 // Times that other lanes of polling warps are tried without progress before a deadlock is reported.
 constexpr uint32_t kRotations = 64;
-// Times that mbarrier.try_wait gives up, in a row.
+// Times that mbarrier.try_wait gives up in a warp before one finds what it waits for: a loop would
+// ask for ever.
 constexpr uint32_t kTimeouts = 8;
 
 size_t round_up(size_t bytes) {
@@ -148,7 +149,7 @@ void ClusterRunner::begin(Warp& w, Cta& cta, uint16_t index) {
 void ClusterRunner::begin(uint64_t index, uint64_t position) {
   position_ = position;
   steps_ = 0;
-  idle_rounds_ = rotations_ = timeouts_ = 0;
+  idle_rounds_ = rotations_ = 0;
   cluster_ = {ctas_, 0, position};
   for (uint32_t rank = 0; rank < ctas_.size(); ++rank) begin(ctas_[rank], index, rank);
 }
@@ -169,16 +170,15 @@ bool ClusterRunner::advance() {
     const Round round = run_round();
     if (!round.alive) break;
     if (round.progress || finish_one_pending()) {
-      idle_rounds_ = rotations_ = timeouts_ = 0;
+      idle_rounds_ = rotations_ = 0;
       moved_ = true;
     } else if (rotations_ < kRotations && rotate_lanes()) {
       ++rotations_;
-    } else if (timeouts_ < kTimeouts && time_out()) {
-      ++timeouts_;
     } else if (round.waits_for_grid) {
       return false;
     } else if (!round.spins || spins_for_ever(round)) {
-      raise_deadlock();
+      if (!time_out()) raise_deadlock();
+      idle_rounds_ = 0;
     }
   }
   end();
@@ -283,6 +283,8 @@ bool ClusterRunner::time_out() {
     if (w->status != WarpStatus::kPolling) continue;
     const isa::Spelling* s = launch_.program->spellings[w->code[w->pc].instruction];
     if (!s || s->traits().polls != isa::Polls::kMbarrier) continue;
+    if (w->timeouts == kTimeouts) continue;
+    ++w->timeouts;
     any = w->timed_out = true;
   }
   return any;

@@ -81,7 +81,7 @@ class ClusterRunner {
   size_t register_stride_ = 0, shared_stride_ = 0, local_stride_ = 0;
   uint32_t warps_per_cta_ = 0;
   uint64_t position_ = 0, steps_ = 0, fingerprint_ = 0;
-  uint32_t idle_rounds_ = 0, rotations_ = 0, timeouts_ = 0;
+  uint32_t idle_rounds_ = 0, rotations_ = 0;
   bool moved_ = false;
 };
 

@@ -184,6 +184,7 @@ struct Warp {
   std::unordered_map<uint64_t, uint32_t> poisoned_local;
   bool waiting = false;              ///< At wgmma.wait_group.
   bool timed_out = false;            ///< Its mbarrier.try_wait has waited long enough.
+  uint8_t timeouts = 0;              ///< Since one found what it waited for.
   bool refused = false;              ///< Has seen that a clusterlaunchcontrol.try_cancel failed.
   uint32_t registers = 0;            ///< Of each thread, for setmaxnreg.
   std::unique_ptr<CallStack> calls;  ///< Made by the first call.

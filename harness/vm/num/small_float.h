@@ -42,8 +42,8 @@ inline uint32_t float_to_small(float x, SmallFormat f) {
   return sign | ((static_cast<uint32_t>(exponent - least) << f.fraction_bits) + units);
 }
 
-/// The exponent of |x|, 127 for 1, down or (`up`) up to a power of two; 0xff for NaN and for what is
-/// too large, which `saturates` to 0xfe.
+/// The exponent of |x|, 127 for 1, down or (`up`) up to a power of two; 0xff for NaN and for what
+/// is too large, which `saturates` to 0xfe.
 inline uint8_t float_to_exponent(float x, bool up, bool saturates) {
   constexpr uint32_t kInfinity = 0x7f800000, kLeast = 0x00400000;  // 2^-127
   const uint32_t bits = std::bit_cast<uint32_t>(x) & 0x7fffffff;

@@ -281,6 +281,7 @@ Step wait(Warp& w, const Op& op) {
   });
   // try_wait suspends the warp, but not for ever.
   const bool late = std::exchange(w.timed_out, false);
+  if (done != 0) w.timeouts = 0;
   if (kBlocks && done == 0 && !late) return Step::kRetry;
   w.set_predicate(op.r[0], done);
   if constexpr (kObserved) {
