@@ -47,8 +47,8 @@ bool communicates(const Program& program) {
 }
 
 bool cancels_clusters(const Program& program) {
-  return std::ranges::any_of(program.spellings,
-                             [](const isa::Spelling* s) { return s && s->traits().cancels; });
+  const auto cancels = [](const isa::Spelling* s) { return s && s->traits().cancels; };
+  return std::any_of(program.spellings.begin(), program.spellings.end(), cancels);
 }
 
 void note_poll(Warp& w, const Op& op, Space space, uint32_t lanes, uint32_t bytes,

@@ -21,8 +21,15 @@ bool Work::take(uint64_t& position) {
   if (over_limit()) return false;
   do {
     position = next_.fetch_add(1);
-  } while (!turns_.empty() && cancelled_.erase(position) != 0);
+  } while (position < count_ && is_cancelled(position));
   return position < count_ && position < stop_.load();
+}
+
+uint64_t Work::left() const {
+  uint64_t left = 0;
+  for (uint64_t position = next_.load(); position < count_; ++position)
+    left += !is_cancelled(position);
+  return left;
 }
 
 std::optional<uint64_t> Work::cancel(uint64_t position) {
@@ -33,7 +40,6 @@ std::optional<uint64_t> Work::cancel(uint64_t position) {
     last += resident;
   } while (last < next_.load());
   if (last >= count_) return std::nullopt;
-  cancelled_.insert(last);
   return last;
 }
 

@@ -8,7 +8,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <unordered_set>
 
 #include "exec/scheduler.h"
 
@@ -36,7 +35,7 @@ class Work {
   bool take(uint64_t& position);
   uint64_t index_of(uint64_t position) const;
   /// Clusters that nobody has taken.
-  uint64_t left() const { return count_ - std::min(count_, next_.load()) - cancelled_.size(); }
+  uint64_t left() const;
 
   /// A cluster has ended, or is given up, after so many instructions.
   void add_steps(uint64_t steps) { steps_ += steps; }
@@ -55,6 +54,12 @@ class Work {
   std::optional<Fault> result();
 
  private:
+  // Of a position that nobody has taken. Those that a cluster cancels follow each other.
+  bool is_cancelled(uint64_t position) const {
+    const uint64_t resident = turns_.size();
+    return position >= resident && resident != 0 && turns_[position % resident] >= position;
+  }
+
   uint64_t count_;
   uint64_t reversed_;
   uint64_t max_steps_;
@@ -63,8 +68,7 @@ class Work {
   std::mutex mutex_;
   std::optional<Fault> fault_;
   std::exception_ptr error_;
-  std::vector<uint64_t> turns_;             // the last position that each resident one cancelled
-  std::unordered_set<uint64_t> cancelled_;  // those that are still to come
+  std::vector<uint64_t> turns_;  // the last position that each resident cluster cancelled
 };
 
 /// The probes of a launch: a set, one of each observer, for each cluster that is resident.
