@@ -80,7 +80,7 @@ constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded",
                      *kHonestSplit = "honest_split";
 constexpr std::int64_t kTile = 64;
 constexpr std::int64_t kParts = 5;
-constexpr std::int64_t kVerified = std::int64_t{1} << 25;  ///< products: rows, keys, columns
+constexpr std::int64_t kVerified = std::int64_t{1} << 26;  ///< products: rows, keys, columns
 
 std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);

@@ -141,13 +141,13 @@ TEST_CASE("every instance that computes gradients passes the gate") {
     for (const Instance& instance : rung.instances) {
       for (const bool causal : {false, true}) {
         Problem problem{.batch = 2,
-                        .heads = 4,
+                        .heads = 2,
                         .seq_q = 256,
                         .seq_kv = 128,
                         .head_dim = instance.head_dim,
                         .causal = causal,
                         .dtype = rung.dtype_of(instance),
-                        .own_kv_heads = 2};
+                        .own_kv_heads = 1};
         set_types(rung, problem);
         if (has(rung.capabilities, Capabilities::ragged)) problem.seq_q = 200, problem.seq_kv = 301;
         INFO(instance.entry << " at " << to_string(problem));

@@ -500,7 +500,9 @@ uint32_t word_of(const Warp& w, const Ref* response, uint32_t word, int lane) {
 // Operands: predicate, response.
 Step is_cancelled(Warp& w, const Op& op) {
   uint32_t yes = 0;
-  for_lanes(w.mask, [&](int lane) { yes |= word_of(w, &op.r[1], 3, lane) << lane; });
+  for_lanes(w.mask, [&](int lane) {
+    if (word_of(w, &op.r[1], 3, lane) != 0) yes |= 1u << lane;
+  });
   w.refused |= (w.mask & ~yes) != 0;
   w.set_predicate(op.r[0], yes);
   return Step::kNext;
