@@ -217,9 +217,9 @@ START_WIDGETS = """async () => {
   const started = [];
   for (const place of document.querySelectorAll(".fa-widget")) {
     const before = place.offsetHeight;
-    place.scrollIntoView();
     const begun = performance.now();
     while (!place.dataset.live && performance.now() - begun < 30000) {
+      place.scrollIntoView();  // again, as the widgets before it may grow
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     const shown = place.querySelector("svg, img, tbody tr, textarea, .fa-formula, li");

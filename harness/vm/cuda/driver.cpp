@@ -34,10 +34,11 @@ ptxvm::Swizzle swizzle_of(CUtensorMapSwizzle swizzle) {
 // Types are numbered as `MapElement` numbers them.
 uint32_t bytes_of(CUtensorMapDataType type) {
   constexpr uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 1, 1, 1};
-  if (type >= std::size(kBytes)) {
+  const auto number = static_cast<size_t>(type);
+  if (number >= std::size(kBytes)) {
     throw ptxvm::Error("cuTensorMapEncodeTiled: there is no such type");
   }
-  return kBytes[type];
+  return kBytes[number];
 }
 
 template <class T>
