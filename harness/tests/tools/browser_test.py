@@ -308,6 +308,7 @@ def anchors() -> dict[str, list[str]]:
 def land(page: Any, path: str, names: list[str]) -> None:
     """Loads the page. Addresses end where they say: a fresh one, while the page gets its layout, and
     all others."""
+    page.set_viewport_size({"width": 1280, "height": 900})  # the page before has left it narrow
     page.goto(f"{Shared.host}/{path}" + (f"#{names[-1]}" if names else ""))
     if names:
         page.wait_for_timeout(SETTLED_MS)
