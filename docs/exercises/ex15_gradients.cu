@@ -19,9 +19,9 @@ __device__ Weights weights(const float* q, [[maybe_unused]] const float* o, cons
   float s = 0.f, dP = 0.f;
   for (int d = 0; d < kHeadDim; ++d) s += q[d] * k[d], dP += dO[d] * v[d];
   const float p = exp_approx(s * scale - lse);
-  // Your code: begin. dP = dO V^T is the gradient of P, and p dP that of a score if P were e^s. The
-  // division by the sum of the row makes it p (dP - delta), where delta is the sum of dO o over the
-  // columns.
+  // Your code: begin. dP = dO V^T is the gradient of P. If P were e^score, the gradient of the
+  // scaled score would be p dP. The division by the sum of the row makes it p (dP - delta), where
+  // delta is the sum of dO o over the columns.
   const float dS = p * dP;
   // Your code: end.
   return {p, dS};

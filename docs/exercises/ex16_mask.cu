@@ -10,7 +10,7 @@ constexpr int kHeadDim = 32;
 constexpr int kRows = 32;  // queries or keys of a thread block, a thread each
 
 struct Weights {
-  float p, dS;  // an element of P and of scale dS
+  float p, dS;  // an element of P, and of dS times scale
 };
 
 // Of one query and one key: o and dO are the query's rows, lse is its log-sum-exp.
@@ -40,7 +40,7 @@ struct Gradients : fa::StaticKernel<kRows, kRows, kRows / 32, kHeadDim> {
       const Weights of = weights(q, o, dO, lse, k, v, in.scale);
       for (int d = 0; d < kHeadDim; ++d) dq[d] += of.dS * k[d];
     };
-    // Your code: begin. Add the keys that query `row` sees. As it stands all are added.
+    // Your code: begin. Add the keys that query `row` sees. As shipped all are added.
     for (int j = 0; j < in.seq_kv; ++j) add_key(j);
     // Your code: end.
     copy(in.dQ + at, dq);

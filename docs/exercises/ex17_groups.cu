@@ -58,7 +58,7 @@ struct Gradients : fa::StaticKernel<kRows, kRows, kRows / 32, kHeadDim> {
       }
     };
     // Your code: begin. dK and dV are sums over the in.group query heads that share a head of K
-    // and V. As it stands each of these heads stores its own part to the same place.
+    // and V. As shipped each of these heads stores its own part to the same place.
     add_head(head);
     copy(in.dK + at, dk), copy(in.dV + at, dv);
     // Your code: end.

@@ -13,7 +13,7 @@ constexpr int kColumns = 16;  // of a gradient, in a thread
 
 struct Gradients : fa::StaticKernel<kRows, kRows, 2, kHeadDim> {
   __device__ static void run(const fa::FloatBackwardParameters& in) {
-    __shared__ float P[kRows][kRows + 1], dS[kRows][kRows + 1];  // of a query and a key
+    __shared__ float P[kRows][kRows + 1], dS[kRows][kRows + 1];  // dS includes the scale
     const int lane = threadIdx.x % 32, half = threadIdx.x / 32, column = half * kColumns;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
     const int64_t keys = head * in.seq_kv + int64_t{blockIdx.x} * kRows;
@@ -48,9 +48,9 @@ struct Gradients : fa::StaticKernel<kRows, kRows, 2, kHeadDim> {
       [[maybe_unused]] unsigned* counter =
           reinterpret_cast<unsigned*>(in.scratch) + head * (in.seq_q / kRows) + tile;
       // Your code: begin. Thread block 0 stores to this tile of dQ, block 1 adds to it, then block
-      // 2 ... `counter`, 0 at first, counts those that have. read_in_order(counter) acquires;
-      // count_in_order(counter, last) releases, and turns `last` into 0, as the next launch needs
-      // it. As it stands nobody waits for the turn.
+      // 2 ... `counter`, 0 at first, counts the blocks that have added. read_in_order(counter)
+      // acquires; count_in_order(counter, last) releases; a count of `last` wraps to 0 for the next
+      // launch. As shipped nobody waits for the turn.
       for (int d = 0; d < kColumns; ++d) row[d] = blockIdx.x == 0 ? dq[d] : row[d] + dq[d];
       // Your code: end.
     }

@@ -1,8 +1,9 @@
 // A counter in device memory that orders what the thread blocks before and after it store and read.
 #pragma once
 
-/// Adds 1 to a counter, or makes `last` 0 again. Returns what it was. Stores before it, of all
-/// threads that a barrier orders before it, are visible to whoever counts later. PTX ISA: "atom".
+/// Adds 1 to a counter, or wraps a count of `last` to 0. Returns what it was. Stores before it, of
+/// all threads that a barrier orders before it, are visible to whoever counts later. PTX ISA:
+/// "atom".
 __device__ __forceinline__ int count_in_order(unsigned* counter, int last) {
   int count;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"

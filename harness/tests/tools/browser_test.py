@@ -497,7 +497,7 @@ class PagesTest(BrowserTest):
             fresh.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
             if path == "02_swizzle/" and DATA.is_dir():  # lines that are hot
                 press_run(fresh.locator("[data-widget=run]"))
-            if path == "playground/" and DATA.is_dir():  # its form comes after the machine
+            if path == "playground/" and DATA.is_dir():  # the form waits for the machine
                 fresh.wait_for_selector(".fa-launch")
             # What fades in has its colours at once.
             fresh.add_style_tag(content="* { transition: none !important }")

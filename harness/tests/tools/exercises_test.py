@@ -146,7 +146,7 @@ class WrongSolutionTest(support.FolderTest):
         failure = compile_ptx(file, ptx, hopper=exercise.file.startswith("hopper/"))
         self.assertFalse(failure, failure)
         text = ptx.read_text(encoding="utf-8")
-        # The kernels of each, between what stands before the first and behind the last.
+        # The kernels of each, between the text before the first and the text after the last.
         head, *kernels = re.split(r"^(?=\.visible \.entry )", text, flags=re.M)
         end = re.compile(r"\n\}\n(?!\t// end inline asm)")  # a scope of inline PTX ends otherwise
         bodies, tails = zip(*(end.split(each, maxsplit=1) for each in kernels), strict=True)

@@ -19,6 +19,9 @@ Check = Callable[[], None]
 
 # What depends on the order of warps: a loop that waits runs as often as that order makes it.
 WAITS = ("counts",)
+# e2m1, by its bits.
+FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+FLOAT4 = np.concatenate([FLOAT4, -FLOAT4])
 
 
 @dataclass(frozen=True)

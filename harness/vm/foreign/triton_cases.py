@@ -12,7 +12,7 @@ import ptxvm.triton
 import triton
 import triton.language as tl
 
-from foreign.case import Case, Wrong, expect
+from foreign.case import FLOAT4, Case, Wrong, expect
 
 
 @triton.jit
@@ -323,9 +323,7 @@ def dot_scaled(a, b, a_scales, b_scales, c, M: tl.constexpr, N: tl.constexpr,  #
     tl.store(c + rows[:, None] * N + columns[None, :], result)
 
 
-# e2m1 by its bits; e4m3 has the same values here.
-QUARTERS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-FLOAT4 = np.concatenate([QUARTERS, -QUARTERS])
+# e4m3 with the values of FLOAT4 from 0 on.
 FLOAT8 = np.array([0, 0x30, 0x38, 0x3C, 0x40, 0x44, 0x48, 0x4C])
 
 

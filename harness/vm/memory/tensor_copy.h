@@ -34,7 +34,7 @@ inline constexpr uint32_t part_bits(MapElement element) {
   if (element == MapElement::kU6Gaps) return 6;
   return element == MapElement::kPackedU4 || element == MapElement::kU4Gaps ? 4 : 0;
 }
-/// Of 16 bytes of shared memory so many come from the tensor.
+/// How many of 16 bytes of shared memory are from the tensor.
 inline constexpr uint32_t bytes_of_16(MapElement element) {
   if (element == MapElement::kU4Gaps) return 8;
   return element == MapElement::kU6Gaps ? 12 : 16;

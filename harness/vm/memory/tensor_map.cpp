@@ -61,7 +61,7 @@ std::string problem_of(const TensorMap& map) {
   }
   const uint64_t each = bytes_of_16(map.element), whole = uint64_t{map.box[0]} * map.element_bytes;
   if (each != 16 && whole % each != 0)
-    return wrong("16 elements are a whole in the innermost box extent", whole);
+    return wrong("the innermost box extent must hold groups of 16 elements", whole);
   const uint64_t row = each == 16 ? whole : whole / each * 16;
   if (row % 16 != 0) return wrong("the innermost box extent must be a multiple of 16 bytes", row);
   const uint64_t span[] = {UINT64_MAX, 32, 64, 128, 128};

@@ -206,7 +206,7 @@ TEST_CASE("sectors of a box") {
 TEST_CASE("elements of 4 and 6 bits have gaps in shared memory, or none") {
   struct Form {
     MapElement element;
-    uint32_t bits, each;  // bytes of 16 that come from the tensor
+    uint32_t bits, each;  // bytes of 16 that are from the tensor
   };
   for (const Form& f : {Form{MapElement::kPackedU4, 4, 16}, Form{MapElement::kU4Gaps, 4, 8},
                         Form{MapElement::kU6Gaps, 6, 12}}) {

@@ -155,7 +155,7 @@ constexpr uint8_t kToAll = 0xff;  // a multicast to every block of the cluster
 struct Form {
   BulkKind kind = BulkKind::kLoad;
   uint8_t count = 1;      // dimensions of a tensor, elements of st.async
-  uint8_t multicast = 0;  // where its mask stands in the list, or kToAll
+  uint8_t multicast = 0;  // where its mask is in the list, or kToAll
   bool paired = false;    // the mbarrier may be in either block of a pair
   bool reduces = false;
   ops::Update update = {};   // of a reduction
@@ -492,7 +492,7 @@ Step cancel(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// The word of a response that stands in two registers of 64 bits.
+// One of the four words of a response, which is in two registers of 64 bits.
 uint32_t word_of(const Warp& w, const Ref* response, uint32_t word, int lane) {
   return static_cast<uint32_t>(w.at<uint64_t>(response[word / 2])[lane] >> word % 2 * 32);
 }
@@ -508,7 +508,7 @@ Step is_cancelled(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// Operands: a word, response. What it holds of a request that failed nobody says: ones.
+// Operands: a word, response. The PTX ISA does not say what a failed request gives: here all ones.
 Step first_word(Warp& w, const Op& op) {
   uint32_t* d = w.at<uint32_t>(op.r[0]);
   const auto word = op.aux.as<uint32_t>();
@@ -516,7 +516,7 @@ Step first_word(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-// Operands: four words, of which the last has no meaning, response.
+// Operands: four words, response. The fourth word has no meaning.
 Step first_words(Warp& w, const Op& op) {
   for (uint32_t word = 0; word < 4; ++word) {
     uint32_t* d = w.at<uint32_t>(op.list[word]);

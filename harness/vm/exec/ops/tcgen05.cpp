@@ -373,8 +373,8 @@ Matrix b_of(const TensorWork& t, const Product& p, const Instruction& i) {
   return {t.descriptor[1], i.b_major, i.n / p.blocks, i.b};
 }
 
-// Scale factors: that of row r of A or B stands in lane r % 32 and column r / 32, and the same in
-// the lanes of the other three warps. Of an address the upper two bits do not count.
+// Lane r % 32 of column r / 32 holds the scale factors of row r of A or B, and so do lanes 32, 64
+// and 96 further on. The upper two bits of an address do not count.
 constexpr uint32_t kFactorAddress = 0x3fffffff;
 uint32_t factor_columns(uint32_t rows) {
   return (rows + 31) / 32;
@@ -546,7 +546,7 @@ void load_shared(Cta& cta, const Matrix& matrix, bool negative, float* out, uint
       for (uint32_t e = 0; e < count; ++e) {
         const uint32_t row = by_k ? c / 2 : c / 16 * count + e;
         const uint32_t k = by_k ? c % 2 * count + e : piece * 16 + c % 16;
-        const uint32_t at = e * bits;  // of 6 bits an element may stand in two words
+        const uint32_t at = e * bits;  // an element of 6 bits may be in two words
         const uint64_t words = chunk[at / 32] | uint64_t{chunk[at / 32 + 1]} << 32;
         const float x = decode(static_cast<uint32_t>(words >> at % 32), matrix.format);
         out[row * row_stride + k * k_stride] = negative ? -x : x;

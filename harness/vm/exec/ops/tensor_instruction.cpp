@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "exec/ops/tensor_instruction.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -11,25 +12,25 @@ namespace ptxvm {
 namespace {
 
 // The types that bits 7 to 9 and 10 to 12 of the descriptor may name, by their number.
-constexpr uint8_t kNone = 0xff;
-constexpr uint8_t operator+(Format f) {
-  return static_cast<uint8_t>(f);
+using Formats = std::array<Format, 8>;
+constexpr Format kNone = Format::kNone;
+
+constexpr Formats formats(Format zero, Format one, Format two = kNone, Format three = kNone,
+                          Format four = kNone, Format five = kNone) {
+  return {zero, one, two, three, four, five, kNone, kNone};
 }
-constexpr uint8_t kHalves[8] = {+Format::kHalf, +Format::kBfloat, kNone, kNone, kNone, kNone, kNone,
-                                kNone};
-constexpr uint8_t kTf32s[8] = {kNone, kNone, +Format::kTf32, kNone, kNone, kNone, kNone, kNone};
-constexpr uint8_t kSmall[8] = {+Format::kE4m3, +Format::kE5m2, kNone, +Format::kE2m3,
-                               +Format::kE3m2, +Format::kE2m1, kNone, kNone};
-constexpr uint8_t kIntegers[8] = {+Format::kU8, +Format::kS8, kNone, kNone,
-                                  kNone,        kNone,        kNone, kNone};
-constexpr uint8_t kPacked[8] = {kNone, +Format::kPackedE2m1, kNone, kNone, kNone, kNone, kNone,
-                                kNone};
+constexpr Formats kHalves = formats(Format::kHalf, Format::kBfloat);
+constexpr Formats kTf32s = formats(kNone, kNone, Format::kTf32);
+constexpr Formats kSmall =
+    formats(Format::kE4m3, Format::kE5m2, kNone, Format::kE2m3, Format::kE3m2, Format::kE2m1);
+constexpr Formats kIntegers = formats(Format::kU8, Format::kS8);
+constexpr Formats kPacked = formats(kNone, Format::kPackedE2m1);
 constexpr const char* kSmallNames =
     "0 (e4m3), 1 (e5m2), 3 (e2m3), 4 (e3m2) and 5 (e2m1) are allowed";
 
 struct KindTraits {
   const char *name, *types;
-  const uint8_t* formats;
+  const Formats& formats;
   uint32_t unused;  // bits of the descriptor that are zero
 };
 constexpr KindTraits kKinds[] = {
@@ -51,7 +52,7 @@ bool has_scales(Kind kind) {
 }
 
 Format format_of(uint32_t bits, int at, Kind kind) {
-  return static_cast<Format>(traits(kind).formats[bits >> at & 7]);
+  return traits(kind).formats[bits >> at & 7];
 }
 
 }  // namespace

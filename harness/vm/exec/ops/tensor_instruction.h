@@ -26,8 +26,8 @@ struct Product {
   uint8_t scales = 0;    ///< Of a row of A in one product (.scale_vec), 0 where it has none.
 };
 
-/// Types of elements. In 16 bytes of shared memory 16 elements of 4 or 6 bits stand side by side,
-/// with a gap behind them, but for kinds mxf4 and mxf4nvf4, where 32 of 4 bits do.
+/// Types of elements. 16 bytes of shared memory hold 16 elements of 4 or 6 bits side by side, and a
+/// gap after them, but for kinds mxf4 and mxf4nvf4, where 32 of 4 bits do.
 enum class Format : uint8_t {
   kHalf,
   kBfloat,
@@ -40,6 +40,7 @@ enum class Format : uint8_t {
   kPackedE2m1,
   kU8,
   kS8,
+  kNone,
 };
 
 /// Elements in 16 bytes, and the bits of each.
