@@ -12,6 +12,11 @@ namespace fa {
 namespace {
 
 constexpr std::int64_t kRowsTogether = 8;
+// Smaller P may be 0: ex2 flushes them.
+constexpr double kLeastP = 0x1p-126;
+// What a product loses on tensor cores, of its value, for each column: on average half an ulp each
+// time that a sum is truncated.
+constexpr double kTruncationLoss = 0x1p-24 / kTruncateEvery;
 
 std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -59,12 +64,13 @@ class Sum {
         exact_(idx(columns * kRowsTogether)),
         squares_(idx(columns * kRowsTogether)),
         cancelled_(idx(columns * kRowsTogether)),
+        truncated_(idx(columns * kRowsTogether)),
         straightforward_(idx(columns * kRowsTogether)),
         waiting_(idx(columns * kRowsTogether)) {}
 
-  /// `cancelled`: the weights of GradientRows::cancelled.
+  /// `cancelled` and `truncated`: errors of the weights, of any sign, and all towards zero.
   void add(const double* weights, const float* rounded, const double* cancelled,
-           const float* vector) {
+           const double* truncated, const float* vector) {
     double mean_square = 0;
     const bool half = dtype_ != Dtype::f32;
     float w[kRowsTogether];
@@ -80,6 +86,7 @@ class Sum {
         exact_[idx(c * kRowsTogether + r)] += term;
         squares_[idx(c * kRowsTogether + r)] += term * term;
         cancelled_[idx(c * kRowsTogether + r)] += cancelled[r] * cancelled[r] * x_exact * x_exact;
+        truncated_[idx(c * kRowsTogether + r)] += truncated[r] * x_exact;
         sums[c * kRowsTogether + r] += w[r] * x;
       }
     }
@@ -97,7 +104,7 @@ class Sum {
       const std::size_t from = idx(c * kRowsTogether + r), at = idx(place * columns_ + c);
       to.exact[at] = factor * exact_[from];
       to.element_spread[at] = factor * std::sqrt(squares_[from]);
-      to.cancelled[at] = factor * std::sqrt(cancelled_[from]);
+      to.cancelled[at] = factor * (std::sqrt(cancelled_[from]) + std::abs(truncated_[from]));
       to.straightforward[at] = static_cast<float>(factor) * straightforward_[from];
     }
   }
@@ -112,7 +119,7 @@ class Sum {
 
   std::int64_t columns_;
   Dtype dtype_;
-  std::vector<double> exact_, squares_, cancelled_;
+  std::vector<double> exact_, squares_, cancelled_, truncated_;
   std::vector<float> straightforward_, waiting_;
   double spread_[kRowsTogether] = {};
   std::int64_t count_ = 0;
@@ -170,7 +177,7 @@ class Group {
     const auto scale_float = static_cast<float>(scale);
     const double other_length = length(y_.data(), d_);
     double p_exact[kRowsTogether] = {}, d_s_exact[kRowsTogether] = {};
-    double cancelled[kRowsTogether] = {};
+    double cancelled[kRowsTogether] = {}, truncated[kRowsTogether] = {};
     float p[kRowsTogether] = {}, d_s[kRowsTogether] = {};
     for (std::int64_t r = 0; r < kRowsTogether; ++r) {
       const std::int64_t row = query(r);
@@ -184,11 +191,15 @@ class Group {
       d_s[r] = p[r] * (d_p[r] - terms_.rounded[idx(row)]);
       const double lengths = length_[r] * other_length + terms_.lengths[idx(row)];
       const double step = problem_.dtype == Dtype::f16 ? 0x1p-25 / scale : 0;
-      cancelled[r] = std::hypot(0x1p-22 * p_exact[r] * lengths, step);
+      cancelled[r] = std::hypot((0x1p-22 * p_exact[r] + kLeastP) * lengths, step);
+      if (problem_.dtype != Dtype::f32)
+        truncated[r] = kTruncationLoss * static_cast<double>(d_) * p_exact[r] * d_p_exact[r];
     }
-    d_s_.add(d_s_exact, d_s, cancelled, x_.data());
+    d_s_.add(d_s_exact, d_s, cancelled, truncated, x_.data());
+    if (!with_p) return;
     constexpr double kNothing[kRowsTogether] = {};
-    if (with_p) p_.add(p_exact, p, kNothing, y_.data());
+    std::fill_n(cancelled, kRowsTogether, 4 * kLeastP);  // the largest of many sums of errors
+    p_.add(p_exact, p, cancelled, kNothing, y_.data());
   }
 
   void store_d_s(std::int64_t r, std::int64_t place, GradientRows& to) {

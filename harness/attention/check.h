@@ -57,7 +57,7 @@ struct VerifierOptions {
 ///             not), for f32 2^-24 (16 s_i + 4 |exact_ic|) (approximate exp2 and reciprocal), and
 ///             for both 2^-24 s_i times the largest |score| of the row (one more rounding of it).
 /// The same holds for the elements of a gradient, whose E is its own, with the members of
-/// GradientRows; floor_ic of dQ and dK also has GradientRows::cancelled.
+/// GradientRows; floor_ic also has GradientRows::cancelled.
 class Verifier {
  public:
   /// Computes the reference; multi-threaded. The inputs are not needed afterwards.
