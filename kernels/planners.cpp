@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -474,7 +475,8 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                                   Tensor::cu_seqlens_k,
                                   int32(problem.batch),
                                   int32(problem.stored_queries()),
-                                  int32(tiles * batch)};
+                                  int32(tiles * batch),
+                                  int32(std::numeric_limits<std::int32_t>::max())};
   for (const Tensor tensor : {Tensor::o, Tensor::d_o, Tensor::d_q, Tensor::d_k, Tensor::d_v}) {
     const Strides strides = strides_of(problem, static_cast<int>(tensor));
     arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
@@ -489,7 +491,7 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
 
 namespace {
 
-constexpr std::size_t kCounters = 20;  // place of the counters among the arguments
+constexpr std::size_t kCounters = 20, kWave = 26;  // places among the arguments
 
 // The grid of the main kernel, with up to `most` heads whose key blocks alternate.
 void let_heads_alternate(LaunchPlan& plan, std::int64_t most) {
@@ -503,7 +505,8 @@ void let_heads_alternate(LaunchPlan& plan, std::int64_t most) {
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem,
                               const DeviceDescription& device) {
   if (auto* made = std::get_if<LaunchPlan>(&plan)) {
-    const std::int64_t key_blocks = made->launches[1].grid.x;
+    const Dim3& grid = made->launches[1].grid;
+    const std::int64_t key_blocks = grid.x * grid.z / problem.batch;  // of a sequence, on average
     const std::int64_t one_each =
         std::max<std::int64_t>(4, (device.sms + key_blocks - 1) / key_blocks);
     let_heads_alternate(*made, problem.causal ? one_each : 1);
@@ -518,6 +521,18 @@ PlanResult key_blocks_in_order(PlanResult plan) {
     made->scratch.push_back({"counters of dQ", elements / 4096 * 4, true});
     made->launches[1].arguments[kCounters] = ScratchRef{2};
   }
+  return plan;
+}
+
+PlanResult key_blocks_in_waves(PlanResult plan, const Problem& problem,
+                               const DeviceDescription& device) {
+  auto* made = std::get_if<LaunchPlan>(&plan);
+  if (made == nullptr || !problem.causal || problem.group() == 1 || problem.window_left >= 0)
+    return plan;
+  Dim3& grid = made->launches[1].grid;
+  grid = {grid.y, grid.x * grid.z};
+  let_heads_alternate(*made, 8);
+  made->launches[1].arguments[kWave] = int32(std::max<std::int64_t>(1, device.sms / grid.x));
   return plan;
 }
 

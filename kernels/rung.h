@@ -115,6 +115,7 @@ struct BackwardParameters {
   int batch;
   int rows;   ///< of a head in a batch entry of Q; in a packed batch of all sequences
   int tiles;  ///< of queries of a head that terms and sums have
+  int wave;   ///< key blocks of a head that run at the same time (72 and up)
   /// Of batch, head and row, in elements.
   int64_t O_strides[3], dO_strides[3], dQ_strides[3], dK_strides[3], dV_strides[3];
 };
@@ -182,6 +183,10 @@ PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescr
 /// That plan with four heads also without the mask, and with counters by which thread blocks add to
 /// dQ in the order of their keys.
 PlanResult key_blocks_in_order(PlanResult plan);
+
+/// That plan or the one before, for tiles in waves: where query heads share keys under the mask, up
+/// to eight heads of K and V alternate.
+PlanResult key_blocks_in_waves(PlanResult plan, const Problem&, const DeviceDescription&);
 
 /// A plan of plan_backward for views and packed batches: with maps that have a dimension for the
 /// batch or for the ends of sequences, and the tiles of all batch entries in one row of the grid.
@@ -272,8 +277,8 @@ struct StaticKernel {
            const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
            float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
            float scale_log2, int left, int right, unsigned* counters, const int* cu_seqlens_q,   \
-           const int* cu_seqlens_k, int batch, int rows, int tiles, int64_t o_batch,             \
-           int64_t o_head, int64_t o_row, int64_t do_batch, int64_t do_head, int64_t do_row,     \
+           const int* cu_seqlens_k, int batch, int rows, int tiles, int wave,                    \
+           int64_t o_batch, int64_t o_head, int64_t o_row, int64_t do_batch, int64_t do_head, int64_t do_row,     \
            int64_t dq_batch, int64_t dq_head, int64_t dq_row, int64_t dk_batch, int64_t dk_head, \
            int64_t dk_row, int64_t dv_batch, int64_t dv_head, int64_t dv_row) {                  \
     __VA_ARGS__::run(fa::BackwardParameters{Q,                                                   \
@@ -302,6 +307,7 @@ struct StaticKernel {
                                             batch,                                               \
                                             rows,                                                \
                                             tiles,                                               \
+                                            wave,                                                \
                                             {o_batch, o_head, o_row},                            \
                                             {do_batch, do_head, do_row},                         \
                                             {dq_batch, dq_head, dq_row},                         \

@@ -412,20 +412,28 @@ def fa3_peer(torch: Any) -> Peer:
     splits: dict[tuple[Any, ...], int] = {}
     packed: dict[PeerProblem, dict[str, Any]] = {}  # what it is told of a packed batch
 
-    def run(problem: PeerProblem, tensors: Tensors, num_splits: int) -> Any:
-        q, k, v = (tensor.transpose(1, 2) for tensor in (tensors.q, tensors.k, tensors.v))
+    def given(problem: PeerProblem, *tensors: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The tensors with a row of all heads after another, and what else it is told."""
+        rows_first = [tensor.transpose(1, 2) for tensor in tensors]
         options = {"softmax_scale": problem.scale, "is_causal": problem.causal}
-        if problem.query_lengths:
-            if problem not in packed:  # at the first launch, which is not timed
-                packed[problem] = cu_seqlens(torch, problem, q.device)
-            q, k, v = (tensor.squeeze(0) for tensor in (q, k, v))
-            options |= packed[problem]
         if problem.windowed:
             options["window_size_left"] = problem.window_left
             options["window_size_right"] = 0 if problem.causal else problem.window_right
+        if problem.query_lengths:
+            if problem not in packed:  # at the first launch, which is not timed
+                packed[problem] = cu_seqlens(torch, problem, tensors[0].device)
+            rows_first = [tensor.squeeze(0) for tensor in rows_first]
+            options |= packed[problem]
+        return rows_first, options
+
+    def heads_first(problem: PeerProblem, tensor: Any) -> Any:
+        return (tensor.unsqueeze(0) if problem.query_lengths else tensor).transpose(1, 2)
+
+    def run(problem: PeerProblem, tensors: Tensors, num_splits: int) -> Any:
+        inputs, options = given(problem, tensors.q, tensors.k, tensors.v)
         with torch.no_grad():
-            out, *_ = attention(q, k, v, num_splits=num_splits, **options)
-        return (out.unsqueeze(0) if problem.query_lengths else out).transpose(1, 2)
+            out, *_ = attention(*inputs, num_splits=num_splits, **options)
+        return heads_first(problem, out)
 
     def forward(problem: PeerProblem, tensors: Tensors) -> Any:
         key = (problem.q_shape, problem.kv_shape, problem.causal, problem.window_left)
@@ -439,12 +447,11 @@ def fa3_peer(torch: Any) -> Peer:
     gradients = torch.ops.flash_attn_3.bwd
 
     def backward(problem: PeerProblem, tensors: Tensors) -> Any:
-        given = (tensors.d_o, tensors.q, tensors.k, tensors.v, tensors.o)
-        rows_first = (tensor.transpose(1, 2) for tensor in given)
-        options = {"softmax_scale": problem.scale, "is_causal": problem.causal}
+        inputs, options = given(problem, tensors.d_o, tensors.q, tensors.k, tensors.v, tensors.o)
+        lse = tensors.lse.squeeze(0) if problem.query_lengths else tensors.lse
         with torch.no_grad():
-            found = gradients(*rows_first, tensors.lse, **options)
-        return tuple(tensor.transpose(1, 2) for tensor in found[:3])
+            found = gradients(*inputs, lse, **options)
+        return tuple(heads_first(problem, tensor) for tensor in found[:3])
 
     return Peer(
         "fa3",

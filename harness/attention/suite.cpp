@@ -168,6 +168,7 @@ class Collector {
     add(2, 2, {5 * q(), 2 * kv()}, {kNormal});
     add_grouped(2, 6, {2 * q(), 2 * kv()}, 2, {kNeedle});
     add_grouped(1, 4, {q(), 3 * kv()}, 1, {kNormal});
+    add_grouped(2, 4, square(5 * longest()), 2, {kNeedle}, 4);  // waves of two key blocks of a head
     if (can(Capabilities::ragged)) {
       for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {kNormal});
       add_grouped(2, 6, {130, 321}, 2, {kNeedle, Distribution::spike});
@@ -442,13 +443,13 @@ class Collector {
 
   // Heads of K and V that query heads share.
   void add_grouped(std::int64_t batch, std::int64_t heads, Lengths n, std::int64_t kv_heads,
-                   const std::vector<InputKind>& kinds) {
+                   const std::vector<InputKind>& kinds, int sms = 0) {
     if (!can(Capabilities::grouped)) return;
     Problem problem{batch,         heads,   n.q,         n.kv,
                     dim_.head_dim, causal_, rung_.dtype, can(Capabilities::lse)};
     problem.own_kv_heads = kv_heads;
     problem.backward = can(Capabilities::backward);
-    add_case(problem, kinds);
+    add_case(problem, kinds, sms);
   }
 
   // Gives the problem the rung's types; false where the rung does not take it.

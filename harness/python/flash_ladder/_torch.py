@@ -48,8 +48,7 @@ GRADIENT_ARGUMENTS = (
     "Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float? scale, "
     "int window_left=-1, int window_right=-1, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None"
 )
-DETERMINISTIC = "70"  # the rung whose gradients have the same bits in each call
-VIEWS = "71"  # the same for packed batches, and for tensors that are not contiguous
+DETERMINISTIC = "72"  # the last rung whose gradients have the same bits in each call
 Others = tuple[Tensor | None, ...]  # in the order of OTHERS
 
 
@@ -560,10 +559,7 @@ def gradients_of(
     tensors = (*inputs, *made)
     others = (None, None, None, None, *starts)
     more = (("backward", True), *described(tensors, others, (left, right)))
-    if cu_seqlens_q is not None or not all(each.is_contiguous() for each in tensors):
-        rung = VIEWS
-    else:
-        rung = DETERMINISTIC if torch.are_deterministic_algorithms_enabled() else _best.BEST
+    rung = DETERMINISTIC if torch.are_deterministic_algorithms_enabled() else _best.BEST
     if q.is_cuda:
         with torch.cuda.device(q.device):
             plan = plan_for(shapes, dtypes, q.get_device(), rung, causal, scale, False, more)
