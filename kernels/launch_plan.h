@@ -66,6 +66,7 @@ inline constexpr const TensorName& name_of(Tensor tensor) {
 /// A buffer of the plan's own, by its place in LaunchPlan::scratch.
 struct ScratchRef {
   int index = 0;
+  bool operator==(const ScratchRef&) const = default;
 };
 
 /// Shared-memory layout that a tensor copy writes (PTX ISA 5.5.7).
@@ -84,6 +85,7 @@ struct TensorMap {
   /// Elements from the tensor to the place of coordinates 0, which may lie outside of it where no
   /// box does.
   std::int64_t offset = 0;
+  bool operator==(const TensorMap&) const = default;
 };
 
 /// Kernel argument in parameter order.
@@ -107,6 +109,7 @@ struct Launch {
   /// before it reads or writes memory (programmatic dependent launch; PTX ISA: "griddepcontrol").
   /// The virtual machine begins no launch early.
   bool early = false;
+  bool operator==(const Launch&) const = default;
 };
 
 /// Device memory that a plan needs besides the problem's tensors, such as S and P of the standard

@@ -277,8 +277,8 @@ struct StaticKernel {
            const void* O, const void* dO_rows, const float* LSE, void* dQ, void* dK, void* dV,   \
            float* terms, float* sums, int group, int seq_q, int seq_kv, int causal, float scale, \
            float scale_log2, int left, int right, unsigned* counters, const int* cu_seqlens_q,   \
-           const int* cu_seqlens_k, int batch, int rows, int tiles, int wave,                    \
-           int64_t o_batch, int64_t o_head, int64_t o_row, int64_t do_batch, int64_t do_head, int64_t do_row,     \
+           const int* cu_seqlens_k, int batch, int rows, int tiles, int wave, int64_t o_batch,   \
+           int64_t o_head, int64_t o_row, int64_t do_batch, int64_t do_head, int64_t do_row,     \
            int64_t dq_batch, int64_t dq_head, int64_t dq_row, int64_t dk_batch, int64_t dk_head, \
            int64_t dk_row, int64_t dv_batch, int64_t dv_head, int64_t dv_row) {                  \
     __VA_ARGS__::run(fa::BackwardParameters{Q,                                                   \

@@ -36,10 +36,10 @@ struct GradientRows {
   /// per unit of error.
   std::vector<double> spread, element_spread;
   /// Per element: what errors of dS amount to that do not shrink with it. Independent ones: 2^-22 P
-  /// of the lengths |dO| |V| + |dO| |O|, from sums of head_dim products, in whatever order, ahead of
-  /// their difference; 2^-126 of them, as ex2 flushes smaller P to 0; and for float16 half of its
-  /// smallest step, 2^-25, of scale dS. And, but for float32, those that all go the same way: what
-  /// truncation on tensor cores takes from dO V^T. For dV, 2^-124 of dO.
+  /// of the lengths |dO| |V| + |dO| |O|, from sums of head_dim products, in whatever order, ahead
+  /// of their difference; 2^-126 of them, as ex2 flushes smaller P to 0; and for float16 half of
+  /// its smallest step, 2^-25, of scale dS. And, but for float32, those that all go the same way:
+  /// what truncation on tensor cores takes from dO V^T. For dV, 2^-124 of dO.
   std::vector<double> cancelled;
   /// Per row, the largest magnitude of a scaled score with a query or key that it sees.
   std::vector<double> largest_score;

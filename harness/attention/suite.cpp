@@ -168,7 +168,7 @@ class Collector {
     add(2, 2, {5 * q(), 2 * kv()}, {kNormal});
     add_grouped(2, 6, {2 * q(), 2 * kv()}, 2, {kNeedle});
     add_grouped(1, 4, {q(), 3 * kv()}, 1, {kNormal});
-    add_grouped(2, 4, square(5 * longest()), 2, {kNeedle}, 4);  // waves of two key blocks of a head
+    add_grouped(2, 4, square(640), 2, {kNeedle}, 4);  // two key blocks of a head at the same time
     if (can(Capabilities::ragged)) {
       for (const std::int64_t n : {1, 17, 63, 129}) add(1, 2, {n, n}, {kNormal});
       add_grouped(2, 6, {130, 321}, 2, {kNeedle, Distribution::spike});

@@ -81,12 +81,11 @@ DeviceDescription device_for(const Case& asked, DeviceDescription device) {
 bool is_the_same_on_few_sms(const Subject& subject, const Case& asked,
                             const DeviceDescription& device) try {
   if (asked.sms == 0) return false;
-  const auto grid = [&](const DeviceDescription& each) {
-    const Item item =
-        rung_item(*subject.rung, *subject.instance, asked.problem, each, asked.inputs);
-    return item.refused.empty() ? item.plan.launches.front().grid : Dim3{};
+  const auto launches = [&](const DeviceDescription& each) {
+    return rung_item(*subject.rung, *subject.instance, asked.problem, each, asked.inputs)
+        .plan.launches;
   };
-  return grid(device) == grid(device_for(asked, device));
+  return launches(device) == launches(device_for(asked, device));
 } catch (const KernelFault&) {
   return false;
 }

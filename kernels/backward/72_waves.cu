@@ -1,6 +1,6 @@
 // 72_waves
-// Idea: key blocks that run at the same time take the same tile at the same time. Under the mask one
-// wave of thread blocks starts together and ends block by block, and the next one the other way
+// Idea: key blocks that run at the same time take the same tile at the same time. Under the mask
+// one wave of thread blocks starts together and ends block by block, and the next one the other way
 // round: so the tiles of each second wave go up. Then the heads that share keys fit into the L2.
 //
 // Tile              as in 71_packed
