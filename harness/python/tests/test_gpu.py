@@ -300,6 +300,36 @@ class GradientTest(unittest.TestCase):
             for one, other in zip(first, found(), strict=True):
                 self.assertTrue(torch.equal(one, other))
 
+    def test_packed_views(self) -> None:
+        """Sequences one behind another, of a model's views, beside each of them alone; both orders
+        of additions."""
+        lengths, heads, kv_heads = (1500, 1, 0, 700, 64), 8, 2
+        ends = torch.tensor((0, *lengths), device="cuda").cumsum(0).int()
+        for dim, dtype in itertools.product((64, 128), (torch.float16, torch.bfloat16)):
+            rows = torch.randn(sum(lengths), heads + 2 * kv_heads, dim, device="cuda", dtype=dtype)
+            q, k, v = rows.split([heads, kv_heads, kv_heads], dim=1)
+            d_o = torch.randn_like(q)
+            packed = functools.partial(
+                flash_ladder.attention, causal=True, cu_seqlens_q=ends, cu_seqlens_k=ends
+            )
+            alone = functools.partial(flash_ladder.attention, causal=True)
+            for deterministic in (False, True):
+                torch.use_deterministic_algorithms(deterministic)
+                self.addCleanup(torch.use_deterministic_algorithms, False)
+                found = differentiated(packed, [q, k, v], d_o)
+                for start, length in zip(ends.tolist(), lengths, strict=False):
+                    if length == 0:
+                        continue
+                    own = [
+                        each[start : start + length].transpose(0, 1)[None]
+                        for each in (q, k, v, d_o)
+                    ]
+                    expected = differentiated(alone, own[:3], own[3])
+                    for one, other in zip(found, expected, strict=True):
+                        largest = float(one.abs().max())  # of a sequence of one row dQ is nearly 0
+                        one = one[start : start + length].transpose(0, 1)[None]
+                        self.assertLess(worst(one, other), 1e-2 * largest)
+
     def test_compiled(self) -> None:
         given = inputs(1, 2, (300, 300), 64, torch.float16)
         d_o = torch.randn_like(given[0])

@@ -104,15 +104,13 @@ class HardwareTest(unittest.TestCase):
         return 512 * 8 * 2 if self.id_of_kernel == "60" else 0
 
     def test_most_kernels_are_profiled(self) -> None:
-        """Those that are newer than the profile are not: plots/results/h200/NOTES.md names them. In the
-        backward pass these are all but the first."""
+        """Those that are newer than the profile are not: plots/results/h200/NOTES.md names them."""
         for name in SETS:
             rows = rows_by_key(load(RESULTS / f"vm/{name}.json"))
             counted = {key for key in rows if key[-1] == 128}
             for path in profiles(name):
                 profiled = {(row["id"], row["variant"], 128) for row in load(path)["rows"]}
-                least = 1 if name == "counts_backward" else len(counted) // 2 + 1
-                self.assertGreaterEqual(len(counted & profiled), least)
+                self.assertGreaterEqual(len(counted & profiled), len(counted) // 2 + 1)
             if name != "counts_blackwell":  # no card of ours runs it
                 self.assertTrue(profiles(name))
 
@@ -126,9 +124,9 @@ class HardwareTest(unittest.TestCase):
             there = measured["global_load_sectors"]
             # Not explained: the hardware asks for a fifteenth more where cp.async copies floats.
             copies_floats = own["cp_async"] and not own["tensor"]
-            if self.id_of_kernel == "70":
-                # Its thread blocks ask again and again whether it is their turn.
-                self.assertLessEqual(abs(there - loads), 0.005 * loads)
+            if self.id_of_kernel in ("70", "71", "72"):
+                # Their thread blocks ask again and again whether it is their turn.
+                self.assertLessEqual(abs(there - loads), 0.01 * loads)
             else:
                 self.assertLessEqual(loads, there)
                 self.assertLessEqual(there - loads, 0.067 * loads if copies_floats else 0)
@@ -143,7 +141,7 @@ class HardwareTest(unittest.TestCase):
         some, as its arbitration has it: less than a hundredth of wgmma's own, or less than a fiftieth
         of the loads where many run beside it (21); and of stores beside stmatrix. In the
         kernels that decode, from 46 on, ptxas joins two loads of a state into one. In the backward
-        rungs with wgmma the hardware counts up to three times as many more, which is not explained:
+        rungs with wgmma the hardware counts up to 2.5 times as many more, which is not explained:
         there only the machine's number is a lower bound."""
 
         def examine(own: Counts, measured: Counts) -> None:
@@ -166,7 +164,7 @@ class HardwareTest(unittest.TestCase):
             if self.id_of_kernel == "a6":
                 share = 0.011  # not explained; a1 to a5 store their tiles in the same way, and none
             if self.id_of_kernel == "60":
-                share = 0.04  # several thread blocks per SM; where there is one, not explained
+                share = 0.042  # several thread blocks per SM; where there is one, not explained
             if wgmma and self.decodes:
                 share = 0.01  # of the state of a warpgroup
             few = 4 if wgmma else 0  # not explained
