@@ -35,7 +35,7 @@ class Kind:
     windowed: bool
     sinks: bool
     strided: bool
-    rows: int  # few queries: of Q that share a head of K and V
+    rows: int  # few queries, or gradients of a query: of Q that share a head of K and V
     seq: float  # keys; of many queries the geometric mean of both
     heads: int  # batch x heads, of K and V where queries are few
 
@@ -64,6 +64,7 @@ class Kind:
 def kind_of(problem: Problem) -> Kind:
     packed = problem.query_lengths is not None
     few = problem.seq_q <= FEW_QUERIES and not packed and not problem.backward
+    shared = problem.heads // problem.kv_heads
     return Kind(
         backward=problem.backward,
         dtype=problem.dtype,
@@ -77,7 +78,7 @@ def kind_of(problem: Problem) -> Kind:
         windowed=problem.windowed,
         sinks=problem.sinks,
         strided=problem.strides is not None,
-        rows=problem.heads // problem.kv_heads * problem.seq_q if few else 1,
+        rows=shared * (problem.seq_q if few else 1) if few or problem.backward else 1,
         seq=problem.seq_kv if few else math.sqrt(problem.seq_q * problem.seq_kv),
         heads=problem.batch * (problem.kv_heads if few else problem.heads),
     )
