@@ -31,6 +31,8 @@
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
+#   backward backward.json gradients: 60 at N=8192, D=64; the others at N=1024 to 16384, also at D=64 and
+#                         with shared heads; the last one in bfloat16; a packed batch
 # FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
 # Without a GPU every rung is run, verified and counted in the virtual machine: the counts go to FILE, else
@@ -316,6 +318,11 @@ measure_backward() {
     bench_rungs "$last" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dtype bfloat16 $mask
   done
   bench_rungs "$half" "$json" "${shape[@]}" --heads 64 --kv-heads 8 --batch 1 --seqs 8192 --causal
+  bench_rungs "$half" "$json" "${shape[@]}" --heads 32 --kv-heads 4 --batch 1 --seqs 16384 --causal
+  shape+=(--heads 32 --kv-heads 8 --causal)
+  bench_rungs "$half" "$json" "${shape[@]}" --batch 2 --seqs 4096
+  bench_rungs "$half and r['packed']" "$json" "${shape[@]}" --batch 16 --seqs 2000 \
+    --query-lengths random --dtype bfloat16
 }
 
 # 27 has the exact running maximum, 28 is the first that has not, and the last has all that came

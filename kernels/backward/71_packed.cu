@@ -10,6 +10,7 @@
 
 #include "kernels/planners.h"
 #include "kernels/ptx/counter.cuh"
+#include "kernels/ptx/global.cuh"
 #include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/mbarrier.cuh"
@@ -419,8 +420,7 @@ struct Backward {
           x[i] = packed<T>(pair[0] * factor, pair[1] * factor);
         }
         transpose(x);
-        if (key < work.keys)
-          *reinterpret_cast<uint4*>(row + n * 8) = make_uint4(x[0], x[1], x[2], x[3]);
+        if (key < work.keys) store_global(row + n * 8, make_uint4(x[0], x[1], x[2], x[3]));
       }
     }
   }
@@ -590,7 +590,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
       const uint2 four{packed<T>(x.x * in.scale, x.y * in.scale),
                        packed<T>(x.z * in.scale, x.w * in.scale)};
       T* to = dQ + of.at(in.dQ_strides, blockIdx.y, of.query_start + first_row + row);
-      *reinterpret_cast<uint2*>(to + column) = four;
+      store_global(to + column, four);
     }
   }
 };
