@@ -280,6 +280,32 @@ def ordered() -> Canvas:
     return canvas
 
 
+def waves() -> Canvas:
+    """Two SMs, four key blocks and eight tiles under the mask, by the loops of 71 and 72."""
+    tiles, width, height = 8, 28.0, 24.0
+    canvas, y = begin(
+        "72: every second wave goes up",
+        "Two SMs take two key blocks each. If all go from the last tile down, the second two are at "
+        "different tiles; if these go up, at the same ones.",
+        note="A cell: a tile, orange: of both SMs. Time runs to the right.",
+    )
+    for name, upwards in (("71", False), ("72", True)):
+        seen = []
+        for first, second in ((0, 3), (1, 2)):
+            down = [*range(tiles - 1, 2 * first - 1, -1)]
+            then = range(2 * second, tiles)
+            seen.append(down + [*(then if upwards else reversed(then))])
+        for sm, taken in enumerate(seen):
+            canvas.text(112, y + height / 2, f"{name}, SM {sm}", size=SMALL, anchor="end")
+            for step, tile in enumerate(taken):
+                both = step < len(seen[1 - sm]) and seen[1 - sm][step] == tile
+                fill = "orange-soft" if both else "blue-soft"
+                canvas.cell(120 + step * width, y, width, height, str(tile), fill)
+            y += height + 4
+        y += 10
+    return canvas
+
+
 def packed_tiles() -> Canvas:
     """Where 71 puts the tiles of four sequences, with tiles of four rows."""
     lengths, rows, width, height = (5, 1, 2, 9), 4, 12.0, 24.0
@@ -324,4 +350,5 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "backward_sectors": sectors,
     "backward_ordered": ordered,
     "backward_packed": packed_tiles,
+    "backward_waves": waves,
 }

@@ -39,7 +39,7 @@ class Run(CliCase):
     def test_gradients_of_a_packed_batch(self) -> None:
         words = ("--query-lengths", "70,0,5", "--lengths", "90,3,5", "--layout", "bnhd", "--causal")
         self.fa("run", "71", *words, "--device", "vm", code=OK, out=r".*correct.*", err=ON_VM)
-        says = "70_ordered takes contiguous tensors only, takes no packed batch; 71 does"
+        says = "70_ordered takes contiguous tensors only, takes no packed batch; 71, 72, 73 do"
         self.refused("run", "70", *words, says=says)
         self.refused("run", "71", "--batch", 2, "--lengths", "9,5", says="no lengths but those of a")
 

@@ -126,7 +126,9 @@ std::string differences(const Rung& rung, const Case& c) {
     // On Blackwell one lane waits for products while the others of its warp go on to the last
     // barrier. Whether they meet again before it depends on the order, and with that how often it
     // is executed.
-    if (rung.family == Family::blackwell && kWays[i].reversed) other.counts.reset();
+    // Where thread blocks wait for their turn, it decides how often they ask.
+    const bool waits = has(rung.capabilities, Capabilities::deterministic);
+    if ((rung.family == Family::blackwell || waits) && kWays[i].reversed) other.counts.reset();
     note(kWays[i].name, difference(first, other));
   }
   // Against a cache, multiprocessors and heads decide how keys are shared out, so that sums are

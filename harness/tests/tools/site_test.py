@@ -148,13 +148,14 @@ class ChapterTest(unittest.TestCase):
             count = change.count(f"The whole difference to {rung.parent}")
             self.assertEqual(count, 1 if rung.parent else 0, rung.name)
 
-    def test_every_chapter_says_what_it_needs_and_answers_its_exercise(self) -> None:
+    def test_every_chapter_says_what_it_needs_and_answers_what_it_asks(self) -> None:
         for path, rung in chapters().items():
             with self.subTest(rung=rung.name):
                 needs = re.search(r"<p>You need: .*<a ", page_at(path).html)
                 self.assertTrue(needs, "no line of what is assumed")
-                answer = re.search("<summary>Answer", self.section(path, "exercise"))
-                self.assertTrue(answer, "no folded answer")
+                if 'id="exercise"' in page_at(path).html:
+                    answer = re.search("<summary>Answer", self.section(path, "exercise"))
+                    self.assertTrue(answer, "no folded answer")
 
     def test_every_chapter_has_a_figure(self) -> None:
         if not (support.REPOSITORY / "docs/assets/figures").is_dir():
@@ -163,7 +164,8 @@ class ChapterTest(unittest.TestCase):
         without = [
             rung.name
             for path, rung in chapters().items()
-            if rung.id not in ("03", "07")  # a figure would show a gain that they do not have
+            # A figure would show a gain that two do not have, and an order that one gives up.
+            if rung.id not in ("03", "07", "73")
             and not any(figure.search(image["src"]) for image in page_at(path).images)
         ]
         self.assertEqual(without, [])
