@@ -294,7 +294,7 @@ def waves() -> Canvas:
         for first, second in ((0, 3), (1, 2)):
             down = [*range(tiles - 1, 2 * first - 1, -1)]
             then = range(2 * second, tiles)
-            seen.append(down + [*(then if upwards else reversed(then))])
+            seen.append([*down, *(then if upwards else reversed(then))])
         for sm, taken in enumerate(seen):
             canvas.text(112, y + height / 2, f"{name}, SM {sm}", size=SMALL, anchor="end")
             for step, tile in enumerate(taken):
