@@ -109,7 +109,7 @@ struct BackwardParameters {
   float scale, scale_log2;
   int left, right;     ///< keys before and behind its own that a query sees, -1: all (67 and up)
   unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it;
-                       ///< zeros before and after the launch (70 and up)
+                       ///< zeros before and after the launch (70 to 72)
   const int* cu_seqlens_q;  ///< as in ModelParameters (71, and all below)
   const int* cu_seqlens_k;
   int batch;
@@ -180,12 +180,12 @@ PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instan
 /// each SM, and at least four: few enough to leave their Q, dO and dQ in the L2.
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescription&);
 
-/// That plan with four heads also without the mask, and with counters by which thread blocks add to
-/// dQ in the order of their keys.
+/// The same plan with four heads that alternate, with or without the mask, and with counters by
+/// which thread blocks add to dQ in the order of their keys.
 PlanResult key_blocks_in_order(PlanResult plan);
 
-/// That plan or the one before, for tiles in waves: where query heads share keys under the mask, up
-/// to eight heads of K and V alternate.
+/// That plan or the one before, for tiles in waves: where query heads share keys under the mask,
+/// without a window, up to eight heads of K and V alternate.
 PlanResult key_blocks_in_waves(PlanResult plan, const Problem&, const DeviceDescription&);
 
 /// A plan of plan_backward for views and packed batches: with maps that have a dimension for the

@@ -1,12 +1,11 @@
 // 72_waves
 // Idea: key blocks that run at the same time take the same tile at the same time. Under the mask
 // one wave of thread blocks starts together and ends block by block, and the next one the other way
-// round: so the tiles of each second wave go up. Then the heads that share keys fit into the L2.
+// round: so the tiles of each second wave go up. Then the L2 holds the tiles in use.
 //
 // Tile              as in 71_packed
 // Shared memory     as in 71_packed
-// Expected effect   with shared heads under the mask the time of as many heads of their own;
-//                   elsewhere none
+// Expected effect   with shared heads under the mask the rate without shared heads; elsewhere none
 
 #include "kernels/planners.h"
 #include "kernels/ptx/counter.cuh"
@@ -184,9 +183,9 @@ struct Backward {
   };
 
   // A tile of queries: its head among those that share the keys, and its number in the head. All
-  // heads of a tile come one after another. Thread blocks of a first wave start with the last tile,
-  // which all of them have. Those of a second one begin one by one, the later the fewer tiles they
-  // have, and start with their first.
+  // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
+  // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
+  // they have, and start with their first.
   struct QueryTile {
     int head, tile;
 

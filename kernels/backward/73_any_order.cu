@@ -1,10 +1,10 @@
 // 73_any_order
-// Idea: thread blocks add to dQ in any order again, now that they take the tiles in waves: what the
-// same bits in every launch cost.
+// Idea: thread blocks add to dQ in any order again, now that they take the tiles in waves; the
+// difference is what the same bits in every launch cost.
 //
 // Tile              as in 71_packed
 // Shared memory     as in 71_packed
-// Expected effect   no thread block waits for another one's sum, for two passes over dQ more: its
+// Expected effect   no thread block waits for another one's sum, for two more passes over dQ: its
 //                   sums are zeroed and always added to
 
 #include "kernels/planners.h"
@@ -186,9 +186,9 @@ struct Backward {
   };
 
   // A tile of queries: its head among those that share the keys, and its number in the head. All
-  // heads of a tile come one after another. Thread blocks of a first wave start with the last tile,
-  // which all of them have. Those of a second one begin one by one, the later the fewer tiles they
-  // have, and start with their first.
+  // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
+  // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
+  // they have, and start with their first.
   struct QueryTile {
     int head, tile;
 
