@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -476,7 +475,7 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
                                   int32(problem.batch),
                                   int32(problem.stored_queries()),
                                   int32(tiles * batch),
-                                  int32(std::numeric_limits<std::int32_t>::max())};
+                                  int32(0)};
   for (const Tensor tensor : {Tensor::o, Tensor::d_o, Tensor::d_q, Tensor::d_k, Tensor::d_v}) {
     const Strides strides = strides_of(problem, static_cast<int>(tensor));
     arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
@@ -514,10 +513,13 @@ PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem,
   return plan;
 }
 
-PlanResult key_blocks_in_order(PlanResult plan) {
+PlanResult key_blocks_in_order(PlanResult plan, const Problem& problem,
+                               const DeviceDescription& device) {
   if (auto* made = std::get_if<LaunchPlan>(&plan)) {
-    let_heads_alternate(*made, 4);
     const std::int64_t elements = made->scratch[1].bytes / 4;
+    // Q and dO of the query heads that share four heads' keys, and their sums of dQ.
+    const std::int64_t four = 4 * 8 * elements / (problem.kv_heads() * problem.batch);
+    let_heads_alternate(*made, problem.causal || four <= device.l2_bytes / 2 ? 4 : 2);
     made->scratch.push_back({"counters of dQ", elements / 4096 * 4, true});
     made->launches[1].arguments[kCounters] = ScratchRef{2};
   }
@@ -532,7 +534,7 @@ PlanResult key_blocks_in_waves(PlanResult plan, const Problem& problem,
   Dim3& grid = made->launches[1].grid;
   grid = {grid.y, grid.x * grid.z};  // as before heads alternated
   let_heads_alternate(*made, 8);
-  made->launches[1].arguments[kWave] = int32(std::max<std::int64_t>(1, device.sms / grid.x));
+  made->launches[1].arguments[kWave] = int32(device.sms);
   return plan;
 }
 

@@ -115,7 +115,7 @@ struct BackwardParameters {
   int batch;
   int rows;   ///< of a head in a batch entry of Q; in a packed batch of all sequences
   int tiles;  ///< of queries of a head that terms and sums have
-  int wave;   ///< key blocks of a head that run at the same time (72 and up)
+  int wave;   ///< thread blocks that run at the same time, 0: it does not matter (72 and up)
   /// Of batch, head and row, in elements.
   int64_t O_strides[3], dO_strides[3], dQ_strides[3], dK_strides[3], dV_strides[3];
 };
@@ -180,9 +180,9 @@ PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instan
 /// each SM, and at least four: few enough to leave their Q, dO and dQ in the L2.
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescription&);
 
-/// The same plan with four heads that alternate, with or without the mask, and with counters by
-/// which thread blocks add to dQ in the order of their keys.
-PlanResult key_blocks_in_order(PlanResult plan);
+/// The same plan with counters by which thread blocks add to dQ in the order of their keys. Four
+/// heads alternate, or two without the mask if four would fill more than half of the L2.
+PlanResult key_blocks_in_order(PlanResult plan, const Problem&, const DeviceDescription&);
 
 /// That plan or the one before, for tiles in waves: where query heads share keys under the mask,
 /// without a window, up to eight heads of K and V alternate.

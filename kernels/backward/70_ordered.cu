@@ -317,9 +317,9 @@ struct Backward {
       const unsigned first = in.left < 0 ? 0 : max(0, place - in.left) / Bc;
       const unsigned last = min(in.seq_kv - 1, place + Br - 1 + right) / Bc;
       unsigned* counter = in.counters + 2 * tile + consumer;
-      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       while (read_in_order(counter) != block - first) {
       }
+      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       fence_async_proxy_global();
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
@@ -547,7 +547,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 FA_BACKWARD_KERNELS(fa_70_ordered, Backward, Rows, Finish)
 static fa::PlanResult plan_in_order(const fa::Problem& problem, const fa::Instance& instance,
                                     const fa::DeviceDescription& device) {
-  return fa::key_blocks_in_order(plan(problem, instance, device));
+  return fa::key_blocks_in_order(plan(problem, instance, device), problem, device);
 }
 FA_RUNG(70_ordered, "69", sm_90a, f16,
         causal | ragged | grouped | windowed | sinks | backward | deterministic,

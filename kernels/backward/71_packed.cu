@@ -366,9 +366,9 @@ struct Backward {
       const unsigned first = in.left < 0 ? 0 : max(0, place - in.left) / Bc;
       const unsigned last = min(work.keys - 1, place + Br - 1 + right) / Bc;
       unsigned* counter = in.counters + 2 * tile + consumer;
-      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       while (read_in_order(counter) != block - first) {
       }
+      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       fence_async_proxy_global();
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
@@ -600,8 +600,8 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
 FA_BACKWARD_KERNELS(fa_71_packed, Backward, Rows, Finish)
 static fa::PlanResult plan_views(const fa::Problem& problem, const fa::Instance& instance,
                                  const fa::DeviceDescription& device) {
-  return fa::key_blocks_in_order(
-      fa::tiles_of_views(plan(problem, instance, device), problem, instance));
+  const auto views = fa::tiles_of_views(plan(problem, instance, device), problem, instance);
+  return fa::key_blocks_in_order(views, problem, device);
 }
 FA_RUNG(71_packed, "70", sm_90a, f16,
         causal | ragged | grouped | windowed | sinks | strided | packed | backward | deterministic,

@@ -177,7 +177,8 @@ struct Backward {
           in.left < 0 ? queries - 1 : min(queries - 1, last_key - offset + in.left);
       first_tile = first_row / Br;
       tiles = last_row < first_row ? 0 : last_row / Br - first_tile + 1;
-      step = first_key / Bc / in.wave % 2 == 0 ? -1 : 1;
+      const int wave = in.wave == 0 ? 0 : (first_key / Bc * gridDim.x + blockIdx.x) / in.wave;
+      step = wave % 2 == 0 ? -1 : 1;
     }
     __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
   };
@@ -368,9 +369,9 @@ struct Backward {
       const unsigned first = in.left < 0 ? 0 : max(0, place - in.left) / Bc;
       const unsigned last = min(work.keys - 1, place + Br - 1 + right) / Bc;
       unsigned* counter = in.counters + 2 * tile + consumer;
-      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       while (read_in_order(counter) != block - first) {
       }
+      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
       fence_async_proxy_global();
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
@@ -603,7 +604,7 @@ FA_BACKWARD_KERNELS(fa_72_waves, Backward, Rows, Finish)
 static fa::PlanResult plan_waves(const fa::Problem& problem, const fa::Instance& instance,
                                  const fa::DeviceDescription& device) {
   const auto views = fa::tiles_of_views(plan(problem, instance, device), problem, instance);
-  return fa::key_blocks_in_waves(fa::key_blocks_in_order(views), problem, device);
+  return fa::key_blocks_in_waves(fa::key_blocks_in_order(views, problem, device), problem, device);
 }
 FA_RUNG(72_waves, "71", sm_90a, f16,
         causal | ragged | grouped | windowed | sinks | strided | packed | backward | deterministic,

@@ -180,7 +180,8 @@ struct Backward {
           in.left < 0 ? queries - 1 : min(queries - 1, last_key - offset + in.left);
       first_tile = first_row / Br;
       tiles = last_row < first_row ? 0 : last_row / Br - first_tile + 1;
-      step = first_key / Bc / in.wave % 2 == 0 ? -1 : 1;
+      const int wave = in.wave == 0 ? 1 : (first_key / Bc * gridDim.x + blockIdx.x) / in.wave;
+      step = wave % 2 == 0 ? -1 : 1;
     }
     __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
   };
@@ -188,7 +189,7 @@ struct Backward {
   // A tile of queries: its head among those that share the keys, and its number in the head. All
   // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
   // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
-  // they have, and start with their first.
+  // they have, and start with their first, as all do where waves do not matter.
   struct QueryTile {
     int head, tile;
 
