@@ -18,7 +18,7 @@ struct Shape {
 /// Several batches and heads where the problem is small, one of each where it is large. Products on
 /// CUDA cores are many more instructions, so those problems are smaller.
 std::vector<Shape> shapes(Dtype dtype) {
-  if (dtype != Dtype::f32) return {{2, 3, 256, 256}, {1, 2, 512, 512}, {1, 1, 256, 1024}};
+  if (dtype != Dtype::f32) return {{2, 3, 256, 256}, {1, 1, 512, 512}, {1, 1, 256, 1024}};
   return {{2, 2, 128, 128}, {1, 1, 256, 256}, {1, 2, 256, 64}, {1, 1, 128, 192}};
 }
 
@@ -99,11 +99,11 @@ TEST_CASE("every instance passes the gate and gives the same bits in every order
           device, [&, &steps = plan] { device.launch(steps); }, verifier, &first);
       INFO(verdict.reason << "\n" << text_of(verdict.findings));
       REQUIRE(verdict.ok);
-      // At the longest problem one other order is enough. Its iterations are of the same kinds as
-      // those of the shorter problems.
+      // The longest problem's iterations are of the same kinds as those of the shorter ones.
+      const bool shortest = problem.seq_q == problem.seq_kv && problem.batch == 2;
       const bool longest = problem.seq_kv == 1024;
       for (VmDevice* other : {&forward, &reversed}) {
-        if (longest && other == &forward) continue;
+        if (!shortest && !(longest && other == &reversed)) continue;
         std::string difference;
         const bool same = bitwise_equal(first, run(*other, plan, problem, inputs), &difference);
         INFO("reversed " << (other == &reversed) << ": " << difference);
@@ -149,7 +149,7 @@ TEST_CASE("every instance that computes gradients passes the gate") {
                         .dtype = rung.dtype_of(instance),
                         .own_kv_heads = 1};
         set_types(rung, problem);
-        if (has(rung.capabilities, Capabilities::ragged)) problem.seq_q = 200, problem.seq_kv = 301;
+        if (has(rung.capabilities, Capabilities::ragged)) problem.seq_q = 130, problem.seq_kv = 200;
         INFO(instance.entry << " at " << to_string(problem));
         const Inputs inputs = make_pass_inputs(problem, Distribution::needle, 7);
         const Verifier verifier(problem, inputs);
