@@ -205,6 +205,24 @@ def pile_by_descriptor(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # no
 
 
 @triton.jit
+def gather_rows(source, indices, out, column, m, n,  # noqa: ANN001, ANN201
+                ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # fmt: skip
+    rows = tl.load(indices + tl.arange(0, ROWS))
+    tile = tl.make_tensor_descriptor(source, [m, n], [n, 1], [1, COLUMNS]).gather(rows, column)
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out + at, tile)
+
+
+@triton.jit
+def scatter_rows(source, indices, out, column, m, n,  # noqa: ANN001, ANN201
+                 ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # fmt: skip
+    rows = tl.load(indices + tl.arange(0, ROWS))
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    target = tl.make_tensor_descriptor(out, [m, n], [n, 1], [1, COLUMNS])
+    target.scatter(tl.load(source + at), rows, column)
+
+
+@triton.jit
 def persistent_matmul(a, b, c, m, n, k,  # noqa: ANN001, ANN201
                       BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
     """As many programs as a card has SMs; tiles come and go by descriptors."""
@@ -260,6 +278,28 @@ def run_pile_by_descriptor(arch: int) -> Sequence[ptxvm.Result]:
     result = ptxvm.triton.run(pile_by_descriptor, 3, *given, ROWS=32, COLUMNS=64, arch=arch)
     expect(out, 1 + x.sum(0))
     return [result]
+
+
+def run_rows(arch: int) -> Sequence[ptxvm.Result]:
+    """Rows by their numbers, some of which the matrix does not have, and columns beyond its last."""
+    numbers, results = np.random.default_rng(7), []
+    m, n, sizes = 50, 96, {"ROWS": 16, "COLUMNS": 32}
+    for kind, column in ((np.float16, 80), (np.float32, 16)):
+        matrix = numbers.standard_normal((m, n)).astype(kind)
+        rows, out = numbers.integers(-3, m + 4, 16).astype(np.int32), np.ones((16, 32), kind)
+        given = (matrix, rows, out, column, m, n)
+        results.append(ptxvm.triton.run(gather_rows, 1, *given, **sizes, arch=arch))
+        wide = np.zeros((m + 8, n + 32), kind)
+        wide[4 : m + 4, :n] = matrix
+        expect(out, wide[rows + 4, column : column + 32])
+
+        rows = numbers.permutation(m + 4)[:16].astype(np.int32)
+        given = (out, rows, matrix, column, m, n)
+        wanted = np.pad(matrix, ((0, 4), (0, 32)))
+        wanted[rows, column : column + 32] = out
+        results.append(ptxvm.triton.run(scatter_rows, 1, *given, **sizes, arch=arch))
+        expect(matrix, wanted[:m, :n])
+    return results
 
 
 def run_persistent(arch: int) -> Sequence[ptxvm.Result]:
@@ -462,6 +502,7 @@ CASES = [
     Case("scan, sort, histogram", "Triton", run_ordered, ALL),
     Case("atomic vectors", "Triton", run_pile, ALL),
     Case("atomics by descriptor", "Triton", run_pile_by_descriptor, ALL),
+    Case("rows by descriptor: gather, scatter", "Triton", run_rows, (100,)),
     Case("persistent matmul, descriptors", "Triton", run_persistent, ALL),
     Case("autotune, heuristics, tuples", "Triton", run_decorated, ALL),
     Case("parameters named as options", "Triton", run_fill, ALL),

@@ -7,12 +7,13 @@ namespace ptxvm {
 
 uint64_t BoxCopy::bytes() const {
   uint64_t n = shared_row_bytes();
+  if (four_rows) return n * kFour;
   for (size_t d = 1; d < map.rank; ++d) n *= map.box[d];
   return n;
 }
 
 std::vector<BoxRow> BoxCopy::rows() const {
-  uint32_t count = 1;
+  uint32_t count = four_rows ? kFour : 1;
   for (size_t d = 1; d < map.rank; ++d) count *= map.box[d];
   const int64_t columns = std::max<int64_t>(0, static_cast<int64_t>(map.dims[0]) - at[0]);
   const int64_t begin = std::clamp<int64_t>(-int64_t{at[0]}, 0, map.box[0]);
@@ -25,7 +26,7 @@ std::vector<BoxRow> BoxCopy::rows() const {
     bool inside = end > begin;
     uint64_t offset = static_cast<uint64_t>(int64_t{at[0]} + begin) * map.element_bytes;
     for (size_t d = 1; d < map.rank; ++d) {
-      const int64_t c = int64_t{at[d]} + index[d];
+      const int64_t c = four_rows ? int64_t{at[1 + r]} : int64_t{at[d]} + index[d];
       inside &= c >= 0 && c < static_cast<int64_t>(map.dims[d]);
       offset += static_cast<uint64_t>(c) * map.strides[d];
     }

@@ -50,8 +50,11 @@ struct BoxRow {
 
 /// A copy between a box and shared memory.
 struct BoxCopy {
+  static constexpr uint32_t kFour = 4;
+
   TensorMap map;
   int32_t at[5] = {0, 0, 0, 0, 0};
+  bool four_rows = false;  ///< Four rows of a matrix, at[1] to at[4], from column at[0] on.
 
   uint32_t row_bytes() const { return map.box[0] * map.element_bytes; }
   uint32_t shared_row_bytes() const { return row_bytes() / bytes_of_16(map.element) * 16; }

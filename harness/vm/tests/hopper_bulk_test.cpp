@@ -20,10 +20,14 @@ struct TensorRun {
 
 // The tensor copy kernel: loads one box and writes shared memory to `out` as it stands (or, with
 // `stores`, fills shared memory from `out` and stores the box to the tensor).
-std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinates) {
+std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinates,
+                        bool four_rows = false) {
+  const std::string mode = !four_rows ? "" : stores ? ".tile::scatter4" : ".tile::gather4";
   const std::string d = std::to_string(rank) + "d";
+  const std::string target = four_rows ? "sm_100a" : "sm_90a";
   std::string text =
-      ".version 9.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 box[];\n"
+      ".version 9.0\n.target " + target +
+      "\n.address_size 64\n.extern .shared .align 1024 .b8 box[];\n"
       ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 bytes)\n{\n"
       "  .reg .b64 %d<8>;\n  .reg .b32 %r<16>;\n  .reg .pred %p<4>;\n"
       "  .shared .align 8 .b8 bar[8];\n"
@@ -37,7 +41,8 @@ std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinat
     text +=
         "  @!%p1 bra $wait;\n  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], %r3;\n"
         "  cp.async.bulk.tensor." +
-        d + ".shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {" + coordinates +
+        d + ".shared::cluster.global" + mode + ".mbarrier::complete_tx::bytes [%r1], [%d1, {" +
+        coordinates +
         "}], [%r2];\n$wait:\n  mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;\n"
         "  @!%p3 bra $wait;\n" +
         loop +
@@ -49,7 +54,7 @@ std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinat
             "  add.u32 %r5, %r5, 128;\n  bra $loop;\n$done:\n"
             "  fence.proxy.async.shared::cta;\n  bar.sync 0;\n  @!%p1 bra $end;\n"
             "  cp.async.bulk.tensor." +
-            d + ".global.shared::cta.bulk_group [%d1, {" + coordinates +
+            d + ".global.shared::cta" + mode + ".bulk_group [%d1, {" + coordinates +
             "}], [%r1];\n  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n"
             "$end:\n  ret;\n}\n";
   }
@@ -58,7 +63,7 @@ std::string copy_kernel(uint32_t rank, bool stores, const std::string& coordinat
 
 // `before`: how far the map's base lies before the buffer.
 TensorRun run_copy(TensorMap map, bool stores, const std::string& coordinates, size_t bytes,
-                   uint64_t before = 0) {
+                   uint64_t before = 0, bool four_rows = false) {
   Memory memory;
   std::vector<uint16_t> in(bytes / 2);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint16_t>(i * 7 + 1);
@@ -71,12 +76,14 @@ TensorRun run_copy(TensorMap map, bool stores, const std::string& coordinates, s
   c.dynamic_shared_bytes = kBox;
   uint32_t box_bytes = map.element_bytes;
   for (uint32_t d = 0; d < map.rank; ++d) box_bytes *= map.box[d];
+  if (four_rows) box_bytes *= 4;
   c.arguments = {Argument::tensor_map(map), Argument::pointer(out), Argument::scalar(box_bytes)};
   TensorRun r;
   Counters counters;
   Options options;
   options.observers = {&counters};
-  const Module module = Module::parse(copy_kernel(map.rank, stores, coordinates), "copy.ptx");
+  const std::string text = copy_kernel(map.rank, stores, coordinates, four_rows);
+  const Module module = Module::parse(text, "copy.ptx");
   r.result = launch(module, "k", c, memory, options);
   r.fault = fault(r.result, module.kernel("k"));
   auto copy = [&](std::string_view name) {
@@ -190,6 +197,39 @@ TEST_CASE("tensor loads and stores: ranks, swizzles, boxes inside and across the
     // Behind the box nothing was written: the poison of shared memory.
     CHECK(half_at(load.out, box_bytes) == 0xffff);
   }
+}
+
+TEST_CASE("four rows of a matrix, whichever they are, and no box of more than one") {
+  const auto four = [](TensorMap map, bool stores, const std::string& at) {
+    return run_copy(map, stores, at, 64 * 40 * 2, 0, true);
+  };
+  const int rows[] = {39, 7, -1, 7};
+  const std::string at = "16, 39, 7, -1, 7";
+  for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k64B}) {
+    const TensorMap map = map_of({64, 40}, {32, 1}, swizzle);
+    const TensorRun load = four(map, false, at), store = four(map, true, at);
+    CHECK(load.fault == "");
+    CHECK(store.fault == "");
+    int wrong = 0;
+    for (int r = 0; r < 4; ++r) {
+      for (int c = 0; c < 32; ++c) {
+        auto place = static_cast<uint32_t>(r * 32 + c) * 2;
+        if (swizzle == Swizzle::k64B) place ^= (place >> 7 & 3) << 4;
+        const int element = rows[r] * 64 + 16 + c;
+        wrong += half_at(load.out, place) != (rows[r] < 0 ? 0 : element * 7 + 1);
+        // Of two equal rows either may stay; here the last one does.
+        const auto value = static_cast<uint16_t>(place / 2 + 1);
+        if (r != 1 && rows[r] >= 0)
+          wrong += half_at(store.tensor, static_cast<uint64_t>(element) * 2) != value;
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(half_at(load.out, 4 * 64) == 0xffff);
+    CHECK(load.counts.bulk_load.bytes == 4 * 64);
+    CHECK(load.counts.bulk_load.global_bytes == 3 * 64);
+  }
+  const TensorMap tall = map_of({64, 40}, {32, 4}, Swizzle::kNone);
+  CHECK(four(tall, false, at).fault.starts_with("invalid"));
 }
 
 TEST_CASE("sectors of a box") {

@@ -154,13 +154,14 @@ constexpr uint8_t kToAll = 0xff;  // a multicast to every block of the cluster
 
 struct Form {
   BulkKind kind = BulkKind::kLoad;
-  uint8_t count = 1;      // dimensions of a tensor, elements of st.async
-  uint8_t multicast = 0;  // where its mask is in the list, or kToAll
-  bool paired = false;    // the mbarrier may be in either block of a pair
-  bool reduces = false;
-  ops::Update update = {};   // of a reduction
-  Type type = Type::kNone;   // of a reduction or st.async
-  bool from_shared = false;  // the source of a load
+  uint8_t count = 1;        // coordinates in a tensor, elements of st.async
+  uint8_t multicast = 0;    // where its mask is in the list, or kToAll
+  bool paired : 1 = false;  // the mbarrier may be in either block of a pair
+  bool reduces : 1 = false;
+  bool from_shared : 1 = false;  // the source of a load
+  bool four_rows : 1 = false;    // tile::gather4 and tile::scatter4
+  ops::Update update = {};       // of a reduction
+  Type type = Type::kNone;       // of a reduction or st.async
 };
 
 // What the lanes of one request have in common.
@@ -297,8 +298,8 @@ void resolve_tensor(const Issue& i, int lane, BulkCopy& copy) {
 }
 
 // The tensor map and the coordinates at `position` of the operand list.
-void read_map(const Issue& i, size_t position, Request& request, uint32_t dimensions,
-              std::array<BoxCopy, 32>& boxes) {
+void read_map(const Issue& i, size_t position, Request& request, std::array<BoxCopy, 32>& boxes) {
+  const uint32_t dimensions = i.form.four_rows ? 2 : i.form.count;
   lane_addresses(i.w, i.op.list[position], i.op.list[position + 1], request.wide);
   for_spaces(Space::kGeneric, i.w.mask, request, [&](Space space, uint32_t lanes) {
     resolve(i.w, i.op, space, lanes, kTensorMapBytes, kTensorMapAlignment, false, request);
@@ -315,8 +316,14 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
               "the tensor map has " + std::to_string(map->rank) + " dimensions, the instruction " +
                   std::to_string(dimensions));
     }
+    if (i.form.four_rows && map->box[1] != 1) {
+      invalid(i, lane,
+              "the tensor map's box has " + std::to_string(map->box[1]) +
+                  " rows; a copy of four rows takes one of 1");
+    }
     BoxCopy& box = boxes[static_cast<size_t>(lane)];
     box.map = *map;
+    box.four_rows = i.form.four_rows;
     const uint32_t span[] = {0, 32, 64, 128, 128};
     const uint32_t wanted = span[static_cast<size_t>(map->swizzle)];
     if (wanted != 0 && box.shared_row_bytes() != wanted) {
@@ -325,7 +332,7 @@ void read_map(const Issue& i, size_t position, Request& request, uint32_t dimens
                   " bytes; only rows of " + std::to_string(wanted) +
                   ", as wide as the swizzle, are modelled");
     }
-    for (uint32_t d = 0; d < dimensions; ++d) {
+    for (uint32_t d = 0; d < i.form.count; ++d) {
       box.at[d] = static_cast<int32_t>(i.w.at<uint32_t>(i.op.list[position + 2 + d])[lane]);
     }
     if (const auto bits = static_cast<int32_t>(part_bits(map->element)); bits != 0) {
@@ -359,19 +366,19 @@ ops::ElementUpdate update_of_tensor(const Issue& i, int lane, const TensorMap& m
   return update;
 }
 
-// Operands: [shared], [map, {d coordinates}], [mbarrier] for a load; [map, ...], [shared] for a
-// store; [map, ...] for a prefetch.
+// Operands: [shared], [map, {coordinates}], [mbarrier] for a load; [map, ...], [shared] for a
+// store; [map, ...] for a prefetch. Of four rows the coordinates are the first column and the rows.
 Step tensor(Warp& w, const Op& op) {
   const Issue i{w, op, op.aux.as<Form>(), true};
-  const uint32_t dimensions = i.form.count;
+  const uint32_t coordinates = i.form.count;
   const bool load = i.form.kind == BulkKind::kLoad;
   auto boxes = std::make_unique<std::array<BoxCopy, 32>>();
   Request map, shared, barrier;
-  read_map(i, load ? 2 : 0, map, dimensions, *boxes);
+  read_map(i, load ? 2 : 0, map, *boxes);
   if (i.form.kind != BulkKind::kPrefetch) {
-    shared_addresses(i, load ? 0 : 2 + dimensions, kTensorAlignment, shared);
+    shared_addresses(i, load ? 0 : 2 + coordinates, kTensorAlignment, shared);
   }
-  if (load) shared_addresses(i, 4 + dimensions, 8, barrier);
+  if (load) shared_addresses(i, 4 + coordinates, 8, barrier);
   for_lanes(w.mask, [&](int lane) {
     auto copy = start(i, lane);
     copy->box = (*boxes)[static_cast<size_t>(lane)];
@@ -584,16 +591,16 @@ Step nothing(Warp&, const Op&) {
 
 void read_space(Modifiers& m) {
   m.choice({"shared::cluster", "shared::cta"});
-  m.flag("tile");
   m.ignore_cache_hints();
 }
 
 Bound tensor_code(Modifiers& m, Form form) {
   read_space(m);
+  form.four_rows = m.choice({"tile", "tile::gather4", "tile::scatter4"}) > 0;
   const int dimensions = m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1;
   form.paired = m.choice({"cta_group::1", "cta_group::2"}) == 1;
-  form.count = static_cast<uint8_t>(dimensions);
-  if (m.flag("multicast::cluster")) form.multicast = static_cast<uint8_t>(dimensions + 6);
+  form.count = static_cast<uint8_t>(form.four_rows ? 1 + BoxCopy::kFour : dimensions);
+  if (m.flag("multicast::cluster")) form.multicast = static_cast<uint8_t>(form.count + 6);
   return ops::code(tensor, form);
 }
 
