@@ -188,8 +188,10 @@ def break_plan(fa: Fa, rung: Json) -> Json:
             return by_share
         return plan(4, queries, 860, "--kv-heads", "1", "--sms", sms)
     if rung["family"] == "backward":
-        seq, seq_kv = (300, 200) if rung["ragged"] else (128, 128)
-        return plan(4, seq, seq_kv, "--kv-heads", "2")
+        seq = 300 if rung["ragged"] else 128
+        window = ["--window-left", "200" if rung["deterministic"] else "100"]
+        packed = ["--batch", "2", "--query-lengths", "40,300", "--lengths", "70,300"]
+        return plan(2, seq, seq, *(window * rung["windowed"]), *(packed * rung["packed"]))
     if rung["family"] == "blackwell":
         rows = next(each["tile"] for each in rung["instances"] if str(each["head_dim"]) == dim)
         return plan(1, int(rows.partition("x")[0]), 1280)

@@ -72,6 +72,7 @@ Json json_of(const Rung& rung, const Problem& problem, const PlanResult& result)
   const auto& plan = std::get<LaunchPlan>(result);
   row["launches"] = Json::array();
   for (const Launch& each : plan.launches) row["launches"].push_back(json_of(each));
+  row["deterministic"] = plan.deterministic;
   row["scratch"] = Json::array();
   for (const Scratch& each : plan.scratch) {
     row["scratch"].push_back({{"name", each.name}, {"bytes", each.bytes}, {"zeroed", each.zeroed}});

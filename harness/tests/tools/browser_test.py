@@ -926,7 +926,8 @@ class BreakTest(BrowserTest):
                 for fault in rung_data(rung)["faults"]
             ]
             faults = [(fault, switch) for fault, switch in offered if switch.count() == 1]
-            for fault, switch in faults[-1:]:
+            # Of 72 all: packed sequences, windows, and what is reported of deterministic rungs alone.
+            for fault, switch in faults if rung == "72_waves" else faults[-1:]:
                 title = fault["title"]
                 switch.check()
                 found = outcome(place)
@@ -937,9 +938,9 @@ class BreakTest(BrowserTest):
             assert faults, "no fault"
 
         names = [rung["name"] for rung in catalogue()]
-        later = names[names.index("03_kvpipe") :: 3]
+        later = {*names[names.index("03_kvpipe") :: 3], "72_waves"}
         self.assertGreater(len(later), 15)
-        self.assertEqual(in_parallel(later, EMPTY, look), [])
+        self.assertEqual(in_parallel(sorted(later), EMPTY, look), [])
 
     def test_a_cache_that_is_read_wrongly_is_rejected(self) -> None:
         place = self.widget(self.open("40_warp/"), "break")

@@ -17,7 +17,7 @@ struct Format {
 };
 inline constexpr Format kHalf{10, 5};
 inline constexpr Format kBfloat{7, 8};
-inline constexpr Format kTf32{10, 8};
+inline constexpr Format kTensorFloat{10, 8};
 inline constexpr Format kSingle{23, 8};
 
 /// Sum rounded to odd: exact, or the neighbour with an odd last bit. Rounding the result again to a

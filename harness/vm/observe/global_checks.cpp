@@ -116,14 +116,15 @@ void GlobalChecks::check(const WarpId& w, const Mark& mark, const Mark& other, H
                     spelling_of(kernel_, mark.instruction).ordering.rounds &&
                     spelling_of(kernel_, other.instruction).ordering.rounds;
   if (mark.strong && other.strong && !sums) return;
-  switch (clocks_.order(w, other.block, other.agent, other.clock)) {
+  const GridClocks::Order order = clocks_.order(w, other.block, other.agent, other.clock);
+  if (sums && order != GridClocks::Order::kYes)
+    return add(Problem::kGlobalOrder, mark, other, hazard, address, bytes);
+  switch (order) {
     case GridClocks::Order::kYes:
       return;
     case GridClocks::Order::kUnfenced:
-      if (sums) return add(Problem::kGlobalOrder, mark, other, hazard, address, bytes);
       return add(Problem::kGlobalUnfenced, mark, other, hazard, address, bytes);
     case GridClocks::Order::kNo: {
-      if (sums) return add(Problem::kGlobalOrder, mark, other, hazard, address, bytes);
       const bool same = hazard == Hazard::kWriteAfterWrite && writes_the_same(address, bytes);
       return add(same ? Problem::kGlobalSameValue : Problem::kGlobalRace, mark, other, hazard,
                  address, bytes);

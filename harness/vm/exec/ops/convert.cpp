@@ -120,7 +120,7 @@ uint32_t finish_bits(double x, const Plan& p) {
     case Type::kBf16:
       return num::round_to(x, num::kBfloat, p.rounding);
     case Type::kTf32:
-      return num::round_to(x, num::kTf32, p.rounding) << 13;
+      return num::round_to(x, num::kTensorFloat, p.rounding) << 13;
     default:
       // Flushed for what it was before rounding.
       if (p.ftz && std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
