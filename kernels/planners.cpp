@@ -532,7 +532,7 @@ PlanResult key_blocks_in_waves(PlanResult plan, const Problem& problem,
   if (made == nullptr || !problem.causal || problem.group() == 1 || problem.window_left >= 0)
     return plan;
   Dim3& grid = made->launches[1].grid;
-  grid = {grid.y, grid.x * grid.z};  // as before heads alternated
+  grid = {grid.y, grid.x * grid.z};  // undoes let_heads_alternate
   let_heads_alternate(*made, 8);
   made->launches[1].arguments[kWave] = int32(device.sms);
   return plan;

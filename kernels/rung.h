@@ -115,7 +115,7 @@ struct BackwardParameters {
   int batch;
   int rows;   ///< of a head in a batch entry of Q; in a packed batch of all sequences
   int tiles;  ///< of queries of a head that terms and sums have
-  int wave;   ///< thread blocks that run at the same time, 0: it does not matter (72 and up)
+  int wave;   ///< thread blocks of a wave, of which every second one goes up; 0: none (72 and up)
   /// Of batch, head and row, in elements.
   int64_t O_strides[3], dO_strides[3], dQ_strides[3], dK_strides[3], dV_strides[3];
 };
@@ -176,16 +176,16 @@ PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instan
                          std::span<const Instance> finish);
 
 /// The same plan with another grid for the main kernel: heads whose key blocks alternate, key
-/// blocks, groups of such heads. Under the mask as many heads alternate as have a key block for
-/// each SM, and at least four: few enough to leave their Q, dO and dQ in the L2.
+/// blocks, groups of such heads. Under the mask enough heads alternate for a key block for each SM,
+/// and at least four, rounded down to a divisor of all heads; without it none do.
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescription&);
 
 /// The same plan with counters by which thread blocks add to dQ in the order of their keys. Four
 /// heads alternate, or two without the mask if four would fill more than half of the L2.
 PlanResult key_blocks_in_order(PlanResult plan, const Problem&, const DeviceDescription&);
 
-/// That plan or the one before, for tiles in waves: where query heads share keys under the mask,
-/// without a window, up to eight heads of K and V alternate.
+/// A plan of one of these two, with waves of a thread block for each SM where query heads share
+/// keys under the mask, without a window: there up to eight heads of K and V alternate.
 PlanResult key_blocks_in_waves(PlanResult plan, const Problem&, const DeviceDescription&);
 
 /// A plan of plan_backward for views and packed batches: with maps that have a dimension for the

@@ -1,7 +1,7 @@
 // 72_waves
-// Idea: key blocks that run at the same time take the same tile at the same time. Under the mask
-// one wave of thread blocks starts together and ends block by block, and the next one the other way
-// round: so the tiles of each second wave go up. Then the L2 holds the tiles in use.
+// Idea: key blocks that run at the same time take the same tile at the same time. With shared heads
+// under the mask, one wave of thread blocks starts together and ends block by block; the next one
+// begins so and ends together, so it takes tiles upwards. Then the L2 holds the tiles in use.
 //
 // Tile              as in 71_packed
 // Shared memory     as in 71_packed

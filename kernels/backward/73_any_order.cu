@@ -4,8 +4,8 @@
 //
 // Tile              as in 71_packed
 // Shared memory     as in 71_packed
-// Expected effect   no thread block waits for another one's sum, for two more passes over dQ: its
-//                   sums are zeroed and always added to
+// Expected effect   no thread block waits for another one's sum, at the price of two more passes
+//                   over dQ: its sums are zeroed and always added to
 
 #include "kernels/planners.h"
 #include "kernels/ptx/global.cuh"
