@@ -311,6 +311,44 @@ TEST_CASE("heads whose tiles are handed out at the same time are as many as the 
   CHECK(with(60) == with(60));
 }
 
+TEST_CASE("heads of a gradient whose key blocks alternate, and waves of a block for each SM") {
+  const auto main_launch = [](std::string_view id, Problem problem, int sms = 132) {
+    problem.backward = true;
+    const PlanResult result = make_plan(*find_rung(id), problem, hopper_with(sms, 50));
+    return std::get<LaunchPlan>(result).launches[1];
+  };
+  const auto heads = [&](std::string_view id, std::int64_t seq, bool causal) {
+    Problem problem = square(seq, 128, 16);
+    problem.causal = causal;
+    return main_launch(id, problem).grid.x;
+  };
+  // Four heads of 4096 rows fill 16 MiB of an L2 of 50, of 16384 rows 64.
+  for (const std::string_view id : {"70", "71", "72"}) {
+    CAPTURE(id);
+    CHECK(heads(id, 4096, false) == 4);
+    CHECK(heads(id, 16384, false) == 2);
+    CHECK(heads(id, 16384, true) == 4);
+  }
+  CHECK(heads("73", 16384, false) == 1);
+  Problem shared = square(8192, 128, 64);
+  shared.own_kv_heads = 8;
+  const auto wave = [&](std::string_view id, int sms) {
+    return std::get<std::int32_t>(main_launch(id, shared, sms).arguments[26]);
+  };
+  for (const std::string_view id : {"72", "73"}) {
+    CAPTURE(id);
+    shared.causal = false;
+    CHECK(wave(id, 132) == 0);
+    shared.causal = true;
+    CHECK(main_launch(id, shared).grid.x == 8);
+    CHECK(wave(id, 132) == 132);
+    CHECK(wave(id, 114) == 114);
+    shared.window_left = 100;
+    CHECK(wave(id, 132) == 0);
+    shared.window_left = -1;
+  }
+}
+
 TEST_CASE("persistent rungs are right on a card of three SMs") {
   for (const std::string_view id : {"26", "30", "31", "32"}) {
     const Rung& rung = *find_rung(id);
