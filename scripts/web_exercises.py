@@ -63,7 +63,7 @@ def document(exercise: Exercise, fa: Path) -> Json:
         plan = exercises.ask(fa, "plan", exercise.id, *words)["plans"][0]
         if "refused" in plan:
             raise exercises.Missing(f"{exercise.file}: {plan['refused']}")
-        launches = {key: plan[key] for key in ("launches", "scratch")}
+        launches = {key: plan[key] for key in ("launches", "scratch", "deterministic")}
         problem, spread = plan["problem"], trial.get("spread", 1)
         trials.append({"problem": problem, "plan": launches, "spread": spread})
     rules = exercise.data["rules"] + exercise.data.get("page_rules", [])

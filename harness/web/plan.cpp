@@ -63,7 +63,7 @@ HeldPlan read_plan(const Json& json) {
     }
     held.plan.launches.push_back(std::move(launch));
   }
-  held.plan.deterministic = json.value("deterministic", false);  // exercises do not say
+  held.plan.deterministic = json.at("deterministic");
   for (const Json& each : json.at("scratch")) {
     held.plan.scratch.push_back({keep(each.at("name")), each.at("bytes"), each.at("zeroed")});
   }
