@@ -115,7 +115,7 @@ struct BackwardParameters {
   int batch;
   int rows;   ///< of a head in a batch entry of Q; in a packed batch of all sequences
   int tiles;  ///< of queries of a head that terms and sums have
-  int wave;   ///< thread blocks of a wave, of which every second one goes up; 0: none (72 and up)
+  int wave;   ///< thread blocks of a wave, 0: no waves; in every second tiles go up (72 and up)
   /// Of batch, head and row, in elements.
   int64_t O_strides[3], dO_strides[3], dQ_strides[3], dK_strides[3], dV_strides[3];
 };

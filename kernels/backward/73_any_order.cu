@@ -189,7 +189,7 @@ struct Backward {
   // A tile of queries: its head among those that share the keys, and its number in the head. All
   // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
   // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
-  // they have, and start with their first, as all do where waves do not matter.
+  // they have, and start with their first, as all do without waves.
   struct QueryTile {
     int head, tile;
 
