@@ -480,12 +480,14 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
     const Strides strides = strides_of(problem, static_cast<int>(tensor));
     arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
   }
-  return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
-                               {padded / 64, heads, batch}, arguments),
-                     launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
-                     launch_of(instance_for(finish, problem.head_dim, instance.bf16),
-                               {padded * problem.head_dim / 4096, heads, batch}, arguments)},
-                    {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
+  LaunchPlan plan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
+                             {padded / 64, heads, batch}, arguments),
+                   launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments)},
+                  {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
+  if (!finish.empty())
+    plan.launches.push_back(launch_of(instance_for(finish, problem.head_dim, instance.bf16),
+                                      {padded * problem.head_dim / 4096, heads, batch}, arguments));
+  return plan;
 }
 
 namespace {

@@ -171,7 +171,7 @@ PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescri
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
 
 /// Planner of FA_BACKWARD_KERNELS: the instance between a launch that prepares rows of queries,
-/// 64 a thread block, and one that finishes dQ, a thread block for each 4096 elements.
+/// 64 a thread block, and one, if any, that finishes dQ, a thread block for each 4096 elements.
 PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instance> rows,
                          std::span<const Instance> finish);
 
@@ -315,22 +315,24 @@ struct StaticKernel {
                                             {dv_batch, dv_head, dv_row}});                       \
   }
 
-/// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.
+/// Entries and instances of the kernels of a backward pass, and their planner, `plan`: one before
+/// the main kernel and, unless that stores dQ itself, one behind it.
 #define FA_BACKWARD_TYPES(X, name, Class)        \
   X(name##_d128, Class<half, 128>)               \
   X(name##_d64, Class<half, 64>)                 \
   X(name##_bf16_d128, Class<__nv_bfloat16, 128>) \
   X(name##_bf16_d64, Class<__nv_bfloat16, 64>)
-#define FA_BACKWARD_KERNELS(name, Main, Rows, Finish)                                             \
-  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name, Main)                                                \
-  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_rows, Rows)                                         \
-  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_finish, Finish)                                     \
-  static const fa::Instance kInstances[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name, Main)};          \
-  static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,            \
-                             const fa::DeviceDescription&) {                                      \
-    static const fa::Instance rows[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_rows, Rows)};       \
-    static const fa::Instance finish[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_finish, Finish)}; \
-    return fa::plan_backward(problem, instance, rows, finish);                                    \
+#define FA_BACKWARD_KERNELS(name, Main, Rows, ...)                                          \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name, Main)                                          \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_rows, Rows)                                   \
+  __VA_OPT__(FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_finish, __VA_ARGS__))              \
+  static const fa::Instance kInstances[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name, Main)};    \
+  static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,      \
+                             const fa::DeviceDescription&) {                                \
+    static const fa::Instance rows[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_rows, Rows)}; \
+    static const std::vector<fa::Instance> finish{                                          \
+        __VA_OPT__(FA_BACKWARD_TYPES(FA_INSTANCE, name##_finish, __VA_ARGS__))};            \
+    return fa::plan_backward(problem, instance, rows, finish);                              \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

@@ -1,0 +1,647 @@
+// 74_finish
+// Idea: whoever adds last knows dQ. It reads the sums of the thread blocks before it, which are still
+// in the L2, and stores dQ: the kernel that read all sums once more goes.
+//
+// Tile              as in 72_waves
+// Shared memory     as in 72_waves
+// Expected effect   a pass over the sums less: time that grows with N, where the products' grows
+//                   with its square, so short sequences gain most
+
+#include "kernels/planners.h"
+#include "kernels/ptx/counter.cuh"
+#include "kernels/ptx/global.cuh"
+#include "kernels/ptx/halves.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/reduce.cuh"
+#include "kernels/ptx/shared.cuh"
+#include "kernels/ptx/shuffle.cuh"
+#include "kernels/ptx/stmatrix.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/warpgroup.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/rung.h"
+
+namespace {
+
+// A sequence of a packed batch, or a batch entry.
+struct Sequence {
+  int b, batch;                // its number; the batch entry, 0 of a packed batch
+  int start;                   // its first tile, of the tiles by which it was found
+  int query_start, key_start;  // its first rows in a packed batch
+  int queries, keys;
+  int query_place, key_place;  // last coordinates in the tensor maps, as in 39_varlen
+
+  // The first of its tiles of `size` rows. In a packed batch no sequence needs more than follow up
+  // to the next one's first.
+  __device__ static int first_tile(const int* cu_seqlens, int seq, int size, int b) {
+    return cu_seqlens ? cu_seqlens[b] / size + b : (seq + size - 1) / size * b;
+  }
+  // That of a tile.
+  __device__ Sequence(const fa::BackwardParameters& in, const int* cu_seqlens, int seq, int size,
+                      int tile) {
+    b = 0;
+    for (int end = in.batch; end - b > 1;) {
+      const int middle = (b + end) / 2;
+      (first_tile(cu_seqlens, seq, size, middle) <= tile ? b : end) = middle;
+    }
+    start = first_tile(cu_seqlens, seq, size, b);
+    const bool packed = in.cu_seqlens_q != nullptr;
+    batch = packed ? 0 : b;
+    query_start = packed ? in.cu_seqlens_q[b] : 0;
+    key_start = packed ? in.cu_seqlens_k[b] : 0;
+    query_place = packed ? in.cu_seqlens_q[b + 1] : b;
+    key_place = packed ? in.cu_seqlens_k[b + 1] : b;
+    queries = packed ? query_place - query_start : in.seq_q;
+    keys = packed ? key_place - key_start : in.seq_kv;
+  }
+  // Where a row of a tensor begins.
+  __device__ int64_t at(const int64_t (&strides)[3], int head, int row) const {
+    return batch * strides[0] + head * strides[1] + row * strides[2];
+  }
+};
+
+// What the backward pass needs of each query besides its row: the log-sum-exp in base 2, and
+// delta = the sum over the columns of dO O. A warp has eight rows, and a lane 16 bytes of a row. It
+// also stores dQ = 0 where the whole tile of Br queries sees no key: no thread block adds there.
+template <class T, int D>
+struct Rows : fa::StaticKernel<64, 0, 8, D> {
+  using Element = T;
+  static constexpr int kLanes = D / 8, kRows = 32 / kLanes;  // of a row, at a time
+
+  __device__ static void run(const fa::BackwardParameters& in) {
+    const int lane = threadIdx.x % 32, first = blockIdx.x * 64 + threadIdx.x / 32 * 8;
+    const int64_t head = blockIdx.y, padded = int64_t{gridDim.x} * 64, heads = gridDim.y;
+    constexpr int Br = 8192 / D;
+    const Sequence of(in, in.cu_seqlens_q, in.seq_q, Br, first / Br);
+#pragma unroll
+    for (int i = 0; i < 8; i += kRows) {
+      const int row = first + i + lane / kLanes, query = row - of.start * Br;
+      float lse = INFINITY, sum = 0;  // P of a row with an infinite log-sum-exp is 0
+      if (query < of.queries) {
+        const int place = of.query_start + query, column = lane % kLanes * 8;
+        const auto load = [&](const void* tensor, const int64_t(&strides)[3]) {
+          const T* row = static_cast<const T*>(tensor) + of.at(strides, blockIdx.y, place);
+          return *reinterpret_cast<const uint4*>(row + column);
+        };
+        const uint4 o = load(in.O, in.O_strides), dO = load(in.dO_rows, in.dO_strides);
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+          sum += static_cast<float>(reinterpret_cast<const T*>(&o)[j]) *
+                 static_cast<float>(reinterpret_cast<const T*>(&dO)[j]);
+        const int last_row = query | (Br - 1), right = in.causal ? 0 : in.right;
+        if (of.keys == 0 || (right >= 0 && last_row + of.keys - of.queries + right < 0)) {
+          T* dQ = static_cast<T*>(in.dQ) + of.at(in.dQ_strides, blockIdx.y, place);
+          store_global(dQ + column, uint4{});
+        }
+        const float natural = in.LSE[(of.batch * heads + head) * in.rows + place];
+        if (natural != -INFINITY) lse = natural * kLog2E;
+      }
+      sum = warp_sum<kLanes>(sum);
+      if (lane % kLanes == 0) {
+        in.terms[head * padded + row] = lse;
+        in.terms[(heads + head) * padded + row] = sum;
+      }
+    }
+  }
+};
+
+template <class T, int D>
+struct Backward {
+  using Element = T;
+  static constexpr int Bc = 128, Br = 8192 / D;  // keys of a thread block, queries of a tile
+  static constexpr int kConsumers = 2, kThreads = 128 * (1 + kConsumers);
+  static constexpr int kBlocksPerSm = 1, kHeadDim = D;
+  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr int kAlign = 1024, kSlots = 2;
+  static constexpr int kKeyBytes = Bc * D * 2, kQueryBytes = Br * D * 2;  // K or V, Q or dO
+  static constexpr int kScoreBytes = Bc * Br * 2;                         // dS
+  static constexpr int kSumBytes = 64 * 64 * 4;                           // a consumer's dQ
+  static constexpr int kTermBytes = Br * 4;                               // LSE or delta
+  static constexpr std::size_t kSharedBytes =
+      kAlign + 2 * kKeyBytes + kSlots * (2 * kQueryBytes + kScoreBytes + 2 * kTermBytes) +
+      kConsumers * kSumBytes + 8 * (6 * kSlots + 2 * kConsumers);
+
+  // A slot of the rings of Q and dO, and the phase parity of its mbarriers.
+  struct Position {
+    int slot = 0, parity = 0;
+
+    __device__ void advance() {
+      if (++slot == kSlots) slot = 0, parity ^= 1;
+    }
+  };
+
+  // Addresses in shared memory. Swizzled tiles are aligned to kAlign; an mbarrier takes 8 bytes.
+  struct Shared {
+    uint32_t k, v, q, dO, dS, sums, lse, delta, q_full, dO_full, q_empty, dO_empty, dS_full,
+        dS_empty, sums_full, sums_ready;
+
+    const unsigned char* bytes;  // k as a pointer
+
+    __device__ explicit Shared(const unsigned char* memory) {
+      const uint32_t address = shared_address(memory);
+      k = (address + kAlign - 1) & ~(kAlign - 1);
+      bytes = memory + (k - address);
+      v = k + kKeyBytes;
+      q = v + kKeyBytes;
+      dO = q + kSlots * kQueryBytes;
+      dS = dO + kSlots * kQueryBytes;
+      sums = dS + kSlots * kScoreBytes;
+      lse = sums + kConsumers * kSumBytes;
+      delta = lse + kSlots * kTermBytes;
+      q_full = delta + kSlots * kTermBytes;
+      dO_full = q_full + 8 * kSlots;
+      q_empty = dO_full + 8 * kSlots;
+      dO_empty = q_empty + 8 * kSlots;
+      dS_full = dO_empty + 8 * kSlots;
+      dS_empty = dS_full + 8 * kSlots;
+      sums_full = dS_empty + 8 * kSlots;
+      sums_ready = sums_full + 8 * kConsumers;
+    }
+
+    // LSE or delta of a slot, for ordinary loads.
+    __device__ const unsigned char* terms(uint32_t ring, int slot) const {
+      return bytes + (ring - k) + slot * kTermBytes;
+    }
+  };
+
+  // The queries that see some key of the thread block, in tiles of Br, for each of the heads that
+  // share its keys.
+  struct Work : Sequence {
+    int first_key, kv_head, first_tile, tiles;
+    int step;  // from a tile to the next one
+
+    __device__ explicit Work(const fa::BackwardParameters& in)
+        : Sequence(in, in.cu_seqlens_k, in.seq_kv, Bc, blockIdx.y) {
+      first_key = (blockIdx.y - start) * Bc;
+      start = Sequence::first_tile(in.cu_seqlens_q, in.seq_q, Br, b);  // now of queries
+      kv_head = blockIdx.z * gridDim.x + blockIdx.x;
+      const int offset = keys - queries, right = in.causal ? 0 : in.right;
+      const int last_key = min(first_key + Bc, keys) - 1;
+      const int first_row = right < 0 ? 0 : max(0, first_key - offset - right);
+      const int last_row =
+          in.left < 0 ? queries - 1 : min(queries - 1, last_key - offset + in.left);
+      first_tile = first_row / Br;
+      tiles = last_row < first_row ? 0 : last_row / Br - first_tile + 1;
+      const int wave = in.wave == 0 ? 0 : (first_key / Bc * gridDim.x + blockIdx.x) / in.wave;
+      step = wave % 2 == 0 ? -1 : 1;
+    }
+    __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
+  };
+
+  // A tile of queries: its head among those that share the keys, and its number in the head. All
+  // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
+  // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
+  // they have, and start with their first.
+  struct QueryTile {
+    int head, tile;
+
+    __device__ explicit QueryTile(const Work& work)
+        : head(0), tile(work.step > 0 ? work.first_tile : work.first_tile + work.tiles - 1) {}
+    __device__ void advance(const fa::BackwardParameters& in, const Work& work) {
+      if (++head == in.group) head = 0, tile += work.step;
+    }
+    // Among the tiles of all heads and sequences.
+    __device__ int64_t index(const fa::BackwardParameters& in, const Work& work) const {
+      return int64_t{work.kv_head * in.group + head} * in.tiles + work.start + tile;
+    }
+  };
+
+  // The first and the last key block of which a tile's queries see some key. They add to its dQ in
+  // the order of their keys.
+  struct Turns {
+    int first, last;
+
+    __device__ Turns(const fa::BackwardParameters& in, const Work& work, int tile) {
+      const int place = tile * Br + work.keys - work.queries;
+      const int right = in.causal ? 0 : in.right < 0 ? work.queries : in.right;
+      first = in.left < 0 ? 0 : max(0, place - in.left) / Bc;
+      last = min(work.keys - 1, place + Br - 1 + right) / Bc;
+    }
+  };
+
+  // One thread starts the copies: in each iteration those of Q, dO and their terms. K comes with
+  // the first Q, and V with the first dO.
+  __device__ static void load(const fa::BackwardParameters& in, const Shared& shared,
+                              const Work& work) {
+    const int64_t all_rows = int64_t{gridDim.z} * gridDim.x * in.group * in.tiles * Br;
+    const int key = in.seq_kv - work.keys + work.first_key;
+    Position at;
+    QueryTile query(work);
+#pragma unroll 1
+    for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
+      const int head = work.kv_head * in.group + query.head;
+      const int row = in.seq_q - work.queries + query.tile * Br;
+      const int key_bytes = iteration == 0 ? kKeyBytes : 0;
+      const float* terms = in.terms + query.index(in, work) * Br;
+      query.advance(in, work);
+      const uint32_t q_full = shared.q_full + 8 * at.slot, dO_full = shared.dO_full + 8 * at.slot;
+      mbarrier_wait(shared.q_empty + 8 * at.slot, at.parity ^ 1);
+      mbarrier_expect(q_full, key_bytes + kQueryBytes + kTermBytes);
+      if (key_bytes > 0) tma_load(shared.k, in.K, 0, key, 0, work.kv_head, work.key_place, q_full);
+      tma_load(shared.q + at.slot * kQueryBytes, in.Q, 0, row, 0, head, work.query_place, q_full);
+      bulk_load(shared.lse + at.slot * kTermBytes, terms, kTermBytes, q_full);
+      mbarrier_wait(shared.dO_empty + 8 * at.slot, at.parity ^ 1);
+      mbarrier_expect(dO_full, key_bytes + kQueryBytes + kTermBytes);
+      if (key_bytes > 0) tma_load(shared.v, in.V, 0, key, 0, work.kv_head, work.key_place, dO_full);
+      tma_load(shared.dO + at.slot * kQueryBytes, in.dO, 0, row, 0, head, work.query_place,
+               dO_full);
+      bulk_load(shared.delta + at.slot * kTermBytes, terms + all_rows, kTermBytes, dO_full);
+      at.advance();
+    }
+  }
+
+  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
+  // rows.
+  __device__ static void release(uint32_t barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
+  }
+
+  // Starts S = K Q^T, or dP = V dO^T: rows are the consumer's 64 keys, columns the queries.
+  // Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
+  __device__ static void multiply_rows(float (&S)[Br / 2], uint64_t keys, uint64_t queries) {
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i)
+      wgmma<T>(S, keys + i / 4 * (Bc * 128 >> 4) + i % 4 * 2,
+               queries + i / 4 * (Br * 128 >> 4) + i % 4 * 2, i > 0);
+    wgmma_commit();
+  }
+
+  // Starts dV += P^T dO, or dK += dS^T Q. Descriptors count 16 bytes: + 128 is the next 16 rows.
+  __device__ static void multiply_columns(float (&sum)[D / 2],
+                                          const uint32_t (&weights)[Br / 16][4], uint64_t queries) {
+#pragma unroll
+    for (int i = 0; i < Br / 16; ++i) wgmma_transposed<T>(sum, weights[i], queries + i * 128, 1);
+    wgmma_commit();
+  }
+
+  // Starts dQ = dS K, of the 64 columns of the consumer or, at head_dim 64, of its 64 queries.
+  __device__ static void multiply_queries(float (&dQ)[32], uint64_t dS, uint64_t k) {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i)
+      wgmma_transposed<T>(dQ, dS + i / 4 * (Br * 128 >> 4) + i % 4 * 2, k + i * 128, i > 0);
+    wgmma_commit();
+  }
+
+  // Index among the block's 128 keys; the thread's second key is eight further.
+  __device__ static int own_key() {
+    return (threadIdx.x - 128) / 32 * 16 + threadIdx.x % 32 / 4;
+  }
+
+  // Sets scores to -INFINITY where the query does not see the key.
+  __device__ static void mask(float (&S)[Br / 2], const fa::BackwardParameters& in,
+                              const Work& work, int first_row) {
+    const int key = work.first_key + own_key(), offset = work.keys - work.queries;
+    const int row = first_row + threadIdx.x % 4 * 2 + offset;
+    const int right = in.causal ? 0 : in.right < 0 ? work.queries : in.right;
+    const int left = in.left < 0 ? work.keys : in.left;
+#pragma unroll
+    for (int i = 0; i < Br / 2; ++i) {
+      const int own = key + i / 2 % 2 * 8, place = row + i / 4 * 8 + i % 2;
+      if (own >= work.keys || own > place + right || own < place - left) S[i] = -INFINITY;
+    }
+  }
+
+  // The terms of the queries of columns 8 i + 2 t and 8 i + 2 t + 1, t the lane's place in its
+  // quad.
+  __device__ static float2 terms_at(const unsigned char* terms, int i) {
+    return reinterpret_cast<const float2*>(terms)[i * 4 + threadIdx.x % 4];
+  }
+
+  // Replaces S by P = 2^(S scale_log2 - LSE).
+  __device__ static void exponentials(float (&S)[Br / 2], const unsigned char* lse,
+                                      float scale_log2) {
+#pragma unroll
+    for (int i = 0; i < Br / 8; ++i) {
+      const float2 x = terms_at(lse, i);
+      float* s = S + 4 * i;
+      s[0] = ex2_approx(fmaf(s[0], scale_log2, -x.x));
+      s[1] = ex2_approx(fmaf(s[1], scale_log2, -x.y));
+      s[2] = ex2_approx(fmaf(s[2], scale_log2, -x.x));
+      s[3] = ex2_approx(fmaf(s[3], scale_log2, -x.y));
+    }
+  }
+
+  // Replaces dP by dS = P (dP - delta).
+  __device__ static void differences(float (&dP)[Br / 2], const float (&P)[Br / 2],
+                                     const unsigned char* delta) {
+#pragma unroll
+    for (int i = 0; i < Br / 8; ++i) {
+      const float2 x = terms_at(delta, i);
+      float* s = dP + 4 * i;
+      const float* p = P + 4 * i;
+      s[0] = p[0] * (s[0] - x.x);
+      s[1] = p[1] * (s[1] - x.y);
+      s[2] = p[2] * (s[2] - x.x);
+      s[3] = p[3] * (s[3] - x.y);
+    }
+  }
+
+  // The accumulator layout, packed, is the layout of an A operand.
+  __device__ static void pack(uint32_t (&weights)[Br / 16][4], const float (&S)[Br / 2]) {
+#pragma unroll
+    for (int i = 0; i < Br / 4; ++i) weights[i / 4][i % 4] = packed<T>(S[2 * i], S[2 * i + 1]);
+  }
+
+  // Stores dS with a row for each query, in panels of 64 keys, one of each consumer. Chunk index
+  // XOR row, 16 bytes each: 128-byte swizzle.
+  __device__ static void store_scores(uint32_t dS, const uint32_t (&weights)[Br / 16][4],
+                                      int consumer) {
+    const int lane = threadIdx.x % 32, row = lane / 16 * 8 + lane % 8;
+    const int chunk = threadIdx.x % 128 / 32 * 2 + lane / 8 % 2;
+    const uint32_t place = dS + consumer * (Br * 128) + row * 128 + ((chunk ^ row % 8) << 4);
+#pragma unroll
+    for (int i = 0; i < Br / 16; ++i) stmatrix_x4_transposed(place + i * (16 * 128), weights[i]);
+  }
+
+  // Passes the consumer's dQ on. It lays it out in shared memory for the writer; but that of the
+  // last key block lies there after the sums of the earlier ones have arrived, and is dQ with them.
+  // The permutation avoids bank conflicts: an 8-byte store serves 16 lanes per wavefront.
+  __device__ static void pass_queries(float (&dQ)[32], const fa::BackwardParameters& in,
+                                      const Shared& shared, const Work& work, QueryTile& query,
+                                      int consumer, int parity) {
+    const uint32_t staged = shared.sums + consumer * kSumBytes;
+    const int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+    const uint32_t pair = staged + (row * 64 + threadIdx.x % 4 * 2) * 4;
+    const auto place = [&](int i) {
+      return pair + i % 2 * (8 * 64 * 4) + (i / 2 ^ row % 8) * 32;
+    };
+    const Turns turns(in, work, query.tile);
+    const int block = work.first_key / Bc;
+    mbarrier_wait(shared.sums_ready + 8 * consumer, parity);
+    if (block != turns.last) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i) store_shared_v2(place(i), dQ[2 * i], dQ[2 * i + 1]);
+      fence_async_proxy();
+    } else {
+      if (block != turns.first) {
+#pragma unroll
+        for (int i = 0; i < 16; ++i) {
+          const float2 sum = load_shared_v2(place(i));
+          dQ[2 * i] += sum.x;
+          dQ[2 * i + 1] += sum.y;
+        }
+      }
+      store_queries(dQ, in, work, query, consumer);
+    }
+    release(shared.sums_full + 8 * consumer);
+    query.advance(in, work);
+  }
+
+  // One thread adds what a consumer has laid out to the sums of its tiles, after the thread blocks
+  // of earlier keys, which were launched earlier. The first one stores, so that nothing need be
+  // zeroed. The last one fetches the sums instead, and leaves a zero in the counter for the next
+  // launch.
+  __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
+                               const Work& work, int consumer) {
+    const int block = work.first_key / Bc;
+    const uint32_t ready = shared.sums_ready + 8 * consumer;
+    const uint32_t staged = shared.sums + consumer * kSumBytes;
+    QueryTile query(work);
+    bool last = block == Turns(in, work, query.tile).last;
+    if (!last) mbarrier_arrive(ready);
+#pragma unroll 1
+    for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
+      const Turns turns(in, work, query.tile);
+      const int64_t tile = query.index(in, work);
+      unsigned* counter = in.counters + 2 * tile + consumer;
+      float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
+      while (read_in_order(counter) != block - turns.first) {
+      }
+      fence_async_proxy_global();
+      if (last && block != turns.first) {
+        mbarrier_expect(ready, kSumBytes);
+        bulk_load(staged, sums, kSumBytes, ready);
+      } else if (last) {
+        mbarrier_arrive(ready);
+      }
+      mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
+      if (!last && block == turns.first) bulk_store(sums, staged, kSumBytes);
+      if (!last && block != turns.first) bulk_add(sums, staged, kSumBytes);
+      bulk_commit();
+      bulk_wait_read();
+      query.advance(in, work);
+      last = block == Turns(in, work, query.tile).last;
+      if (!last) mbarrier_arrive(ready);
+      bulk_wait();
+      fence_async_proxy_global();
+      count_in_order(counter, turns.last - turns.first);
+    }
+  }
+
+  // Exchanges registers in a quad: before, lane t holds columns 2 t and 2 t + 1 of each eight of
+  // 32; after, all of the t-th eight. A 4 x 4 transposition takes two exchanges of two registers.
+  __device__ static void transpose(uint32_t (&x)[4]) {
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int step = 1; step <= 2; step *= 2) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (i & step) continue;
+        uint32_t &low = x[i], &high = x[i + step];
+        const uint32_t other = __shfl_xor_sync(0xffffffff, t & step ? low : high, step);
+        (t & step ? low : high) = other;
+      }
+    }
+  }
+
+  // Stores dQ = scale times the sums of a consumer, as store_keys.
+  __device__ static void store_queries(const float (&sum)[32], const fa::BackwardParameters& in,
+                                       const Work& work, const QueryTile& query, int consumer) {
+    const int head = work.kv_head * in.group + query.head;
+    const int first = query.tile * Br + (D == 64 ? consumer * 64 : 0);
+    T* dQ = static_cast<T*>(in.dQ) + (D == 64 ? 0 : consumer * 64) + threadIdx.x % 4 * 8;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + r * 8;
+      T* to = dQ + work.at(in.dQ_strides, head, work.query_start + row);
+#pragma unroll
+      for (int n = 0; n < 8; n += 4) {
+        uint32_t x[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float* pair = sum + 4 * (n + i) + 2 * r;
+          x[i] = packed<T>(pair[0] * in.scale, pair[1] * in.scale);
+        }
+        transpose(x);
+        if (row < work.queries) store_global(to + n * 8, make_uint4(x[0], x[1], x[2], x[3]));
+      }
+    }
+  }
+
+  // Stores 64 rows of dK or dV, 16 bytes a lane: a quad stores two whole sectors of 32 bytes.
+  __device__ static void store_keys(const int64_t (&strides)[3], void* gradient,
+                                    const float (&sum)[D / 2], const Work& work, float factor) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int key = work.first_key + own_key() + r * 8;
+      T* row = static_cast<T*>(gradient) + work.at(strides, work.kv_head, work.key_start + key) +
+               threadIdx.x % 4 * 8;
+#pragma unroll
+      for (int n = 0; n < D / 8; n += 4) {
+        uint32_t x[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float* pair = sum + 4 * (n + i) + 2 * r;
+          x[i] = packed<T>(pair[0] * factor, pair[1] * factor);
+        }
+        transpose(x);
+        if (key < work.keys) store_global(row + n * 8, make_uint4(x[0], x[1], x[2], x[3]));
+      }
+    }
+  }
+
+  __device__ static void compute(const fa::BackwardParameters& in, const Shared& shared,
+                                 const Work& work, int consumer) {
+    const uint64_t k = wgmma_descriptor(shared.k + consumer * (64 * 128), Bc * 128);
+    const uint64_t v = wgmma_descriptor(shared.v + consumer * (64 * 128), Bc * 128);
+    const auto queries = [](uint32_t ring, Position at) {
+      return wgmma_descriptor(ring + at.slot * kQueryBytes, Br * 128);
+    };
+    float dK[D / 2] = {}, dV[D / 2] = {}, S[Br / 2], dP[Br / 2], dQ[32];
+    uint32_t P_packed[Br / 16][4], dS_packed[Br / 16][4];
+    const int iterations = work.iterations(in);
+    if (iterations == 0) {  // no query sees a key of the thread block
+      store_keys(in.dV_strides, in.dV, dV, work, 1);
+      store_keys(in.dK_strides, in.dK, dK, work, 1);
+      return;
+    }
+    const int rows = D == 64 ? consumer : 0, columns = consumer - rows;  // in units of 64
+    const uint64_t k_columns = wgmma_descriptor(shared.k + columns * (Bc * 128), Bc * 128);
+    const auto scores = [&](Position of) {
+      return wgmma_descriptor(shared.dS + of.slot * kScoreBytes + rows * (64 * 128), Br * 128);
+    };
+    QueryTile query(work), summed(work);  // the tiles whose S, and whose dQ, is next
+    Position at, last;
+    const auto start_scores = [&](Position of) {
+      mbarrier_wait(shared.q_full + 8 * of.slot, of.parity);
+      wgmma_fence();
+      multiply_rows(S, k, queries(shared.q, of));
+    };
+    const auto start_differences = [&](Position of) {
+      mbarrier_wait(shared.dO_full + 8 * of.slot, of.parity);
+      wgmma_fence();
+      multiply_rows(dP, v, queries(shared.dO, of));
+    };
+    const auto finish_scores = [&](Position of) {
+      wgmma_wait<1>(S);
+      const bool beyond = work.first_key + Bc > work.keys;
+      const int place = query.tile * Br + work.keys - work.queries;
+      const int right = in.causal ? 0 : in.right;
+      const bool diagonal = right >= 0 && place + right < work.first_key + Bc - 1;
+      const bool behind = in.left >= 0 && place + Br - 1 - in.left > work.first_key;
+      if (beyond || diagonal || behind) mask(S, in, work, query.tile * Br);
+      query.advance(in, work);
+      exponentials(S, shared.terms(shared.lse, of.slot), in.scale_log2);
+      wgmma_wait<0>(dP);
+      differences(dP, S, shared.terms(shared.delta, of.slot));
+      pack(P_packed, S);
+      pack(dS_packed, dP);
+    };
+    const auto share_scores = [&](Position of) {
+      mbarrier_wait(shared.dS_empty + 8 * of.slot, of.parity ^ 1);
+      store_scores(shared.dS + of.slot * kScoreBytes, dS_packed, consumer);
+      fence_async_proxy();
+      release(shared.dS_full + 8 * of.slot);
+    };
+    wgmma_tie(dK);  // or the compiler could move the zeroing past the fence
+    wgmma_tie(dV);
+    start_scores(at);
+    start_differences(at);
+    finish_scores(at);
+    share_scores(at);
+    const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
+                                                    std::bool_constant<Last>, int i) {
+      barrier_sync(1 + consumer, 256);  // wait for the turn
+      if constexpr (!First) mbarrier_wait(shared.dS_full + 8 * last.slot, last.parity);
+      wgmma_fence();
+      if constexpr (!First) multiply_queries(dQ, scores(last), k_columns);
+      multiply_columns(dV, P_packed, queries(shared.dO, at));
+      multiply_columns(dK, dS_packed, queries(shared.q, at));
+      if constexpr (!First) {
+        wgmma_wait<2>(dQ);
+        release(shared.dS_empty + 8 * last.slot);
+        pass_queries(dQ, in, shared, work, summed, consumer, (i - 1) % 2);
+      }
+      if constexpr (Last) {  // nobody waits for the last turn of consumer 1 to be passed
+        if (consumer == 0) barrier_arrive(2, 256);
+        wgmma_wait<0>(dV, dK);
+        last = at;
+      } else {
+        Position next = at;
+        next.advance();
+        // Each wait frees registers: P's for S, dS's for dP.
+        wgmma_wait<1>(dV);
+        release(shared.dO_empty + 8 * at.slot);
+        start_scores(next);
+        wgmma_wait<1>(dK);
+        release(shared.q_empty + 8 * at.slot);
+        start_differences(next);
+        barrier_arrive(2 - consumer, 256);  // pass the turn: barrier 1 + (1 - consumer)
+        finish_scores(next);
+        share_scores(next);
+        last = at;
+        at = next;
+      }
+    };
+    if (consumer == 1) barrier_arrive(1, 256);  // the first turn is that of consumer 0
+    const std::true_type yes;
+    const std::false_type no;
+    if (iterations == 1) {
+      iterate(yes, yes, 0);
+    } else {
+      iterate(yes, no, 0);
+#pragma unroll 1
+      for (int i = 1; i < iterations - 1; ++i) iterate(no, no, i);
+      iterate(no, yes, iterations - 1);
+    }
+    mbarrier_wait(shared.dS_full + 8 * last.slot, last.parity);
+    wgmma_fence();
+    multiply_queries(dQ, scores(last), k_columns);
+    store_keys(in.dV_strides, in.dV, dV, work, 1);
+    wgmma_wait<0>(dQ);
+    pass_queries(dQ, in, shared, work, summed, consumer, (iterations - 1) % 2);
+    store_keys(in.dK_strides, in.dK, dK, work, in.scale);
+  }
+
+  __device__ static void run(const fa::BackwardParameters& in) {
+    extern __shared__ unsigned char memory[];
+    const Shared shared(memory);
+    if (threadIdx.x == 0) {
+      // q_full and dO_full are adjacent; so are q_empty to dS_empty, where all eight warps arrive.
+      for (int i = 0; i < 2 * kSlots; ++i) mbarrier_init(shared.q_full + 8 * i, 1);
+      for (int i = 0; i < 4 * kSlots; ++i) mbarrier_init(shared.q_empty + 8 * i, 4 * kConsumers);
+      for (int i = 0; i < kConsumers; ++i) mbarrier_init(shared.sums_full + 8 * i, 4);
+      for (int i = 0; i < kConsumers; ++i) mbarrier_init(shared.sums_ready + 8 * i, 1);
+      mbarrier_init_fence();
+    }
+    __syncthreads();
+    const Work work(in);
+    if (work.first_key >= work.keys) return;  // a tile that the sequence does not need
+    // The shuffle tells the compiler that all lanes agree: descriptors stay in uniform registers.
+    const int consumer = __shfl_sync(0xffffffff, threadIdx.x / 128, 0) - 1;
+    if (consumer < 0) {
+      registers_release<24>();
+      const int warp = threadIdx.x / 32;
+      if (warp > kConsumers || !elect_one()) return;
+      warp == 0 ? load(in, shared, work) : write(in, shared, work, warp - 1);
+    } else {
+      registers_acquire<240>();
+      compute(in, shared, work, consumer);
+    }
+  }
+};
+
+}  // namespace
+
+FA_BACKWARD_KERNELS(fa_74_finish, Backward, Rows)
+static fa::PlanResult plan_finish(const fa::Problem& problem, const fa::Instance& instance,
+                                 const fa::DeviceDescription& device) {
+  const auto views = fa::tiles_of_views(plan(problem, instance, device), problem, instance);
+  return fa::key_blocks_in_waves(fa::key_blocks_in_order(views, problem, device), problem, device);
+}
+FA_RUNG(74_finish, "72", sm_90a, f16,
+        causal | ragged | grouped | windowed | sinks | strided | packed | backward | deterministic,
+        "the last thread block that adds to a tile of dQ stores it: no kernel reads the sums again",
+        kInstances, plan_finish);
