@@ -480,14 +480,12 @@ PlanResult plan_backward(const Problem& problem, const Instance& instance,
     const Strides strides = strides_of(problem, static_cast<int>(tensor));
     arguments.insert(arguments.end(), {strides.batch, strides.head, strides.row});
   }
-  LaunchPlan plan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
-                             {padded / 64, heads, batch}, arguments),
-                   launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments)},
-                  {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
-  if (!finish.empty())
-    plan.launches.push_back(launch_of(instance_for(finish, problem.head_dim, instance.bf16),
-                                      {padded * problem.head_dim / 4096, heads, batch}, arguments));
-  return plan;
+  return LaunchPlan{{launch_of(instance_for(rows, problem.head_dim, instance.bf16),
+                               {padded / 64, heads, batch}, arguments),
+                     launch_of(instance, {blocks, problem.kv_heads(), batch}, arguments),
+                     launch_of(instance_for(finish, problem.head_dim, instance.bf16),
+                               {padded * problem.head_dim / 4096, heads, batch}, arguments)},
+                    {{"LSE and D", 2 * all * 4}, {"sums of dQ", all * problem.head_dim * 4}}};
 }
 
 namespace {
@@ -515,6 +513,14 @@ PlanResult key_blocks_in_turn(PlanResult plan, const Problem& problem,
   return plan;
 }
 
+PlanResult with_counters(PlanResult plan) {
+  if (auto* made = std::get_if<LaunchPlan>(&plan)) {
+    made->scratch.push_back({"counters of dQ", made->scratch[1].bytes / 4096, true});
+    made->launches[1].arguments[kCounters] = made->launches[2].arguments[kCounters] = ScratchRef{2};
+  }
+  return plan;
+}
+
 PlanResult key_blocks_in_order(PlanResult plan, const Problem& problem,
                                const DeviceDescription& device) {
   if (auto* made = std::get_if<LaunchPlan>(&plan)) {
@@ -522,10 +528,8 @@ PlanResult key_blocks_in_order(PlanResult plan, const Problem& problem,
     // Q and dO of the query heads that share four heads' keys, and their sums of dQ.
     const std::int64_t four = 4 * 8 * elements / (problem.kv_heads() * problem.batch);
     let_heads_alternate(*made, problem.causal || four <= device.l2_bytes / 2 ? 4 : 2);
-    made->scratch.push_back({"counters of dQ", elements / 4096 * 4, true});
-    made->launches[1].arguments[kCounters] = ScratchRef{2};
   }
-  return plan;
+  return with_counters(std::move(plan));
 }
 
 PlanResult key_blocks_in_waves(PlanResult plan, const Problem& problem,

@@ -109,7 +109,7 @@ struct BackwardParameters {
   float scale, scale_log2;
   int left, right;     ///< keys before and behind its own that a query sees, -1: all (67 and up)
   unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it;
-                       ///< zeros before and after the launch (70 to 72)
+                       ///< zeros before and after the launch (70 to 73)
   const int* cu_seqlens_q;  ///< as in ModelParameters (71, and all below)
   const int* cu_seqlens_k;
   int batch;
@@ -171,7 +171,7 @@ PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescri
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);
 
 /// Planner of FA_BACKWARD_KERNELS: the instance between a launch that prepares rows of queries,
-/// 64 a thread block, and one, if any, that finishes dQ, a thread block for each 4096 elements.
+/// 64 a thread block, and one that finishes dQ, a thread block for each 4096 elements.
 PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instance> rows,
                          std::span<const Instance> finish);
 
@@ -179,6 +179,9 @@ PlanResult plan_backward(const Problem&, const Instance&, std::span<const Instan
 /// blocks, groups of such heads. Under the mask enough heads alternate for a key block for each SM,
 /// and at least four, rounded down to a divisor of all heads; without it none do.
 PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescription&);
+
+/// The same plan with a counter for each 64 x 64 part of dQ.
+PlanResult with_counters(PlanResult plan);
 
 /// The same plan with counters by which thread blocks add to dQ in the order of their keys. Four
 /// heads alternate, or two without the mask if four would fill more than half of the L2.
@@ -315,24 +318,22 @@ struct StaticKernel {
                                             {dv_batch, dv_head, dv_row}});                       \
   }
 
-/// Entries and instances of the kernels of a backward pass, and their planner, `plan`: one before
-/// the main kernel and, unless that stores dQ itself, one behind it.
+/// Entries and instances of the three kernels of a backward pass, and their planner, `plan`.
 #define FA_BACKWARD_TYPES(X, name, Class)        \
   X(name##_d128, Class<half, 128>)               \
   X(name##_d64, Class<half, 64>)                 \
   X(name##_bf16_d128, Class<__nv_bfloat16, 128>) \
   X(name##_bf16_d64, Class<__nv_bfloat16, 64>)
-#define FA_BACKWARD_KERNELS(name, Main, Rows, ...)                                          \
-  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name, Main)                                          \
-  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_rows, Rows)                                   \
-  __VA_OPT__(FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_finish, __VA_ARGS__))              \
-  static const fa::Instance kInstances[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name, Main)};    \
-  static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,      \
-                             const fa::DeviceDescription&) {                                \
-    static const fa::Instance rows[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_rows, Rows)}; \
-    static const std::vector<fa::Instance> finish{                                          \
-        __VA_OPT__(FA_BACKWARD_TYPES(FA_INSTANCE, name##_finish, __VA_ARGS__))};            \
-    return fa::plan_backward(problem, instance, rows, finish);                              \
+#define FA_BACKWARD_KERNELS(name, Main, Rows, Finish)                                             \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name, Main)                                                \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_rows, Rows)                                         \
+  FA_BACKWARD_TYPES(FA_BACKWARD_ENTRY, name##_finish, Finish)                                     \
+  static const fa::Instance kInstances[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name, Main)};          \
+  static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,            \
+                             const fa::DeviceDescription&) {                                      \
+    static const fa::Instance rows[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_rows, Rows)};       \
+    static const fa::Instance finish[] = {FA_BACKWARD_TYPES(FA_INSTANCE, name##_finish, Finish)}; \
+    return fa::plan_backward(problem, instance, rows, finish);                                    \
   }
 
 #define FA_DECODE_ENTRY(name, ...)                                                                 \

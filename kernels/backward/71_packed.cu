@@ -382,7 +382,7 @@ struct Backward {
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
       bulk_wait();
       fence_async_proxy_global();
-      count_in_order(counter, last - first);
+      pass_turn(counter, last - first);
       query.advance(in);
     }
   }

@@ -1,13 +1,15 @@
 // 73_any_order
-// Idea: thread blocks add to dQ in any order again, now that they take the tiles in waves; the
-// difference is what the same bits in every launch cost.
+// Idea: only the first key block of a tile has a turn: it stores, so that nothing need be zeroed,
+// and the others add in any order after it. The difference is what the same bits in every launch
+// cost.
 //
-// Tile              as in 71_packed
-// Shared memory     as in 71_packed
-// Expected effect   no thread block waits for another one's sum, at the price of two more passes
-//                   over dQ: its sums are zeroed and always added to
+// Tile              as in 72_waves
+// Shared memory     as in 72_waves
+// Expected effect   a thread block waits for one other at most, and does not wait until what it
+//                   added has landed
 
 #include "kernels/planners.h"
+#include "kernels/ptx/counter.cuh"
 #include "kernels/ptx/global.cuh"
 #include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/math.cuh"
@@ -61,8 +63,7 @@ struct Sequence {
 };
 
 // What the backward pass needs of each query besides its row: the log-sum-exp in base 2, and
-// delta = the sum over the columns of dO O. A warp has eight rows, and a lane 16 bytes of a row. It
-// also zeroes the D sums of each row, in whatever order the kernel keeps them.
+// delta = the sum over the columns of dO O. A warp has eight rows, and a lane 16 bytes of a row.
 template <class T, int D>
 struct Rows : fa::StaticKernel<64, 0, 8, D> {
   using Element = T;
@@ -73,9 +74,6 @@ struct Rows : fa::StaticKernel<64, 0, 8, D> {
     const int64_t head = blockIdx.y, padded = int64_t{gridDim.x} * 64, heads = gridDim.y;
     constexpr int Br = 8192 / D;
     const Sequence of(in, in.cu_seqlens_q, in.seq_q, Br, first / Br);
-    auto* sums = reinterpret_cast<float4*>(in.sums + (head * padded + first) * D);
-#pragma unroll
-    for (int i = 0; i < D / 16; ++i) sums[i * 32 + lane] = float4{};
 #pragma unroll
     for (int i = 0; i < 8; i += kRows) {
       const int row = first + i + lane / kLanes, query = row - of.start * Br;
@@ -180,7 +178,7 @@ struct Backward {
           in.left < 0 ? queries - 1 : min(queries - 1, last_key - offset + in.left);
       first_tile = first_row / Br;
       tiles = last_row < first_row ? 0 : last_row / Br - first_tile + 1;
-      const int wave = in.wave == 0 ? 1 : (first_key / Bc * gridDim.x + blockIdx.x) / in.wave;
+      const int wave = in.wave == 0 ? 0 : (first_key / Bc * gridDim.x + blockIdx.x) / in.wave;
       step = wave % 2 == 0 ? -1 : 1;
     }
     __device__ int iterations(const fa::BackwardParameters& in) const { return tiles * in.group; }
@@ -189,7 +187,7 @@ struct Backward {
   // A tile of queries: its head among those that share the keys, and its number in the head. All
   // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
   // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
-  // they have, and start with their first, as all do without waves.
+  // they have, and start with their first.
   struct QueryTile {
     int head, tile;
 
@@ -356,18 +354,38 @@ struct Backward {
     release(shared.sums_full + 8 * consumer);
   }
 
-  // One thread adds what a consumer has laid out to the sums of its tiles.
+  // One thread adds what a consumer has laid out to the sums of its tiles. The thread block of the
+  // first key, which was launched earlier, stores instead, and says so to the others.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
+    const int offset = work.keys - work.queries;
+    const unsigned block = work.first_key / Bc;
     QueryTile query(work);
 #pragma unroll 1
     for (int iteration = 0; iteration < work.iterations(in); ++iteration) {
+      const int64_t tile = query.index(in, work);
+      const int place = query.tile * Br + offset;
+      const unsigned first = in.left < 0 ? 0 : max(0, place - in.left) / Bc;
+      unsigned* stored = in.counters + 2 * tile + consumer;
+      while (block != first && read_in_order(stored) == 0) {
+      }
       mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
-      bulk_add(in.sums + query.index(in, work) * (Br * D) + consumer * (kSumBytes / 4),
-               shared.sums + consumer * kSumBytes, kSumBytes);
+      fence_async_proxy_global();
+      float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
+      const uint32_t staged = shared.sums + consumer * kSumBytes;
+      if (block == first) {
+        bulk_store(sums, staged, kSumBytes);
+      } else {
+        bulk_add(sums, staged, kSumBytes);
+      }
       bulk_commit();
       bulk_wait_read();
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
+      if (block == first) {
+        bulk_wait();
+        fence_async_proxy_global();
+        pass_turn(stored, 1);
+      }
       query.advance(in, work);
     }
   }
@@ -551,22 +569,28 @@ struct Backward {
   }
 };
 
-// dQ = scale times the sums of a 64 x 64 part. The XOR undoes the permutation of stage_queries.
+// dQ = scale times the sums of a 64 x 64 part, or 0 where the whole tile of Br queries sees no key:
+// such sums were never stored. The XOR undoes the permutation of stage_queries. The next launch
+// finds a zero where this one says that the sums are stored.
 template <class T, int D>
 struct Finish : fa::StaticKernel<64, 0, 4, D> {
   using Element = T;
 
   __device__ static void run(const fa::BackwardParameters& in) {
-    const float* sums = in.sums + (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * (64 * 64);
+    const int64_t part = int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+    const float* sums = in.sums + part * (64 * 64);
+    if (threadIdx.x == 0) in.counters[part] = 0;
     const int place = blockIdx.x / (D / 64) * 64, first_column = blockIdx.x % (D / 64) * 64;
     T* dQ = static_cast<T*>(in.dQ) + first_column;
     constexpr int Br = 8192 / D;
     const Sequence of(in, in.cu_seqlens_q, in.seq_q, Br, place / Br);
     const int first_row = place - of.start * Br;
     if (first_row >= of.queries) return;
+    const int last_row = first_row | (Br - 1), right = in.causal ? 0 : in.right;
+    const bool stored = of.keys > 0 && (right < 0 || last_row + of.keys - of.queries + right >= 0);
 #pragma unroll
     for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {
-      const float4 x = reinterpret_cast<const float4*>(sums)[i];
+      const float4 x = stored ? reinterpret_cast<const float4*>(sums)[i] : float4{};
       const int row = i / 16, column = i % 16 * 4 ^ row % 8 * 8;
       if (first_row + row >= of.queries) return;
       const uint2 four{packed<T>(x.x * in.scale, x.y * in.scale),
@@ -583,9 +607,10 @@ FA_BACKWARD_KERNELS(fa_73_any_order, Backward, Rows, Finish)
 static fa::PlanResult plan_waves(const fa::Problem& problem, const fa::Instance& instance,
                                  const fa::DeviceDescription& device) {
   const auto views = fa::tiles_of_views(plan(problem, instance, device), problem, instance);
-  return fa::key_blocks_in_waves(fa::key_blocks_in_turn(views, problem, device), problem, device);
+  const auto turns = fa::key_blocks_in_turn(views, problem, device);
+  return fa::key_blocks_in_waves(fa::with_counters(turns), problem, device);
 }
 FA_RUNG(73_any_order, "72", sm_90a, f16,
         causal | ragged | grouped | windowed | sinks | strided | packed | backward,
-        "thread blocks add to dQ in any order again: what the same bits in every launch cost",
-        kInstances, plan_waves);
+        "thread blocks add to dQ in any order after the first: what the same bits cost", kInstances,
+        plan_waves);
