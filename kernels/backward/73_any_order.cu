@@ -355,8 +355,8 @@ struct Backward {
   }
 
   // One thread adds what a consumer has laid out to the sums of its tiles. The thread block of the
-  // first key, which was launched earlier, stores instead, and says so to the others. The count does
-  // not wrap: nobody would go on if this kernel were launched again without the one behind it.
+  // first key, which was launched earlier, stores instead, and says so to the others. The count
+  // does not wrap: nobody would go on if this kernel were launched again without the one behind it.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int offset = work.keys - work.queries;

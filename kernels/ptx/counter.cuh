@@ -13,8 +13,8 @@ __device__ __forceinline__ int count_in_order(unsigned* counter, int last) {
   return count;
 }
 
-/// The same without the count: nothing waits for it, and nothing after it becomes visible by it. PTX
-/// ISA: "red".
+/// The same without the count: nothing waits for it, and nothing after it becomes visible by it.
+/// PTX ISA: "red".
 __device__ __forceinline__ void pass_turn(unsigned* counter, int last) {
   asm volatile("red.release.gpu.global.inc.u32 [%0], %1;" ::"l"(counter), "r"(last) : "memory");
 }
