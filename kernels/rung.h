@@ -101,21 +101,22 @@ struct BackwardParameters {
   const void *O, *dO_rows;            ///< [batch, heads, seq_q, head_dim]
   const float* LSE;                   ///< [batch, heads, seq_q], natural log
   void *dQ, *dK, *dV;
-  float* terms;  ///< LSE in base 2, then delta = rowsum(dO O): 2 x [batch, heads, padded rows]
-  float* sums;   ///< of dQ: [batch, heads, padded rows, head_dim]
-  int group;     ///< query heads that share a head of K and V
+  float* terms;  ///< LSE in base 2, then delta = rowsum(dO O): 2 x [batch, heads, padded rows],
+                 ///< from 71 on [heads, batch, padded rows]
+  float* sums;  ///< of dQ, likewise: [batch, heads, padded rows, head_dim]
+  int group;    ///< query heads that share a head of K and V
   int seq_q, seq_kv;
   int causal;  ///< 0 or 1, bottom-right aligned
   float scale, scale_log2;
   int left, right;     ///< keys before and behind its own that a query sees, -1: all (67 and up)
-  unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it;
-                       ///< zeros before and after the launch (70 to 73)
-  const int* cu_seqlens_q;  ///< as in ModelParameters (71, and all below)
+  unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it
+                       ///< (73: have stored); zeros before and after the pass (70 to 73)
+  const int* cu_seqlens_q;  ///< as in ModelParameters (71 and up, and all below)
   const int* cu_seqlens_k;
   int batch;
   int rows;   ///< of a head in a batch entry of Q; in a packed batch of all sequences
   int tiles;  ///< of queries of a head that terms and sums have
-  int wave;   ///< thread blocks of a wave, 0: no waves; in every second tiles go up (72 and up)
+  int wave;   ///< thread blocks of a wave, 0: none; in every second one tiles go up (72 and up)
   /// Of batch, head and row, in elements.
   int64_t O_strides[3], dO_strides[3], dQ_strides[3], dK_strides[3], dV_strides[3];
 };
@@ -183,11 +184,11 @@ PlanResult key_blocks_in_turn(PlanResult plan, const Problem&, const DeviceDescr
 /// The same plan with a counter for each 64 x 64 part of dQ.
 PlanResult with_counters(PlanResult plan);
 
-/// The same plan with counters by which thread blocks add to dQ in the order of their keys. Four
-/// heads alternate, or two without the mask if four would fill more than half of the L2.
+/// The same plan with counters by which thread blocks add to dQ in the order of their keys. Up
+/// to four heads alternate, or two without the mask if four would fill more than half of the L2.
 PlanResult key_blocks_in_order(PlanResult plan, const Problem&, const DeviceDescription&);
 
-/// A plan of one of these two, with waves of a thread block for each SM where query heads share
+/// The same plan with waves of a thread block for each SM where query heads share
 /// keys under the mask, without a window: there up to eight heads of K and V alternate.
 PlanResult key_blocks_in_waves(PlanResult plan, const Problem&, const DeviceDescription&);
 

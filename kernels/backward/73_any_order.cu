@@ -1,7 +1,7 @@
 // 73_any_order
 // Idea: only the first key block of a tile has a turn: it stores, so that nothing need be zeroed,
-// and the others add in any order after it. The difference is what the same bits in every launch
-// cost.
+// and the others add in any order after it. Without waves, heads alternate as in 69. The difference
+// is what the same bits in every launch cost.
 //
 // Tile              as in 72_waves
 // Shared memory     as in 72_waves
@@ -356,7 +356,7 @@ struct Backward {
 
   // One thread adds what a consumer has laid out to the sums of its tiles. The thread block of the
   // first key, which was launched earlier, stores instead, and says so to the others. The count
-  // does not wrap: nobody would go on if this kernel were launched again without the one behind it.
+  // must not wrap, or nobody would go on if this kernel were launched again without the next one.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int offset = work.keys - work.queries;
@@ -571,8 +571,8 @@ struct Backward {
 };
 
 // dQ = scale times the sums of a 64 x 64 part, or 0 where the whole tile of Br queries sees no key:
-// such sums were never stored. The XOR undoes the permutation of stage_queries. The next launch
-// finds a zero where this one says that the sums are stored.
+// such sums were never stored. The XOR undoes the permutation of stage_queries. It zeroes the
+// counter, so that the next pass waits for its own store.
 template <class T, int D>
 struct Finish : fa::StaticKernel<64, 0, 4, D> {
   using Element = T;

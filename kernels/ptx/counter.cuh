@@ -2,7 +2,7 @@
 #pragma once
 
 /// Adds 1 to a counter, or wraps a count of `last` to 0. Returns what it was. Stores before it, of
-/// all threads that a barrier orders before it, are visible to whoever counts later. PTX ISA:
+/// all threads that a barrier orders before it, are visible to whoever acquires it. PTX ISA:
 /// "atom".
 __device__ __forceinline__ int count_in_order(unsigned* counter, int last) {
   int count;
@@ -13,7 +13,7 @@ __device__ __forceinline__ int count_in_order(unsigned* counter, int last) {
   return count;
 }
 
-/// The same without the count: nothing waits for it, and nothing after it becomes visible by it.
+/// The same without the answer: nothing waits for it, and it does not acquire what others stored.
 /// PTX ISA: "red".
 __device__ __forceinline__ void pass_turn(unsigned* counter, int last) {
   asm volatile("red.release.gpu.global.inc.u32 [%0], %1;" ::"l"(counter), "r"(last) : "memory");

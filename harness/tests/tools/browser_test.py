@@ -900,7 +900,7 @@ class BreakTest(BrowserTest):
         self.expect_no_problems()
 
     def test_a_site_and_a_fault_of_a_rung_say_what_the_tests_expect(self) -> None:
-        """Of every third rung: sync_mutants_test.cpp looks at every site and every fault of all, and
+        """Of every sixth rung: sync_mutants_test.cpp looks at every site and every fault of all, and
         the page runs the same machine."""
 
         def look(page: Any, rung: str) -> None:
@@ -938,8 +938,8 @@ class BreakTest(BrowserTest):
             assert faults, "no fault"
 
         names = [rung["name"] for rung in catalogue()]
-        later = {*names[names.index("03_kvpipe") :: 3], "72_waves"}
-        self.assertGreater(len(later), 15)
+        later = {*names[names.index("03_kvpipe") :: 6], "72_waves"}
+        self.assertGreater(len(later), 10)
         self.assertEqual(in_parallel(sorted(later), EMPTY, look), [])
 
     def test_a_cache_that_is_read_wrongly_is_rejected(self) -> None:
