@@ -103,8 +103,8 @@ struct BackwardParameters {
   void *dQ, *dK, *dV;
   float* terms;  ///< LSE in base 2, then delta = rowsum(dO O): 2 x [batch, heads, padded rows],
                  ///< from 71 on [heads, batch, padded rows]
-  float* sums;  ///< of dQ, likewise: [batch, heads, padded rows, head_dim]
-  int group;    ///< query heads that share a head of K and V
+  float* sums;   ///< of dQ, likewise: [batch, heads, padded rows, head_dim]
+  int group;     ///< query heads that share a head of K and V
   int seq_q, seq_kv;
   int causal;  ///< 0 or 1, bottom-right aligned
   float scale, scale_log2;
