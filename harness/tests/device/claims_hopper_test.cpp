@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What the chapters of 20 to 39 say about the kernels, as counts.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
+#include "harness/attention/reference.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 #include "kernels/planners.h"
@@ -158,15 +160,38 @@ TEST_CASE("wgmma does both products; what it reads, and exponentials and stores"
 namespace {
 
 /// Output of a plan in the virtual machine, for inputs that are always the same.
-HostTensor output_of(const LaunchPlan& plan, const Problem& problem) {
+HostTensor output_of(const LaunchPlan& plan, const Problem& problem,
+                     const InputKind& spec = Distribution::normal) {
   VmDevice device({.checkers = false, .ptx = kernels()});
-  device.load(problem, make_inputs(problem, Distribution::normal, 1));
+  device.load(problem, make_inputs(problem, spec, 1));
   device.poison_output();
   device.launch(plan);
   return device.download_output();
 }
 
 }  // namespace
+
+TEST_CASE("with the maximum as reference, O is more precise the more one key dominates") {
+  const Problem problem = square(2 * kSeq, 128);
+  for (const double spread : {1., 4.}) {
+    const InputKind spec = {Distribution::normal, spread};
+    const ReferenceRows rows =
+        reference_rows(problem, make_inputs(problem, spec, 1), choose_rows(problem, 1 << 30, 1));
+    const auto rms = [&](std::string_view id) {
+      const HostTensor o = output_of(plan_of(*find_rung(id), problem), problem, spec);
+      double squares = 0;
+      for (std::size_t i = 0; i < rows.exact.size(); ++i) {
+        const double error = o.at(static_cast<std::int64_t>(i)) - rows.exact[i];
+        squares += error * error;
+      }
+      return std::sqrt(squares);
+    };
+    const double lazy = rms("10") / rms("06"), guarded = rms("28") / rms("27");
+    INFO("spread " << spread << ": 10 " << lazy << ", 28 " << guarded);
+    CHECK(lazy == Approx(spread == 1 ? 1.04 : 1.21).margin(0.01));
+    CHECK(guarded == Approx(spread == 1 ? 1.05 : 1.34).margin(0.01));
+  }
+}
 
 TEST_CASE("30 visits the key blocks up to the diagonal, and no others") {
   for (const int dim : {64, 128}) {

@@ -124,9 +124,9 @@ class HardwareTest(unittest.TestCase):
             there = measured["global_load_sectors"]
             # Not explained: the hardware asks for a fifteenth more where cp.async copies floats.
             copies_floats = own["cp_async"] and not own["tensor"]
-            if self.id_of_kernel == "70":
-                # Its thread blocks ask again and again whether it is their turn.
-                self.assertLessEqual(abs(there - loads), 0.01 * loads)
+            if self.id_of_kernel in ("70", "71", "72", "73"):
+                # Their thread blocks ask again and again whether it is their turn.
+                self.assertLessEqual(abs(there - loads), 0.02 * loads)
             else:
                 self.assertLessEqual(loads, there)
                 self.assertLessEqual(there - loads, 0.067 * loads if copies_floats else 0)
