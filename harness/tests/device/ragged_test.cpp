@@ -13,7 +13,7 @@ using namespace fa_test;
 
 namespace {
 
-constexpr std::array<std::int64_t, 11> kLengths{1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 450};
+constexpr std::array<std::int64_t, 8> kLengths{1, 15, 16, 64, 65, 127, 129, 260};
 
 /// The rungs that take any length.
 std::vector<const Rung*> ragged_rungs() {
@@ -67,7 +67,7 @@ TEST_CASE("ragged rungs take every length, and every pair of lengths both ways")
   for (const Rung* rung : ragged_rungs()) {
     for (std::size_t i = 0; i < kLengths.size(); ++i) {
       check_lengths(*rung, kLengths[i], kLengths[i]);
-      for (const std::size_t step : {4u, 7u}) {
+      for (const std::size_t step : {3u, 5u}) {
         check_lengths(*rung, kLengths[i], kLengths[(i + step) % kLengths.size()]);
       }
     }

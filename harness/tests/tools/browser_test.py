@@ -284,7 +284,16 @@ NAMED = """ids => ids.map((id) => {
   return [id, box.top < header - 1 ? `is ${header - box.top} px under the header`
     : Math.abs(excess) > 8 && !(atEnd && excess > 0) ? `is off by ${excess} px` : ""];
 }).filter(([, problem]) => problem)"""
-SETTLED_MS = 700
+# Resolves when the page has had the same height and place for a fifth of a second.
+SETTLED = """async () => {
+  await document.fonts.ready;
+  for (let same = 0, before = ""; same < 4; ) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const now = `${document.documentElement.scrollHeight} ${scrollY}`;
+    same = now === before ? same + 1 : 0;
+    before = now;
+  }
+}"""
 
 
 @functools.cache
@@ -311,7 +320,7 @@ def land(page: Any, path: str, names: list[str]) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})  # the page before has left it narrow
     page.goto(f"{Shared.host}/{path}" + (f"#{names[-1]}" if names else ""))
     if names:
-        page.wait_for_timeout(SETTLED_MS)
+        page.evaluate(SETTLED)
         off = page.evaluate(NAMED, names[::-1])
         assert not off, off
 
@@ -585,7 +594,8 @@ class ChartsTest(BrowserTest):
 
     def test_letters_have_eleven_pixels_and_stand_out_on_what_is_behind_them(self) -> None:
         for path in ("", "ladder/", "roofline/", "machine/"):
-            for width, scheme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+            # The width changes no colour, and the scheme no size.
+            for width, scheme in ((1440, "dark"), (390, "light")):
                 with self.subTest(path=path, width=width, scheme=scheme):
                     found = self.open_tall(path, width, scheme).evaluate(LETTERS)
                     seen = [each for each in found if each[3]]
