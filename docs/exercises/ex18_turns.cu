@@ -49,8 +49,8 @@ struct Gradients : fa::StaticKernel<kRows, kRows, 2, kHeadDim> {
           reinterpret_cast<unsigned*>(in.scratch) + head * (in.seq_q / kRows) + tile;
       // Your code: begin. Thread block 0 stores to this tile of dQ, block 1 adds to it, then block
       // 2 ... `counter`, 0 at first, counts the blocks that have added. read_in_order(counter)
-      // acquires; count_in_order(counter, last) releases; a count of `last` wraps to 0 for the next
-      // launch. As shipped nobody waits for the turn.
+      // acquires; pass_turn(counter, last) counts and releases; a count of `last` wraps to 0 for
+      // the next launch. As shipped nobody waits for the turn.
       for (int d = 0; d < kColumns; ++d) row[d] = blockIdx.x == 0 ? dq[d] : row[d] + dq[d];
       // Your code: end.
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/measured.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 
@@ -161,6 +162,26 @@ TEST_CASE("every instance that computes gradients passes the gate") {
         INFO(verdict.reason << "\n" << text_of(verdict.findings));
         CHECK(verdict.ok);
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "a kernel of a plan ends when it is launched again without the others, as fa bench does") {
+  VmDevice device({.checkers = false, .ptx = kernels(), .max_steps = 1 << 24});
+  for (const Rung& rung : catalogue()) {
+    Problem problem{.batch = 1, .heads = 1, .seq_q = 256, .seq_kv = 256};
+    if (rung.family == Family::decode) problem.seq_q = 1;
+    problem.head_dim = rung.head_dims().front();
+    set_types(rung, problem);
+    const LaunchPlan plan = plan_of(rung, problem);
+    const std::vector<LaunchPlan> parts = launch_parts(plan);
+    if (parts.empty()) continue;
+    device.load(problem, make_pass_inputs(problem, Distribution::normal, 1));
+    device.launch(plan);
+    for (const LaunchPlan& part : parts) {
+      INFO(part.launches.front().entry);
+      for (int launch = 0; launch < 2; ++launch) CHECK_NOTHROW(device.launch(part));
     }
   }
 }

@@ -52,7 +52,8 @@ inline std::vector<LaunchCounts> launches(std::string_view id, const Problem& pr
   VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   device.launch(plan_of(*find_rung(id), problem, tile));
-  if (runs.size() == 24) runs.pop_front();
+  constexpr std::size_t kKept = 24;
+  if (runs.size() == kKept) runs.pop_front();
   return runs.emplace_back(std::string(id), std::string(tile), problem, device.counts()).counts;
 }
 

@@ -7,13 +7,13 @@ namespace ptxvm {
 
 uint64_t BoxCopy::bytes() const {
   uint64_t n = shared_row_bytes();
-  if (four_rows) return n * kFour;
+  if (four_rows) return n * kGathered;
   for (size_t d = 1; d < map.rank; ++d) n *= map.box[d];
   return n;
 }
 
 std::vector<BoxRow> BoxCopy::rows() const {
-  uint32_t count = four_rows ? kFour : 1;
+  uint32_t count = four_rows ? kGathered : 1;
   for (size_t d = 1; d < map.rank; ++d) count *= map.box[d];
   const int64_t columns = std::max<int64_t>(0, static_cast<int64_t>(map.dims[0]) - at[0]);
   const int64_t begin = std::clamp<int64_t>(-int64_t{at[0]}, 0, map.box[0]);

@@ -599,7 +599,7 @@ Bound tensor_code(Modifiers& m, Form form) {
   form.four_rows = m.choice({"tile", "tile::gather4", "tile::scatter4"}) > 0;
   const int dimensions = m.choice({"1d", "2d", "3d", "4d", "5d"}) + 1;
   form.paired = m.choice({"cta_group::1", "cta_group::2"}) == 1;
-  form.count = static_cast<uint8_t>(form.four_rows ? 1 + BoxCopy::kFour : dimensions);
+  form.count = static_cast<uint8_t>(form.four_rows ? 1 + BoxCopy::kGathered : dimensions);
   if (m.flag("multicast::cluster")) form.multicast = static_cast<uint8_t>(form.count + 6);
   return ops::code(tensor, form);
 }
