@@ -2,15 +2,24 @@
 #include "observe/shadow.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 #include <utility>
 
 namespace ptxvm::observe {
+namespace {
+
+/// log2 of the largest power of two that divides both.
+uint32_t alignment(uint32_t offset, uint32_t bytes) {
+  return static_cast<uint32_t>(std::countr_zero(offset | bytes));
+}
+
+}  // namespace
 
 void Shadow::reset(uint32_t bytes) {
   const size_t lines = (bytes + 15) / 16;
   lines_.assign(lines, Cell{});
-  granule_ = 1;
+  granule_ = kWidest;
   granules_.resize(lines * per_line());
   for (Slot& s : slots_) {
     s.lines.resize(lines);
@@ -18,16 +27,17 @@ void Shadow::reset(uint32_t bytes) {
   }
 }
 
-void Shadow::refine() {
-  if (granule_ == 0) return;
-  granule_ = 0;
-  const auto twice = [](auto& of_halves) {
-    std::remove_reference_t<decltype(of_halves)> of_bytes(of_halves.size() * 2);
-    for (size_t i = 0; i < of_bytes.size(); ++i) of_bytes[i] = of_halves[i / 2];
-    of_halves = std::move(of_bytes);
+// Makes granules of 2^width bytes, unless they are as small.
+void Shadow::refine(uint32_t width) {
+  const auto twice = [](auto& of_wide) {
+    std::remove_reference_t<decltype(of_wide)> narrow(of_wide.size() * 2);
+    for (size_t i = 0; i < narrow.size(); ++i) narrow[i] = of_wide[i / 2];
+    of_wide = std::move(narrow);
   };
-  twice(granules_);
-  for (Slot& s : slots_) twice(s.granules);
+  for (; granule_ > width; --granule_) {
+    twice(granules_);
+    for (Slot& s : slots_) twice(s.granules);
+  }
 }
 
 uint32_t Shadow::slot_of(Agent a) {
@@ -233,7 +243,7 @@ void Shadow::range(const Actor& a, uint32_t instruction, uint32_t offset, uint32
                    uint32_t lane, uint32_t width) {
   const uint32_t slot = slot_of(a.self != Clocks::kNobody ? a.self : a.agent);
   const uint32_t end = offset + bytes;
-  if (((offset | bytes) & 1) != 0) refine();
+  refine(std::min(alignment(offset, bytes), lane < Place::kMany ? width : kWidest));
   for (uint32_t at = offset; at < end;) {
     const uint32_t next = std::min((at & ~15u) + 16, end);
     const uint32_t first = lane >= Place::kMany ? lane : lane + ((at - offset) >> width);
@@ -269,7 +279,7 @@ void Shadow::write(const Actor& a, uint32_t instruction, uint32_t offset, uint32
 }
 
 void Shadow::empty(uint32_t offset, uint32_t bytes) {
-  if (((offset | bytes) & 1) != 0) refine();
+  refine(alignment(offset, bytes));
   const uint32_t end = offset + bytes;
   for (uint32_t at = offset; at < end;) {
     const uint32_t next = std::min((at & ~15u) + 16, end);
@@ -293,6 +303,7 @@ void Shadow::land(Agent engine, uint32_t instruction, Agent warp, Clock clock, u
     c.written.clock = clock;
     c.flags |= kCopied;
   };
+  refine(alignment(offset, bytes));
   const uint32_t end = offset + bytes;
   for (uint32_t at = offset; at < end;) {
     const uint32_t next = std::min((at & ~15u) + 16, end);

@@ -2,9 +2,9 @@
 // What is remembered of every piece of shared memory: its last write, and who has read it since.
 //
 // Memory is remembered in lines of 16 bytes, the rows that ldmatrix, cp.async and wide loads use. A
-// line that is accessed in parts is split into eight granules of 2 bytes, so that warps which write
-// neighbouring halves do not meet; a write of the whole line joins it again. With the first access
-// of a single byte all granules become bytes, until the next launch.
+// line that is accessed in parts is split into four granules of 4 bytes; a write of the whole line
+// joins it again. With the first access of 2 bytes all granules become halves, so that warps which
+// write neighbouring halves do not meet, and with that of one byte bytes, until the next launch.
 #pragma once
 
 #include <cstdint>
@@ -149,17 +149,18 @@ class Shadow {
   void check_lanes(Hazard h, const Cell& c, const Actor& a, uint32_t place, const Stamp& other,
                    uint32_t address, uint32_t bytes);
   void split(uint32_t index);
-  void refine();
+  void refine(uint32_t width);
   uint32_t per_line() const { return 16u >> granule_; }
   void report(Hazard h, bool lanes, const Cell& c, const Actor& a, uint32_t place, Agent other,
               const Stamp& stamp, uint32_t address, uint32_t bytes = 0);
   uint32_t slot_of(Agent a);
 
   static constexpr uint32_t kSlots = 64;
+  static constexpr uint32_t kWidest = 2;  // of granules
 
   ConflictSink& sink_;
   std::vector<Cell> lines_, granules_;
-  uint32_t granule_ = 1;  // log2 of its bytes
+  uint32_t granule_ = kWidest;  // log2 of its bytes
   std::vector<Slot> slots_;
   std::vector<int8_t> slot_by_agent_;
 };
