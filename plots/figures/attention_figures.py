@@ -329,8 +329,8 @@ def guard() -> Canvas:
     canvas, y = begin(
         "28: the range of P = 2^(s - m)",
         "An axis of s minus m from minus 30 to 140. As a float P is finite below 128, as a half "
-        "below 16. The guard's bound is 15: below it nothing happens, above it the row is repaired "
-        "by a power of two, and from 128 on its scores are computed again.",
+        "below 16. The guard's bound is a sum of 2 to the 15: up to 10 nothing happens, from 15 on the "
+        "row is repaired by a power of two, and from 128 on its scores are computed again.",
         note="How far a score is above the row's reference, in powers of two.",
     )
     left, right, low, high = 76.0, 424.0, -30.0, 140.0
@@ -356,7 +356,8 @@ def guard() -> Canvas:
         (
             "28 does",
             (
-                (low, 15, "green-soft", "nothing"),
+                (low, 10, "green-soft", "nothing"),
+                (10, 15, "yellow-soft", ""),
                 (15, float_top, "orange-soft", "repair: whole powers of two"),
                 (float_top, high, "red-soft", ""),
             ),
@@ -375,7 +376,7 @@ def guard() -> Canvas:
     canvas.text(
         14,
         y + 30,
-        "The bound 15: is the sum of P of any row above 2^15?",
+        "From 10 to 15 it depends: is the sum of a lane's 32 P above 2^15?",
         "orange",
         size=SMALL,
     )
