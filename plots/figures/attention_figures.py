@@ -347,8 +347,8 @@ def guard() -> Canvas:
         (
             "as a half",
             (
-                (low, -24, "grey-soft", ""),
-                (-24, -14, "yellow-soft", ""),
+                (low, -25, "grey-soft", ""),
+                (-25, -14, "yellow-soft", ""),
                 (-14, half_top, "green-soft", "fits"),
                 (half_top, high, "red-soft", "infinite"),
             ),
@@ -370,7 +370,7 @@ def guard() -> Canvas:
             if text:
                 canvas.text((at(begins) + at(ends)) / 2, y + 14, text, size=SMALL, anchor="middle")
         y += 36
-    for value in (-24, 0, 15, 64, 128):
+    for value in (-25, 0, 15, 64, 128):
         canvas.line([(at(value), y - 8), (at(value), y - 1)], "muted")
         canvas.text(at(value), y + 8, str(value), size=SMALL, anchor="middle")
     canvas.text(

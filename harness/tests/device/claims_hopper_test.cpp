@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters of 20 to 39 say about the kernels, as counts.
+// What the chapters of 20 to 39 say about the kernels, as counts; and what 10 and 28 of errors.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -161,9 +161,9 @@ namespace {
 
 /// Output of a plan in the virtual machine, for inputs that are always the same.
 HostTensor output_of(const LaunchPlan& plan, const Problem& problem,
-                     const InputKind& spec = Distribution::normal) {
+                     const InputKind& kind = Distribution::normal) {
   VmDevice device({.checkers = false, .ptx = kernels()});
-  device.load(problem, make_inputs(problem, spec, 1));
+  device.load(problem, make_inputs(problem, kind, 1));
   device.poison_output();
   device.launch(plan);
   return device.download_output();
@@ -174,11 +174,11 @@ HostTensor output_of(const LaunchPlan& plan, const Problem& problem,
 TEST_CASE("with the maximum as reference, O is more precise the more one key dominates") {
   const Problem problem = square(2 * kSeq, 128);
   for (const double spread : {1., 4.}) {
-    const InputKind spec = {Distribution::normal, spread};
+    const InputKind kind = {Distribution::normal, spread};
     const ReferenceRows rows =
-        reference_rows(problem, make_inputs(problem, spec, 1), choose_rows(problem, 1 << 30, 1));
+        reference_rows(problem, make_inputs(problem, kind, 1), choose_rows(problem, 1 << 30, 1));
     const auto rms = [&](std::string_view id) {
-      const HostTensor o = output_of(plan_of(*find_rung(id), problem), problem, spec);
+      const HostTensor o = output_of(plan_of(*find_rung(id), problem), problem, kind);
       double squares = 0;
       for (std::size_t i = 0; i < rows.exact.size(); ++i) {
         const double error = o.at(static_cast<std::int64_t>(i)) - rows.exact[i];

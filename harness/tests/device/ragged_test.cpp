@@ -13,7 +13,7 @@ using namespace fa_test;
 
 namespace {
 
-constexpr std::array<std::int64_t, 8> kLengths{1, 15, 16, 64, 65, 127, 129, 260};
+constexpr std::array<std::int64_t, 8> kLengths{1, 15, 16, 64, 65, 127, 129, 390};
 
 /// The rungs that take any length.
 std::vector<const Rung*> ragged_rungs() {

@@ -50,7 +50,7 @@ struct BoxRow {
 
 /// A copy between a box and shared memory.
 struct BoxCopy {
-  static constexpr uint32_t kGathered = 4;
+  static constexpr uint32_t kGathered = 4;  ///< Rows of a copy with `four_rows`.
 
   TensorMap map;
   int32_t at[5] = {0, 0, 0, 0, 0};

@@ -3,8 +3,9 @@
 //
 // Memory is remembered in lines of 16 bytes, the rows that ldmatrix, cp.async and wide loads use. A
 // line that is accessed in parts is split into four granules of 4 bytes; a write of the whole line
-// joins it again. With the first access of 2 bytes all granules become halves, so that warps which
-// write neighbouring halves do not meet, and with that of one byte bytes, until the next launch.
+// joins it again. The first access of 2 bytes makes granules of 2 bytes in all lines, so that warps
+// which write neighbouring halves do not meet; the first of one byte makes granules of one byte.
+// The next launch begins with 4 bytes again.
 #pragma once
 
 #include <cstdint>
