@@ -272,18 +272,30 @@ def fits(page: Any, path: str) -> None:
 
 
 # Elements of the page that an address of the site names, and where they are below the window's top, in
-# excess of their margin. At the end of a page none can be as high.
-NAMED = """ids => ids.map((id) => {
-  const element = document.getElementById(id);
-  if (!element) return [id, "is missing"];
-  location.hash = `#${id}`;
-  const box = element.getBoundingClientRect();
-  const atEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
-  const header = document.querySelector(".md-header").getBoundingClientRect().bottom;
-  const excess = box.top - parseFloat(getComputedStyle(element).scrollMarginTop);
-  return [id, box.top < header - 1 ? `is ${header - box.top} px under the header`
-    : Math.abs(excess) > 8 && !(atEnd && excess > 0) ? `is off by ${excess} px` : ""];
-}).filter(([, problem]) => problem)"""
+# excess of their margin. At the end of a page none can be as high. A page that grows at this moment
+# has five seconds to bring its element back.
+NAMED = """async (ids) => {
+  const problemOf = (element) => {
+    if (!element) return "is missing";
+    const box = element.getBoundingClientRect();
+    const atEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+    const header = document.querySelector(".md-header").getBoundingClientRect().bottom;
+    const excess = box.top - parseFloat(getComputedStyle(element).scrollMarginTop);
+    return box.top < header - 1 ? `is ${header - box.top} px under the header`
+      : Math.abs(excess) > 8 && !(atEnd && excess > 0) ? `is off by ${excess} px` : "";
+  };
+  const wrong = [];
+  for (const id of ids) {
+    location.hash = `#${id}`;
+    let problem = problemOf(document.getElementById(id));
+    for (let tries = 0; problem && tries < 100; ++tries) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      problem = problemOf(document.getElementById(id));
+    }
+    if (problem) wrong.push([id, problem]);
+  }
+  return wrong;
+}"""
 # Resolves when the page has had the same height and place for a fifth of a second, or after five.
 SETTLED = """async () => {
   await document.fonts.ready;
