@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <string_view>
@@ -53,14 +55,21 @@ bool is_name(char c) {
 
 /// Names after ".entry" in a PTX text.
 std::vector<std::string> entries_of(const fs::path& file) {
-  std::ifstream in(file);
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(file, error);
   std::vector<std::string> names;
+  if (error) return names;
+  std::string text(bytes, '\0');
+  std::ifstream(file).read(text.data(), static_cast<std::streamsize>(bytes));
   constexpr std::string_view kEntry = ".entry ";
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t at = line.find(kEntry);
-    if (at == std::string::npos) continue;
-    const auto begin = line.begin() + static_cast<std::ptrdiff_t>(at + kEntry.size());
-    names.emplace_back(begin, std::find_if_not(begin, line.end(), is_name));
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  // memmem() is many times as fast as find(), and the folder has 60 MB.
+  while (const void* found =
+             ::memmem(at, static_cast<std::size_t>(end - at), kEntry.data(), kEntry.size())) {
+    const char* const begin = static_cast<const char*>(found) + kEntry.size();
+    at = std::find_if_not(begin, end, is_name);
+    names.emplace_back(begin, at);
   }
   return names;
 }

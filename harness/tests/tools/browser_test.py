@@ -536,7 +536,7 @@ class PagesTest(BrowserTest):
             context.close()
             assert not found, "\n".join(found)
 
-        paths = ("", "02_swizzle/", "22_wgmma/", "46_even/", "51_e4m3/", "live/", "playground/")
+        paths = ("", "02_swizzle/", "22_wgmma/", "46_even/", "51_e4m3/", "ladder/", "playground/")
         paths += ("background/tensor_cores/", "howto_ci/", "kernels/ptx/mma.cuh/")
         items = [(path, scheme) for path in paths for scheme in ("light", "dark")]
         self.assertEqual(in_parallel(items, None, look), [])
@@ -1005,7 +1005,7 @@ EVERY_INSTRUCTION = """place => {
 @live
 class BanksTest(BrowserTest):
     def wavefronts(self, rung: str) -> tuple[int, int, int]:
-        page = self.open(f"live/?banks={rung}")
+        page = self.open(f"01_base/?banks={rung}")
         place = self.widget(page, "banks")
         page.wait_for_selector("[data-widget=banks][data-state=done]")
         self.picture(page, f"banks_{rung}")
@@ -1019,7 +1019,7 @@ class BanksTest(BrowserTest):
         self.assertEqual(self.wavefronts("02_swizzle"), (1, 4, 4))
 
     def test_the_picture_has_the_wavefronts_of_the_machine(self) -> None:
-        page = self.open("live/?banks=a3_q_outer")
+        page = self.open("01_base/?banks=a3_q_outer")
         place = self.widget(page, "banks")
         page.wait_for_selector("[data-widget=banks][data-state=done]")
         found = place.evaluate(EVERY_INSTRUCTION)
@@ -1028,7 +1028,7 @@ class BanksTest(BrowserTest):
             self.assertEqual(total, counted, option)
 
     def test_layouts_and_a_formula(self) -> None:
-        page = self.open("live/?banks=02_swizzle")
+        page = self.open("01_base/?banks=02_swizzle")
         place = self.widget(page, "banks")
         page.wait_for_selector("[data-widget=banks][data-state=done]")
         layouts = place.locator("label", has_text="Layout").locator("select")
@@ -1312,7 +1312,7 @@ class ExerciseTest(BrowserTest):
 
 
 class LivePageTest(BrowserTest):
-    def place(self, name: str, address: str = "live/") -> Any:
+    def place(self, name: str, address: str) -> Any:
         return self.widget(self.open(address), name)
 
     @live
@@ -1332,7 +1332,7 @@ class LivePageTest(BrowserTest):
 
     @live
     def test_the_timeline_has_every_warp(self) -> None:
-        place = self.place("timeline")
+        place = self.place("timeline", "background/hopper/")
         press_run(place)
         self.assertEqual(place.locator("svg text", has_text="warp").count(), 12)
         colour = "e => getComputedStyle(e).fill"
@@ -1408,7 +1408,7 @@ class LivePageTest(BrowserTest):
 
     @live
     def test_the_chart_shows_committed_rates(self) -> None:
-        place = self.place("chart")
+        place = self.place("chart", "ladder/")
         shown = place.locator("svg a").all()
         rows = json.loads((DATA / "chart.json").read_text(encoding="utf-8"))["h200"]
         usual = {"kind": "rung", "n": 8192, "d": 128, "causal": False, "spread": 1.0}
