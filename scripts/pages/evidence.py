@@ -89,7 +89,7 @@ def ncu_table(site: Site, page: Path, name: str) -> str:
     same = [kernel for kernel, cells in rows.items() if set(cells) <= {"equal", NOTHING}]
     columns = list(zip(NCU_COLUMNS, *rows.values(), strict=True))
     shown = [at for at, cells in enumerate(columns) if not set(cells[1:]) <= {"equal", NOTHING}]
-    head = ["machine against hardware", *(columns[at][0] for at in shown)]
+    head = ["machine minus hardware", *(columns[at][0] for at in shown)]
     lines = [[kernel, *(cells[at] for at in shown)] for kernel, cells in rows.items() if kernel not in same]
     equal = [column[0] for at, column in enumerate(columns) if at not in shown]
     others = f" Equal in all kernels: {', '.join(equal)}." if equal else ""
