@@ -463,8 +463,8 @@ void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* 
   }
 }
 
-// In the lanes of each warp, a lane gets 32 bytes of the next one, and the last keeps its own. The
-// PTX ISA does not say of which warps; cards shift all.
+// In the lanes of each warp a lane gets 32 bytes of the next one, and the last keeps its own. Of
+// which warps the PTX ISA does not say; measurements of others on cards show all four.
 void shift_lanes(Cta& cta, uint32_t address) {
   for (uint32_t c = 0; c < kShiftedColumns; ++c) {
     for (uint32_t lane = 0; lane < TensorMemory::kLanes; lane += 32) {
