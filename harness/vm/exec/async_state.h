@@ -37,7 +37,7 @@ struct Warpgroup {
   uint32_t released = 0;     ///< Warps that may leave it.
 };
 
-/// One tcgen05.mma, tcgen05.cp or tcgen05.commit between its issue and its execution.
+/// One tcgen05.mma, cp, shift or commit between its issue and its execution.
 struct TensorWork {
   const Op* op = nullptr;
   uint16_t warp = 0;                   ///< That issued it.
@@ -49,6 +49,7 @@ struct TensorWork {
   uint32_t factors[2] = {0, 0};        ///< Scales of A and of B in tensor memory.
   uint32_t scale = 0;                  ///< The sums that are there are divided by 2 to this power.
   std::array<uint32_t, 8> disabled{};  ///< Lanes of the destination that are not written.
+  uint64_t zero_columns = 0;           ///< The zero-column mask descriptor.
   uint64_t commit = 0;                 ///< Number of a commit among those of its warp, from 1.
   uint32_t mbarrier = 0;               ///< Its shared address, in the blocks `homes`.
   uint32_t homes = 0;

@@ -41,17 +41,19 @@ MatrixDescriptor::MatrixDescriptor(uint64_t bits)
 
 uint64_t footprint_key(uint64_t descriptor, Major major, uint32_t extent) {
   constexpr uint64_t kUnused = 0x3ff1c000c000c000u | uint64_t{0x3fc0};
-  return (descriptor & ~kUnused) | uint64_t{extent} << 52 | uint64_t{major == Major::kMn} << 61;
+  return (descriptor & ~kUnused) | uint64_t{extent} << 52 | uint64_t{major == Major::kMn} << 61 |
+         uint64_t{major == Major::kMn32} << 14;
 }
 
 MatrixFootprint footprint(const MatrixDescriptor& d, Major major, uint32_t extent) {
-  const uint32_t row = span(d.swizzle), per_row = row / 16;
-  const bool plain = d.swizzle == Swizzle::kNone;
+  const Swizzle swizzle = major == Major::kMn32 ? Swizzle::k128BAtom32B : d.swizzle;
+  const uint32_t row = span(swizzle), per_row = row / 16;
+  const bool plain = swizzle == Swizzle::kNone;
   const uint32_t start = d.start % kFootprintPeriod;
   MatrixFootprint out;
   out.chunks.reserve(extent * 2);
   auto add = [&](uint32_t offset) {
-    out.chunks.push_back(swizzled(start + offset, d.swizzle, d.base_offset));
+    out.chunks.push_back(swizzled(start + offset, swizzle, d.base_offset));
   };
   if (major == Major::kK) {
     // Groups of eight rows are `stride` apart; without swizzle the halves of k `leading`.
@@ -61,13 +63,14 @@ MatrixFootprint footprint(const MatrixDescriptor& d, Major major, uint32_t exten
       }
     }
   } else {
-    // Groups of `per_row` chunks are `leading` apart, groups of eight rows of k `stride`; without
-    // swizzle the two change places.
+    // Groups of `per_row` chunks are `leading` apart, groups of eight rows of k (of four, where
+    // elements have 32 bits) `stride`; without swizzle the two change places.
+    const bool wide = major == Major::kMn32;
     const uint32_t next_columns = plain ? d.stride : d.leading;
-    const uint32_t next_k = plain ? d.leading : d.stride;
-    for (uint32_t g = 0; g < extent / 8; ++g) {
-      for (uint32_t k = 0; k < 16; ++k) {
-        add(g / per_row * next_columns + g % per_row * 16 + k / 8 * next_k + k % 8 * row);
+    const uint32_t next_k = plain ? d.leading : d.stride, rows = wide ? 4 : 8;
+    for (uint32_t g = 0; g < extent / rows; ++g) {
+      for (uint32_t k = 0; k < 2 * rows; ++k) {
+        add(g / per_row * next_columns + g % per_row * 16 + k / rows * next_k + k % rows * row);
       }
     }
   }

@@ -23,15 +23,17 @@ struct MatrixDescriptor {
 
 /// Which index of an operand is contiguous.
 enum class Major : uint8_t {
-  kK,   ///< tnsp 0
-  kMn,  ///< tnsp 1
+  kK,     ///< tnsp 0
+  kMn,    ///< tnsp 1
+  kMn32,  ///< The same of tcgen05 and elements of 32 bits, which k128BAtom32B swizzles.
 };
 
 /// Where the 16-byte chunks of an operand of `extent` x 16 elements of 16 bits stand.
 ///
 /// K-major, chunk 2r + h holds row r, elements 8h to 8h+7 of k. MN-major, chunk 16g + k holds
-/// elements 8g to 8g+7 of row k. The pattern repeats when the start moves by 1024 bytes, so places
-/// are relative to the start rounded down to a multiple of that.
+/// elements 8g to 8g+7 of row k; of elements of 32 bits chunk 8g + k holds 4g to 4g+3. The pattern
+/// repeats when the start moves by 1024 bytes, so places are relative to the start rounded down to
+/// a multiple of that.
 struct MatrixFootprint {
   std::vector<uint32_t> chunks;     ///< Byte offsets.
   std::vector<SharedRange> ranges;  ///< The same, sorted and merged.

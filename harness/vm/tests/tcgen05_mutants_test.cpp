@@ -120,17 +120,20 @@ std::string pipeline() {
 }
 
 // Warps 0 to 3 store A in tensor memory (columns 32 to 39), warp 0 multiplies it by B in shared
-// memory.
-std::string from_tensor_memory() {
-  const uint64_t b = uint64_t{1} << 46 | uint64_t{8} << 32 | uint64_t{32} << 16 | 64;
+// memory: 128 rows by 32, or 64 by 64 with .ws.
+std::string from_tensor_memory(bool stationary = false) {
+  const int m = stationary ? 64 : 128, n = stationary ? 64 : 32;
+  const uint64_t b = uint64_t{1} << 46 | uint64_t{8} << 32 | static_cast<uint64_t>(n) << 16 | 64;
   return ".version 9.0\n.target sm_100a\n.address_size 64\n"
          ".visible .entry k(.param .u64 buffer)\n{\n"
-         ".shared .align 1024 .b8 area[1024]; .shared .align 8 .b8 bar[8], where[8];\n"
+         ".shared .align 1024 .b8 area[2048]; .shared .align 8 .b8 bar[8], where[8];\n"
          ".reg .b64 %out, %d<4>; .reg .b32 %tid, %warp, %t, %mine, %a, %r<8>, %v<32>;\n"
          ".reg .b16 %h<4>; .reg .pred %first, %zero, %b, %p, %no;\n"
          "ld.param.u64 %out, [buffer]; mov.u32 %tid, %tid.x; mad.wide.u32 %out, %tid, 128, %out;\n"
          "shr.u32 %warp, %tid, 5; setp.eq.u32 %first, %tid, 0; setp.eq.u32 %zero, %warp, 0;\n"
-         "setp.lt.u32 %b, %tid, 64; setp.ne.u32 %no, %tid, %tid;\n"
+         "setp.lt.u32 %b, %tid, " +
+         number(2 * n) +
+         "; setp.ne.u32 %no, %tid, %tid;\n"
          "mov.b32 %r1, 0x3c003c00; shl.b32 %r2, %tid, 4; mov.u32 %r3, area; add.u32 %r2, %r2, "
          "%r3;\n"
          "@%b st.shared.v4.b32 [%r2], {%r1, %r1, %r1, %r1};\n"
@@ -150,9 +153,9 @@ std::string from_tensor_memory() {
          "@!%first bra $issued;\n"
          "tcgen05.fence::after_thread_sync;\n"
          "mov.b64 %d1, " +
-         std::to_string(b) + "; mov.b32 %r4, " + number(1 << 4 | 4 << 17 | 8 << 24) +
-         "; add.u32 %r5, %t, 32;\n"
-         "tcgen05.mma.cta_group::1.kind::f16 [%t], [%r5], %d1, %r4, %no;\n"
+         std::to_string(b) + "; mov.b32 %r4, " + number(1 << 4 | n / 8 << 17 | m / 16 << 24) +
+         "; add.u32 %r5, %t, 32;\ntcgen05.mma" + (stationary ? ".ws" : "") +
+         ".cta_group::1.kind::f16 [%t], [%r5], %d1, %r4, %no;\n"
          "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
          "$issued:\n"
          "$wait:\nmbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra $wait;\n"
@@ -322,31 +325,41 @@ TEST_CASE("mutants of a pipeline") {
 TEST_CASE("mutants of a product with A in tensor memory") {
   const std::string store =
       "tcgen05.st.sync.aligned.32x32b.x8.b32 [%a], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};\n";
-  check(
-      from_tensor_memory(), 128,
-      {
-          {"no wait for the stores", "tcgen05.wait::st.sync.aligned;\n", "", "race"},
-          {"a wait for loads in place of one for stores", "tcgen05.wait::st.sync.aligned;\n",
-           "tcgen05.wait::ld.sync.aligned;\n", "race"},
-          {"no barrier after the stores", "bar.sync 1;\n", "", "race"},
-          {"nothing is stored", store, "", "uninitialised"},
-          {"half of A is stored", store,
-           "tcgen05.st.sync.aligned.32x32b.x4.b32 [%a], {%r1, %r1, %r1, %r1};\n", "uninitialised"},
-          {"A is overwritten while it is read", "$issued:\n", "$issued:\n" + store, "race"},
-          {"the sums overwrite A", "[%t], [%r5]", "[%t+16], [%r5]", "uninitialised"},
-          {"no fence behind the stores", "tcgen05.fence::before_thread_sync;\n", "",
-           "tcgen05 (advice)"},
-          {"no fence before the product", "bra $issued;\ntcgen05.fence::after_thread_sync;\n",
-           "bra $issued;\n", "tcgen05 (advice)"},
-          {"the lane is above the last", "[%mine];", "[%mine+8388608];", "tcgen05 (advice)"},
-          {"allocated by one warp after another gave the permit back", "$allocated:\n",
-           "$allocated:\nsetp.eq.u32 %p, %warp, 1; bar.sync 3; @!%p bra $more;\n" + kAlloc +
-               "$more:\n",
-           "invalid"},
-          {"a load is left in flight", "st.global.b32 [%out], %v31;\n",
-           "st.global.b32 [%out], %v31;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%mine];\n",
-           "race"},
-      });
+  const std::string wait = "mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra $wait;\n";
+  const std::vector<Mutant> mutants = {
+      {"no commit", kCommit + "[bar];\n", "", "deadlock"},
+      {"no wait for the sums", wait, "", "race"},
+      {"no wait for the stores", "tcgen05.wait::st.sync.aligned;\n", "", "race"},
+      {"a wait for loads in place of one for stores", "tcgen05.wait::st.sync.aligned;\n",
+       "tcgen05.wait::ld.sync.aligned;\n", "race"},
+      {"no barrier after the stores", "bar.sync 1;\n", "", "race"},
+      {"nothing is stored", store, "", "uninitialised"},
+      {"half of A is stored", store,
+       "tcgen05.st.sync.aligned.32x32b.x4.b32 [%a], {%r1, %r1, %r1, %r1};\n", "uninitialised"},
+      {"A is overwritten while it is read", "$issued:\n", "$issued:\n" + store, "race"},
+      {"the sums overwrite A", "[%t], [%r5]", "[%t+16], [%r5]", "uninitialised"},
+      {"no fence behind the stores", "tcgen05.fence::before_thread_sync;\n", "",
+       "tcgen05 (advice)"},
+      {"no fence before the product", "bra $issued;\ntcgen05.fence::after_thread_sync;\n",
+       "bra $issued;\n", "tcgen05 (advice)"},
+      {"the lane is above the last", "[%mine];", "[%mine+8388608];", "tcgen05 (advice)"},
+      {"allocated by one warp after another gave the permit back", "$allocated:\n",
+       "$allocated:\nsetp.eq.u32 %p, %warp, 1; bar.sync 3; @!%p bra $more;\n" + kAlloc + "$more:\n",
+       "invalid"},
+      {"a load is left in flight", "st.global.b32 [%out], %v31;\n",
+       "st.global.b32 [%out], %v31;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%mine];\n",
+       "race"},
+  };
+  for (const bool stationary : {false, true}) check(from_tensor_memory(stationary), 128, mutants);
+}
+
+TEST_CASE("a product that shifts A in tensor memory writes it") {
+  const Mutant early{"A is loaded before the wait", "$issued:\n",
+                     "$issued:\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%a];\n"
+                     "tcgen05.wait::ld.sync.aligned;\n",
+                     "race"};
+  CHECK(first_found(edited(from_tensor_memory(), early), 128, Order::kForward).empty());
+  check(edited(from_tensor_memory(), {"", ".kind::f16 ", ".kind::f16.ashift ", ""}), 128, {early});
 }
 
 TEST_CASE("the words of what is found in tensor memory") {

@@ -52,10 +52,21 @@ struct Setup {
   int scales = 0;        // of a row
   uint32_t a_first = 0;  // the first byte of the scales in their cells
   uint32_t b_first = 0;
-  bool exponents = true;  // ue8m0, else ue4m3
+  bool exponents = true;    // ue8m0, else ue4m3
+  bool stationary = false;  // .ws
+  bool shifts = false;      // .ashift
+  std::string collector;
+  uint64_t zero_columns = 0;  // the zero-column mask descriptor
+  uint32_t most_shift = 0;    // its code in the instruction descriptor
 
   int rows() const { return m / blocks; }
   int columns() const { return n / blocks; }
+  // Sets of lanes with columns of their own.
+  int banks() const { return stationary || blocks == 2 ? 128 / rows() : 1; }
+  int bank(int column) const { return column / (n / banks()); }
+  int shift() const { return static_cast<int>(zero_columns >> 56); }
+  // Of B, with those that only a shift reaches.
+  int b_rows() const { return columns() + (shift() + 15) / 16 * 16; }
   int depth() const { return a == Type::kPacked ? 64 : 32 / size_of(a); }
   bool integers() const { return a >= Type::kU8; }
 };
@@ -72,6 +83,9 @@ struct Operand {
   Type type = Type::kHalf;
 
   uint32_t size() const { return static_cast<uint32_t>(size_of(type)); }
+  // MN-major, 128 bytes of 32 elements, four rows of k, atoms of 32 bytes.
+  bool wide() const { return mn && type == Type::kTf32; }
+  uint32_t panels() const { return (static_cast<uint32_t>(extent) + 31) / 32 * 512; }
   // Puts an element to its place.
   void put(std::byte* operand, int row, int k, uint32_t value) const {
     const uint32_t bits = bits_of(type);
@@ -89,6 +103,10 @@ struct Operand {
     const uint32_t w = width(swizzle), e = static_cast<uint32_t>(extent);
     const uint32_t s = size(), depth = 32 / s, chunk = 16 / s;
     uint32_t at = 0;
+    if (wide()) {
+      at = r / 32 * 512 + c / 4 * panels() + c % 4 * 128 + r % 32 * 4;
+      return at ^ (at >> 7 & 3) << 5;
+    }
     if (swizzle == Swizzle::kNone && mn) {
       at = r / chunk * 128 + c / 8 * (e / chunk * 128) + c % 8 * 16 + r % chunk * s;
     } else if (swizzle == Swizzle::kNone) {
@@ -108,10 +126,14 @@ struct Operand {
       leading = (mn ? e * size() / 16 : e / 8) * 128;
       stride = 128;
     }
+    if (wide()) {
+      leading = 512;
+      stride = panels();
+    }
     constexpr uint64_t kModes[] = {0, 6, 4, 2};
     const uint64_t start = base + static_cast<uint32_t>(step) * 32;
     return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | uint64_t{1} << 46 |
-           kModes[static_cast<size_t>(swizzle)] << 61;
+           (wide() ? 1 : kModes[static_cast<size_t>(swizzle)]) << 61;
   }
 };
 
@@ -122,7 +144,7 @@ Operand a_of(const Setup& s) {
   return {s.a_mn, s.swizzle, s.rows(), s.step, s.a};
 }
 Operand b_of(const Setup& s) {
-  return {s.b_mn, s.swizzle, s.columns(), s.step, s.b};
+  return {s.b_mn, s.swizzle, s.b_rows(), s.step, s.b};
 }
 
 uint32_t instruction(const Setup& s) {
@@ -135,7 +157,7 @@ uint32_t instruction(const Setup& s) {
            s.a_first << 29;
   }
   return common | (s.integers() ? 2u << 4 : bit(!s.half_sums, 4)) | bit(s.saturate, 3) |
-         static_cast<uint32_t>(s.m / 16) << 24;
+         static_cast<uint32_t>(s.m / 16) << 24 | s.most_shift << 30;
 }
 
 int a_value(int row, int k) {
@@ -199,8 +221,30 @@ struct Cell {
 Cell cell_of(const Setup& s, int row, int column) {
   const int block = row / s.rows(), r = row % s.rows();
   if (s.rows() == 128) return {block, r, column};
-  if (s.blocks == 2) return {block, r + column / s.columns() * 64, column % s.columns()};
+  if (s.banks() != 1) return {block, r + s.bank(column) * s.rows(), column % (s.n / s.banks())};
   return {block, r % 16 + r / 16 * 32 + s.lane, column};
+}
+// A row of A; in tensor memory each bank has other ones.
+int a_row(const Setup& s, int row, int column) {
+  return s.a_tensor ? row + s.bank(column) : row;
+}
+
+// Whether columns are taken as zeros: the spans of a bank's mask one after the other.
+std::vector<bool> zeros_of(uint64_t descriptor, int n, int banks) {
+  std::vector<bool> out;
+  for (int bank = 0; bank < banks; ++bank) {
+    const int spans[] = {static_cast<int>(descriptor >> 48 & 0xff) + 1,
+                         static_cast<int>(descriptor >> 40 & 0xff) + 1};
+    bool ones = descriptor >> (32 + bank) & 1;
+    int left = spans[ones] - static_cast<int>(descriptor >> (8 * bank) & 0xff);
+    for (int column = 0; column < n / banks; ++column) {
+      out.push_back(ones && (descriptor >> 39 & 1));
+      if (--left > 0) continue;
+      ones = !ones;
+      left = spans[ones];
+    }
+  }
+  return out;
 }
 
 // What stands in shared memory and, at first, in tensor memory: its columns one after the other.
@@ -219,13 +263,16 @@ Image image(const Setup& s, int block) {
     for (int r = 0; r < s.rows(); ++r) {
       const uint32_t v = encode(a_value(block * s.rows() + r, k), s.a);
       a_of(s).put(out.shared.data(), r, k, v);
-      const int lane = s.rows() == 64 ? cell_of(s, r, 0).lane : r;
       const uint32_t at = static_cast<uint32_t>(k) * bits_of(s.a);
-      uint32_t& cell = out.cells[(kA + at / 32) * 128 + static_cast<uint32_t>(lane)];
-      if (at % 32 == 0) cell = 0;
-      cell |= v << at % 32;
+      for (int bank = 0; bank < s.banks(); ++bank) {
+        const int column = bank * (s.n / s.banks());
+        const auto lane = static_cast<uint32_t>(cell_of(s, r, column).lane);
+        uint32_t& cell = out.cells[(kA + at / 32) * 128 + lane];
+        if (at % 32 == 0) cell = 0;
+        cell |= encode(a_value(block * s.rows() + r + bank, k), s.a) << at % 32;
+      }
     }
-    for (int c = 0; c < s.columns(); ++c) {
+    for (int c = 0; c < s.b_rows(); ++c) {
       const uint32_t v = encode(b_value(block * s.columns() + c, k), s.b);
       b_of(s).put(out.shared.data() + kB, c, k, v);
     }
@@ -341,8 +388,9 @@ std::string product(const Setup& s) {
                      number(b_of(s).descriptor(kBase + kB)) + "; mov.b32 %r4, " +
                      number(instruction(s)) + "; add.u32 %r5, %t, " +
                      number(kA + (static_cast<uint64_t>(s.lane) << 16)) + "; add.u32 %r6, %t, " +
-                     number(static_cast<uint64_t>(s.lane) << 16) +
-                     ";\n  setp.ge.s32 %accumulate, " + std::to_string(s.accumulate) + ", 0;\n";
+                     number(static_cast<uint64_t>(s.lane) << 16) + "; mov.b64 %d2, " +
+                     number(s.zero_columns) + ";\n  setp.ge.s32 %accumulate, " +
+                     std::to_string(s.accumulate) + ", 0;\n";
   for (uint64_t i = 0; i < 4 * blocks; ++i)
     text += "  mov.b32 %m" + number(i) + ", " +
             (i % 4 == 0   ? "8"
@@ -351,19 +399,21 @@ std::string product(const Setup& s) {
             ";\n";
   text +=
       "  setp.eq.u32 %p, %rank, 0; and.pred %p, %p, %first; @!%p bra $issued;\n"
-      "  tcgen05.mma.cta_group::" +
-      number(blocks) +
+      "  tcgen05.mma" +
+      std::string(s.stationary ? ".ws" : "") + ".cta_group::" + number(blocks) +
       (s.scales != 0          ? s.scaled
        : s.a == Type::kTf32   ? ".kind::tf32"
        : s.a <= Type::kBfloat ? ".kind::f16"
        : s.integers()         ? ".kind::i8"
                               : ".kind::f8f6f4") +
-      " [%r6], " + (s.a_tensor ? "[%r5]" : "%d0") + ", %d1, %r4, ";
+      (s.shifts ? ".ashift" : "") + s.collector + " [%r6], " + (s.a_tensor ? "[%r5]" : "%d0") +
+      ", %d1, %r4, ";
   if (s.masks) text += registers(s.blocks * 4, "%m") + ", ";
   for (int operand = 0; s.scales != 0 && operand < 2; ++operand)
     text += "[%t+" + std::to_string(kFactors[operand]) + "], ";
   text += "%accumulate";
   if (s.accumulate > 0) text += ", " + std::to_string(s.accumulate);
+  if (s.zero_columns != 0) text += ", %d2";
   text +=
       ";\n  tcgen05.commit.cta_group::" + number(blocks) + ".mbarrier::arrive::one.shared::cluster";
   text += s.blocks == 2 ? ".multicast::cluster.b64 [bar], %h;\n" : ".b64 [bar];\n";
@@ -412,6 +462,16 @@ Outcome run_text(const std::string& text, const std::vector<Image>& images, Orde
   return out;
 }
 
+// What a shift leaves of eight columns, in one of the blocks whose cells follow each other.
+void shift_lanes(std::vector<uint32_t>& cells, int block, int first) {
+  for (int column = first; column < first + 8; ++column) {
+    for (int lane = 0; lane < 128; ++lane) {
+      const auto at = static_cast<size_t>((block * 256 + column) * 128 + lane);
+      if (lane % 32 != 31) cells[at] = cells[at + 1];
+    }
+  }
+}
+
 // Elements of D that are not what the definition of the product says, and cells that the product
 // has no right to touch and that have changed.
 int wrong_cells(const Setup& s) {
@@ -422,6 +482,8 @@ int wrong_cells(const Setup& s) {
   CHECK(got.found.empty());
   std::vector<uint32_t> want;
   for (const Image& i : images) want.insert(want.end(), i.cells.begin(), i.cells.end());
+  for (int b = 0; s.shifts && b < s.blocks; ++b) shift_lanes(want, b, kA);
+  const std::vector<bool> zeros = zeros_of(s.zero_columns, s.n, s.banks());
   for (int row = 0; row < s.m; ++row) {
     for (int column = 0; column < s.n; ++column) {
       const Cell at = cell_of(s, row, column);
@@ -430,8 +492,10 @@ int wrong_cells(const Setup& s) {
       for (int k = 0; k < s.depth(); ++k) {
         const int part = k * s.scales / s.depth();
         const float scale = s.scales == 0 ? 1 : factor(0, row, part) * factor(1, column, part);
-        sum +=
-            static_cast<float>(seen(a_value(row, k), s.a) * seen(b_value(column, k), s.b)) * scale;
+        if (zeros[static_cast<size_t>(column)]) continue;
+        sum += static_cast<float>(seen(a_value(a_row(s, row, column), k), s.a) *
+                                  seen(b_value(column + s.shift(), k), s.b)) *
+               scale;
       }
       if (s.negate_a != s.negate_b) sum = -sum;
       if (s.integers()) {
@@ -533,7 +597,7 @@ TEST_CASE("tcgen05.mma of tf32 and of 8-bit floats") {
     s.b = b;
     for (Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
       s.swizzle = swizzle;
-      for (int bits = 0; bits < (a == Type::kTf32 ? 1 : 4); ++bits) {
+      for (int bits = 0; bits < 4; ++bits) {
         s.a_mn = bits & 1;
         s.b_mn = bits & 2;
         INFO(static_cast<int>(swizzle) << " " << bits);
@@ -552,7 +616,7 @@ TEST_CASE("tcgen05.mma of tf32 and of 8-bit floats") {
       INFO(m << " " << n << " " << blocks);
       s.a_tensor = false;
       CHECK(wrong_cells(s) == 0);
-      s.a_tensor = m != 128 || blocks != 2;
+      s.a_tensor = true;
       CHECK(wrong_cells(s) == 0);
     }
     s.negate_a = s.masks = true;
@@ -648,6 +712,156 @@ TEST_CASE("tcgen05.mma multiplies A and B by scales of blocks of k") {
   }
 }
 
+TEST_CASE("tcgen05.mma.ws multiplies 32, 64 or 128 rows, of all kinds") {
+  constexpr Type kTypes[][2] = {{Type::kHalf, Type::kHalf}, {Type::kBfloat, Type::kBfloat},
+                                {Type::kTf32, Type::kTf32}, {Type::kE4m3, Type::kE5m2},
+                                {Type::kE2m1, Type::kE3m2}, {Type::kU8, Type::kS8}};
+  int turn = 0;
+  for (const auto& [a, b] : kTypes) {
+    for (const int m : {32, 64, 128}) {
+      for (const int n : {64, 128, 256}) {
+        Setup s;
+        s.stationary = true;
+        s.a = a;
+        s.b = b;
+        s.m = m;
+        s.n = n;
+        if (n == 256) s.swizzle = Swizzle::k32B;
+        s.a_mn = turn & 1;
+        s.b_mn = turn & 2;
+        s.accumulate = turn & 4 ? 0 : -1;
+        const char* const operations[] = {"fill", "use", "lastuse", "discard"};
+        if (turn % 5 != 0) {
+          s.collector =
+              ".collector::b" + std::to_string(turn % 4) + "::" + operations[turn / 4 % 4];
+        }
+        INFO(static_cast<int>(a) << " " << m << " " << n << " " << ++turn);
+        CHECK(wrong_cells(s) == 0);
+        if (a == Type::kE2m1 || n == 256) continue;
+        s.a_tensor = true;
+        s.a_mn = false;
+        CHECK(wrong_cells(s) == 0);
+        s.half_sums = a == Type::kHalf;
+        s.negate_a = !s.integers();
+        s.accumulate = 0;
+        CHECK(wrong_cells(s) == 0);
+      }
+    }
+  }
+}
+
+namespace {
+
+// The zero-column mask descriptor: skip span, use span and shift as its fields have them.
+uint64_t columns_of(std::array<uint64_t, 4> starts, uint64_t first, uint64_t skip, uint64_t use,
+                    uint64_t shift) {
+  uint64_t bits = first << 32 | uint64_t{1} << 39 | skip << 40 | use << 48 | shift << 56;
+  for (size_t i = 0; i < 4; ++i) bits |= starts[i] << 8 * i;
+  return bits;
+}
+
+// As the PTX ISA writes a mask, column 0 last.
+std::string mask_of(uint64_t descriptor, int bank, int columns) {
+  std::string text;
+  const std::vector<bool> zeros = zeros_of(descriptor, 128, 4);
+  for (int c = columns; c-- > 0;) text += zeros[static_cast<size_t>(bank * 32 + c)] ? '1' : '0';
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("tcgen05.mma.ws takes columns as zeros and moves them, as its last operand says") {
+  // The examples of PTX ISA 9.7.16.4.3.
+  CHECK(mask_of(columns_of({}, 0, 2, 3, 0), 0, 14) == "11100001110000");
+  CHECK(mask_of(columns_of({}, 1, 2, 3, 0), 0, 17) == "11100001110000111");
+  const uint64_t four = columns_of({0, 1, 2, 1}, 3, 2, 3, 2);
+  CHECK(mask_of(four, 0, 14) == "00001110000111");
+  CHECK(mask_of(four, 1, 13) == "0000111000011");
+  CHECK(mask_of(four, 2, 12) == "111000011100");
+  CHECK(mask_of(four, 3, 13) == "1110000111000");
+  for (const uint64_t columns :
+       {columns_of({}, 0, 2, 3, 0), four, columns_of({8, 6, 3, 5}, 10, 6, 8, 16),
+        columns_of({}, 5, 255, 255, 0), uint64_t{9} << 56,
+        columns_of({}, 0, 0, 0, 0) ^ uint64_t{1} << 39}) {
+    for (const int m : {32, 64, 128}) {
+      for (const Type type : {Type::kHalf, Type::kTf32, Type::kE4m3}) {
+        for (const bool mn : {false, true}) {
+          Setup s;
+          s.stationary = true;
+          s.a = s.b = type;
+          s.m = m;
+          s.b_mn = mn;
+          s.zero_columns = columns;
+          s.most_shift = 2;
+          INFO(columns << " " << m << " " << static_cast<int>(type) << " " << mn);
+          CHECK(wrong_cells(s) == 0);
+        }
+      }
+    }
+  }
+  Setup s;
+  s.stationary = true;
+  s.zero_columns = columns_of({}, 1, 3, 11, 32);
+  s.most_shift = 3;
+  s.accumulate = 0;
+  CHECK(wrong_cells(s) == 0);
+}
+
+TEST_CASE("tcgen05.mma with .ashift shifts A in tensor memory when it has multiplied") {
+  constexpr Type kTypes[][2] = {{Type::kHalf, Type::kHalf},
+                                {Type::kTf32, Type::kTf32},
+                                {Type::kE4m3, Type::kE5m2},
+                                {Type::kS8, Type::kU8}};
+  for (const auto& [a, b] : kTypes) {
+    for (const auto& [m, blocks] : {std::array{128, 1}, {128, 2}, {256, 2}}) {
+      Setup s;
+      s.shifts = s.a_tensor = true;
+      s.a = a;
+      s.b = b;
+      s.m = m;
+      s.blocks = blocks;
+      s.masks = m == 256;
+      s.collector = m == 256      ? ""
+                    : blocks == 2 ? ".collector::a::discard"
+                                  : ".collector::a::lastuse";
+      INFO(static_cast<int>(a) << " " << m << " " << blocks);
+      CHECK(wrong_cells(s) == 0);
+    }
+  }
+}
+
+TEST_CASE("tcgen05.shift moves eight columns by a lane within the lanes of each warp") {
+  for (const int blocks : {1, 2}) {
+    const std::string group = ".cta_group::" + std::to_string(blocks);
+    std::vector<Image> images(static_cast<size_t>(blocks));
+    std::vector<uint32_t> want;
+    for (Image& image : images) {
+      image.shared.resize(kSharedBytes);
+      for (size_t i = 0; i < image.cells.size(); ++i)
+        image.cells[i] = static_cast<uint32_t>(i * 77 + want.size());
+      want.insert(want.end(), image.cells.begin(), image.cells.end());
+    }
+    for (int b = 0; b < blocks; ++b) shift_lanes(want, b, 13);
+    const auto text = [&](int lane) {
+      return begin(blocks) + "  .reg .b16 %h; mov.b16 %h, 3; add.u32 %r4, %t, " +
+             number(static_cast<uint64_t>(lane) << 16 | 9) +
+             ";\n  setp.eq.u32 %p, %rank, 0; and.pred %p, %p, %first; @!%p bra $issued;\n"
+             "  tcgen05.shift" +
+             group + ".down [%r4+4];\n  tcgen05.commit" + group +
+             ".mbarrier::arrive::one.shared::cluster" +
+             (blocks == 2 ? ".multicast::cluster.b64 [bar], %h;\n" : ".b64 [bar];\n") +
+             "$issued:\n" + end(blocks);
+    };
+    for (const Order order : {Order::kForward, Order::kReversed}) {
+      const Outcome got = run_text(text(0), images, order);
+      CHECK(got.found.empty());
+      CHECK((got.cells == want));  // too many to print
+    }
+    CHECK(run_text(text(16), images, Order::kForward).fault ==
+          "a shift begins at a multiple of 32 lanes, and is modelled from lane 0 on, not from 16");
+  }
+}
+
 TEST_CASE("scales that are not the same in the lanes of all four warps are an error") {
   Setup s;
   s.scaled = ".kind::mxf8f6f4.block_scale";
@@ -675,7 +889,8 @@ TEST_CASE("tcgen05.mma refuses types that are none of its kind") {
   s.a = s.b = Type::kTf32;
   CHECK(fault(s, instruction(s) & ~(7u << 10)).find("0; 2 (tf32)") != std::string::npos);
   CHECK(fault(s, instruction(s) & ~(1u << 4)).find("tf32 are f32") != std::string::npos);
-  CHECK(fault(s, instruction(s) | 1 << 16).find("K-major, not MN") != std::string::npos);
+  CHECK(fault(s, instruction(s) | 1 << 16).find("has swizzle 2; MN-major operands of tf32") !=
+        std::string::npos);
   s.a = s.b = Type::kE4m3;
   CHECK(fault(s, instruction(s) | 2 << 7).find("2; 0 (e4m3), 1") != std::string::npos);
   s.a = s.b = Type::kS8;
@@ -687,6 +902,56 @@ TEST_CASE("tcgen05.mma refuses types that are none of its kind") {
   CHECK(fault(s, instruction(s) | 1 << 4).find("byte 1; they begin at a multiple of 2") !=
         std::string::npos);
   CHECK(fault(s, instruction(s) & ~(1u << 23)).find("type of the scales 0") != std::string::npos);
+}
+
+TEST_CASE("tcgen05.mma refuses what .ws and .ashift do not have") {
+  const auto says = [](const Setup& s, const std::string& words) {
+    const std::string text = begin(s.blocks) + product(s) + end(s.blocks);
+    const Outcome got =
+        run_text(text, std::vector(static_cast<size_t>(s.blocks), image(s, 0)), Order::kForward);
+    INFO(words);
+    CHECK(got.fault.find(words) != std::string::npos);
+  };
+  Setup s;
+  s.stationary = true;
+  s.n = 96;
+  says(s, "says N = 96; 64, 128 and 256 are allowed with .ws");
+  s.n = 64;
+  s.m = 16;
+  says(s, "says M = 16; 32, 64 and 128 are allowed with .ws");
+  s.m = 64;
+  s.lane = 16;
+  says(s, "the accumulators of M = 64 begin at lane 0 of tensor memory, not at 16");
+  s.lane = 0;
+  s.zero_columns = columns_of({}, 0, 1, 1, 9);
+  s.most_shift = 1;
+  says(s, "shifts columns by 9; the instruction descriptor and M = 64 allow 8");
+  s.m = 32;
+  s.zero_columns = columns_of({}, 0, 1, 1, 17);
+  s.most_shift = 3;
+  says(s, "shifts columns by 17; the instruction descriptor and M = 32 allow 16");
+  s.zero_columns = columns_of({0, 4, 5, 0}, 0, 3, 4, 0);
+  says(s, "skips 5 columns of a first span of 5; one must be left");
+  s.zero_columns = columns_of({}, 0, 3, 4, 0) | uint64_t{1} << 36;
+  says(s, "has reserved bits");
+  s = {};
+  s.most_shift = 1;
+  says(s, "leaves zero: 0x40000000");
+  s = {};
+  s.a_tensor = s.shifts = true;
+  s.m = 64;
+  says(s, "says M = 64; 128 and 256 are allowed with .ashift");
+  s = {};
+  s.a_tensor = s.a_mn = true;
+  says(s, "A in tensor memory is K-major, not MN-major");
+  s = {};
+  std::string atoms = begin(1) + product(s) + end(1);
+  const std::string right = number(b_of(s).descriptor(kBase + kB));
+  atoms.replace(atoms.find(right), right.size(),
+                number(b_of(s).descriptor(kBase + kB) ^ uint64_t{3} << 61));
+  CHECK(run_text(atoms, {image(s, 0)}, Order::kForward)
+            .fault.find("has swizzle 1; 0, 2, 4 and 6 are modelled where tf32 is not MN-major") !=
+        std::string::npos);
 }
 
 namespace {

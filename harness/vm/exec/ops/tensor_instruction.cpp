@@ -55,6 +55,32 @@ Format format_of(uint32_t bits, int at, Kind kind) {
   return traits(kind).formats[bits >> at & 7];
 }
 
+Major major_of(uint32_t transposed, Kind kind) {
+  if ((transposed & 1) == 0) return Major::kK;
+  return kind == Kind::kTf32 ? Major::kMn32 : Major::kMn;
+}
+
+// The values of M and of N, and the words that say so.
+struct Sizes {
+  bool m, n;
+  std::string allowed_m, allowed_n;
+};
+
+Sizes check_sizes(const Instruction& i, const Product& p) {
+  const uint32_t blocks = p.blocks;
+  if (p.stationary) {
+    return {i.m == 32 || i.m == 64 || i.m == 128, i.n == 64 || i.n == 128 || i.n == 256,
+            "32, 64 and 128 are allowed with .ws", "64, 128 and 256 are allowed with .ws"};
+  }
+  const uint32_t step = p.scales != 0 ? 8 * blocks : blocks == 2 ? 32 : i.m == 64 ? 8 : 16;
+  return {i.m == 128 * blocks || (p.scales == 0 && i.m == 64 * blocks),
+          i.n >= step && i.n <= 256 && i.n % step == 0,
+          p.scales != 0 ? number(128 * blocks) + " is modelled where A and B have scales"
+          : blocks == 1 ? "64 and 128 are allowed"
+                        : "128 and 256 are allowed for two blocks",
+          "from " + number(step) + " to 256 in steps of " + number(step) + " are allowed"};
+}
+
 }  // namespace
 
 float decode_small(uint32_t bits, Format f) {
@@ -96,11 +122,12 @@ Instruction::Instruction(uint32_t bits, Kind kind)
       negate_b(bits >> 14 & 1),
       a(format_of(bits, 7, kind)),
       b(format_of(bits, 10, kind)),
-      a_major(bits >> 15 & 1 ? Major::kMn : Major::kK),
-      b_major(bits >> 16 & 1 ? Major::kMn : Major::kK),
+      a_major(major_of(bits >> 15, kind)),
+      b_major(major_of(bits >> 16, kind)),
       a_scale(bits >> 29 & 3),
       b_scale(bits >> 4 & 3),
-      scale_exponents(bits >> 23 & 1) {
+      scale_exponents(bits >> 23 & 1),
+      most_shift(bits >> 30 == 0 ? 0 : 4u << (bits >> 30)) {
   // Of M these kinds have the upper two bits.
   if (has_scales(kind)) m = (bits >> 27 & 3) * 128;
 }
@@ -116,9 +143,10 @@ void check_instruction(const Warp& w, const Op& op, uint32_t bits, const Product
     if (kind.formats[type] == kNone) wrong(at == 7 ? "type of A" : "type of B", kind.types, type);
   }
   const Instruction i(bits, p.kind);
-  if (bits & kind.unused) {
+  constexpr uint32_t kMostShift = 0xc0000000;
+  if (const uint32_t set = bits & kind.unused & ~(p.stationary ? kMostShift : 0)) {
     invalid(w, op, "the instruction descriptor ", hex(bits, 8), " has bits that ", kind.name,
-            " leaves zero: ", hex(bits & kind.unused, 8));
+            " leaves zero: ", hex(set, 8));
   }
   const uint32_t sums = bits >> 4 & 3;
   if (i.integers && sums != 2) wrong("type of D", "2 (s32) is allowed", sums);
@@ -127,19 +155,10 @@ void check_instruction(const Warp& w, const Op& op, uint32_t bits, const Product
   if (i.half_sums && (i.a == Format::kBfloat || i.b == Format::kBfloat || i.a == Format::kTf32)) {
     wrong("type of D", "sums of bf16 and tf32 are f32 (1)", 0);
   }
-  const uint32_t blocks = p.blocks;
-  if (p.scales != 0 ? i.m != 128 * blocks : i.m != 64 * blocks && i.m != 128 * blocks) {
-    wrong("M =",
-          p.scales != 0 ? number(128 * blocks) + " is modelled where A and B have scales"
-          : blocks == 1 ? "64 and 128 are allowed"
-                        : "128 and 256 are allowed for two blocks",
-          i.m);
-  }
-  const uint32_t step = p.scales != 0 ? 8 * blocks : blocks == 2 ? 32 : i.m == 64 ? 8 : 16;
-  if (i.n < step || i.n > 256 || i.n % step != 0) {
-    wrong("N =", "from " + number(step) + " to 256 in steps of " + number(step) + " are allowed",
-          i.n);
-  }
+  const Sizes sizes = check_sizes(i, p);
+  if (!sizes.m) wrong("M =", sizes.allowed_m, i.m);
+  if (!sizes.n) wrong("N =", sizes.allowed_n, i.n);
+  if (p.shifts && i.m < 128) wrong("M =", "128 and 256 are allowed with .ashift", i.m);
   if (i.integers && i.n % 16 == 8 && i.n > 24) {
     wrong("N =", "of integers 8, 24 and multiples of 16 are allowed", i.n);
   }

@@ -22,8 +22,10 @@ struct Product {
   uint8_t blocks = 1;  ///< Of .cta_group.
   Kind kind = Kind::kF16;
   bool a_in_tensor = false;
-  uint8_t disabled = 0;  ///< Words of the mask of lanes.
-  uint8_t scales = 0;    ///< Of a row of A in one product (.scale_vec), 0 where it has none.
+  bool stationary = false;  ///< .ws
+  bool shifts = false;      ///< .ashift
+  uint8_t disabled = 0;     ///< Words of the mask of lanes.
+  uint8_t scales = 0;       ///< Of a row of A in one product (.scale_vec), 0 where it has none.
 };
 
 /// Types of elements. 16 bytes of shared memory hold 16 elements of 4 or 6 bits side by side, and a
@@ -79,6 +81,7 @@ struct Instruction {
   Major a_major, b_major;
   uint32_t a_scale, b_scale;  ///< The first byte of the scales in their cells.
   bool scale_exponents;       ///< Scales are powers of two (ue8m0), else ue4m3.
+  uint32_t most_shift;        ///< By how many columns .ws may move those of B.
 
   Instruction(uint32_t bits, Kind kind);
   /// Elements of k.

@@ -38,7 +38,7 @@ enum class CountClass : uint8_t {
   kWgmmaSync,     ///< wgmma.fence, commit_group, wait_group
   kTcgen05,       ///< tcgen05.mma
   kTcgen05Sync,   ///< tcgen05.alloc and dealloc, commit, wait, fence
-  kTensorMemory,  ///< tcgen05.ld, st and cp
+  kTensorMemory,  ///< tcgen05.ld, st, cp and shift
   kLdMatrix,
   kStMatrix,
   kMovMatrix,

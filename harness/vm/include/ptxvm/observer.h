@@ -327,7 +327,7 @@ enum class TensorAction : uint8_t {
                  ///< the use waits, and the loads are done.
   kWaitStore,    ///< The stores of the warp are done.
   kMultiply,     ///< tcgen05.mma was issued; it is done when a later commit of its thread arrives.
-  kCopy,         ///< tcgen05.cp, in the same way.
+  kCopy,         ///< tcgen05.cp and shift, in the same way.
   kCommit,       ///< `commit` covers what the thread has issued so far.
   kFenceBefore,  ///< tcgen05.fence::before_thread_sync
   kFenceAfter,   ///< tcgen05.fence::after_thread_sync
