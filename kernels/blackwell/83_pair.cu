@@ -6,8 +6,8 @@
 //                   warp for the products of both blocks
 // Shared memory     Q 64 KB + 4 slots of 16 KB at head_dim 128
 // Tensor memory     all 512 columns at head_dim 128: 2 x S 128, 2 x O 128; P overwrites half of S
-// Expected effect   half of the bytes of K and V are copied, and read by the products. Never timed
-//                   by us.
+// Expected effect   half of the bytes of K and V are copied, and half are read by the products of
+//                   an SM. Never timed by us.
 
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/f32x2.cuh"
@@ -31,9 +31,9 @@ struct Attention {
   static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
   static constexpr int kSoftmaxRegisters = 192, kCorrectionRegisters = 88, kOtherRegisters = 40;
   static constexpr int kAlign = 1024;
-  static constexpr int kBlocks = 2;           // that multiply together
-  static constexpr int kKeys = Bc / kBlocks;  // of a key block that a thread block loads in K
-  static constexpr int kValueBytes = D / kBlocks * 2;  // of a row that it loads in V
+  static constexpr int kBlocks = 2;                    // in a cluster: they multiply together
+  static constexpr int kKeys = Bc / kBlocks;           // rows of K that are copied to a block
+  static constexpr int kValueBytes = D / kBlocks * 2;  // of a row of V that are copied to a block
   static constexpr int kTileBytes = Bc * kValueBytes;  // a slot: half of K or V of one key block
   static constexpr int kColumns = 512;                 // of tensor memory
   static constexpr uint32_t kScoresShape = tensor_shape(kBlocks * 128, Bc, false);
@@ -169,7 +169,7 @@ struct Attention {
     }
   }
 
-  // One thread starts the copy of Q of a tile. The leader's mbarrier waits for both blocks'.
+  // One thread starts the copy of Q of a tile. The leader's mbarrier counts both blocks' bytes.
   __device__ static void load_query(const fa::TmaParameters& in, const Shared& shared,
                                     const RowTile& tile) {
     if (cluster_rank() == 0) mbarrier_expect(shared.query_full, kBlocks * Br * D * 2);
@@ -259,7 +259,7 @@ struct Attention {
     }
     mbarrier_wait(shared.finished, 0);
     tensor_fence_after();
-    // Behind the last queries a block may have none: its rows of Q are zeros.
+    // The last block may have no queries: its rows of Q are zeros.
     if (tile.first_row < in.seq_q)
       store_row(in, row, tile.head, tile.first_row + threadIdx.x, output(tensor, i));
   }
