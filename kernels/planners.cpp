@@ -294,6 +294,26 @@ PlanResult plan_tma_whole_queries(const Problem& problem, const Instance& instan
                    tma_arguments(problem, instance.tile, {.query_rows = instance.tile.Br}));
 }
 
+PlanResult plan_tma_pairs(const Problem& problem, const Instance& instance,
+                          const DeviceDescription& device) {
+  constexpr int kBlocks = 2;
+  PlanResult plan = plan_tma_whole_queries(problem, instance, device);
+  if (auto* made = std::get_if<LaunchPlan>(&plan)) {
+    const std::int64_t D = problem.head_dim;
+    TensorMap values = tile_map(Tensor::v, problem, problem.seq_kv, instance.tile.Bc);
+    values.extents = {D, problem.seq_kv, 1, values.extents[3]};
+    values.strides[2] = D;
+    values.box = {problem.head_dim / kBlocks, instance.tile.Bc, 1, 1};
+    values.swizzle = D == 128 ? Swizzle::b128 : Swizzle::b64;  // a row of the box
+    Launch& launch = made->launches.front();
+    launch.arguments[1] = tile_map(Tensor::k, problem, problem.seq_kv, instance.tile.Bc / kBlocks);
+    launch.arguments[2] = values;
+    launch.grid.x = (launch.grid.x + kBlocks - 1) / kBlocks * kBlocks;
+    launch.cluster = {kBlocks};
+  }
+  return plan;
+}
+
 PlanResult plan_tma_persistent(const Problem& problem, const Instance& instance,
                                const DeviceDescription& device) {
   if (auto refused = refuse_partial_tiles(problem, instance.tile)) return *refused;

@@ -145,6 +145,10 @@ PlanResult plan_tma_dynamic(const Problem&, const Instance&, const DeviceDescrip
 /// As plan_tma_tiles with all rows of a tile in the box of Q, as one tcgen05.mma needs them.
 PlanResult plan_tma_whole_queries(const Problem&, const Instance&, const DeviceDescription&);
 
+/// The same for clusters of two blocks, each of which loads half of the keys of K and half of the
+/// columns of V. The grid has whole clusters: the last block may have no queries.
+PlanResult plan_tma_pairs(const Problem&, const Instance&, const DeviceDescription&);
+
 /// The same with clusters of two thread blocks, for two neighbouring tiles each.
 PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
 

@@ -194,7 +194,8 @@ def break_plan(fa: Fa, rung: Json) -> Json:
         return plan(2, seq, seq, *(window * rung["windowed"]), *(packed * rung["packed"]))
     if rung["family"] == "blackwell":
         rows = next(each["tile"] for each in rung["instances"] if str(each["head_dim"]) == dim)
-        return plan(1, int(rows.partition("x")[0]), 1280)
+        one = int(rows.partition("x")[0])
+        return plan(1, one * plan(1, one, 1280)["launches"][0]["cluster"][0], 1280)
     if rung["family"] != "hopper":
         seq = 256 if rung["dtype"] == "float16" else 128
         return plan(2, seq, seq)

@@ -48,12 +48,15 @@ __device__ __forceinline__ void tensor_commit(uint32_t barrier) {
 }
 
 /// Descriptor of a tile in shared memory as wgmma_descriptor makes it, with the version of
-/// tcgen05. PTX ISA: "Shared memory descriptor".
-__device__ __forceinline__ uint64_t tensor_descriptor(uint32_t address, int panel_bytes) {
-  constexpr uint64_t kSwizzle128 = uint64_t{2} << 61, kVersion = uint64_t{1} << 46,
-                     kNextEightRows = uint64_t{1024 >> 4} << 32;
+/// tcgen05. A row of a panel has 128 bytes, or 64 with the swizzle of 64 bytes. PTX ISA: "Shared
+/// memory descriptor".
+__device__ __forceinline__ uint64_t tensor_descriptor(uint32_t address, int panel_bytes,
+                                                      int row_bytes = 128) {
+  constexpr uint64_t kVersion = uint64_t{1} << 46;
+  const uint64_t swizzle = uint64_t{row_bytes == 128 ? 2u : 4u} << 61;
+  const uint64_t next_eight_rows = static_cast<uint64_t>(8 * row_bytes >> 4) << 32;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) |
-         static_cast<uint64_t>(panel_bytes >> 4) << 16 | kNextEightRows | kVersion | kSwizzle128;
+         static_cast<uint64_t>(panel_bytes >> 4) << 16 | next_eight_rows | kVersion | swizzle;
 }
 
 /// Instruction descriptor: an M x N x 16 product of halves that is summed in FP32. k runs along the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures of the chapters 81 and 82: from the arithmetic of the kernels."""
+"""Figures of the chapters 81 to 83: from the arithmetic of the kernels."""
 
 from __future__ import annotations
 
@@ -105,4 +105,32 @@ def polynomial() -> Canvas:
     return canvas
 
 
-FIGURES = {"two_tiles": two_tiles, "polynomial": polynomial}
+# --- 83: who has which part of a product ----------------------------------------------------------
+
+# A, the sums, the second operand, and what its columns are.
+PRODUCTS = (("Q", "S", "K", "keys"), ("P", "O", "V", "columns of V"))
+BLOCKS = ("blue", "orange")
+
+
+def pair() -> Canvas:
+    canvas, y = begin(
+        "83: two thread blocks, one product",
+        "Two products, S = Q K^T and O += P V. Block 0 has the upper rows of A and of the sums, block "
+        "1 the lower ones. Block 0 has the left half of the second operand, keys 0 to 63 of K or "
+        "columns 0 to 63 of V, and block 1 the right half. The rows of each block are multiplied by "
+        "both halves.",
+        note="Each colour is in one block's memory. head_dim 128.",
+    )
+    for place, (a, sums, b, columns) in enumerate(PRODUCTS):
+        left = 14.0 + place * 212
+        canvas.text(left + 122, y + 12, columns, "muted", size=SMALL, anchor="middle")
+        for block, (hue, half) in enumerate(zip(BLOCKS, ("0-63", "64-127"), strict=True)):
+            row = y + 64 + block * 42
+            canvas.cell(left + 46 + block * 77, y + 22, 77, 36, f"{b} {half}", f"{hue}-soft")
+            canvas.cell(left, row, 40, 42, a, f"{hue}-soft")
+            canvas.cell(left + 46, row, 154, 42, f"{sums} of block {block}", f"{hue}-soft")
+    canvas.lines(14, y + 166, ("One thread of block 0 issues the product.",), "muted", size=SMALL)
+    return canvas
+
+
+FIGURES = {"two_tiles": two_tiles, "polynomial": polynomial, "pair": pair}

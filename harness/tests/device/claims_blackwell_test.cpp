@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chapters of 80 to 82 say about the kernels, as counts.
+// What the chapters of 80 to 83 say about the kernels, as counts.
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
 
@@ -10,10 +10,15 @@ using Count = std::uint64_t;
 namespace {
 
 constexpr Count kSeq = 512, kHeads = 2, kBc = 128, kKeyBlocks = kSeq / kBc;
-constexpr const char* kIds[] = {"80", "81", "82"};
+constexpr const char* kIds[] = {"80", "81", "82", "83"};
 
 Count row_tiles(std::string_view id) {
   return kHeads * kSeq / static_cast<Count>(find_rung(id)->instances.front().tile.Br);
+}
+
+/// Thread blocks that multiply together and share K and V.
+Count pair_of(std::string_view id, const Problem& problem) {
+  return static_cast<Count>(plan_of(*find_rung(id), problem).launches.front().cluster.x);
 }
 
 /// Warps whose threads have the rows.
@@ -42,7 +47,7 @@ TEST_CASE("one thread issues the products, and no row needs a shuffle") {
       const Problem problem = square(kSeq, dim, kHeads);
       const ptxvm::Counts counts = count(id, problem);
       const auto D = static_cast<Count>(dim);
-      const Count tiles = kHeads * kSeq / 128;
+      const Count tiles = kHeads * kSeq / 128 / pair_of(id, problem);
       CHECK(counts.of(CountClass::kTcgen05) == tiles * kKeyBlocks * (D / 16 + kBc / 16));
       CHECK(counts.of(CountClass::kTensor) + counts.of(CountClass::kWgmma) == 0);
       // Each warp finds its number.
@@ -50,7 +55,8 @@ TEST_CASE("one thread issues the products, and no row needs a shuffle") {
       CHECK(counts.of(CountClass::kShuffle) == row_tiles(id) * warps);
       CHECK(counts.global_store.bytes == kHeads * kSeq * D * 2);
       CHECK(counts.global_store.sectors * 32 == counts.global_store.bytes);
-      CHECK(counts.bulk_load.bytes == (kHeads * kSeq + 2 * row_tiles(id) * kSeq) * D * 2);
+      CHECK(counts.bulk_load.bytes ==
+            (kHeads * kSeq + 2 * row_tiles(id) / pair_of(id, problem) * kSeq) * D * 2);
     }
   }
 }
@@ -85,4 +91,19 @@ TEST_CASE("82 computes three quarters of the exponentials of 81 with ex2") {
     CHECK(count("81", problem).of(CountClass::kExp) == scores + alphas);
     CHECK(count("82", problem).of(CountClass::kExp) == scores * 3 / 4 + alphas);
   }
+}
+
+TEST_CASE("83 has the output of 82, with half of the products and of the bytes of K and V") {
+  for (const int dim : {64, 128}) {
+    const Problem problem = square(kSeq, dim, kHeads);
+    CHECK(pair_of("82", problem) == 1);
+    CHECK(pair_of("83", problem) == 2);
+    CHECK(bitwise_equal(output_of("82", problem), output_of("83", problem)));
+  }
+}
+
+TEST_CASE("of an odd number of row tiles one block of 83 has no queries") {
+  const Problem problem = square(3 * 256, 128, 1);
+  CHECK(plan_of(*find_rung("83"), problem).launches.front().grid.x == 4);
+  CHECK(bitwise_equal(output_of("82", problem), output_of("83", problem)));
 }

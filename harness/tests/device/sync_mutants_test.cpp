@@ -88,12 +88,14 @@ Subject gradient_subject(const Rung& rung) {
   return s;
 }
 
-/// One block with a long way: nvcc unrolls loops by four, and the longest ring has ten slots.
+/// One block, or one cluster, with a long way: nvcc unrolls loops by four, and the longest ring has
+/// ten slots.
 Subject long_subject(const Rung& rung) {
   const int head_dim = rung.head_dims().back();
   Subject s{&rung, square(1280, head_dim), {}, {}};
   s.problem.seq_q = rung.find_instance(head_dim, rung.dtype)->tile.Br;
   s.problem.lse = has(rung.capabilities, Capabilities::lse);
+  s.problem.seq_q *= plan_of(rung, s.problem).launches.front().cluster.x;
   s.plan = plan_of(rung, s.problem);
   s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
               make_pass_inputs(s.problem, Distribution::large, 1),
