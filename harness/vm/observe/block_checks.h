@@ -228,6 +228,7 @@ class RaceProbe : public Probe, private ConflictSink {
   std::vector<std::array<TensorColumn, 512>> tensor_allocated_;  // by rank, column
   std::vector<TensorWarp> tensor_warps_;                         // by warp
   std::vector<std::vector<Clock>> tensor_fenced_;                // by warp, agent
+  bool tensor_named_ = false;  // An address that does not name a warp's own lanes was reported.
   std::map<std::pair<uint32_t, uint64_t>, Clocks::Release> tensor_commits_;  // by warp, number
   // What lanes have given each other lately.
   struct Shuffle {

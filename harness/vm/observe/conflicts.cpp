@@ -136,7 +136,8 @@ class Writer {
            problem == Problem::kMbarrierAgain || problem == Problem::kStoreNotWaited ||
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
            problem == Problem::kGlobalSameValue || problem == Problem::kTensorFence ||
-           problem == Problem::kTensorWraps || problem == Problem::kTensorEarly;
+           problem == Problem::kTensorWraps || problem == Problem::kTensorLane ||
+           problem == Problem::kTensorEarly;
   }
 
   static std::string checker(Problem problem) {
@@ -180,6 +181,8 @@ class Writer {
       case Problem::kTensorEarly:
       case Problem::kTensorFence:
       case Problem::kTensorWraps:
+      case Problem::kTensorLane:
+      case Problem::kTensorAddress:
         return "tcgen05";
       case Problem::kBlockStart:
       case Problem::kBlockExit:
@@ -414,6 +417,12 @@ class Writer {
       case Problem::kTensorWraps:
         return who(e.here, false) + " names a lane of tensor memory above 127" + at +
                "; cards leave the upper bits out, the rules do not say so";
+      case Problem::kTensorLane:
+        return who(e.here, false) + " names lanes of warp 0 in tensor memory" + at +
+               "; cards use its own lanes, the rules ask for their number";
+      case Problem::kTensorAddress:
+        return who(e.here, false) + " gives several addresses of tensor memory" + at +
+               "; all threads must give the same, and this run uses the first thread's";
       case Problem::kTensorNotWaited:
         return who(e.here, false) + " exits, and no tcgen05.wait follows" + at;
       case Problem::kTensorNotCommitted:

@@ -44,6 +44,8 @@ enum class Problem : uint8_t {
   kTensorEarly,
   kTensorFence,
   kTensorWraps,
+  kTensorLane,
+  kTensorAddress,
   kTensorNotWaited,
   kTensorNotCommitted,
   kBlockStart,

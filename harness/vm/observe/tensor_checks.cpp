@@ -17,6 +17,20 @@ bool is_core(AgentKind kind) {
   return kind == AgentKind::kTensorCore;
 }
 
+std::optional<Problem> problem_of(TensorNaming naming) {
+  switch (naming) {
+    case TensorNaming::kAbove:
+      return Problem::kTensorWraps;
+    case TensorNaming::kFirstWarp:
+      return Problem::kTensorLane;
+    case TensorNaming::kDiffers:
+      return Problem::kTensorAddress;
+    case TensorNaming::kPlain:
+      break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool uses_tensor_memory(const Kernel& kernel) {
@@ -134,7 +148,10 @@ void RaceProbe::tensor(const TensorEvent& e) {
   const uint32_t w = warp(e.warp);
   TensorWarp& t = tensor_warps_[w];
   log_.next_request();
-  if (e.wraps) add(Problem::kTensorWraps, warp_party(w, e.instruction), {}, {});
+  if (const auto problem = problem_of(e.naming); problem && !tensor_named_) {
+    tensor_named_ = true;  // Where one instruction names lanes so, all do.
+    add(*problem, warp_party(w, e.instruction), {}, {});
+  }
   TensorAccess a{w, clocks_.warp(w), clocks_.now(w), clocks_.now(w), e.instruction};
   switch (e.action) {
     case TensorAction::kAllocate:
@@ -179,6 +196,11 @@ void RaceProbe::tensor(const TensorEvent& e) {
           clocks_.known_to_core(w, t.lane == e.lane ? static_cast<Clock>(e.commit) : 0);
       clocks_.tick(w);
       return;
+    case TensorAction::kCommitLost: {
+      Example x;
+      x.block = block_number(e.home);
+      return add(Problem::kBlockExit, warp_party(w, e.instruction), {}, x);
+    }
     case TensorAction::kFenceBefore:
       return clocks_.publish_tensor(w);
     case TensorAction::kFenceAfter: {

@@ -266,7 +266,8 @@ TEST_CASE("mutants of a pipeline") {
              "@!%multiplies bra $back;\n" + kAlloc + "$back:\n$freed:\n", "invalid"},
             {"no barrier after the allocation", "$allocated:\nbar.sync 0;\n", "$allocated:\n",
              "race|invalid"},
-            {"lanes of another warp", "shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;", "invalid"},
+            {"lanes of another warp", "shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 4194304;",
+             "invalid"},
             {"two warps change places", "shl.b32 %mine, %warp, 21;",
              "xor.b32 %mine, %warp, 1; shl.b32 %mine, %mine, 21;", "invalid"},
             {"no wait for a load", "tcgen05.wait::ld.sync.aligned;\n", "", "tcgen05 (advice)", 1},
@@ -339,6 +340,10 @@ TEST_CASE("mutants of a product with A in tensor memory") {
           {"no fence before the product", "bra $issued;\ntcgen05.fence::after_thread_sync;\n",
            "bra $issued;\n", "tcgen05 (advice)"},
           {"the lane is above the last", "[%mine];", "[%mine+8388608];", "tcgen05 (advice)"},
+          {"all warps name the lanes of the first", "shl.b32 %mine, %warp, 21;",
+           "mov.u32 %mine, 0;", "tcgen05 (advice)"},
+          {"each thread names its own lane", "shl.b32 %mine, %warp, 21;",
+           "mov.u32 %mine, %tid.x; shl.b32 %mine, %mine, 16;", "tcgen05"},
           {"allocated by one warp after another gave the permit back", "$allocated:\n",
            "$allocated:\nsetp.eq.u32 %p, %warp, 1; bar.sync 3; @!%p bra $more;\n" + kAlloc +
                "$more:\n",
@@ -362,10 +367,11 @@ TEST_CASE("the words of what is found in tensor memory") {
   CHECK(said("[where], 64", "[where], 32") ==
         "no 64 columns of tensor memory have been allocated at 0x00000000; there are 32 at this "
         "column");
-  CHECK(
-      said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;") ==
-      "warp 1 reaches lanes 32 to 63 of tensor memory, and may begin at lane 32; the address names "
-      "lane 0");
+  CHECK(said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 4194304;") ==
+        "warp 0 reaches lanes 0 to 31 of tensor memory, and may begin at lane 0; the address names "
+        "lane 64");
+  CHECK(said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;").find("names lanes of warp 0") !=
+        std::string::npos);
   CHECK(said("[%t], %d0", "[%t+48], %d0") ==
         "columns 48 to 79 of tensor memory do not lie in what is allocated: 0 to 63");
   CHECK(

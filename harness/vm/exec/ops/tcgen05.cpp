@@ -188,19 +188,26 @@ Place place_of(Shape shape, uint32_t thread, uint32_t reg) {
 struct Reach {
   uint32_t lane = 0, column = 0, columns = 0;
   uint32_t split = 0;  // from the first range to the second
-  bool wraps = false;
+  TensorNaming naming = TensorNaming::kPlain;
 };
 
 Reach reach_of(Warp& w, const Op& op, const Form& form, Ref ref, uint32_t offset, uint32_t split) {
-  const uint32_t address = uniform(w, op, ref, "the address") + offset;
+  const uint32_t* const given = w.at<uint32_t>(ref);
+  const uint32_t address = given[0] + offset, own = w.index % 4u * 32;
   Reach r;
   r.lane = TensorMemory::lane(address) % TensorMemory::kLanes;
-  r.wraps = TensorMemory::lane(address) >= TensorMemory::kLanes;
+  if (TensorMemory::lane(address) >= TensorMemory::kLanes) r.naming = TensorNaming::kAbove;
+  // Cards know a warp's lanes without the address, and take it from the first thread.
+  if (own != 0 && r.lane < 32) {
+    r.naming = TensorNaming::kFirstWarp;
+    r.lane += own;
+  }
+  if (!std::all_of(given, given + 32, [&](uint32_t each) { return each == given[0]; }))
+    r.naming = TensorNaming::kDiffers;
   r.column = TensorMemory::column(address);
   const bool narrow = form.shape == Shape::k32x32b || form.shape == Shape::k16x32bx2;
   r.columns = form.registers * (narrow ? 1u : 2u) * (form.packs ? 2u : 1u);
   r.split = split;
-  const uint32_t own = w.index % 4u * 32;
   if (r.lane != own && (form.shape == Shape::k32x32b || r.lane != own + kGroup)) {
     invalid(w, op, "warp ", number(w.index), " reaches lanes ", number(own), " to ",
             number(own + 31), " of tensor memory, and may begin at lane ", number(own),
@@ -222,7 +229,7 @@ void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r)
   }
   const size_t count = form.shape == Shape::k16x32bx2 ? 2 : 1;
   TensorEvent e;
-  e.wraps = r.wraps;
+  e.naming = r.naming;
   (form.stores ? e.writes : e.reads) = {ranges, count};
   report(w, e, op, form.stores ? TensorAction::kStore : TensorAction::kLoad);
 }
@@ -767,11 +774,23 @@ void execute_copy(Cta& home, const TensorWork& t) {
 
 // --- commit
 
+// Whether nothing can wait any more for what arrives there. The rules do not allow it, and cards
+// go on.
+bool is_lost(const Warp& w, const Op& op, uint32_t rank) {
+  const auto blocks = w.cta->cluster->blocks;
+  if (rank >= blocks.size() || blocks[rank].live_threads != 0) return false;
+  TensorEvent e;
+  e.home = rank;
+  report(w, e, op, TensorAction::kCommitLost);
+  return true;
+}
+
 void arrive(Cta& cta, const TensorWork& t) {
   const Warp& w = cta.warps[t.warp];
   for (uint32_t rest = t.homes; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
     const uint32_t instruction = t.op->instruction;
+    if (rank != cta.rank && is_lost(w, *t.op, rank)) continue;
     Cta& home = rank == cta.rank ? cta : block_of(w, instruction, -1, cluster_address(rank, 0));
     arrive_for_commit(w, instruction, home, t.mbarrier, t.commit);
   }
@@ -825,6 +844,10 @@ Step commit(Warp& w, const Op& op) {
   }
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
+    if (rank != w.cta->rank && is_lost(w, op, rank)) {
+      mask &= ~(1u << rank);
+      continue;
+    }
     require_mbarrier(w, op, lane, block_of(w, op.instruction, lane, cluster_address(rank, 0)),
                      address & kInBlock);
   }
