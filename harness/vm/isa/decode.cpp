@@ -40,9 +40,9 @@ bool keeps_place(std::string_view word) {
 }
 
 // How many words ptxas takes for the name where the modifiers behind it may change places: copies
-// of boxes and what Blackwell's tensor cores do. 0 for others.
+// of boxes, mbarriers and what Blackwell's tensor cores do. 0 for others.
 size_t long_name(const Words& words) {
-  if (words[0] == "tcgen05") return words.size() > 2 ? 2 : 0;
+  if (is_one_of(words[0], {"tcgen05", "mbarrier"})) return words.size() > 2 ? 2 : 0;
   if (words[0] != "cp") return 0;
   size_t count = 1;
   while (count < words.size() && is_one_of(words[count], {"reduce", "async", "bulk", "tensor"}))

@@ -137,7 +137,7 @@ class Writer {
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
            problem == Problem::kGlobalSameValue || problem == Problem::kTensorFence ||
            problem == Problem::kTensorWraps || problem == Problem::kTensorLane ||
-           problem == Problem::kTensorEarly;
+           problem == Problem::kTensorEarly || problem == Problem::kGenericAddress;
   }
 
   static std::string checker(Problem problem) {
@@ -168,6 +168,8 @@ class Writer {
         return "copy";
       case Problem::kGlobalOrder:
         return "order";
+      case Problem::kGenericAddress:
+        return "address";
       case Problem::kBarrierLeft:
         return "barrier";
       case Problem::kMbarrierInit:
@@ -383,8 +385,8 @@ class Writer {
       case Problem::kMbarrierAgain:
         return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
                who(e.here, false) + " initialises it" + at + ", which " + who(e.there, false) +
-               " has done at " + place(key.other, false) +
-               "; cards take it, the rules want one thread to do it";
+               " has done at " + place(key.other, false) + "; cards take it, the rules want " +
+               (e.phase == 0 ? "one thread to do it" : "mbarrier.inval to come between");
       case Problem::kMbarrierLate:
         return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
                who(e.here, false) + " waits for " +
@@ -417,6 +419,9 @@ class Writer {
       case Problem::kTensorWraps:
         return who(e.here, false) + " names a lane of tensor memory above 127" + at +
                "; cards leave the upper bits out, the rules do not say so";
+      case Problem::kGenericAddress:
+        return who(e.here, false) + " gives a generic address to an instruction of .shared" + at +
+               "; cards use the lower half, the rules ask for cvta.to.shared";
       case Problem::kTensorLane:
         return who(e.here, false) + " names lanes of warp 0 in tensor memory" + at +
                "; cards use its own lanes, the rules ask for their number";

@@ -45,6 +45,7 @@ enum class Problem : uint8_t {
   kTensorFence,
   kTensorWraps,
   kTensorLane,
+  kGenericAddress,
   kTensorAddress,
   kTensorNotWaited,
   kTensorNotCommitted,

@@ -72,17 +72,26 @@ void RaceProbe::add_tensor(Problem problem, Hazard hazard, const TensorAccess& a
 }
 
 void RaceProbe::access_tensor(const TensorAccess& a, std::span<const TensorRange> ranges,
-                              bool writes) {
+                              bool writes, uint32_t* unwritten) {
   for (const TensorRange& r : ranges) {
     for (uint32_t rest = r.groups; rest != 0; rest &= rest - 1) {
       const auto group = static_cast<uint32_t>(__builtin_ctz(rest));
       const uint32_t first = r.home * kCells + group * TensorMemory::kColumns + r.column;
-      for (uint32_t i = first; i < first + r.columns; ++i) access_cell(a, i, writes);
+      for (uint32_t i = first; i < first + r.columns; ++i) {
+        if (!access_cell(a, i, writes)) continue;
+        if (unwritten) {  // It matters when the warp uses it.
+          unwritten[i - first] |= 0xffffu << group % 2 * 16;
+          unwritten_tensor_[{a.warp, a.instruction}] = {a, i};
+        } else {
+          add_tensor(Problem::kTensorUnwritten, Hazard::kUnwritten, a, {}, i);
+        }
+      }
     }
   }
 }
 
-void RaceProbe::access_cell(const TensorAccess& a, uint32_t place, bool writes) {
+// Whether nobody has written what is read.
+bool RaceProbe::access_cell(const TensorAccess& a, uint32_t place, bool writes) {
   TensorCell& c = tensor_cells_[place];
   const auto look = [&](const TensorUse& use, Hazard hazard) {
     if (const auto problem = meets(a, use)) add_tensor(*problem, hazard, a, use, place);
@@ -90,20 +99,20 @@ void RaceProbe::access_cell(const TensorAccess& a, uint32_t place, bool writes) 
   const TensorUse mine{a.agent, a.clock, a.issued, a.instruction};
   if (!writes) {
     look(c.written, Hazard::kReadAfterWrite);
-    if (c.hollow) add_tensor(Problem::kTensorUnwritten, Hazard::kUnwritten, a, {}, place);
     // Of more readers than there is room for the first are forgotten: missed, not invented.
     auto* slot = std::find_if(c.read.begin(), c.read.end(), [&](const TensorUse& u) {
       return u.clock == 0 || u.agent == a.agent;
     });
     if (slot == c.read.end()) slot = c.read.begin();
     *slot = mine;
-    return;
+    return c.hollow;
   }
   look(c.written, Hazard::kWriteAfterWrite);
   for (const TensorUse& use : c.read) look(use, Hazard::kWriteAfterRead);
   c = {};
   c.hollow = false;
   c.written = mine;
+  return false;
 }
 
 void RaceProbe::allocate_tensor(const TensorEvent& e) {
@@ -211,7 +220,7 @@ void RaceProbe::tensor(const TensorEvent& e) {
   }
   check_allocated(e, e.reads);
   check_allocated(e, e.writes);
-  access_tensor(a, e.reads, false);
+  access_tensor(a, e.reads, false, e.unwritten);
   access_tensor(a, e.writes, true);
 }
 

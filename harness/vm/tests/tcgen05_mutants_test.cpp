@@ -161,7 +161,7 @@ std::string from_tensor_memory() {
          registers(32) +
          ", [%mine];\n"
          "tcgen05.wait::ld.sync.aligned;\n"
-         "st.global.b32 [%out], %v31;\n"
+         "st.global.b32 [%out+4], %v0;\nst.global.b32 [%out], %v31;\n"
          "tcgen05.fence::before_thread_sync;\n"
          "bar.sync 2;\n@!%zero bra $freed;\n"
          "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 64;\n"
@@ -383,4 +383,19 @@ TEST_CASE("the words of what is found in tensor memory") {
         "tensor memory, lanes 0 to 15, column 0: a tcgen05.ld of warp 0, issued at test.ptx:101, "
         "reads what the tensor core, for warp 4, issued at :163, writes; no "
         "tcgen05.fence::after_thread_sync comes before the first");
+}
+
+TEST_CASE("columns that nobody has written matter where they are used") {
+  const std::string right = from_tensor_memory();
+  const auto found_with = [&](const std::string& more) {
+    const std::string load =
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%mine+48];\n"
+        "tcgen05.wait::ld.sync.aligned;\n" +
+        more;
+    return first_found(edited(right, {"", "st.global.b32 [%out], %v31;\n",
+                                      "st.global.b32 [%out], %v31;\n" + load, ""}),
+                       128, Order::kForward);
+  };
+  CHECK(found_with("") == "");
+  CHECK(found_with("add.u32 %v0, %v0, 1; st.global.b32 [%out], %v0;\n") == "uninitialised");
 }

@@ -124,10 +124,13 @@ Step init(Warp& w, const Op& op) {
                 std::to_string(kMbarrierMaxCount) + " are allowed");
     }
     auto [it, fresh] = cta.async.mbarriers.try_emplace(address);
-    // Several threads that initialise it the same way before its use do no harm.
+    // Several threads that initialise it the same way before its use do no harm, nor does one that
+    // does it between two phases.
     Mbarrier unused;
     unused.expected = unused.pending = count;
-    if (!fresh && (it->second.phase != 0 || it->second.word() != unused.word())) {
+    const Mbarrier& old = it->second;
+    if (!fresh && (old.bytes != 0 || old.pending != old.expected ||
+                   (old.phase == 0 && old.word() != unused.word()))) {
       raise(w, op, FaultKind::kInvalid, lane,
             "there is already an mbarrier " + at(address) + "; mbarrier.inval ends its use");
     }

@@ -13,6 +13,7 @@
 #include "exec/ops/lanes.h"
 #include "exec/ops/matrix_operand.h"
 #include "exec/ops/tensor_instruction.h"
+#include "exec/poison.h"
 #include "num/half.h"
 #include "num/single.h"
 
@@ -219,7 +220,8 @@ Reach reach_of(Warp& w, const Op& op, const Form& form, Ref ref, uint32_t offset
   return r;
 }
 
-void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r) {
+void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r,
+                  uint32_t* unwritten) {
   const uint32_t first = r.lane / kGroup;
   const auto groups = static_cast<uint8_t>((form.shape == Shape::k32x32b ? 3u : 1u) << first);
   TensorRange ranges[2];
@@ -230,6 +232,7 @@ void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r)
   const size_t count = form.shape == Shape::k16x32bx2 ? 2 : 1;
   TensorEvent e;
   e.naming = r.naming;
+  e.unwritten = unwritten;
   (form.stores ? e.writes : e.reads) = {ranges, count};
   report(w, e, op, form.stores ? TensorAction::kStore : TensorAction::kLoad);
 }
@@ -268,11 +271,14 @@ Step load(Warp& w, const Op& op) {
   const auto form = op.aux.as<Form>();
   const uint32_t* const a = op.list + form.registers;
   const Reach r = reach_of(w, op, form, a[0], a[1], form.shape == Shape::k16x32bx2 ? a[2] : 0);
-  if constexpr (kObserved) report_reach(w, op, form, r);
+  std::array<uint32_t, 128> unwritten{};
+  const bool by_lane = form.shape == Shape::k32x32b && !form.packs;
+  if constexpr (kObserved) report_reach(w, op, form, r, by_lane ? unwritten.data() : nullptr);
   w.checks |= kCheckBusy;
   for (uint32_t i = 0; i < form.registers; ++i) {
     move_register(w.cta->async.tensor, form, r, i, w.at<uint32_t>(op.list[i]));
     w.busy[op.list[i] / kRegisterLine] = kUseLoaded;
+    if (unwritten[i] != 0) set_poison(w, op.list[i], 0, {0, 0, unwritten[i], op.instruction});
   }
   return Step::kNext;
 }
@@ -283,7 +289,7 @@ Step store(Warp& w, const Op& op) {
   const auto form = op.aux.as<Form>();
   const bool halves = form.shape == Shape::k16x32bx2;
   const Reach r = reach_of(w, op, form, op.list[0], op.list[1], halves ? op.list[2] : 0);
-  if constexpr (kObserved) report_reach(w, op, form, r);
+  if constexpr (kObserved) report_reach(w, op, form, r, nullptr);
   for (uint32_t i = 0; i < form.registers; ++i) {
     move_register(w.cta->async.tensor, form, r, i, w.at<uint32_t>(op.list[i + (halves ? 3 : 2)]));
   }
@@ -421,7 +427,8 @@ void add_product(const TensorWork& t, const Product& p, Cta& cta, Operands& out)
   if (p.a_in_tensor) {
     const uint32_t first = TensorMemory::lane(t.a_address) % TensorMemory::kLanes;
     out.reads.push_back(
-        {cta.rank, static_cast<uint8_t>(rows == 64 ? 0x55u << first / kGroup : 0xffu),
+        {cta.rank,
+         static_cast<uint8_t>(rows == 64 && p.blocks == 1 ? 0x55u << first / kGroup : 0xffu),
          static_cast<uint16_t>(TensorMemory::column(t.a_address)), kOperandBytes / 4});
   } else {
     out.add_shared(cta, a_of(t, p, i));
@@ -456,11 +463,8 @@ void check_product(Warp& w, const Op& op, const TensorWork& t, const Product& p)
     invalid(w, op, "the accumulators of M = ", number(i.m), " begin at lane 0",
             scattered ? " or 16" : "", " of tensor memory, not at ", number(lane));
   }
-  if (p.a_in_tensor && ((rows == 64 && p.blocks == 2) || i.a_major != Major::kK)) {
-    invalid(w, op, "A in tensor memory is modelled ",
-            i.a_major == Major::kK ? "with 128 rows a block of a pair, not with 64"
-                                   : "K-major, not MN-major");
-  }
+  if (p.a_in_tensor && i.a_major != Major::kK)
+    invalid(w, op, "A in tensor memory is modelled K-major, not MN-major");
   if (p.a_in_tensor && TensorMemory::lane(t.a_address) != lane) {
     invalid(w, op,
             "A in tensor memory is modelled where it begins at the lane of the accumulators, ",
@@ -562,15 +566,24 @@ void load_shared(Cta& cta, const Matrix& matrix, bool negative, float* out, uint
   }
 }
 
-// A of one block, whose rows stand as those of the accumulators do.
-void load_tensor(Cta& cta, uint32_t address, const Instruction& i, uint32_t blocks, float* out) {
+// A of one block, whose rows stand as those of the accumulators do. For 64 rows in each block of a
+// pair that is twice, for the columns of either half.
+void load_tensor(Cta& cta, const TensorWork& t, const Instruction& i, uint32_t blocks, float* out) {
   const std::vector<Part> parts = parts_of(i, blocks, 0);
+  const uint32_t address = t.a_address, twice = blocks == 2 && i.m == 128 ? 64 : 0;
   const uint32_t count = per_chunk(i.a) / 4, bits = 32 / count;  // of a cell
   for (uint32_t k = 0; k < i.depth(); ++k) {
     const uint32_t* cells =
         cta.async.tensor.at(TensorMemory::column(address) + k / count, TensorMemory::lane(address));
     for (const Part& part : parts) {
       for (uint32_t r = 0; r < part.rows; ++r) {
+        if (cells[part.lane + r] != cells[part.lane + r + twice]) {
+          invalid(cta.warps[t.warp], *t.op, "row ", number(r), " of A is ", hex(cells[r], 8),
+                  " in lane ", number(r), " of column ",
+                  number(TensorMemory::column(address) + k / count), " and ",
+                  hex(cells[r + twice], 8), " in lane ", number(r + twice),
+                  "; with 64 rows a block both halves of the lanes must hold the same");
+        }
         const float x = decode(cells[part.lane + r] >> (k % count * bits), i.a);
         out[k * TensorMemory::kLanes + part.row + r] = i.negate_a ? -x : x;
       }
@@ -660,7 +673,7 @@ void execute_rows(Cta& cta, const TensorWork& t, const Product& p, const float* 
   alignas(64) static thread_local float a[kMostDepth * TensorMemory::kLanes];
   alignas(64) float sums[TensorMemory::kLanes];
   if (p.a_in_tensor) {
-    load_tensor(cta, t.a_address, i, p.blocks, a);
+    load_tensor(cta, t, i, p.blocks, a);
   } else {
     load_shared(cta, a_of(t, p, i), i.negate_a, a, 1, TensorMemory::kLanes);
   }

@@ -100,6 +100,12 @@ struct UnwrittenUseEvent {
   uint32_t mask = 0;
 };
 
+/// An instruction of .shared has got a generic address.
+struct GenericAddressEvent {
+  WarpId warp;
+  uint32_t instruction = 0;
+};
+
 /// A warp enters a basic block with the lanes in `mask`.
 struct BlockEvent {
   WarpId warp;
@@ -354,6 +360,8 @@ struct TensorEvent {
   std::span<const TensorRange> reads, writes;
   std::span<const BlockRange> shared;          ///< kMultiply, kCopy: operands in shared memory.
   TensorNaming naming = TensorNaming::kPlain;  ///< kLoad, kStore: how the address names lanes.
+  /// kLoad: if not null, gets for each column the lanes of the warp that nobody has written.
+  uint32_t* unwritten = nullptr;
 };
 
 /// A warp stops because it must wait (`blocked`) or goes on after waiting.
@@ -401,6 +409,7 @@ class Probe {
   virtual void block(const BlockEvent&) {}
   virtual void instruction(const InstructionEvent&) {}
   virtual void access(const AccessEvent&) {}
+  virtual void generic_address(const GenericAddressEvent&) {}
   virtual void unwritten_use(const UnwrittenUseEvent&) {}
   virtual void barrier(const BarrierEvent&) {}
   virtual void cluster(const ClusterEvent&) {}
