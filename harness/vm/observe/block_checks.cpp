@@ -231,7 +231,8 @@ void RaceProbe::keep_unwritten(const AccessEvent& e, const Places& places) {
 void RaceProbe::generic_address(const GenericAddressEvent& e) {
   if (std::exchange(generic_named_, true)) return;
   log_.next_request();
-  add(Problem::kGenericAddress, warp_party(warp(e.warp), e.instruction), {}, {});
+  add(e.shared ? Problem::kSharedAddress : Problem::kGenericAddress,
+      warp_party(warp(e.warp), e.instruction), {}, {});
 }
 
 void RaceProbe::unwritten_use(const UnwrittenUseEvent& e) {

@@ -137,7 +137,8 @@ class Writer {
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
            problem == Problem::kGlobalSameValue || problem == Problem::kTensorFence ||
            problem == Problem::kTensorWraps || problem == Problem::kTensorLane ||
-           problem == Problem::kTensorEarly || problem == Problem::kGenericAddress;
+           problem == Problem::kTensorEarly || problem == Problem::kGenericAddress ||
+           problem == Problem::kSharedAddress;
   }
 
   static std::string checker(Problem problem) {
@@ -169,6 +170,7 @@ class Writer {
       case Problem::kGlobalOrder:
         return "order";
       case Problem::kGenericAddress:
+      case Problem::kSharedAddress:
         return "address";
       case Problem::kBarrierLeft:
         return "barrier";
@@ -422,6 +424,9 @@ class Writer {
       case Problem::kGenericAddress:
         return who(e.here, false) + " gives a generic address to an instruction of .shared" + at +
                "; cards use the lower half, the rules ask for cvta.to.shared";
+      case Problem::kSharedAddress:
+        return who(e.here, false) + " gives an address of shared memory" + at +
+               "; cards take it, the rules ask for a generic one where no space is named";
       case Problem::kTensorLane:
         return who(e.here, false) + " names lanes of warp 0 in tensor memory" + at +
                "; cards use its own lanes, the rules ask for their number";

@@ -46,6 +46,7 @@ enum class Problem : uint8_t {
   kTensorWraps,
   kTensorLane,
   kGenericAddress,
+  kSharedAddress,
   kTensorAddress,
   kTensorNotWaited,
   kTensorNotCommitted,

@@ -840,6 +840,12 @@ Step commit(Warp& w, const Op& op) {
   lane_addresses(w, op.r[0], op.r[1], request.wide);
   for_spaces(form.generic ? Space::kGeneric : Space::kSharedCluster, w.mask, request,
              [&](Space space, uint32_t lanes) {
+               // Cards take one of shared memory as well.
+               if (space == Space::kGlobal && request.wide[lane] <= UINT32_MAX) {
+                 space = Space::kSharedCluster;
+                 const GenericAddressEvent e{id_of(w), op.instruction, true};
+                 if (w.cta->launch->observed) notify(w, [&](Probe& p) { p.generic_address(e); });
+               }
                if (space != Space::kSharedCluster) {
                  invalid(w, op, "the address of an mbarrier is not in shared memory");
                }

@@ -100,10 +100,12 @@ struct UnwrittenUseEvent {
   uint32_t mask = 0;
 };
 
-/// An instruction of .shared has got a generic address.
+/// An instruction of .shared has got a generic address, or a commit that names no space one of
+/// shared memory.
 struct GenericAddressEvent {
   WarpId warp;
   uint32_t instruction = 0;
+  bool shared = false;  ///< The latter.
 };
 
 /// A warp enters a basic block with the lanes in `mask`.
