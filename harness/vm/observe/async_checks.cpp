@@ -32,7 +32,6 @@ void RaceProbe::init_again(Mbarrier& m, const MbarrierEvent& e) {
   Example x;
   x.address = offset(e.address);
   x.block = block_number(e.home);
-  x.phase = m.phase;
   add(Problem::kMbarrierAgain, here, m.init.party, x);
 }
 

@@ -387,8 +387,8 @@ class Writer {
       case Problem::kMbarrierAgain:
         return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
                who(e.here, false) + " initialises it" + at + ", which " + who(e.there, false) +
-               " has done at " + place(key.other, false) + "; cards take it, the rules want " +
-               (e.phase == 0 ? "one thread to do it" : "mbarrier.inval to come between");
+               " has done at " + place(key.other, false) +
+               "; cards take it, the rules want one thread to do it";
       case Problem::kMbarrierLate:
         return "mbarrier at shared +" + std::to_string(e.address) + of_block(e.block) + ": " +
                who(e.here, false) + " waits for " +

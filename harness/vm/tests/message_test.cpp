@@ -536,13 +536,6 @@ TEST_CASE("faults of mbarriers") {
         "the mbarrier at shared address 5120 has been overwritten");
   CHECK(fault(1, "@%p1 mbarrier.init.shared.b64 [%r8], 2;\n") ==
         "there is already an mbarrier at shared address 5120; mbarrier.inval ends its use");
-  // Between two phases it is advice.
-  const std::string again =
-      "@%p1 mbarrier.arrive.shared.b64 _, [%r8];\nbar.warp.sync -1;\n"
-      "@%p1 mbarrier.init.shared.b64 [%r8], 3;\n";
-  CHECK(fault(1, again) == "");
-  CHECK(fault(2, again) ==
-        "there is already an mbarrier at shared address 5120; mbarrier.inval ends its use");
   CHECK(fault(1,
               "@%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r8], 1048575;\n"
               "@%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [%r8], 1;\n") ==

@@ -124,13 +124,10 @@ Step init(Warp& w, const Op& op) {
                 std::to_string(kMbarrierMaxCount) + " are allowed");
     }
     auto [it, fresh] = cta.async.mbarriers.try_emplace(address);
-    // Several threads that initialise it the same way before its use do no harm, nor does one that
-    // does it between two phases.
+    // Several threads that initialise it the same way before its use do no harm.
     Mbarrier unused;
     unused.expected = unused.pending = count;
-    const Mbarrier& old = it->second;
-    if (!fresh && (old.bytes != 0 || old.pending != old.expected ||
-                   (old.phase == 0 && old.word() != unused.word()))) {
+    if (!fresh && (it->second.phase != 0 || it->second.word() != unused.word())) {
       raise(w, op, FaultKind::kInvalid, lane,
             "there is already an mbarrier " + at(address) + "; mbarrier.inval ends its use");
     }
