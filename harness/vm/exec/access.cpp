@@ -101,10 +101,27 @@ void resolve_global(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32
   misaligned(w, op, lane, access_name(space, writes, bytes), where, alignment);
 }
 
+// An instruction of .shared wants an address in it. Of a generic one cards use the lower half.
+bool lower_generic(Warp& w, const Op& op, uint32_t mask, Request& request) {
+  bool any = false;
+  for_lanes(mask, [&](int lane) {
+    uint64_t& address = request.wide[lane];
+    if (window_of(address) != kSharedWindow) return;
+    address = static_cast<uint32_t>(address);
+    any = true;
+  });
+  if (any && w.cta->launch->observed) {
+    const GenericAddressEvent e{id_of(w), op.instruction};
+    notify(w, [&](Probe& p) { p.generic_address(e); });
+  }
+  return any;
+}
+
 // Shared memory of any block of the cluster. Addresses of the own block lose its rank.
 void resolve_cluster(Warp& w, const Op& op, uint32_t mask, uint32_t bytes, uint32_t alignment,
                      bool writes, Request& request) {
   for_lanes(mask, [&](int lane) {
+    if (request.wide[lane] > UINT32_MAX) lower_generic(w, op, mask, request);
     const auto address = static_cast<uint32_t>(request.wide[lane]);
     if (request.wide[lane] > UINT32_MAX) {
       raise(w, op, FaultKind::kOutOfBounds, lane,
@@ -200,10 +217,16 @@ void resolve(Warp& w, const Op& op, Space space, uint32_t mask, uint32_t bytes, 
   }
   const uint64_t last = area.bytes - bytes;  // wraps when the area is smaller than the access
   const uint64_t stride = space == Space::kLocal ? area.bytes : 0;
+  bool lowered = false;
   for_lanes(mask, [&](int lane) {
+    if (lowered) return;
     const uint64_t address = request.wide[lane];
     const uint64_t offset = address - area.base;
     if (offset > last || area.bytes < bytes) [[unlikely]] {
+      if (space == Space::kShared && lower_generic(w, op, mask, request)) {
+        lowered = true;
+        return resolve(w, op, space, mask, bytes, alignment, writes, request);
+      }
       outside_area(w, op, space, lane, address, bytes, writes, area);
     }
     if (address & (alignment - 1)) [[unlikely]] {

@@ -30,7 +30,7 @@ import numpy as np
 import ptxvm
 from numpy.typing import NDArray
 
-from foreign.case import Case, Wrong, expect
+from foreign.case import FLOAT4, Case, Wrong, expect
 
 FOLDER = Path(os.environ["FOREIGN_FOLDER"])
 SAMPLES, LLM, SGEMM, CUTLASS = "cuda-samples", "llm.c", "SGEMM_CUDA", "cutlass"
@@ -47,7 +47,7 @@ def module_of(path: Path, arch: int, more: tuple[str, ...]) -> ptxvm.Module:
     folders = (path.parent, FOLDER / SAMPLES / "Common", FOLDER / GGML / "include")
     includes = [*(f"-I{each}" for each in folders), f"-I{path.parent.parent}", *more]
     standard = [] if any(each.startswith("-std=") for each in more) else ["-std=c++17"]
-    return ptxvm.nvcc(path, f"sm_{arch}{'a' * (arch == 90)}", [*standard, *includes])
+    return ptxvm.nvcc(path, f"sm_{arch}{'a' * (arch >= 90)}", [*standard, *includes])
 
 
 class Program:
@@ -754,5 +754,49 @@ def deep_gemm(arch: int) -> Sequence[ptxvm.Result]:
     return results
 
 
+def scaled(rows: int, k: int) -> tuple[Array, Array]:
+    """Powers of two for 32 values each: four in a word, and one for each value."""
+    powers = RANDOM.integers(-2, 3, (rows, k // 32))
+    words = (powers + 127).astype(np.uint8).reshape(rows, k // 128, 4).view(np.uint32)[..., 0]
+    return np.ascontiguousarray(words.T), np.exp2(powers).repeat(32, 1)
+
+
+def deep_gemm_100(arch: int) -> Sequence[ptxvm.Result]:
+    """bf16, of 8-bit floats and of 8 by 4 bits, the last two with scales; alone and by pairs."""
+    import ml_dtypes
+
+    includes = (FOLDER / DEEP_GEMM / "deep_gemm/include", FOLDER / CUTLASS / "include")
+    options = ["-std=c++20", "--expt-relaxed-constexpr", *(f"-I{each}" for each in includes)]
+    run = Program(Path(__file__).with_name("deep_gemm_100.cu"), arch, options)
+    m, n, k = 256, 384, 256
+    tile, results = ptxvm.TensorMap, list[ptxvm.Result]()
+
+    def launch(part: str, pairs: int, d: Array, right: Array, *maps: object) -> None:
+        (kernel,) = (each for each in run.module.kernels if part in each)
+        given = (zeros(1, dtype=np.int32), m, n, k, *maps)
+        results.append(run(kernel, 2, 256, *given, shared=232448, cluster=pairs))
+        expect(d.astype(float), right, rtol=2e-2, atol=0.5)
+
+    a, b, d = bfloats(single(m, k)), bfloats(single(n, k)), bfloats(zeros(m, n))
+    of_a, right = tile(a, (128, 64), 128), a.astype(float) @ b.astype(float).T
+    launch("bf16_gemm_implILN4cute4UMMA5MajorE0ELS3_0", 1, d, right, of_a,
+           tile(b, (128, 64), 128), tile(d, (128, 64), 128))  # fmt: skip
+    columns, sums = np.ascontiguousarray(b.T), zeros(m, n)
+    launch("bf16_gemm_implILN4cute4UMMA5MajorE0ELS3_1", 2, sums, right, of_a,
+           tile(columns, (64, 64), 128), tile(sums, (128, 32), 128))  # fmt: skip
+    a, b = (single(each, k).astype(ml_dtypes.float8_e4m3fn) for each in (m, n))
+    (a_words, a_scales), (b_words, b_scales) = scaled(m, k), scaled(n, k)
+    scales = tile(a_words, (1, 128)), tile(b_words, (1, 128))
+    left, out = a.astype(float) * a_scales, tile(d, (128, 64), 128)
+    launch("float_e4m3_tES6_", 2, d, left @ (b.astype(float) * b_scales).T,
+           tile(a, (128, 128), 128), tile(b, (64, 128), 128), *scales, out)  # fmt: skip
+    codes = RANDOM.integers(0, 16, (n, k))
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+    launch("unpacksmem", 1, d, left @ (FLOAT4[codes] * b_scales).T, tile(a, (128, 128), 128),
+           tile(packed, (128, 64), 128, packed=True, gaps=True), *scales, out)  # fmt: skip
+    return results
+
+
 if (FOLDER / DEEP_GEMM / "deep_gemm").is_dir() and (FOLDER / CUTLASS / "include").is_dir():
     CASES.append(Case("GEMM of 8-bit floats", DEEP_GEMM, deep_gemm, (90,)))
+    CASES.append(Case("GEMM", DEEP_GEMM, deep_gemm_100, (100,)))

@@ -490,6 +490,25 @@ def run_attention(arch: int) -> Sequence[ptxvm.Result]:
     return [result]
 
 
+@triton.jit
+def planes_sum(planes, out, COUNT: tl.constexpr):  # noqa: ANN001, ANN201
+    rows = tl.program_id(0) * out.block_shape[0]
+    total = tl.zeros(out.block_shape, tl.float32)
+    for each in range(COUNT):
+        plane = planes.load([each, rows, 0])
+        total += plane.reshape(out.block_shape)
+    out.store([rows, 0], total)
+
+
+def run_ranks(arch: int) -> Sequence[ptxvm.Result]:
+    """Descriptors of three and of two dimensions."""
+    planes, out = normal(3, 64, 32), np.zeros((64, 32), np.float32)
+    given = ptxvm.triton.Descriptor(planes, (1, 16, 32)), ptxvm.triton.Descriptor(out, (16, 32))
+    result = ptxvm.triton.run(planes_sum, 4, *given, COUNT=3, arch=arch)
+    expect(out, planes.sum(0), atol=1e-5)
+    return [result]
+
+
 ALL = (80, 90, 100)
 
 CASES = [
@@ -507,6 +526,7 @@ CASES = [
     Case("autotune, heuristics, tuples", "Triton", run_decorated, ALL),
     Case("parameters named as options", "Triton", run_fill, ALL),
     Case("matmul, descriptors from outside", "Triton", run_descriptors, ALL),
+    Case("descriptors of several ranks", "Triton", run_ranks, ALL),
     Case("tl.dot of float32: tf32, 3 x tf32, 3 x bf16, exact", "Triton", run_dots, ALL),
     Case("tl.dot of float8", "Triton", run_dot_float8, (90, 100)),
     Case("tl.dot_scaled: mxfp8, mxfp4, nvfp4", "Triton", run_dot_scaled, (100,)),

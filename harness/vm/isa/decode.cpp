@@ -39,6 +39,17 @@ bool keeps_place(std::string_view word) {
                           "r"});
 }
 
+// How many words ptxas takes for the name where the modifiers behind it may change places: copies
+// of boxes, mbarriers and what Blackwell's tensor cores do. 0 for others.
+size_t long_name(const Words& words) {
+  if (is_one_of(words[0], {"tcgen05", "mbarrier"})) return words.size() > 2 ? 2 : 0;
+  if (words[0] != "cp") return 0;
+  size_t count = 1;
+  while (count < words.size() && is_one_of(words[count], {"reduce", "async", "bulk", "tensor"}))
+    ++count;
+  return words[count - 1] == "tensor" ? count : 0;
+}
+
 // Of these ptxas takes the first words for the name of the instruction.
 bool has_long_name(const Words& words) {
   const auto contains = [&](std::string_view word) {
@@ -60,10 +71,11 @@ std::string join(const Words& words) {
 // The same for all orders of the modifiers that may change places.
 std::string key_of(const Words& words) {
   Words free, kept;
-  for (size_t i = 1; i < words.size(); ++i)
+  const size_t name = std::max<size_t>(long_name(words), 1);
+  for (size_t i = name; i < words.size(); ++i)
     (keeps_place(words[i]) ? kept : free).push_back(words[i]);
   std::sort(free.begin(), free.end());
-  std::string key(words[0]);
+  std::string key = join({words.begin(), words.begin() + static_cast<std::ptrdiff_t>(name)});
   for (std::string_view w : free) key.append(".").append(w);
   key += " ";
   for (std::string_view w : kept) key.append(".").append(w);
@@ -72,7 +84,7 @@ std::string key_of(const Words& words) {
 
 // Spellings by key; null where several share one.
 const Spelling* find_in_any_order(const Words& words) {
-  if (has_long_name(words)) return find(join(words));
+  if (has_long_name(words) && long_name(words) == 0) return find(join(words));
   // Which half is kept and which way is shifted is said right behind the name.
   for (size_t i = 2; i < words.size(); ++i) {
     if (is_one_of(words[i], {"lo", "hi", "wide", "l", "r"})) return nullptr;
@@ -83,7 +95,9 @@ const Spelling* find_in_any_order(const Words& words) {
       Words w;
       for (const Token& token : s.tokens) w.push_back(token.text);
       const auto [it, fresh] = t.emplace(key_of(w), &s);
-      if (!fresh && it->second && it->second->text != s.text) it->second = nullptr;
+      // Some of the long ones stand in the table in more than one order.
+      if (!fresh && it->second && it->second->text != s.text && long_name(w) == 0)
+        it->second = nullptr;
     }
     return t;
   }();
@@ -96,10 +110,16 @@ bool has(const Words& words, std::initializer_list<std::string_view> list) {
                      [&](std::string_view w) { return is_one_of(w, list); });
 }
 
+bool reads_32_bytes(const Words& words) {
+  return has(words, {"v8"}) || (has(words, {"v4"}) && has(words, {"b64", "u64", "s64", "f64"}));
+}
+
 // Which hints an access may have, and what they need.
 struct Hints {
-  bool eviction = false, prefetch = false, policy = false;
+  bool eviction = false, second = false, prefetch = false, policy = false;
   int sm = 0;
+
+  bool any() const { return eviction || second || prefetch || policy; }
 
   // Takes the word away when it is a hint and none of its kind was there.
   bool take(std::string_view word) {
@@ -107,6 +127,8 @@ struct Hints {
     if (is_one_of(word, {"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
                          "L1::evict_last", "L1::no_allocate"})) {
       kind = &eviction;
+    } else if (is_one_of(word, {"L2::evict_normal", "L2::evict_first", "L2::evict_last"})) {
+      kind = &second;
     } else if (is_one_of(word, {"L2::64B", "L2::128B", "L2::256B"})) {
       kind = &prefetch;
     } else if (word == "L2::cache_hint") {
@@ -114,9 +136,10 @@ struct Hints {
     }
     if (!kind || *kind) return false;
     *kind = true;
-    const int least = word == "L2::cache_hint" || word == "L2::256B" ? 80
-                      : word.starts_with("L1::")                     ? 70
-                                                                     : 75;
+    const int least = kind == &second                                  ? 100
+                      : word == "L2::cache_hint" || word == "L2::256B" ? 80
+                      : word.starts_with("L1::")                       ? 70
+                                                                       : 75;
     sm = std::max(sm, least);
     return true;
   }
@@ -130,6 +153,8 @@ struct Hints {
     if (has(words, {"shared", "shared::cta", "shared::cluster", "local", "const", "param"}))
       return false;
     if (prefetch && !loads) return false;
+    // The second level is told what to keep by accesses of 32 bytes.
+    if (second && ((!loads && base != "st") || !reads_32_bytes(words))) return false;
     if (policy && has(words, {"cas"})) return false;
     if (eviction && !loads && base != "st") return false;
     if (has(words, {"volatile"}) && (eviction || policy)) return false;
@@ -149,7 +174,7 @@ Decoded decode(std::string_view mnemonic) {
   if (const Spelling* same = find_in_any_order(words)) return result(same, false, 0);
   Hints hints;
   std::erase_if(words, [&](std::string_view w) { return hints.take(w); });
-  if (!hints.eviction && !hints.prefetch && !hints.policy) return {};
+  if (!hints.any()) return {};
   if (!hints.fit(words)) return {};
   return result(find_in_any_order(words), hints.policy, hints.sm);
 }

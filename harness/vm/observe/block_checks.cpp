@@ -2,6 +2,7 @@
 #include "observe/block_checks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "memory/spaces.h"
 #include "observe/instruction.h"
@@ -40,6 +41,7 @@ void RaceProbe::cta_begin(const CtaEvent& e) {
   stores_.assign(warps, {});
   copies_.assign(warps, {});
   unwritten_shared_.clear();
+  unwritten_tensor_.clear();
   stored_unwritten_.clear();
   const auto& unset = kernel_.program().unset;
   const auto first = static_cast<uint32_t>(kernel_.instructions().size());
@@ -226,7 +228,20 @@ void RaceProbe::keep_unwritten(const AccessEvent& e, const Places& places) {
   }
 }
 
+void RaceProbe::generic_address(const GenericAddressEvent& e) {
+  if (std::exchange(generic_named_, true)) return;
+  log_.next_request();
+  add(e.shared ? Problem::kSharedAddress : Problem::kGenericAddress,
+      warp_party(warp(e.warp), e.instruction), {}, {});
+}
+
 void RaceProbe::unwritten_use(const UnwrittenUseEvent& e) {
+  if (const auto tensor = unwritten_tensor_.find({warp(e.warp), e.load});
+      tensor != unwritten_tensor_.end()) {
+    log_.next_request();
+    const auto& [access, cell] = tensor->second;
+    return add_tensor(Problem::kTensorUnwritten, Hazard::kUnwritten, access, {}, cell);
+  }
   const auto found = unwritten_shared_.find({warp(e.warp), e.load});
   if (found == unwritten_shared_.end()) return use_local(e);
   log_.next_request();

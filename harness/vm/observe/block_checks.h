@@ -37,6 +37,7 @@ class RaceProbe : public Probe, private ConflictSink {
   void warp_sync(const WarpSyncEvent& e) override;
   void fence(const FenceEvent& e) override;
   void mbarrier(const MbarrierEvent& e) override;
+  void generic_address(const GenericAddressEvent& e) override;
   void bulk(const BulkEvent& e) override;
   void wgmma(const WgmmaEvent& e) override;
   void tensor(const TensorEvent& e) override;
@@ -176,8 +177,9 @@ class RaceProbe : public Probe, private ConflictSink {
   std::optional<Problem> meets(const TensorAccess& a, const TensorUse& use) const;
   void add_tensor(Problem problem, Hazard hazard, const TensorAccess& a, const TensorUse& use,
                   uint32_t place);
-  void access_tensor(const TensorAccess& a, std::span<const TensorRange> ranges, bool writes);
-  void access_cell(const TensorAccess& a, uint32_t place, bool writes);
+  void access_tensor(const TensorAccess& a, std::span<const TensorRange> ranges, bool writes,
+                     uint32_t* unwritten = nullptr);
+  bool access_cell(const TensorAccess& a, uint32_t place, bool writes);
   void allocate_tensor(const TensorEvent& e);
   bool knows(uint32_t w, const TensorColumn& column) const;
   void check_allocated(const TensorEvent& e, std::span<const TensorRange> ranges);
@@ -228,6 +230,10 @@ class RaceProbe : public Probe, private ConflictSink {
   std::vector<std::array<TensorColumn, 512>> tensor_allocated_;  // by rank, column
   std::vector<TensorWarp> tensor_warps_;                         // by warp
   std::vector<std::vector<Clock>> tensor_fenced_;                // by warp, agent
+  // What loads of a warp got that nobody had written, by warp and instruction.
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<TensorAccess, uint32_t>> unwritten_tensor_;
+  bool generic_named_ = false;  // A generic address for .shared was reported.
+  bool tensor_named_ = false;   // An address that does not name a warp's own lanes was reported.
   std::map<std::pair<uint32_t, uint64_t>, Clocks::Release> tensor_commits_;  // by warp, number
   // What lanes have given each other lately.
   struct Shuffle {

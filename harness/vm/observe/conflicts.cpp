@@ -136,7 +136,9 @@ class Writer {
            problem == Problem::kMbarrierAgain || problem == Problem::kStoreNotWaited ||
            problem == Problem::kGlobalUnfenced || problem == Problem::kSameValue ||
            problem == Problem::kGlobalSameValue || problem == Problem::kTensorFence ||
-           problem == Problem::kTensorWraps || problem == Problem::kTensorEarly;
+           problem == Problem::kTensorWraps || problem == Problem::kTensorLane ||
+           problem == Problem::kTensorEarly || problem == Problem::kGenericAddress ||
+           problem == Problem::kSharedAddress;
   }
 
   static std::string checker(Problem problem) {
@@ -167,6 +169,9 @@ class Writer {
         return "copy";
       case Problem::kGlobalOrder:
         return "order";
+      case Problem::kGenericAddress:
+      case Problem::kSharedAddress:
+        return "address";
       case Problem::kBarrierLeft:
         return "barrier";
       case Problem::kMbarrierInit:
@@ -180,6 +185,8 @@ class Writer {
       case Problem::kTensorEarly:
       case Problem::kTensorFence:
       case Problem::kTensorWraps:
+      case Problem::kTensorLane:
+      case Problem::kTensorAddress:
         return "tcgen05";
       case Problem::kBlockStart:
       case Problem::kBlockExit:
@@ -414,6 +421,18 @@ class Writer {
       case Problem::kTensorWraps:
         return who(e.here, false) + " names a lane of tensor memory above 127" + at +
                "; cards leave the upper bits out, the rules do not say so";
+      case Problem::kGenericAddress:
+        return who(e.here, false) + " gives a generic address to an instruction of .shared" + at +
+               "; cards use the lower half, the rules ask for cvta.to.shared";
+      case Problem::kSharedAddress:
+        return who(e.here, false) + " gives an address of shared memory" + at +
+               "; cards take it, the rules ask for a generic one where no space is named";
+      case Problem::kTensorLane:
+        return who(e.here, false) + " names lanes of warp 0 in tensor memory" + at +
+               "; cards use its own lanes, the rules ask for their number";
+      case Problem::kTensorAddress:
+        return who(e.here, false) + " gives several addresses of tensor memory" + at +
+               "; all threads must give the same, and this run uses the first thread's";
       case Problem::kTensorNotWaited:
         return who(e.here, false) + " exits, and no tcgen05.wait follows" + at;
       case Problem::kTensorNotCommitted:

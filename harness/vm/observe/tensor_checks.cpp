@@ -17,6 +17,20 @@ bool is_core(AgentKind kind) {
   return kind == AgentKind::kTensorCore;
 }
 
+std::optional<Problem> problem_of(TensorNaming naming) {
+  switch (naming) {
+    case TensorNaming::kAbove:
+      return Problem::kTensorWraps;
+    case TensorNaming::kFirstWarp:
+      return Problem::kTensorLane;
+    case TensorNaming::kDiffers:
+      return Problem::kTensorAddress;
+    case TensorNaming::kPlain:
+      break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool uses_tensor_memory(const Kernel& kernel) {
@@ -58,17 +72,26 @@ void RaceProbe::add_tensor(Problem problem, Hazard hazard, const TensorAccess& a
 }
 
 void RaceProbe::access_tensor(const TensorAccess& a, std::span<const TensorRange> ranges,
-                              bool writes) {
+                              bool writes, uint32_t* unwritten) {
   for (const TensorRange& r : ranges) {
     for (uint32_t rest = r.groups; rest != 0; rest &= rest - 1) {
       const auto group = static_cast<uint32_t>(__builtin_ctz(rest));
       const uint32_t first = r.home * kCells + group * TensorMemory::kColumns + r.column;
-      for (uint32_t i = first; i < first + r.columns; ++i) access_cell(a, i, writes);
+      for (uint32_t i = first; i < first + r.columns; ++i) {
+        if (!access_cell(a, i, writes)) continue;
+        if (unwritten) {  // It matters when the warp uses it.
+          unwritten[i - first] |= 0xffffu << group % 2 * 16;
+          unwritten_tensor_[{a.warp, a.instruction}] = {a, i};
+        } else {
+          add_tensor(Problem::kTensorUnwritten, Hazard::kUnwritten, a, {}, i);
+        }
+      }
     }
   }
 }
 
-void RaceProbe::access_cell(const TensorAccess& a, uint32_t place, bool writes) {
+// Whether nobody has written what is read.
+bool RaceProbe::access_cell(const TensorAccess& a, uint32_t place, bool writes) {
   TensorCell& c = tensor_cells_[place];
   const auto look = [&](const TensorUse& use, Hazard hazard) {
     if (const auto problem = meets(a, use)) add_tensor(*problem, hazard, a, use, place);
@@ -76,20 +99,20 @@ void RaceProbe::access_cell(const TensorAccess& a, uint32_t place, bool writes) 
   const TensorUse mine{a.agent, a.clock, a.issued, a.instruction};
   if (!writes) {
     look(c.written, Hazard::kReadAfterWrite);
-    if (c.hollow) add_tensor(Problem::kTensorUnwritten, Hazard::kUnwritten, a, {}, place);
     // Of more readers than there is room for the first are forgotten: missed, not invented.
     auto* slot = std::find_if(c.read.begin(), c.read.end(), [&](const TensorUse& u) {
       return u.clock == 0 || u.agent == a.agent;
     });
     if (slot == c.read.end()) slot = c.read.begin();
     *slot = mine;
-    return;
+    return c.hollow;
   }
   look(c.written, Hazard::kWriteAfterWrite);
   for (const TensorUse& use : c.read) look(use, Hazard::kWriteAfterRead);
   c = {};
   c.hollow = false;
   c.written = mine;
+  return false;
 }
 
 void RaceProbe::allocate_tensor(const TensorEvent& e) {
@@ -134,7 +157,10 @@ void RaceProbe::tensor(const TensorEvent& e) {
   const uint32_t w = warp(e.warp);
   TensorWarp& t = tensor_warps_[w];
   log_.next_request();
-  if (e.wraps) add(Problem::kTensorWraps, warp_party(w, e.instruction), {}, {});
+  if (const auto problem = problem_of(e.naming); problem && !tensor_named_) {
+    tensor_named_ = true;  // Where one instruction names lanes so, all do.
+    add(*problem, warp_party(w, e.instruction), {}, {});
+  }
   TensorAccess a{w, clocks_.warp(w), clocks_.now(w), clocks_.now(w), e.instruction};
   switch (e.action) {
     case TensorAction::kAllocate:
@@ -179,6 +205,11 @@ void RaceProbe::tensor(const TensorEvent& e) {
           clocks_.known_to_core(w, t.lane == e.lane ? static_cast<Clock>(e.commit) : 0);
       clocks_.tick(w);
       return;
+    case TensorAction::kCommitLost: {
+      Example x;
+      x.block = block_number(e.home);
+      return add(Problem::kBlockExit, warp_party(w, e.instruction), {}, x);
+    }
     case TensorAction::kFenceBefore:
       return clocks_.publish_tensor(w);
     case TensorAction::kFenceAfter: {
@@ -189,7 +220,7 @@ void RaceProbe::tensor(const TensorEvent& e) {
   }
   check_allocated(e, e.reads);
   check_allocated(e, e.writes);
-  access_tensor(a, e.reads, false);
+  access_tensor(a, e.reads, false, e.unwritten);
   access_tensor(a, e.writes, true);
 }
 

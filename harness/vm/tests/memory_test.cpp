@@ -375,3 +375,23 @@ TEST_CASE("256 bits are loaded and stored at once, in global memory") {
   CHECK(stopped("mov.u64 %d0, area; cvta.shared.u64 %d1, %d0; ld.v8.b32" + all + ", [%d1];")
             .substr(0, 7) == "invalid");
 }
+
+TEST_CASE("a generic address in an instruction of .shared") {
+  const Run r = run(kernel(R"(
+  .shared .align 8 .b8 area[128];
+  mov.u64 %d1, area; cvta.shared.u64 %d1, %d1; mul.wide.u32 %d3, %lane, 4; add.u64 %d1, %d1, %d3;
+  st.shared.u32 [%d1], %lane;
+  ld.shared::cluster.u32 %r1, [%d1];
+  st.global.b32 [%out], %r1;)",
+                           "sm_90"));
+  CHECK(r.fault == "");
+  CHECK(r.at<uint32_t>(7) == 7);
+  Races races;
+  CHECK(run(kernel(R"(
+  .shared .align 8 .b8 area[128];
+  mov.u64 %d1, area; cvta.shared.u64 %d1, %d1; mul.wide.u32 %d3, %lane, 4; add.u64 %d1, %d1, %d3;
+  st.shared.u32 [%d1], %lane;)"),
+            {}, 32, 0, {.observers = {&races}})
+            .found.starts_with("address (advice) "));
+  CHECK(run(kernel("  mov.u64 %d1, 0x20000000000; st.shared.u32 [%d1], 0;")).fault != "");
+}

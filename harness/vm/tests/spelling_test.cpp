@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Spellings that ptxas takes and compilers write, each run on the machine.
 #include "catch.h"
+#include "isa/decode.h"
 #include "run_ptx.h"
 
 using namespace ptxvm_test;
@@ -69,8 +70,36 @@ TEST_CASE("modifiers in another order") {
              "  ld.shared.u32 %r1, [%r3];") == 3);
   CHECK(word("  mov.f32 %f1, 0f3F800000; fma.ftz.rn.f32 %f2, %f1, %f1, %f1; mov.b32 %r1, %f2;") ==
         0x40000000);
+  // So do those of tcgen05 and of tensor copies, behind their names; spaces stay.
+  const auto same = [](const char* one, const char* other) {
+    const isa::Spelling* found = isa::decode(one).spelling;
+    return found && found == isa::decode(other).spelling;
+  };
+  CHECK(same("tcgen05.cp.cta_group::1.32x128b.warpx4", "tcgen05.cp.cta_group::1.warpx4.32x128b"));
+  CHECK(same("tcgen05.ld.sync.aligned.32x32b.x8.pack::16b.b32",
+             "tcgen05.ld.sync.aligned.32x32b.pack::16b.x8.b32"));
+  const std::string load = "cp.async.bulk.tensor.5d.shared::cluster.global.tile";
+  const std::string bytes = ".mbarrier::complete_tx::bytes";
+  CHECK(same((load + bytes + ".multicast::cluster.cta_group::2").c_str(),
+             (load + bytes + ".cta_group::2.multicast::cluster").c_str()));
+  CHECK(isa::decode("cp.async.bulk.tensor.2d.global.shared::cluster" + bytes).spelling == nullptr);
+  CHECK(isa::decode("tcgen05.cta_group::1.cp.32x128b.warpx4").spelling == nullptr);
   // Types keep their order: the first is the result's.
   CHECK(word("  mov.b16 %h1, 0x3c00; cvt.f32.f16 %f1, %h1; mov.b32 %r1, %f1;") == 0x3f800000);
+}
+
+TEST_CASE("accesses of 32 bytes say what the second level keeps") {
+  const auto known = [](const char* text) { return isa::decode(text).spelling != nullptr; };
+  CHECK(known("ld.global.nc.L1::evict_normal.L2::evict_normal.L2::256B.v8.s32"));
+  CHECK(known("ld.global.L1::no_allocate.L2::evict_first.L2::128B.v4.u64"));
+  CHECK(known("st.global.L1::evict_first.L2::evict_last.v4.u64"));
+  CHECK(isa::decode("st.global.L2::evict_last.v8.b32").sm == 100);
+  for (const char* bad : {"ld.global.L2::evict_last.v4.u32", "ld.global.L2::evict_last.b64",
+                          "ld.global.L2::evict_unchanged.v8.b32",
+                          "ld.global.L2::evict_first.L2::evict_last.v8.b32"}) {
+    INFO(bad);
+    CHECK(!known(bad));
+  }
 }
 
 TEST_CASE("constants in packing, and WARP_SZ") {

@@ -164,7 +164,7 @@ std::string from_tensor_memory(bool stationary = false) {
          registers(32) +
          ", [%mine];\n"
          "tcgen05.wait::ld.sync.aligned;\n"
-         "st.global.b32 [%out], %v31;\n"
+         "st.global.b32 [%out+4], %v0;\nst.global.b32 [%out], %v31;\n"
          "tcgen05.fence::before_thread_sync;\n"
          "bar.sync 2;\n@!%zero bra $freed;\n"
          "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 64;\n"
@@ -269,7 +269,8 @@ TEST_CASE("mutants of a pipeline") {
              "@!%multiplies bra $back;\n" + kAlloc + "$back:\n$freed:\n", "invalid"},
             {"no barrier after the allocation", "$allocated:\nbar.sync 0;\n", "$allocated:\n",
              "race|invalid"},
-            {"lanes of another warp", "shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;", "invalid"},
+            {"lanes of another warp", "shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 4194304;",
+             "invalid"},
             {"two warps change places", "shl.b32 %mine, %warp, 21;",
              "xor.b32 %mine, %warp, 1; shl.b32 %mine, %mine, 21;", "invalid"},
             {"no wait for a load", "tcgen05.wait::ld.sync.aligned;\n", "", "tcgen05 (advice)", 1},
@@ -343,6 +344,13 @@ TEST_CASE("mutants of a product with A in tensor memory") {
       {"no fence before the product", "bra $issued;\ntcgen05.fence::after_thread_sync;\n",
        "bra $issued;\n", "tcgen05 (advice)"},
       {"the lane is above the last", "[%mine];", "[%mine+8388608];", "tcgen05 (advice)"},
+      {"a commit gets an address of shared memory", kCommit + "[bar];",
+       "mov.u64 %d2, bar; tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d2];",
+       "address (advice)"},
+      {"all warps name the lanes of the first", "shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;",
+       "tcgen05 (advice)"},
+      {"each thread names its own lane", "shl.b32 %mine, %warp, 21;",
+       "mov.u32 %mine, %tid.x; shl.b32 %mine, %mine, 16;", "tcgen05"},
       {"allocated by one warp after another gave the permit back", "$allocated:\n",
        "$allocated:\nsetp.eq.u32 %p, %warp, 1; bar.sync 3; @!%p bra $more;\n" + kAlloc + "$more:\n",
        "invalid"},
@@ -375,10 +383,11 @@ TEST_CASE("the words of what is found in tensor memory") {
   CHECK(said("[where], 64", "[where], 32") ==
         "no 64 columns of tensor memory have been allocated at 0x00000000; there are 32 at this "
         "column");
-  CHECK(
-      said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;") ==
-      "warp 1 reaches lanes 32 to 63 of tensor memory, and may begin at lane 32; the address names "
-      "lane 0");
+  CHECK(said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 4194304;") ==
+        "warp 0 reaches lanes 0 to 31 of tensor memory, and may begin at lane 0; the address names "
+        "lane 64");
+  CHECK(said("shl.b32 %mine, %warp, 21;", "mov.u32 %mine, 0;").find("names lanes of warp 0") !=
+        std::string::npos);
   CHECK(said("[%t], %d0", "[%t+48], %d0") ==
         "columns 48 to 79 of tensor memory do not lie in what is allocated: 0 to 63");
   CHECK(
@@ -390,4 +399,19 @@ TEST_CASE("the words of what is found in tensor memory") {
         "tensor memory, lanes 0 to 15, column 0: a tcgen05.ld of warp 0, issued at test.ptx:101, "
         "reads what the tensor core, for warp 4, issued at :163, writes; no "
         "tcgen05.fence::after_thread_sync comes before the first");
+}
+
+TEST_CASE("columns that nobody has written matter where they are used") {
+  const std::string right = from_tensor_memory();
+  const auto found_with = [&](const std::string& more) {
+    const std::string load =
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%mine+48];\n"
+        "tcgen05.wait::ld.sync.aligned;\n" +
+        more;
+    return first_found(edited(right, {"", "st.global.b32 [%out], %v31;\n",
+                                      "st.global.b32 [%out], %v31;\n" + load, ""}),
+                       128, Order::kForward);
+  };
+  CHECK(found_with("") == "");
+  CHECK(found_with("add.u32 %v0, %v0, 1; st.global.b32 [%out], %v0;\n") == "uninitialised");
 }

@@ -10,6 +10,7 @@
 #include "exec/converge.h"
 #include "exec/ops/lanes.h"
 #include "exec/ops/tensor_work.h"
+#include "exec/poison.h"
 
 namespace ptxvm {
 namespace {
@@ -148,19 +149,26 @@ Place place_of(Shape shape, uint32_t thread, uint32_t reg) {
 struct Reach {
   uint32_t lane = 0, column = 0, columns = 0;
   uint32_t split = 0;  // from the first range to the second
-  bool wraps = false;
+  TensorNaming naming = TensorNaming::kPlain;
 };
 
 Reach reach_of(Warp& w, const Op& op, const Form& form, Ref ref, uint32_t offset, uint32_t split) {
-  const uint32_t address = uniform(w, op, ref, "the address") + offset;
+  const uint32_t* const given = w.at<uint32_t>(ref);
+  const uint32_t address = given[0] + offset, own = w.index % 4u * 32;
   Reach r;
   r.lane = TensorMemory::lane(address) % TensorMemory::kLanes;
-  r.wraps = TensorMemory::lane(address) >= TensorMemory::kLanes;
+  if (TensorMemory::lane(address) >= TensorMemory::kLanes) r.naming = TensorNaming::kAbove;
+  // Cards know a warp's lanes without the address, and take it from the first thread.
+  if (own != 0 && r.lane < 32) {
+    r.naming = TensorNaming::kFirstWarp;
+    r.lane += own;
+  }
+  if (!std::all_of(given, given + 32, [&](uint32_t each) { return each == given[0]; }))
+    r.naming = TensorNaming::kDiffers;
   r.column = TensorMemory::column(address);
   const bool narrow = form.shape == Shape::k32x32b || form.shape == Shape::k16x32bx2;
   r.columns = form.registers * (narrow ? 1u : 2u) * (form.packs ? 2u : 1u);
   r.split = split;
-  const uint32_t own = w.index % 4u * 32;
   if (r.lane != own && (form.shape == Shape::k32x32b || r.lane != own + kGroup)) {
     invalid(w, op, "warp ", number(w.index), " reaches lanes ", number(own), " to ",
             number(own + 31), " of tensor memory, and may begin at lane ", number(own),
@@ -172,7 +180,8 @@ Reach reach_of(Warp& w, const Op& op, const Form& form, Ref ref, uint32_t offset
   return r;
 }
 
-void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r) {
+void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r,
+                  uint32_t* unwritten) {
   const uint32_t first = r.lane / kGroup;
   const auto groups = static_cast<uint8_t>((form.shape == Shape::k32x32b ? 3u : 1u) << first);
   TensorRange ranges[2];
@@ -182,7 +191,8 @@ void report_reach(const Warp& w, const Op& op, const Form& form, const Reach& r)
   }
   const size_t count = form.shape == Shape::k16x32bx2 ? 2 : 1;
   TensorEvent e;
-  e.wraps = r.wraps;
+  e.naming = r.naming;
+  e.unwritten = unwritten;
   (form.stores ? e.writes : e.reads) = {ranges, count};
   report(w, e, op, form.stores ? TensorAction::kStore : TensorAction::kLoad);
 }
@@ -221,11 +231,14 @@ Step load(Warp& w, const Op& op) {
   const auto form = op.aux.as<Form>();
   const uint32_t* const a = op.list + form.registers;
   const Reach r = reach_of(w, op, form, a[0], a[1], form.shape == Shape::k16x32bx2 ? a[2] : 0);
-  if constexpr (kObserved) report_reach(w, op, form, r);
+  std::array<uint32_t, 128> unwritten{};
+  const bool by_lane = form.shape == Shape::k32x32b && !form.packs;
+  if constexpr (kObserved) report_reach(w, op, form, r, by_lane ? unwritten.data() : nullptr);
   w.checks |= kCheckBusy;
   for (uint32_t i = 0; i < form.registers; ++i) {
     move_register(w.cta->async.tensor, form, r, i, w.at<uint32_t>(op.list[i]));
     w.busy[op.list[i] / kRegisterLine] = kUseLoaded;
+    if (unwritten[i] != 0) set_poison(w, op.list[i], 0, {0, 0, unwritten[i], op.instruction});
   }
   return Step::kNext;
 }
@@ -236,7 +249,7 @@ Step store(Warp& w, const Op& op) {
   const auto form = op.aux.as<Form>();
   const bool halves = form.shape == Shape::k16x32bx2;
   const Reach r = reach_of(w, op, form, op.list[0], op.list[1], halves ? op.list[2] : 0);
-  if constexpr (kObserved) report_reach(w, op, form, r);
+  if constexpr (kObserved) report_reach(w, op, form, r, nullptr);
   for (uint32_t i = 0; i < form.registers; ++i) {
     move_register(w.cta->async.tensor, form, r, i, w.at<uint32_t>(op.list[i + (halves ? 3 : 2)]));
   }

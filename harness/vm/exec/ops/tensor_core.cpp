@@ -590,11 +590,23 @@ void execute_copy(Cta& home, const TensorWork& t) {
 
 // --- commit
 
+// Whether nothing can wait any more for what arrives there. The rules do not allow it, and cards
+// go on.
+bool is_lost(const Warp& w, const Op& op, uint32_t rank) {
+  const auto blocks = w.cta->cluster->blocks;
+  if (rank >= blocks.size() || blocks[rank].live_threads != 0) return false;
+  TensorEvent e;
+  e.home = rank;
+  report(w, e, op, TensorAction::kCommitLost);
+  return true;
+}
+
 void arrive(Cta& cta, const TensorWork& t) {
   const Warp& w = cta.warps[t.warp];
   for (uint32_t rest = t.homes; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
     const uint32_t instruction = t.op->instruction;
+    if (rank != cta.rank && is_lost(w, *t.op, rank)) continue;
     Cta& home = rank == cta.rank ? cta : block_of(w, instruction, -1, cluster_address(rank, 0));
     arrive_for_commit(w, instruction, home, t.mbarrier, t.commit);
   }
@@ -631,6 +643,12 @@ Step commit(Warp& w, const Op& op) {
   lane_addresses(w, op.r[0], op.r[1], request.wide);
   for_spaces(form.generic ? Space::kGeneric : Space::kSharedCluster, w.mask, request,
              [&](Space space, uint32_t lanes) {
+               // Cards take one of shared memory as well.
+               if (space == Space::kGlobal && request.wide[lane] <= UINT32_MAX) {
+                 space = Space::kSharedCluster;
+                 const GenericAddressEvent e{id_of(w), op.instruction, true};
+                 if (w.cta->launch->observed) notify(w, [&](Probe& p) { p.generic_address(e); });
+               }
                if (space != Space::kSharedCluster) {
                  invalid(w, op, "the address of an mbarrier is not in shared memory");
                }
@@ -648,6 +666,10 @@ Step commit(Warp& w, const Op& op) {
   }
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<uint32_t>(__builtin_ctz(rest));
+    if (rank != w.cta->rank && is_lost(w, op, rank)) {
+      mask &= ~(1u << rank);
+      continue;
+    }
     require_mbarrier(w, op, lane, block_of(w, op.instruction, lane, cluster_address(rank, 0)),
                      address & kInBlock);
   }

@@ -100,6 +100,14 @@ struct UnwrittenUseEvent {
   uint32_t mask = 0;
 };
 
+/// An instruction of .shared has got a generic address, or a commit that names no space one of
+/// shared memory.
+struct GenericAddressEvent {
+  WarpId warp;
+  uint32_t instruction = 0;
+  bool shared = false;  ///< The latter.
+};
+
 /// A warp enters a basic block with the lanes in `mask`.
 struct BlockEvent {
   WarpId warp;
@@ -329,8 +337,17 @@ enum class TensorAction : uint8_t {
   kMultiply,     ///< tcgen05.mma was issued; it is done when a later commit of its thread arrives.
   kCopy,         ///< tcgen05.cp and shift, in the same way.
   kCommit,       ///< `commit` covers what the thread has issued so far.
+  kCommitLost,   ///< A commit does not arrive: the block `home` has exited.
   kFenceBefore,  ///< tcgen05.fence::before_thread_sync
   kFenceAfter,   ///< tcgen05.fence::after_thread_sync
+};
+
+/// What the rules do not allow in the address of a load or store, and cards do not look at.
+enum class TensorNaming : uint8_t {
+  kPlain,      ///< Nothing.
+  kAbove,      ///< The lane is above the last; cards leave the upper bits out.
+  kFirstWarp,  ///< The lane is one of the first warp; cards use those of the warp that asks.
+  kDiffers,    ///< Threads give different addresses; cards use that of the first thread.
 };
 
 /// tcgen05 (PTX ISA 9.7.16). Products and copies of a block run in the order of their issue. What
@@ -341,9 +358,12 @@ struct TensorEvent {
   TensorAction action = TensorAction::kLoad;
   uint32_t lane = 0;    ///< kMultiply, kCopy, kCommit: the thread that has issued it.
   uint64_t commit = 0;  ///< kCommit: its number among those of the warp, from 1.
+  uint32_t home = 0;    ///< kCommitLost: the block in its cluster.
   std::span<const TensorRange> reads, writes;
-  std::span<const BlockRange> shared;  ///< kMultiply, kCopy: operands in shared memory.
-  bool wraps = false;  ///< The address names a lane above the last, which cards count from 0.
+  std::span<const BlockRange> shared;          ///< kMultiply, kCopy: operands in shared memory.
+  TensorNaming naming = TensorNaming::kPlain;  ///< kLoad, kStore: how the address names lanes.
+  /// kLoad: if not null, gets for each column the lanes of the warp that nobody has written.
+  uint32_t* unwritten = nullptr;
 };
 
 /// A warp stops because it must wait (`blocked`) or goes on after waiting.
@@ -391,6 +411,7 @@ class Probe {
   virtual void block(const BlockEvent&) {}
   virtual void instruction(const InstructionEvent&) {}
   virtual void access(const AccessEvent&) {}
+  virtual void generic_address(const GenericAddressEvent&) {}
   virtual void unwritten_use(const UnwrittenUseEvent&) {}
   virtual void barrier(const BarrierEvent&) {}
   virtual void cluster(const ClusterEvent&) {}

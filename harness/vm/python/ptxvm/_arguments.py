@@ -33,7 +33,7 @@ MAP_ELEMENTS = {
     "uint8": 1, "uint16": 2, "uint32": 3, "int32": 4, "uint64": 5, "int64": 6,
     "float16": 7, "float32": 8, "float64": 10, "bfloat16": 11,
 }  # fmt: skip
-PACKED = 14
+PACKED, GAPS = 14, 15
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,14 @@ class TensorMap:
     box      extents of the box that one copy moves
     swizzle  bytes: 0, 32, 64 or 128
     packed   a byte of the array is two elements of 4 bits, which coordinates count
+    gaps     of packed ones; 16 elements have 16 bytes of shared memory, and the first 8 are used
     """
 
     array: Array
     box: tuple[int, ...]
     swizzle: int = 0
     packed: bool = False
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         array = self.array
@@ -74,6 +76,13 @@ class TensorMap:
             raise ValueError(f"swizzle {self.swizzle}; allowed: {', '.join(map(str, SWIZZLES))}")
         if self.packed and array.dtype.name != "uint8":
             raise ValueError(f"a packed tensor map of {array.dtype}; allowed: uint8")
+        if self.gaps and not self.packed:
+            raise ValueError("a tensor map with gaps; allowed: where it is packed")
+
+    def element(self) -> int:
+        if self.packed:
+            return GAPS if self.gaps else PACKED
+        return MAP_ELEMENTS.get(self.array.dtype.name, 0)
 
     def to_c(self) -> _native.CTensorMap:
         rank, padding = self.array.ndim, [0] * (MOST_DIMENSIONS - self.array.ndim)
@@ -85,7 +94,7 @@ class TensorMap:
             (ctypes.c_uint64 * 5)(*reversed(self.array.strides), *padding),
             (ctypes.c_uint32 * 5)(*reversed(self.box), *ones),
             self.swizzle,
-            PACKED if self.packed else MAP_ELEMENTS.get(self.array.dtype.name, 0),
+            self.element(),
         )
 
 

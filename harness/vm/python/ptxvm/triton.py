@@ -97,10 +97,14 @@ def passed_descriptor(value: Descriptor, layout: Mapping[str, Any] | None) -> It
     if layout is None:
         no = np.uint8(0)  # neither NaN beyond the end nor tf32
         yield from (Address(value.array), *(np.int64(each) for each in shape), *strides, no, no)
-    elif layout.get("fp4_padded") or layout.get("is_im2col"):
-        raise LaunchError("a descriptor of 4-bit floats or of im2col copies is not supported")
+    elif layout.get("is_im2col"):
+        raise LaunchError("a descriptor of im2col copies is not supported")
     else:
-        yield TensorMap(value.array, tuple(layout["block_size"]), SWIZZLES[layout["swizzle"]])
+        padded = bool(layout.get("fp4_padded"))
+        *outer, inner = layout["block_size"]
+        # Of padded 4-bit floats it counts the bytes of shared memory, twice those of the array.
+        box = (*outer, inner // 2 if padded else inner)
+        yield TensorMap(value.array, box, SWIZZLES[layout["swizzle"]], packed=padded, gaps=padded)
     yield from (*(np.int32(each) for each in shape), *strides)
 
 
@@ -257,7 +261,8 @@ def compiled_of(made: Any, signature: Mapping[str, Any], values: Mapping[str, An
     ctas = getattr(data, "num_ctas", 1)
     scratch = [getattr(data, f"{each}_scratch_size", 0) for each in ("global", "profile")]
     maps = tuple(getattr(data, "tensordesc_meta", None) or ())
-    given = [x for name, kind in signature.items() for x in passed(values[name], kind, iter(maps))]
+    each = iter(maps)
+    given = [x for name, kind in signature.items() for x in passed(values[name], kind, each)]
     more = len(module.kernel(data.name).parameters) - len(given)
     return Compiled(
         module=module,

@@ -299,6 +299,8 @@ def test_a_warp_that_never_ends() -> None:
         ({"box": (0, 8)}, r"box \(0, 8\); allowed: extents from 1 to 256"),
         ({"box": (8, -1)}, r"box \(8, -1\); allowed: extents from 1 to 256"),
         ({"box": (8, 8), "swizzle": 48}, "swizzle 48; allowed: 0, 32, 64, 128"),
+        ({"box": (8, 8), "packed": True}, "a packed tensor map of float16; allowed: uint8"),
+        ({"box": (8, 8), "gaps": True}, "a tensor map with gaps; allowed: where it is packed"),
     ],
 )
 def test_tensor_maps_that_are_none(options: Any, message: str) -> None:
