@@ -282,17 +282,18 @@ void RaceProbe::access_shared(const AccessEvent& e) {
   log_.next_request();
   request_bytes_ = e.bytes;
   const uint32_t w = warp(e.warp);
-  const bool strong = spelling_of(kernel_, e.instruction).ordering.strong,
-             writes = is_write(e.kind);
+  const isa::Spelling& spelling = spelling_of(kernel_, e.instruction);
+  const bool strong = spelling.ordering.strong, writes = is_write(e.kind);
   Places at;
   places(e, at);
   places_ = &at;
   if (at.address == at.moved) check_started(e);
   if (strong) access_strong(e, true, at);
   Actor actor = warp_actor(w);
-  actor.strong = strong;
+  // All lanes of a warp allocate tensor memory together: each may read the address at once.
+  actor.strong = strong || spelling.traits().polls == isa::Polls::kTensorMemory;
   actor.updates = e.kind == AccessKind::kAtomic;
-  actor.sets = spelling_of(kernel_, e.instruction).exchanges;
+  actor.sets = spelling.exchanges;
   if (e.kind == AccessKind::kCopyWrite) {
     actor.agent = clocks_.copies(w);
     actor.stamp = Clocks::kNever;

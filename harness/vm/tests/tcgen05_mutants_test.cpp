@@ -361,6 +361,15 @@ TEST_CASE("mutants of a product with A in tensor memory") {
   for (const bool stationary : {false, true}) check(from_tensor_memory(stationary), 128, mutants);
 }
 
+TEST_CASE("the lanes that allocate tensor memory read its address at once, other warps do not") {
+  const std::string after = "$allocated:\n", read = "ld.shared.b32 %t, [where];\n";
+  CHECK(first_found(edited(from_tensor_memory(), {"", kAlloc, kAlloc + read, ""}), 128,
+                    Order::kForward)
+            .empty());
+  CHECK(first_found(edited(from_tensor_memory(), {"", after, after + read, ""}), 128,
+                    Order::kForward) == "race");
+}
+
 TEST_CASE("a product that shifts A in tensor memory writes it") {
   const Mutant early{"A is loaded before the wait", "$issued:\n",
                      "$issued:\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%a];\n"
