@@ -6,8 +6,8 @@
 //                   warp for the products of both blocks
 // Shared memory     Q 64 KB + 4 slots of 16 KB at head_dim 128
 // Tensor memory     all 512 columns at head_dim 128: 2 x S 128, 2 x O 128; P overwrites half of S
-// Expected effect   half of the bytes of K and V are copied, and half are read by the products of
-//                   an SM. Never timed by us.
+// Expected effect   half of the bytes of K and V are copied to an SM, and read from its shared
+//                   memory. Never timed by us.
 
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/f32x2.cuh"

@@ -1,7 +1,7 @@
 // Pairs: two thread blocks of a cluster whose tensor cores multiply together. A thread of the
 // leader, the block of rank 0, issues the products. Each block has half of the rows of A and D and
-// half of the columns of B, in both at the same addresses. Where pairs multiply, all instructions
-// of a kernel that are here are those of pairs. PTX ISA: "CTA Pair".
+// half of the columns of B, in both at the same addresses. All tcgen05 instructions of a kernel
+// have the same cta_group. PTX ISA: "CTA Pair".
 #pragma once
 
 #include <cuda.h>
