@@ -42,7 +42,10 @@ bool keeps_place(std::string_view word) {
 // How many words ptxas takes for the name where the modifiers behind it may change places: copies
 // of boxes, mbarriers and what Blackwell's tensor cores do. 0 for others.
 size_t long_name(const Words& words) {
-  if (is_one_of(words[0], {"tcgen05", "mbarrier"})) return words.size() > 2 ? 2 : 0;
+  if (is_one_of(words[0], {"tcgen05", "mbarrier"})) {
+    if (words.size() < 3) return 0;
+    return is_one_of(words[2], {"ws", "expect_tx", "parity"}) ? 3 : 2;
+  }
   if (words[0] != "cp") return 0;
   size_t count = 1;
   while (count < words.size() && is_one_of(words[count], {"reduce", "async", "bulk", "tensor"}))
@@ -76,6 +79,7 @@ std::string key_of(const Words& words) {
     (keeps_place(words[i]) ? kept : free).push_back(words[i]);
   std::sort(free.begin(), free.end());
   std::string key = join({words.begin(), words.begin() + static_cast<std::ptrdiff_t>(name)});
+  key += " ";
   for (std::string_view w : free) key.append(".").append(w);
   key += " ";
   for (std::string_view w : kept) key.append(".").append(w);

@@ -9,6 +9,7 @@ bool uses_tensor_memory(const Kernel&) {
 }
 void RaceProbe::tensor(const TensorEvent&) {}
 void RaceProbe::arrive_commit(const MbarrierEvent&, Clocks::Release&) {}
+void RaceProbe::add_tensor(Problem, Hazard, const TensorAccess&, const TensorUse&, uint32_t) {}
 void RaceProbe::exit_tensor(uint32_t) {}
 
 }  // namespace ptxvm::observe
