@@ -647,7 +647,7 @@ class ChartsTest(BrowserTest):
     def test_the_start_page_switches_between_problems(self) -> None:
         page = self.open_tall("", 390)
         for name, first in (("Causal", "08"), ("Decode", "40"), ("FP32", "a0"), ("Forward", "01")):
-            page.get_by_text(name, exact=True).click()
+            page.locator("label", has_text=re.compile(f"^{name}$")).click()
             page.locator(".chart:visible svg a").first.wait_for(state="attached")
             page.locator(f".chart:visible a[href*='/{first}_']").wait_for(state="attached")
             self.assertEqual(page.locator(".chart:visible").count(), 1)
