@@ -39,8 +39,8 @@ bool keeps_place(std::string_view word) {
                           "r"});
 }
 
-// How many words ptxas takes for the name where the modifiers behind it may change places: copies
-// of boxes, mbarriers and what Blackwell's tensor cores do. 0 for others.
+// How many words ptxas takes for the name where the modifiers after it may change places: tensor
+// copies, mbarriers and tcgen05. 0 for other instructions.
 size_t long_name(const Words& words) {
   if (is_one_of(words[0], {"tcgen05", "mbarrier"})) {
     if (words.size() < 3) return 0;
