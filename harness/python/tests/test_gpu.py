@@ -20,6 +20,7 @@ from typing import Any
 
 import flash_ladder
 from flash_ladder import _native
+from flash_ladder.vllm import flash_attn_varlen_func
 
 try:
     import torch
@@ -379,6 +380,20 @@ class CacheTest(unittest.TestCase):
             with self.subTest(rung=rung):
                 o = self.attention(*self.pages, rung=rung, page_table=self.table)
                 self.check(o, self.k, self.v)
+
+    def test_pages_as_vllm_has_them(self) -> None:
+        rows, heads, dim = self.q.shape[0], self.q.shape[1], self.q.shape[3]
+        o = flash_attn_varlen_func(
+            self.q.view(rows, heads, dim),
+            *(each.transpose(1, 2).contiguous() for each in self.pages),
+            max_seqlen_q=1,
+            cu_seqlens_q=torch.arange(rows + 1, device="cuda", dtype=torch.int32),
+            max_seqlen_k=4096,
+            seqused_k=torch.tensor(self.LENGTHS, device="cuda", dtype=torch.int32),
+            block_table=self.table,
+            causal=True,
+        )
+        self.check(o.unsqueeze(2), self.k, self.v)
 
     def test_float8(self) -> None:
         k, v = (each.to(torch.float8_e4m3fn) for each in self.pages)
