@@ -26,7 +26,8 @@
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
 #                         32768, pages of 16 and 64 keys, and 4 and 16 queries
 #   cold     cold.json    what a model's layers ask of their caches: one sequence of 1024 to 16384 keys
-#                         with 32/8, 28/4, 40/8 and 64/8 heads, batches, D=64, a few queries, random
+#                         with 32/8, 28/4, 40/8 and 64/8 heads, batches (512 keys, too, which make
+#                         many short thread blocks), D=64, a few queries, random
 #                         lengths; the rungs that are the fastest for some of them
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
@@ -289,8 +290,12 @@ measure_cold() {
       --batch 1 --seqs 1024,5000,8192,16384
   done
   bench_rungs "$one" "$json" "${shape[@]}" --heads 40 --kv-heads 8 --batch 4 --seqs 3000
+  bench_rungs "$one" "$json" "${shape[@]}" --heads 16 --kv-heads 16 --batch 32 --seqs 512
+  bench_rungs "$one" "$json" "${shape[@]}" --heads 28 --kv-heads 4 --batch 64 --seqs 512
+  bench_rungs "$one" "$json" "${shape[@]}" --heads 160 --kv-heads 32 --dim 64 --batch 8 --seqs 512,3000
   shape+=(--heads 32 --kv-heads 8)
   bench_rungs "$one" "$json" "${shape[@]}" --batch 16 --seqs 1024
+  bench_rungs "$one" "$json" "${shape[@]}" --batch 64 --seqs 512
   for batch in 1 4 32 64; do
     bench_rungs "$one" "$json" "${shape[@]}" --dim 64 --batch $batch --seqs 4096
   done
