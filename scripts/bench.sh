@@ -26,9 +26,9 @@
 #                         keys and 8 or 32 heads of K and V; those that can also 64 lengths from 1 to
 #                         32768, pages of 16 and 64 keys, and 4 and 16 queries
 #   cold     cold.json    what a model's layers ask of their caches: one sequence of 1024 to 16384 keys
-#                         with 32/8, 28/4, 40/8 and 64/8 heads, batches (512 keys, too, which make
-#                         many short thread blocks), D=64, a few queries, random
-#                         lengths; the rungs that are the fastest for some of them
+#                         with 32/8, 28/4, 40/8 and 64/8 heads, batches (of 512 keys too, with as
+#                         many heads as the card has SMs and with several times as many), D=64, a few
+#                         queries, random lengths; the rungs that are the fastest for some of them
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
@@ -281,7 +281,7 @@ measure_decode() {
 
 measure_cold() {
   local json heads batch
-  local one="r['id'] in ('45', '50', '52', '53')" ragged="r['id'] in ('45', '47', '50', '53')"
+  local one="r['id'] in ('45', '50', '52', '53')" ragged="r['id'] in ('45', '46', '50', '53')"
   local several="r['id'] in ('48', '49')"
   local shape=(--queries 1 --no-ablations --peers "$DECODE_PEERS")
   json="$(file_of "$1" cold)"
@@ -290,16 +290,24 @@ measure_cold() {
       --batch 1 --seqs 1024,5000,8192,16384
   done
   bench_rungs "$one" "$json" "${shape[@]}" --heads 40 --kv-heads 8 --batch 4 --seqs 3000
-  bench_rungs "$one" "$json" "${shape[@]}" --heads 16 --kv-heads 16 --batch 32 --seqs 512
-  bench_rungs "$one" "$json" "${shape[@]}" --heads 28 --kv-heads 4 --batch 64 --seqs 512
+  for batch in 8 32; do
+    bench_rungs "$one" "$json" "${shape[@]}" --heads 16 --kv-heads 16 --batch $batch --seqs 512
+  done
+  for batch in 32 64; do
+    bench_rungs "$one" "$json" "${shape[@]}" --heads 28 --kv-heads 4 --batch $batch --seqs 512
+  done
   bench_rungs "$one" "$json" "${shape[@]}" --heads 160 --kv-heads 32 --dim 64 --batch 8 --seqs 512,3000
   shape+=(--heads 32 --kv-heads 8)
   bench_rungs "$one" "$json" "${shape[@]}" --batch 16 --seqs 1024
-  bench_rungs "$one" "$json" "${shape[@]}" --batch 64 --seqs 512
+  for batch in 16 64; do
+    bench_rungs "$one" "$json" "${shape[@]}" --batch $batch --seqs 512
+  done
+  bench_rungs "$one" "$json" "${shape[@]}" --dim 64 --batch 16 --seqs 1024
   for batch in 1 4 32 64; do
     bench_rungs "$one" "$json" "${shape[@]}" --dim 64 --batch $batch --seqs 4096
   done
   bench_rungs "$ragged" "$json" "${shape[@]}" --batch 8 --seqs 4096 --lengths random
+  bench_rungs "$ragged" "$json" "${shape[@]}" --batch 16 --seqs 1500 --lengths random
   bench_rungs "$ragged" "$json" "${shape[@]}" --batch 64 --seqs 1024 --lengths random
   shape=(--heads 32 --kv-heads 8 --causal --no-ablations --peers "$DECODE_PEERS")
   bench_rungs "$several" "$json" "${shape[@]}" --queries 4 --batch 4 --seqs 512
