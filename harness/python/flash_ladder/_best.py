@@ -135,17 +135,19 @@ def candidates(problem: Problem) -> Iterator[str]:
 
 
 def order_near(kind: Kind, group: list[Kind]) -> list[str]:
-    """Rungs of the nearest shapes, the best first. Where the latest rung of the group was not
-    timed, nothing is known about it: such shapes are left out."""
+    """Rungs that were timed on the nearest shape, by their times on the nearest three, the best
+    first. Where the latest rung of the group was not timed, nothing is known about it: such shapes
+    are left out."""
     ids = _native.rung_ids()
     latest = max((rung for each in group for rung in measured()[each]), key=ids.index)
     with_it = [each for each in group if latest in measured()[each]]
-    slower: dict[str, list[tuple[float, float]]] = {}
-    for each in sorted(with_it, key=kind.distance)[:3]:
+    nearest = sorted(with_it, key=kind.distance)[:3]
+    slower: dict[str, list[tuple[float, float]]] = {rung: [] for rung in measured()[nearest[0]]}
+    for each in nearest:
         times = measured()[each]
-        for rung, ms in times.items():
-            weight = 1 / (kind.distance(each) + 0.1)
-            slower.setdefault(rung, []).append((weight, math.log(ms / min(times.values()))))
+        weight = 1 / (kind.distance(each) + 0.1)
+        for rung in slower.keys() & times.keys():
+            slower[rung].append((weight, math.log(times[rung] / min(times.values()))))
 
     def expected(rung: str) -> float:
         return sum(w * x for w, x in slower[rung]) / sum(w for w, _ in slower[rung])

@@ -37,10 +37,7 @@ def measurements() -> list[Path]:
     """The result files by which `rung="best"` chooses, those that decide first: runs, and single
     files."""
     results = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results"
-    card, other = (results, results) if installed() else (results / "h200", results / "h100")
-    sets = (
-        other / "cold",
-        *(card / name for name in ("ladder", "model", "decode", "fp32", "gradients", "backward")),
-    )
-    runs = [run for each in sets for run in sorted(each.glob("*.json"))]
+    card = results if installed() else results / "h200"
+    sets = ("cold", "cold_more", "ladder", "model", "decode", "fp32", "gradients", "backward")
+    runs = [run for each in sets for run in sorted((card / each).glob("*.json"))]
     return [*runs, card / "windows.json"]
