@@ -302,6 +302,7 @@ measure_cold() {
   for batch in 16 64; do
     bench_rungs "$one" "$json" "${shape[@]}" --batch $batch --seqs 512
   done
+  bench_rungs "$one" "$json" "${shape[@]}" --batch 20 --seqs 512,3000
   bench_rungs "$one" "$json" "${shape[@]}" --dim 64 --batch 16 --seqs 1024
   for batch in 1 4 32 64; do
     bench_rungs "$one" "$json" "${shape[@]}" --dim 64 --batch $batch --seqs 4096

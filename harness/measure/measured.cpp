@@ -65,6 +65,8 @@ Row empty_row(const Item& item, const std::string& run) {
   row.settle(item.refused.empty() ? Status::error : Status::unsupported, item.refused);
   row.ablation = item.ablation;
   if (item.instance) row.entry = item.instance->entry;
+  // A planner may have taken another of the rung's instances.
+  if (item.rung && item.plan.launches.size() == 1) row.entry = item.plan.launches.front().entry;
   if (item.peer) row.matmul = item.peer->matmul, row.copy_bytes = item.peer->copy_bytes;
   if (item.rung && item.refused.empty()) row.peak_bytes = peak_bytes(item);
   return row;

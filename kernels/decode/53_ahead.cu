@@ -2,11 +2,13 @@
 // Idea: while a launch waits for the previous one, it fetches its first tile into the L2, and less
 // follows the last key: whole SMs, few splits, one thread that orders and counts.
 //
-// Tile              up to 8 queries of a group x 128 keys, 8 warps, one thread block per SM
-// Shared memory     3 stages of K 32 KB + V 32 KB at head_dim 128
+// Tile              up to 8 queries of a group x 128 keys, 8 warps, one thread block per SM; with
+//                   more heads than SMs 64 keys, 4 warps, two thread blocks per SM
+// Shared memory     3 stages of K 32 KB + V 32 KB at head_dim 128, or of half as much
 // Expected effect   back to back a quarter less time at 1024 keys, 15 % at 8192: device memory is
 //                   read while the previous launch merges, and a merge takes half as long.
 
+#include "kernels/planners.h"
 #include "kernels/ptx/counter.cuh"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -33,11 +35,11 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kStages = 384 / D;            // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kPitch = D + 4;    // floats per row of O; 4 avoid bank conflicts
-  static constexpr float kSlack = 8;      // P is at most 2^kSlack
-  static constexpr int kLanes = D / 4;    // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 16;      // splits that a merge loads at once; 8 heads have 16
-  static constexpr int kBlocksPerSm = 1;  // shared memory has no room for two
+  static constexpr int kPitch = D + 4;           // floats per row of O; 4 avoid bank conflicts
+  static constexpr float kSlack = 8;             // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;           // lanes that merge a row, 16 bytes each
+  static constexpr int kMerged = 16;             // splits that a merge loads at once
+  static constexpr int kBlocksPerSm = 128 / Bc;  // shared memory has room for no more
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kChunks = D / 8;                    // 16-byte chunks per row
   static constexpr int kCopyRows = kWarps * 32 / kChunks;  // rows copied per pass
@@ -361,14 +363,27 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
 
 }  // namespace
 
-#define INSTANCES(X)                                        \
-  X(fa_53_ahead_d128, Decode<half, 128, 128>)               \
-  X(fa_53_ahead_d64, Decode<half, 128, 64>)                 \
-  X(fa_53_ahead_d128_bf16, Decode<__nv_bfloat16, 128, 128>) \
-  X(fa_53_ahead_d64_bf16, Decode<__nv_bfloat16, 128, 64>)
+#define INSTANCES(X)                                            \
+  X(fa_53_ahead_d128, Decode<half, 128, 128>)                   \
+  X(fa_53_ahead_d64, Decode<half, 128, 64>)                     \
+  X(fa_53_ahead_d128_bf16, Decode<__nv_bfloat16, 128, 128>)     \
+  X(fa_53_ahead_d64_bf16, Decode<__nv_bfloat16, 128, 64>)       \
+  X(fa_53_ahead_many_d128, Decode<half, 64, 128>)               \
+  X(fa_53_ahead_many_d64, Decode<half, 64, 64>)                 \
+  X(fa_53_ahead_many_d128_bf16, Decode<__nv_bfloat16, 64, 128>) \
+  X(fa_53_ahead_many_d64_bf16, Decode<__nv_bfloat16, 64, 64>)
 
 INSTANCES(FA_DECODE_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+// With more heads than SMs, one of two thread blocks on an SM reads while the other starts or ends.
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription& device) {
+  const bool many = problem.kv_heads() * problem.batch > device.sms;
+  if (!many) return fa::plan_decode_ahead(problem, instance, device);
+  const auto halves = std::span(kInstances).last(std::size(kInstances) / 2);
+  return fa::plan_decode_many(problem, fa::instance_for(halves, problem.head_dim, instance.bf16),
+                              device);
+}
 FA_RUNG(53_ahead, "52", sm_90a, f16, ragged | lse | grouped | lengths | strided | windowed | sinks,
         "while it waits for the previous launch, a launch fetches its first tile into the L2",
-        kInstances, fa::plan_decode_ahead);
+        kInstances, plan);

@@ -168,6 +168,24 @@ TEST_CASE("53 has no more splits of a short cache than a merge reads at a time")
   CHECK(splits(10, 8, 5000) == 3);  // 80 heads: 240 thread blocks on 132 SMs, not 80
 }
 
+TEST_CASE("53 has two thread blocks on an SM for more heads than SMs") {
+  const auto first = [](Problem problem) {
+    return std::get<LaunchPlan>(make_plan(*find_rung("53"), problem, h200_description()))
+        .launches.front();
+  };
+  const Launch few = first(cache(16, 32, 8, 512, 128)), many = first(cache(32, 32, 8, 512, 128));
+  CHECK(std::string_view(few.entry) == "fa_53_ahead_d128");
+  CHECK(std::string_view(many.entry) == "fa_53_ahead_many_d128");
+  CHECK(many.block == few.block / 2);
+  CHECK(many.grid == Dim3{1, 8, 32});
+  CHECK(few.early);
+  CHECK(many.early);
+  CHECK_FALSE(first(cache(17, 32, 8, 512, 128)).early);  // 136 thread blocks, room for 264
+  Problem random = cache(64, 32, 8, 4096, 128);
+  random.lengths.assign(64, 100);
+  CHECK(first(random).grid.x == 4);
+}
+
 TEST_CASE("49 has one thread block an SM for 64 rows") {
   for (const int dim : {64, 128}) {
     const auto blocks = [&](std::string_view id, std::int64_t batch) {
