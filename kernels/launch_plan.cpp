@@ -11,9 +11,7 @@ DeviceDescription h200_description() {
 }
 
 std::string to_string(const Tile& tile) {
-  const std::string size =
-      std::to_string(tile.Br) + "x" + std::to_string(tile.Bc) + "w" + std::to_string(tile.warps);
-  return tile.variant.empty() ? size : size + "-" + std::string(tile.variant);
+  return std::to_string(tile.Br) + "x" + std::to_string(tile.Bc) + "w" + std::to_string(tile.warps);
 }
 
 std::optional<Unsupported> refuse_partial_tiles(const Problem& problem, const Tile& tile) {

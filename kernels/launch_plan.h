@@ -140,7 +140,7 @@ struct PlanResult : std::variant<LaunchPlan, Unsupported> {
   using variant::variant;
 };
 
-/// "64x128w4", "32x32w4-doubled".
+/// "64x128w4".
 std::string to_string(const Tile& tile);
 
 /// For rungs that take whole tiles only: why they refuse this problem, if they do.

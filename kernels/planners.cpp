@@ -424,25 +424,23 @@ PlanResult plan_decode_early(const Problem& problem, const Instance& instance,
 }
 
 PlanResult plan_decode_ahead(const Problem& problem, const Instance& instance,
-                             const DeviceDescription& device) {
-  if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
-  LaunchPlan plan = plan_splits(problem, instance, fastest_splits(problem, instance, device));
-  plan.launches.front().early = true;
-  return plan;
-}
-
-PlanResult plan_decode_many(const Problem& problem, const Instance& instance,
-                            const DeviceDescription& device) {
-  constexpr std::int64_t kSplits = 16, kSplitKeys = 1024;
+                             std::span<const Instance> smaller, const DeviceDescription& device) {
   if (problem.group() > instance.tile.Br) return refuse_group(problem, instance.tile.Br);
   const std::int64_t heads = problem.kv_heads() * problem.batch;
+  if (heads <= device.sms) {
+    LaunchPlan plan = plan_splits(problem, instance, fastest_splits(problem, instance, device));
+    plan.launches.front().early = true;
+    return plan;
+  }
   // Heads of different lengths do not end together unless the long ones are split.
+  constexpr std::int64_t kSplits = 16, kSplitKeys = 1024;
   const std::int64_t keys = problem.lengths.empty() ? 0 : seen_keys(problem, problem.seq_kv);
   const std::int64_t splits = std::clamp<std::int64_t>(keys / kSplitKeys, 1, kSplits);
-  LaunchPlan plan = plan_splits(problem, instance, splits);
+  const Instance& small = instance_for(smaller, problem.head_dim, instance.bf16);
+  LaunchPlan plan = plan_splits(problem, small, splits);
   // Where half of the room on the SMs stays free, launches that began early took up to 1.5 times as
   // long as others, for a reason that is not known.
-  const std::int64_t room = device.sms * blocks_per_sm(problem, instance, device);
+  const std::int64_t room = device.sms * blocks_per_sm(problem, small, device);
   plan.launches.front().early = 5 * heads * splits >= 4 * room;
   return plan;
 }

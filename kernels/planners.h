@@ -40,6 +40,12 @@ std::vector<Argument> tma_arguments(const Problem& problem, const Tile& tile,
 
 std::vector<Argument> decode_arguments(const Problem& problem, const DecodeOptions& options = {});
 
+/// As plan_decode_early with one thread block per SM, and fewer for short caches with few heads.
+/// For more heads of K and V than SMs: an instance of `smaller`, a thread block for each head, or
+/// for about 1024 keys of it where lengths differ. Such a launch begins early if it fills the SMs.
+PlanResult plan_decode_ahead(const Problem& problem, const Instance& instance,
+                             std::span<const Instance> smaller, const DeviceDescription& device);
+
 /// A thread block for each tile of Br query rows: {row tiles, heads, batch}.
 Dim3 row_tile_grid(const Problem& problem, const Tile& tile);
 

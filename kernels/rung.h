@@ -168,13 +168,6 @@ PlanResult plan_decode_counted(const Problem&, const Instance&, const DeviceDesc
 /// As plan_decode_counted, in a launch that begins early (Launch::early).
 PlanResult plan_decode_early(const Problem&, const Instance&, const DeviceDescription&);
 
-/// As plan_decode_early with one thread block per SM, and fewer for short caches with few heads.
-PlanResult plan_decode_ahead(const Problem&, const Instance&, const DeviceDescription&);
-
-/// For more heads of K and V than SMs: a thread block for each, or for about 1024 keys of it where
-/// lengths differ. The launch begins early if it fills the SMs.
-PlanResult plan_decode_many(const Problem&, const Instance&, const DeviceDescription&);
-
 /// As many thread blocks as run at the same time, each with an even share of the tiles of all
 /// heads: two places for parts, of the heads that its share begins and ends in.
 PlanResult plan_decode_even(const Problem&, const Instance&, const DeviceDescription&);

@@ -93,11 +93,9 @@ struct DeviceDescription;  // kernels/launch_plan.h
 struct PlanResult;         // kernels/launch_plan.h
 struct Problem;            // kernels/problem.h
 
-/// Tile of one block: Br query rows, Bc keys per iteration, warps; a word where these three do not
-/// tell two instances apart.
+/// Tile of one block: Br query rows, Bc keys per iteration, warps.
 struct Tile {
   int Br = 0, Bc = 0, warps = 0;
-  std::string_view variant = {};
   bool operator==(const Tile&) const = default;
 };
 

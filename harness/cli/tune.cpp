@@ -32,8 +32,8 @@ struct StaticRow {
   bool several = false;
 };
 
-std::tuple<int, int, int, std::string_view> tile_order_key(const Tile& tile) {
-  return {tile.Br, tile.Bc, tile.warps, tile.variant};
+std::tuple<int, int, int> tile_order_key(const Tile& tile) {
+  return {tile.Br, tile.Bc, tile.warps};
 }
 
 std::string kib(std::size_t bytes) {

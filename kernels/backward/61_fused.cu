@@ -171,8 +171,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
-  // rows.
+  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
+  // warp, so each warp arrives.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -341,7 +341,7 @@ struct Backward {
       fence_async_proxy();
       wgmma_fence();
       multiply_columns(dV, P_packed, queries(shared.dO, at));
-      // Both halves of dS are stored. This also keeps the consumers less than two iterations apart.
+      // After it both halves of dS are stored, and no consumer is two iterations ahead.
       barrier_sync(1, 256);
       wgmma_fence();
       const int rows = D == 64 ? consumer : 0, columns = consumer - rows;  // in units of 64

@@ -176,8 +176,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
-  // rows.
+  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
+  // warp, so each warp arrives.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -360,6 +360,8 @@ struct Backward {
     wgmma_fence();
     multiply_rows(S, k, queries(shared.q, at));
     wgmma_wait<0>(S);
+    // The products of a tile. First: none came before it; Last: none follows. A wait leaves running
+    // what belongs to that other tile.
     const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
                                                     std::bool_constant<Last>, int i) {
       mbarrier_wait(shared.dO_full + 8 * at.slot, at.parity);

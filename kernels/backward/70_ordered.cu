@@ -179,8 +179,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
-  // rows.
+  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
+  // warp, so each warp arrives.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -320,7 +320,7 @@ struct Backward {
       while (read_in_order(counter) != block - first) {
       }
       mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
-      fence_async_proxy_global();
+      fence_async_proxy_global();  // orders the addition below behind the read of the counter
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
       if (block == first) {
@@ -332,7 +332,7 @@ struct Backward {
       bulk_wait_read();
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
       bulk_wait();
-      fence_async_proxy_global();
+      fence_async_proxy_global();  // and the count behind the addition, which has landed
       pass_turn(counter, last - first);
       query.advance(in);
     }
@@ -435,6 +435,8 @@ struct Backward {
     start_differences(at);
     finish_scores(at);
     share_scores(at);
+    // The products of a tile. First: none came before it; Last: none follows. A wait leaves running
+    // what belongs to that other tile.
     const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
                                                     std::bool_constant<Last>, int i) {
       barrier_sync(1 + consumer, 256);  // wait for the turn
@@ -528,7 +530,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
     const int first_row = blockIdx.x / (D / 64) * 64, first_column = blockIdx.x % (D / 64) * 64;
     T* dQ = static_cast<T*>(in.dQ) + head * in.seq_q * D + first_column;
     constexpr int Br = 8192 / D;
-    const int last_row = first_row | (Br - 1), right = in.causal ? 0 : in.right;
+    const int last_row = first_row | (Br - 1) /* of its tile */, right = in.causal ? 0 : in.right;
     const bool stored = right < 0 || last_row + in.seq_kv - in.seq_q + right >= 0;
 #pragma unroll
     for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {

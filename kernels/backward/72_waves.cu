@@ -1,7 +1,8 @@
 // 72_waves
 // Idea: key blocks that run at the same time take the same tile at the same time. With shared heads
 // under the mask, one wave of thread blocks starts together and ends block by block; the next one
-// begins so and ends together, so it takes tiles upwards. Then the L2 holds the tiles in use.
+// begins block by block and ends together, so it takes tiles upwards. Then the L2 holds the tiles
+// in use.
 //
 // Tile              as in 71_packed
 // Shared memory     as in 71_packed
@@ -37,7 +38,7 @@ struct Sequence {
   __device__ static int first_tile(const int* cu_seqlens, int seq, int size, int b) {
     return cu_seqlens ? cu_seqlens[b] / size + b : (seq + size - 1) / size * b;
   }
-  // That of a tile.
+  // The sequence of a tile.
   __device__ Sequence(const fa::BackwardParameters& in, const int* cu_seqlens, int seq, int size,
                       int tile) {
     b = 0;
@@ -232,8 +233,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
-  // rows.
+  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
+  // warp, so each warp arrives.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -372,7 +373,7 @@ struct Backward {
       while (read_in_order(counter) != block - first) {
       }
       mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
-      fence_async_proxy_global();
+      fence_async_proxy_global();  // orders the addition below behind the read of the counter
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
       if (block == first) {
@@ -384,7 +385,7 @@ struct Backward {
       bulk_wait_read();
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
       bulk_wait();
-      fence_async_proxy_global();
+      fence_async_proxy_global();  // and the count behind the addition, which has landed
       pass_turn(counter, last - first);
       query.advance(in, work);
     }
@@ -487,6 +488,8 @@ struct Backward {
     start_differences(at);
     finish_scores(at);
     share_scores(at);
+    // The products of a tile. First: none came before it; Last: none follows. A wait leaves running
+    // what belongs to that other tile.
     const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
                                                     std::bool_constant<Last>, int i) {
       barrier_sync(1 + consumer, 256);  // wait for the turn
@@ -583,7 +586,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
     const Sequence of(in, in.cu_seqlens_q, in.seq_q, Br, place / Br);
     const int first_row = place - of.start * Br;
     if (first_row >= of.queries) return;
-    const int last_row = first_row | (Br - 1), right = in.causal ? 0 : in.right;
+    const int last_row = first_row | (Br - 1) /* of its tile */, right = in.causal ? 0 : in.right;
     const bool stored = of.keys > 0 && (right < 0 || last_row + of.keys - of.queries + right >= 0);
 #pragma unroll
     for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {

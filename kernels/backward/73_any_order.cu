@@ -38,7 +38,7 @@ struct Sequence {
   __device__ static int first_tile(const int* cu_seqlens, int seq, int size, int b) {
     return cu_seqlens ? cu_seqlens[b] / size + b : (seq + size - 1) / size * b;
   }
-  // That of a tile.
+  // The sequence of a tile.
   __device__ Sequence(const fa::BackwardParameters& in, const int* cu_seqlens, int seq, int size,
                       int tile) {
     b = 0;
@@ -233,8 +233,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. Waiting for a product covers only the warp's own
-  // rows.
+  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
+  // warp, so each warp arrives.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -356,7 +356,7 @@ struct Backward {
 
   // One thread adds what a consumer has laid out to the sums of its tiles. The thread block of the
   // first key, which was launched earlier, stores instead, and says so to the others. The count
-  // must not wrap, or nobody would go on if this kernel were launched again without the next one.
+  // must not wrap, or a second launch of this kernel without Finish between them would hang.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int offset = work.keys - work.queries;
@@ -488,6 +488,8 @@ struct Backward {
     start_differences(at);
     finish_scores(at);
     share_scores(at);
+    // The products of a tile. First: none came before it; Last: none follows. A wait leaves running
+    // what belongs to that other tile.
     const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
                                                     std::bool_constant<Last>, int i) {
       barrier_sync(1 + consumer, 256);  // wait for the turn
@@ -571,8 +573,8 @@ struct Backward {
 };
 
 // dQ = scale times the sums of a 64 x 64 part, or 0 where the whole tile of Br queries sees no key:
-// such sums were never stored. The XOR undoes the permutation of stage_queries. It zeroes the
-// counter, so that the next pass waits for its own store.
+// such sums were never stored. The XOR undoes the permutation of stage_queries. The kernel also
+// zeroes the counter, so that the next pass waits for its own store.
 template <class T, int D>
 struct Finish : fa::StaticKernel<64, 0, 4, D> {
   using Element = T;
@@ -587,7 +589,7 @@ struct Finish : fa::StaticKernel<64, 0, 4, D> {
     const Sequence of(in, in.cu_seqlens_q, in.seq_q, Br, place / Br);
     const int first_row = place - of.start * Br;
     if (first_row >= of.queries) return;
-    const int last_row = first_row | (Br - 1), right = in.causal ? 0 : in.right;
+    const int last_row = first_row | (Br - 1) /* of its tile */, right = in.causal ? 0 : in.right;
     const bool stored = of.keys > 0 && (right < 0 || last_row + of.keys - of.queries + right >= 0);
 #pragma unroll
     for (int i = threadIdx.x; i < 64 * 64 / 4; i += 128) {

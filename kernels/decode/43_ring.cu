@@ -34,8 +34,8 @@ struct Decode : fa::StaticKernel<16, Bc, 16, D> {
   static_assert(D % 8 == 0 && 32 % kChunks == 0,
                 "a row is 16 bytes for each of 2, 4, 8, ... lanes");
 
-  // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
-  // and the maximum over the keys of the warp.
+  // A lane's state for a row of Q: 8 columns of O and a sum, both of the keys that the lane loads,
+  // and the maximum of the warp's keys.
   struct Row {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: -infinity minus -infinity is NaN
   };

@@ -4,7 +4,7 @@
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128, two thread blocks per SM
-// Expected effect   16 rows of K take 32 wavefronts instead of 256, as many as 16 rows of V.
+// Expected effect   16 rows of K take 32 wavefronts, as many as 16 rows of V, not 256.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -30,7 +30,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kTileBytes = Bc * D * 2;
   static constexpr int kPitch = D + 4;        // floats per row of O in shared memory
   static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 9 * D / 32;  // splits that a merge loads at once; 8 heads have 33
+  static constexpr int kMerged = 9 * D / 32;  // splits that a merge loads at once
   static constexpr int kBlocksPerSm = 2;      // 255 registers per thread, all that it may use
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kKeys = 16;                         // keys per pass of a warp
@@ -46,8 +46,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     float x[4] = {};
   };
 
-  // A lane's state for a row of Q: 8 columns of O and the sum over the keys that the lane loads,
-  // and the maximum over the keys of the warp.
+  // A lane's state for a row of Q: 8 columns of O and a sum, both of the keys that the lane loads,
+  // and the maximum of the warp's keys.
   struct Row {
     float max = -1e30f, sum = 0.f, o[8] = {};  // finite: -infinity minus -infinity is NaN
   };
@@ -58,7 +58,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
 
-  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk: XOR
+  // among the eight chunks that the swizzle permutes, + from one eight to the next.
   __device__ static uint32_t shift(uint32_t address, int chunk) {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }

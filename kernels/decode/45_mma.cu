@@ -30,10 +30,10 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kWarps = Bc / 16, kRows = 8;  // an mma has 16 keys and 8 rows of Q
   static constexpr int kStages = 3;                  // the rings of an SM take 192 KB of its 227
   static constexpr int kTileBytes = Bc * D * 2;
-  static constexpr int kPitch = D + 4;        // floats per row of O; 4 avoid bank conflicts
-  static constexpr float kSlack = 8;          // P is at most 2^kSlack
-  static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 9 * D / 32;  // splits that a merge loads at once; 8 heads have 33
+  static constexpr int kPitch = D + 4;          // floats per row of O; 4 avoid bank conflicts
+  static constexpr float kSlack = 8;            // P is at most 2^kSlack
+  static constexpr int kLanes = D / 4;          // lanes that merge a row, 16 bytes each
+  static constexpr int kMerged = 9 * D / 32;    // splits that a merge loads at once
   static constexpr int kBlocksPerSm = 256 / D;  // as many as shared memory allows
   static constexpr std::size_t kSharedBytes = kStages * 2 * kTileBytes;
   static constexpr int kChunks = D / 8;                    // 16-byte chunks per row
@@ -64,7 +64,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
 
-  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk: XOR
+  // among the eight chunks that the swizzle permutes, + from one eight to the next.
   __device__ static uint32_t shift(uint32_t address, int chunk) {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }

@@ -4,7 +4,7 @@
 //
 // Tile              up to 8 queries of a group x 128 keys, 8 warps
 // Shared memory     3 stages of K 32 KB + V 32 KB and 33 KB of states at head_dim 128
-// Expected effect   128 heads of equal length are no longer split in two: no merge, 2 us of 130.
+// Expected effect   128 heads of equal length are no longer split in two: no merge, 2 us less.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/halves.cuh"
@@ -31,7 +31,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   static constexpr int kPitch = D + 4;        // floats per row of O; 4 avoid bank conflicts
   static constexpr float kSlack = 8;          // P is at most 2^kSlack
   static constexpr int kLanes = D / 4;        // lanes that merge a row, 16 bytes each
-  static constexpr int kMerged = 16;          // splits that a merge loads at once; 8 heads have 16
+  static constexpr int kMerged = 16;          // splits that a merge loads at once
   static constexpr int kBlocksPerSm = 1;      // shared memory has no room for two
   static constexpr int kStateFloats = kWarps * kRows * kPitch;
   static constexpr std::size_t kSharedBytes =
@@ -86,7 +86,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
   // Thread blocks with a tile: a replayed launch may have fewer tiles than thread blocks.
   __device__ static int active_blocks(int total) { return min(static_cast<int>(gridDim.x), total); }
 
-  // The tiles are divided evenly: the first tile of a thread block, the thread block of a tile.
+  // The tiles are divided evenly: the first tile of a thread block, total * block / blocks without
+  // an overflow, and the thread block of a tile.
   __device__ static int first_tile(int total, int block) {
     const int blocks = active_blocks(total);
     return total / blocks * block + total % blocks * block / blocks;
@@ -152,7 +153,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
 
-  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk: XOR
+  // among the eight chunks that the swizzle permutes, + from one eight to the next.
   __device__ static uint32_t shift(uint32_t address, int chunk) {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }
@@ -168,7 +170,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     int page = 0, row = 0;
   };
 
-  // Each lane looks up a row that the warp will copy. Without pages a batch entry is one page.
+  // Each lane looks up a row; the warp copies those of its first Bc / kWarps lanes. Without pages a
+  // batch entry is one page.
   __device__ static PageRow look_up_row(const fa::DecodeParameters& in, const Position& at) {
     const int64_t table = int64_t{at.entry} * ((in.seq_kv + in.page - 1) >> in.page_bits);
     const int key = at.key + copied_row(threadIdx.x % 32);

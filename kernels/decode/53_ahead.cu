@@ -70,7 +70,8 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 16, D> {
     return static_cast<uint32_t>(row * D * 2 + ((chunk ^ (row & 7)) << 4));
   }
 
-  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk: XOR
+  // among the eight chunks that the swizzle permutes, + from one eight to the next.
   __device__ static uint32_t shift(uint32_t address, int chunk) {
     return (address ^ ((chunk & 7) << 4)) + (chunk & ~7) * 16;
   }
@@ -378,11 +379,7 @@ static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
 // With more heads than SMs, one of two thread blocks on an SM reads while the other starts or ends.
 static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
                            const fa::DeviceDescription& device) {
-  const bool many = problem.kv_heads() * problem.batch > device.sms;
-  if (!many) return fa::plan_decode_ahead(problem, instance, device);
-  const auto halves = std::span(kInstances).last(std::size(kInstances) / 2);
-  return fa::plan_decode_many(problem, fa::instance_for(halves, problem.head_dim, instance.bf16),
-                              device);
+  return fa::plan_decode_ahead(problem, instance, std::span(kInstances).last(4), device);
 }
 FA_RUNG(53_ahead, "52", sm_90a, f16, ragged | lse | grouped | lengths | strided | windowed | sinks,
         "while it waits for the previous launch, a launch fetches its first tile into the L2",

@@ -7,8 +7,6 @@
 // Shared memory     Q 16 KB + K 16.5 KB + V 16 KB + P 4 KB at head_dim 128
 // Expected effect   no bank conflict in the loads of K: a float4 from 32 rows takes 4 wavefronts
 //                   instead of 32.
-// Variant           doubled: zeros double the row, as for a layout that needs a power of two. Q K^T
-//                   takes twice the work, and the banks stay the same.
 
 #include <cfloat>
 
@@ -20,13 +18,13 @@
 
 namespace {
 
-template <int Br, int Bc, int D, int Width = D>
+template <int Br, int Bc, int D>
 struct Attention {
-  static constexpr fa::Tile kTile{Br, Bc, Br / 8, Width == D ? "" : "doubled"};
+  static constexpr fa::Tile kTile{Br, Bc, Br / 8};
   static constexpr int kHeadDim = D, kThreads = Br / 8 * 32, kBlocksPerSm = 0;
-  static constexpr int kPitch = Width == D ? D + 4 : Width;  // floats from one row of K to the next
+  static constexpr int kPitch = D + 4;  // floats from one row of K to the next
   static constexpr std::size_t kSharedBytes =
-      (Br * Width + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
+      (Br * D + Bc * kPitch + Bc * D + Br * Bc) * sizeof(float);
   static constexpr int kRows = 8;          // per warp
   static constexpr int kColumns = D / 32;  // of O per lane
   static_assert(Bc == 32 && kColumns * 32 == D, "a lane computes one key and whole columns");
@@ -39,10 +37,10 @@ struct Attention {
   // S = Q K^T.
   __device__ static void multiply_qk(float (&S)[kRows], const float* q, const float* k) {
 #pragma unroll 8
-    for (int d = 0; d < Width; d += 4) {
+    for (int d = 0; d < D; d += 4) {
       const float4 y = load_shared_v4(k + d);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) add_dot(S[r], load_shared_v4(q + r * Width + d), y);
+      for (int r = 0; r < kRows; ++r) add_dot(S[r], load_shared_v4(q + r * D + d), y);
     }
   }
 
@@ -98,7 +96,7 @@ struct Attention {
                              int seq_q, int seq_kv, float scale, int diagonal) {
     extern __shared__ __align__(16) float shared[];
     float* const q_tile = shared;
-    float* const k_tile = q_tile + Br * Width;
+    float* const k_tile = q_tile + Br * D;
     float* const v_tile = k_tile + Bc * kPitch;
     float* const p_tile = v_tile + Bc * D;
     const int64_t head = int64_t{blockIdx.z} * gridDim.y + blockIdx.y;
@@ -112,18 +110,14 @@ struct Attention {
     State s = {};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
-    if (Width > D) {                                          // zeros, which no copy overwrites
-      for (int i = threadIdx.x; i < Br * Width + Bc * kPitch; i += kThreads) shared[i] = 0.f;
-      __syncthreads();
-    }
-    load_tile<Br, D, kThreads, Width>(q_tile, Q);
+    load_tile<Br, D, kThreads>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {
       load_tile<Bc, D, kThreads, kPitch>(k_tile, K + int64_t{j} * D);
       load_tile<Bc, D, kThreads>(v_tile, V + int64_t{j} * D);
       __syncthreads();  // the tiles have arrived
       float S[kRows] = {};
-      multiply_qk(S, q_tile + warp_row * Width, k_tile + lane * kPitch);
+      multiply_qk(S, q_tile + warp_row * D, k_tile + lane * kPitch);
       softmax(p_tile + warp_row * Bc + lane, S, s, scale, row + diagonal - j - lane);
       __syncwarp();  // the warp's rows of P are complete
       multiply_pv(s.O, p_tile + warp_row * Bc, v_tile + lane);
@@ -135,11 +129,7 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                        \
-  FA_HEAD_DIMS(X, fa_a4_padded, Attention, 32, 32)          \
-  X(fa_a4_padded_doubled_d128, Attention<32, 32, 128, 256>) \
-  X(fa_a4_padded_doubled_d64, Attention<32, 32, 64, 128>)   \
-  X(fa_a4_padded_doubled_d32, Attention<32, 32, 32, 64>)
+#define INSTANCES(X) FA_HEAD_DIMS(X, fa_a4_padded, Attention, 32, 32)
 
 INSTANCES(FA_FLOAT_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};

@@ -1,7 +1,7 @@
 // a6_register_tiles
 // Idea: register tiles in both products. A thread computes 8 rows x 8 keys of S and 8 rows x 8
-// columns of O (head_dim 64). A float4 from shared memory feeds 16 or 32 FMA instead of 4. Columns
-// of O are float4, so that P V is a sum of outer products. The scale is folded into exp2.
+// columns of O (head_dim 64). For 256 FMA it loads 16 float4 instead of 72. Columns of O are
+// float4, so that P V is a sum of outer products. The scale is folded into exp2.
 //
 // Tile              Br = 128, Bc = 64; 8 lanes per row and 4 warps x 32 rows at head_dim 64 and 32,
 //                   16 lanes per row and 8 warps x 16 rows at head_dim 128

@@ -33,11 +33,13 @@ def ptx_folder() -> Path:
     return (PACKAGE if installed() else build_folder()) / "ptx"
 
 
+# Folders of results that are installed with the package, those that decide first.
+SETS = "cold cold_more cold_many ladder model decode fp32 gradients backward"
+
+
 def measurements() -> list[Path]:
-    """The result files by which `rung="best"` chooses, those that decide first: runs, and single
-    files."""
+    """The result files by which `rung="best"` chooses: runs, and single files."""
     results = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results"
     card = results if installed() else results / "h200"
-    sets = ("cold", "cold_more", "ladder", "model", "decode", "fp32", "gradients", "backward")
-    runs = [run for each in sets for run in sorted((card / each).glob("*.json"))]
+    runs = [run for each in SETS.split() for run in sorted((card / each).glob("*.json"))]
     return [*runs, card / "windows.json"]

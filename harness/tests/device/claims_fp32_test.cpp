@@ -202,26 +202,6 @@ TEST_CASE("K is read with 8-way bank conflicts in a2 and a3, with none in a4 and
   }
 }
 
-TEST_CASE("a4 doubled: twice the wavefronts of Q and K, and the conflicts stay") {
-  for (const int dim : kHeadDims) {
-    INFO("head_dim " << dim);
-    const LaunchCounts parent = attention("a3", dim);
-    const LaunchCounts doubled = attention("a4", dim, "32x32w4-doubled");
-    const ptxvm::SharedTraffic before = conflicting_loads(parent),
-                               after = conflicting_loads(doubled);
-    CHECK(after.requests == 2 * before.requests);
-    CHECK(after.wavefronts == 8 * after.ideal);
-    CHECK(after.wavefronts == 2 * before.wavefronts);
-    CHECK(doubled.report.total.shared_load.wavefronts ==
-          after.wavefronts + loads_beside_k(2 * dim_of(dim), dim_of(dim)).wavefronts);
-    // A multiply-add for each column of a pair of rows, in the first product for as many zeros
-    // again.
-    const Count product = kHeads * kSeq * kSeq * dim_of(dim) / kWarp;
-    CHECK(executed(doubled, "fma.rn.f32") == executed(parent, "fma.rn.f32") + product);
-    CHECK(parent.report.total.global_load.sectors == doubled.report.total.global_load.sectors);
-  }
-}
-
 TEST_CASE("a5 transposes K in a launch of its own: one read, one write, no conflict") {
   for (const int dim : kHeadDims) {
     INFO("head_dim " << dim);
