@@ -86,17 +86,23 @@ std::size_t idx(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
+// The scores of a row of Q and every key, of each row that was needed; the others are empty.
+using Scores = std::vector<std::vector<float>>;
+
 // One head of the inputs as floats, K transposed to [D, seq_kv] so that scores vectorise over keys.
 struct HeadData {
   const std::vector<float>&q, &k, &v;
   std::optional<float> sink;
+  Scores* scores;  // null: not kept
 };
 
 // The heads of one problem, each converted once for all mutants. They count over batch * heads of
-// Q. What lies behind a length is there too, if it lies anywhere.
+// Q. What lies behind a length is there too, if it lies anywhere. Scores, in which few mutants
+// differ, are kept where many mutants have the same few rows.
 class Heads {
  public:
-  Heads(const Problem& p, const Inputs& inputs) : p_(p), inputs_(inputs) {}
+  Heads(const Problem& p, const Inputs& inputs, bool keeps_scores)
+      : p_(p), inputs_(inputs), keeps_scores_(keeps_scores) {}
 
   HeadData of(std::int64_t q_head, std::int64_t k_head, std::int64_t v_head, const Fault& fault) {
     const std::int64_t next = k_head / p_.heads * p_.heads + (k_head + p_.group()) % p_.heads;
@@ -106,8 +112,14 @@ class Heads {
     std::optional<float> sink;
     if (p_.sinks) sink = inputs_.sinks[idx((q_head + (fault.next_sink ? 1 : 0)) % p_.heads)];
     const std::int64_t shift = fault.next_page_v ? p_.page : fault.key_shift;
-    return {q(q_head, fault.query_shift), k(k_head, k_scale, fault.key_shift),
-            v(v_head, v_scale, shift), sink};
+    const std::vector<float>&of_q = q(q_head, fault.query_shift),
+          &of_k = k(k_head, k_scale, fault.key_shift);
+    Scores* scores = nullptr;
+    if (keeps_scores_ && !fault.swap_k_halves) {
+      scores = &scores_[{&of_q, &of_k}];
+      scores->resize(idx(p_.queries(q_head / p_.heads)));
+    }
+    return {of_q, of_k, v(v_head, v_scale, shift), sink, scores};
   }
 
  private:
@@ -166,6 +178,8 @@ class Heads {
   const Problem& p_;
   const Inputs& inputs_;
   Made q_, k_, v_;
+  bool keeps_scores_;
+  std::map<std::pair<const std::vector<float>*, const std::vector<float>*>, Scores> scores_;
 };
 
 float truncate_to_float(double value) {
@@ -257,23 +271,54 @@ void guarded_softmax(std::span<float> s, float factor, const Fault& fault, RowSt
   for (const float p : s) row.sum += p;
 }
 
+// Adds the rows to `out`, each by its weight, one after the other; four at a time, as most of the
+// time goes into loading and storing `out`.
+template <typename Row>
+void add_rows(const float* weights, std::int64_t rows, Row row, float* out, std::int64_t size) {
+  std::int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    const float *a = row(i), *b = row(i + 1), *c = row(i + 2), *d = row(i + 3), *w = weights + i;
+    const float wa = w[0], wb = w[1], wc = w[2], wd = w[3];
+    for (std::int64_t j = 0; j < size; ++j)
+      out[j] = out[j] + wa * a[j] + wb * b[j] + wc * c[j] + wd * d[j];
+  }
+  for (; i < rows; ++i) {
+    const float* a = row(i);
+    for (std::int64_t j = 0; j < size; ++j) out[j] += weights[i] * a[j];
+  }
+}
+
+// Q K^T of a row with these keys; the others are left as they are.
+void multiply_keys(const Problem& p, const HeadData& head, std::int64_t row, Problem::Keys keys,
+                   const Fault& fault, std::vector<float>& scores) {
+  const std::int64_t d = p.head_dim, n = p.seq_kv;
+  const float* q = &head.q[idx(row * d)];
+  scores.resize(idx(n));
+  constexpr std::int64_t kAtOnce = 512;  // stay in the first cache
+  for (std::int64_t first = keys.begin; first < keys.end; first += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, keys.end - first);
+    float* s = &scores[idx(first)];
+    std::fill(s, s + count, 0.0f);
+    const auto column = [&](std::int64_t c) {
+      return &head.k[idx((fault.swap_k_halves ? (c + d / 2) % d : c) * n + first)];
+    };
+    add_rows(q, d, column, s, count);
+  }
+}
+
 // A row's keys in a fused kernel, tile by tile.
-RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row,
+RowState flash_keys(const Problem& p, const HeadData& head, const std::vector<float>& scores,
                     Problem::Keys keys_of_part, std::int64_t tile, const Fault& fault,
                     float factor) {
   const std::int64_t d = p.head_dim, n = p.seq_kv, seen = keys_of_part.end;
-  const float* q = &head.q[idx(row * d)];
   RowState state{.o = std::vector<float>(idx(d), 0.0f)};
   std::vector<float>& o = state.o;
   std::vector<float> s(idx(tile));
+  std::vector<double> sums;
   for (std::int64_t first = keys_of_part.begin; first < seen; first += tile) {
     const std::int64_t count = std::min(tile, seen - first), t = first / tile;
     if (fault.missing_tile && t == (n + tile - 1) / tile / 2) continue;
-    std::fill(s.begin(), s.end(), 0.0f);
-    for (std::int64_t c = 0; c < d; ++c) {
-      const float* k = &head.k[idx((fault.swap_k_halves ? (c + d / 2) % d : c) * n)];
-      for (std::int64_t j = 0; j < count; ++j) s[idx(j)] += q[c] * k[first + j];
-    }
+    std::copy_n(&scores[idx(first)], count, s.begin());
     if (fault.swap_keys) {
       for (std::int64_t j = 0; j + 8 < count; ++j) {
         if ((j & 8) == 0) std::swap(s[idx(j)], s[idx(j + 8)]);
@@ -288,19 +333,20 @@ RowState flash_keys(const Problem& p, const HeadData& head, std::int64_t row,
     for (std::int64_t j = 0; j < count; j += kStep) {
       const std::int64_t keys = std::min(kStep, count - j);
       if (fault.accumulator == Fault::Accumulator::nearest) {
-        for (std::int64_t i = j; i < j + keys; ++i) {
-          for (std::int64_t c = 0; c < d; ++c) o[idx(c)] += s[idx(i)] * v[i * d + c];
-        }
+        add_rows(
+            &s[idx(j)], keys, [&](std::int64_t i) { return v + (j + i) * d; }, o.data(), d);
         continue;
       }
+      sums.assign(o.begin(), o.end());
+      for (std::int64_t i = j; i < j + keys; ++i) {
+        const auto weight = static_cast<double>(s[idx(i)]);
+        for (std::int64_t c = 0; c < d; ++c)
+          sums[idx(c)] += weight * static_cast<double>(v[i * d + c]);
+      }
       for (std::int64_t c = 0; c < d; ++c) {
-        double sum = static_cast<double>(o[idx(c)]);
-        for (std::int64_t i = j; i < j + keys; ++i) {
-          sum += static_cast<double>(s[idx(i)]) * static_cast<double>(v[i * d + c]);
-        }
         o[idx(c)] = fault.accumulator == Fault::Accumulator::half
-                        ? round_to_half(static_cast<float>(sum))
-                        : truncate_to_float(sum);
+                        ? round_to_half(static_cast<float>(sums[idx(c)]))
+                        : truncate_to_float(sums[idx(c)]);
       }
     }
   }
@@ -331,12 +377,20 @@ void flash_row(const Problem& p, const HeadData& head, RowId id, std::int64_t ti
   const std::int64_t d = p.head_dim;
   const auto [first, seen] = keys_seen(p, fault, id.head, id.row);
   const std::int64_t share = (seen - first + fault.parts - 1) / fault.parts;
+  // A row of the output is computed by one thread, and has one row of scores.
+  std::vector<float> own;
+  std::vector<float>& scores = head.scores ? (*head.scores)[idx(id.row)] : own;
+  if (scores.empty()) {
+    const Problem::Keys needed =
+        head.scores ? Problem::Keys{0, p.seq_kv} : Problem::Keys{first, seen};
+    multiply_keys(p, head, id.row, needed, fault, scores);
+  }
   std::vector<RowState> parts;
   for (std::int64_t i = 0; i < fault.parts; ++i) {
     if (fault.part_dropped && i == fault.parts / 2) continue;
     const Problem::Keys keys{std::min(first + i * share, seen),
                              std::min(first + (i + 1) * share, seen)};
-    parts.push_back(flash_keys(p, head, id.row, keys, tile, fault, factor));
+    parts.push_back(flash_keys(p, head, scores, keys, tile, fault, factor));
   }
   RowState state = fault.parts == 1 ? std::move(parts.front()) : merged(parts, factor, fault);
   for (int i = fault.no_sink ? 0 : fault.sink_twice ? 2 : 1; head.sink && i > 0; --i) {
@@ -399,7 +453,7 @@ HostTensor faulty_output(const Problem& p, Heads& heads, std::int64_t tile, cons
 
 HostTensor faulty_output(const Problem& p, const Inputs& inputs, std::int64_t tile,
                          const Fault& fault, const std::vector<RowId>* only) {
-  Heads heads(p, inputs);
+  Heads heads(p, inputs, false);
   return faulty_output(p, heads, tile, fault, only);
 }
 
@@ -728,7 +782,7 @@ std::vector<MutantResult> mutant_results(const Problem& problem, Distribution di
   std::vector<MutantResult> results;
   const Inputs inputs = make_inputs(problem, distribution, seed);
   const Verifier verifier(problem, inputs, {.budget = kVerified, .seed = seed});
-  Heads heads(problem, inputs);
+  Heads heads(problem, inputs, true);
   auto judge = [&](const char* name, const Fault& fault, const char* invisible) {
     const CheckReport report =
         verifier.check(faulty_output(problem, heads, kTile, fault, &verifier.rows()));
@@ -741,7 +795,10 @@ std::vector<MutantResult> mutant_results(const Problem& problem, Distribution di
   for (const Mutant& mutant : kMutants) {
     // What else is wrong with a row of sinks shows less than without them.
     if (problem.sinks && mutant.invisible != no_sinks) continue;
-    judge(mutant.name, *mutant.fault, mutant.invisible(problem, distribution));
+    const char* invisible = mutant.invisible(problem, distribution);
+    // Nobody asks what the others do where they cannot be seen.
+    if (invisible != nullptr && !mutant.fault->guarded) continue;
+    judge(mutant.name, *mutant.fault, invisible);
   }
   return results;
 }

@@ -61,8 +61,8 @@ struct MutantResult {
   std::string invisible;  ///< the stated reason why it need not be rejected; empty when it must
 };
 
-/// Runs the honest outputs and every mutant through the check, on one problem. Throws
-/// io::Interrupted.
+/// Runs the honest outputs, every mutant that can be seen and those of the guard through the check,
+/// on one problem. Throws io::Interrupted.
 std::vector<MutantResult> mutant_results(const Problem& problem, Distribution distribution,
                                          std::uint64_t seed = 1);
 
