@@ -2,6 +2,7 @@
 #include "harness/cli/app.h"
 
 #include "harness/cli/bench_command.h"
+#include "harness/cli/command.h"
 
 namespace fa::cli {
 

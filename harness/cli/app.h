@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/command.h"
+#include "harness/cli/exit_code.h"
 
 namespace fa::cli {
+
+class Command;
 
 // `words` is the command line, for result files.
 std::unique_ptr<Command> make_list_command();

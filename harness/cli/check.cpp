@@ -21,6 +21,7 @@
 #include "harness/attention/suite.h"
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/gate.h"
 #include "harness/device/gpu.h"

@@ -13,6 +13,7 @@
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
 #include "harness/cli/bound.h"
+#include "harness/cli/command.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
 #include "harness/cli/problem_options.h"

@@ -4,6 +4,7 @@
 
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
 #include "harness/cli/completion_scripts.h"
 
 namespace fa::cli {

@@ -12,6 +12,7 @@
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
 #include "harness/cli/bound.h"
+#include "harness/cli/command.h"
 #include "harness/cli/count.h"
 #include "harness/cli/count_table.h"
 #include "harness/cli/margin.h"

@@ -9,6 +9,7 @@
 
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
 #include "harness/cli/measure.h"
 #include "harness/cli/table.h"
 #include "harness/cli/terminal.h"

@@ -10,6 +10,7 @@
 
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
 #include "harness/cli/table.h"
 #include "harness/results/json.h"
 #include "harness/results/json_file.h"

@@ -8,6 +8,7 @@
 
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
 #include "harness/cli/problem_options.h"
 #include "harness/cli/table.h"
 #include "harness/device/vm.h"

@@ -14,6 +14,7 @@
 #include "harness/attention/stored.h"
 #include "harness/cli/app.h"
 #include "harness/cli/arguments.h"
+#include "harness/cli/command.h"
 #include "harness/cli/problem_options.h"
 #include "harness/cli/terminal.h"
 #include "harness/device/host_memory.h"
