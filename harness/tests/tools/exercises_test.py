@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import support
+import support  # isort: split
+
+import exercise as script
 from exercise import ALL, EXERCISES, GAP, Exercise, fill
 from page import BUILD, cache_entry
 
@@ -35,6 +40,13 @@ def run_script(*words: object, **environment: str) -> tuple[int, str]:
         env={**os.environ, **environment},
     )
     return done.returncode, done.stdout
+
+
+def run_here(*words: object, **environment: str) -> tuple[int, str]:
+    """The same in this process, without the start of another one."""
+    with mock.patch.dict(os.environ, environment):
+        code, out, err = support.run_main(script.main, *words)
+    return code, out + err
 
 
 def ptx_file(exercise: Exercise, folder: Path) -> Path:
@@ -61,7 +73,7 @@ class ShippedTest(unittest.TestCase):
             fa, environment = BUILD / "fa", {}
         if not fa.is_file():
             self.fail(f"{fa} is not built; build the target all")
-        return run_script(exercise.number, "--fa", fa, "--file", folder / exercise.file, **environment)
+        return run_here(exercise.number, "--fa", fa, "--file", folder / exercise.file, **environment)
 
     def test_solutions_are_right(self) -> None:
         for exercise in ALL:
@@ -156,19 +168,20 @@ class WrongSolutionTest(support.FolderTest):
         return [f"{head}{own}{tails[-1]}".replace(f"{entry}_n{number}_", entry)
                 for number, own in enumerate(ours)]  # fmt: skip
 
-    def attempt(self, exercise: Exercise, wrong: Json, source: str) -> tuple[int, str]:
-        """The verdict on a Python source, or on PTX. The first wrong case suffices where it is the
-        one that the finding describes."""
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
+    @staticmethod
+    def attempt(place: Path, exercise: Exercise, wrong: Json, source: str) -> tuple[int, str]:
+        """The verdict on a Python source, or on PTX, in a folder of this place. The first wrong case
+        suffices where it is the one that the finding describes."""
+        folder = Path(tempfile.mkdtemp(dir=place))
         file = folder / Path(exercise.file).name
-        if exercise is BENCHMARK:
+        if exercise.number == BENCHMARK.number:
             file.write_text(source, encoding="utf-8")
-            return run_script(exercise.number, "--fa", BUILD / "fa", "--file", file)
+            return run_here(exercise.number, "--fa", BUILD / "fa", "--file", file)
         ptx_file(exercise, folder).write_text(source, encoding="utf-8")
         words = (exercise.number, "--fa", BUILD / "solutions/fa")
-        code, output = run_script(*words, "--fail-fast", FA_PTX_DIR=str(folder))
+        code, output = run_here(*words, "--fail-fast", FA_PTX_DIR=str(folder))
         if code == 1 and not re.search(wrong["finding"], output):
-            code, output = run_script(*words, FA_PTX_DIR=str(folder))
+            code, output = run_here(*words, FA_PTX_DIR=str(folder))
         return code, output
 
     def jobs(self, exercise: Exercise) -> list[tuple[Exercise, Json, str]]:
@@ -196,7 +209,9 @@ class WrongSolutionTest(support.FolderTest):
     def test_each_is_refused_for_its_reason(self) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = [job for jobs in pool.map(self.jobs, ALL) for job in jobs]
-            verdicts = pool.map(lambda job: self.attempt(*job), jobs)
+        # Each process has an output and an environment of its own.
+        with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as pool:
+            verdicts = pool.map(self.attempt, itertools.repeat(self.folder), *zip(*jobs))
             for (exercise, wrong, _), (code, output) in zip(jobs, verdicts):
                 with self.subTest(exercise=exercise.file, wrong=wrong):
                     self.check(wrong, code, output)
@@ -225,7 +240,7 @@ class WrongSolutionTest(support.FolderTest):
             ptx_file(exercise, self.folder).write_text(text, encoding="utf-8")
             with self.subTest(exercise=exercise.file):
                 fa = BUILD / "solutions/fa"
-                _, output = run_script(exercise.number, "--fa", fa, FA_PTX_DIR=str(self.folder))
+                _, output = run_here(exercise.number, "--fa", fa, FA_PTX_DIR=str(self.folder))
                 threads = re.findall(r"column \d+ \((thread[^)]*)\): got -?nan, expected ", output)
                 place = f"thread {mine}: warp {mine // 32}, lane {mine % 32}"
                 self.assertEqual(set(threads), {place}, output)
