@@ -74,8 +74,7 @@ std::vector<Problem> problems_of(const Rung& rung, int head_dim) {
 
 /// Whether the check accepts the rung with this PTX, or with its own.
 bool passes(const Rung& rung, const Problem& problem, const Inputs& inputs,
-            const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
-  const Verifier verifier(problem, inputs);
+            const Verifier& verifier, const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
   VmDevice device({.checkers = false, .ptx = ptx, .max_warp_steps = 1 << 22});
   device.load(problem, inputs);
   const LaunchPlan plan = plan_of(rung, problem);
@@ -86,7 +85,8 @@ bool passes(const Rung& rung, const Problem& problem, const Inputs& inputs,
 
 bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
             const std::shared_ptr<PtxLibrary>& ptx = kernels()) {
-  return passes(rung, problem, make_pass_inputs(problem, distribution, 1), ptx);
+  const auto given = judged(problem, distribution);
+  return passes(rung, problem, given->inputs, given->verifier, ptx);
 }
 
 class Folder {
@@ -147,7 +147,7 @@ TEST_CASE("a spike of any height is followed, also where a sum is nearly infinit
       problem.heads = 4;
       const Inputs inputs = spikes_of_all_heights(problem, problem.seq_kv - 5, 110, 145);
       CAPTURE(rung.name, head_dim);
-      CHECK(passes(rung, problem, inputs));
+      CHECK(passes(rung, problem, inputs, Verifier(problem, inputs)));
     }
   }
 }

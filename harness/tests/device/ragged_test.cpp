@@ -38,13 +38,12 @@ void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
                             .causal = causal,
                             .dtype = rung.dtype,
                             .lse = has(rung.capabilities, Capabilities::lse)};
-      const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 5);
-      const Verifier verifier(problem, inputs);
+      const auto given = judged(problem, Distribution::normal, 5);
       const LaunchPlan plan = plan_of(rung, problem);
       VmDevice device({.ptx = kernels()});
-      device.load(problem, inputs);
+      device.load(problem, given->inputs);
       const Verdict verdict = pass_gate(
-          device, [&] { device.launch(plan); }, verifier);
+          device, [&] { device.launch(plan); }, given->verifier);
       INFO(rung.name << " at " << to_string(problem) << "\n"
                      << verdict.reason << "\n"
                      << text_of(verdict.findings));
@@ -64,12 +63,10 @@ HostTensor forward_of(const Rung& rung, const Problem& problem, const Inputs& in
 
 TEST_CASE("ragged rungs take every length, and every pair of lengths both ways") {
   REQUIRE(!ragged_rungs().empty());
-  for (const Rung* rung : ragged_rungs()) {
-    for (std::size_t i = 0; i < kLengths.size(); ++i) {
-      check_lengths(*rung, kLengths[i], kLengths[i]);
-      for (const std::size_t step : {3u, 5u}) {
-        check_lengths(*rung, kLengths[i], kLengths[(i + step) % kLengths.size()]);
-      }
+  for (std::size_t i = 0; i < kLengths.size(); ++i) {
+    for (const std::size_t step : {0u, 3u, 5u}) {
+      const std::int64_t other = kLengths[(i + step) % kLengths.size()];
+      for (const Rung* rung : ragged_rungs()) check_lengths(*rung, kLengths[i], other);
     }
   }
 }
@@ -93,10 +90,11 @@ TEST_CASE("keys behind the mask have no influence, wherever the diagonal lies") 
                         .causal = true,
                         .dtype = rung.dtype};
         const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 6);
+        const HostTensor unchanged = forward_of(rung, problem, inputs);
         for (const std::int64_t cut : {std::int64_t{1}, seq_kv / 2, seq_kv - 1}) {
           const Relation relation = causal_prefix_invariance(
-              problem, inputs, cut, [&](const Problem& p, const Inputs& changed) {
-                return forward_of(rung, p, changed);
+              problem, inputs, cut, [&](const Problem& p, const Inputs& given) {
+                return &given == &inputs ? unchanged : forward_of(rung, p, given);
               });
           INFO(rung.name << " at " << to_string(problem) << ", cut " << cut << ": "
                          << relation.reason);
