@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <regex>
 
 #include "harness/attention/parallel.h"
@@ -270,22 +272,33 @@ std::vector<Mutant> run_mutants(const Subject& s, RedundantSites& redundant) {
   return mutants;
 }
 
-/// What is said of a rung with a changed text: the first fault, or what the gate rejects; empty if
-/// nothing is.
-std::string said(const Subject& s, const fs::path& folder) {
+/// The references of a subject's inputs, each made when a fault first needs it.
+class Verifiers {
+ public:
+  explicit Verifiers(const Subject& s) : s_(s) {}
+  const Verifier& of(std::size_t inputs) {
+    std::call_once(once_[inputs], [&] { made_[inputs].emplace(s_.problem, s_.inputs[inputs]); });
+    return *made_[inputs];
+  }
+
+ private:
+  const Subject& s_;
+  std::array<std::once_flag, 3> once_;
+  std::array<std::optional<Verifier>, 3> made_;
+};
+
+/// What is said of a rung with a changed text: the first fault, or what the gate rejects, which
+/// launches in both orders; empty if nothing is.
+std::string said(const Subject& s, Verifiers& verifiers, const fs::path& folder) {
   const auto library = std::make_shared<PtxLibrary>(folder);
-  for (const Inputs& inputs : s.inputs) {
-    const Verifier verifier(s.problem, inputs);
-    for (const bool reversed : {false, true}) {
-      VmDevice device(
-          {.threads = 1, .reversed = reversed, .ptx = library, .max_warp_steps = 1 << 22});
-      device.load(s.problem, inputs);
-      Verdict verdict = pass_gate(
-          device, [&] { device.launch(s.plan); }, verifier);
-      require_promised_bits(verdict, s.rung->capabilities);
-      if (!verdict.findings.empty()) return verdict.reason;
-      if (!verdict.ok) return "rejects: " + verdict.reason;
-    }
+  for (std::size_t i = 0; i < s.inputs.size(); ++i) {
+    VmDevice device({.threads = 1, .ptx = library, .max_warp_steps = 1 << 22});
+    device.load(s.problem, s.inputs[i]);
+    Verdict verdict = pass_gate(
+        device, [&] { device.launch(s.plan); }, verifiers.of(i));
+    require_promised_bits(verdict, s.rung->capabilities);
+    if (!verdict.findings.empty()) return verdict.reason;
+    if (!verdict.ok) return "rejects: " + verdict.reason;
   }
   return {};
 }
@@ -294,6 +307,7 @@ std::string said(const Subject& s, const fs::path& folder) {
 std::vector<std::string> say_faults(const Subject& s, const std::vector<Fault>& faults,
                                     const fs::path& root) {
   const Code code(s);
+  Verifiers verifiers(s);
   std::vector<std::string> messages(faults.size());
   parallel_for(std::ssize(faults), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -309,7 +323,7 @@ std::vector<std::string> say_faults(const Subject& s, const std::vector<Fault>& 
       const fs::path folder = root / std::to_string(i);
       fs::create_directories(folder);
       std::ofstream(folder / (code.name + ".ptx")) << changed;
-      messages[index] = said(s, folder);
+      messages[index] = said(s, verifiers, folder);
       if (messages[index].empty()) messages[index] = "nothing";
     }
   });
