@@ -176,7 +176,7 @@ struct Attention {
       row_max[m][0] = row_max[m][1] = -INFINITY;
       row_sum[m][0] = row_sum[m][1] = 0.f;
     }
-    const float scale = scale_log2 * kLn2;
+    const float scale = scale_log2 * kLn2;  // for e^x; 05 uses 2^x
     load_tile<Br>(q_tile + copy_offset, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

@@ -3,8 +3,8 @@
 //
 // Tile              Br = 64, Bc = 128, 4 warps x 16 rows (head_dim 128 and 64)
 // Shared memory     Q 16 KB + K 32 KB + V 32 KB at head_dim 128
-// Expected effect   an eighth of the shared-memory wavefronts. The tile grows as well, as in the
-//                   post; the variants 02 at 64x32 and 01 at 64x128 separate the two changes.
+// Expected effect   an eighth of the shared-memory wavefronts. The tile grows as well; the
+//                   variants 02 at 64x32 and 01 at 64x128 separate the two changes.
 
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -178,7 +178,7 @@ struct Attention {
       row_max[m][0] = row_max[m][1] = -INFINITY;
       row_sum[m][0] = row_sum[m][1] = 0.f;
     }
-    const float scale = scale_log2 * kLn2;
+    const float scale = scale_log2 * kLn2;  // for e^x; 05 uses 2^x
     load_tile<Br>(q_tile + copy_offset, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

@@ -106,7 +106,7 @@ struct Attention {
     }
   }
 
-  // Raises each reference that is too low to the maximum; rescales row_sum and O to it.
+  // Raises each too low reference to the maximum; rescales row_sum and O to it.
   __device__ static void raise(float (&O)[D / 8][4], float (&reference)[2], float (&row_sum)[2],
                                const float (&block_max)[2]) {
 #pragma unroll

@@ -229,7 +229,7 @@ struct Attention {
   struct alignas(16) ScheduledTile {
     int head, kv_head, end, is_tile;
   };
-  // A division costs little beside a tile; CUTLASS uses FastDivmod.
+  // One thread divides, ahead of time; CUTLASS uses FastDivmod.
   __device__ static ScheduledTile divide(const fa::TmaParameters& in, int t) {
     const int row_tiles = tile_count(in) / in.heads;
     const int last = t - (in.heads - in.section) * row_tiles;  // index among the last heads' tiles

@@ -250,7 +250,7 @@ struct Attention {
   struct alignas(16) ScheduledTile {
     int batch, head, kv_head, end;
   };
-  // A division costs little beside a tile; CUTLASS uses FastDivmod.
+  // One thread divides, ahead of time; CUTLASS uses FastDivmod.
   __device__ static ScheduledTile divide(const fa::ModelParameters& in, int t) {
     const int heads = in.batch * in.heads, row_tiles = tile_count(in) / heads;
     const int last = t - (heads - in.section) * row_tiles;  // index among the last heads' tiles

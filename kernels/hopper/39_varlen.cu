@@ -269,7 +269,7 @@ struct Attention {
     return (of.queries + kBlocks * Br - 1) / (kBlocks * Br);
   }
   // {head, head of K and V, end} of a tile: the rows that see most keys first, of as many heads as
-  // have their keys in the L2. A division costs little beside a tile; CUTLASS uses FastDivmod.
+  // have their keys in the L2. One thread divides, ahead of time; CUTLASS uses FastDivmod.
   __device__ static int4 divide(const fa::ModelParameters& in, const Sequence& of, int index) {
     const int section = max(1, min(in.heads, in.section / max(1, of.keys)));
     const int first_head = index / (section * row_tiles(of)) * section;
