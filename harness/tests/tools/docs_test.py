@@ -884,7 +884,7 @@ class ChartTest(DocsTest):
 class NewRungTest(unittest.TestCase):
     """A rung is its file, its chapter and a line of the ladder: nothing else of the tree is edited."""
 
-    PARENT, NAME = "53_ahead", "54_throwaway"
+    PARENT, NAME = "52_early", "54_throwaway"
     COPIED = ("CMakeLists.txt", "README.md", "mkdocs.yml", "cmake", "docs", "harness", "kernels")
     folder: Path
 
