@@ -373,7 +373,7 @@ struct Backward {
       while (read_in_order(counter) != block - first) {
       }
       mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
-      fence_async_proxy_global();  // orders the addition below behind the read of the counter
+      fence_async_proxy_global();  // orders the addition behind the read of the counter
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
       if (block == first) {
@@ -385,7 +385,7 @@ struct Backward {
       bulk_wait_read();
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
       bulk_wait();
-      fence_async_proxy_global();  // and the count behind the addition, which has landed
+      fence_async_proxy_global();  // orders the count behind the addition, which has landed
       pass_turn(counter, last - first);
       query.advance(in, work);
     }

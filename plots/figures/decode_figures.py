@@ -229,7 +229,7 @@ def ring() -> Canvas:
         "Four stages over seven iterations. In each iteration one stage is computed, three tiles "
         "are in flight, and the load of the tile three iterations ahead starts in the stage that "
         "the previous iteration has freed. Below, bytes in flight per SM: Little's law requires 34 "
-        "KB; 42 has up to 128 KB but none while it computes; 43 has 144 KB at all times.",
+        "KB; 42 has 128 KB, less 32 KB for each block that computes; 43 has 144 KB.",
         note="Number: the tile in the stage. Time runs to the right.",
     )
     left, width = 72.0, 50.5
