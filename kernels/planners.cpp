@@ -335,11 +335,12 @@ PlanResult plan_tma_dynamic(const Problem& problem, const Instance& instance,
                     {{.name = "tile counter", .bytes = 8, .zeroed = true}}};
 }
 
-PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
+// For clusters of two thread blocks, with `rows` rows of Q a cluster.
+static PlanResult plan_pairs(const Problem& problem, const Instance& instance, int rows,
                              const DeviceDescription& device) {
   constexpr std::int64_t kBlocks = 2;
   PlanResult plan = plan_tma_dynamic(problem, instance, device);
-  const Dim3 tiles = row_tile_grid(problem, {.Br = static_cast<int>(kBlocks * instance.tile.Br)});
+  const Dim3 tiles = row_tile_grid(problem, {.Br = rows});
   const std::int64_t clusters =
       std::clamp<std::int64_t>(device.sms / kBlocks, 1, tiles.x * tiles.y * tiles.z);
   Launch& launch = std::get<LaunchPlan>(plan).launches.front();
@@ -348,9 +349,14 @@ PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
   return plan;
 }
 
-static PlanResult plan_views(const Problem& problem, const Instance& instance,
-                             const DeviceDescription& device, std::int64_t section) {
-  PlanResult plan = plan_tma_clusters(problem, instance, device);
+PlanResult plan_tma_clusters(const Problem& problem, const Instance& instance,
+                             const DeviceDescription& device) {
+  return plan_pairs(problem, instance, 2 * instance.tile.Br, device);
+}
+
+// `plan` with the arguments of FA_MODEL_ENTRY.
+static PlanResult with_views(const Problem& problem, const Instance& instance, std::int64_t section,
+                             PlanResult plan) {
   const Strides keys = strides_of(problem, static_cast<int>(Tensor::k));
   std::get<LaunchPlan>(plan).launches.front().arguments = {
       view_map(Tensor::q, problem, 64),
@@ -382,16 +388,27 @@ static PlanResult plan_views(const Problem& problem, const Instance& instance,
 
 PlanResult plan_tma_views(const Problem& problem, const Instance& instance,
                           const DeviceDescription& device) {
-  return plan_views(problem, instance, device, problem.causal ? heads_in_l2(problem, device) : 1);
+  return with_views(problem, instance, problem.causal ? heads_in_l2(problem, device) : 1,
+                    plan_tma_clusters(problem, instance, device));
 }
 
 PlanResult plan_tma_varlen(const Problem& problem, const Instance& instance,
-                           const DeviceDescription& device) {
+                           std::span<const Instance> pairs, const DeviceDescription& device) {
   const std::int64_t key_bytes =
       2 * problem.head_dim * static_cast<std::int64_t>(size_of(problem.dtype));
   const std::int64_t keys = device.l2_bytes / 2 / key_bytes * problem.group();
-  return plan_views(problem, instance, device,
-                    problem.causal ? std::min<std::int64_t>(keys, INT32_MAX) : 0);
+  const std::int64_t section = problem.causal ? std::min<std::int64_t>(keys, INT32_MAX) : 0;
+  // Two thread blocks of a cluster wait for each other, which costs most in short sequences. At
+  // head_dim 64, where fewer bytes are copied for each product, they are never faster.
+  constexpr std::int64_t kLong = 2048;
+  const std::int64_t rows = problem.stored_queries() / (problem.packed() ? problem.batch : 1);
+  const Instance* chosen = &instance;
+  if (problem.head_dim == 128 && rows > kLong)
+    chosen = &instance_for(pairs, problem.head_dim, instance.bf16);
+  const bool pair = std::ranges::find(pairs, chosen->entry, &Instance::entry) != pairs.end();
+  return with_views(problem, *chosen, section,
+                    pair ? plan_pairs(problem, *chosen, chosen->tile.Br, device)
+                         : plan_tma_dynamic(problem, *chosen, device));
 }
 
 PlanResult plan_decode_heads(const Problem& problem, const Instance& instance,

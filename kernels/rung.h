@@ -152,9 +152,12 @@ PlanResult plan_tma_pairs(const Problem&, const Instance&, const DeviceDescripti
 /// The same with clusters of two thread blocks, for two neighbouring tiles each.
 PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
 
-/// As plan_tma_clusters, with FA_MODEL_ENTRY; the same also for packed batches.
+/// As plan_tma_clusters, with FA_MODEL_ENTRY.
 PlanResult plan_tma_views(const Problem&, const Instance&, const DeviceDescription&);
-PlanResult plan_tma_varlen(const Problem&, const Instance&, const DeviceDescription&);
+/// The same also for packed batches. Thread blocks are alone, except for `pairs`, which have two in
+/// a cluster and take the place of other instances where sequences are long at head_dim 128.
+PlanResult plan_tma_varlen(const Problem&, const Instance&, std::span<const Instance> pairs,
+                           const DeviceDescription&);
 
 /// Planners of FA_DECODE_ENTRY: a warp for each query head; a thread block for each head of K and
 /// V, with a warp for each query head of the group.

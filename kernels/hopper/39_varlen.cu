@@ -4,11 +4,13 @@
 // stores a row of its neighbour.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows; at
-//                   head_dim 64 three consumers, Br = 192, Bc = 96
+//                   head_dim 64 three consumers, Br = 192, Bc = 96. Long sequences at head_dim 128
+//                   have clusters of two thread blocks, Br = 256 together
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
 // Expected effect   the rate of one dense problem of equal work, less the rows that a sequence's
-//                   last tile has too many
+//                   last tile has too many: half of them without clusters
 
+#include "kernels/planners.h"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/halves.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -25,13 +27,13 @@
 
 namespace {
 
-template <class T, int Br, int Bc, int Slots, int D>
+template <class T, int Blocks, int Br, int Bc, int Slots, int D>
 struct Attention {
   using Element = T;
   static constexpr int kConsumers = Br / 64;  // warpgroups that compute 64 query rows each
-  static constexpr int kBlocks = 2, kStride = 64 * kBlocks;  // blocks per cluster, rows per turn
+  static constexpr int kBlocks = Blocks, kStride = 64 * kBlocks;  // per cluster; rows per turn
   static constexpr int kThreads = 128 * (1 + kConsumers), kBlocksPerSm = 1, kHeadDim = D;
-  static constexpr fa::Tile kTile{Br, Bc, kThreads / 32};
+  static constexpr fa::Tile kTile{kBlocks * Br, Bc, kThreads / 32};
   static constexpr int kRegisters = kConsumers == 2 ? 240 : 160;  // per consumer thread
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kAlign = 1024, kQueryBytes = 64 * D * 2;
@@ -582,18 +584,24 @@ struct Attention {
 
 }  // namespace
 
-#define INSTANCES(X)                                               \
-  X(fa_39_varlen_d128, Attention<__nv_bfloat16, 128, 128, 5, 128>) \
-  X(fa_39_varlen_d64, Attention<__nv_bfloat16, 192, 96, 12, 64>)   \
-  X(fa_39_varlen_d128_half, Attention<half, 128, 128, 5, 128>)     \
-  X(fa_39_varlen_d64_half, Attention<half, 192, 96, 12, 64>)
+#define INSTANCES(X)                                                       \
+  X(fa_39_varlen_d128, Attention<__nv_bfloat16, 1, 128, 128, 5, 128>)      \
+  X(fa_39_varlen_d64, Attention<__nv_bfloat16, 1, 192, 96, 12, 64>)        \
+  X(fa_39_varlen_d128_half, Attention<half, 1, 128, 128, 5, 128>)          \
+  X(fa_39_varlen_d64_half, Attention<half, 1, 192, 96, 12, 64>)            \
+  X(fa_39_varlen_pair_d128, Attention<__nv_bfloat16, 2, 128, 128, 5, 128>) \
+  X(fa_39_varlen_pair_d128_half, Attention<half, 2, 128, 128, 5, 128>)
 
 INSTANCES(FA_MODEL_ENTRY)
 static const fa::Instance kInstances[] = {INSTANCES(FA_INSTANCE)};
+static fa::PlanResult plan(const fa::Problem& problem, const fa::Instance& instance,
+                           const fa::DeviceDescription& device) {
+  return fa::plan_tma_varlen(problem, instance, std::span(kInstances).last(2), device);
+}
 FA_RUNG(39_varlen, "38", sm_90a, f16,
         causal | ragged | lse | grouped | strided | windowed | sinks | packed,
         "sequences of different lengths in packed tensors, whose maps end with each sequence",
-        kInstances, fa::plan_tma_varlen,
+        kInstances, plan,
         .why_large =
             "lengths that were one for all become those of a sequence wherever a row is "
             "compared with them, and tiles are found by a warp instead of a division");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 
 #include "harness/attention/reference.h"
 #include "harness/tests/catch.h"
@@ -55,7 +56,7 @@ struct Work {
     const Tile tile = find_rung(id)->find_instance(dim, Dtype::f16)->tile;
     Br = static_cast<Count>(tile.Br);
     Bc = static_cast<Count>(tile.Bc);
-    sharing = id >= "34" ? 2 : 1;
+    sharing = id >= "34" && id < "39" ? 2 : 1;
     tiles = kHeads * ((kSeq + sharing * Br - 1) / (sharing * Br)) * sharing;
     key_blocks = (kSeq + Bc - 1) / Bc;
     warps = Br / 16;
@@ -283,11 +284,13 @@ TEST_CASE("33 has the bits of 32") {
   }
 }
 
-static void expect_bits_of_32_and_one_request_for_two(std::string_view id) {
-  for (const int dim : {64, 128}) {
+static void expect_bits_of_32_and_one_request_for_two(std::string_view id,
+                                                      std::span<const int> dims,
+                                                      std::string_view tile = {}) {
+  for (const int dim : dims) {
     Problem problem = square(700, dim, 2);
     problem.causal = true;
-    const LaunchPlan plan = plan_of(*find_rung(id), problem);
+    const LaunchPlan plan = plan_of(*find_rung(id), problem, tile);
     CHECK(plan.launches.front().cluster == Dim3{2});
     std::string difference;
     const bool same = bitwise_equal(output_of(plan_of(*find_rung("32"), problem), problem),
@@ -297,7 +300,7 @@ static void expect_bits_of_32_and_one_request_for_two(std::string_view id) {
   }
   const Problem problem = square(kSeq, 128, kHeads);
   const Work w(id, 128);
-  LaunchPlan plan = plan_of(*find_rung(id), problem);
+  LaunchPlan plan = plan_of(*find_rung(id), problem, tile);
   for (const Count blocks : {w.tiles, Count{4}, Count{2}}) {
     plan.launches.front().grid.x = static_cast<std::int64_t>(blocks);
     VmDevice device({.checkers = false, .counters = true, .ptx = kernels()});
@@ -312,8 +315,24 @@ static void expect_bits_of_32_and_one_request_for_two(std::string_view id) {
 }
 
 TEST_CASE("34 to 39 have the bits of 32, whoever loads and stores, and ask once for two tiles") {
-  for (const char* id : {"34", "35", "36", "37", "38", "39"})
-    expect_bits_of_32_and_one_request_for_two(id);
+  constexpr int kDims[] = {128, 64};
+  for (const char* id : {"34", "35", "36", "37", "38"})
+    expect_bits_of_32_and_one_request_for_two(id, kDims);
+  expect_bits_of_32_and_one_request_for_two("39", std::span(kDims).first(1), "256x128w12");
+}
+
+TEST_CASE("39 has clusters where sequences are long at head_dim 128") {
+  const auto cluster = [](const Problem& p) {
+    return plan_of(*find_rung("39"), p).launches.front().cluster;
+  };
+  CHECK(cluster(square(2048, 128)) == Dim3{});
+  CHECK(cluster(square(2049, 128)) == Dim3{2});
+  CHECK(cluster(square(8192, 64)) == Dim3{});
+  Problem packed = square(4000, 128);
+  packed.batch = 2, packed.query_lengths = packed.lengths = {4000, 96};
+  CHECK(cluster(packed) == Dim3{});
+  packed.query_lengths = packed.lengths = {4000, 98};
+  CHECK(cluster(packed) == Dim3{2});
 }
 
 TEST_CASE("36 executes the same instructions and moves the same bytes for views of a model") {
@@ -369,9 +388,9 @@ struct Blocks {
   Count rows = 0;        // of the clusters
 };
 
-/// Of a head of a batch entry.
+/// Of a head of a batch entry. `tile` is of all blocks that share copies of K and V.
 void add_blocks(const Problem& p, std::int64_t entry, const Tile& tile, Blocks& sum) {
-  const std::int64_t Bc = tile.Bc, cluster = 2 * tile.Br, rows = p.queries(entry);
+  const std::int64_t Bc = tile.Bc, cluster = tile.Br, rows = p.queries(entry);
   const auto seen = [&](std::int64_t row) { return p.visible(std::min(row, rows - 1), entry); };
   // The blocks from the first key of the first row to the last key of the last; one if none is
   // seen.
@@ -406,7 +425,9 @@ Blocks blocks_of(const Problem& p, const Tile& tile) {
 void check_blocks(std::string_view id, const Problem& p, Count row_exps, Count selects) {
   INFO(id << " " << to_string(p));
   const Work w(id, p.head_dim);
-  const Blocks blocks = blocks_of(p, find_rung(id)->find_instance(p.head_dim, p.dtype)->tile);
+  Tile tile = find_rung(id)->find_instance(p.head_dim, p.dtype)->tile;
+  tile.Br *= static_cast<int>(w.sharing);
+  const Blocks blocks = blocks_of(p, tile);
   const ptxvm::Counts counts = count(id, p);
   CHECK(executed(id, p, "wgmma.mma_async") == blocks.multiplied * 4 * (w.D + w.Bc) / 16);
   CHECK(counts.of(CountClass::kExp) ==
@@ -414,7 +435,7 @@ void check_blocks(std::string_view id, const Problem& p, Count row_exps, Count s
   // One select for each score of a masked block: no row is repaired.
   CHECK(executed(id, p, "selp.f32") ==
         blocks.masked * 64 * w.Bc / 32 + selects * blocks.rows * w.D / 32);
-  CHECK(counts.bulk_load.bytes == (blocks.rows + 2 * 2 * blocks.loaded * w.Bc) * w.D * 2);
+  CHECK(counts.bulk_load.bytes == (blocks.rows + w.sharing * 2 * blocks.loaded * w.Bc) * w.D * 2);
 }
 
 void check_window(const Problem& p) {
@@ -471,7 +492,7 @@ TEST_CASE("37 loads and multiplies the key blocks that a window touches, and no 
   Problem p = square(8192, 128);
   p.causal = true;
   p.window_left = 1023;
-  const Blocks blocks = blocks_of(p, {128, 128, 12});
+  const Blocks blocks = blocks_of(p, {256, 128, 12});
   CHECK(blocks.multiplied == 112 * 9 + 2 * (8 * 9 / 2));
   CHECK(blocks.masked == 56 * 5 + 2 * (1 + 7 * 2));
   CHECK(blocks.loaded == 28 * 10 + 2 + 4 + 6 + 8);
