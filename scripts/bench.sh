@@ -203,11 +203,12 @@ measure_model() {
   bench_rungs "$views and r['sinks']" "$json" "${shape[@]}" "${brain[@]}" --seqs 8192 --causal --sinks
 }
 
-# Dense batches have about as much work as the packed ones.
+# Dense batches have about as much work as the packed ones. Tiles that are not a rung's own show what
+# clusters are for short sequences.
 measure_packed() {
   local json mask packing="$SQUARE and r['packed']"
   json="$(file_of "$1" packed)"
-  local shape=(--no-ablations --peers "$ATTENTION_PEERS" --dtype bfloat16 --layout bnhd)
+  local shape=(--peers "$ATTENTION_PEERS" --dtype bfloat16 --layout bnhd)
   local long=200,12000,700,5000,1500,300,20000,2800,420,8192,1024,3600,240,16000,30000
   local short=900,200,1700,350,2000,260,1200,640,480,1500,230,820,1900,300,1100,560
   short+=,210,1330,720,400,1810,250,980,1600,330,610,2000,270,1420,770,520,1000

@@ -38,8 +38,7 @@ SETS = "cold cold_more cold_many ladder model decode fp32 gradients backward"
 
 
 def measurements() -> list[Path]:
-    """The result files by which `rung="best"` chooses: runs, and single files."""
+    """The result files by which `rung="best"` chooses."""
     results = PACKAGE / "measured" if installed() else REPOSITORY / "plots" / "results"
     card = results if installed() else results / "h200"
-    runs = [run for each in SETS.split() for run in sorted((card / each).glob("*.json"))]
-    return [*runs, card / "windows.json"]
+    return [run for each in SETS.split() for run in sorted((card / each).glob("*.json"))]
