@@ -22,6 +22,7 @@ function(fa_compile_kernels target folder architecture)
     set(has_ptx ON)
     list(APPEND launcher --ptx ${folder} ${architecture})
   endif()
+  list(APPEND launcher ${CMAKE_CUDA_COMPILER_LAUNCHER})  # a compiler cache
   set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
   foreach(source IN LISTS ARGN)
     get_filename_component(name ${source} NAME_WE)

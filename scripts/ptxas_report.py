@@ -238,13 +238,14 @@ def filter_output(text: str) -> tuple[str, str]:
 
 
 def ptx_command(command: list[str], sm: str, output: Path) -> list[str]:
-    """The command that compiles the same source with the same options to PTX."""
+    """The command that compiles the same source with the same options to PTX. It keeps -c, which
+    nvcc ignores beside -ptx: a compiler cache takes no command without it."""
     words = iter(command)
     kept = []
     for word in words:
         if word in ("-o", "-MT", "-MF"):
             next(words)
-        elif word not in ("-c", "-MD") and not word.startswith(("--generate-code", "-Xptxas")):
+        elif word != "-MD" and not word.startswith(("--generate-code", "-Xptxas")):
             kept.append(word)
     return [*kept, "-ptx", f"-arch=compute_{sm}", "-o", str(output)]
 
@@ -271,11 +272,15 @@ class Ptx:
     def end(self, command: list[str]) -> int:
         """A compiler cache that has the object leaves nothing on the way."""
         names = (self.output.name, f"{self.output.stem}.compute_{self.sm}.ptx")
-        found = [self.folder / name for name in names if (self.folder / name).is_file()]
-        if found:
-            write_atomically(self.output, with_plain_paths(found[0].read_text(encoding="utf-8")))
-            return 0
-        return subprocess.run(ptx_command(command, self.sm, self.output), check=False).returncode
+        paths = [self.folder / name for name in names]
+        made = next(filter(Path.is_file, paths), None)
+        if made is None:
+            made = paths[0]
+            done = subprocess.run(ptx_command(command, self.sm, made), check=False)
+            if done.returncode != 0:
+                return done.returncode
+        write_atomically(self.output, with_plain_paths(made.read_text(encoding="utf-8")))
+        return 0
 
 
 def compile_command(words: list[str]) -> int:

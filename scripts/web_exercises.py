@@ -89,7 +89,9 @@ def compile_ptx(build: Path, exercise: Exercise, work: Path) -> str:
     file.write_text(text, encoding="utf-8")
     architecture = "compute_90a" if exercise.file.startswith("hopper/") else "compute_80"
     host = cached(build, "CMAKE_CUDA_HOST_COMPILER")
-    words = [cached(build, "CMAKE_CUDA_COMPILER"), "-ptx", "-rdc=true", "-std=c++20", "-O3"]
+    # nvcc ignores -c beside -ptx; a compiler cache takes no command without it.
+    words = [cached(build, f"CMAKE_CUDA_COMPILER{each}") for each in ("_LAUNCHER", "")]
+    words = [*filter(None, words), "-c", "-ptx", "-rdc=true", "-std=c++20", "-O3"]
     words += ["-DNDEBUG", f"-arch={architecture}", f"-I{ROOT}", *([f"-ccbin={host}"] if host else [])]
     output.unlink(missing_ok=True)
     done = subprocess.run([*words, file, "-o", output], capture_output=True, text=True)

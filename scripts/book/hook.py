@@ -118,6 +118,7 @@ def on_serve(server: object, config: MkDocsConfig, **_: object) -> None:
 
 
 def on_config(config: MkDocsConfig) -> None:
+    rungs_of.cache_clear()
     families = {rung.family for rung in rungs_of(root_of(config))}
     config.extra["status"] = {f"{each}-{mark}": MARKS[mark] for each in families for mark in MARKS}
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,10 @@ class Rung:
         return f"{self.name}.md"
 
 
+@functools.cache
 def rungs_of(root: Path) -> list[Rung]:
-    """Of the ladder, in its order, read as text: the site is built without a compiler."""
+    """Of the ladder, in its order, read as text: the site is built without a compiler. Each page
+    asks, so the files are read once; a site that follows changes clears the cache."""
     names = {name.partition("_")[0]: name for _, name in listed(root)}
     rungs = []
     for family, name in listed(root):

@@ -29,7 +29,8 @@ constexpr Count kWarp = 32;
 constexpr Count kFloat4 = 4, kFloat4Broadcast = 2;
 
 /// What the launches of one plan did, in order.
-std::vector<LaunchCounts> launches(std::string_view id, int dim, std::string_view tile = {}) {
+const std::vector<LaunchCounts>& launches(std::string_view id, int dim,
+                                          std::string_view tile = {}) {
   Problem problem = square(kSeq, dim, kHeads);
   problem.dtype = Dtype::f32;
   return fa_test::launches(id, problem, tile);
@@ -74,7 +75,7 @@ ptxvm::SharedTraffic loads_beside_k(Count width, Count D) {
 TEST_CASE("a0 writes S three times and reads it four times") {
   for (const int dim : kHeadDims) {
     INFO("head_dim " << dim);
-    const std::vector<LaunchCounts> steps = launches("a0", dim);
+    const std::vector<LaunchCounts>& steps = launches("a0", dim);
     REQUIRE(steps.size() == 3);
     const Count D = dim_of(dim), S = kHeads * kSeq * kSeq, tiles = kSeq / 64;
     const Counts &scores = steps[0].report.total, &softmax = steps[1].report.total,
@@ -205,7 +206,7 @@ TEST_CASE("K is read with 8-way bank conflicts in a2 and a3, with none in a4 and
 TEST_CASE("a5 transposes K in a launch of its own: one read, one write, no conflict") {
   for (const int dim : kHeadDims) {
     INFO("head_dim " << dim);
-    const std::vector<LaunchCounts> steps = launches("a5", dim);
+    const std::vector<LaunchCounts>& steps = launches("a5", dim);
     REQUIRE(steps.size() == 2);
     CHECK(steps[0].entry == "fa_a5_transposed_k_transpose_d" + std::to_string(dim));
     const Counts& counts = steps[0].report.total;

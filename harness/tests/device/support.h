@@ -61,9 +61,10 @@ inline std::shared_ptr<const Judged> judged(const Problem& problem, Distribution
 }
 
 /// What the launches of a rung's plan did, in order. Neighbouring claims are about the same runs,
-/// so the last ones are kept.
-inline std::vector<LaunchCounts> launches(std::string_view id, const Problem& problem,
-                                          std::string_view tile = {}) {
+/// so the last ones are kept; what is returned is one of them, because a copy of the counts of all
+/// instructions takes as long as a small launch.
+inline const std::vector<LaunchCounts>& launches(std::string_view id, const Problem& problem,
+                                                 std::string_view tile = {}) {
   struct Run {
     std::string id, tile;
     Problem problem;

@@ -56,7 +56,9 @@ def ptx_file(exercise: Exercise, folder: Path) -> Path:
 def compile_ptx(file: Path, ptx: Path, *, hopper: bool) -> str:
     """As cmake/kernels.cmake has it. What is wrong; empty when it is compiled."""
     host = cache_entry("CMAKE_CUDA_HOST_COMPILER")
-    words = [cache_entry("CMAKE_CUDA_COMPILER"), "-ptx", "-lineinfo", "-std=c++20", "-O3", "-DNDEBUG",
+    # nvcc ignores -c beside -ptx; a compiler cache takes no command without it.
+    words = [cache_entry(f"CMAKE_CUDA_COMPILER{each}") for each in ("_LAUNCHER", "")]
+    words = [*filter(None, words), "-c", "-ptx", "-lineinfo", "-std=c++20", "-O3", "-DNDEBUG",
              f"-arch=compute_{'90a' if hopper else '80'}", f"-I{support.REPOSITORY}"]  # fmt: skip
     words += [f"-ccbin={host}"] if host else []
     done = subprocess.run([*words, file, "-o", ptx], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -142,10 +144,10 @@ class WrongSolutionTest(support.FolderTest):
         self.assertTrue(cut, wrong)
         return cut
 
-    def compile_together(self, exercise: Exercise, sources: list[str]) -> list[str]:
+    def compile_together(self, exercise: Exercise, sources: list[str], folder: Path) -> list[str]:
         """The PTX of each source. The headers cost most of a compilation, so one has all sources,
         each in a namespace of its own, with a number behind the name of its kernel."""
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        folder.mkdir(parents=True, exist_ok=True)
         entry = f"fa_{Path(exercise.file).stem}"
         heads = {line for source in sources for line in re.findall(r"^#include .*\n", source, re.M)}
         # The row of the catalogue stands in the namespace fa, and PTX has none.
@@ -195,7 +197,10 @@ class WrongSolutionTest(support.FolderTest):
         large = ptx_file(exercise, BUILD / "solutions/ptx").stat().st_size > 500_000
         size = 1 if large else len(texts)
         groups = [texts[at : at + size] for at in range(0, len(texts), size)]
-        compiled = iter([ptx for group in groups for ptx in self.compile_together(exercise, group)])
+        # Where the last run had them: a compiler cache knows a source by its path, too.
+        place = BUILD / "solutions/wrong" / str(exercise.number)
+        compiled = iter([ptx for number, group in enumerate(groups)
+                         for ptx in self.compile_together(exercise, group, place / str(number))])
         return [(exercise, wrong, next(compiled) if "text" in wrong else source)
                 for wrong, source in found]  # fmt: skip
 

@@ -187,7 +187,8 @@ class PtxTest(support.FolderTest):
 
     def test_it_is_compiled_alone_after_an_object_from_a_cache(self) -> None:
         self.compile()
-        wanted = f"alone -O3 {self.folder}/kernel.cu -ptx -arch=compute_80 -o {self.ptx}"
+        made = self.folder / "kernel.cu.o.keep/kernel.ptx"
+        wanted = f"alone -O3 -c {self.folder}/kernel.cu -ptx -arch=compute_80 -o {made}"
         self.assertEqual(self.ptx.read_text(), wanted)
 
     def test_sources_are_named_without_detours(self) -> None:

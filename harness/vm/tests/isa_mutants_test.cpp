@@ -59,7 +59,7 @@ struct Mutant {
   std::string statement, target;  // with its parent's operands
 };
 
-std::map<std::string, Mutant> mutants() {
+std::map<std::string, Mutant> make_mutants() {
   std::map<std::string, std::set<std::string>> alphabet;
   for (const isa::Spelling& s : isa::spellings()) {
     for (size_t i = 1; i < s.tokens.size(); ++i)
@@ -98,6 +98,12 @@ std::map<std::string, Mutant> mutants() {
     }
   }
   return out;
+}
+
+// They take seconds to make, and two tests have them.
+const std::map<std::string, Mutant>& mutants() {
+  static const std::map<std::string, Mutant> made = make_mutants();
+  return made;
 }
 
 struct Assembled {
@@ -249,7 +255,7 @@ std::string describe(const Words& all) {
 }
 
 std::string survey() {
-  const auto statements = mutants();
+  const auto& statements = mutants();
   std::map<std::string, Words> of_target;
   Words all;
   for (const auto& [name, mutant] : statements) of_target[mutant.target].push_back(name);
@@ -310,7 +316,7 @@ TEST_CASE("an unknown modifier or opcode is refused, never run") {
 }
 
 TEST_CASE("a mutant is refused by the parser or before a launch") {
-  const auto all = mutants();
+  const auto& all = mutants();
   size_t number = 0;
   for (const auto& [name, mutant] : all) {
     if (number++ % 101) continue;
