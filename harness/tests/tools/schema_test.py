@@ -243,12 +243,12 @@ class CommittedTest(unittest.TestCase):
     def test_a_set_is_five_runs_of_each_of_two_cards_with_the_same_rows(self) -> None:
         # As the notes of each card say.
         fewer, of_one_card = (
-            ("cold", "cold_many", "decode", "fp32", "gradients", "gradients_more", "model", "ragged", "spread"),
+            ("cold", "cold_many", "decode", "fp32", "gradients", "gradients_more", "model", "packed", "ragged", "spread"),
             (
                 "backward",
                 "cold_more",
-                "packed",
                 "gradients_spread",
+                "packed_pairs",
                 "h100/gradients",
                 "h100/gradients_more",
             ),
