@@ -396,10 +396,11 @@ PlanResult plan_tma_varlen(const Problem& problem, const Instance& instance,
                            std::span<const Instance> pairs, const DeviceDescription& device) {
   const std::int64_t key_bytes =
       2 * problem.head_dim * static_cast<std::int64_t>(size_of(problem.dtype));
+  // Of as many query heads as share them, K and V of these keys fill half of the L2.
   const std::int64_t keys = device.l2_bytes / 2 / key_bytes * problem.group();
   const std::int64_t section = problem.causal ? std::min<std::int64_t>(keys, INT32_MAX) : 0;
-  // Two thread blocks of a cluster wait for each other, which costs most in short sequences. At
-  // head_dim 64, where fewer bytes are copied for each product, they are never faster.
+  // Two thread blocks of a cluster wait for each other, which costs most in short sequences and,
+  // where a copy that they share has half the bytes, at head_dim 64.
   constexpr std::int64_t kLong = 2048;
   const std::int64_t rows = problem.stored_queries() / (problem.packed() ? problem.batch : 1);
   const Instance* chosen = &instance;

@@ -271,7 +271,8 @@ struct Attention {
     return (of.queries + kBlocks * Br - 1) / (kBlocks * Br);
   }
   // {head, head of K and V, end} of a tile: the rows that see most keys first, of as many heads as
-  // have their keys in the L2. One thread divides, ahead of time; CUTLASS uses FastDivmod.
+  // have their keys in half of the L2. The scheduler divides, ahead of time; CUTLASS uses
+  // FastDivmod.
   __device__ static int4 divide(const fa::ModelParameters& in, const Sequence& of, int index) {
     const int section = max(1, min(in.heads, in.section / max(1, of.keys)));
     const int first_head = index / (section * row_tiles(of)) * section;
@@ -308,9 +309,9 @@ struct Attention {
     return tile;
   }
 
-  // A warp's walk over the sequences, 32 at a time. In each pass it takes those with one number of
-  // bits in their number of keys, most bits first, so that no long tile is among the last. Tile
-  // numbers only grow, so the walk never turns back.
+  // A warp's walk over the sequences, 32 at a time. In each pass it takes those whose number of keys
+  // has one bit length, most bits first, so that no long tile is among the last. Tile numbers only
+  // grow, so the walk never turns back.
   struct Walk {
     int bits;       // length class of this pass
     int first = 0;  // first of the 32 sequences
@@ -369,8 +370,8 @@ struct Attention {
     if (threadIdx.x % 32 == 0 && atomicInc(in.counter + 1, gridDim.x - 1) == gridDim.x - 1)
       atomicExch(in.counter, 0);
   }
-  // Past the last tile. Reads both halves, so that the arrival after it depends on both:
-  // cluster_arrive() does not order reads by itself.
+  // Past the last tile. Reads both 16-byte halves of the message, so that the arrival that a caller
+  // makes afterwards depends on both: cluster_arrive() does not order reads by itself.
   __device__ static bool is_end(const ScheduledTile& tile) {
     return min(tile.head, tile.queries) < 0;
   }
@@ -379,7 +380,8 @@ struct Attention {
     return next_tile();
   }
 
-  // One thread starts the copies of Q of a tile, each when its consumer has released Q.
+  // One thread starts the copies of Q of a tile, each when its consumer has released Q. A box needs
+  // a row inside the sequence.
   __device__ static void load_query(const fa::ModelParameters& in, const Shared& shared,
                                     const RowTile& tile, int parity) {
     for (int i = 0; i < kConsumers; ++i) {
