@@ -309,9 +309,9 @@ struct Attention {
     return tile;
   }
 
-  // A warp's walk over the sequences, 32 at a time. In each pass it takes those whose number of keys
-  // has one bit length, most bits first, so that no long tile is among the last. Tile numbers only
-  // grow, so the walk never turns back.
+  // A warp's walk over the sequences, 32 at a time. In each pass it takes those whose number of
+  // keys has one bit length, most bits first, so that no long tile is among the last. Tile numbers
+  // only grow, so the walk never turns back.
   struct Walk {
     int bits;       // length class of this pass
     int first = 0;  // first of the 32 sequences
