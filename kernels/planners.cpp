@@ -399,8 +399,8 @@ PlanResult plan_tma_varlen(const Problem& problem, const Instance& instance,
   // Of as many query heads as share them, K and V of these keys fill half of the L2.
   const std::int64_t keys = device.l2_bytes / 2 / key_bytes * problem.group();
   const std::int64_t section = problem.causal ? std::min<std::int64_t>(keys, INT32_MAX) : 0;
-  // Two thread blocks of a cluster wait for each other, which costs most in short sequences and,
-  // where a copy that they share has half the bytes, at head_dim 64.
+  // Two thread blocks of a cluster wait for each other. That costs most in short sequences, and at
+  // head_dim 64 the shared copies save too little to make up for it.
   constexpr std::int64_t kLong = 2048;
   const std::int64_t rows = problem.stored_queries() / (problem.packed() ? problem.batch : 1);
   const Instance* chosen = &instance;

@@ -8,7 +8,7 @@
 //                   have clusters of two thread blocks, Br = 256 together
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
 // Expected effect   the rate of one dense problem of equal work, less the rows that a sequence's
-//                   last tile has too many: half of them without clusters
+//                   last tile has too many, up to 255 in a cluster and 127 alone
 
 #include "kernels/planners.h"
 #include "kernels/ptx/cluster.cuh"
