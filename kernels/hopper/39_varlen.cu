@@ -40,6 +40,7 @@ struct Attention {
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr bool kHalf = std::is_same_v<T, half>;
   static constexpr float kLargest = kHalf ? 0x1p15f : 0x1p100f;  // a larger row sum is repaired
+  static constexpr float kDominates = 4;  // times the sum of all earlier key blocks
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
   static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
@@ -107,6 +108,13 @@ struct Attention {
   // the last key block, which is not yet in it.
   struct Rows {
     float reference[2], sum[2] = {}, block_sum[2] = {};
+
+    // Whether an element of P may be too large, since no P exceeds its sum; or, where the
+    // log-sum-exp is wanted, whether a key of the last block may dominate the row.
+    __device__ bool must_rise(const fa::ModelParameters& in, int r) const {
+      const bool dominated = in.LSE && block_sum[r] > kDominates * sum[r];
+      return dominated || block_sum[r] > kLargest;
+    }
   };
 
   // The warp's 16 rows of Q as A operands. The TMA put chunk c of row r at place c XOR (r mod 8).
@@ -177,7 +185,7 @@ struct Attention {
   __device__ static void start_rows(const float (&S)[Bc / 2], Rows& rows, float scale_log2) {
     for (int r = 0; r < 2; ++r)
       if (__any_sync(0xffffffff, rows.reference[r] == kUnseen)) {
-        const float top = fmaxf(ceilf(row_max(S, r) * scale_log2), kUnseen);
+        const float top = fmaxf(row_max(S, r) * scale_log2, kUnseen);
         if (rows.reference[r] == kUnseen) rows.reference[r] = top;
       }
   }
@@ -214,25 +222,28 @@ struct Attention {
               S[4 * n + i] == 0 ? -INFINITY : fmaf(s[i], in.scale_log2, -rows.reference[i / 2]);
     }
     for (int r = 0; r < 2; ++r) {
-      const float e = ceilf(row_max(S, r));
+      const float e = row_max(S, r);
       if (top[r] == INFINITY) rows.reference[r] += e, rows.block_sum[r] = exponentials(S, r, 1, e);
     }
   }
 
-  // Raises the reference where an element of P may be too large. The test is on the sum, because no
-  // P exceeds it. The rows r of a warp's eight quads are skipped together.
+  // Raises the reference to the row's maximum, so that the largest P is exactly 1. Rounded to T,
+  // the P of a key that dominates would make O less precise, which shows in gradients. The rows r
+  // of a warp's eight quads are skipped together.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::ModelParameters& in, const RowTile& tile, int j) {
-    if (!__any_sync(0xffffffff, fmaxf(rows.block_sum[0], rows.block_sum[1]) > kLargest)) return;
+    const bool rise[] = {rows.must_rise(in, 0), rows.must_rise(in, 1)};
+    if (!__any_sync(0xffffffff, rise[0] || rise[1])) return;
     const float top[] = {quad_max(rows.block_sum[0]), quad_max(rows.block_sum[1])};
     for (int r = 0; r < 2; ++r) {
-      if (!__any_sync(0xffffffff, rows.block_sum[r] > kLargest)) continue;
-      const bool finite = top[r] < INFINITY;
-      // At most 126: 2^-127 is not a normal number.
-      const float e = finite && top[r] > kLargest ? fminf(floorf(__log2f(top[r])), 126) : 0;
-      const float factor = __int_as_float((127 - static_cast<int>(e)) << 23);
-      const float alpha = finite ? factor : 0;
-      rows.reference[r] += e;
+      if (!__any_sync(0xffffffff, rise[r])) continue;
+      // Of an infinite sum only O and earlier sums change here. At most 2^126: the factor of more
+      // is not a normal number.
+      const bool finite = top[r]<INFINITY, rises = quad_max(rise[r])> 0;
+      const float most = row_max(S, r);
+      const float largest = finite && rises ? fminf(fmaxf(most, 1), 0x1p126f) : 1;
+      const float factor = __fdividef(1, largest), alpha = finite ? factor : 0;
+      rows.reference[r] += __log2f(largest);
       rows.sum[r] *= alpha;
       rows.block_sum[r] *= factor;
 #pragma unroll

@@ -16,6 +16,7 @@ from flash_ladder._errors import Refused
 from flash_ladder._problem import FEW_QUERIES, Problem, check_rung, problem_of
 
 BEST = "best"
+PRECISE = "39"  # asked for the log-sum-exp, it gives the O that gradients need (docs/39_varlen.md)
 T = TypeVar("T")
 
 
@@ -112,9 +113,13 @@ def measured() -> Mapping[Kind, Mapping[str, float]]:
 def candidates(problem: Problem) -> Iterator[str]:
     """Every rung once. First those timed on the problems that are most alike, by how much slower
     than the fastest each was there, the nearest three shapes weighed by their distance; then those
-    timed on others; at last those never timed, the latest first."""
+    timed on others; at last those never timed, the latest first. PRECISE comes before them where
+    many queries want the log-sum-exp."""
     seen: set[str] = set()
     kind = kind_of(problem)
+    if problem.lse and problem.dtype != "float32" and not (kind.few or kind.backward):
+        seen.add(PRECISE)
+        yield PRECISE
     # A kernel of bfloat16 is the one of float16 with another type of element.
     alike = {kind.dtype, "float16"} if kind.dtype == "bfloat16" else {kind.dtype}
     groups: dict[tuple[float, ...], list[Kind]] = {}

@@ -58,6 +58,8 @@ def problem(seq: int, dtype: str = "float16") -> Problem:
 @pytest.mark.usefixtures("measurements")
 def test_the_nearest_measured_problem_decides() -> None:
     assert list(_best.candidates(problem(600)))[:2] == ["06", "29"]
+    with_lse = replace(problem(600), lse=True)
+    assert list(_best.candidates(with_lse))[:3] == [_best.PRECISE, "06", "29"]
     assert list(_best.candidates(problem(9000)))[:2] == ["29", "06"]
 
 
@@ -107,7 +109,7 @@ def test_cards_are_not_mixed_and_shapes_without_the_latest_rung_say_nothing(
 
 @pytest.mark.usefixtures("measurements")
 def test_every_rung_is_a_candidate_once() -> None:
-    for each in (problem(600), problem(600, "float32")):
+    for each in (replace(problem(600), lse=True), problem(600, "float32")):
         found = list(_best.candidates(each))
         assert sorted(found) == sorted(_native.rung_ids())
     assert found[0] == _native.rung_ids()[-1]  # nothing is known: the last of the ladder
