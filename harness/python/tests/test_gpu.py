@@ -13,10 +13,12 @@ import dataclasses
 import functools
 import importlib
 import itertools
+import math
 import random
 import sys
 import time
 import unittest
+import unittest.mock
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -48,8 +50,9 @@ WINDOWED = [
     *(r.id for r in FORWARD if r.family == "hopper" and "windowed" in r.capabilities),
 ]
 WHOLE_TILES = [r for r in FORWARD if "ragged" not in r.capabilities]
-# An RMS error of gradients by that of PyTorch's fused attention or of FlashAttention-3.
-MOST_RMS = 1.25
+# An RMS error of gradients by that of PyTorch's fused attention or of FlashAttention-3: an H200
+# measured 0.800 to 1.026.
+MOST_RMS = 1.05
 OVERHEAD_US = 15.0
 NO_WINDOW = (-1, -1)
 MODEL_SIZES = {
@@ -695,9 +698,11 @@ class Drawn:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class BestTest(unittest.TestCase):
-    """rung="best" beside all rungs that take a problem, on caches that are not in the L2."""
+    """The rung that "best" is, beside all that take a problem, on caches that are not in the L2.
+    Where another one is faster, there are more rounds: at times all launches of a second take up to
+    twice as long."""
 
-    PROBLEMS, ROUNDS, MARGIN = 60, 5, 1.03
+    PROBLEMS, ROUNDS, MOST_ROUNDS, MARGIN = 60, 5, 15, 1.03
     L2_BYTES = 64 << 20
     LAUNCHES = 60  # at least, in a window
 
@@ -705,8 +710,8 @@ class BestTest(unittest.TestCase):
         self.dice = random.Random(2026)
         self.memory = torch.randn(1 << 30, device="cuda", dtype=torch.float16)  # 2 GB
 
-    def calls(self, drawn: Drawn) -> dict[str, Callable[[int], Any]]:
-        """For each rung a call with the n-th copy of K and V."""
+    def calls(self, drawn: Drawn) -> tuple[dict[str, Callable[[int], Any]], str]:
+        """For each rung a call with the n-th copy of K and V; and the best."""
         dtype = getattr(torch, drawn.dtype)
         shape = (drawn.batch, drawn.kv_heads, drawn.keys, drawn.dim)
         size, pool = drawn.bytes() // 4, self.memory.to(dtype)
@@ -722,13 +727,14 @@ class BestTest(unittest.TestCase):
             return flash_ladder.attention(q, k, v, rung=rung, causal=drawn.queries > 1, **options)
 
         found = {}
-        for rung in ["best", *(r.id for r in flash_ladder.rungs() if "40" <= r.id < "60")]:
-            try:
+        for rung in (r.id for r in flash_ladder.rungs() if "40" <= r.id < "60"):
+            with contextlib.suppress(flash_ladder.Refused):
                 call(rung, 0)
                 found[rung] = functools.partial(call, rung)
-            except flash_ladder.Refused:
-                pass
-        return found
+        _torch.plan_for.cache_clear()
+        with unittest.mock.patch.object(_torch, "Plan", wraps=_torch.Plan) as plan:
+            call("best", 0)
+        return found, plan.call_args.args[1]
 
     def window_us(self, call: Callable[[int], Any]) -> float:
         """Microseconds of a launch among launches that are queued before the first begins."""
@@ -745,17 +751,16 @@ class BestTest(unittest.TestCase):
         ratios = []
         for number in range(self.PROBLEMS):
             drawn = Drawn.draw(self.dice)
-            calls = self.calls(drawn)
-            rounds = [{r: self.window_us(c) for r, c in calls.items()} for _ in range(self.ROUNDS)]
-            times = {rung: min(each[rung] for each in rounds) for rung in calls}
-            best = times.pop("best")
+            calls, best = self.calls(drawn)
+            times = dict.fromkeys(calls, math.inf)
+            for done in range(self.MOST_ROUNDS):
+                if done >= self.ROUNDS and times[best] < self.MARGIN * min(times.values()):
+                    break
+                for rung, call in calls.items():
+                    times[rung] = min(times[rung], self.window_us(call))
             fastest = min(times, key=times.__getitem__)
-            ratios.append(best / times[fastest])
-            chosen = min(times, key=lambda rung: abs(times[rung] - best))
-            print(
-                f"{number:2} {ratios[-1]:.3f} {drawn}: {best:.2f} us, as {chosen};"
-                f" {fastest} {times[fastest]:.2f}"
-            )
+            ratios.append(times[best] / times[fastest])
+            print(f"{number:2} {ratios[-1]:.3f} {drawn}: {best}; {fastest}")
             print("  ", " ".join(f"{rung} {us:.2f}" for rung, us in sorted(times.items())))
             with self.subTest(drawn=drawn):
                 self.assertLess(ratios[-1], self.MARGIN)
