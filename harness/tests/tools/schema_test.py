@@ -248,7 +248,6 @@ class CommittedTest(unittest.TestCase):
                 "backward",
                 "cold_more",
                 "gradients_spread",
-                "packed_pairs",
                 "h100/gradients",
                 "h100/gradients_more",
             ),
