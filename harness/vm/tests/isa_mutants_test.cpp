@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kMostOfARow = 48;  // rows with more spellings are sampled
 constexpr size_t kBatch = 20000;
+constexpr size_t kOfAKernel = 100;  // ptxas takes long to find registers for many accumulators
 
 using Words = std::vector<std::string>;
 
@@ -108,7 +109,8 @@ const std::map<std::string, Mutant>& mutants() {
 
 struct Assembled {
   std::set<size_t> bad;  // lines that ptxas complains about
-  size_t fatal = 0;      // the line behind which it read nothing
+  size_t fatal = 0;      // the line behind which it read nothing,
+  std::string near;      // and the word there that it did not expect
   bool clean = false;
 };
 
@@ -132,7 +134,10 @@ Assembled assemble(const std::string& text, const std::string& target) {
     if (at == std::string::npos || line.find("warning") != std::string::npos) continue;
     const size_t number = std::strtoull(line.c_str() + at + 11, nullptr, 10);
     out.bad.insert(number);
-    if (line.find("; fatal ") != std::string::npos) out.fatal = number;
+    if (line.find("; fatal ") == std::string::npos) continue;
+    out.fatal = number;
+    const size_t quote = line.find('\'', at) + 1;
+    out.near = line.substr(quote, line.find('\'', quote) - quote);
   }
   if (!out.clean && out.bad.empty()) FAIL("ptxas failed without naming a line, see " << log);
   std::filesystem::remove(ptx);
@@ -147,6 +152,14 @@ std::string head_for(const std::string& target) {
          isa::sample_functions() + ".visible .entry k()\n{\n" + isa::sample_declarations();
 }
 
+// In the line of its first statement, so that each statement has a line of its own.
+std::string next_kernel(size_t number) {
+  std::string text = "$sample_label: ret; } .visible .entry k" + std::to_string(number) + "() { " +
+                     isa::sample_declarations();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
 // The mutants for a target that are left once nothing is wrong any more.
 Words accepted(Words names, const std::map<std::string, Mutant>& statements,
                const std::string& target) {
@@ -159,7 +172,10 @@ Words accepted(Words names, const std::map<std::string, Mutant>& statements,
     for (size_t at = 0, end; at < names.size(); at = end) {
       end = std::min(at + window, names.size());
       std::string text = head;
-      for (size_t i = at; i < end; ++i) text += statements.at(names[i]).statement + "\n";
+      for (size_t i = at; i < end; ++i) {
+        if (i != at && i % kOfAKernel == 0) text += next_kernel(i);
+        text += statements.at(names[i]).statement + "\n";
+      }
       const Assembled found = assemble(text + "$sample_label:\nret;\n}\n", target);
       if (found.fatal != 0) end = at + found.fatal - first + 1;
       window = found.fatal != 0 ? 1000 : kBatch;  // others like it follow
@@ -170,6 +186,12 @@ Words accepted(Words names, const std::map<std::string, Mutant>& statements,
       if (!found.clean && left.size() - before == end - at)
         FAIL("ptxas blames a line that is no mutant");
       clean &= found.clean;
+      if (found.fatal == 0) continue;
+      // Behind the same words the parser does not expect this one either.
+      const std::string& name = names[end - 1];
+      const size_t stop = name.rfind(found.near);
+      const std::string same = name.substr(0, stop) + found.near + ".";
+      while (end < names.size() && names[end].starts_with(same)) ++end;
     }
     names = std::move(left);
   }
