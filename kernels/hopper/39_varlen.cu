@@ -40,7 +40,7 @@ struct Attention {
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr bool kHalf = std::is_same_v<T, half>;
   static constexpr float kLargest = kHalf ? 0x1p15f : 0x1p100f;  // a larger row sum is repaired
-  static constexpr float kDominates = 4;  // times the sum of all earlier key blocks
+  static constexpr float kDominates = 4;  // a block sum is this many times that of earlier blocks
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
   static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
@@ -227,9 +227,9 @@ struct Attention {
     }
   }
 
-  // Raises the reference to the row's maximum, so that the largest P is exactly 1. Rounded to T,
-  // the P of a key that dominates would make O less precise, which shows in gradients. The rows r
-  // of a warp's eight quads are skipped together.
+  // Raises the reference to the maximum of the key block, whose P is then 1. A largest P that is
+  // rounded to T, where the sum is not, changes all elements of O by one factor, and gradients
+  // amplify that. The rows r of a warp's eight quads are skipped together.
   __device__ static void repair(float (&S)[Bc / 2], float (&O)[D / 2], Rows& rows, const Query& q,
                                 const fa::ModelParameters& in, const RowTile& tile, int j) {
     const bool rise[] = {rows.must_rise(in, 0), rows.must_rise(in, 1)};
@@ -237,10 +237,11 @@ struct Attention {
     const float top[] = {quad_max(rows.block_sum[0]), quad_max(rows.block_sum[1])};
     for (int r = 0; r < 2; ++r) {
       if (!__any_sync(0xffffffff, rise[r])) continue;
-      // Of an infinite sum only O and earlier sums change here. At most 2^126: the factor of more
-      // is not a normal number.
-      const bool finite = top[r]<INFINITY, rises = quad_max(rise[r])> 0;
+      // restore() computes the P of an infinite sum again.
+      const bool finite = top[r] < INFINITY;
+      const bool rises = quad_max(rise[r]) > 0;
       const float most = row_max(S, r);
+      // At most 2^126, because the reciprocal of a larger number is not normal.
       const float largest = finite && rises ? fminf(fmaxf(most, 1), 0x1p126f) : 1;
       const float factor = __fdividef(1, largest), alpha = finite ? factor : 0;
       rows.reference[r] += __log2f(largest);
