@@ -176,8 +176,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
-  // warp, so each warp arrives.
+  // One arrival per warp, after all its lanes: each warp loads LSE and delta itself, and no wait
+  // for a product covers these loads.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);

@@ -4,8 +4,9 @@
 // Tile              Br = 64 queries (128 at head_dim 64), Bc = 128 keys, 4 producer warps +
 //                   2 x 4 consumer warps x 16 keys
 // Shared memory     K, V 64 KB + 2 slots of Q and dO 64 KB + dS 32 KB + dQ 32 KB at head_dim 128
-// Expected effect   the time of the products that there are: with a window of 1024 of 8192 keys,
-//                   causal, 0.3 of those without one. Sinks cost nothing, for they are in the LSE.
+// Expected effect   the time follows the products: with a window of 1024 of 8192 keys,
+//                   causal, 0.3 of the time without one. Sinks cost nothing, for they are in the
+//                   LSE.
 
 #include "kernels/planners.h"
 #include "kernels/ptx/halves.cuh"
@@ -179,8 +180,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
-  // warp, so each warp arrives.
+  // One arrival per warp, after all its lanes: each warp loads LSE and delta itself, and no wait
+  // for a product covers these loads.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);

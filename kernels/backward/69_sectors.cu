@@ -179,8 +179,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
-  // warp, so each warp arrives.
+  // One arrival per warp, after all its lanes: each warp loads LSE and delta itself, and no wait
+  // for a product covers these loads.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -415,8 +415,7 @@ struct Backward {
     start_differences(at);
     finish_scores(at);
     share_scores(at);
-    // The products of a tile. First: none came before it; Last: none follows. A wait leaves running
-    // what belongs to that other tile.
+    // The products of a tile. First: none came before it; Last: none follows.
     const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
                                                     std::bool_constant<Last>, int i) {
       barrier_sync(1 + consumer, 256);  // wait for the turn

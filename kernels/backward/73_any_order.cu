@@ -28,13 +28,13 @@ namespace {
 // A sequence of a packed batch, or a batch entry.
 struct Sequence {
   int b, batch;                // its number; the batch entry, 0 of a packed batch
-  int start;                   // its first tile, of the tiles by which it was found
+  int start;                   // its first tile, in the tiling that found it
   int query_start, key_start;  // its first rows in a packed batch
   int queries, keys;
   int query_place, key_place;  // last coordinates in the tensor maps, as in 39_varlen
 
-  // The first of its tiles of `size` rows. In a packed batch no sequence needs more than follow up
-  // to the next one's first.
+  // The number of a sequence's first tile of `size` rows. In a packed batch the next sequence's
+  // comes after its last one.
   __device__ static int first_tile(const int* cu_seqlens, int seq, int size, int b) {
     return cu_seqlens ? cu_seqlens[b] / size + b : (seq + size - 1) / size * b;
   }
@@ -186,8 +186,8 @@ struct Backward {
 
   // A tile of queries: its head among those that share the keys, and its number in the head. All
   // heads of a tile come one after another. Thread blocks of even waves start with the last tile,
-  // which all have without a window. Those of odd waves begin one by one, the later the fewer tiles
-  // they have, and start with their first.
+  // which all have without a window. Those of odd waves begin one by one, later ones with fewer
+  // tiles, and start with their first tile.
   struct QueryTile {
     int head, tile;
 
@@ -233,8 +233,8 @@ struct Backward {
     }
   }
 
-  // One arrival per warp, after all its lanes. A wait for a product covers only the rows of its
-  // warp, so each warp arrives.
+  // One arrival per warp, after all its lanes: each warp loads LSE and delta itself, and no wait
+  // for a product covers these loads.
   __device__ static void release(uint32_t barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
@@ -356,7 +356,8 @@ struct Backward {
 
   // One thread adds what a consumer has laid out to the sums of its tiles. The thread block of the
   // first key, which was launched earlier, stores instead, and says so to the others. The count
-  // must not wrap, or a second launch of this kernel without Finish between them would hang.
+  // must not wrap, or a second launch of this kernel without the plan's last kernel between them
+  // would hang.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int offset = work.keys - work.queries;
@@ -488,8 +489,7 @@ struct Backward {
     start_differences(at);
     finish_scores(at);
     share_scores(at);
-    // The products of a tile. First: none came before it; Last: none follows. A wait leaves running
-    // what belongs to that other tile.
+    // The products of a tile. First: none came before it; Last: none follows.
     const auto iterate = [&]<bool First, bool Last>(std::bool_constant<First>,
                                                     std::bool_constant<Last>, int i) {
       barrier_sync(1 + consumer, 256);  // wait for the turn

@@ -6,7 +6,7 @@
 //                   column of O; seq_q / 32 thread blocks per head
 // Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
 // Expected effect   traffic to device memory falls to Q, K, V, O and what the L2 evicts of K and V.
-//                   Small batches fill the GPU. The bank conflicts of K remain the limit.
+//                   Small batches fill the GPU. Now bank conflicts of K limit.
 
 #include <cfloat>
 
@@ -43,7 +43,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, relative to the lane's first key.
+  // `last` is the last key that the first row sees, relative to the lane's key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -107,7 +107,7 @@ struct Attention {
 
     State s = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY is NaN
     load_tile<Br, D, kThreads>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

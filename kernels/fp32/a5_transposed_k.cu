@@ -63,7 +63,7 @@ struct Attention {
   }
 
   // Online softmax: S becomes P, and O and row_sum are rescaled to the new maximum.
-  // `last` is the last key that the first row sees, relative to the lane's first key.
+  // `last` is the last key that the first row sees, relative to the lane's key.
   __device__ static void softmax(float* p, float (&S)[kRows], State& s, float scale, int last) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -127,7 +127,7 @@ struct Attention {
 
     State s = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY is NaN
     load_tile<Br, D, kThreads>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

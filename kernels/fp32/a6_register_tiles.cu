@@ -107,7 +107,8 @@ struct Attention {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const float sum = lanes_sum<Lanes>(s.row_sum[r]);
-      // The largest score adds only nearly 2^0: row_max is rounded, the product in fmaf is not.
+      // Only a row without a visible key has the sum 0. The largest score adds nearly 1, not
+      // exactly: row_max is rounded, the product in fmaf is not.
       const float inverse = sum == 0 ? 0 : __fdividef(1.f, sum);
 #pragma unroll
       for (int c = 0; c < kColumns; ++c)
@@ -133,7 +134,7 @@ struct Attention {
 
     State s = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY minus itself is NaN
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY is NaN
     load_tile<Br, D, kThreads, kPitch>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

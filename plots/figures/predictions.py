@@ -30,20 +30,17 @@ def require(rung: str, key: str, wanted: float) -> None:
 
 
 def draw_bars(canvas: Canvas, y: float, rows: Sequence[Row], longest: float) -> float:
-    """A bar for each unit, to one scale; a row without a hue is dashed: it was not expected."""
+    """A bar for each unit, to one scale."""
     unit = (RIGHT - LEFT - 62) / longest
     for name, parts, total in rows:
-        canvas.lines(14, y + 15 - 8 * name.count("\n"), name.split("\n"), size=SMALL)
+        canvas.text(14, y + 15, name, size=SMALL)
         x = LEFT
         for text, size, hue in parts:
             width = size * unit
             shown = text if len(text) * SMALL * 0.56 < width else ""
-            if hue:
-                canvas.cell(x, y, width, 30, shown, f"{hue}-soft")
-            else:
-                canvas.rect(x, y, width, 30, "none", "muted", dashed=True)
+            canvas.cell(x, y, width, 30, shown, f"{hue}-soft")
             x += width
-        canvas.text(x + 6, y + 15, total, size=SMALL, bold=bool(parts[0][2]))
+        canvas.text(x + 6, y + 15, total, size=SMALL, bold=True)
         y += 42
     return y
 
@@ -64,13 +61,12 @@ def a3_cycles() -> Canvas:
     require("a3", "shared_load_wavefronts", (k + q + v + p) / warps)
     others = 8 + 32 + 40  # P, a quarter of the tiles of K and V; shuffles of the maxima
     total, units = k + q + v + p + others, 2 * DIM * warps / QUARTERS
-    slow = total + q + p
     before = warps * per_warp_scores("a1", "shared_load_wavefronts")
     canvas, y = begin(
         "a3: how long shared memory is busy",
         "For one tile of a warp the FP32 units are busy for 256 clocks, shared memory for 1040. K "
         "takes 512, of which 448 are conflicts, Q 256, P 128, V 64, stores and shuffles 80. a1 "
-        "takes 544 for as many scores. If a broadcast took four clocks, a3 would take 1424.",
+        "takes 544 for as many scores.",
         note="A warp, 8 rows x 32 keys, d = 64, in clocks of the SM.",
     )
     parts: list[Part] = [
@@ -85,9 +81,8 @@ def a3_cycles() -> Canvas:
         ("FP32 units", [("", units, "blue")], f"{units:.0f}"),
         ("shared, a1", [("q, K, V", before, "green")], f"{before:.0f}"),
         ("shared, a3", parts, f"{total}"),
-        ("if a broadcast\ntook 4 clocks", [("", slow, "")], f"{slow}"),
     ]
-    y = draw_bars(canvas, y, rows, slow)
+    y = draw_bars(canvas, y, rows, total)
     lines = (
         f"a3, from the left: K {k - conflicts:.0f}, its conflicts {conflicts:.0f} (red), Q {q}, P {p},",
         f"V {v}, stores and shuffles {others}.",
