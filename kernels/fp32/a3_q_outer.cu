@@ -6,7 +6,7 @@
 //                   column of O; seq_q / 32 thread blocks per head
 // Shared memory     Q 16 KB + K 16 KB + V 16 KB + P 4 KB at head_dim 128
 // Expected effect   traffic to device memory falls to Q, K, V, O and what the L2 evicts of K and V.
-//                   Small batches fill the GPU. Now bank conflicts of K limit.
+//                   Small batches fill the GPU. Now the bank conflicts of K are the limit.
 
 #include <cfloat>
 
@@ -107,7 +107,7 @@ struct Attention {
 
     State s = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY is NaN
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY would be NaN
     load_tile<Br, D, kThreads>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

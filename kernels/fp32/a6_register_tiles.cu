@@ -134,7 +134,7 @@ struct Attention {
 
     State s = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY is NaN
+    for (int r = 0; r < kRows; ++r) s.row_max[r] = -FLT_MAX;  // -INFINITY - -INFINITY would be NaN
     load_tile<Br, D, kThreads, kPitch>(q_tile, Q);
 
     for (int j = 0; j < seq_kv; j += Bc) {

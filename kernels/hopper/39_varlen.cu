@@ -617,5 +617,5 @@ FA_RUNG(39_varlen, "38", sm_90a, f16,
         "sequences of different lengths in packed tensors, whose maps end with each sequence",
         kInstances, plan,
         .why_large =
-            "lengths that were one for all become those of a sequence wherever a row is "
-            "compared with them, and tiles are found by a warp instead of a division");
+            "lengths become those of a sequence wherever a row is compared with them, a warp finds "
+            "tiles, and where the LSE is wanted the guard watches for keys that dominate");

@@ -232,7 +232,7 @@ def gradients_of_3(q: Any, k: Any, v: Any, d_o: Any, causal: bool) -> list[Any]:
 class GradientTest(unittest.TestCase):
     """The criterion of FlashAttention-3 (hopper/test_flash_attn.py): the error is at most twice
     that of PyTorch's formula in the same format, plus twice what adding and subtracting 0.3 in that
-    format changes in the exact gradient. With Q times 4 one key dominates most rows."""
+    format changes in the exact gradient. With Q times 4 one key dominates many rows."""
 
     def test_shapes_of_flash_attention(self) -> None:
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMostOfARow = 48;  // rows with more spellings are sampled
 constexpr size_t kBatch = 20000;
-constexpr size_t kOfAKernel = 100;  // ptxas takes long to find registers for many accumulators
+constexpr size_t kPerKernel = 100;  // ptxas takes long to find registers for many statements
 
 using Words = std::vector<std::string>;
 
@@ -152,7 +152,8 @@ std::string head_for(const std::string& target) {
          isa::sample_functions() + ".visible .entry k()\n{\n" + isa::sample_declarations();
 }
 
-// In the line of its first statement, so that each statement has a line of its own.
+// Ends a kernel and begins the next one, in the line of its first statement, because the lines
+// of the messages are those of the statements.
 std::string next_kernel(size_t number) {
   std::string text = "$sample_label: ret; } .visible .entry k" + std::to_string(number) + "() { " +
                      isa::sample_declarations();
@@ -173,7 +174,7 @@ Words accepted(Words names, const std::map<std::string, Mutant>& statements,
       end = std::min(at + window, names.size());
       std::string text = head;
       for (size_t i = at; i < end; ++i) {
-        if (i != at && i % kOfAKernel == 0) text += next_kernel(i);
+        if (i != at && i % kPerKernel == 0) text += next_kernel(i);
         text += statements.at(names[i]).statement + "\n";
       }
       const Assembled found = assemble(text + "$sample_label:\nret;\n}\n", target);
@@ -187,7 +188,7 @@ Words accepted(Words names, const std::map<std::string, Mutant>& statements,
         FAIL("ptxas blames a line that is no mutant");
       clean &= found.clean;
       if (found.fatal == 0) continue;
-      // Behind the same words the parser does not expect this one either.
+      // Mutants that begin with the words that the parser refused are refused as well.
       const std::string& name = names[end - 1];
       const size_t stop = name.rfind(found.near);
       const std::string same = name.substr(0, stop) + found.near + ".";
