@@ -493,13 +493,12 @@ struct Attention {
     } else {
       registers_acquire<kRegisters>();
       for (int round = 0;; ++round) {
-        ScheduledTile next = {};
-        if (threadIdx.x % 32 == 0) next = wait_tile(shared, round);
-        next = {__shfl_sync(0xffffffff, next.batch, 0), __shfl_sync(0xffffffff, next.head, 0),
-                __shfl_sync(0xffffffff, next.kv_head, 0), __shfl_sync(0xffffffff, next.end, 0)};
+        // All lanes wait. Behind a wait of one lane ptxas would not know that they agree on a loop
+        // that begins at first_block, and would move the ring's slot out of uniform registers.
+        const ScheduledTile next = wait_tile(shared, round);
         if (next.batch < 0) break;
-        if (threadIdx.x % 32 == 0)
-          cluster_arrive(shared.tile_empty, 0);  // the lane that has read it
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) cluster_arrive(shared.tile_empty, 0);
         compute_tile(in, shared, tile_at(in, next, consumer), consumer, round % 2, at);
       }
       bulk_wait_read();
