@@ -132,7 +132,10 @@ class MatrixTest(unittest.TestCase):
         if given[0].dtype == torch.float32:
             return  # no rung of it writes the LSE
         with_lse, lse = flash_ladder.attention(*given, return_lse=True, **call)
-        self.assertTrue(torch.equal(with_lse, o))
+        if rung in ("39", "best"):  # then another reference, or another rung
+            self.assertLessEqual(worst(with_lse, exact), allowed + unit)
+        else:
+            self.assertTrue(torch.equal(with_lse, o))
         finite = exact_lse.isfinite()
         self.assertTrue(torch.equal(lse.isfinite(), finite))
         if finite.any():
