@@ -465,7 +465,7 @@ struct Attention {
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.full + 8 * i, 1);
       for (int i = 0; i < Slots; ++i) mbarrier_init(shared.empty + 8 * i, kBlocks * kConsumers);
       mbarrier_init(shared.tile_full, 1);
-      mbarrier_init(shared.tile_empty, kBlocks * (2 + 4 * kConsumers));
+      mbarrier_init(shared.tile_empty, kBlocks * (2 + 128 * kConsumers));
       mbarrier_init_fence();
     }
     cluster_sync();
@@ -493,8 +493,7 @@ struct Attention {
         // that begins at first_block, and would move the ring's slot out of uniform registers.
         const ScheduledTile next = wait_tile(shared, round);
         if (next.batch < 0) break;
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) cluster_arrive(shared.tile_empty, 0);
+        cluster_arrive(shared.tile_empty, 0);
         compute_tile(in, shared, tile_at(in, next, consumer), consumer, round % 2, at);
       }
       bulk_wait_read();
