@@ -15,8 +15,8 @@ namespace {
 // {64 columns, sequence, panels, batch and heads}: one copy brings all panels of a tile.
 TensorMap tile_map(Tensor tensor, const Problem& problem, std::int64_t seq, int rows) {
   const std::int64_t D = problem.head_dim;
-  const bool shared = tensor == Tensor::k || tensor == Tensor::v;
-  const std::int64_t heads = problem.batch * (shared ? problem.kv_heads() : problem.heads);
+  const bool of_keys = tensor == Tensor::k || tensor == Tensor::v;
+  const std::int64_t heads = problem.batch * (of_keys ? problem.kv_heads() : problem.heads);
   return {.tensor = tensor,
           .rank = 4,
           .extents = {64, seq, D / 64, heads},
@@ -31,18 +31,18 @@ TensorMap tile_map(Tensor tensor, const Problem& problem, std::int64_t seq, int 
 // a sequence. The first one counts the rows of a sequence up to its end, which is always at `seq`,
 // the extent, so that no box has a row behind the end. Both together are `seq` rows too far.
 TensorMap view_map(Tensor tensor, const Problem& problem, int rows) {
-  const bool shared = tensor == Tensor::k || tensor == Tensor::v;
+  const bool of_keys = tensor == Tensor::k || tensor == Tensor::v;
   const Strides strides = strides_of(problem, static_cast<int>(tensor));
-  const std::int64_t seq = shared ? problem.seq_kv : problem.seq_q;
+  const std::int64_t seq = of_keys ? problem.seq_kv : problem.seq_q;
   TensorMap map{.tensor = tensor,
                 .rank = 5,
                 .extents = {64, seq, problem.head_dim / 64,
-                            shared ? problem.kv_heads() : problem.heads, problem.batch},
+                            of_keys ? problem.kv_heads() : problem.heads, problem.batch},
                 .strides = {1, strides.row, 64, strides.head, strides.batch},
                 .box = {64, rows, problem.head_dim / 64, 1, 1},
                 .swizzle = Swizzle::b128};
   if (!problem.packed()) return map;
-  map.extents[4] = (shared ? problem.stored_keys() : problem.stored_queries()) + 1;
+  map.extents[4] = (of_keys ? problem.stored_keys() : problem.stored_queries()) + 1;
   map.strides[4] = strides.row;
   map.offset = -seq * strides.row;
   return map;
