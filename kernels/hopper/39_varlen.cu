@@ -585,8 +585,8 @@ struct Attention {
     } else {
       registers_acquire<kRegisters>();
       for (int round = 0;; ++round) {
-        // All lanes wait. Behind a wait of one lane ptxas would not know that they agree on a loop
-        // that begins at first_block, and would move the ring's slot out of uniform registers.
+        // All lanes wait. After a wait of one lane, ptxas treats a loop that begins at first_block
+        // as different in each lane, and keeps the ring's slot outside the uniform registers.
         const ScheduledTile next = wait_tile(shared, round);
         if (is_end(next)) break;
         cluster_arrive(shared.tile_empty, 0);

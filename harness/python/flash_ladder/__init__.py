@@ -80,7 +80,7 @@ def attention(
     rung    its number or name ("06", "06_batched"; see rungs()). "best" is the fastest that takes
             the problem, by the committed times at the nearest measured one; where many queries want
             the log-sum-exp or gradients, it is 39, whose O is the most precise then. So O can
-            differ in its last bits from that of a call without.
+            differ in its last bits from that of a call that wants neither.
     causal  query i sees keys j <= i + keys - seq_q only. A row that sees none is 0.
     window  (left, right): a query sees its own key, i + keys - seq_q, and left keys before and
             right keys behind it only. None or -1: no bound.

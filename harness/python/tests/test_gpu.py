@@ -71,7 +71,7 @@ MODELS = {
     "GptOss": {
         "head_dim": 64,
         "sliding_window": 128,
-        # With two, rounding sends a token to the other expert now and then, whose logits differ.
+        # With two experts, rounding sends a token to the other one now and then.
         "num_local_experts": 1,
         "num_experts_per_tok": 1,
         "layer_types": ["sliding_attention", "full_attention"] * 2,
@@ -133,7 +133,7 @@ class MatrixTest(unittest.TestCase):
         if given[0].dtype == torch.float32:
             return  # no rung of it writes the LSE
         with_lse, lse = flash_ladder.attention(*given, return_lse=True, **call)
-        if rung in ("39", "best"):  # then another reference, or another rung
+        if rung in ("39", "best"):  # 39 takes another reference, and best another rung
             self.assertLessEqual(worst(with_lse, exact), allowed + unit)
         else:
             self.assertTrue(torch.equal(with_lse, o))
