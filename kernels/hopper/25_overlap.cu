@@ -66,7 +66,7 @@ struct Attention {
     // One thread arrives for all four warps: they share one wgmma group, and its wait ends when
     // every warp's products have read the slot.
     __device__ void release(Position at) const {
-      if (threadIdx.x % 128 == 0) mbarrier_arrive(empty + 8 * at.slot);
+      mbarrier_arrive_if(threadIdx.x % 128 == 0, empty + 8 * at.slot);
     }
   };
 

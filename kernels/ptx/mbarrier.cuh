@@ -27,6 +27,16 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+/// Arrives if `pred` holds. The instruction has the predicate, because a branch around it can make
+/// ptxas keep what is the same in all lanes in registers of each lane.
+__device__ __forceinline__ void mbarrier_arrive_if(bool pred, uint32_t barrier) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n"
+      "@p mbarrier.arrive.shared::cta.b64 _, [%1];\n}" ::"r"(static_cast<int>(pred)),
+      "r"(barrier)
+      : "memory");
+}
+
 /// Waits for the end of the phase of this parity: 0 for the first, 1 for the second, ... Parity 1
 /// on a fresh barrier does not wait. PTX ISA: "mbarrier.try_wait".
 __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, int parity) {
