@@ -6,7 +6,8 @@
 # With a GPU: results go to runs/<gpu>-<time>/ or beside FILE, and are resumed if half done; a file
 # that holds anything else stays as it is, unless --overwrite starts FILE and those beside it afresh.
 # With --runs each set is measured N times, run by run, into ladder/run1.json and so on: the folder of
-# the runs is a set with intervals. A run visits each kernel once, and only the first verifies.
+# the runs is a set with intervals. A run visits each kernel once, every second run in reverse order;
+# only the first verifies.
 # The sets:
 #   limits   limits.json  what bare loops reach on the card (fa limits)
 #   ladder   ladder.json  float16 rungs, B=16 H=16: N=8192 at D=128 and 64; those that the lengths are
@@ -101,6 +102,8 @@ bench_with_peers() {
   if [[ -n $RUN ]]; then
     set -- "$@" --rounds 1 --brief
     [[ $RUN -eq 1 ]] || set -- "$@" --verified "$(dirname "$json")/run1.json"
+    # No kernel follows the same neighbour's heat in all runs.
+    [[ $((RUN % 2)) -eq 1 ]] || set -- "$@" --backwards
   fi
   # The first measurement into a file starts it afresh, the others add to it.
   if [[ ${#OVERWRITE[@]} -gt 0 && $STARTED != *" $json "* ]]; then

@@ -19,6 +19,8 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
   app.add_flag_callback(
       "--brief", [&policy] { policy.warmup_ms = 50, policy.spaced_ms = 90, policy.lead_ms = 80; },
       "Fewer spaced launches in a visit, as for a set of several runs");
+  app.add_flag("--backwards", policy.backwards,
+               "Visit the last kernel first, as in every second run of a set");
   add_choice<L2Policy>(app, "--l2", policy.l2,
                        {{"flush", L2Policy::flush}, {"warm", L2Policy::warm}},
                        "L2 before spaced launches (default flush)");

@@ -176,8 +176,10 @@ std::vector<ItemTimes> time_interleaved(const std::vector<TimedItem>& items,
   }
   for (int round = 0; round < policy.rounds; ++round) {
     for (std::size_t step = 0; step < items.size(); ++step) {
-      // Every second round backwards, so that no kernel always follows the same neighbour's heat.
-      const std::size_t i = round % 2 == 0 ? step : items.size() - 1 - step;
+      // Every second round in the other order, so that no kernel always follows the same
+      // neighbour's heat.
+      const bool backwards = (round % 2 != 0) != policy.backwards;
+      const std::size_t i = backwards ? items.size() - 1 - step : step;
       observed(i, Phase::spaced, round, [](ItemRun& run) { run.spaced(); });
       if (items[i].spaced_only) continue;
       guarded(i, [](ItemRun& run) { run.lead(); });

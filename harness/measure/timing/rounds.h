@@ -32,6 +32,7 @@ struct TimingPolicy {
   double back_to_back_ms = 120;  ///< timed back-to-back launches, per kernel and round
   int back_to_back_min = 2;      ///< at least this many
   L2Policy l2 = L2Policy::flush;
+  bool backwards = false;  ///< the first round visits the last item first
 
   bool operator==(const TimingPolicy&) const = default;
 };

@@ -95,6 +95,10 @@ TEST_CASE("items are interleaved, every second round backwards") {
   const auto times = time_interleaved(items, policy, stopwatch, &log);
   CHECK(log.lines == std::vector<std::string>{"0:0s", "0:0b", "0:1s", "0:1b", "1:1s", "1:1b",
                                               "1:0s", "1:0b", "2:0s", "2:0b", "2:1s", "2:1b"});
+  Log other;
+  time_interleaved(items, {.rounds = 2, .backwards = true}, stopwatch, &other);
+  CHECK(other.lines == std::vector<std::string>{"0:1s", "0:1b", "0:0s", "0:0b",  //
+                                                "1:0s", "1:0b", "1:1s", "1:1b"});
   REQUIRE(times.size() == 2);
   for (const double ms : times[0].spaced) CHECK(ms == 10);
   for (const double ms : times[1].spaced) CHECK(ms == 20);

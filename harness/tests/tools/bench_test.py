@@ -141,6 +141,7 @@ class BenchTest(support.FolderTest):
         for call, file in zip(calls, files, strict=True):
             self.assertEqual(self.option(call, "--rounds"), "1")
             self.assertIn("--brief", call)
+            self.assertEqual("--backwards" in call, file.name == "run2.json")
             first = "" if file.name == "run1.json" else str(file.with_name("run1.json"))
             self.assertEqual(self.option(call, "--verified"), first)
 
