@@ -114,10 +114,12 @@ def card_of(run: Any) -> str:
 
 
 def runs_text(runs: Sequence[Any]) -> str:
-    """ "10 runs on 2 cards"; empty for a single file."""
+    """ "10 runs on 2 cards", or "up to 10" where some do not have all rows; empty for a single file."""
     cards = {card_of(run) for run in runs}
     numbers = ((len(runs), "run"), (len(cards), "card"))
-    return " on ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in numbers if count)
+    text = " on ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in numbers if count)
+    some_lack_rows = len({frozenset(getattr(run, "by_key", ())) for run in runs}) > 1
+    return f"up to {text}" if some_lack_rows else text
 
 
 def sha256_of(path: Path) -> str:
@@ -387,18 +389,18 @@ def is_cold(time: Mapping[str, Any]) -> bool:
     return bool(time.get("back_to_back")) and not time.get("hot")
 
 
-MISSING_IN_A_RUN = "missing"  # the status of a row that some run of the set does not have
+TOO_FEW_RUNS = "missing"  # the status of a row that fewer than two runs of a set have
 
 
 def joined(rows: Sequence[Row | None]) -> Row:
-    """A row of all runs: the mean of each number, of p10 and p90 too, so that they are those of a
-    typical run. A row that failed in a run, or that one does not have, is not timed."""
+    """A row of the runs that have it: the mean of each number, of p10 and p90 too, so that they are
+    those of a typical run. A row that failed in a run, or that only one of several has, is not timed."""
     known = [row for row in rows if row]
     failed = [row for row in known if row.status != "ok"]
     if failed:
         return failed[0]
-    if len(known) < len(rows):
-        return replace(known[0], status=MISSING_IN_A_RUN)
+    if len(known) == 1 < len(rows):
+        return replace(known[0], status=TOO_FEW_RUNS)
     return replace(known[0], data=mean([row.data for row in known]))
 
 
@@ -632,9 +634,9 @@ def rate(row: Row) -> float:
 
 
 def level(results: Results, row: Row, metric: Metric = rate) -> Interval | None:
-    """Of a row's own number."""
-    values = [metric(run.by_key[row.key]) or 0 for run in results.runs]
-    return interval(values, [card_of(run) for run in results.runs])
+    """Of a row's own number, in the runs that have it."""
+    runs = [run for run in results.runs if row.key in run.by_key]
+    return interval([metric(run.by_key[row.key]) or 0 for run in runs], list(map(card_of, runs)))
 
 
 def ratio(results: Results, row: Row, other: Row, metric: Metric = rate) -> Interval | None:
@@ -645,7 +647,7 @@ def ratio(results: Results, row: Row, other: Row, metric: Metric = rate) -> Inte
 def mean_ratio(
     results: Results, pairs: Sequence[tuple[Row, Row]], metric: Metric = rate
 ) -> Interval | None:
-    """The same of the geometric mean of several quotients, which each run has one of."""
+    """The same of the geometric mean of several quotients, in the runs that have all these rows."""
 
     def of_run(run: Results) -> float:
         numbers = [[metric(run.by_key[row.key]) or 0 for row in pair] for pair in pairs]
@@ -653,7 +655,9 @@ def mean_ratio(
             return 0
         return statistics.geometric_mean([first / second for first, second in numbers])
 
-    return interval(list(map(of_run, results.runs)), [card_of(run) for run in results.runs])
+    keys = {row.key for pair in pairs for row in pair}
+    runs = [run for run in results.runs if keys <= run.by_key.keys()]
+    return interval(list(map(of_run, runs)), list(map(card_of, runs)))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -129,13 +130,14 @@ class FolderTest(RunsTest):
         (row,) = (row for row in results.rows if row.id == "02")
         self.assertEqual((row.status, row.data["reason"]), ("incorrect", "an element"))
 
-    def test_a_row_that_a_run_does_not_have_is_not_timed(self) -> None:
+    def test_a_row_that_a_run_does_not_have_is_that_of_the_others(self) -> None:
         self.put()
         self.change("02", lambda row: row.update(id="04"))
         results = ladder.Results.load(self.set)
-        self.assertEqual([row.id for row in results.timed()], ["01", "03", "fa2"])
+        self.assertEqual([row.id for row in results.timed()], ["01", "02", "03", "fa2"])
         status = {row.id: row.status for row in results.rows if not row.is_timed}
-        self.assertEqual(status, {"02": "missing", "04": "missing"})
+        self.assertEqual(status, {"04": "missing"}, "a single one of ten runs has it")
+        self.assertEqual(ladder.runs_text(results.runs), "up to 10 runs on 2 cards")
 
     def test_runs_of_one_commit_and_one_kind_of_card(self) -> None:
         self.refuses("generator", "git_sha", "1" * 40)
@@ -172,6 +174,21 @@ class IntervalTest(RunsTest):
         self.assertAlmostEqual(found.mean, 1.02, places=5)
         self.assertLess(found.half, 2e-4)
         self.assertFalse(found.has_one)
+
+    def test_a_run_without_one_of_the_rows_does_not_count(self) -> None:
+        self.quotients(1.021, *[1.02] * 8, 3.0, cards=2)
+        self.change("02", lambda row: row.update(id="04"))
+        results = ladder.Results.load(self.set)
+        found = self.ratio(results)
+        self.assertAlmostEqual(found.mean, 1.0201, places=4)
+        self.assertLess(found.half, 1e-3)
+        row = results.rung("02", MAIN)
+        assert row is not None
+        alone = ladder.level(results, row)
+        rates = [run.by_key[row.key].tflops for run in results.runs if row.key in run.by_key]
+        self.assertEqual(len(rates), 9)
+        assert alone is not None
+        self.assertAlmostEqual(alone.mean, statistics.geometric_mean(rates))
 
     def test_of_two_cards_all_runs_count_and_of_three_the_cards_too(self) -> None:
         values = (1.01, 1.011, 1.012, 1.03, 1.031, 1.032)
