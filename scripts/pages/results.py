@@ -132,7 +132,7 @@ def ladder_table(site: Site, page: Path, name: str, problem_text: str) -> str:
     fa2 = results.peer("fa2", problem)
     peers = [results.peer(id, problem) for id in results.peers()] + [results.matmul(problem)]
     heads = ["rung", "TFLOPS", *([OF_LIMIT] if measured else []), "of FA2", "change"]
-    tried = {row.id for row in results.rows}
+    tried = {row.id for row in results.rows if row.status != "unsupported"}
     rungs = [
         ladder_row(site, page, results, problem, rung)
         for rung in site.catalogue.rungs
