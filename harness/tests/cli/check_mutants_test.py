@@ -14,7 +14,7 @@ from mutation import check, chosen
 
 FA, PTX = Path(sys.argv[1]), Path(sys.argv[2])
 
-ARRIVE = r"mbarrier\.arrive\.shared::c\w+\.b64 _, .*;"
+ARRIVE = r"(@p )?mbarrier\.arrive\.shared::c\w+\.b64 _, .*;"
 LANE_BELOW = r"setp\.lt\.u32(\s+%p\d+, %r2, (?:2|4|8|16);)"
 FIRST_MAX = r"mov\.f32(\s+%f\d+), 0fF149F2CA;"  # -1e30
 LAST_MAX = r"(max\.f32\s+(%f\d+), %f\d+, %f\d+;)(?=(?:\s+\.loc.*\n)+\s+mov\.b32)"
