@@ -546,8 +546,10 @@ struct Attention {
     shared.release(at);
     at.advance();
     skip(shared, tile.end_load - tile.end_block, consumer, at);
-    if (tile.keys == 0)  // the row that was loaded is another sequence's, and may be infinite
+    if (tile.keys == 0) {  // the row that was loaded is another sequence's, and may be infinite
       for (float& o : O) o = 0;
+      __syncwarp();  // keeps the branch: without it ptxas selects each element in every tile
+    }
     store_rows(in, O, rows, tile, row);
   }
 
