@@ -269,7 +269,9 @@ class CommittedTest(unittest.TestCase):
                 names = {folder.name, f"{folder.parent.name}/{folder.name}"}
                 self.assertGreaterEqual(len(cards), 1 if names.intersection(of_one_card) else 2)
                 least = 1 if names.intersection((*fewer, *of_one_card)) else 5
-                self.assertGreaterEqual(min(cards.values()), least)
+                # More cards may have fewer runs.
+                two = [count for _, count in cards.most_common(2)]
+                self.assertGreaterEqual(min(two), least)
                 if isinstance(measured, ladder.Results):
                     statuses = {row.status for row in measured.rows}
                     self.assertNotIn(ladder.TOO_FEW_RUNS, statuses)
