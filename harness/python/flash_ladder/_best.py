@@ -6,9 +6,10 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
+from pathlib import Path
+from statistics import geometric_mean, mean
 from typing import TypeVar
 
 from flash_ladder import _native, _paths
@@ -88,8 +89,8 @@ def kind_of(problem: Problem) -> Kind:
 @functools.cache
 def measured() -> Mapping[Kind, Mapping[str, float]]:
     """What the committed result files say about normal inputs: the time of each rung. Times of two
-    cards are not compared: a problem has those of the card that is read first."""
-    times: dict[Kind, dict[str, list[float]]] = {}
+    kinds of card are not compared: a problem has those of the card that is read first."""
+    runs: dict[Kind, dict[tuple[Path, str], dict[str, float]]] = {}
     cards: dict[Kind, str] = {}
     for path in _paths.measurements():
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -106,8 +107,21 @@ def measured() -> Mapping[Kind, Mapping[str, float]]:
                 continue
             time = row["time_ms"]
             ms = time["back_to_back" if cold and not time.get("hot") else "median"]
-            times.setdefault(kind, {}).setdefault(row["id"], []).append(ms)
-    return {kind: {rung: mean(ms) for rung, ms in of.items()} for kind, of in times.items()}
+            run = runs.setdefault(kind, {}).setdefault((path, json.dumps(problem)), {})
+            run[row["id"]] = ms
+    return {kind: mean_times(list(of.values())) for kind, of in runs.items()}
+
+
+def mean_times(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean time of each rung over the runs that have it. Cards of one kind differ by percents,
+    so a run counts by its times relative to those of the rungs that all runs have."""
+    common = sorted(set.intersection(*(set(run) for run in runs)))
+    levels = [geometric_mean([run[rung] for rung in common]) if common else 1.0 for run in runs]
+    relative: dict[str, list[float]] = {}
+    for run, level in zip(runs, levels, strict=True):
+        for rung, ms in run.items():
+            relative.setdefault(rung, []).append(ms / level)
+    return {rung: mean(values) * mean(levels) for rung, values in relative.items()}
 
 
 def candidates(problem: Problem) -> Iterator[str]:

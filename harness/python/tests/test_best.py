@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -105,6 +106,14 @@ def test_cards_are_not_mixed_and_shapes_without_the_latest_rung_say_nothing(
     _best.measured.cache_clear()
     assert list(_best.candidates(problem(1000)))[:3] == ["33", "29", "06"]
     _best.measured.cache_clear()
+
+
+def test_a_rung_that_only_slow_cards_ran_is_not_slower_for_that() -> None:
+    runs = [{"06": 1.1, "29": 1.0}, {"06": 1.65, "33": 1.35}]
+    times = _best.mean_times(runs)
+    assert sorted(times, key=times.__getitem__) == ["33", "29", "06"]
+    assert times["06"] == pytest.approx(mean([1.1, 1.65]))
+    assert _best.mean_times([{"06": 1.0}, {"29": 3.0}]) == {"06": 1.0, "29": 3.0}
 
 
 @pytest.mark.usefixtures("measurements")
