@@ -548,7 +548,7 @@ struct Attention {
     skip(shared, tile.end_load - tile.end_block, consumer, at);
     if (tile.keys == 0) {  // the row that was loaded is another sequence's, and may be infinite
       for (float& o : O) o = 0;
-      __syncwarp();  // keeps the branch: without it ptxas selects each element in every tile
+      __syncwarp();  // keeps the branch, which ptxas would replace by a select for each element
     }
     store_rows(in, O, rows, tile, row);
   }
