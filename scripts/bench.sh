@@ -343,13 +343,13 @@ measure_backward() {
     --query-lengths random --dtype bfloat16
 }
 
-# 27 has the exact running maximum, 28 is the first that has not, and the last has all that came
-# later.
+# 27 has the exact running maximum, 28 is the first that has not, and the last of Hopper's has all
+# that came later.
 measure_spread() {
   local json last rungs spread
   json="$(file_of "$1" spread)"
   local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
-  last="$(rungs_where "$SQUARE and r['family'] != 'own'" | sed 's/.* //')"
+  last="$(rungs_where "$SQUARE and r['family'] == 'hopper'" | sed 's/.* //')"
   rungs="r['id'] in ('27', '28', '$last')"
   for spread in 1 2 4 8 16; do
     bench_rungs "$rungs" "$json" "${shape[@]}" --spread $spread

@@ -27,7 +27,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError, Problem, Rung  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
-from sanitize import first_match, gpu_info, source_state  # noqa: E402
+from sanitize import compute_capability, first_match, gpu_info, source_state  # noqa: E402
 
 # What plots/results/vm/counts.json, counts_decode.json and counts_backward.json are counted at.
 PROBLEMS = {
@@ -124,10 +124,12 @@ def kernel_state() -> tuple[str, bool]:
 
 def capture(catalogue: Catalogue, family: str, problem: Problem) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
+    capability = compute_capability()
     rungs = [
         rung
         for rung in catalogue.rungs
         if (rung.family if rung.family in PROBLEMS else "forward") == family
+        and rung.runs_on(capability)
     ]
     for rung in rungs:
         for instance in rung.data["instances"]:

@@ -171,6 +171,14 @@ def gpu_info() -> dict[str, str]:
     }
 
 
+def compute_capability() -> str:
+    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    found = first_match(query, r"^(\d+\.\d+)")
+    if found == "unknown":
+        raise LadderError("nvidia-smi names no compute capability; name the rungs by --rungs")
+    return found
+
+
 def document(findings: list[Finding], sanitizer: str, build: Path) -> dict[str, Any]:
     sha, dirty = source_state(build)
     return {
@@ -253,7 +261,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, required=True, help="summary: JSON, and Markdown beside"
     )
-    parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all)")
+    parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all that this GPU runs)")
     parser.add_argument("--dims", type=parse_list, default=[64, 128], help="default 64,128")
     parser.add_argument("--seq", type=int, default=256, help="queries and keys; 5 fewer for ragged rungs (default 256)")
     parser.add_argument("--tools", type=parse_tools, default=list(TOOLS), help="default: all four")
@@ -268,7 +276,10 @@ def select(catalogue: Catalogue, arguments: argparse.Namespace) -> list[Target]:
     unknown = ids - {rung.id for rung in catalogue.rungs}
     if unknown:
         raise LadderError(f"unknown rung '{sorted(unknown)[0]}'")
-    chosen = [target for target in chosen if not ids or target.rung in ids]
+    if not ids:
+        capability = compute_capability()
+        ids = {rung.id for rung in catalogue.rungs if rung.runs_on(capability)}
+    chosen = [target for target in chosen if target.rung in ids]
     if not chosen:
         raise LadderError("no kernel has these head_dims")
     return chosen

@@ -54,6 +54,19 @@ class TargetsTest(unittest.TestCase):
         self.assertIn("--seq 251 ", command)
         self.assertTrue(command.endswith(" --causal --lse"))
 
+    def test_of_all_rungs_those_that_this_gpu_runs(self) -> None:
+        claims = synthetic.catalogue(("ampere",), 3)
+        for rung, target in zip(claims["rungs"], ("sm_80", "sm_90a", "sm_100a"), strict=True):
+            rung["target"] = target
+        found = ladder.Catalogue.from_json(json.dumps(claims), "synthetic")
+        cards = {"8.9": ["01"], "9.0": ["01", "02"], "10.0": ["01", "03"], "12.0": ["01"]}
+        for capability, expected in cards.items():
+            with mock.patch.object(sanitize, "compute_capability", return_value=capability):
+                chosen = sanitize.select(found, sanitize.parse_arguments(["--out", "x"]))
+            self.assertEqual([target.rung for target in chosen], expected)
+        named = sanitize.parse_arguments(["--out", "x", "--rungs", "03"])
+        self.assertEqual([target.rung for target in sanitize.select(found, named)], ["03"])
+
     def test_a_decode_rung_runs_against_a_cache(self) -> None:
         claims = synthetic.catalogue(("ampere",), 1)
         takes = {"ragged": True, "lengths": True, "paged": True, "few_queries": True}
