@@ -175,6 +175,7 @@ LaunchResult launch(const Module& module, std::string_view entry, const LaunchCo
   state.grid = complete.grid;
   state.block = complete.block;
   state.cluster = complete.cluster;
+  state.clustered = program.required_cluster || complete.cluster.count() > 1;
   state.dynamic_shared_bytes = complete.dynamic_shared_bytes;
   state.parameters = parameter_bytes(program, complete);
   if (program.pairs && complete.cluster.count() > 1) {

@@ -36,6 +36,7 @@ struct LaunchState {
   const num::Kernels* kernels = nullptr;
   Memory* memory = nullptr;
   Dim3 grid, block, cluster;
+  bool clustered = false;  ///< The launch or the kernel asks for clusters.
   uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;
   std::span<const std::byte> constants;  ///< The module's constant bank in this memory.

@@ -11,20 +11,21 @@ using namespace ptxvm_test;
 
 namespace {
 
-// Two blocks of a cluster, each with 64 words of shared memory at `words` and a barrier at `bar`;
-// every thread stores %r9 at its place at the end.
+// Two blocks of a cluster, or one, each with 64 words of shared memory at `words` and a barrier at
+// `bar`; every thread stores %r9 at its place at the end. A single block is its own peer.
 struct Pair {
   LaunchResult result;
   std::vector<uint32_t> out;
   std::string found;
 };
 
-Pair run_pair(const std::string& issue, uint32_t bytes, const std::string& value = "") {
+Pair run_pair(const std::string& issue, uint32_t bytes, const std::string& value = "",
+              uint32_t blocks = 2, const std::string& directives = "") {
   const std::string text = R"(.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 out)
-{
+)" + directives + R"({
   .reg .b64 %d<4>, %out;
   .reg .b32 %r<16>, %thread, %peer, %there, %bar;
   .reg .pred %p<4>, %first;
@@ -34,7 +35,8 @@ Pair run_pair(const std::string& issue, uint32_t bytes, const std::string& value
   ld.param.u64 %out, [out];
   mov.u32 %thread, %tid.x;
   mov.u32 %r1, %cluster_ctarank;
-  xor.b32 %peer, %r1, 1;
+  xor.b32 %peer, %r1, )" + std::to_string(blocks - 1) +
+                           R"(;
   setp.eq.u32 %first, %thread, 0;
   mov.u32 %r2, words;
   mov.u32 %r3, barrier;
@@ -72,7 +74,7 @@ $wait:
   Memory memory;
   const Address out = memory.allocate("out", 2 * 64 * 4, Fill::kZero);
   LaunchConfig config;
-  config.grid = config.cluster = {2, 1, 1};
+  config.grid = config.cluster = {blocks, 1, 1};
   config.block = {64, 1, 1};
   config.arguments = {Argument::pointer(out)};
   Races races;
@@ -244,6 +246,28 @@ TEST_CASE("shared memory is copied to another block") {
 TEST_CASE("st.async stores to another block and completes on its barrier") {
   check_swapped(run_pair(
       "  st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%there], %r8, [%bar];\n", 256));
+}
+
+// As an H200 has it, which executes what only stores or arrives through addresses of the cluster.
+TEST_CASE("without clusters asynchronous stores and copies between shared memories are invalid") {
+  const std::string to_there = " [%there], %r8, [%bar];\n", bytes = ".mbarrier::complete_tx::bytes";
+  const std::vector<std::string> refused{
+      "  st.async.shared::cluster" + bytes + ".u32" + to_there,
+      "  red.async.relaxed.cluster.shared::cluster" + bytes + ".add.u32" + to_there,
+      "  @%first cp.async.bulk.shared::cluster.shared::cta" + bytes +
+          " [%there], [%r6], 256, [%bar];\n",
+  };
+  for (const std::string& issue : refused) {
+    CHECK(run_pair(issue, 256, "", 1).found.starts_with("invalid 35 "));
+    CHECK(run_pair(issue, 256, "", 1, ".explicitcluster\n.reqnctapercluster 1, 1, 1\n").found ==
+          "");
+  }
+  const std::string allowed = R"(
+  @%first mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%bar], 0;
+  @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%bar];
+  st.shared::cluster.u32 [%there], %r8;
+)";
+  CHECK(!run_pair(allowed, 0, "", 1).result.fault);
 }
 
 TEST_CASE("too few bytes of st.async leave the others waiting") {

@@ -176,6 +176,15 @@ struct Issue {
   raise(i.w, i.op, FaultKind::kInvalid, lane, std::move(message));
 }
 
+// An H200 takes them for illegal instructions in a launch without clusters, even towards the
+// thread's own block; a launch attribute of one block is enough.
+void require_clusters(const Issue& i) {
+  if (i.w.cta->launch->clustered) return;
+  invalid(i, __builtin_ctz(i.w.mask),
+          "the launch has no clusters, which st.async, red.async and copies from shared to shared "
+          "memory need, even within a block");
+}
+
 // Addresses of an operand, which must be in shared memory: of any block of the cluster for loads.
 void shared_addresses(const Issue& i, size_t position, uint32_t alignment, Request& request,
                       uint32_t bytes = 8) {
@@ -412,6 +421,7 @@ Step plain(Warp& w, const Op& op) {
   const Issue i{w, op, op.aux.as<Form>(), false};
   const bool load = i.form.kind == BulkKind::kLoad, prefetch = i.form.kind == BulkKind::kPrefetch;
   const bool peer = i.form.from_shared;
+  if (peer) require_clusters(i);
   const uint32_t* sizes = w.at<uint32_t>(op.list[prefetch ? 2 : 4]);
   Request shared, barrier;
   if (!prefetch) shared_addresses(i, load ? 0 : 2, 16, shared);
@@ -449,6 +459,7 @@ Step plain(Warp& w, const Op& op) {
 // st.async and red.async: [shared], the elements, [mbarrier].
 Step elements(Warp& w, const Op& op) {
   const Issue i{w, op, op.aux.as<Form>(), false};
+  require_clusters(i);
   const uint32_t count = i.form.count;
   const auto each = static_cast<uint32_t>(bits(i.form.type) / 8), bytes = each * count;
   Request shared, barrier;

@@ -62,7 +62,7 @@ enum class CountClass : uint8_t {
   kBarrier,
   kFence,
   kBranch,
-  kControl,  ///< exit, trap, nanosleep, setmaxnreg
+  kControl,  ///< exit, trap, nanosleep, setmaxnreg, prefetches
   kCount,
 };
 
