@@ -158,7 +158,7 @@ class TimelineTest(unittest.TestCase):
         events = [[100 * at, 1 + 2 * (at % 2), 0] for at in range(40)]  # commit, products_done
         warps = [{"warp": warp, "complete": True, "events": events} for warp in (0, 4, 8)]
         row = {"problem": {"seq_q": 512, "seq_kv": 512}, "warps": warps}
-        row |= {"plain_ms": {"median": 1.0}, "stamped_ms": {"median": 1.04}}
+        row |= {"plain_ms": {"back_to_back": 1.0}, "stamped_ms": {"back_to_back": 1.04}}
         document = {"kinds": self.KINDS, "device": {"name": "a card"}}
         document |= {"generator": {"git_sha": "0" * 40}}
         document |= {"rows": [row | {"id": rung} for rung in timelines.TITLES]}
