@@ -35,7 +35,7 @@ def results_of(rung: Rung) -> str:
         return DECODE_RESULTS
     if rung.family == ladder.BACKWARD:
         return BACKWARD_RESULTS
-    return MODEL_RESULTS if rung.takes("strided") else RESULTS_OF[rung.dtype]
+    return RESULTS_OF[rung.dtype]
 
 
 def results_for(problem: Problem) -> str:
