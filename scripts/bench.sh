@@ -30,7 +30,7 @@
 #                         with 32/8, 28/4, 40/8 and 64/8 heads, batches (of 512 keys too, with as
 #                         many heads as the card has SMs and with several times as many), D=64, a few
 #                         queries, random lengths; the rungs that are the fastest for some of them
-#   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and the last, N=8192 at D=128
+#   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and 39, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
 #   backward backward.json gradients: 60 at N=8192, D=64; the others at N=1024 to 16384, also at D=64 and
