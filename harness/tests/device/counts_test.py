@@ -141,7 +141,7 @@ class HardwareTest(unittest.TestCase):
         some, as its arbitration has it: less than a hundredth of wgmma's own, or less than a fiftieth
         of the loads where many run beside it (21); and of stores beside stmatrix. In the
         kernels that decode, from 46 on, ptxas joins two loads of a state into one. In the backward
-        rungs with wgmma the hardware counts up to 2.5 times as many more, which is not explained:
+        rungs with wgmma the hardware counts up to four times as many, which is not explained:
         there only the machine's number is a lower bound."""
 
         def examine(own: Counts, measured: Counts) -> None:

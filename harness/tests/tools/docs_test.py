@@ -595,23 +595,26 @@ class CounterSentencesTest(unittest.TestCase):
         self.assertEqual(self.beyond("ncu", "store sectors", 0), [])
         (less,) = self.of("ncu", "wavefronts of stores", "a6")
         self.assertEqual(round(-less), 1)
-        self.assertIn("the hardware counts 1 % more stores of a6 to shared memory", self.sentences)
+        self.assertIn("1 % more stores of a6 to shared memory", self.sentences)
 
     def test_those_beside_wgmma(self) -> None:
         loads, stores = "wavefronts of loads", "wavefronts of stores"
         profile = json.loads((support.REPOSITORY / "plots/results/h200/ncu.json").read_text("utf-8"))
         with_wgmma = {row["id"] for row in profile["rows"] if row["counters"].get("wgmma_wavefronts")}
-        self.assertLessEqual(set(self.beyond("ncu", loads, 0.035)), with_wgmma)
-        self.assertIn("in a few other kernels up to 0.03 % of the loads", self.sentences)
+        self.assertLessEqual(set(self.beyond("ncu", loads, 0.045)), with_wgmma)
+        self.assertIn("in a few other kernels up to 0.04 % of the loads", self.sentences)
         self.assertLessEqual(set(self.beyond("ncu", stores, 0)) - {"a6"}, with_wgmma)
+        fewer = {name.split()[0] for name, of in self.differences("ncu", stores).items() if of > 0}
+        self.assertLessEqual(fewer, {str(id) for id in range(34, 40)})
+        self.assertIn("does not count stores to another thread block of a cluster (34 to 39)", self.sentences)
 
     def test_those_of_rungs_that_decode(self) -> None:
         for column in ("load sectors", "store sectors"):
             self.assertEqual(self.beyond("ncu_decode", column, 0), [])
         joined = self.beyond("ncu_decode", "wavefronts of loads", 0.04)
-        self.assertIn("In 46 to 51, but not in 49, ptxas joins two loads", self.sentences)
+        self.assertIn("In 46 to 53, but not in 49 and 52, ptxas joins two loads", self.sentences)
         ids = [name.split()[0] for name in self.differences("ncu_decode", "wavefronts of loads")]
-        expected = [id for id in ids if "46" <= id <= "51" and id != "49"]
+        expected = [id for id in ids if "46" <= id <= "53" and id not in ("49", "52")]
         self.assertEqual(joined, expected)
         self.assertIn("beside the `wgmma` of 49 the hardware repeats a few stores", self.sentences)
         self.assertEqual(self.beyond("ncu_decode", "wavefronts of stores", 0), ["49"])
